@@ -47,10 +47,13 @@
 #include <gyre/http/date.hpp>
 #include <gyre/http/error.hpp>
 #include <gyre/http/fields.hpp>
+#include <gyre/http/form.hpp>
 #include <gyre/http/format_error.hpp>
 #include <gyre/http/handler.hpp>
 #include <gyre/http/media_type.hpp>
 #include <gyre/http/method.hpp>
+#include <gyre/http/multipart.hpp>
+#include <gyre/http/multipart_writer.hpp>
 #include <gyre/http/percent_encoding.hpp>
 #include <gyre/http/query.hpp>
 #include <gyre/http/range.hpp>
@@ -61,6 +64,7 @@
 #include <gyre/http/router.hpp>
 #include <gyre/http/server.hpp>
 #include <gyre/http/server_options.hpp>
+#include <gyre/http/server_sent_event.hpp>
 #include <gyre/http/status.hpp>
 #include <gyre/http/url.hpp>
 #include <gyre/io/aligned_buffer.hpp>

@@ -10,7 +10,7 @@
 
 namespace gyre::http {
 
-/// Errors of url, query, request targets, multipart_decoder and decompressor. Their messages say
+/// Errors of url, query, request targets, multipart_reader and decompressor. Their messages say
 /// which rule the text breaks.
 enum class format_errc {
   // URLs and request targets.

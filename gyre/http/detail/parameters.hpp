@@ -36,8 +36,8 @@ inline std::optional<std::string_view> take_quoted(std::string_view& text) noexc
       text.remove_prefix(i + 1);
       return inside;
     }
-    if (text[i] == '\\' && ++i == text.size()) break;
-    if (!is_value_character(text[i])) break;
+    if (text[i] == '\\') ++i;
+    if (i == text.size() || !is_value_character(text[i])) break;
   }
   return std::nullopt;
 }

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/form.hpp>
+
+#include <algorithm>
+#include <iterator>
+
+namespace gyre::http {
+
+std::expected<form, std::error_code> form::parse(std::string_view text, query_limits limits) {
+  const auto pairs = query::parse(text, limits);
+  if (!pairs) return std::unexpected(pairs.error());
+  form parsed;
+  parsed.fields_.reserve(static_cast<std::size_t>(std::distance(pairs->begin(), pairs->end())));
+  for (const query_pair& each : *pairs) {
+    parsed.fields_.push_back({.name = each.decoded_name(), .value = each.decoded_value()});
+  }
+  return parsed;
+}
+
+std::optional<std::string_view> form::get(std::string_view name) const noexcept {
+  const auto found = std::ranges::find(fields_, name, &form_field::name);
+  if (found == fields_.end()) return std::nullopt;
+  return found->value;
+}
+
+std::vector<std::string_view> form::get_all(std::string_view name) const {
+  std::vector<std::string_view> values;
+  for (const form_field& each : fields_) {
+    if (each.name == name) values.emplace_back(each.value);
+  }
+  return values;
+}
+
+form& form::add(std::string_view name, std::string_view value) {
+  fields_.push_back({.name = std::string(name), .value = std::string(value)});
+  return *this;
+}
+
+std::string form::to_string() const {
+  std::string text;
+  for (const form_field& each : fields_) append_pair(text, each.name, each.value);
+  return text;
+}
+
+}  // namespace gyre::http

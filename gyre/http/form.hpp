@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// form: the fields of an HTML form as application/x-www-form-urlencoded, read and written.
+//
+//     auto form = gyre::http::form::parse("name=J%C3%BCrgen+K&page=2", {.max_pairs = 50});
+//     if (!form) throw std::system_error(form.error());
+//     std::string_view name = form->get("name").value_or("nobody");  // "Jürgen K"
+//     std::string body = form->add("sent", "1+1").to_string();       // "…&sent=1%2B1"
+#pragma once
+
+#include <gyre/http/query.hpp>
+
+#include <cstddef>
+#include <expected>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace gyre::http {
+
+/// A field of a form, decoded. It may hold any bytes, UTF-8 if its sender is a browser.
+struct form_field {
+  std::string name;
+  std::string value;
+
+  friend bool operator==(const form_field&, const form_field&) = default;
+};
+
+/// The fields of a form, decoded, in their order; a name may occur several times. To read a few
+/// fields of a large form without copies, use `query`, which has the same format.
+///
+/// Lifetime: the form owns its fields. Views that it returns are valid until it changes.
+/// Complexity: parse() reads the text once and allocates the fields; get() compares each name.
+class form {
+ public:
+  /// The value of Content-Type for to_string().
+  static constexpr std::string_view content_type = "application/x-www-form-urlencoded";
+
+  form() = default;
+  explicit form(std::vector<form_field> fields) noexcept : fields_(std::move(fields)) {}
+
+  /// Errors: as of query::parse(). Nothing is allocated before the text was found valid.
+  [[nodiscard]] static std::expected<form, std::error_code> parse(std::string_view text,
+                                                                  query_limits limits = {});
+
+  [[nodiscard]] const std::vector<form_field>& fields() const noexcept { return fields_; }
+  [[nodiscard]] auto begin() const noexcept { return fields_.begin(); }
+  [[nodiscard]] auto end() const noexcept { return fields_.end(); }
+  [[nodiscard]] std::size_t size() const noexcept { return fields_.size(); }
+  [[nodiscard]] bool empty() const noexcept { return fields_.empty(); }
+
+  /// The first value of a name; nothing if no field has the name.
+  [[nodiscard]] std::optional<std::string_view> get(std::string_view name) const noexcept;
+  /// All values of a name, in their order.
+  [[nodiscard]] std::vector<std::string_view> get_all(std::string_view name) const;
+  [[nodiscard]] bool contains(std::string_view name) const noexcept {
+    return get(name).has_value();
+  }
+
+  /// Adds a field behind the others. Returns the form.
+  form& add(std::string_view name, std::string_view value);
+
+  /// The body of a request, or the query of a URL. Blanks are sent as %20.
+  [[nodiscard]] std::string to_string() const;
+
+  friend bool operator==(const form&, const form&) = default;
+
+ private:
+  std::vector<form_field> fields_;
+};
+
+}  // namespace gyre::http

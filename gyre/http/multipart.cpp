@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/multipart.hpp>
+
+#include <gyre/http/detail/boundary.hpp>
+#include <gyre/http/detail/characters.hpp>
+#include <gyre/http/detail/parameters.hpp>
+#include <gyre/http/format_error.hpp>
+#include <gyre/http/media_type.hpp>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+namespace gyre::http {
+namespace {
+
+using detail::equals_lower;
+
+// A name as browsers write it (Fetch: "%22", "%0D" and "%0A" for the bytes that would end it), with
+// the backslashes of other clients. Other backslashes are those of Windows' paths.
+std::string decoded_name(const detail::parameter& sent) {
+  std::string name;
+  std::string_view rest = sent.raw;
+  while (!rest.empty()) {
+    std::size_t taken = 1;
+    char byte = rest.front();
+    if (sent.is_quoted && (rest.starts_with("\\\"") || rest.starts_with("\\\\"))) {
+      byte = rest[1];
+      taken = 2;
+    } else if (rest.starts_with("%22") || rest.starts_with("%0D") || rest.starts_with("%0A")) {
+      byte = static_cast<char>(detail::hex_value(rest[1]) * 16 + detail::hex_value(rest[2]));
+      taken = 3;
+    }
+    name += byte;
+    rest.remove_prefix(taken);
+  }
+  return name;
+}
+
+// The value of Content-Disposition: form-data, one name and perhaps one file name.
+bool read_disposition(std::string_view value, multipart_part& part) {
+  std::string_view rest = value;
+  if (!equals_lower(detail::take_while(detail::in_token, rest), "form-data")) return false;
+  bool has_name = false;
+  while (!rest.empty()) {
+    const auto each = detail::take_parameter(rest);
+    if (!each) return false;
+    if (equals_lower(each->name, "name")) {
+      if (std::exchange(has_name, true)) return false;
+      part.name = decoded_name(*each);
+    } else if (equals_lower(each->name, "filename")) {
+      if (part.file_name) return false;
+      part.file_name = decoded_name(*each);
+    }
+  }
+  return has_name;
+}
+
+bool is_identity_encoding(std::string_view value) noexcept {
+  return equals_lower(value, "7bit") || equals_lower(value, "8bit") ||
+         equals_lower(value, "binary");
+}
+
+// The headers of a part; `head` ends with their empty line, and its line ends are CR LF.
+bool read_part_head(std::string_view head, multipart_part& part) {
+  bool has_disposition = false;
+  bool has_type = false;
+  while (head != "\r\n") {
+    const std::string_view line = head.substr(0, head.find("\r\n"));
+    head.remove_prefix(line.size() + 2);
+    std::string_view value = line;
+    const std::string_view name = detail::take_until(value, ':');
+    if (!detail::is_token(name) || name.size() == line.size()) return false;
+    if (!std::ranges::all_of(value, detail::is_value_character)) return false;
+    value = detail::trim(value);
+    if (equals_lower(name, "content-disposition")) {
+      if (std::exchange(has_disposition, true) || !read_disposition(value, part)) return false;
+    } else if (equals_lower(name, "content-type")) {
+      if (std::exchange(has_type, true) || !media_type::parse(value)) return false;
+      part.content_type = value;
+    } else if (equals_lower(name, "content-transfer-encoding")) {
+      if (!is_identity_encoding(value)) return false;
+    }
+  }
+  return has_disposition;
+}
+
+}  // namespace
+
+std::expected<std::string, std::error_code> multipart_boundary(std::string_view content_type) {
+  const auto type = media_type::parse(content_type);
+  if (type && type->is("multipart/form-data")) {
+    std::optional<std::string> boundary = type->parameter("boundary");
+    if (boundary && detail::is_boundary(*boundary)) return *std::move(boundary);
+  }
+  return std::unexpected(make_error_code(format_errc::bad_boundary));
+}
+
+multipart_reader::multipart_reader(std::string_view boundary, multipart_limits limits)
+    : delimiter_("\r\n--" + std::string(boundary)), limits_(limits) {
+  if (!detail::is_boundary(boundary)) {
+    throw std::invalid_argument(
+        "gyre::http::multipart_reader: the boundary is empty, longer than 70 characters, or has "
+        "characters that are not allowed");
+  }
+}
+
+// Consumes up to the end of the next delimiter, and returns true; or up to the end of bytes that
+// belong to none, if there are any: `before`. As CR stands only at the front of a delimiter, bytes
+// that began one and turn out to be data cannot contain the beginning of another.
+bool multipart_reader::find_delimiter(io::input& piece,
+                                      std::span<const std::byte>& before) noexcept {
+  if (matched_ == 0) {
+    std::size_t at = piece.find(delimiter_);
+    if (at == io::input::npos) {
+      const std::string_view text = piece.text();
+      const std::size_t tail = text.size() - std::min(text.size(), delimiter_.size() - 1);
+      const std::size_t begin = std::min(text.substr(tail).rfind('\r'), text.size() - tail) + tail;
+      at = delimiter_.starts_with(text.substr(begin)) ? begin : text.size();
+    }
+    before = piece.take(at);
+    if (!before.empty()) return false;
+  }
+  while (!piece.empty() && matched_ < delimiter_.size() &&
+         piece.text().front() == delimiter_[matched_]) {
+    piece.consume(1);
+    ++matched_;
+  }
+  if (matched_ == delimiter_.size()) {
+    matched_ = 0;
+    implied_ = 0;
+    return true;
+  }
+  if (!piece.empty()) {
+    const std::string_view held = delimiter_;
+    before = io::input(held.substr(implied_, matched_ - implied_)).bytes();
+    matched_ = 0;
+    implied_ = 0;
+  }
+  return false;
+}
+
+multipart_event multipart_reader::fail(std::error_code error) noexcept {
+  error_ = error;
+  state_ = state::failed;
+  return {};
+}
+
+// CR LF before the next part's headers, or "--" behind the last part.
+multipart_event multipart_reader::read_boundary_end(io::input& piece) noexcept {
+  const char byte = piece.text().front();
+  piece.consume(1);
+  if (tail_ == '\0') {
+    if (byte != '\r' && byte != '-') return fail(format_errc::bad_part);
+    tail_ = byte;
+    return {};
+  }
+  if (byte != (tail_ == '\r' ? '\n' : '-')) return fail(format_errc::bad_part);
+  tail_ = '\0';
+  if (byte == '-') {
+    state_ = state::epilogue;
+    return {.kind = multipart_event::end};
+  }
+  if (++parts_ > limits_.max_parts) return fail(format_errc::too_many_parts);
+  head_.clear();
+  state_ = state::head;
+  return {};
+}
+
+// Reads to the end of a line, as far as it has come.
+multipart_event multipart_reader::read_head(io::input& piece) {
+  const std::size_t line_end = piece.find_eol();
+  const std::size_t size = line_end == io::input::npos ? piece.size() : line_end + 1;
+  if (size > limits_.max_head - head_.size()) return fail(format_errc::part_headers_too_long);
+  head_ += piece.text().substr(0, size);
+  piece.consume(size);
+  if (line_end == io::input::npos) return {};
+  if (!head_.ends_with("\r\n")) return fail(format_errc::bad_part);
+  if (head_ != "\r\n" && !head_.ends_with("\r\n\r\n")) return {};
+  part_ = {};
+  if (!read_part_head(head_, part_)) return fail(format_errc::bad_part);
+  state_ = state::data;
+  return {.kind = multipart_event::part};
+}
+
+void multipart_reader::read_epilogue(io::input& piece) noexcept {
+  const char byte = piece.text().front();
+  piece.consume(1);
+  const char expected = tail_ == '\0' ? '\r' : '\n';
+  if (tail_ == '\n' || byte != expected) {
+    fail(format_errc::bad_part);
+  } else {
+    tail_ = byte;
+  }
+}
+
+// Makes a step; returns need_more if it made no event.
+multipart_event multipart_reader::advance(io::input& piece) {
+  std::span<const std::byte> before;
+  switch (state_) {
+    case state::preamble:
+      if (find_delimiter(piece, before)) state_ = state::boundary_end;
+      preamble_ += before.size();
+      if (preamble_ > limits_.max_preamble) return fail(format_errc::preamble_too_long);
+      return {};
+    case state::data:
+      if (find_delimiter(piece, before)) {
+        state_ = state::boundary_end;
+        return {.kind = multipart_event::part_end};
+      }
+      if (before.empty()) return {};
+      return {.kind = multipart_event::data, .bytes = before};
+    case state::boundary_end: return read_boundary_end(piece);
+    case state::head: return read_head(piece);
+    case state::epilogue: read_epilogue(piece); return {};
+    case state::failed: break;
+  }
+  return {};
+}
+
+std::expected<multipart_event, std::error_code> multipart_reader::next(io::input& piece) {
+  multipart_event event;
+  while (!piece.empty() && state_ != state::failed && event.kind == multipart_event::need_more) {
+    event = advance(piece);
+  }
+  if (state_ == state::failed) return std::unexpected(error_);
+  return event;
+}
+
+std::error_code multipart_reader::finish() const noexcept {
+  if (state_ == state::failed) return error_;
+  const bool is_complete = state_ == state::epilogue && tail_ != '\r';
+  return is_complete ? std::error_code() : make_error_code(format_errc::incomplete);
+}
+
+}  // namespace gyre::http

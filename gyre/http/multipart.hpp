@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// multipart_reader: bodies of multipart/form-data as a stream, such as uploads of files.
+//
+//     gyre::http::multipart_reader reader(boundary);
+//     auto event = reader.next(piece);  // piece: an input with bytes of the body, as they came
+//     if (!event) throw std::system_error(event.error());
+//     if (event->kind == gyre::http::multipart_event::part) file = open_for(reader.part().name);
+//     if (event->kind == gyre::http::multipart_event::data) file.append(event->bytes);
+#pragma once
+
+#include <gyre/io/input.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace gyre::http {
+
+/// Limits of a body. The reader holds max_head bytes and a boundary, and no data of parts.
+struct multipart_limits {
+  std::size_t max_parts = 1000;
+  std::size_t max_head = 8 * 1024;      ///< bytes of the headers of a part
+  std::size_t max_preamble = 4 * 1024;  ///< bytes before the first boundary, which are ignored
+};
+
+/// The headers of a part, decoded.
+struct multipart_part {
+  std::string name;  ///< of the form's field
+  /// The name of an uploaded file as its sender says: it may hold any bytes, "../" among them.
+  /// Nothing for other fields.
+  std::optional<std::string> file_name;
+  std::string content_type = "text/plain";
+
+  friend bool operator==(const multipart_part&, const multipart_part&) = default;
+};
+
+/// A step of a body.
+struct multipart_event {
+  enum kinds : std::uint8_t {
+    need_more,  ///< all bytes were consumed: call again with the next
+    part,       ///< a part begins: multipart_reader::part()
+    data,       ///< bytes of the part, never none
+    part_end,   ///< the part is complete
+    end,        ///< the last boundary came
+  };
+
+  kinds kind = need_more;
+  std::span<const std::byte> bytes = {};
+};
+
+/// The boundary of a body: that parameter of a Content-Type of multipart/form-data.
+///
+/// Errors: format_errc::bad_boundary, also if the type is another.
+[[nodiscard]] std::expected<std::string, std::error_code> multipart_boundary(
+    std::string_view content_type);
+
+/// Reads a body of multipart/form-data (RFC 7578) that comes in pieces, cut anywhere.
+///
+/// It is strict: lines end in CR LF, nothing but that may stand behind a boundary, and nothing but
+/// an empty line behind the last one. A part has one Content-Disposition of form-data, with one
+/// name. `\"` and `\\` in quoted names are decoded, and %22, %0D and %0A, which browsers send for a quote
+/// and line ends. The parameter `filename*` is ignored, as RFC 7578 demands, and so are headers but
+/// Content-Type and Content-Transfer-Encoding, which must be 7bit, 8bit or binary.
+///
+/// Thread-safety: none; may be handed from thread to thread.
+/// Complexity: linear; data are searched with memmem(3). Only parts' heads are copied; their memory
+/// is reused.
+class multipart_reader {
+ public:
+  /// Errors: std::invalid_argument for a boundary that multipart_boundary() would not return.
+  explicit multipart_reader(std::string_view boundary, multipart_limits limits = {});
+
+  /// Consumes bytes up to the next event. The data are views into the piece's memory or, where a
+  /// boundary seemed to begin in an earlier piece, into the reader's: valid until the next call.
+  ///
+  /// Errors: format_errc::bad_part, too_many_parts, part_headers_too_long, preamble_too_long; the
+  /// same again in later calls.
+  [[nodiscard]] std::expected<multipart_event, std::error_code> next(io::input& piece);
+
+  /// The current part, from its event `part` to the next one.
+  [[nodiscard]] const multipart_part& part() const noexcept { return part_; }
+
+  /// Call it at the end of the body: format_errc::incomplete, unless the last boundary came; the
+  /// error of next(), if there was one.
+  [[nodiscard]] std::error_code finish() const noexcept;
+
+ private:
+  enum class state : std::uint8_t { preamble, boundary_end, head, data, epilogue, failed };
+
+  multipart_event advance(io::input& piece);
+  multipart_event fail(std::error_code error) noexcept;
+  bool find_delimiter(io::input& piece, std::span<const std::byte>& before) noexcept;
+  multipart_event read_boundary_end(io::input& piece) noexcept;
+  multipart_event read_head(io::input& piece);
+  void read_epilogue(io::input& piece) noexcept;
+
+  std::string delimiter_;  // CR LF "--" boundary
+  multipart_limits limits_;
+  std::string head_;
+  multipart_part part_;
+  std::error_code error_;
+  // Bytes of the delimiter that have come. The first CR LF is implied: a body begins with "--".
+  std::size_t matched_ = 2;
+  std::size_t implied_ = 2;
+  std::size_t preamble_ = 0;  // bytes of the preamble
+  std::size_t parts_ = 0;
+  char tail_ = '\0';  // the last byte that came behind a boundary
+  state state_ = state::preamble;
+};
+
+}  // namespace gyre::http

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/multipart_writer.hpp>
+
+#include <gyre/http/detail/boundary.hpp>
+#include <gyre/http/detail/characters.hpp>
+#include <gyre/http/media_type.hpp>
+#include <gyre/io/input.hpp>
+
+#include <algorithm>
+#include <random>
+#include <stdexcept>
+#include <utility>
+
+namespace gyre::http {
+namespace {
+
+std::string random_boundary() {
+  constexpr std::string_view digits = "0123456789abcdef";
+  constexpr std::size_t words = 4;
+  std::random_device device;
+  std::string boundary = "----gyre";  // dashes, so that it is found fast and looks like browsers'
+  for (std::size_t word = 0; word < words; ++word) {
+    for (unsigned bits = device(), digit = 0; digit < 8; ++digit, bits >>= 4U) {
+      boundary += digits[bits & 15U];
+    }
+  }
+  return boundary;
+}
+
+void append_name(std::string& out, std::string_view name) {
+  out += '"';
+  for (const char each : name) {
+    switch (each) {
+      case '"': out += "%22"; break;
+      case '\r': out += "%0D"; break;
+      case '\n': out += "%0A"; break;
+      case '\\': out += "\\\\"; break;
+      default: out += each;
+    }
+  }
+  out += '"';
+}
+
+bool is_name(std::string_view name) noexcept {
+  return std::ranges::all_of(name, [](char each) {
+    return each == '\r' || each == '\n' || detail::is_value_character(each);
+  });
+}
+
+}  // namespace
+
+multipart_writer::multipart_writer() : boundary_(random_boundary()) {}
+
+multipart_writer::multipart_writer(std::string_view boundary) : boundary_(boundary) {
+  if (!detail::is_boundary(boundary)) {
+    refuse(
+        "the boundary is empty, longer than 70 characters, or has characters that are not "
+        "allowed");
+  }
+}
+
+void multipart_writer::refuse(std::string_view reason) const {
+  throw std::invalid_argument("gyre::http::multipart_writer: " + std::string(reason));
+}
+
+void multipart_writer::refuse_boundary_in(std::string_view bytes) const {
+  if (io::input(bytes).find(std::string_view(boundary_)) != io::input::npos) {
+    refuse("the data contain the boundary");
+  }
+}
+
+std::string multipart_writer::content_type() const {
+  const std::string_view quote = detail::is_token(boundary_) ? "" : "\"";
+  std::string type = "multipart/form-data; boundary=";
+  return type.append(quote).append(boundary_).append(quote);
+}
+
+void multipart_writer::append_head(std::string_view name, const std::string_view* file_name,
+                                   std::string_view content_type) {
+  if (is_finished_) refuse("the body is finished");
+  if (!is_name(name) || (file_name != nullptr && !is_name(*file_name))) {
+    refuse("a name has a control character");
+  }
+  if (!content_type.empty() && !media_type::parse(content_type)) {
+    refuse("'" + std::string(content_type) + "' is no media type");
+  }
+  if (std::exchange(has_parts_, true)) text_ += "\r\n";
+  text_.append("--").append(boundary_).append("\r\nContent-Disposition: form-data; name=");
+  append_name(text_, name);
+  if (file_name != nullptr) {
+    text_ += "; filename=";
+    append_name(text_, *file_name);
+  }
+  if (!content_type.empty()) text_.append("\r\nContent-Type: ").append(content_type);
+  text_ += "\r\n\r\n";
+}
+
+multipart_writer& multipart_writer::add(std::string_view name, std::string_view value) {
+  refuse_boundary_in(value);
+  append_head(name, nullptr, {});
+  text_ += value;
+  return *this;
+}
+
+multipart_writer& multipart_writer::start_file(std::string_view name, std::string_view file_name,
+                                               std::string_view content_type) {
+  if (content_type.empty()) refuse("a file has no content type");
+  append_head(name, &file_name, content_type);
+  return *this;
+}
+
+multipart_writer& multipart_writer::add_file(std::string_view name, std::string_view file_name,
+                                             std::string_view content_type, std::string_view text) {
+  refuse_boundary_in(text);
+  start_file(name, file_name, content_type);
+  text_ += text;
+  return *this;
+}
+
+multipart_writer& multipart_writer::add_file(std::string_view name, std::string_view file_name,
+                                             std::string_view content_type,
+                                             std::span<const std::byte> bytes) {
+  return add_file(name, file_name, content_type, io::input(bytes).text());
+}
+
+multipart_writer& multipart_writer::finish() {
+  if (std::exchange(is_finished_, true)) return *this;
+  if (has_parts_) text_ += "\r\n";
+  text_.append("--").append(boundary_).append("--\r\n");
+  return *this;
+}
+
+std::string multipart_writer::take() noexcept { return std::exchange(text_, {}); }
+
+}  // namespace gyre::http

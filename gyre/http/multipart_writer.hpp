@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// multipart_writer: builds bodies of multipart/form-data, whole or piece by piece, for clients.
+//
+//     gyre::http::multipart_writer writer;
+//     writer.add("title", "Holidays").add_file("photo", "beach.jpg", "image/jpeg", photo);
+//     std::string body = writer.finish().take();
+//     std::string header = writer.content_type();  // multipart/form-data; boundary=…
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace gyre::http {
+
+/// Builds the body of a request. Its boundary is random, so that no data can contain it unless
+/// they were made with knowledge of it.
+///
+/// To send a large file without holding it, call start_file(), send take(), send the file's bytes,
+/// and go on with the next part or finish().
+///
+/// Thread-safety: none; may be handed from thread to thread.
+/// Errors: members throw std::invalid_argument, and add nothing, for a value that contains the
+/// boundary, a control character but CR, LF and tab in a name, a content type that is none, and any
+/// part behind finish(). In names, line ends and quotes are encoded as browsers do, and backslashes
+/// doubled; so multipart_reader reads all names as they were, but those with "%22", "%0D" or "%0A".
+class multipart_writer {
+ public:
+  /// Chooses a boundary of 128 random bits.
+  multipart_writer();
+  /// For tests, which compare bodies. Errors: std::invalid_argument for a malformed boundary.
+  explicit multipart_writer(std::string_view boundary);
+
+  /// The value of Content-Type for the body.
+  [[nodiscard]] std::string content_type() const;
+  [[nodiscard]] const std::string& boundary() const noexcept { return boundary_; }
+
+  /// Adds a field.
+  multipart_writer& add(std::string_view name, std::string_view value);
+  /// Adds a file.
+  multipart_writer& add_file(std::string_view name, std::string_view file_name,
+                             std::string_view content_type, std::span<const std::byte> bytes);
+  multipart_writer& add_file(std::string_view name, std::string_view file_name,
+                             std::string_view content_type, std::string_view text);
+  /// Adds a file but its bytes, which the caller sends behind take(). They must not contain the
+  /// boundary, which is not checked.
+  multipart_writer& start_file(std::string_view name, std::string_view file_name,
+                               std::string_view content_type);
+  /// Ends the body.
+  multipart_writer& finish();
+
+  /// The body, as far as it was not taken yet.
+  [[nodiscard]] const std::string& text() const noexcept { return text_; }
+  /// Moves the text out; what is added later follows it.
+  [[nodiscard]] std::string take() noexcept;
+
+ private:
+  void refuse(std::string_view reason) const;
+  void refuse_boundary_in(std::string_view bytes) const;
+  void append_head(std::string_view name, const std::string_view* file_name,
+                   std::string_view content_type);
+
+  std::string boundary_;
+  std::string text_;
+  bool has_parts_ = false;
+  bool is_finished_ = false;
+};
+
+}  // namespace gyre::http
