@@ -45,9 +45,9 @@ struct route_match {
 
 /// A table of patterns. A pattern is a path whose segments, the parts between '/', are
 ///
-///     text        a literal: matches the segment that decodes to it
-///     {name}      matches one segment that is not empty
-///     {name...}   only at the end: matches the rest of the path, which may be empty
+/// - `text`, a literal: matches the segment that decodes to it
+/// - `{name}`: matches one segment that is not empty
+/// - `{name...}`, only at the end: matches the rest of the path, which may be empty
 ///
 /// The more specific pattern wins, from left to right: a literal before {name} before {name...}.
 /// If the most specific pattern has no handler for the method, a less specific one may have one.
