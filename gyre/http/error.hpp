@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // errc: why a message of HTTP/1 was refused, or an exchange failed.
+//
+//     std::error_code error = gyre::http::errc::bad_host;
+//     log(error.message(), gyre::http::status_code_of(gyre::http::errc::bad_host));  // 400
 #pragma once
 
 #include <cstdint>

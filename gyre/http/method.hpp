@@ -4,7 +4,7 @@
 //     using gyre::http::method;
 //     if (gyre::http::method_of("GET") == method::get) serve();
 //     gyre::http::method_set allowed{method::get, method::put};
-//     allowed.to_string();  // "GET, PUT"
+//     std::string header = allowed.to_string();  // "GET, PUT"
 #pragma once
 
 #include <cstdint>

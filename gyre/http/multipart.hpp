@@ -2,10 +2,12 @@
 // multipart_reader: bodies of multipart/form-data as a stream, such as uploads of files.
 //
 //     gyre::http::multipart_reader reader(boundary);
-//     auto event = reader.next(piece);  // piece: an input with bytes of the body, as they came
-//     if (!event) throw std::system_error(event.error());
-//     if (event->kind == gyre::http::multipart_event::part) file = open_for(reader.part().name);
-//     if (event->kind == gyre::http::multipart_event::data) file.append(event->bytes);
+//     while (!piece.empty()) {  // an input with bytes of the body, as they came
+//       const auto event = reader.next(piece);
+//       if (!event) throw std::system_error(event.error());
+//       if (event->kind == gyre::http::multipart_event::part) file = open_for(reader.part().name);
+//       if (event->kind == gyre::http::multipart_event::data) file.append(event->bytes);
+//     }
 #pragma once
 
 #include <gyre/io/input.hpp>
@@ -63,9 +65,9 @@ struct multipart_event {
 ///
 /// It is strict: lines end in CR LF, nothing but that may stand behind a boundary, and nothing but
 /// an empty line behind the last one. A part has one Content-Disposition of form-data, with one
-/// name. `\"` and `\\` in quoted names are decoded, and %22, %0D and %0A, which browsers send for a quote
-/// and line ends. The parameter `filename*` is ignored, as RFC 7578 demands, and so are headers but
-/// Content-Type and Content-Transfer-Encoding, which must be 7bit, 8bit or binary.
+/// name. `\"` and `\\` in quoted names are decoded, and %22, %0D and %0A, which browsers send for a
+/// quote and for line ends. The parameter `filename*` is ignored, as RFC 7578 demands, and so are
+/// headers but Content-Type and Content-Transfer-Encoding, which must be 7bit, 8bit or binary.
 ///
 /// Thread-safety: none; may be handed from thread to thread.
 /// Complexity: linear; data are searched with memmem(3). Only parts' heads are copied; their memory

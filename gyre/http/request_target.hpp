@@ -3,8 +3,8 @@
 //
 //     auto target = gyre::http::request_target::parse(method::get, "/files/a%20b?page=2");
 //     if (!target) co_return bad_request();
-//     target->path();   // "/files/a%20b"
-//     target->query();  // "page=2"
+//     std::string_view path = target->path();    // "/files/a%20b"
+//     std::string_view query = target->query();  // "page=2"
 #pragma once
 
 #include <gyre/http/method.hpp>

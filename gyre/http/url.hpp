@@ -2,9 +2,9 @@
 // url: an absolute URL with a host (RFC 3986), such as a client is given.
 //
 //     auto server = gyre::http::url::parse("https://example.org:8443/a?page=2").value();
-//     server.host();       // "example.org"
-//     server.port();       // 8443
-//     server.target();     // "/a?page=2"
+//     std::string_view host = server.host();       // "example.org"
+//     std::uint16_t port = server.port();          // 8443
+//     std::string target = server.target();        // "/a?page=2"
 //     auto next = server.resolve("../b").value();  // https://example.org:8443/b
 #pragma once
 
