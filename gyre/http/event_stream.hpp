@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // event_stream: server-sent events as a response, for EventSource of browsers.
 //
-//     server.get("/ticks", [](gyre::http::request&) {
-//       return gyre::http::event_stream([](gyre::http::event_writer& events) -> gyre::task<> {
-//         for (int tick = 1;; ++tick) {
-//           co_await events.send(std::to_string(tick));
-//           co_await gyre::sleep_for(1s);
-//         }
-//       });
+//     gyre::task<> send_ticks(const gyre::runtime& rt, gyre::http::event_writer& events, int tick) {
+//       for (; !rt.shutting_down(); ++tick) {
+//         const std::string number = std::to_string(tick);
+//         co_await events.send({.data = number, .id = number});
+//         co_await gyre::sleep_for(1s);
+//       }
+//     }
+//
+//     server.get("/ticks", [&rt](gyre::http::request& from) {
+//       const int first = first_tick(from);
+//       return gyre::http::event_stream(
+//           [&rt, first](gyre::http::event_writer& events) { return send_ticks(rt, events, first); });
 //     });
 #pragma once
 

@@ -35,7 +35,7 @@ using detail::found_file;
 using detail::root_directory;
 using detail::site;
 
-// Of a file that is sent as several parts, each read on its own.
+// The bytes of a file that are read at a time, where the kernel does not send them.
 constexpr std::size_t piece_size = std::size_t{64} << 10;
 
 // The values of all fields of a name, joined by ", ".

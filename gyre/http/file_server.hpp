@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // file_server: a handler that serves the files below a directory.
 //
-//     server.get("/files/{path...}", gyre::http::file_server("/srv/www"));
+//     const gyre::http::file_server_options options{.list_directories = true, .precompressed = true};
+//     server.get("/{path...}", gyre::http::file_server(folder, options));
 #pragma once
 
 #include <gyre/http/request.hpp>

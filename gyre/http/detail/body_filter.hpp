@@ -30,7 +30,7 @@ struct body_access {
   static bool is_stream(const response& of) noexcept {
     return of.source_ != nullptr && of.source_->which == body_source::kind::stream;
   }
-  /// Of a stream.
+  /// The function of a stream.
   static move_only_function<task<>(body_writer&)>& writing_function(response& of) noexcept {
     return of.source_->write;
   }

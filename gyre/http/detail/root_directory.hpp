@@ -51,7 +51,7 @@ class root_directory {
  private:
   unique_fd root_;
   symlinks symlinks_;
-  // What the kernel knows; relaxed: hints that save calls.
+  // Features of the kernel. relaxed: hints that save calls.
   mutable gyre::detail::atomic<bool> has_openat2_{true};
   mutable gyre::detail::atomic<bool> has_cached_{true};
 };

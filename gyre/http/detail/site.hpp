@@ -15,7 +15,7 @@
 
 namespace gyre::http::detail {
 
-/// What a path names.
+/// A file or directory that a path names, or why there is none.
 struct found_file {
   enum class kind : std::uint8_t { file, directory, list, none };
 
@@ -35,7 +35,8 @@ class site {
  public:
   site(const std::string& root, file_server_options served);
 
-  /// `path`: a result of path_below_root(). `url_path`: the title of a list, encoded. Throws std::bad_alloc.
+  /// `path`: a result of path_below_root(). `url_path`: the title of a list, encoded. Throws
+  /// std::bad_alloc.
   [[nodiscard]] found_file find(const std::string& path, std::string_view accept_encoding,
                                 std::string_view url_path, root_directory::lookup how) const;
 
