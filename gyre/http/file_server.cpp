@@ -240,7 +240,7 @@ struct waiting_lookup {
 
 task<found_file> find(const waiting_lookup& wanted) {
   co_return wanted.served.find(wanted.path, wanted.accept_encoding, wanted.url_path,
-                               root_directory::lookup::any);
+                               root_directory::lookup_scope::any);
 }
 
 task<response> serve(const site& served, request& from) {
@@ -259,7 +259,7 @@ task<response> serve(const site& served, request& from) {
   const waiting_lookup wanted{served, *path, accept_encoding.get().value_or(std::string_view()),
                               from.path()};
   found_file found =
-      served.find(*path, wanted.accept_encoding, from.path(), root_directory::lookup::cached);
+      served.find(*path, wanted.accept_encoding, from.path(), root_directory::lookup_scope::cached);
   if (found.error == EAGAIN) {
     auto finding = gyre::on(io::blocking_pool(), find(wanted));
     found = co_await std::move(finding);

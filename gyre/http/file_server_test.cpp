@@ -464,9 +464,9 @@ class hostile_requests {
       ++accepted;
       EXPECT_FALSE(path->starts_with('/')) << rest;
       EXPECT_EQ(path->find('\0'), path->npos) << rest;
-      check_opened(rest, refusing_.open(*path, root_directory::lookup::any));
-      check_opened(rest, refusing_.open(*path, root_directory::lookup::cached));
-      check_opened(rest, following_.open(*path, root_directory::lookup::any));
+      check_opened(rest, refusing_.open(*path, root_directory::lookup_scope::any));
+      check_opened(rest, refusing_.open(*path, root_directory::lookup_scope::cached));
+      check_opened(rest, following_.open(*path, root_directory::lookup_scope::any));
       check_opened(rest, following_.open_by_segments(*path));
     }
   }
@@ -542,7 +542,7 @@ TEST(HttpFileServerRoot, OpensBySegmentsAsTheKernelDoes) {
        {"", "a.txt", "sub/", "sub", "sub/b c.html", "sub/empty/", "none", "sub/none", "a.txt/x",
         "out", "up", "parent/secret", "parent/", "inner", "sub_link/b c.html", "pipe"}) {
     const std::string name(path);
-    const auto one = root.open(name, root_directory::lookup::any);
+    const auto one = root.open(name, root_directory::lookup_scope::any);
     const auto other = root.open_by_segments(path);
     EXPECT_EQ(one.has_value(), other.has_value()) << path;
   }

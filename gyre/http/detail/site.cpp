@@ -34,7 +34,7 @@ site::site(const std::string& root, file_server_options served)
       root_(root, options.follow_symlinks ? root_directory::symlinks::inside
                                           : root_directory::symlinks::refuse) {}
 
-found_file site::open(const std::string& path, lookup how) const {
+found_file site::open(const std::string& path, lookup_scope how) const {
   auto opened = root_.open(path, how);
   if (!opened) return failure(opened.error());
   struct ::stat status{};
@@ -55,7 +55,7 @@ found_file site::open(const std::string& path, lookup how) const {
 }
 
 found_file site::open_coded(const std::string& path, found_file plain,
-                            std::string_view accept_encoding, lookup how) const {
+                            std::string_view accept_encoding, lookup_scope how) const {
   std::array<content_coding, all_codings.size()> offered = all_codings;
   std::size_t count = offered.size();
   while (count != 0) {
@@ -74,8 +74,8 @@ found_file site::open_coded(const std::string& path, found_file plain,
   return plain;
 }
 
-found_file site::list(const std::string& path, std::string_view url_path, lookup how) const {
-  if (how == lookup::cached) return failure(EAGAIN);
+found_file site::list(const std::string& path, std::string_view url_path, lookup_scope how) const {
+  if (how == lookup_scope::cached) return failure(EAGAIN);
   found_file found = open(path, how);
   if (found.which != found_file::kind::directory) return failure(found.error);
   auto page = list_directory(std::move(found.fd), percent_decode(url_path).value_or(""), options);
@@ -86,7 +86,7 @@ found_file site::list(const std::string& path, std::string_view url_path, lookup
 }
 
 found_file site::find(const std::string& path, std::string_view accept_encoding,
-                      std::string_view url_path, lookup how) const {
+                      std::string_view url_path, lookup_scope how) const {
   std::string file = path;
   if (path.empty() || path.ends_with('/')) {
     found_file index = failure(ENOENT);

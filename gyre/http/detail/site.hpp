@@ -38,18 +38,18 @@ class site {
   /// `path`: a result of path_below_root(). `url_path`: the title of a list, encoded. Throws
   /// std::bad_alloc.
   [[nodiscard]] found_file find(const std::string& path, std::string_view accept_encoding,
-                                std::string_view url_path, root_directory::lookup how) const;
+                                std::string_view url_path, root_directory::lookup_scope how) const;
 
   const file_server_options options;
 
  private:
-  using lookup = root_directory::lookup;
+  using lookup_scope = root_directory::lookup_scope;
 
-  [[nodiscard]] found_file open(const std::string& path, lookup how) const;
+  [[nodiscard]] found_file open(const std::string& path, lookup_scope how) const;
   [[nodiscard]] found_file open_coded(const std::string& path, found_file plain,
-                                      std::string_view accept_encoding, lookup how) const;
+                                      std::string_view accept_encoding, lookup_scope how) const;
   [[nodiscard]] found_file list(const std::string& path, std::string_view url_path,
-                                lookup how) const;
+                                lookup_scope how) const;
 
   root_directory root_;
 };
