@@ -39,6 +39,7 @@
 #include <gyre/exec/strand.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/exec/timer.hpp>
+#include <gyre/http/compress.hpp>
 #include <gyre/http/compression.hpp>
 #include <gyre/http/conditional.hpp>
 #include <gyre/http/content_coding.hpp>
@@ -48,6 +49,9 @@
 #include <gyre/http/error.hpp>
 #include <gyre/http/fields.hpp>
 #include <gyre/http/form.hpp>
+#include <gyre/http/event_stream.hpp>
+#include <gyre/http/fields.hpp>
+#include <gyre/http/file_server.hpp>
 #include <gyre/http/format_error.hpp>
 #include <gyre/http/handler.hpp>
 #include <gyre/http/media_type.hpp>
