@@ -14,6 +14,7 @@
 #   gyre_deps::microhttpd, restinio
 #                               HTTP servers, where they are installed
 #   gyre_deps::nginx, go        programs, where they are installed: NAME_PROGRAM
+#   gyre_deps::sqlite3          SQLite >= 3.38, for an example
 #   gyre_deps::tbb              oneTBB
 #   gyre_deps::bs_thread_pool   BS::thread_pool 5, a single header
 #   gyre_deps::muduo, evpp, usockets
@@ -49,6 +50,13 @@ endif()
 if(gyre_not_here)
   list(JOIN gyre_not_here ", " gyre_not_here)
   message(FATAL_ERROR "gyre needs packages that pkg-config does not find: ${gyre_not_here}")
+endif()
+
+if(GYRE_BUILD_EXAMPLES)
+  pkg_check_modules(sqlite3 QUIET IMPORTED_TARGET GLOBAL sqlite3>=3.38)
+  if(TARGET PkgConfig::sqlite3 AND NOT TARGET gyre_deps::sqlite3)
+    add_library(gyre_deps::sqlite3 ALIAS PkgConfig::sqlite3)
+  endif()
 endif()
 
 if(GYRE_BUILD_TESTS OR GYRE_BUILD_LAB)

@@ -11,6 +11,8 @@ status 0 when asked to by SIGTERM.
 import contextlib
 import ctypes
 import errno
+import gzip
+import json
 import os
 import re
 import resource
@@ -23,6 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 
 PATIENCE = 60.0
@@ -383,8 +386,110 @@ def socks5_proxy(program: str) -> None:
             assert receive_all(client) == b"\x05\xff"
 
 
+def http(server: Program) -> contextlib.closing:
+    host, port = server.addresses[0]
+    return contextlib.closing(HTTPConnection(host, port, timeout=PATIENCE))
+
+
+def static_site(program: str) -> None:
+    with tempfile.TemporaryDirectory() as above:
+        folder = Path(above, "folder")
+        (folder / "sub").mkdir(parents=True)
+        content = os.urandom(3_000_000)
+        (folder / "sub" / "random").write_bytes(content)
+        for number in range(100):
+            (folder / "sub" / f"<{number}>.txt").write_bytes(b"")
+        (folder / "index.html").write_bytes(b"<p>hello")
+        Path(above, "secret").write_bytes(b"secret")
+        (folder / "out").symlink_to(Path(above, "secret"))
+
+        with Program(program, str(folder), "127.0.0.1:0") as server, http(server) as client:
+
+            def get(target: str, **fields: str) -> tuple[int, bytes, HTTPResponse]:
+                client.request("GET", target, headers=fields)
+                answer = client.getresponse()
+                return answer.status, answer.read(), answer
+
+            assert get("/")[:2] == (200, b"<p>hello")
+            assert get("/sub/random")[:2] == (200, content)
+            assert get("/sub/random", Range="bytes=10-19")[:2] == (206, content[10:20])
+            assert get("/sub/random", Range="bytes=-1")[:2] == (206, content[-1:])
+            assert get("/sub/random", Range="bytes=3000000-")[0] == 416
+            status, parts, answer = get("/sub/random", Range="bytes=0-9,20-29")
+            assert status == 206 and content[:10] in parts and content[20:30] in parts
+            assert answer.headers["Content-Type"].startswith("multipart/byteranges")
+            tag = get("/")[2].headers["ETag"]
+            assert get("/", **{"If-None-Match": tag})[:2] == (304, b"")
+            status, _, answer = get("/sub")
+            assert status == 301 and answer.headers["Location"] == "./sub/"
+            status, page, answer = get("/sub/", **{"Accept-Encoding": "gzip"})
+            assert answer.headers["Content-Encoding"] == "gzip"
+            assert b"&lt;7&gt;.txt" in gzip.decompress(page)
+            for path in ("/none", "/out", "/../secret", "/%2e%2e/secret", "/sub/..%2f..%2fsecret"):
+                assert get(path)[0] == 404, path
+
+
+def ticker(program: str) -> None:
+    with Program(program, "127.0.0.1:0") as server, http(server) as client:
+        client.request("GET", "/")
+        assert b"EventSource" in client.getresponse().read()
+        client.request("GET", "/ticks", headers={"Last-Event-ID": "41"})
+        events = client.getresponse()
+        assert events.headers["Content-Type"] == "text/event-stream"
+        assert events.read(2 * 17) == b"id: 42\ndata: 42\n\nid: 43\ndata: 43\n\n"
+        server.ask_to_end()
+        events.read()  # a whole end: else this raises IncompleteRead
+
+
+def notes(program: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        database = str(Path(folder, "notes"))
+
+        def ask(
+            client: HTTPConnection, method: str, path: str, note: object = None
+        ) -> tuple[int, object, str | None]:
+            body = None if note is None else json.dumps(note)
+            client.request(method, path, body)
+            answer = client.getresponse()
+            text = answer.read()
+            is_json = answer.headers["Content-Type"] == "application/json"
+            return answer.status, json.loads(text) if is_json else None, answer.headers["Location"]
+
+        milk = {"id": 1, "text": 'milk "and" <b>'}
+        with Program(program, database, "127.0.0.1:0") as server, http(server) as client:
+            assert ask(client, "GET", "/notes") == (200, [], None)
+            added = ask(client, "POST", "/notes", {"text": milk["text"]})
+            assert added == (201, None, "/notes/1")
+            assert ask(client, "GET", "/notes/1") == (200, milk, None)
+            assert ask(client, "POST", "/notes", {"text": "'; DROP TABLE notes; --"})[0] == 201
+            assert len(ask(client, "GET", "/notes")[1]) == 2
+            changed = {"id": 2, "text": "bread"}
+            assert ask(client, "PUT", "/notes/2", {"text": "bread"}) == (200, changed, None)
+            for bad in ({}, {"text": None}, [], 7):
+                assert ask(client, "POST", "/notes", bad)[0] == 400, bad
+            for path in ("/notes/3", "/notes/x", "/notes/1x", "/notes/1%20OR%201"):
+                assert ask(client, "GET", path)[0] == 404, path
+                assert ask(client, "DELETE", path)[0] == 404, path
+            assert ask(client, "DELETE", "/notes")[0] == 405
+            assert ask(client, "DELETE", "/notes/2")[0] == 204
+        # They outlive the program.
+        with Program(program, database, "127.0.0.1:0") as server, http(server) as client:
+            assert ask(client, "GET", "/notes") == (200, [milk], None)
+
+
 if __name__ == "__main__":
     {
         each.__name__: each
-        for each in (echo, chat, proxy, file_server, udp_echo, time_server, socks5_proxy)
+        for each in (
+            echo,
+            chat,
+            proxy,
+            file_server,
+            udp_echo,
+            time_server,
+            socks5_proxy,
+            static_site,
+            ticker,
+            notes,
+        )
     }[sys.argv[1]](sys.argv[2])
