@@ -87,6 +87,8 @@ for index, (name, number) in enumerate(names.items()):
     scope, _, member = full.rpartition("::")
     if standard or scope == "all":
         lines.append(f"using {full};")
+    elif scope == "all::http":
+        lines.append(f"namespace http_names {{ using {full}; }}")
     elif scope.removeprefix("all::") in enumerations:
         lines.append(f"[[maybe_unused]] constexpr auto value_{index} = {full};")
     else:

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Guide to HTTP: a server with handlers of all kinds, and a client that shows their answers.
+#include <gyre/exec/loop.hpp>
+#include <gyre/exec/sync_wait.hpp>
+#include <gyre/http/server.hpp>
+#include <gyre/io/blocking_pool.hpp>
+#include <gyre/net/connect.hpp>
+#include <gyre/net/tcp_stream.hpp>
+#include <gyre/task/schedule.hpp>
+#include <gyre/task/task.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <iostream>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+using namespace std::chrono_literals;
+
+void add_hello(gyre::http::server& server) {
+  server.get("/hello/{name}", [](gyre::http::request& request) {
+    return gyre::http::response::text("Hello, " + request.param("name"));
+  });
+}
+
+gyre::task<std::uint64_t> count_primes(std::uint64_t limit) {
+  std::uint64_t count = 0;
+  for (std::uint64_t number = 2; number < limit; ++number) {
+    std::uint64_t divisor = 2;
+    while (divisor * divisor <= number && number % divisor != 0) ++divisor;
+    if (divisor * divisor > number) ++count;
+  }
+  co_return count;
+}
+
+void add_coroutine(gyre::http::server& server) {
+  server.get("/primes", [](gyre::http::request& request) -> gyre::task<gyre::http::response> {
+    const std::string limit = request.query().get("below").value_or("100");
+    if (limit.size() > 6 || limit.find_first_not_of("0123456789") != limit.npos) {
+      throw gyre::http::http_error(gyre::http::status::bad_request);
+    }
+    auto counting = gyre::on(gyre::io::blocking_pool(), count_primes(std::stoull('0' + limit)));
+    const std::uint64_t count = co_await std::move(counting);
+    co_return gyre::http::response::text(std::to_string(count));
+  });
+}
+
+void add_callback(gyre::http::server& server, std::jthread& worker) {
+  server.get("/later", [&](gyre::http::request&, gyre::http::responder answer) {
+    worker = std::jthread([answer = std::move(answer)] {
+      answer.send(gyre::http::response::text("from another thread"));
+    });
+  });
+}
+
+void add_form(gyre::http::server& server) {
+  server.post("/sign", [](gyre::http::request& request) {
+    const auto form = gyre::http::query::parse(request.body());
+    if (!form) return gyre::http::response(gyre::http::status::bad_request);
+    return gyre::http::response::text("signed by " + form->get("name").value_or("nobody"));
+  });
+}
+
+void add_upload(gyre::http::server& server) {
+  const auto count_bytes = [](gyre::http::request& request) -> gyre::task<gyre::http::response> {
+    std::size_t size = 0;
+    while (auto chunk = co_await request.next_chunk()) size += chunk->size();
+    co_return gyre::http::response::text(std::to_string(size) + " bytes");
+  };
+  server.put("/upload", count_bytes, {.streamed_body = true});
+}
+
+gyre::task<> write_numbers(gyre::http::body_writer& out) {
+  for (int number = 1; number <= 3; ++number) {
+    co_await out.write(std::to_string(number) + '\n');  // waits while the client does not read
+  }
+}
+
+void add_stream(gyre::http::server& server) {
+  server.get("/numbers", [](gyre::http::request&) {
+    return gyre::http::response::stream("text/plain", write_numbers);
+  });
+}
+
+gyre::task<> echo(gyre::http::upgraded_connection& client) {
+  while (auto bytes = co_await client.next()) co_await client.write(*bytes);
+}
+
+void add_upgrade(gyre::http::server& server) {
+  server.get("/echo",
+             [](gyre::http::request&) { return gyre::http::response::upgrade("echo", echo); });
+}
+
+gyre::task<gyre::http::response> require_token(gyre::http::request& request,
+                                               gyre::http::next_handler next) {
+  if (request.path().starts_with("/admin/") && request.field("Authorization") != "Bearer secret") {
+    co_return gyre::http::response(gyre::http::status::unauthorized)
+        .set("WWW-Authenticate", "Bearer");
+  }
+  auto answering = next(request);
+  gyre::http::response answer = co_await std::move(answering);
+  answer.set("X-Frame-Options", "DENY");
+  co_return answer;
+}
+
+void add_middleware(gyre::http::server& server) {
+  server.use(require_token);
+  server.get("/admin/users",
+             [](gyre::http::request&) { return gyre::http::response::json(R"(["Ada"])"); });
+}
+
+void add_log(gyre::http::server& server, std::string& log) {
+  server.on_access([&](const gyre::http::access_record& record) {
+    log += gyre::http::to_combined_log(record) + '\n';
+  });
+}
+
+// --- The client ---
+
+gyre::task<std::string> ask(gyre::net::endpoint server, std::string request) {
+  gyre::net::tcp_stream stream = co_await gyre::net::connect(server);
+  co_await stream.write_all(request);
+  stream.shutdown(gyre::net::shutdown_side::send);
+  std::string answer;
+  std::string room(4096, '\0');
+  for (;;) {
+    const std::size_t count = co_await stream.read_some(std::as_writable_bytes(std::span(room)));
+    if (count == 0) break;
+    answer += room.substr(0, count);
+  }
+  const std::size_t head = answer.find("\r\n\r\n");
+  co_return answer.substr(9, 3) + ' ' + answer.substr(head == answer.npos ? 0 : head + 4);
+}
+
+std::string request(std::string_view line, std::string_view fields, std::string_view body = "") {
+  std::string text = std::string(line) + " HTTP/1.1\r\nHost: here\r\n";
+  if (!body.empty()) text += "Content-Length: " + std::to_string(body.size()) + "\r\n";
+  return text + std::string(fields) + "\r\n" + std::string(body);
+}
+
+gyre::task<> show_answers(gyre::http::server& server) {
+  constexpr std::string_view close = "Connection: close\r\n";
+  const std::array requests{
+      request("GET /hello/Ada", close),
+      request("GET /primes?below=1000", close),
+      request("GET /later", close),
+      request("POST /sign", close, "name=Grace+Hopper"),
+      request("PUT /upload", close, std::string(100'000, 'x')),
+      request("GET /numbers", close),
+      request("GET /echo", "Connection: upgrade\r\nUpgrade: echo\r\n") + "again",
+      request("GET /admin/users", close),
+      request("GET /nothing", close),
+  };
+  for (const std::string& each : requests) {
+    std::cout << co_await ask(server.local_endpoint(), each) << '\n';
+  }
+}
+
+int main() {
+  gyre::loop loop;
+  gyre::http::server server(loop, "127.0.0.1:0", {.limits = {.body = 64 << 10}});
+  std::jthread worker;
+  std::string log;
+  add_hello(server);
+  add_coroutine(server);
+  add_callback(server, worker);
+  add_form(server);
+  add_upload(server);
+  add_stream(server);
+  add_upgrade(server);
+  add_middleware(server);
+  add_log(server, log);
+  server.start();
+  gyre::sync_wait(loop, show_answers(server));
+
+  const gyre::http::server_metrics counts = server.metrics();
+  std::cout << counts.requests << " requests, " << counts.client_errors << " refused\n";
+  gyre::sync_wait(loop, server.stop_async(5s));
+}
