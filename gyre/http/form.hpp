@@ -3,8 +3,8 @@
 //
 //     auto form = gyre::http::form::parse("name=J%C3%BCrgen+K&page=2", {.max_pairs = 50});
 //     if (!form) throw std::system_error(form.error());
-//     std::string_view name = form->get("name").value_or("nobody");  // "Jürgen K"
-//     std::string body = form->add("sent", "1+1").to_string();       // "…&sent=1%2B1"
+//     std::string name(form->get("name").value_or("nobody"));   // "Jürgen K"
+//     std::string body = form->add("sent", "1+1").to_string();  // "…&sent=1%2B1"
 #pragma once
 
 #include <gyre/http/query.hpp>

@@ -154,8 +154,8 @@ TEST(HttpExamples, ErrorHasAMessageAndAStatus) {
 TEST(HttpExamples, FormIsReadAndWritten) {
   auto form = gyre::http::form::parse("name=J%C3%BCrgen+K&page=2", {.max_pairs = 50});
   if (!form) throw std::system_error(form.error());
-  std::string_view name = form->get("name").value_or("nobody");  // "Jürgen K"
-  std::string body = form->add("sent", "1+1").to_string();       // "…&sent=1%2B1"
+  std::string name(form->get("name").value_or("nobody"));   // "Jürgen K"
+  std::string body = form->add("sent", "1+1").to_string();  // "…&sent=1%2B1"
   EXPECT_EQ(name, "Jürgen K");
   EXPECT_TRUE(body.ends_with("&sent=1%2B1")) << body;
 }
