@@ -41,7 +41,7 @@ void append_name(std::string& out, std::string_view name) {
   out += '"';
 }
 
-bool is_name(std::string_view name) noexcept {
+bool can_be_quoted(std::string_view name) noexcept {
   return std::ranges::all_of(name, [](char each) {
     return each == '\r' || each == '\n' || detail::is_value_character(each);
   });
@@ -78,7 +78,7 @@ std::string multipart_writer::content_type() const {
 void multipart_writer::append_head(std::string_view name, const std::string_view* file_name,
                                    std::string_view content_type) {
   if (is_finished_) refuse("the body is finished");
-  if (!is_name(name) || (file_name != nullptr && !is_name(*file_name))) {
+  if (!can_be_quoted(name) || (file_name != nullptr && !can_be_quoted(*file_name))) {
     refuse("a name has a control character");
   }
   if (!content_type.empty() && !media_type::parse(content_type)) {

@@ -7,7 +7,6 @@
 namespace gyre::http::detail {
 namespace {
 
-constexpr errc valid{};
 constexpr std::size_t longest_line = 1024;
 constexpr std::uint32_t most_extension_bytes = 16 * 1024;
 constexpr std::size_t most_digits = 16;
@@ -22,15 +21,15 @@ class chunk_line {
 
   // Reads the line. Returns an error of a byte that must not be there.
   errc read() noexcept {
-    if (const errc error = read_size(); error != valid || at_ == end_) return error;
+    if (const errc error = read_size(); error != no_error || at_ == end_) return error;
     while (at_ != end_ && *at_ != '\r') {
-      if (const errc error = read_extension(); error != valid || at_ == end_) return error;
+      if (const errc error = read_extension(); error != no_error || at_ == end_) return error;
     }
-    if (end_ - at_ < 2) return valid;
+    if (end_ - at_ < 2) return no_error;
     if (at_[1] != '\n') return errc::bare_line_end;
     at_ += 2;
     is_whole_ = true;
-    return valid;
+    return no_error;
   }
 
   [[nodiscard]] bool is_whole() const noexcept { return is_whole_; }
@@ -46,23 +45,23 @@ class chunk_line {
       if (++digits_ > most_digits || chunk_size_ > largest_chunk >> 4U) return errc::bad_chunk;
       chunk_size_ = chunk_size_ << 4U | digit;
     }
-    return at_ != end_ && digits_ == 0 ? bad_byte() : valid;
+    return at_ != end_ && digits_ == 0 ? bad_byte() : no_error;
   }
 
   // BWS ";" BWS name [ BWS "=" BWS value ]. The whitespace before a next ";" is read with that.
   errc read_extension() noexcept {
     skip_blanks();
-    if (at_ == end_) return valid;
+    if (at_ == end_) return no_error;
     if (*at_ != ';') return bad_byte();
     ++at_;
     skip_blanks();
-    if (const errc error = read_token(); error != valid || at_ == end_) return error;
+    if (const errc error = read_token(); error != no_error || at_ == end_) return error;
     const char* const after_name = at_;
     skip_blanks();
-    if (at_ == end_) return valid;
+    if (at_ == end_) return no_error;
     if (*at_ != '=') {
       at_ = after_name;
-      return valid;
+      return no_error;
     }
     ++at_;
     skip_blanks();
@@ -73,19 +72,19 @@ class chunk_line {
   errc read_token() noexcept {
     const char* const begin = at_;
     while (at_ != end_ && is(in_token, *at_)) ++at_;
-    return at_ == begin && at_ != end_ ? bad_byte() : valid;
+    return at_ == begin && at_ != end_ ? bad_byte() : no_error;
   }
 
   errc read_quoted() noexcept {
     for (++at_; at_ != end_; ++at_) {
       if (*at_ == '"') {
         ++at_;
-        return valid;
+        return no_error;
       }
-      if (*at_ == '\\' && ++at_ == end_) return valid;
+      if (*at_ == '\\' && ++at_ == end_) return no_error;
       if (!is_value_character(*at_)) return bad_byte();
     }
-    return valid;
+    return no_error;
   }
 
   void skip_blanks() noexcept {
@@ -108,25 +107,25 @@ class chunk_line {
 
 errc chunked_decoder::read_size(io::input& in) noexcept {
   chunk_line line(in.text().substr(0, longest_line));
-  if (const errc error = line.read(); error != valid) return error;
-  if (!line.is_whole()) return in.size() < longest_line ? valid : errc::bad_chunk;
+  if (const errc error = line.read(); error != no_error) return error;
+  if (!line.is_whole()) return in.size() < longest_line ? no_error : errc::bad_chunk;
   extension_bytes_ += static_cast<std::uint32_t>(line.size() - line.digits() - 2);
   if (extension_bytes_ > most_extension_bytes) return errc::bad_chunk;
   in.consume(line.size());
   remaining_ = line.chunk_size();
   state_ = remaining_ != 0 ? state::data : state::trailers;
-  return valid;
+  return no_error;
 }
 
 errc chunked_decoder::read_data_end(io::input& in) noexcept {
   const std::string_view text = in.text();
-  if (text.empty()) return valid;
+  if (text.empty()) return no_error;
   if (text[0] != '\r') return text[0] == '\n' ? errc::bare_line_end : errc::bad_chunk;
-  if (text.size() == 1) return valid;
+  if (text.size() == 1) return no_error;
   if (text[1] != '\n') return errc::bare_line_end;
   in.consume(2);
   state_ = state::size;
-  return valid;
+  return no_error;
 }
 
 std::expected<chunked_decoder::piece, errc> chunked_decoder::next(
@@ -136,7 +135,7 @@ std::expected<chunked_decoder::piece, errc> chunked_decoder::next(
     const state before = state_;
     switch (state_) {
       case state::size:
-        if (const errc error = read_size(in); error != valid) return std::unexpected(error);
+        if (const errc error = read_size(in); error != no_error) return std::unexpected(error);
         break;
       case state::data: {
         const std::size_t count =
@@ -146,7 +145,7 @@ std::expected<chunked_decoder::piece, errc> chunked_decoder::next(
         return piece{.data = in.take(count)};
       }
       case state::data_end:
-        if (const errc error = read_data_end(in); error != valid) return std::unexpected(error);
+        if (const errc error = read_data_end(in); error != no_error) return std::unexpected(error);
         break;
       case state::trailers: {
         const auto size = scanner_.find_end(in.text(), limits, true);
@@ -154,7 +153,7 @@ std::expected<chunked_decoder::piece, errc> chunked_decoder::next(
         if (*size == 0) return piece{};
         const std::string_view section = in.text().substr(0, *size);
         const errc error = parse_trailers(section, limits, trailers);
-        if (error != valid) return std::unexpected(error);
+        if (error != no_error) return std::unexpected(error);
         in.consume(*size);
         state_ = state::done;
         break;

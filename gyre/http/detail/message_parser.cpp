@@ -11,7 +11,6 @@
 namespace gyre::http::detail {
 namespace {
 
-constexpr errc valid{};
 constexpr std::size_t longest_method = 32;
 
 constexpr bool is_blank(char each) noexcept { return each == ' ' || each == '\t'; }
@@ -112,7 +111,7 @@ errc read_field(const char*& at, const char* end, field_view& field) noexcept {
   while (last != value && is_blank(last[-1])) --last;
   field.value = between(value, last);
   at += 2;
-  return valid;
+  return no_error;
 }
 
 // Reads all field lines of `section`, which ends in an empty line.
@@ -122,12 +121,12 @@ errc read_fields(std::string_view section, const head_limits& limits, Note note)
   const char* const end = at + section.size();
   for (std::size_t count = 0;; ++count) {
     if (end - at >= 2 && at[0] == '\r' && at[1] == '\n') {
-      return end - at == 2 ? valid : errc::bad_field;
+      return end - at == 2 ? no_error : errc::bad_field;
     }
     if (count == limits.field_count) return errc::fields_too_large;
     field_view field;
     const errc error = read_field(at, end, field);
-    if (error != valid) return error;
+    if (error != no_error) return error;
     note(field);
   }
 }
@@ -140,7 +139,7 @@ errc read_version(std::string_view text, std::uint8_t& minor) noexcept {
   }
   if (text[5] != '1' || text[7] > '1') return errc::unsupported_version;
   minor = static_cast<std::uint8_t>(text[7] - '0');
-  return valid;
+  return no_error;
 }
 
 // absolute-form (RFC 9112 3.2.2) of http or https, whose scheme may be in any case. A server cannot
@@ -156,10 +155,10 @@ bool is_absolute_form(std::string_view target) noexcept {
 }
 
 errc check_target(std::string_view method, std::string_view target) noexcept {
-  if (method == "CONNECT") return is_authority_form(target) ? valid : errc::bad_target;
-  if (target.front() == '/') return valid;
-  if (target == "*") return method == "OPTIONS" ? valid : errc::bad_target;
-  return is_absolute_form(target) ? valid : errc::bad_target;
+  if (method == "CONNECT") return is_authority_form(target) ? no_error : errc::bad_target;
+  if (target.front() == '/') return no_error;
+  if (target == "*") return method == "OPTIONS" ? no_error : errc::bad_target;
+  return is_absolute_form(target) ? no_error : errc::bad_target;
 }
 
 // request-line (RFC 9112 3): single spaces, whatever a lenient recipient may accept.
@@ -175,7 +174,7 @@ errc read_request_line(std::string_view line, request_head& parsed) noexcept {
   if (*at != ' ') return errc::bad_target;
   parsed.target = between(target, at);
   const errc error = read_version(between(at + 1, end), parsed.framing.minor_version);
-  if (error != valid) return error;
+  if (error != no_error) return error;
   if (parsed.method.size() > longest_method) return errc::bad_method;
   return check_target(parsed.method, parsed.target);
 }
@@ -184,14 +183,14 @@ errc read_request_line(std::string_view line, request_head& parsed) noexcept {
 errc read_status_line(std::string_view line, response_head& parsed) noexcept {
   if (line.size() < 13 || line[8] != ' ') return errc::bad_start_line;
   const errc error = read_version(line.substr(0, 8), parsed.framing.minor_version);
-  if (error != valid) return error;
+  if (error != no_error) return error;
   const bool is_number = line[9] >= '1' && line[9] <= '5' && is_digit(line[10]) &&
                          is_digit(line[11]) && line[12] == ' ';
   if (!is_number) return errc::bad_start_line;
   parsed.status =
       static_cast<unsigned>((line[9] - '0') * 100 + (line[10] - '0') * 10 + (line[11] - '0'));
   parsed.reason = line.substr(13);
-  return std::ranges::all_of(parsed.reason, is_value_character) ? valid : errc::bad_start_line;
+  return std::ranges::all_of(parsed.reason, is_value_character) ? no_error : errc::bad_start_line;
 }
 
 // Content-Length (RFC 9110 8.6): digits only. Numbers that off_t cannot hold overflow.
@@ -206,7 +205,7 @@ errc read_length(std::string_view text, std::uint64_t& length) noexcept {
     number = number * 10 + digit;
   }
   length = number;
-  return valid;
+  return no_error;
 }
 
 // The lists of transfer codings that are refused; only chunked alone is accepted. One that does not
@@ -236,13 +235,13 @@ errc read_framing(const framing_fields& fields, message_framing& framing) noexce
   framing.upgrade = fields.upgrade_option && fields.upgrade_field && framing.minor_version != 0;
   framing.body = body_kind::none;
   framing.length = 0;
-  if (fields.codings == 0 && fields.lengths == 0) return valid;
+  if (fields.codings == 0 && fields.lengths == 0) return no_error;
   if (fields.codings != 0) {
     if (fields.lengths != 0) return errc::ambiguous_length;
     if (framing.minor_version == 0 || fields.codings > 1) return errc::bad_transfer_coding;
     if (!equals_lower(fields.coding, "chunked")) return refuse_codings(fields.coding);
     framing.body = body_kind::chunked;
-    return valid;
+    return no_error;
   }
   if (fields.lengths > 1) return errc::bad_length;
   framing.body = body_kind::length;
@@ -256,12 +255,12 @@ errc check_request_fields(const framing_fields& fields, request_head& parsed) no
     return errc::bad_host;
   }
   parsed.host = fields.host;
-  if (const errc error = read_framing(fields, parsed.framing); error != valid) return error;
+  if (const errc error = read_framing(fields, parsed.framing); error != no_error) return error;
   const bool has_body = parsed.framing.body == body_kind::chunked || parsed.framing.length != 0;
   if (has_body && parsed.method == "CONNECT") return errc::ambiguous_length;
   if (fields.other_expectation) return errc::unknown_expectation;
   parsed.expect_continue = fields.expect_continue && parsed.framing.minor_version != 0;
-  return valid;
+  return no_error;
 }
 
 // Splits the start line off a head. The scanner has found line ends in it; other callers are told.
@@ -274,7 +273,7 @@ errc take_start_line(std::string_view& head, const head_limits& limits,
   if (size + 2 > limits.start_line) return errc::target_too_long;
   line = head.substr(0, size);
   head.remove_prefix(size + 2);
-  return head.ends_with("\r\n") ? valid : errc::bare_line_end;
+  return head.ends_with("\r\n") ? no_error : errc::bare_line_end;
 }
 
 // Fields of a trailer section that could change the framing, routing, authentication or meaning of
@@ -330,15 +329,15 @@ errc parse_request_head(std::string_view head, const head_limits& limits, reques
   if (head.starts_with("\r\n")) head.remove_prefix(2);
   std::string_view line;
   errc error = take_start_line(head, limits, line);
-  if (error != valid) return error;
+  if (error != no_error) return error;
   error = read_request_line(line, parsed);
-  if (error != valid) return error;
+  if (error != no_error) return error;
   framing_fields fields;
   error = read_fields(head, limits, [&](const field_view& field) {
     fields.note(field.name, field.value);
     parsed.fields.push_back(field);
   });
-  return error == valid ? check_request_fields(fields, parsed) : error;
+  return error == no_error ? check_request_fields(fields, parsed) : error;
 }
 
 errc parse_response_head(std::string_view head, const head_limits& limits,
@@ -346,18 +345,18 @@ errc parse_response_head(std::string_view head, const head_limits& limits,
   parsed.fields.clear();
   std::string_view line;
   errc error = take_start_line(head, limits, line);
-  if (error != valid) return error;
+  if (error != no_error) return error;
   error = read_status_line(line, parsed);
-  if (error != valid) return error;
+  if (error != no_error) return error;
   framing_fields fields;
   error = read_fields(head, limits, [&](const field_view& field) {
     fields.note(field.name, field.value);
     parsed.fields.push_back(field);
   });
-  if (error != valid) return error;
+  if (error != no_error) return error;
   message_framing& framing = parsed.framing;
   error = read_framing(fields, framing);
-  if (error != valid) return error;
+  if (error != no_error) return error;
 
   const unsigned status = parsed.status;
   const bool has_none = status < 200 || status == 204 || status == 304 ||
@@ -369,7 +368,7 @@ errc parse_response_head(std::string_view head, const head_limits& limits,
     framing.body = body_kind::until_close;
     framing.keep_alive = false;
   }
-  return valid;
+  return no_error;
 }
 
 errc parse_trailers(std::string_view section, const head_limits& limits,

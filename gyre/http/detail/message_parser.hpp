@@ -21,6 +21,8 @@
 
 namespace gyre::http::detail {
 
+inline constexpr errc no_error{};
+
 /// Limits of a head or of a trailer section.
 struct head_limits {
   std::size_t start_line = 8 * 1024;  ///< bytes, line end included
