@@ -10,44 +10,6 @@
 namespace gyre::http {
 namespace {
 
-// Adds each line of the text behind `prefix`. Lines end with CR, LF or CR LF, as clients read them.
-void append_lines(std::string& to, std::string_view prefix, std::string_view text) {
-  for (;;) {
-    const std::size_t end = text.find_first_of("\r\n");
-    to += prefix;
-    to += text.substr(0, end);
-    to += '\n';
-    if (end == std::string_view::npos) return;
-    text.remove_prefix(end + (text.substr(end).starts_with("\r\n") ? 2 : 1));
-  }
-}
-
-void append_field(std::string& to, std::string_view name, std::string_view line) {
-  if (line.find_first_of(std::string_view("\r\n\0", 3)) != std::string_view::npos) {
-    throw std::invalid_argument("http::event_writer: " + std::string(name) +
-                                " with a line end or a zero byte");
-  }
-  to += name;
-  to += ": ";
-  to += line;
-  to += '\n';
-}
-
-std::string to_text(const stream_event& event) {
-  std::string text;
-  if (!event.type.empty()) append_field(text, "event", event.type);
-  if (event.id) append_field(text, "id", *event.id);
-  if (event.retry) {
-    if (event.retry->count() < 0) {
-      throw std::invalid_argument("http::event_writer: a negative time of retry");
-    }
-    append_field(text, "retry", std::to_string(event.retry->count()));
-  }
-  append_lines(text, "data: ", event.data);
-  text += '\n';
-  return text;
-}
-
 task<> send_pings(event_writer& events, std::chrono::nanoseconds period) {
   for (;;) {
     co_await gyre::sleep_for(period);
@@ -71,12 +33,15 @@ task<> run_events(body_writer& out, move_only_function<task<>(event_writer&)>& w
 
 }  // namespace
 
-task<> event_writer::send(const stream_event& event) { return write(to_text(event)); }
+task<> event_writer::send(const server_sent_event& event) {
+  std::string text;
+  append_event(text, event);
+  return write(std::move(text));
+}
 
 task<> event_writer::comment(std::string_view text) {
   std::string lines;
-  append_lines(lines, ": ", text);
-  lines += '\n';
+  append_comment(lines, text);
   return write(std::move(lines));
 }
 

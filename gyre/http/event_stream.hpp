@@ -19,6 +19,7 @@
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/http/request.hpp>
 #include <gyre/http/response.hpp>
+#include <gyre/http/server_sent_event.hpp>
 #include <gyre/sync/mutex.hpp>
 #include <gyre/task/task.hpp>
 
@@ -29,23 +30,12 @@
 
 namespace gyre::http {
 
-/// An event of a stream. Browsers give events without a type to `onmessage`.
-struct stream_event {
-  std::string_view data = {};  ///< any text; its lines are kept
-  std::string_view type = {};  ///< one line
-  /// One line, which the client sends as Last-Event-ID when it connects again.
-  std::optional<std::string_view> id = {};
-  /// The time after which a client whose connection has ended connects again.
-  std::optional<std::chrono::milliseconds> retry = {};
-};
-
 /// Writes the events of one client.
 ///
 /// Thread-safety: the connection's loop; several coroutines there may write at a time.
 /// Lifetime: until the function that got it has ended. Texts are copied by the call.
 /// Errors: of the await, std::system_error, io::errc::closed, once the client has left; of the
-/// call, std::invalid_argument for a type or an id with a line end or a zero byte, and for a
-/// negative time.
+/// call, those of append_event().
 /// Complexity: as body_writer::write(): waits while the client does not read.
 class event_writer {
  public:
@@ -53,8 +43,9 @@ class event_writer {
   event_writer(const event_writer&) = delete;
   event_writer& operator=(const event_writer&) = delete;
 
-  [[nodiscard]] task<> send(std::string_view data) { return send(stream_event{.data = data}); }
-  [[nodiscard]] task<> send(const stream_event& event);
+  [[nodiscard]] task<> send(const server_sent_event& event);
+  /// An event of the type "message".
+  [[nodiscard]] task<> send(std::string_view data) { return send(server_sent_event{.data = data}); }
   /// Lines that clients ignore.
   [[nodiscard]] task<> comment(std::string_view text);
 

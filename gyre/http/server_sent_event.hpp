@@ -22,8 +22,8 @@ namespace gyre::http {
 
 /// An event. Its texts are UTF-8.
 struct server_sent_event {
-  std::string_view data;   ///< of one line or several
-  std::string_view event;  ///< its type; to readers of an empty one, "message"
+  std::string_view data = {};   ///< of one line or several
+  std::string_view event = {};  ///< its type; to readers of an empty one, "message"
   /// The identifier that a client sends as Last-Event-ID when it connects again.
   std::optional<std::string_view> id = std::nullopt;
   /// How long a client waits before it connects again.
