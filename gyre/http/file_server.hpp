@@ -65,7 +65,8 @@ struct file_server_options {
 /// Errors: the constructor throws std::system_error if `root` is no directory that can be opened.
 /// A route without the parameter is answered by 500.
 /// Complexity: paths whose names the kernel has cached are opened on the loop (RESOLVE_CACHED,
-/// Linux 5.12); others, and lists, on a thread of io::blocking_pool(), which a slow disk may hold.
+/// Linux 5.12), in three system calls; others, and lists, on a thread of io::blocking_pool(), which
+/// a slow disk may hold. Where the three calls take 12 us, the pool's switches alone take 24.
 class file_server {
  public:
   explicit file_server(const std::string& root, file_server_options options = {});
