@@ -40,6 +40,10 @@
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/http/compress.hpp>
+#include <gyre/http/client.hpp>
+#include <gyre/http/client_options.hpp>
+#include <gyre/http/client_request.hpp>
+#include <gyre/http/client_response.hpp>
 #include <gyre/http/compression.hpp>
 #include <gyre/http/conditional.hpp>
 #include <gyre/http/content_coding.hpp>
@@ -58,7 +62,9 @@
 #include <gyre/http/method.hpp>
 #include <gyre/http/multipart.hpp>
 #include <gyre/http/multipart_writer.hpp>
+#include <gyre/http/multipart_form.hpp>
 #include <gyre/http/percent_encoding.hpp>
+#include <gyre/http/proxy.hpp>
 #include <gyre/http/query.hpp>
 #include <gyre/http/range.hpp>
 #include <gyre/http/request.hpp>

@@ -14,7 +14,7 @@ struct entry {
   const char* message;
 };
 
-constexpr std::array<entry, 18> entries{{
+constexpr std::array<entry, 27> entries{{
     {errc::bad_start_line, 400, "the first line is no request line or status line of HTTP/1"},
     {errc::bad_method, 501, "the method is longer than any that is known"},
     {errc::bad_target, 400,
@@ -37,6 +37,18 @@ constexpr std::array<entry, 18> entries{{
     {errc::body_too_large, 413, "the body is larger than its limit"},
     {errc::truncated, 400, "the connection ended within a message"},
     {errc::timed_out, 408, "a time limit of the exchange expired"},
+    {errc::no_response, 502, "the connection ended before a byte of the response"},
+    {errc::unexpected_status, 502,
+     "the server switches protocols unasked, or sends too many interim responses"},
+    {errc::too_many_redirects, 502, "the redirects are more than their limit"},
+    {errc::bad_redirect, 502,
+     "the redirect leads to no http or https URL, from https to http, or needs a streamed body "
+     "again"},
+    {errc::proxy_refused, 502, "the proxy did not open the tunnel"},
+    {errc::bad_content_coding, 502, "the compressed body is malformed, or its coding is unknown"},
+    {errc::body_mismatch, 400, "the streamed body has another length than was announced"},
+    {errc::unsupported_scheme, 400, "the scheme of the URL is not supported"},
+    {errc::needs_tls, 400, "https needs a tls context: see client_options"},
 }};
 
 const entry* find(int code) noexcept {

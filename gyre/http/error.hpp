@@ -31,6 +31,16 @@ enum class errc {
   body_too_large,           ///< a body above its limit [413]
   truncated,                ///< the connection ended within a message
   timed_out,                ///< a time limit of an exchange expired [408]
+  // Errors of clients.
+  no_response,         ///< the connection ended before a byte of the response
+  unexpected_status,   ///< 101, which the client has not asked for, or too many other 1xx
+  too_many_redirects,  ///< more redirects than the limit
+  bad_redirect,   ///< a redirect to no http or https URL, from https to http, or of a streamed body
+  proxy_refused,  ///< a proxy did not open the tunnel
+  bad_content_coding,  ///< a compressed body that is malformed, or of an unknown coding
+  body_mismatch,       ///< a streamed body of another length than was announced
+  unsupported_scheme,  ///< a URL that is neither http nor https, or a proxy that is not http
+  needs_tls,           ///< an https URL, and a client without a tls context
 };
 
 /// The category of errc, "gyre.http". Any thread.

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/client.hpp>
+
+#include <gyre/http/detail/client_call.hpp>
+#include <gyre/http/detail/client_core.hpp>
+#include <gyre/io/error.hpp>
+#include <gyre/task/as_result.hpp>
+#include <gyre/task/detail/this_context.hpp>
+#include <gyre/task/spawn.hpp>
+#include <gyre/task/stop_when.hpp>
+
+#include <exception>
+#include <new>
+#include <stdexcept>
+
+namespace gyre::http {
+
+namespace detail {
+namespace {
+
+std::error_code code_of(const std::exception_ptr& error, bool closed) try {
+  std::rethrow_exception(error);
+} catch (const std::system_error& failure) {
+  const bool stopped = failure.code() == std::make_error_code(std::errc::operation_canceled);
+  return closed && stopped ? make_error_code(io::errc::closed) : failure.code();
+} catch (const std::bad_alloc&) {
+  return std::make_error_code(std::errc::not_enough_memory);
+}
+
+task<> call_back(std::shared_ptr<client_core> core, client_request request, client::callback done) {
+  auto answering = as_result(stop_when(
+      client_call::run(core, std::move(request), client_call::body::whole), core->closing()));
+  auto answered = co_await std::move(answering);
+  if (core->abandoned) co_return;
+  if (answered) {
+    done(std::move(*answered));
+  } else {
+    done(std::unexpected(code_of(answered.error(), core->is_closed())));
+  }
+}
+
+}  // namespace
+
+task<client_response> get_alone(client_request request, client_options options) {
+  const task_context& context = co_await gyre::detail::this_context();
+  auto* loop = dynamic_cast<event_loop*>(context.where);
+  if (loop == nullptr) loop = event_loop::current();
+  if (loop == nullptr) {
+    throw std::system_error(make_error_code(io::errc::wrong_thread),
+                            "http::get: the coroutine runs on no loop");
+  }
+  client alone(*loop, std::move(options));
+  task<client_response> sending = alone.send(std::move(request));
+  client_response answered = co_await std::move(sending);
+  co_return answered;
+}
+
+}  // namespace detail
+
+client::client(event_loop& loop, client_options options)
+    : core_(std::make_shared<detail::client_core>(loop, std::move(options))) {}
+client::client(client&& other) noexcept = default;
+client& client::operator=(client&& other) noexcept {
+  client replaced(std::move(other));
+  std::swap(core_, replaced.core_);
+  return *this;
+}
+client::~client() {
+  if (core_ == nullptr) return;
+  core_->abandoned = true;
+  core_->close();
+}
+
+task<client_response> client::send(client_request request) {
+  return detail::client_call::run(core_, std::move(request), detail::client_call::body::whole);
+}
+
+task<client_response> client::stream(client_request request) {
+  return detail::client_call::run(core_, std::move(request), detail::client_call::body::streamed);
+}
+
+void client::send(client_request request, callback done) {
+  if (core_ == nullptr) throw std::logic_error("http::client::send: it was moved from");
+  spawn(core_->loop(), detail::call_back(core_, std::move(request), std::move(done)),
+        {.name = "http::client::send"});
+}
+
+cookie_jar& client::cookies() noexcept { return core_->cookies; }
+client_metrics client::metrics() const noexcept {
+  return core_ != nullptr ? core_->metrics() : client_metrics();
+}
+void client::close() noexcept {
+  if (core_ != nullptr) core_->close();
+}
+
+}  // namespace gyre::http

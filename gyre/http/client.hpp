@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// client: an HTTP/1.1 client with a pool of connections per host; get(), one request without one.
+//
+//     gyre::http::client client(loop);
+//     auto answer = co_await client.get("http://localhost:8080/users/7");
+//     print(answer.status(), answer.body());
+#pragma once
+
+#include <gyre/base/move_only_function.hpp>
+#include <gyre/exec/event_loop.hpp>
+#include <gyre/http/client_options.hpp>
+#include <gyre/http/client_request.hpp>
+#include <gyre/http/client_response.hpp>
+#include <gyre/http/cookie_jar.hpp>
+#include <gyre/http/error.hpp>
+#include <gyre/task/task.hpp>
+
+#include <expected>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace gyre::http {
+
+namespace detail {
+class client_core;
+}  // namespace detail
+
+/// Sends requests, and keeps the connections for further ones to the same scheme, host and port.
+/// A response of any status is a result, not an error.
+///
+/// | the client also | unless |
+/// |---|---|
+/// | follows redirects, up to a limit; drops the program's Authorization, Cookie and Host at another origin | follow_redirects is off |
+/// | unpacks gzip, br and zstd | decompress is off, or the request sets Accept-Encoding or Range |
+/// | repeats, once and on a new connection, an idempotent request to which a connection that was kept ended without a byte of response | the body is streamed |
+///
+/// Thread-safety: the loop's thread, but for send() with a callback. For several loops have a
+/// client on each.
+/// Lifetime: the loop must outlive the client. The destructor is close(), and drops callbacks that
+/// were not called; requests that a coroutine awaits, and responses, may outlive the client.
+/// Errors: std::system_error, whose message names the request and its phase: http::errc; of
+/// connecting (std::errc::connection_refused, net::resolve_errc, …); of a broken connection
+/// (connection_reset, …); io::errc::waiting_limit, closed, not_open, wrong_thread. A stop of the
+/// awaiting coroutine ends the request, and throws gyre::operation_cancelled.
+/// Complexity: a request costs some coroutine frames and a block for its response; an idle
+/// connection holds no buffer. Of a response the client holds the head, and of a streamed body at
+/// most 1 MiB of received and 64 KiB of unpacked bytes.
+class client {
+ public:
+  using callback = move_only_function<void(std::expected<client_response, std::error_code>)>;
+
+  /// Throws std::invalid_argument for options that make no sense.
+  explicit client(event_loop& loop, client_options options = {});
+  client(client&& other) noexcept;
+  client& operator=(client&& other) noexcept;
+  ~client();
+
+  /// Awaited, gives the response with its whole body, up to client_limits::body.
+  [[nodiscard]] task<client_response> send(client_request request);
+  /// Awaited, gives the response when its head has come: see client_response::next_chunk().
+  [[nodiscard]] task<client_response> stream(client_request request);
+  /// As send(), and calls `done` with the response on the loop's thread, or with the error.
+  /// An exception of `done` ends the program, as that of spawn(). close() ends such requests with
+  /// io::errc::closed.
+  ///
+  /// Thread-safety: any thread.
+  void send(client_request request, callback done);
+
+  [[nodiscard]] task<client_response> get(std::string_view url) {
+    return send(client_request(method::get, url));
+  }
+  [[nodiscard]] task<client_response> post(std::string_view url, std::string_view content_type,
+                                           std::string body) {
+    return send(client_request(method::post, url).set_body(content_type, std::move(body)));
+  }
+
+  /// The cookies of this client: kept and sent with client_options::cookies.
+  [[nodiscard]] cookie_jar& cookies() noexcept;
+  [[nodiscard]] client_metrics metrics() const noexcept;
+
+  /// Closes idle connections, ends waits for connections and requests with callbacks, and refuses
+  /// further requests. Idempotent.
+  void close() noexcept;
+
+ private:
+  std::shared_ptr<detail::client_core> core_;
+};
+
+namespace detail {
+task<client_response> get_alone(client_request request, client_options options);
+}  // namespace detail
+
+/// One GET on the loop that the coroutine runs on, with a connection of its own. For more than one
+/// request have a client. Errors: as client; wrong_thread if the coroutine runs on no loop.
+[[nodiscard]] inline task<client_response> get(std::string_view url, client_options options = {}) {
+  return detail::get_alone(client_request(method::get, url), std::move(options));
+}
+
+}  // namespace gyre::http

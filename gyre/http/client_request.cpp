@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/client_request.hpp>
+
+#include <gyre/http/detail/characters.hpp>
+#include <gyre/http/detail/request_sender.hpp>
+#include <gyre/http/error.hpp>
+#include <gyre/http/multipart_form.hpp>
+
+#include <stdexcept>
+#include <system_error>
+
+namespace gyre::http {
+namespace {
+
+url parsed(std::string_view text) {
+  auto found = url::parse(text);
+  if (found) return *std::move(found);
+  // Without the user, whose password belongs into no message.
+  const std::size_t at = text.find('@');
+  const std::string_view shown = at == text.npos ? text : text.substr(at + 1);
+  throw std::system_error(found.error(),
+                          "http::client_request: " + std::string(shown.substr(0, 200)));
+}
+
+}  // namespace
+
+client_request::client_request(http::method method, http::url url)
+    : method_(method),
+      idempotent_(http::is_idempotent(method)),
+      method_text_(to_text(method)),
+      url_(std::move(url)) {
+  if (method == http::method::connect || method == http::method::other) {
+    throw std::invalid_argument("http::client_request: needs a method other than CONNECT");
+  }
+  if (url_.scheme() != "http" && url_.scheme() != "https") {
+    throw std::system_error(make_error_code(errc::unsupported_scheme),
+                            "http::client_request: " + url_.to_string());
+  }
+}
+
+client_request::client_request(http::method method, std::string_view url)
+    : client_request(method, parsed(url)) {}
+
+client_request::client_request(std::string_view method, std::string_view url)
+    : client_request(
+          method_of(method) == http::method::other ? http::method::post : method_of(method),
+          parsed(url)) {
+  const http::method known = method_of(method);
+  if (known != http::method::other) return;
+  if (method.empty() || method.size() > 32 || !detail::all_are(detail::in_token, method)) {
+    throw std::invalid_argument("http::client_request: the method is no token");
+  }
+  method_ = known;
+  method_text_ = method;
+}
+
+client_request& client_request::set_body(std::string_view content_type, std::string body) & {
+  if (!content_type.empty()) fields_.set("Content-Type", content_type);
+  body_ = std::move(body);
+  stream_ = nullptr;
+  has_body_ = true;
+  return *this;
+}
+
+client_request& client_request::set_form(multipart_form form) & {
+  const std::string content_type = form.content_type();
+  return set_body(content_type, std::move(form).take_body());
+}
+
+client_request& client_request::set_stream(std::string_view content_type, body_function write,
+                                           std::optional<std::uint64_t> length) & {
+  if (!write) throw std::invalid_argument("http::client_request::set_stream: needs a function");
+  if (!content_type.empty()) fields_.set("Content-Type", content_type);
+  body_.clear();
+  stream_ = std::move(write);
+  stream_length_ = length;
+  has_body_ = true;
+  return *this;
+}
+
+task<> request_body_writer::write(std::span<const std::byte> bytes) {
+  return owner_->write_body(bytes);
+}
+
+}  // namespace gyre::http

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// client_response: the response that a client has got: a status, fields and a body.
+//
+//     auto answer = co_await client.get("http://localhost:8080/log");
+//     if (!answer.is_success()) co_return report(answer.status());
+//     print(answer.field("Content-Type").value_or("?"), answer.body());
+#pragma once
+
+#include <gyre/http/fields.hpp>
+#include <gyre/http/status.hpp>
+#include <gyre/http/url.hpp>
+#include <gyre/task/task.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace gyre::http {
+
+namespace detail {
+class client_call;
+class client_exchange;
+}  // namespace detail
+
+/// A response. That of client::send() has its whole body. That of client::stream() has a connection
+/// until its body has been read; destroyed before, it closes it.
+///
+/// Thread-safety: the loop's thread; a response with its whole body may be handed from thread to
+/// thread.
+/// Lifetime: views are valid as long as the response, or what it was moved into. May outlive the
+/// client, but while its body is streamed not the loop. One that was moved from may only be
+/// assigned to and destroyed.
+class client_response {
+ public:
+  client_response(client_response&& other) noexcept;
+  client_response& operator=(client_response&& other) noexcept;
+  ~client_response();
+
+  [[nodiscard]] http::status status() const noexcept;
+  /// 2xx.
+  [[nodiscard]] bool is_success() const noexcept;
+  /// The text behind the status, which servers choose freely.
+  [[nodiscard]] std::string_view reason() const noexcept;
+  /// 1 for HTTP/1.1, 0 for HTTP/1.0.
+  [[nodiscard]] unsigned minor_version() const noexcept;
+  /// Without Content-Encoding and Content-Length if the body was unpacked.
+  [[nodiscard]] field_list fields() const noexcept;
+  /// The value of the first field of that name.
+  [[nodiscard]] std::optional<std::string_view> field(std::string_view name) const noexcept {
+    return fields().get(name);
+  }
+  /// The URL that has answered, after redirects.
+  [[nodiscard]] const http::url& url() const noexcept;
+
+  /// The body, as far as it was read whole.
+  [[nodiscard]] std::string_view body() const noexcept;
+  [[nodiscard]] std::string take_body() noexcept;
+  /// The length that the server has announced, of the bytes as they are sent.
+  [[nodiscard]] std::optional<std::uint64_t> content_length() const noexcept;
+  /// The next bytes of a streamed body, unpacked, valid until the next call; nothing at its end.
+  /// While they are not asked for, the server must wait.
+  ///
+  /// Errors: std::system_error: errc::truncated, bad_chunk, bad_content_coding, timed_out,
+  /// body_too_large for one that unpacks to more than client_limits::decompressed.
+  [[nodiscard]] task<std::optional<std::span<const std::byte>>> next_chunk();
+  /// Reads the rest of a streamed body into body(). Errors: as above, and errc::body_too_large for
+  /// more than client_limits::body.
+  [[nodiscard]] task<> read_body();
+  /// Fields behind a chunked body, once it has been read.
+  [[nodiscard]] field_list trailers() const noexcept;
+
+ private:
+  friend detail::client_call;
+  explicit client_response(std::unique_ptr<detail::client_exchange> exchange) noexcept;
+
+  std::unique_ptr<detail::client_exchange> exchange_;
+};
+
+}  // namespace gyre::http

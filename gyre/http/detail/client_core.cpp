@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/detail/client_core.hpp>
+
+#include <gyre/http/error.hpp>
+#include <gyre/io/error.hpp>
+#include <gyre/net/connect.hpp>
+#include <gyre/net/host_port.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+#include <utility>
+
+namespace gyre::http::detail {
+namespace {
+
+constexpr std::size_t few_origins = 64;
+
+std::string host_and_port(const url& of) {
+  std::string text = of.is_ipv6() ? '[' + std::string(of.host()) + ']' : std::string(of.host());
+  return text.append(":").append(std::to_string(of.port()));
+}
+
+void check(const client_options& options) {
+  if (options.connections_per_host == 0) {
+    throw std::invalid_argument("http::client: connections_per_host must be at least 1");
+  }
+  for (const std::optional<url>* const proxy : {&options.proxy.http, &options.proxy.https}) {
+    if (*proxy && (*proxy)->scheme() != "http") {
+      throw std::invalid_argument("http::client: a proxy must have an http URL");
+    }
+  }
+}
+
+}  // namespace
+
+std::string client_destination::key() const {
+  std::string text;
+  if (proxy) text.append(host_and_port(*proxy)).append(" ");
+  if (is_absolute_form()) return text;
+  return text.append(server.scheme()).append("://").append(host_and_port(server));
+}
+
+client_core::client_core(event_loop& loop, client_options options)
+    : loop_(loop), options_(std::move(options)), most_origins_(few_origins) {
+  check(options_);
+}
+
+client_destination client_core::destination_of(const url& server) const {
+  client_destination to{.server = server};
+  if (const url* const proxy = options_.proxy.proxy_for(server)) {
+    to.proxy = *proxy;
+    to.tunnel = to.is_tls() || options_.proxy.tunnel_http;
+  }
+  return to;
+}
+
+std::shared_ptr<client_core::origin> client_core::origin_of(const client_destination& to) {
+  const std::string key = to.key();
+  if (const auto found = origins_.find(key); found != origins_.end()) return found->second;
+  if (origins_.size() >= most_origins_) drop_unused_origins();
+  const auto connect_there = [this, to] { return connect(to); };
+  const net::connection_pool_options options{
+      .max_open = options_.connections_per_host,
+      .max_waiting = options_.waiting_per_host,
+      .idle_timeout = options_.idle_timeout,
+      .max_lifetime = options_.max_lifetime,
+      // connect() has the limits of the phases.
+      .connect_timeout = std::chrono::nanoseconds::max(),
+  };
+  auto made = std::make_shared<origin>(origin{.connections = pool(loop_, connect_there, options)});
+  origins_.emplace(key, made);
+  return made;
+}
+
+// So that a client of very many hosts keeps no pool for each of them.
+void client_core::drop_unused_origins() {
+  std::erase_if(origins_, [](const auto& each) {
+    return each.second->users == 0 && each.second->connections.metrics().open == 0;
+  });
+  most_origins_ = std::max(few_origins, 2 * origins_.size());
+}
+
+task<client_lease> client_core::acquire(const client_destination& to, bool fresh) {
+  if (closed_) throw std::system_error(make_error_code(io::errc::not_open), "http::client");
+  const std::shared_ptr<origin> from = origin_of(to);
+  struct user {
+    origin& of;
+    explicit user(origin& used) : of(used) { ++of.users; }
+    user(const user&) = delete;
+    user& operator=(const user&) = delete;
+    ~user() { --of.users; }
+  };
+  const user counted(*from);
+  for (;;) {
+    auto acquiring = from->connections.acquire();
+    client_lease lease = co_await std::move(acquiring);
+    if (!fresh || !lease.is_reused()) co_return lease;
+    // It was kept as long as the one that the server has closed: `used`, it is closed, too.
+    static_cast<void>(*lease);
+  }
+}
+
+task<net::tcp_stream> client_core::connect_tcp(const url& to) {
+  net::host_port server = host_and_port(to);
+  if (!server.is_name() || !server.known_endpoints().empty()) {
+    return net::connect(std::move(server), options_.connecting);
+  }
+  if (!names_) names_.emplace(loop_);
+  return net::connect(*names_, std::move(server), options_.connecting);
+}
+
+task<std::unique_ptr<client_connection>> client_core::connect(const client_destination& to) {
+  const url& first = to.proxy ? *to.proxy : to.server;
+  const request_clock clock(loop_, std::chrono::nanoseconds(0), to.server.to_string());
+  if (to.is_tls()) clock.fail(errc::needs_tls, "connecting");
+  const std::chrono::nanoseconds limit = options_.timeouts.connect;
+  auto connecting = clock.wait(connect_tcp(first), limit, "connecting");
+  net::tcp_stream connected = co_await std::move(connecting);
+  auto connection = std::make_unique<client_connection>(
+      std::make_unique<tcp_client_stream>(std::move(connected)));
+  if (to.tunnel) {
+    auto opening = clock.wait(open_tunnel(*connection, to, clock), limit, "opening a tunnel");
+    co_await std::move(opening);
+  }
+  co_return connection;
+}
+
+task<> client_core::open_tunnel(client_connection& through, const client_destination& to,
+                                const request_clock& clock) {
+  const std::string server = host_and_port(to.server);
+  std::string head = "CONNECT " + server + " HTTP/1.1\r\nHost: " + server + "\r\n";
+  if (!to.proxy->user_info().empty()) {
+    head.append("Proxy-Authorization: ").append(basic_credentials(to.proxy->user_info()));
+    head.append("\r\n");
+  }
+  head.append("\r\n");
+  for (std::span<const std::byte> rest = std::as_bytes(std::span(head)); !rest.empty();) {
+    auto writing = through.stream().write_some(rest);
+    const std::size_t count = co_await std::move(writing);
+    rest = rest.subspan(count);
+  }
+  response_reader reader(through, clock, options_, "CONNECT");
+  auto reading = reader.read_final_head(steady_time::max());
+  co_await std::move(reading);
+  const unsigned status = reader.head().status;
+  if (status / 100 == 2 && through.in.empty()) co_return;
+  clock.fail(errc::proxy_refused, "opening a tunnel by " + host_and_port(*to.proxy) + ": status " +
+                                      std::to_string(status));
+}
+
+void client_core::close() noexcept {
+  if (std::exchange(closed_, true)) return;
+  for (const auto& [key, each] : origins_) each->connections.close();
+  closing_.request_stop();
+}
+
+client_metrics client_core::metrics() const noexcept {
+  client_metrics now = counts;
+  now.origins = origins_.size();
+  for (const auto& [key, each] : origins_) {
+    const net::connection_pool_metrics pool = each->connections.metrics();
+    now.open += pool.open;
+    now.idle += pool.idle;
+  }
+  return now;
+}
+
+}  // namespace gyre::http::detail

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// client_core: the state of a client, which its requests share: pools, cookies, names.
+#pragma once
+
+#include <gyre/exec/event_loop.hpp>
+#include <gyre/http/client_options.hpp>
+#include <gyre/http/cookie_jar.hpp>
+#include <gyre/http/detail/client_exchange.hpp>
+#include <gyre/http/detail/request_clock.hpp>
+#include <gyre/http/url.hpp>
+#include <gyre/net/connection_pool.hpp>
+#include <gyre/net/resolver.hpp>
+#include <gyre/net/tcp_stream.hpp>
+#include <gyre/task/stop_token.hpp>
+#include <gyre/task/task.hpp>
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace gyre::http::detail {
+
+/// Where a connection leads: to the server, or to a proxy and, by a tunnel, on to the server.
+struct client_destination {
+  url server;
+  std::optional<url> proxy = {};
+  bool tunnel = false;
+
+  bool is_tls() const noexcept { return server.scheme() == "https"; }
+  bool is_absolute_form() const noexcept { return proxy && !tunnel; }
+  /// Equal for destinations that share connections.
+  std::string key() const;
+};
+
+/// Thread-safety: the loop's thread.
+/// Lifetime: shared by the client and its requests.
+class client_core {
+ public:
+  client_core(event_loop& loop, client_options options);
+  client_core(const client_core&) = delete;
+  client_core& operator=(const client_core&) = delete;
+
+  event_loop& loop() const noexcept { return loop_; }
+  const client_options& options() const noexcept { return options_; }
+  client_destination destination_of(const url& server) const;
+
+  /// A connection: one that was kept, or with `fresh` a new one.
+  task<client_lease> acquire(const client_destination& to, bool fresh);
+
+  void close() noexcept;
+  bool is_closed() const noexcept { return closed_; }
+  /// Requested by close().
+  inplace_stop_token closing() const noexcept { return closing_.get_token(); }
+
+  client_metrics metrics() const noexcept;
+
+  cookie_jar cookies;
+  client_metrics counts;
+  bool abandoned = false;  ///< the client is gone: callbacks are not called
+
+ private:
+  using pool = net::connection_pool<client_connection>;
+  struct origin {
+    pool connections;
+    std::size_t users = 0;  // calls of acquire()
+  };
+
+  std::shared_ptr<origin> origin_of(const client_destination& to);
+  void drop_unused_origins();
+  task<std::unique_ptr<client_connection>> connect(const client_destination& to);
+  task<net::tcp_stream> connect_tcp(const url& to);
+  task<> open_tunnel(client_connection& through, const client_destination& to,
+                     const request_clock& clock);
+
+  event_loop& loop_;
+  const client_options options_;
+  std::map<std::string, std::shared_ptr<origin>> origins_;
+  std::size_t most_origins_;
+  std::optional<net::resolver> names_;
+  inplace_stop_source closing_;
+  bool closed_ = false;
+};
+
+}  // namespace gyre::http::detail

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/detail/client_stream.hpp>
+
+#include <gyre/io/received.hpp>
+
+#include <poll.h>
+
+namespace gyre::http::detail {
+
+task<std::size_t> tcp_client_stream::read(io::buffer& into) {
+  const io::received bytes = co_await stream_.receive();
+  into.append(bytes.bytes());
+  co_return bytes.size();
+}
+
+task<std::size_t> tcp_client_stream::write_some(std::span<const std::byte> bytes) {
+  const std::size_t count = co_await stream_.write_some(bytes);
+  co_return count;
+}
+
+bool tcp_client_stream::is_idle() const {
+  if (!stream_.is_open()) return false;
+  pollfd idle{.fd = stream_.fd(), .events = POLLIN | POLLRDHUP, .revents = 0};
+  return ::poll(&idle, 1, 0) == 0;
+}
+
+}  // namespace gyre::http::detail

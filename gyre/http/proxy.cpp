@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/proxy.hpp>
+
+#include <gyre/http/error.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdlib>
+#include <initializer_list>
+#include <system_error>
+
+namespace gyre::http {
+namespace {
+
+const char* first_set(std::initializer_list<const char*> names, const char*& name) {
+  for (const char* const each : names) {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): documented
+    const char* const value = std::getenv(each);
+    if (value != nullptr && *value != '\0') {
+      name = each;
+      return value;
+    }
+  }
+  return nullptr;
+}
+
+std::optional<url> read_proxy(std::initializer_list<const char*> names) {
+  const char* name = nullptr;
+  const char* const value = first_set(names, name);
+  if (value == nullptr) return std::nullopt;
+  std::string text = value;
+  if (!text.contains("://")) text.insert(0, "http://");
+  auto parsed = url::parse(text);
+  const std::string what = std::string("http::proxy_from_environment: ") + name;
+  if (!parsed) throw std::system_error(parsed.error(), what);
+  if (parsed->scheme() != "http") {
+    throw std::system_error(make_error_code(errc::unsupported_scheme), what);
+  }
+  return *std::move(parsed);
+}
+
+char lower(char each) noexcept {
+  return each >= 'A' && each <= 'Z' ? static_cast<char>(each - 'A' + 'a') : each;
+}
+
+// `host` is in lower case.
+bool matches(std::string_view pattern, std::string_view host, std::string_view port) noexcept {
+  if (pattern == "*") return true;
+  const std::size_t colon = pattern.rfind(':');
+  // An IPv6 address without brackets has several colons, and no port.
+  const bool has_port = colon != std::string_view::npos && pattern.find(':') == colon;
+  if (pattern.starts_with('[')) {
+    const std::size_t end = pattern.find(']');
+    if (end == std::string_view::npos) return false;
+    const std::string_view rest = pattern.substr(end + 1);
+    if (!rest.empty() && (rest[0] != ':' || rest.substr(1) != port)) return false;
+    pattern = pattern.substr(1, end - 1);
+  } else if (has_port) {
+    if (pattern.substr(colon + 1) != port) return false;
+    pattern = pattern.substr(0, colon);
+  }
+  if (pattern.starts_with('.')) pattern.remove_prefix(1);
+  if (pattern.empty() || host.size() < pattern.size()) return false;
+  const std::string_view tail = host.substr(host.size() - pattern.size());
+  const bool equal = std::ranges::equal(tail, pattern, {}, {}, lower);
+  return equal && (tail.size() == host.size() || host[host.size() - tail.size() - 1] == '.');
+}
+
+}  // namespace
+
+const url* proxy_settings::proxy_for(const url& target) const noexcept {
+  const std::optional<url>& proxy = target.scheme() == "https" ? https : http;
+  if (!proxy) return nullptr;
+  std::array<char, 8> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), target.port());
+  const std::string_view port(digits.data(), static_cast<std::size_t>(end.ptr - digits.data()));
+  const bool is_excluded = std::ranges::any_of(
+      no_proxy, [&](const std::string& each) { return matches(each, target.host(), port); });
+  return is_excluded ? nullptr : &*proxy;
+}
+
+proxy_settings proxy_from_environment() {
+  proxy_settings found;
+  found.http = read_proxy({"http_proxy"});
+  found.https = read_proxy({"https_proxy", "HTTPS_PROXY"});
+  const char* name = nullptr;
+  const char* const excluded = first_set({"no_proxy", "NO_PROXY"}, name);
+  std::string_view list = excluded != nullptr ? excluded : "";
+  while (!list.empty()) {
+    std::string_view element = list.substr(0, list.find(','));
+    list.remove_prefix(std::min(element.size() + 1, list.size()));
+    while (element.starts_with(' ')) element.remove_prefix(1);
+    while (element.ends_with(' ')) element.remove_suffix(1);
+    if (!element.empty()) found.no_proxy.emplace_back(element);
+  }
+  return found;
+}
+
+}  // namespace gyre::http
