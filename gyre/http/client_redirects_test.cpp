@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests of where the HTTP client goes: redirects, cookies, proxies; and of its callbacks.
+#include <gyre/http/client.hpp>
+#include <gyre/http/proxy.hpp>
+#include <gyre/io/error.hpp>
+#include <tests/support/http_peers.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <stdlib.h>
+
+#include <expected>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+namespace http_client_redirects_test {
+namespace {
+
+using namespace std::chrono_literals;
+using gyre::task;
+using gyre::http::client_options;
+using gyre::http::client_request;
+using gyre::http::client_response;
+using gyre::http::errc;
+using gyre::http::method;
+using gyre::http::proxy_settings;
+using gyre::http::request_body_writer;
+using gyre::http::status;
+using gyre::http::url;
+using gyre::http::test::running_request;
+using gyre::http::test::scripted_server;
+using gyre::net::test::peer;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+constexpr std::string_view ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+std::string redirect(int code, std::string_view location, std::string_view more = "") {
+  return "HTTP/1.1 " + std::to_string(code) + " Elsewhere\r\nLocation: " + std::string(location) +
+         "\r\n" + std::string(more) + "Content-Length: 4\r\n\r\ngone";
+}
+
+class HttpClientRedirects : public gyre::http::test::http_client_test {
+ protected:
+  peer& accept_other() {
+    peer* accepted = nullptr;
+    virtual_time.turn_until([&] { return (accepted = other.accept()) != nullptr; });
+    return *accepted;
+  }
+  client_request post() {
+    client_request request(method::post, server.url("/form"));
+    request.set_body("text/plain", "hello");
+    return request;
+  }
+  // The head of the second request, after the first was answered by `answer`.
+  std::string head_after(client_request request, std::string_view answer) {
+    running_request& sending = send(std::move(request));
+    peer& at = accept();
+    receive_head(at);
+    at.receive();
+    at.text.clear();
+    at.send(answer);
+    const std::string head = receive_head(at);
+    at.send(ok);
+    finish(sending);
+    return head;
+  }
+
+  scripted_server other;
+};
+
+TEST_F(HttpClientRedirects, FollowsOnTheSameConnection) {
+  make();
+  running_request& request = get("/a/b?c");
+  peer& at = accept();
+  receive_head(at);
+  at.send(redirect(302, "../d?e"));
+  EXPECT_THAT(receive_head(at), StartsWith("GET /d?e HTTP/1.1\r\n"));
+  at.send(ok);
+  EXPECT_EQ(finish(request).response().body(), "ok");
+  EXPECT_EQ(request.response().url().to_string(), server.url("/d?e"));
+  EXPECT_EQ(client->metrics().redirects, 1u);
+  EXPECT_EQ(client->metrics().requests, 1u);
+}
+
+TEST_F(HttpClientRedirects, APostBecomesAGetAsBrowsersDoIt) {
+  make();
+  for (const int code : {301, 302, 303}) {
+    EXPECT_THAT(head_after(post(), redirect(code, "/x")),
+                AllOf(StartsWith("GET /x HTTP/1.1\r\n"), Not(HasSubstr("Content-"))));
+    client.reset();
+    make();
+  }
+}
+
+TEST_F(HttpClientRedirects, A307And308KeepTheMethodAndTheBody) {
+  make();
+  for (const int code : {307, 308}) {
+    EXPECT_THAT(head_after(post(), redirect(code, "/x")),
+                AllOf(StartsWith("POST /x HTTP/1.1\r\n"), HasSubstr("\r\nContent-Length: 5\r\n")));
+    client.reset();
+    make();
+  }
+}
+
+TEST_F(HttpClientRedirects, APutIsKeptBut303MakesItAGet) {
+  make();
+  const auto put = [this] {
+    client_request request(method::put, server.url());
+    request.set_body("text/plain", "hello");
+    return request;
+  };
+  EXPECT_THAT(head_after(put(), redirect(301, "/x")), StartsWith("PUT /x "));
+  client.reset();
+  make();
+  EXPECT_THAT(head_after(put(), redirect(303, "/x")), StartsWith("GET /x "));
+}
+
+TEST_F(HttpClientRedirects, AHeadStaysAHead) {
+  make();
+  running_request& request = send(client_request(method::head, server.url()));
+  peer& at = accept();
+  receive_head(at);
+  at.send("HTTP/1.1 303 See Other\r\nLocation: /x\r\nContent-Length: 4\r\n\r\n");
+  EXPECT_THAT(receive_head(at), StartsWith("HEAD /x "));
+  at.send("HTTP/1.1 200 OK\r\n\r\n");
+  EXPECT_EQ(finish(request).response().status(), status::ok);
+}
+
+TEST_F(HttpClientRedirects, SecretsStayAtTheirOrigin) {
+  make();
+  client_request request(method::get, "http://me:secret@" + server.authority() + "/");
+  request.set("Authorization", "Bearer abc").set("Cookie", "a=b").set("X-Mine", "1");
+  request.set("Host", "virtual.test");
+  running_request& sending = send(std::move(request));
+  peer& at = accept();
+  EXPECT_THAT(receive_head(at), AllOf(HasSubstr("Bearer abc"), HasSubstr("Cookie: a=b")));
+  at.send(redirect(302, "/same"));
+  EXPECT_THAT(receive_head(at), AllOf(HasSubstr("Bearer abc"), HasSubstr("Cookie: a=b")));
+  at.send(redirect(302, other.url("/x")));
+  peer& there = accept_other();
+  EXPECT_THAT(receive_head(there), AllOf(Not(HasSubstr("Authorization")), Not(HasSubstr("Cookie")),
+                                         HasSubstr("\r\nX-Mine: 1\r\n"),
+                                         HasSubstr("\r\nHost: " + other.authority() + "\r\n")));
+  there.send(ok);
+  EXPECT_EQ(finish(sending).response().body(), "ok");
+}
+
+TEST_F(HttpClientRedirects, ALoopEnds) {
+  client_options options;
+  options.limits.redirects = 3;
+  make(std::move(options));
+  running_request& request = get();
+  peer& at = accept();
+  for (int count = 0; count != 4; ++count) {
+    receive_head(at);
+    at.send(redirect(301, "/"));
+  }
+  EXPECT_EQ(finish(request).error(), errc::too_many_redirects);
+  EXPECT_EQ(client->metrics().redirects, 3u);
+}
+
+TEST_F(HttpClientRedirects, RefusesWhereItMustNotGo) {
+  make();
+  for (const std::string_view location :
+       {"ftp://a/", "file:///etc/passwd", "http://a b/", "//", "javascript:alert(1)", "http:/x"}) {
+    EXPECT_EQ(answer_get(redirect(302, location)).error(), errc::bad_redirect) << location;
+  }
+}
+
+TEST_F(HttpClientRedirects, WithoutALocationItIsAResponse) {
+  make();
+  const std::string_view bare = "HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n";
+  EXPECT_EQ(answer_get(bare).response().status(), status::found);
+  EXPECT_EQ(answer_get(redirect(300, "/x")).response().status(), status::multiple_choices);
+  EXPECT_EQ(answer_get(redirect(201, "/x")).response().status(), status::created);
+}
+
+TEST_F(HttpClientRedirects, MayBeLeftToTheProgram) {
+  make({.follow_redirects = false});
+  const client_response& response = answer_get(redirect(302, "/x")).response();
+  EXPECT_EQ(response.status(), status::found);
+  EXPECT_EQ(response.field("Location"), "/x");
+  EXPECT_EQ(response.body(), "gone");
+}
+
+TEST_F(HttpClientRedirects, AStreamedBodyIsNotSentTwice) {
+  make();
+  client_request request(method::post, server.url());
+  request.set_stream("", [](request_body_writer& to) -> task<> {
+    auto writing = to.write("x");
+    co_await std::move(writing);
+  });
+  running_request& sending = send(std::move(request));
+  peer& at = accept();
+  receive_until(at, "0\r\n\r\n");
+  at.send(redirect(307, "/x"));
+  EXPECT_EQ(finish(sending).error(), errc::bad_redirect);
+}
+
+TEST_F(HttpClientRedirects, ALongBodyOfARedirectIsNotRead) {
+  make();
+  running_request& request = get();
+  peer& at = accept();
+  receive_head(at);
+  at.send("HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 1000000\r\n\r\n");
+  peer& next = accept();
+  EXPECT_THAT(receive_head(next), StartsWith("GET /x "));
+  EXPECT_TRUE(ends(at));
+  next.send(ok);
+  EXPECT_EQ(finish(request).response().body(), "ok");
+}
+
+// --- Cookies ---
+
+TEST_F(HttpClientRedirects, CookiesAreKeptIfAskedFor) {
+  make({.cookies = true});
+  running_request& request = get();
+  peer& at = accept();
+  EXPECT_THAT(receive_head(at), Not(HasSubstr("Cookie")));
+  at.send(redirect(302, "/x", "Set-Cookie: a=1\r\nSet-Cookie: b=2; Path=/y\r\n"));
+  EXPECT_THAT(receive_head(at), HasSubstr("\r\nCookie: a=1\r\n"));
+  at.send(ok);
+  finish(request);
+  EXPECT_EQ(client->cookies().size(), 2u);
+  running_request& own = send(client_request(method::get, server.url()).set("Cookie", "c=3"));
+  EXPECT_THAT(receive_head(at), AllOf(HasSubstr("\r\nCookie: c=3\r\n"), Not(HasSubstr("a=1"))));
+  at.send(ok);
+  finish(own);
+}
+
+TEST_F(HttpClientRedirects, NoCookiesByDefault) {
+  make();
+  answer_get("HTTP/1.1 200 OK\r\nSet-Cookie: a=1\r\nContent-Length: 0\r\n\r\n");
+  EXPECT_EQ(client->cookies().size(), 0u);
+}
+
+// --- Proxies ---
+
+TEST_F(HttpClientRedirects, AProxyGetsTheAbsoluteForm) {
+  client_options options;
+  options.proxy.http = url::parse("http://me:secret@" + server.authority()).value();
+  make(std::move(options));
+  running_request& request = send(client_request(method::get, "http://example.org:8080/a?b"));
+  peer& at = accept();
+  EXPECT_THAT(receive_head(at), AllOf(StartsWith("GET http://example.org:8080/a?b HTTP/1.1\r\n"),
+                                      HasSubstr("\r\nHost: example.org:8080\r\n"),
+                                      HasSubstr("\r\nProxy-Authorization: Basic bWU6c2VjcmV0\r\n"),
+                                      Not(HasSubstr("\r\nAuthorization"))));
+  at.send(ok);
+  finish(request);
+  running_request& second = send(client_request(method::get, "http://example.com/"));
+  EXPECT_THAT(receive_head(at), StartsWith("GET http://example.com/ "));
+  at.send(ok);
+  EXPECT_EQ(finish(second).response().body(), "ok");
+  EXPECT_EQ(client->metrics().origins, 1u);
+}
+
+TEST_F(HttpClientRedirects, ATunnelLeadsThroughAProxy) {
+  client_options options;
+  options.proxy.http = url::parse("http://me:secret@" + server.authority()).value();
+  options.proxy.tunnel_http = true;
+  make(std::move(options));
+  running_request& request = send(client_request(method::get, "http://example.org/a"));
+  peer& at = accept();
+  EXPECT_EQ(receive_head(at),
+            "CONNECT example.org:80 HTTP/1.1\r\nHost: example.org:80\r\n"
+            "Proxy-Authorization: Basic bWU6c2VjcmV0\r\n\r\n");
+  at.send("HTTP/1.1 200 Connection established\r\n\r\n");
+  EXPECT_THAT(receive_head(at), AllOf(StartsWith("GET /a HTTP/1.1\r\nHost: example.org\r\n"),
+                                      Not(HasSubstr("Proxy-"))));
+  at.send(ok);
+  EXPECT_EQ(finish(request).response().body(), "ok");
+}
+
+TEST_F(HttpClientRedirects, AProxyMayRefuseATunnel) {
+  client_options options;
+  options.proxy.http = url::parse(server.url()).value();
+  options.proxy.tunnel_http = true;
+  make(std::move(options));
+  for (const std::string_view answer :
+       {"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\n\r\nunexpected"}) {
+    running_request& request = send(client_request(method::get, "http://example.org/a"));
+    peer& at = accept();
+    receive_head(at);
+    at.send(answer);
+    EXPECT_EQ(finish(request).error(), errc::proxy_refused);
+    EXPECT_THAT(request.message(), HasSubstr("http://example.org/a"));
+  }
+  running_request& request = send(client_request(method::get, "http://example.org/a"));
+  receive_head(accept());
+  virtual_time.settle();
+  virtual_time.advance(11s);
+  EXPECT_EQ(finish(request).error(), errc::timed_out);
+  EXPECT_THAT(request.message(), HasSubstr("opening a tunnel"));
+}
+
+TEST_F(HttpClientRedirects, SomeHostsNeedNoProxy) {
+  proxy_settings proxies{.http = url::parse("http://p:1/").value()};
+  proxies.no_proxy = {"a.test", ".b.test", "c.test:81", "127.0.0.1", "::1", "[fe80::1]:82"};
+  const auto is_direct = [&](std::string_view text) {
+    return proxies.proxy_for(url::parse(text).value()) == nullptr;
+  };
+  for (const std::string_view direct :
+       {"http://a.test/", "http://A.test:81/", "http://x.a.test/", "http://b.test/",
+        "http://x.b.test/", "http://c.test:81/", "http://127.0.0.1:9/", "http://[::1]/",
+        "http://[fe80::1]:82/", "https://d.test/"}) {
+    EXPECT_TRUE(is_direct(direct)) << direct;
+  }
+  for (const std::string_view proxied :
+       {"http://xa.test/", "http://test/", "http://c.test/", "http://127.0.0.2/", "http://[::2]/",
+        "http://[fe80::1]/"}) {
+    EXPECT_FALSE(is_direct(proxied)) << proxied;
+  }
+  proxies.no_proxy = {"*"};
+  EXPECT_TRUE(is_direct("http://any/"));
+}
+
+TEST_F(HttpClientRedirects, TheEnvironmentIsReadOnlyIfAsked) {
+  ::setenv("http_proxy", server.authority().c_str(), 1);
+  ::setenv("HTTPS_PROXY", "http://user@p.test:3128/", 1);
+  ::setenv("no_proxy", " a.test, .b.test,,", 1);
+  const proxy_settings found = gyre::http::proxy_from_environment();
+  ::setenv("http_proxy", "socks5://a/", 1);
+  EXPECT_THROW(static_cast<void>(gyre::http::proxy_from_environment()), std::system_error);
+  ::setenv("http_proxy", "http://a b/", 1);
+  EXPECT_THROW(static_cast<void>(gyre::http::proxy_from_environment()), std::system_error);
+  ::setenv("http_proxy", "http://127.0.0.1:1/", 1);
+  make();
+  EXPECT_EQ(answer_get(ok).response().body(), "ok");
+  ::unsetenv("http_proxy");
+  ::unsetenv("HTTPS_PROXY");
+  ::unsetenv("no_proxy");
+  ASSERT_TRUE(found.http && found.https);
+  EXPECT_EQ(found.http->authority(), server.authority());
+  EXPECT_EQ(found.https->port(), 3128);
+  EXPECT_EQ(found.no_proxy, (std::vector<std::string>{"a.test", ".b.test"}));
+}
+
+// --- Callbacks ---
+
+class HttpClientCallbacks : public HttpClientRedirects {
+ protected:
+  using result = std::expected<client_response, std::error_code>;
+
+  gyre::http::client::callback keep() {
+    return [this](result answered) { got.emplace(std::move(answered)); };
+  }
+
+  std::optional<result> got;
+};
+
+TEST_F(HttpClientCallbacks, ACallbackGetsTheResponse) {
+  make();
+  client->send(client_request(method::get, server.url()), keep());
+  peer& at = accept();
+  receive_head(at);
+  at.send(ok);
+  virtual_time.turn_until([&] { return got.has_value(); });
+  ASSERT_TRUE(*got);
+  EXPECT_EQ((*got)->body(), "ok");
+}
+
+TEST_F(HttpClientCallbacks, ACallbackGetsTheError) {
+  make();
+  server.close();
+  client->send(client_request(method::get, server.url()), keep());
+  virtual_time.turn_until([&] { return got.has_value(); });
+  EXPECT_EQ(got->error(), std::errc::connection_refused);
+}
+
+TEST_F(HttpClientCallbacks, AnotherThreadMaySend) {
+  make();
+  std::jthread([this] { client->send(client_request(method::get, server.url()), keep()); }).join();
+  peer& at = accept();
+  receive_head(at);
+  at.send(ok);
+  virtual_time.turn_until([&] { return got.has_value(); });
+  EXPECT_TRUE(*got);
+}
+
+TEST_F(HttpClientCallbacks, CloseEndsRequests) {
+  make();
+  client->send(client_request(method::get, server.url()), keep());
+  receive_head(accept());
+  client->close();
+  virtual_time.turn_until([&] { return got.has_value(); });
+  EXPECT_EQ(got->error(), gyre::io::errc::closed);
+  EXPECT_EQ(finish(get()).error(), gyre::io::errc::not_open);
+}
+
+TEST_F(HttpClientCallbacks, NoCallbackComesAfterTheDestructor) {
+  make();
+  client->send(client_request(method::get, server.url()), keep());
+  peer& at = accept();
+  receive_head(at);
+  client.reset();
+  EXPECT_TRUE(ends(at));
+  virtual_time.settle();
+  EXPECT_FALSE(got);
+}
+
+TEST_F(HttpClientCallbacks, AClientThatWasMovedFromSaysSo) {
+  make();
+  gyre::http::client taken = std::move(*client);
+  EXPECT_EQ(finish(get()).error(), gyre::io::errc::not_open);
+  running_request& request = start(taken.get(server.url()));
+  peer& at = accept();
+  receive_head(at);
+  at.send(ok);
+  EXPECT_EQ(finish(request).response().body(), "ok");
+}
+
+TEST_F(HttpClientCallbacks, OptionsThatMakeNoSenseAreRefused) {
+  EXPECT_THROW(make({.connections_per_host = 0}), std::invalid_argument);
+  client_options options;
+  options.proxy.http = url::parse("https://a/").value();
+  EXPECT_THROW(make(std::move(options)), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace http_client_redirects_test
