@@ -173,10 +173,11 @@ std::string cookie_jar::header_for(const url& to, time_point now) {
         each.host_only ? each.domain == to.host() : domain_matches(to.host(), each.domain);
     if (!is_for_host || !path_matches(to.path(), each.path)) continue;
     if (each.secure && !is_over_tls(to)) continue;
-    sent.push_back(&each);
+    // Longer paths first (RFC 6265, 5.4).
+    const auto path_size = [](const stored* of) { return of->path.size(); };
+    sent.insert(std::ranges::upper_bound(sent, each.path.size(), std::ranges::greater(), path_size),
+                &each);
   }
-  std::ranges::stable_sort(sent, std::ranges::greater(),
-                           [](const stored* each) { return each->path.size(); });
   std::string header;
   for (const stored* each : sent) {
     if (!header.empty()) header += "; ";
