@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 namespace {
@@ -32,7 +33,7 @@ class session : public std::enable_shared_from_this<session> {
  public:
   session(socket accepted, const site& served) : socket_(std::move(accepted)), site_(served) {
     error_code ignored;
-    socket_.set_option(tcp::no_delay(true), ignored);
+    std::ignore = socket_.set_option(tcp::no_delay(true), ignored);
   }
 
   void read() {
@@ -108,7 +109,7 @@ class session : public std::enable_shared_from_this<session> {
 
   void end() {
     error_code ignored;
-    socket_.shutdown(tcp::socket::shutdown_send, ignored);
+    std::ignore = socket_.shutdown(tcp::socket::shutdown_send, ignored);
   }
 
   socket socket_;

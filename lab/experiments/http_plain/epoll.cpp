@@ -15,8 +15,11 @@
 #include <cerrno>
 #include <charconv>
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace {
 
@@ -79,13 +82,17 @@ class server {
       if (fd < 0) return;
       const int on = 1;
       setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-      watch(EPOLL_CTL_ADD, fd, EPOLLIN | EPOLLRDHUP | EPOLLET, new connection{.fd = fd});
+      const auto index = static_cast<std::size_t>(fd);
+      if (connections_.size() <= index) connections_.resize(index + 1);
+      connections_[index] = std::make_unique<connection>(connection{.fd = fd});
+      watch(EPOLL_CTL_ADD, fd, EPOLLIN | EPOLLRDHUP | EPOLLET, connections_[index].get());
     }
   }
 
-  static void end(connection& peer) {
+  void end(connection& peer) {
+    const auto index = static_cast<std::size_t>(peer.fd);
     close(peer.fd);
-    delete &peer;
+    connections_[index].reset();
   }
 
   void serve(connection& peer, std::uint32_t events) {
@@ -203,6 +210,7 @@ class server {
   int listener_;
   int file_;
   int epoll_;
+  std::vector<std::unique_ptr<connection>> connections_;  // by descriptor
   std::string hello_;
   std::string file_head_;
   std::string out_;  // the answers of a turn of one connection

@@ -105,7 +105,10 @@ load::~load() {
 void load::run(clock::time_point end) {
   running_ = true;
   for (const auto& each : slots_) {
-    if (plan_.renewed && each->fd < 0) open(*each);
+    if (plan_.renewed) {
+      if (each->fd >= 0) continue;  // it asks when this connection has ended
+      open(*each);
+    }
     if (each->fd >= 0) ask(*each, plan_.in_flight - each->outstanding);
   }
   clock::time_point now = clock::now();

@@ -40,7 +40,9 @@ std::string make_json() {
   constexpr int id = 4711;
   std::array<char, 16> digits{};
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), id);
-  std::string text = R"({"id":)";
+  std::string text;
+  text.reserve(96);
+  text += R"({"id":)";
   text.append(digits.data(), end.ptr);
   text += R"(,"name":"gyre","tags":[)";
   for (const std::string_view each : tags) {

@@ -106,6 +106,7 @@ void run_client(const cell_parameters& cell, const harness_options& harness, boo
   result.check("answers", clients.answered(), clients.requested());
   result.check("wrong_answers", clients.wrong(), 0);
   if (!clients.mistake().empty()) result.fail(clients.mistake());
+  if (answered == 0) result.fail("no answer in the measured time");
   if (!result.ok()) return;
 
   const auto requests = static_cast<double>(answered);
