@@ -152,12 +152,17 @@ class server {
     std::from_chars(fields.data() + at + name.size(), fields.data() + fields.size(), length);
     if (data.size() < head_size + length) return 0;
     std::string& out = peer.out.empty() ? out_ : peer.out;
-    std::string answer = head(lab::http::bytes_type, length);
-    if (fields.find("Connection: close") != std::string_view::npos) {
-      answer.insert(answer.size() - 2, "Connection: close\r\n");
-      peer.closes = true;
+    if (length != echo_length_) {
+      echo_length_ = length;
+      echo_head_ = head(lab::http::bytes_type, length);
     }
-    out += answer;
+    if (fields.contains("Connection: close")) {
+      out += std::string_view(echo_head_).substr(0, echo_head_.size() - 2);
+      out += "Connection: close\r\n\r\n";
+      peer.closes = true;
+    } else {
+      out += echo_head_;
+    }
     out += data.substr(head_size, length);
     return head_size + length;
   }
@@ -213,6 +218,8 @@ class server {
   std::vector<std::unique_ptr<connection>> connections_;  // by descriptor
   std::string hello_;
   std::string file_head_;
+  std::string echo_head_;  // that of the last length
+  std::size_t echo_length_ = 0;
   std::string out_;  // the answers of a turn of one connection
   std::array<char, std::size_t{64} << 10> buffer_;
 };
