@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RESTinio: its single-threaded traits without locks and log, the date rendered once a second, files
-// by its sendfile.
+// RESTinio: its single-threaded traits without locks and log, the date rendered once a second,
+// files by its sendfile.
 #include <lab/harness/boost_version.hpp>
 #include <lab/harness/http/workload.hpp>
 

@@ -23,7 +23,7 @@ inline constexpr std::string_view json_type = "application/json";
 inline constexpr std::string_view bytes_type = "application/octet-stream";
 inline constexpr std::size_t file_bytes = std::size_t{1} << 20;
 
-/// What a server needs to serve the site. The file is in memory, and open as long as the process.
+/// The means of a server to serve the site. The file is in memory, and open as long as the process.
 struct site {
   int file = -1;          ///< its descriptor
   std::string file_path;  ///< its name, for any process

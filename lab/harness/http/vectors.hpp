@@ -28,8 +28,8 @@ struct request_vector {
 /// Turns \r \n \t \0 \\ \xHH and \*N{text} into bytes. Throws std::runtime_error.
 std::string unescaped(std::string_view text);
 
-/// The requests, and the chunked bodies behind a head, but for limits.txt, as limits are a matter of
-/// settings. Throws std::runtime_error when there are none.
+/// The requests, and the chunked bodies behind a head, but for limits.txt, as limits are a matter
+/// of settings. Throws std::runtime_error when there are none.
 std::vector<request_vector> read_request_vectors();
 
 /// The verdict of an answer that begins with these bytes; incomplete if its final status has not

@@ -45,7 +45,7 @@ void run_client(const cell_parameters& cell, const harness_options& harness, boo
 /// process. Returns its number.
 pid_t start_program(const std::vector<std::string>& words);
 
-/// What another process has used.
+/// The resources that another process has used.
 network::usage used_by(pid_t process);
 
 /// A contender that serves the site on `listener`, a non-blocking socket, on the calling thread,
