@@ -34,8 +34,7 @@ void server_shard::release(exchange& unused) noexcept {
   }
 }
 
-std::string_view server_shard::date_line() {
-  const steady_time present = loop_.now();
+std::string_view server_shard::date_line(steady_time present) {
   if (present >= date_expires_) {
     using namespace std::chrono;
     const auto wall = system_clock::now();

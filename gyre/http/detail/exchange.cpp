@@ -55,7 +55,7 @@ errc exchange::begin(server_connection& from, std::span<const std::byte> head) {
     request_.host_ = rest.substr(0, rest.find_first_of("/?"));
   }
 
-  begun_ = shard_->loop().now();
+  begun_ = shard_->turn_begun;
   endpoint_ = shard_->core().find(request_.method_, request_.path_, match_);
   body_open_ = head_.framing.body == body_kind::chunked || head_.framing.length != 0;
   remaining_ = head_.framing.length;
@@ -170,7 +170,6 @@ void exchange::finish() noexcept {
     }
   }
   server_connection& from = *connection_;
-  const steady_time begun = begun_;
   // A peer that has asked for the close sends no more.
   const ending how = !close_                                  ? ending::keep_alive
                      : head_.framing.keep_alive || body_open_ ? ending::linger
@@ -180,7 +179,7 @@ void exchange::finish() noexcept {
   reset();
   home.release(*this);
   core.end_work();
-  from.exchange_ended(begun, how);
+  from.exchange_ended(how);
 }
 
 void exchange::reset() noexcept {

@@ -66,7 +66,7 @@ void exchange::send(response& result) {
     }
     head.put(std::string_view(each.name.data(), each.name.size() + each.value.size() + 4));
   }
-  if (!has_date) head.put(shard_->date_line());
+  if (!has_date) head.put(shard_->date_line(connection_->present()));
 
   const std::string_view body = result.body();
   const bool has_body = !never_has_body(status_);

@@ -31,6 +31,10 @@ server_connection::server_connection(net::tcp_connection& tcp, server_shard& sha
   if (limit.count() != 0) set_deadline(shard_.loop().deadline_after(limit));
 }
 
+steady_time server_connection::present() const noexcept {
+  return in_turn_ ? shard_.turn_begun : shard_.loop().now();
+}
+
 server_connection::~server_connection() {
   if (linked()) shard_.loop().cancel_timer(*this);
   if (shard_.output_owner == this) {
@@ -66,6 +70,7 @@ void server_connection::flush_with(std::span<const std::byte> body) {
 
 void server_connection::on_message(io::input& in) {
   in_turn_ = true;
+  shard_.turn_begun = shard_.loop().now();
   std::size_t answered = 0;
   while (!in.empty() && state_ != state::closing && tcp_.can_send()) {
     if (state_ == state::head) {
@@ -119,7 +124,7 @@ bool server_connection::read_head(io::input& in) {
     return true;
   }
   state_ = state::body;
-  body_begun_ = shard_.loop().now();
+  body_begun_ = shard_.turn_begun;
   if (current_->is_streamed()) {
     pause_body_clock();
     run_handler();
@@ -183,7 +188,7 @@ void server_connection::run_handler() {
   current_->run();
 }
 
-void server_connection::exchange_ended(steady_time begun, ending how) noexcept {
+void server_connection::exchange_ended(ending how) noexcept {
   current_ = nullptr;
   if (how != ending::keep_alive || peer_ended_) {
     lingers_ = how == ending::linger;
@@ -193,9 +198,7 @@ void server_connection::exchange_ended(steady_time begun, ending how) noexcept {
     const std::chrono::nanoseconds limit = core_->options.timeouts.idle;
     clear_deadline();
     if (limit.count() != 0) {
-      // The clock is read once in a turn.
-      const steady_time from = in_turn_ ? begun : shard_.loop().now();
-      set_deadline(gyre::detail::later(from, limit));
+      set_deadline(gyre::detail::later(present(), limit));
     }
   }
   if (in_turn_) return;
@@ -237,7 +240,7 @@ void server_connection::send_error(status code, std::string_view text) {
   shard_.counts.by_class[std::min(to_number(code) / 100, 5U)].add(1);
   head_writer head(out, text.size() + 1);
   head.put_status_line(code);
-  head.put(shard_.date_line());
+  head.put(shard_.date_line(present()));
   head.put("Content-Type: text/plain; charset=utf-8\r\nContent-Length: ");
   head.put_number(text.size() + 1);
   head.put("\r\nConnection: close\r\n\r\n");

@@ -67,8 +67,10 @@ class server_connection final : public gyre::detail::slab_object, private timer_
   /// Sends it, and `body` behind it, in one call.
   void flush_with(std::span<const std::byte> body);
   bool in_turn() const noexcept { return in_turn_; }
+  /// The present time; within a turn, that of its begin.
+  steady_time present() const noexcept;
   /// The exchange is over.
-  void exchange_ended(steady_time begun, ending how) noexcept;
+  void exchange_ended(ending how) noexcept;
   /// The handler wants more of the streamed body.
   void want_body();
   /// Goes on with input that waits.

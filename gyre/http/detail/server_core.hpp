@@ -50,8 +50,11 @@ class server_shard {
   exchange& acquire();
   void release(exchange& unused) noexcept;
 
+  /// The time when the turn of a connection began: reading the clock costs more than a field.
+  steady_time turn_begun{};
+
   /// "Date: …\r\n", rendered once in a second.
-  std::string_view date_line();
+  std::string_view date_line(steady_time present);
 
   struct counters {
     gyre::detail::relaxed_counter requests, malformed, timeouts;
