@@ -3,6 +3,10 @@
 # Zstandard, as PkgConfig::libcares, liburing, zlib, brotli and zstd) and the optional ones. An
 # optional dependency that is found becomes an imported target gyre_deps::NAME; targets that list a
 # missing gyre_deps::NAME are skipped with one status line.
+# Finds the dependencies of gyre: the required ones (threads; c-ares, liburing, zlib, Brotli,
+# Zstandard and OpenSSL, as PkgConfig::libcares, liburing, zlib, brotli, zstd and openssl) and the
+# optional ones. An optional dependency that is found becomes an imported target gyre_deps::NAME;
+# targets that list a missing gyre_deps::NAME are skipped with one status line.
 #
 #   gyre_deps::boost            Boost headers >= 1.81 (lockfree)
 #   gyre_deps::asio             the same headers, ready for boost::asio
@@ -31,6 +35,7 @@ pkg_check_modules(liburing QUIET IMPORTED_TARGET GLOBAL liburing>=2.3)
 pkg_check_modules(zlib QUIET IMPORTED_TARGET GLOBAL zlib>=1.2.11)
 pkg_check_modules(brotli QUIET IMPORTED_TARGET GLOBAL libbrotlienc>=1.0.9 libbrotlidec>=1.0.9)
 pkg_check_modules(zstd QUIET IMPORTED_TARGET GLOBAL libzstd>=1.4.8)
+pkg_check_modules(openssl QUIET IMPORTED_TARGET GLOBAL openssl>=3.0)
 set(gyre_not_here "")
 if(NOT libcares_FOUND)
   list(APPEND gyre_not_here "c-ares 1.18 or newer (Debian: libc-ares-dev)")
@@ -46,6 +51,9 @@ if(NOT brotli_FOUND)
 endif()
 if(NOT zstd_FOUND)
   list(APPEND gyre_not_here "Zstandard 1.4.8 or newer (Debian: libzstd-dev)")
+endif()
+if(NOT openssl_FOUND)
+  list(APPEND gyre_not_here "OpenSSL 3.0 or newer (Debian: libssl-dev)")
 endif()
 if(gyre_not_here)
   list(JOIN gyre_not_here ", " gyre_not_here)
