@@ -199,3 +199,8 @@
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/when_any.hpp>
 #include <gyre/task/with_timeout.hpp>
+#include <gyre/tls/connection_info.hpp>
+#include <gyre/tls/error.hpp>
+#include <gyre/tls/session.hpp>
+#include <gyre/tls/tls_context.hpp>
+#include <gyre/tls/tls_stream.hpp>

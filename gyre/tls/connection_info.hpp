@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// connection_info: the outcome of a handshake.
+//
+//     const bool speaks_http2 = secure.info().application_protocol == "h2";
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace gyre::tls {
+
+struct connection_info {
+  std::string protocol;                     ///< "TLSv1.3"
+  std::string cipher;                       ///< "TLS_AES_256_GCM_SHA384"
+  std::string application_protocol = {};    ///< chosen by ALPN; empty: none
+  std::string server_name = {};             ///< that the client asked for (SNI); empty: none
+  bool resumed = false;                     ///< without a full handshake
+  std::string peer_certificate = {};        ///< in PEM; empty: none
+  std::string peer_subject = {};            ///< "CN = client 1"
+  std::vector<std::byte> ocsp_staple = {};  ///< that the server has sent
+};
+
+}  // namespace gyre::tls

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// context_state: a context's options and OpenSSL's objects made from them, replaced by reload().
+#pragma once
+
+#include <gyre/tls/detail/openssl.hpp>
+#include <gyre/tls/detail/ticket_keys.hpp>
+#include <gyre/tls/tls_context.hpp>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace gyre::tls::detail {
+
+/// Objects made by one loading, which its connections keep. Immutable.
+struct loaded_context {
+  /// A certificate in an SSL_CTX of its own.
+  struct entry {
+    ssl_ctx_ptr context;
+    std::vector<std::byte> ocsp_staple;
+  };
+
+  /// The entry for a client's server name; null if there is none.
+  const entry* find(std::string_view name) const;
+  const entry* entry_of(const SSL_CTX* context) const noexcept;
+
+  std::vector<entry> entries;                  // the first one is the default
+  std::map<std::string, std::size_t> by_name;  // in lower case, wildcards included
+  bool refuse_unknown_names = false;
+  std::vector<unsigned char> application_protocols;  // as in a message
+  std::shared_ptr<ticket_keys> tickets;
+  std::chrono::nanoseconds handshake_timeout{};
+  bool is_server = false;
+  bool verify = true;
+  bool request_ocsp_staple = false;
+};
+
+/// Thread-safety: any thread.
+class context_state {
+ public:
+  explicit context_state(server_options options);
+  explicit context_state(client_options options);
+
+  std::shared_ptr<const loaded_context> current() const {
+    const std::scoped_lock lock(mutex_);
+    return current_;
+  }
+  bool is_server() const noexcept { return is_server_; }
+  void reload();
+  void reload(server_options options);
+  void reload(client_options options);
+
+ private:
+  using any_options = std::variant<server_options, client_options>;
+
+  void load(any_options options);
+
+  const bool is_server_;
+  mutable std::mutex mutex_;
+  any_options options_;
+  std::shared_ptr<const loaded_context> current_;
+  std::shared_ptr<ticket_keys> tickets_;
+  std::chrono::seconds ticket_lifetime_{};
+};
+
+/// Functions that OpenSSL calls: set on each server's SSL_CTX; see engine.cpp.
+void set_server_callbacks(SSL_CTX* context, bool with_tickets);
+void set_client_callbacks(SSL_CTX* context);
+/// As SSL_CTX_set_verify().
+void verify_peers(SSL_CTX* context, int mode);
+
+}  // namespace gyre::tls::detail

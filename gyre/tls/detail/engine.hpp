@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// engine: one end of a TLS connection over bytes that its owner receives and sends.
+//
+// OpenSSL reads from the received bytes that feed() names, and appends records to the owner's
+// buffer, by a BIO of our own.
+#pragma once
+
+#include <gyre/io/buffer.hpp>
+#include <gyre/tls/detail/context_state.hpp>
+#include <gyre/tls/detail/failure.hpp>
+#include <gyre/tls/detail/openssl.hpp>
+#include <gyre/tls/session.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <system_error>
+#include <vector>
+
+namespace gyre::tls::detail {
+
+/// Thread-safety: none. Lifetime: stays where it is.
+class engine {
+ public:
+  enum class status {
+    done,
+    wants_input,  // it has read all that it was fed
+    ended,        // the peer has sent close_notify
+    failed,       // see why(); nothing goes on
+  };
+
+  /// Records go to `output`, which must outlive the engine. Throws std::system_error.
+  engine(const tls_context& context, std::string host, const session& resumed, io::buffer& output);
+  engine(const engine&) = delete;
+  engine& operator=(const engine&) = delete;
+
+  /// Bytes to be read next; they must stay until the engine has read them, or is fed others.
+  void feed(std::span<const std::byte> received) noexcept { unread_ = received; }
+  std::span<const std::byte> unread() const noexcept { return unread_; }
+
+  status handshake();
+  /// Decrypts up to `room.size()` bytes, of one record or several; `count` are there, also if it
+  /// then failed or ended, which the next call tells.
+  status read(std::span<std::byte> room, std::size_t& count);
+  /// Encrypts all bytes.
+  status write(std::span<const std::byte> bytes);
+  /// Once; later calls do nothing.
+  void close_notify() noexcept;
+
+  bool established() const noexcept { return established_; }
+  /// Whether close_notify has come.
+  bool peer_closed() const noexcept { return peer_closed_; }
+  bool closed() const noexcept { return closed_; }
+  /// Why the peer's bytes end here: no error after close_notify.
+  std::error_code end_of_bytes() const noexcept;
+  const failure& why() const noexcept { return failure_; }
+  const std::string& host() const noexcept { return host_; }
+  const loaded_context& loaded() const noexcept { return *loaded_; }
+  SSL* native() const noexcept { return ssl_.get(); }
+  const session& newest_session() const noexcept { return session_; }
+
+ private:
+  friend struct callbacks;
+
+  status fail_with(std::error_code code, std::string text = {});
+  status result_of(int returned);
+
+  std::shared_ptr<const loaded_context> loaded_;
+  std::string host_;
+  io::buffer& output_;
+  std::span<const std::byte> unread_;
+  std::size_t handshake_bytes_ = 0;
+  failure failure_;
+  std::vector<std::string> refused_names_;  // in a certificate that is for another host
+  session session_;
+  bool established_ = false;
+  bool peer_closed_ = false;
+  bool closed_ = false;
+  bool name_is_unknown_ = false;
+  ssl_ptr ssl_;
+};
+
+/// A buffer of this thread, on loan: so that connections hold none while they wait.
+class scratch_buffer {
+ public:
+  scratch_buffer() noexcept;
+  scratch_buffer(const scratch_buffer&) = delete;
+  scratch_buffer& operator=(const scratch_buffer&) = delete;
+  ~scratch_buffer() { give_back(std::move(own_)); }
+
+  io::buffer& operator*() noexcept { return own_; }
+  io::buffer* operator->() noexcept { return &own_; }
+  /// Keeps the memory of a buffer that is not needed any more for the next one.
+  static void give_back(io::buffer unused) noexcept;
+
+ private:
+  io::buffer own_;
+};
+
+}  // namespace gyre::tls::detail

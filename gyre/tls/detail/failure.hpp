@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// failure: OpenSSL's errors as errc, with a text.
+#pragma once
+
+#include <gyre/tls/detail/openssl.hpp>
+
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+namespace gyre::tls::detail {
+
+struct failure {
+  std::error_code code;
+  std::string text;  ///< details that the code's message lacks
+};
+
+/// The first error of OpenSSL's queue, which it clears, in a connection whose handshake was done or
+/// not. `host`: that the peer's certificate must be for, if any. `names`: those that it is for.
+failure failure_of(SSL* ssl, bool established, std::string_view host,
+                   const std::vector<std::string>& names);
+
+/// Throws std::system_error for `code` with `text` and OpenSSL's reason, if it has one.
+[[noreturn]] void throw_openssl_error(std::error_code code, std::string text);
+
+/// The names in a certificate, in lower case; its common name if it has no others.
+std::vector<std::string> names_of(X509* certificate);
+
+}  // namespace gyre::tls::detail

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// info_of: the outcome of OpenSSL's handshake.
+#pragma once
+
+#include <gyre/tls/connection_info.hpp>
+#include <gyre/tls/detail/openssl.hpp>
+
+namespace gyre::tls::detail {
+
+/// Throws std::bad_alloc.
+connection_info info_of(SSL* ssl);
+
+}  // namespace gyre::tls::detail

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/tls/detail/stream_state.hpp>
+
+#include <gyre/base/error.hpp>
+#include <gyre/io/backend.hpp>
+#include <gyre/tls/error.hpp>
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace gyre::tls::detail {
+namespace {
+
+constexpr std::size_t most_sent_at_once = std::size_t{256} << 10;
+constexpr std::size_t most_of_file_at_once = std::size_t{64} << 10;
+constexpr std::size_t record_size = std::size_t{16} << 10;
+// Answers that a peer can cause without reading them.
+constexpr std::size_t most_unsent = std::size_t{64} << 10;
+
+}  // namespace
+
+void stream_state::send_now() noexcept {
+  if (is_writing || output.empty() || !inner.is_open()) return;
+  const ssize_t sent =
+      ::send(inner.fd(), output.data(), output.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (sent > 0) output.consume(static_cast<std::size_t>(sent));
+  if (output.empty()) scratch_buffer::give_back(std::exchange(output, io::buffer()));
+}
+
+void stream_state::throw_failure(const char* operation) {
+  send_now();
+  const failure& why = machine.why();
+  std::string text = operation;
+  if (!machine.host().empty()) text.append(" (").append(machine.host()).append(")");
+  if (!why.text.empty()) text.append(": ").append(why.text);
+  throw std::system_error(why.code, text);
+}
+
+void stream_state::close() noexcept {
+  if (!inner.is_open()) return;
+  if (!is_writing && output.empty()) {
+    machine.close_notify();
+    send_now();
+  }
+  inner.close();
+}
+
+direction_lock::direction_lock(stream_state& state, bool& in_use, const char* operation)
+    : in_use_(in_use) {
+  if (!state.inner.is_open()) throw std::system_error(io::errc::not_open, operation);
+  if (in_use) throw std::system_error(io::errc::busy, operation);
+  in_use_ = true;
+}
+
+reading_lock::~reading_lock() {
+  const std::span<const std::byte> rest = state_.machine.unread();
+  if (rest.empty()) {
+    if (state_.stash.capacity() > 0) state_.stash = io::buffer();
+    return;
+  }
+  if (came_.empty()) return;  // they are in the stash already
+  try {
+    state_.stash = io::buffer();
+    state_.stash.append(rest);
+    state_.machine.feed(state_.stash.bytes());
+  } catch (const std::exception&) {
+    state_.inner.close();  // bytes are lost
+  }
+}
+
+void reading_lock::take(io::received came, const char* operation) {
+  if (came.empty()) throw std::system_error(state_.machine.end_of_bytes(), operation);
+  if (state_.stash.capacity() > 0) state_.stash = io::buffer();
+  came_ = std::move(came);
+  state_.machine.feed(came_.bytes());
+}
+
+sending_lock::~sending_lock() {
+  if (bytes.empty()) {
+    scratch_buffer::give_back(std::move(bytes));
+    return;
+  }
+  try {
+    bytes.append(state_.output.bytes());
+    state_.output = std::move(bytes);
+  } catch (const std::exception&) {
+    state_.inner.close();  // a gap would be wrong
+  }
+}
+
+task<std::size_t> read(state_ptr state, std::span<std::byte> room, bool whole) {
+  static constexpr const char* name = "gyre::tls::tls_stream: read";
+  reading_lock lock(*state, name);
+  std::size_t done = 0;
+  while (done < room.size()) {
+    std::size_t count = 0;
+    const engine::status now = state->machine.read(room.subspan(done), count);
+    done += count;
+    state->send_now();
+    if (count > 0 && !whole) break;
+    if (now == engine::status::failed) state->throw_failure(name);
+    if (now == engine::status::ended) {
+      if (whole) throw std::system_error(io::errc::unexpected_end, name);
+      break;
+    }
+    if (now == engine::status::done) continue;
+    if (state->output.size() > most_unsent) throw std::system_error(errc::bad_record, name);
+    io::received came = co_await state->inner.receive();
+    lock.take(std::move(came), name);
+  }
+  co_return done;
+}
+
+task<io::received> receive(state_ptr state) {
+  static constexpr const char* name = "gyre::tls::tls_stream: receive";
+  reading_lock lock(*state, name);
+  io::receive_memory& memory = io::backend_of(state->inner.loop()).memory();
+  for (;;) {
+    const std::span<std::byte> room = memory.room();
+    if (room.empty()) gyre::detail::throw_system_error(ENOMEM, name);
+    std::size_t count = 0;
+    const engine::status now =
+        state->machine.read(room.first(std::min(room.size(), most_sent_at_once)), count);
+    if (count > 0) {
+      io::received bytes = memory.lend(count);
+      state->send_now();
+      co_return bytes;
+    }
+    state->send_now();
+    if (now == engine::status::failed) state->throw_failure(name);
+    if (now == engine::status::ended) co_return io::received();
+    if (state->output.size() > most_unsent) throw std::system_error(errc::bad_record, name);
+    io::received came = co_await state->inner.receive();
+    lock.take(std::move(came), name);
+  }
+}
+
+task<std::size_t> read_until(state_ptr state, io::buffer& buffer, std::string_view delimiter,
+                             std::size_t limit) {
+  static constexpr const char* name = "gyre::tls::tls_stream: read_until";
+  reading_lock lock(*state, name);
+  std::size_t searched = 0;
+  for (;;) {
+    const std::size_t overlap = delimiter.empty() ? 0 : delimiter.size() - 1;
+    const std::size_t found = buffer.find(delimiter, searched > overlap ? searched - overlap : 0);
+    searched = buffer.size();
+    if (found != io::input::npos && found + delimiter.size() <= limit) {
+      co_return found + delimiter.size();
+    }
+    if (found != io::input::npos || searched >= limit) {
+      throw std::system_error(io::errc::limit_exceeded, name);
+    }
+    std::size_t count = 0;
+    const engine::status now = state->machine.read(buffer.prepare(record_size), count);
+    buffer.commit(count);
+    state->send_now();
+    if (count > 0) continue;
+    if (now == engine::status::failed) state->throw_failure(name);
+    if (now == engine::status::ended) throw std::system_error(io::errc::unexpected_end, name);
+    if (state->output.size() > most_unsent) throw std::system_error(errc::bad_record, name);
+    io::received came = co_await state->inner.receive();
+    lock.take(std::move(came), name);
+  }
+}
+
+task<std::size_t> write(state_ptr state, std::span<const std::byte> bytes, bool whole) {
+  static constexpr const char* name = "gyre::tls::tls_stream: write";
+  const direction_lock lock(*state, state->is_writing, name);
+  if (state->machine.closed() && !bytes.empty()) gyre::detail::throw_system_error(EPIPE, name);
+  std::size_t done = 0;
+  do {
+    const std::span<const std::byte> part =
+        bytes.subspan(done, std::min(bytes.size() - done, most_sent_at_once));
+    if (state->output.capacity() == 0) {
+      scratch_buffer scratch;
+      std::swap(state->output, *scratch);
+    }
+    if (state->machine.write(part) == engine::status::failed) state->throw_failure(name);
+    while (!state->output.empty()) {
+      sending_lock sending(*state);
+      while (!sending.bytes.empty()) {
+        const std::size_t sent = co_await state->inner.write_some(sending.bytes.bytes());
+        sending.bytes.consume(sent);
+      }
+    }
+    done += part.size();
+  } while (whole && done < bytes.size());
+  co_return done;
+}
+
+task<std::size_t> write_pieces(state_ptr state, std::span<const iovec> pieces) {
+  io::buffer together;
+  std::size_t done = 0;
+  for (std::size_t next = 0; next < pieces.size();) {
+    const iovec& piece = pieces[next];
+    const std::span<const std::byte> bytes(static_cast<const std::byte*>(piece.iov_base),
+                                           piece.iov_len);
+    // Small ones share a record; a large one goes as it is.
+    const bool fits = together.size() + bytes.size() <= record_size;
+    if (fits) {
+      together.append(bytes);
+      ++next;
+      if (next < pieces.size()) continue;
+    }
+    if (!together.empty()) {
+      done += co_await write(state, together.bytes(), true);
+      together.consume_all();
+    } else if (!fits) {
+      done += co_await write(state, bytes, true);
+      ++next;
+    }
+  }
+  co_return done;
+}
+
+task<std::size_t> write_received(state_ptr state, io::received bytes) {
+  const std::size_t done = co_await write(std::move(state), bytes.bytes(), true);
+  co_return done;
+}
+
+task<std::size_t> write_file(state_ptr state, int file, ::off_t offset, std::size_t count) {
+  static constexpr const char* name = "gyre::tls::tls_stream: send_file";
+  std::size_t done = 0;
+  scratch_buffer part;
+  while (done < count) {
+    part->consume_all();
+    const std::span<std::byte> room = part->prepare(std::min(count - done, most_of_file_at_once));
+    const ssize_t read = ::pread(file, room.data(), std::min(room.size(), count - done),
+                                 offset + static_cast<::off_t>(done));
+    if (read < 0 && errno == EINTR) continue;
+    if (read < 0) gyre::detail::throw_errno(name);
+    if (read == 0) break;  // the file ends here
+    part->commit(static_cast<std::size_t>(read));
+    done += co_await write(state, part->bytes(), true);
+  }
+  co_return done;
+}
+
+task<> end_writing(state_ptr state) {
+  if (!state->inner.is_open()) {
+    throw std::system_error(io::errc::not_open, "gyre::tls::tls_stream: shutdown");
+  }
+  if (state->is_writing) {
+    throw std::system_error(io::errc::busy, "gyre::tls::tls_stream: shutdown");
+  }
+  state->machine.close_notify();
+  co_await write(state, {}, true);
+  state->inner.shutdown(net::shutdown_side::send);
+}
+
+task<> shake_hands(state_ptr state) {
+  const char* const name =
+      state->machine.loaded().is_server ? "gyre::tls::accept" : "gyre::tls::connect";
+  reading_lock lock(*state, name);
+  for (;;) {
+    const engine::status now = state->machine.handshake();
+    if (now == engine::status::failed) state->throw_failure(name);
+    if (!state->output.empty()) co_await write(state, {}, true);
+    if (now == engine::status::done) co_return;
+    io::received came = co_await state->inner.receive();
+    lock.take(std::move(came), name);
+  }
+}
+
+}  // namespace gyre::tls::detail

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/tls/detail/ticket_keys.hpp>
+
+#include <openssl/rand.h>
+
+#include <algorithm>
+
+namespace gyre::tls::detail {
+
+void ticket_keys::drop_old(steady_time present) noexcept {
+  std::erase_if(keys_, [&](const ticket_key& each) { return present - each.born >= lifetime_; });
+}
+
+std::optional<ticket_key> ticket_keys::newest(steady_time present) {
+  const std::scoped_lock lock(mutex_);
+  drop_old(present);
+  if (!keys_.empty() && present - keys_.back().born < lifetime_ / 2) return keys_.back();
+  ticket_key made{};
+  made.born = present;
+  for (const std::span<unsigned char> part :
+       {std::span<unsigned char>(made.name), std::span<unsigned char>(made.cipher),
+        std::span<unsigned char>(made.mac)}) {
+    if (RAND_bytes(part.data(), static_cast<int>(part.size())) != 1) return std::nullopt;
+  }
+  keys_.push_back(made);
+  return made;
+}
+
+std::optional<ticket_keys::found_key> ticket_keys::find(std::span<const unsigned char> name,
+                                                        steady_time present) {
+  const std::scoped_lock lock(mutex_);
+  drop_old(present);
+  for (const ticket_key& each : keys_) {
+    if (std::ranges::equal(each.name, name)) {
+      const bool is_newest = &each == &keys_.back() && present - each.born < lifetime_ / 2;
+      return found_key{each, is_newest};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace gyre::tls::detail

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests of handshakes: certificates that are refused, mutual TLS, names, protocols, resumption.
+#include <gyre/exec/loop.hpp>
+#include <gyre/exec/sync_wait.hpp>
+#include <gyre/net/tcp_listener.hpp>
+#include <gyre/task/when_all.hpp>
+#include <gyre/tls/error.hpp>
+#include <gyre/tls/tls_stream.hpp>
+#include <gyre/tls/tls_test_support.hpp>
+#include <tests/support/coroutine_sockets.hpp>
+#include <tests/support/temporary_folder.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace handshake_test {
+namespace {
+
+using namespace gyre::tls::test;
+using gyre::task;
+using gyre::test::error_of;
+using gyre::tls::client_options;
+using gyre::tls::errc;
+using gyre::tls::pem;
+using gyre::tls::server_options;
+using gyre::tls::session;
+using gyre::tls::tls_context;
+using gyre::tls::tls_stream;
+using testing::HasSubstr;
+
+handshake_result with_certificate(gyre::event_loop& loop, const issued& own,
+                                  std::string host = "localhost") {
+  return shake_hands(loop, tls_context::server({.certificates = {in_memory(own)}}),
+                     tls_context::client(trusting()), std::move(host));
+}
+
+TEST(TlsHandshake, AClientRefusesBadCertificatesAndSaysWhy) {
+  gyre::loop loop;
+  const auto expect = [&](const issued& own, errc code, const char* text) {
+    const handshake_result got = with_certificate(loop, own);
+    EXPECT_EQ(got.client_error, code);
+    EXPECT_THAT(got.client_text, HasSubstr(text));
+    EXPECT_EQ(got.server_error, errc::refused_by_peer);
+    EXPECT_FALSE(got.client.is_open());
+  };
+  expect(authority().issue({.valid_from = -7200, .valid_to = -3600}), errc::certificate_expired,
+         "the certificate has expired");
+  expect(authority().issue({.valid_from = 3600, .valid_to = 7200}), errc::certificate_not_yet_valid,
+         "not yet valid");
+  expect(test_authority::self_signed(), errc::certificate_self_signed, "self-signed");
+  expect(test_authority("another authority").issue(), errc::certificate_unknown_issuer,
+         "unknown issuer");
+  expect(authority().issue({.common_name = "a.example", .alternative_names = "DNS:a.example"}),
+         errc::certificate_wrong_host, "certificate is for a.example, not localhost");
+  expect(authority().issue({.alternative_names = "DNS:a.example,DNS:b.example,DNS:c.example,"
+                                                 "DNS:d.example,DNS:e.example"}),
+         errc::certificate_wrong_host,
+         "certificate is for a.example, b.example, c.example and 2 more, not localhost");
+}
+
+TEST(TlsHandshake, AClientChecksNamesWildcardsAndAddresses) {
+  gyre::loop loop;
+  const issued own = authority().issue({.alternative_names = "DNS:*.example.org,IP:10.1.2.3"});
+  EXPECT_FALSE(with_certificate(loop, own, "www.example.org").client_error);
+  EXPECT_FALSE(with_certificate(loop, own, "www.example.org.").client_error);
+  EXPECT_FALSE(with_certificate(loop, own, "10.1.2.3").client_error);
+  EXPECT_EQ(with_certificate(loop, own, "10.1.2.4").client_error, errc::certificate_wrong_host);
+  EXPECT_EQ(with_certificate(loop, own, "example.org").client_error, errc::certificate_wrong_host);
+  EXPECT_EQ(with_certificate(loop, own, "a.b.example.org").client_error,
+            errc::certificate_wrong_host);
+  EXPECT_EQ(with_certificate(loop, own, "").client_error, errc::bad_configuration);
+}
+
+TEST(TlsHandshake, AClientRefusesRevokedCertificates) {
+  gyre::loop loop;
+  const issued good = authority().issue();
+  const issued revoked = authority().issue();
+  client_options options = trusting();
+  options.revocation_lists = {pem::text(authority().revocation_list(revoked.certificate))};
+  const tls_context client = tls_context::client(options);
+  const auto error_with = [&](const issued& own) {
+    return shake_hands(loop, tls_context::server({.certificates = {in_memory(own)}}), client)
+        .client_error;
+  };
+  EXPECT_FALSE(error_with(good));
+  EXPECT_EQ(error_with(revoked), errc::certificate_revoked);
+}
+
+TEST(TlsHandshake, VerificationCanBeTurnedOff) {
+  gyre::loop loop;
+  const tls_context client = tls_context::client({.verify = false});
+  const tls_context server =
+      tls_context::server({.certificates = {in_memory(test_authority::self_signed())}});
+  EXPECT_FALSE(shake_hands(loop, server, client, "").client_error);
+  EXPECT_FALSE(shake_hands(loop, server, client, "elsewhere").client_error);
+}
+
+TEST(TlsHandshake, TheDefaultClientTrustsNoTestAuthority) {
+  gyre::loop loop;
+  const handshake_result got =
+      shake_hands(loop, tls_context::server(serving()), tls_context::default_client());
+  EXPECT_EQ(got.client_error, errc::certificate_unknown_issuer);
+}
+
+// --- Mutual TLS ---
+
+task<std::size_t> read_one(tls_stream& from) {
+  std::byte one[1];
+  const std::size_t count = co_await from.read_some(one);
+  co_return count;
+}
+task<> read_one_only(tls_stream& from) { co_await read_one(from); }
+
+TEST(TlsHandshake, AServerDemandsACertificate) {
+  gyre::loop loop;
+  server_options options = serving();
+  options.clients = gyre::tls::client_certificates::required;
+  options.client_authorities = pem::text(authority().certificate());
+  const tls_context server = tls_context::server(options);
+
+  client_options with_own = trusting();
+  with_own.own_certificate = in_memory(authority().issue({.common_name = "client 1"}));
+  handshake_result good = shake_hands(loop, server, tls_context::client(with_own));
+  EXPECT_FALSE(good.server_error) << good.server_error.message();
+  EXPECT_EQ(good.server.info().peer_subject, "CN = client 1");
+
+  handshake_result none = shake_hands(loop, server, tls_context::client(trusting()));
+  EXPECT_EQ(none.server_error, errc::certificate_missing);
+  // The client's handshake is over before the server refuses.
+  EXPECT_EQ(error_of(loop, read_one_only(none.client)), errc::refused_by_peer);
+
+  client_options foreign = trusting();
+  foreign.own_certificate = in_memory(test_authority("foreign").issue());
+  EXPECT_EQ(shake_hands(loop, server, tls_context::client(foreign)).server_error,
+            errc::certificate_unknown_issuer);
+  client_options expired = trusting();
+  expired.own_certificate = in_memory(authority().issue({.valid_from = -9, .valid_to = -5}));
+  EXPECT_EQ(shake_hands(loop, server, tls_context::client(expired)).server_error,
+            errc::certificate_expired);
+}
+
+TEST(TlsHandshake, AServerOnlyRequestsACertificate) {
+  gyre::loop loop;
+  server_options options = serving();
+  options.clients = gyre::tls::client_certificates::requested;
+  options.client_authorities = pem::text(authority().certificate());
+  const tls_context server = tls_context::server(options);
+  const handshake_result none = shake_hands(loop, server, tls_context::client(trusting()));
+  EXPECT_FALSE(none.server_error);
+  EXPECT_EQ(none.server.info().peer_certificate, "");
+  client_options foreign = trusting();
+  foreign.own_certificate = in_memory(test_authority("foreign").issue());
+  EXPECT_TRUE(shake_hands(loop, server, tls_context::client(foreign)).server_error);
+}
+
+// --- Names and protocols ---
+
+TEST(TlsHandshake, TheServerNameChoosesTheCertificate) {
+  gyre::loop loop;
+  server_options options = serving({.common_name = "first", .alternative_names = "DNS:first.test"});
+  options.certificates.push_back(in_memory(
+      authority().issue({.common_name = "second", .alternative_names = "DNS:second.test"})));
+  options.certificates.push_back(in_memory(
+      authority().issue({.common_name = "wild", .alternative_names = "DNS:*.wild.test"})));
+  const tls_context client = tls_context::client(trusting());
+  const tls_context server = tls_context::server(options);
+  const auto subject = [&](const char* host) {
+    const handshake_result got = shake_hands(loop, server, client, host);
+    return got.client_error ? got.client_error.message() : got.client.info().peer_subject;
+  };
+  EXPECT_EQ(subject("first.test"), "CN = first");
+  EXPECT_EQ(subject("SECOND.test"), "CN = second");
+  EXPECT_EQ(subject("any.wild.test"), "CN = wild");
+  EXPECT_EQ(shake_hands(loop, server, client, "unknown.test").client_error,
+            errc::certificate_wrong_host);
+  options.refuse_unknown_names = true;
+  server.reload(options);
+  EXPECT_EQ(subject("second.test"), "CN = second");
+  const handshake_result refused = shake_hands(loop, server, client, "unknown.test");
+  EXPECT_EQ(refused.server_error, errc::unknown_server_name);
+  EXPECT_EQ(refused.client_error, errc::refused_by_peer);
+}
+
+TEST(TlsHandshake, ChoosesAnApplicationProtocol) {
+  gyre::loop loop;
+  server_options options = serving();
+  options.application_protocols = {"h2", "http/1.1"};
+  const tls_context server = tls_context::server(options);
+  const auto offering = [](std::vector<std::string> protocols) {
+    client_options client = trusting();
+    client.application_protocols = std::move(protocols);
+    return tls_context::client(client);
+  };
+  const handshake_result both = shake_hands(loop, server, offering({"http/1.1", "h2"}));
+  EXPECT_EQ(both.client.info().application_protocol, "h2") << "the server prefers it";
+  EXPECT_EQ(both.server.info().application_protocol, "h2");
+  const handshake_result none = shake_hands(loop, server, offering({}));
+  EXPECT_EQ(none.server.info().application_protocol, "");
+  const handshake_result other = shake_hands(loop, server, offering({"smtp"}));
+  EXPECT_EQ(other.server_error, errc::no_shared_application);
+  EXPECT_EQ(other.client_error, errc::refused_by_peer);
+  EXPECT_THAT(other.client_text, HasSubstr("no application protocol"));
+}
+
+TEST(TlsHandshake, NeedsACommonVersion) {
+  gyre::loop loop;
+  server_options options = serving();
+  options.min_version = gyre::tls::version::tls_1_3;
+  client_options old = trusting();
+  old.max_version = gyre::tls::version::tls_1_2;
+  const handshake_result got =
+      shake_hands(loop, tls_context::server(options), tls_context::client(old));
+  EXPECT_EQ(got.server_error, errc::no_shared_version);
+  EXPECT_EQ(got.client_error, errc::refused_by_peer);
+}
+
+TEST(TlsHandshake, StaplesAnOcspResponseForClientsThatAsk) {
+  gyre::loop loop;
+  server_options options = serving();
+  options.certificates.front().ocsp_staple = {std::byte{1}, std::byte{2}, std::byte{3}};
+  client_options client = trusting();
+  const tls_context server = tls_context::server(options);
+  EXPECT_TRUE(
+      shake_hands(loop, server, tls_context::client(client)).client.info().ocsp_staple.empty());
+  client.request_ocsp_staple = true;
+  EXPECT_EQ(shake_hands(loop, server, tls_context::client(client)).client.info().ocsp_staple,
+            options.certificates.front().ocsp_staple);
+}
+
+// --- Sessions and reload ---
+
+task<> say(tls_stream& to, std::string text) { co_await to.write_all(text); }
+
+/// A connection that may have been resumed, and the session to resume it with.
+std::pair<bool, session> visit(gyre::event_loop& loop, const tls_context& server,
+                               const tls_context& client, session resumed) {
+  handshake_result got = shake_hands(loop, server, client, "localhost", std::move(resumed));
+  EXPECT_FALSE(got.client_error) << got.client_text;
+  gyre::sync_wait(loop, gyre::when_all(say(got.server, "x"), read_one_only(got.client)));
+  EXPECT_EQ(got.server.info().resumed, got.client.info().resumed);
+  return {got.client.info().resumed, got.client.session()};
+}
+
+TEST(TlsHandshake, AClientResumesASession) {
+  gyre::loop loop;
+  const tls_context client = tls_context::client(trusting());
+  for (const auto version : {gyre::tls::version::tls_1_2, gyre::tls::version::tls_1_3}) {
+    server_options options = serving();
+    options.max_version = version;
+    const tls_context server = tls_context::server(options);
+    auto [first_resumed, first] = visit(loop, server, client, {});
+    EXPECT_FALSE(first_resumed);
+    ASSERT_TRUE(first);
+    const session loaded = session::load(first.save());
+    ASSERT_TRUE(loaded);
+    auto [second_resumed, second] = visit(loop, server, client, loaded);
+    EXPECT_TRUE(second_resumed);
+    // Tickets survive a reload, but are no use to another server.
+    server.reload();
+    EXPECT_TRUE(visit(loop, server, client, second ? second : first).first);
+    const tls_context other = tls_context::server(serving());
+    EXPECT_FALSE(visit(loop, other, client, first).first);
+  }
+  EXPECT_FALSE(session::load({}));
+  EXPECT_TRUE(session().save().empty());
+}
+
+TEST(TlsHandshake, AClientWithACertificateResumesASession) {
+  gyre::loop loop;
+  server_options options = serving();
+  options.clients = gyre::tls::client_certificates::required;
+  options.client_authorities = pem::text(authority().certificate());
+  client_options with_own = trusting();
+  with_own.own_certificate = in_memory(authority().issue({.common_name = "client 1"}));
+  const tls_context server = tls_context::server(options);
+  const tls_context client = tls_context::client(with_own);
+  const session first = visit(loop, server, client, {}).second;
+  handshake_result again = shake_hands(loop, server, client, "localhost", first);
+  EXPECT_TRUE(again.server.info().resumed);
+  EXPECT_EQ(again.server.info().peer_subject, "CN = client 1");
+}
+
+TEST(TlsHandshake, WithoutTicketsEachHandshakeIsFull) {
+  gyre::loop loop;
+  const tls_context client = tls_context::client(trusting());
+  for (const auto version : {gyre::tls::version::tls_1_2, gyre::tls::version::tls_1_3}) {
+    server_options options = serving();
+    options.max_version = version;
+    options.ticket_lifetime = std::chrono::seconds(0);
+    const tls_context server = tls_context::server(options);
+    const session first = visit(loop, server, client, {}).second;
+    EXPECT_FALSE(visit(loop, server, client, first).first);
+  }
+}
+
+TEST(TlsHandshake, AReloadIsForNewConnectionsWhileOthersLiveOn) {
+  gyre::loop loop;
+  const gyre::test::temporary_folder folder;
+  const auto write_files = [&folder](const char* name) {
+    const issued own = authority().issue({.common_name = name});
+    folder.make_file("chain.pem", own.certificate);
+    folder.make_file("key.pem", own.key);
+  };
+  write_files("old");
+  const tls_context server =
+      tls_context::server({.certificates = {{.chain = pem::file(folder / "chain.pem"),
+                                             .key = pem::file(folder / "key.pem")}}});
+  const tls_context client = tls_context::client(trusting());
+  handshake_result before = shake_hands(loop, server, client);
+  write_files("new");
+  server.reload();
+  handshake_result after = shake_hands(loop, server, client);
+  EXPECT_EQ(before.client.info().peer_subject, "CN = old");
+  EXPECT_EQ(after.client.info().peer_subject, "CN = new");
+  for (handshake_result* const each : {&before, &after}) {
+    gyre::sync_wait(loop, gyre::when_all(say(each->client, "y"), read_one_only(each->server)));
+  }
+}
+
+// --- Over TCP ---
+
+task<> serve_one(gyre::net::tcp_listener& listener, tls_context context) {
+  auto accepted = co_await listener.accept();
+  auto secure = co_await gyre::tls::accept(std::move(accepted), std::move(context));
+  co_await secure.write_all("welcome");
+  co_await secure.shutdown();
+  co_await read_one(secure);
+}
+
+task<std::string> visit_by_name(std::string server, tls_context context) {
+  auto secure = co_await gyre::tls::connect(server, std::move(context));
+  EXPECT_EQ(secure.peer_endpoint().to_string(), secure.options().peer_endpoint().to_string());
+  std::string text(7, ' ');
+  co_await secure.read_exactly(std::as_writable_bytes(std::span(text.data(), text.size())));
+  co_return text;
+}
+
+TEST(TlsHandshake, ConnectsToAHostByTextOverTcp) {
+  gyre::loop loop;
+  for (const std::string host : {"127.0.0.1", "localhost"}) {
+    gyre::net::tcp_listener listener(loop,
+                                     gyre::net::endpoint(gyre::net::ip_address::loopback_v4(), 0));
+    const std::string to = host + ":" + std::to_string(listener.local_endpoint().port());
+    const auto [served, text] =
+        gyre::sync_wait(loop, gyre::when_all(serve_one(listener, tls_context::server(serving())),
+                                             visit_by_name(to, tls_context::client(trusting()))));
+    EXPECT_EQ(text, "welcome");
+  }
+}
+
+task<> accept_with(gyre::net::tcp_stream end, tls_context context) {
+  auto made = co_await gyre::tls::accept(std::move(end), std::move(context));
+}
+task<> connect_with(gyre::net::tcp_stream end, tls_context context) {
+  auto made = co_await gyre::tls::connect(std::move(end), "localhost", std::move(context));
+}
+
+TEST(TlsHandshake, AContextIsForOneSide) {
+  gyre::loop loop;
+  for (const tls_context& context : {tls_context(), tls_context::client(trusting())}) {
+    auto [one, other] = socket_pair(loop);
+    EXPECT_EQ(error_of(loop, accept_with(std::move(one), context)), errc::bad_configuration);
+  }
+  for (const tls_context& context : {tls_context(), tls_context::server(serving())}) {
+    auto [one, other] = socket_pair(loop);
+    EXPECT_EQ(error_of(loop, connect_with(std::move(one), context)), errc::bad_configuration);
+  }
+}
+
+}  // namespace
+}  // namespace handshake_test

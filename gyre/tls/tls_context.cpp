@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/tls/tls_context.hpp>
+
+#include <gyre/tls/detail/context_state.hpp>
+#include <gyre/tls/detail/failure.hpp>
+#include <gyre/tls/error.hpp>
+
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509_vfy.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+
+namespace gyre::tls {
+namespace detail {
+namespace {
+
+bio_ptr reader_of(const std::string& text) {
+  bio_ptr reader(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+  if (reader == nullptr) throw std::bad_alloc();
+  return reader;
+}
+
+// Without a password OpenSSL would ask at the terminal.
+int give_password(char* room, int size, int /*for_writing*/, void* password) {
+  const auto& text = *static_cast<const std::string*>(password);
+  const std::size_t count = std::min(text.size(), static_cast<std::size_t>(size));
+  std::memcpy(room, text.data(), count);
+  return static_cast<int>(count);
+}
+
+void use_certificate(SSL_CTX* context, const certificate& from) {
+  const std::string chain = from.chain.read();
+  std::string password = from.password;
+  const bio_ptr reader = reader_of(chain);
+  const x509_ptr leaf{PEM_read_bio_X509_AUX(reader.get(), nullptr, &give_password, &password)};
+  if (leaf == nullptr) throw_openssl_error(errc::bad_certificate, "gyre::tls: certificate chain");
+  if (SSL_CTX_use_certificate(context, leaf.get()) != 1) {
+    throw_openssl_error(errc::bad_certificate, "gyre::tls: certificate");
+  }
+  while (x509_ptr next{PEM_read_bio_X509(reader.get(), nullptr, &give_password, &password)}) {
+    if (SSL_CTX_add0_chain_cert(context, next.get()) != 1) {
+      throw_openssl_error(errc::bad_certificate, "gyre::tls: certificate chain");
+    }
+    static_cast<void>(next.release());
+  }
+  ERR_clear_error();
+  const std::string key_text = from.key.empty() ? chain : from.key.read();
+  const bio_ptr key_reader = reader_of(key_text);
+  const key_ptr key{PEM_read_bio_PrivateKey(key_reader.get(), nullptr, &give_password, &password)};
+  if (key == nullptr) throw_openssl_error(errc::bad_private_key, "gyre::tls: private key");
+  if (X509_check_private_key(leaf.get(), key.get()) != 1) {
+    throw_openssl_error(errc::key_mismatch, "gyre::tls: private key");
+  }
+  if (SSL_CTX_use_PrivateKey(context, key.get()) != 1) {
+    throw_openssl_error(errc::bad_private_key, "gyre::tls: private key");
+  }
+}
+
+// Whether there was at least one.
+bool trust(SSL_CTX* context, const pem& authorities, bool name_to_clients) {
+  const std::string text = authorities.read();
+  const bio_ptr reader = reader_of(text);
+  X509_STORE* const store = SSL_CTX_get_cert_store(context);
+  bool any = false;
+  while (const x509_ptr next{PEM_read_bio_X509(reader.get(), nullptr, nullptr, nullptr)}) {
+    if (X509_STORE_add_cert(store, next.get()) != 1 ||
+        (name_to_clients && SSL_CTX_add_client_CA(context, next.get()) != 1)) {
+      throw_openssl_error(errc::bad_certificate, "gyre::tls: authorities");
+    }
+    any = true;
+  }
+  ERR_clear_error();
+  return any;
+}
+
+void trust_all(SSL_CTX* context, const std::vector<pem>& authorities) {
+  for (const pem& each : authorities) {
+    if (!trust(context, each, false)) {
+      throw std::system_error(errc::bad_certificate, "gyre::tls: authorities");
+    }
+  }
+}
+
+void use_revocation_lists(SSL_CTX* context, const std::vector<pem>& lists) {
+  if (lists.empty()) return;
+  X509_STORE* const store = SSL_CTX_get_cert_store(context);
+  for (const pem& each : lists) {
+    const std::string text = each.read();
+    const bio_ptr reader = reader_of(text);
+    bool any = false;
+    while (
+        const x509_crl_ptr next{PEM_read_bio_X509_CRL(reader.get(), nullptr, nullptr, nullptr)}) {
+      if (X509_STORE_add_crl(store, next.get()) != 1) {
+        throw_openssl_error(errc::bad_certificate, "gyre::tls: revocation list");
+      }
+      any = true;
+    }
+    ERR_clear_error();
+    if (!any) throw std::system_error(errc::bad_certificate, "gyre::tls: revocation list");
+  }
+  X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
+}
+
+std::vector<unsigned char> wire_form(const std::vector<std::string>& protocols) {
+  std::vector<unsigned char> bytes;
+  for (const std::string& each : protocols) {
+    if (each.empty() || each.size() > UCHAR_MAX) {
+      throw std::system_error(errc::bad_configuration, "gyre::tls: application_protocols");
+    }
+    bytes.push_back(static_cast<unsigned char>(each.size()));
+    bytes.insert(bytes.end(), each.begin(), each.end());
+  }
+  return bytes;
+}
+
+int native(version of) noexcept { return of == version::tls_1_2 ? TLS1_2_VERSION : TLS1_3_VERSION; }
+
+ssl_ctx_ptr make_context(const SSL_METHOD* method, version least, version most) {
+  ERR_clear_error();
+  ssl_ctx_ptr made(SSL_CTX_new(method));
+  if (made == nullptr) throw std::bad_alloc();
+  SSL_CTX* const context = made.get();
+  SSL_CTX_set_options(context, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION |
+                                   SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
+  SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
+                                SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_AUTO_RETRY);
+  SSL_CTX_set_read_ahead(context, 0);
+  if (SSL_CTX_set_min_proto_version(context, native(least)) != 1 ||
+      SSL_CTX_set_max_proto_version(context, native(most)) != 1 || least > most ||
+      // Forward secrecy, and encryption that authenticates, in TLS 1.2, too.
+      SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20") != 1) {
+    throw_openssl_error(errc::bad_configuration, "gyre::tls: versions");
+  }
+  return made;
+}
+
+std::string lower(std::string text) {
+  for (char& each : text) {
+    if (each >= 'A' && each <= 'Z') each = static_cast<char>(each - 'A' + 'a');
+  }
+  return text;
+}
+
+loaded_context::entry make_entry(const server_options& options, const certificate& own) {
+  ssl_ctx_ptr made = make_context(TLS_server_method(), options.min_version, options.max_version);
+  SSL_CTX* const context = made.get();
+  use_certificate(context, own);
+  if (options.clients != client_certificates::ignored) {
+    if (options.client_authorities.empty() || !trust(context, options.client_authorities, true)) {
+      throw std::system_error(errc::bad_certificate, "gyre::tls: client_authorities");
+    }
+    use_revocation_lists(context, options.revocation_lists);
+    const bool required = options.clients == client_certificates::required;
+    verify_peers(context, SSL_VERIFY_PEER | (required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0));
+  }
+  constexpr std::array<unsigned char, 4> id{'g', 'y', 'r', 'e'};
+  SSL_CTX_set_session_id_context(context, id.data(), id.size());
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+  const bool with_tickets = options.ticket_lifetime.count() > 0;
+  if (with_tickets) {
+    SSL_CTX_set_timeout(context, static_cast<long>(options.ticket_lifetime.count()));
+  } else {
+    SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
+    SSL_CTX_set_num_tickets(context, 0);
+  }
+  set_server_callbacks(context, with_tickets);
+  return {std::move(made), own.ocsp_staple};
+}
+
+std::shared_ptr<loaded_context> load_server(const server_options& options) {
+  if (options.certificates.empty()) {
+    throw std::system_error(errc::bad_certificate, "gyre::tls: a server needs a certificate");
+  }
+  auto loaded = std::make_shared<loaded_context>();
+  for (const certificate& each : options.certificates) {
+    loaded->entries.push_back(make_entry(options, each));
+    std::vector<std::string> names = each.names;
+    if (names.empty())
+      names = names_of(SSL_CTX_get0_certificate(loaded->entries.back().context.get()));
+    for (const std::string& name : names) {
+      loaded->by_name.try_emplace(lower(name), loaded->entries.size() - 1);
+    }
+  }
+  loaded->is_server = true;
+  loaded->refuse_unknown_names = options.refuse_unknown_names;
+  loaded->application_protocols = wire_form(options.application_protocols);
+  loaded->handshake_timeout = options.handshake_timeout;
+  return loaded;
+}
+
+std::shared_ptr<loaded_context> load_client(const client_options& options) {
+  auto loaded = std::make_shared<loaded_context>();
+  ssl_ctx_ptr made = make_context(TLS_client_method(), options.min_version, options.max_version);
+  SSL_CTX* const context = made.get();
+  if (options.verify) {
+    if (options.system_authorities && SSL_CTX_set_default_verify_paths(context) != 1) {
+      throw_openssl_error(errc::bad_configuration, "gyre::tls: the system's authorities");
+    }
+    trust_all(context, options.authorities);
+    use_revocation_lists(context, options.revocation_lists);
+    verify_peers(context, SSL_VERIFY_PEER);
+  }
+  if (options.own_certificate) use_certificate(context, *options.own_certificate);
+  set_client_callbacks(context);
+  loaded->entries.push_back({std::move(made), {}});
+  loaded->verify = options.verify;
+  loaded->application_protocols = wire_form(options.application_protocols);
+  loaded->request_ocsp_staple = options.request_ocsp_staple;
+  loaded->handshake_timeout = options.handshake_timeout;
+  return loaded;
+}
+
+}  // namespace
+
+const loaded_context::entry* loaded_context::find(std::string_view name) const {
+  std::string key = lower(std::string(name));
+  if (key.ends_with('.')) key.pop_back();
+  auto found = by_name.find(key);
+  if (found == by_name.end()) {
+    const std::size_t dot = key.find('.');
+    if (dot == std::string::npos || dot == 0) return nullptr;
+    found = by_name.find(key.replace(0, dot, 1, '*'));
+  }
+  return found == by_name.end() ? nullptr : &entries[found->second];
+}
+
+const loaded_context::entry* loaded_context::entry_of(const SSL_CTX* context) const noexcept {
+  const auto found = std::ranges::find_if(
+      entries, [context](const entry& each) { return each.context.get() == context; });
+  return found == entries.end() ? nullptr : &*found;
+}
+
+context_state::context_state(server_options options) : is_server_(true) {
+  load(std::move(options));
+}
+context_state::context_state(client_options options) : is_server_(false) {
+  load(std::move(options));
+}
+
+void context_state::load(any_options options) {
+  std::shared_ptr<loaded_context> loaded;
+  std::chrono::seconds lifetime{};
+  if (const auto* const server = std::get_if<server_options>(&options)) {
+    loaded = load_server(*server);
+    lifetime = server->ticket_lifetime;
+  } else {
+    loaded = load_client(std::get<client_options>(options));
+  }
+  const std::scoped_lock lock(mutex_);
+  if (lifetime != ticket_lifetime_) {
+    tickets_ = lifetime.count() > 0 ? std::make_shared<ticket_keys>(lifetime) : nullptr;
+    ticket_lifetime_ = lifetime;
+  }
+  loaded->tickets = tickets_;
+  options_ = std::move(options);
+  current_ = std::move(loaded);
+}
+
+void context_state::reload() {
+  std::unique_lock lock(mutex_);
+  any_options same = options_;
+  lock.unlock();
+  load(std::move(same));
+}
+
+void context_state::reload(server_options options) {
+  if (!is_server_) throw std::logic_error("gyre::tls::tls_context::reload: a client's context");
+  load(std::move(options));
+}
+void context_state::reload(client_options options) {
+  if (is_server_) throw std::logic_error("gyre::tls::tls_context::reload: a server's context");
+  load(std::move(options));
+}
+
+namespace {
+
+context_state& state_of(const std::shared_ptr<context_state>& state) {
+  if (state == nullptr) {
+    throw std::system_error(errc::bad_configuration, "gyre::tls::tls_context: empty");
+  }
+  return *state;
+}
+
+}  // namespace
+}  // namespace detail
+
+std::string pem::read() const {
+  if (!is_file_) return content_;
+  errno = 0;
+  std::ifstream file(content_, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file.is_open() || file.bad()) {
+    throw std::system_error(errno != 0 ? errno : EIO, std::generic_category(),
+                            "gyre::tls: " + content_);
+  }
+  return text;
+}
+
+tls_context tls_context::server(server_options options) {
+  return tls_context(std::make_shared<detail::context_state>(std::move(options)));
+}
+tls_context tls_context::client(client_options options) {
+  return tls_context(std::make_shared<detail::context_state>(std::move(options)));
+}
+const tls_context& tls_context::default_client() {
+  static const tls_context only = client();
+  return only;
+}
+
+bool tls_context::is_server() const noexcept { return state_ != nullptr && state_->is_server(); }
+std::chrono::nanoseconds tls_context::handshake_timeout() const noexcept {
+  return state_ == nullptr ? std::chrono::nanoseconds{} : state_->current()->handshake_timeout;
+}
+
+void tls_context::reload() const { detail::state_of(state_).reload(); }
+void tls_context::reload(server_options options) const {
+  detail::state_of(state_).reload(std::move(options));
+}
+void tls_context::reload(client_options options) const {
+  detail::state_of(state_).reload(std::move(options));
+}
+
+}  // namespace gyre::tls

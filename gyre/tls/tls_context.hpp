@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// tls_context: the certificates and rules of TLS servers or clients, shared by their connections.
+//
+//     auto context = gyre::tls::tls_context::server(
+//         {.certificates = {{.chain = gyre::tls::pem::file("site.pem"),
+//                            .key = gyre::tls::pem::file("site.key")}},
+//          .application_protocols = {"http/1.1"}});
+//     context.reload();  // the files anew, for new connections
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gyre::tls {
+
+namespace detail {
+class context_state;
+}  // namespace detail
+
+/// Text in PEM, or a file that has it, read when a context is made and at each reload(). A value.
+class pem {
+ public:
+  pem() = default;
+  [[nodiscard]] static pem file(std::string path) { return {std::move(path), true}; }
+  [[nodiscard]] static pem text(std::string text) { return {std::move(text), false}; }
+
+  bool empty() const noexcept { return content_.empty(); }
+  /// The text. Throws std::system_error if the file cannot be read.
+  [[nodiscard]] std::string read() const;
+
+ private:
+  pem(std::string content, bool is_file) : content_(std::move(content)), is_file_(is_file) {}
+
+  std::string content_;
+  bool is_file_ = false;
+};
+
+/// A certificate with its private key.
+struct certificate {
+  pem chain;                  ///< the certificate, and then those of its issuers but the root
+  pem key;                    ///< empty: the key is in the chain's text
+  std::string password = {};  ///< of the key
+  /// The names that it is chosen for: "example.org", "*.example.org". Empty: those in it.
+  std::vector<std::string> names = {};
+  /// A response of OCSP (DER), for clients that ask for one.
+  std::vector<std::byte> ocsp_staple = {};
+};
+
+enum class version : std::uint8_t { tls_1_2, tls_1_3 };
+
+/// Whether clients send certificates.
+enum class client_certificates : std::uint8_t { ignored, requested, required };
+
+/// Options of a server's context.
+struct server_options {
+  /// At least one. The client's server name (SNI) chooses: an exact name goes before a wildcard.
+  std::vector<certificate> certificates;
+  /// For a name that no certificate is for, and without one: the first certificate, unless this is
+  /// set; then such a handshake fails with errc::unknown_server_name.
+  bool refuse_unknown_names = false;
+  /// Protocols of ALPN, the preferred one first. Clients that offer others only are refused.
+  std::vector<std::string> application_protocols = {};
+  /// Mutual TLS: a certificate that is sent must be valid, by an issuer of `client_authorities`.
+  client_certificates clients = client_certificates::ignored;
+  pem client_authorities = {};
+  /// Lists of revoked certificates (CRLs) of these authorities; with any, each must have one.
+  std::vector<pem> revocation_lists = {};
+  version min_version = version::tls_1_2;
+  version max_version = version::tls_1_3;
+  /// Session tickets, by which clients resume without a full handshake. Their keys live as long,
+  /// and half of that time a key is used for new tickets. Zero: none.
+  std::chrono::seconds ticket_lifetime = std::chrono::hours{12};
+  /// Limit of a handshake.
+  std::chrono::nanoseconds handshake_timeout = std::chrono::seconds{10};
+};
+
+/// Options of a client's context.
+struct client_options {
+  /// Whether the server's certificate must be valid, and for the host. False: encryption without
+  /// any proof of who is at the other end.
+  bool verify = true;
+  /// Whether the system's authorities are trusted, besides `authorities`.
+  bool system_authorities = true;
+  std::vector<pem> authorities = {};
+  /// Lists of revoked certificates (CRLs); with any, each authority must have one.
+  std::vector<pem> revocation_lists = {};
+  /// The client's own, for mutual TLS.
+  std::optional<certificate> own_certificate = {};
+  std::vector<std::string> application_protocols = {};
+  version min_version = version::tls_1_2;
+  version max_version = version::tls_1_3;
+  /// Whether to ask the server for an OCSP response; it is given as it is, unchecked.
+  bool request_ocsp_staple = false;
+  std::chrono::nanoseconds handshake_timeout = std::chrono::seconds{10};
+};
+
+/// A handle of a context: copies share it. Renegotiation and compression are always off.
+///
+/// Thread-safety: any thread.
+/// Errors: server(), client() and reload() throw std::system_error with the file's name: those of
+/// reading files, and the errc of configuration.
+/// Complexity: a client's context with the system's authorities takes milliseconds and some MiB:
+/// share one. A copy is a shared pointer.
+class tls_context {
+ public:
+  /// Empty: connections refuse it with errc::bad_configuration.
+  tls_context() noexcept = default;
+  [[nodiscard]] static tls_context server(server_options options);
+  [[nodiscard]] static tls_context client(client_options options = {});
+  /// A client's context with the default options, made when it is first used.
+  [[nodiscard]] static const tls_context& default_client();
+
+  explicit operator bool() const noexcept { return state_ != nullptr; }
+  bool is_server() const noexcept;
+  std::chrono::nanoseconds handshake_timeout() const noexcept;
+
+  /// Reads all files anew, or takes other options of the same side: for new connections, while
+  /// others live on with the former ones. Tickets stay valid. If it throws, nothing changes.
+  void reload() const;
+  void reload(server_options options) const;
+  void reload(client_options options) const;
+
+  /// For gyre's own rooms.
+  const std::shared_ptr<detail::context_state>& state() const noexcept { return state_; }
+
+ private:
+  explicit tls_context(std::shared_ptr<detail::context_state> state) noexcept
+      : state_(std::move(state)) {}
+
+  std::shared_ptr<detail::context_state> state_;
+};
+
+}  // namespace gyre::tls

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests of tls_context: loading, its errors, and the choice of certificates by name.
+#include <gyre/tls/tls_context.hpp>
+
+#include <gyre/tls/detail/context_state.hpp>
+#include <gyre/tls/error.hpp>
+#include <tests/support/temporary_folder.hpp>
+#include <tests/support/tls_certificates.hpp>
+
+#include <gtest/gtest.h>
+
+namespace tls_context_test {
+namespace {
+
+using gyre::test::issued;
+using gyre::test::temporary_folder;
+using gyre::test::test_authority;
+using gyre::tls::certificate;
+using gyre::tls::errc;
+using gyre::tls::pem;
+using gyre::tls::server_options;
+using gyre::tls::tls_context;
+
+certificate in_memory(const issued& from) {
+  return {.chain = pem::text(from.certificate), .key = pem::text(from.key)};
+}
+
+std::error_code error_of(server_options options) {
+  try {
+    static_cast<void>(tls_context::server(std::move(options)));
+    return {};
+  } catch (const std::system_error& error) {
+    return error.code();
+  }
+}
+
+TEST(TlsContext, LoadsFromFilesAndFromMemory) {
+  test_authority authority;
+  const issued own = authority.issue();
+  const temporary_folder folder;
+  const certificate from_files{.chain = pem::file(folder.make_file("chain.pem", own.certificate)),
+                               .key = pem::file(folder.make_file("key.pem", own.key))};
+  EXPECT_TRUE(tls_context::server({.certificates = {from_files}}).is_server());
+  const certificate both{.chain = pem::text(own.certificate + own.key), .key = {}};
+  const tls_context context = tls_context::server({.certificates = {both}});
+  EXPECT_TRUE(context);
+  EXPECT_EQ(context.handshake_timeout(), std::chrono::seconds(10));
+  EXPECT_FALSE(tls_context());
+  EXPECT_FALSE(tls_context::client({.system_authorities = false}).is_server());
+}
+
+TEST(TlsContext, TellsWhichPartIsWrong) {
+  test_authority authority;
+  const issued one = authority.issue();
+  const issued other = authority.issue();
+  EXPECT_EQ(error_of({}), errc::bad_certificate);
+  EXPECT_EQ(error_of({.certificates = {{.chain = pem::text("rubbish"), .key = {}}}}),
+            errc::bad_certificate);
+  EXPECT_EQ(error_of({.certificates = {{.chain = pem::text(one.certificate), .key = {}}}}),
+            errc::bad_private_key);
+  EXPECT_EQ(error_of({.certificates = {{.chain = pem::text(one.certificate),
+                                        .key = pem::text(other.key)}}}),
+            errc::key_mismatch);
+  EXPECT_EQ(error_of({.certificates = {{.chain = pem::file("/nowhere.pem"), .key = {}}}}),
+            std::errc::no_such_file_or_directory);
+  server_options demanding{.certificates = {in_memory(one)}};
+  demanding.clients = gyre::tls::client_certificates::required;
+  EXPECT_EQ(error_of(demanding), errc::bad_certificate);
+  server_options reversed{.certificates = {in_memory(one)}};
+  reversed.min_version = gyre::tls::version::tls_1_3;
+  reversed.max_version = gyre::tls::version::tls_1_2;
+  EXPECT_EQ(error_of(reversed), errc::bad_configuration);
+  server_options nameless{.certificates = {in_memory(one)}};
+  nameless.application_protocols = {""};
+  EXPECT_EQ(error_of(nameless), errc::bad_configuration);
+}
+
+TEST(TlsContext, AFailedReloadChangesNothing) {
+  test_authority authority;
+  const issued first = authority.issue();
+  const temporary_folder folder;
+  const std::string chain = folder.make_file("chain.pem", first.certificate);
+  const std::string key = folder.make_file("key.pem", first.key);
+  const tls_context context =
+      tls_context::server({.certificates = {{.chain = pem::file(chain), .key = pem::file(key)}}});
+  const auto before = context.state()->current();
+  folder.make_file("chain.pem", "half a certificate");
+  EXPECT_THROW(context.reload(), std::system_error);
+  EXPECT_EQ(context.state()->current(), before);
+  const issued second = authority.issue();
+  folder.make_file("chain.pem", second.certificate);
+  EXPECT_THROW(context.reload(), std::system_error) << "the key is the former one";
+  folder.make_file("key.pem", second.key);
+  context.reload();
+  EXPECT_NE(context.state()->current(), before);
+  EXPECT_EQ(context.state()->current()->tickets, before->tickets);
+  EXPECT_THROW(context.reload(gyre::tls::client_options{}), std::logic_error);
+}
+
+TEST(TlsContext, ChoosesAnExactNameBeforeAWildcard) {
+  test_authority authority;
+  const issued wide = authority.issue({.alternative_names = "DNS:*.example.org,DNS:example.org"});
+  const issued exact = authority.issue({.alternative_names = "DNS:API.example.org"});
+  const issued named = authority.issue({.alternative_names = "DNS:unused"});
+  certificate by_hand = in_memory(named);
+  by_hand.names = {"other.test"};
+  const tls_context context =
+      tls_context::server({.certificates = {in_memory(wide), in_memory(exact), by_hand}});
+  const auto loaded = context.state()->current();
+  const auto* const entries = loaded->entries.data();
+  EXPECT_EQ(loaded->find("example.org"), entries);
+  EXPECT_EQ(loaded->find("www.EXAMPLE.org"), entries);
+  EXPECT_EQ(loaded->find("api.example.org."), entries + 1);
+  EXPECT_EQ(loaded->find("other.test"), entries + 2);
+  EXPECT_EQ(loaded->find("unused"), nullptr);
+  EXPECT_EQ(loaded->find("a.b.example.org"), nullptr);
+  EXPECT_EQ(loaded->find(".example.org"), nullptr);
+  EXPECT_EQ(loaded->find(""), nullptr);
+}
+
+TEST(TlsContext, ErrorsHaveMessagesAndConditions) {
+  for (int code = 1; code <= 63; ++code) {
+    const std::error_code error(code, gyre::tls::tls_category());
+    const bool is_used =
+        (code <= 11) || (code >= 20 && code <= 27) || (code >= 40 && code <= 41) || (code >= 60);
+    EXPECT_EQ(error.message() != "unknown error", is_used) << code;
+  }
+  EXPECT_EQ(make_error_code(errc::certificate_expired), std::errc::permission_denied);
+  EXPECT_EQ(make_error_code(errc::handshake_timeout), std::errc::timed_out);
+  EXPECT_STREQ(gyre::tls::tls_category().name(), "gyre.tls");
+}
+
+}  // namespace
+}  // namespace tls_context_test

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Support for the tests of TLS: contexts of an authority of their own, and pairs of streams.
+#pragma once
+
+#include <gyre/exec/loop.hpp>
+#include <gyre/exec/sync_wait.hpp>
+#include <gyre/net/tcp_stream.hpp>
+#include <gyre/task/when_all.hpp>
+#include <gyre/tls/error.hpp>
+#include <gyre/tls/tls_context.hpp>
+#include <gyre/tls/tls_stream.hpp>
+#include <tests/support/tls_certificates.hpp>
+
+#include <sys/socket.h>
+
+#include <string>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+namespace gyre::tls::test {
+
+using gyre::test::certificate_request;
+using gyre::test::issued;
+using gyre::test::test_authority;
+
+inline certificate in_memory(const issued& from) {
+  return {.chain = pem::text(from.certificate), .key = pem::text(from.key)};
+}
+
+/// The authority of all tests of a program.
+inline test_authority& authority() {
+  static test_authority only;
+  return only;
+}
+
+inline server_options serving(const certificate_request& request = {}) {
+  return {.certificates = {in_memory(authority().issue(request))}};
+}
+inline client_options trusting() {
+  return {.system_authorities = false, .authorities = {pem::text(authority().certificate())}};
+}
+
+/// Connected sockets on one loop.
+inline std::pair<net::tcp_stream, net::tcp_stream> socket_pair(event_loop& loop) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) {
+    throw std::system_error(errno, std::generic_category());
+  }
+  unique_fd one(ends[0]);
+  unique_fd other(ends[1]);
+  return {net::tcp_stream(loop, std::move(one)), net::tcp_stream(loop, std::move(other))};
+}
+
+/// The errors of both ends of a handshake.
+struct handshake_result {
+  tls_stream server;
+  tls_stream client;
+  std::error_code server_error;
+  std::error_code client_error;
+  std::string client_text;
+};
+
+inline task<tls_stream> catching(task<tls_stream> work, std::error_code& error, std::string& text) {
+  try {
+    tls_stream made = co_await std::move(work);
+    co_return made;
+  } catch (const std::system_error& thrown) {
+    error = thrown.code();
+    text = thrown.what();
+  }
+  co_return tls_stream();
+}
+
+inline handshake_result shake_hands(event_loop& loop, const tls_context& server,
+                                    const tls_context& client, std::string host = "localhost",
+                                    session resumed = {}) {
+  auto [server_end, client_end] = socket_pair(loop);
+  handshake_result result;
+  std::string server_text;
+  std::tie(result.server, result.client) = sync_wait(
+      loop,
+      when_all(catching(accept(std::move(server_end), server), result.server_error, server_text),
+               catching(connect(std::move(client_end), std::move(host), client, std::move(resumed)),
+                        result.client_error, result.client_text)));
+  return result;
+}
+
+}  // namespace gyre::tls::test
