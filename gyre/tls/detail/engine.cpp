@@ -19,12 +19,6 @@ namespace {
 
 // All that a peer may send before it has proved anything.
 constexpr std::size_t most_handshake_bytes = std::size_t{256} << 10;
-constexpr std::size_t most_kept_scratch = std::size_t{1} << 20;
-
-[[gnu::noinline]] io::buffer& spare_scratch() noexcept {
-  thread_local io::buffer spare;
-  return spare;
-}
 
 }  // namespace
 
@@ -52,7 +46,7 @@ struct callbacks {
     BIO_clear_retry_flags(bio);
     *count = 0;
     try {
-      self.output_.append(std::string_view(bytes, size));
+      self.output_->append(std::string_view(bytes, size));
     } catch (const std::exception&) {
       self.failure_.code = std::make_error_code(std::errc::not_enough_memory);
       return 0;
@@ -229,7 +223,7 @@ void expect_host(SSL* ssl, const std::string& host, bool verify) {
 
 engine::engine(const tls_context& context, std::string host, const session& resumed,
                io::buffer& output)
-    : loaded_(current_of(context)), host_(std::move(host)), output_(output) {
+    : loaded_(current_of(context)), host_(std::move(host)), output_(&output) {
   if (host_.ends_with('.')) host_.pop_back();
   ERR_clear_error();
   ssl_.reset(SSL_new(loaded_->entries.front().context.get()));
@@ -336,15 +330,6 @@ void engine::close_notify() noexcept {
 std::error_code engine::end_of_bytes() const noexcept {
   if (peer_closed_) return {};
   return established_ ? errc::truncated : errc::handshake_ended;
-}
-
-scratch_buffer::scratch_buffer() noexcept : own_(std::exchange(spare_scratch(), io::buffer())) {}
-
-void scratch_buffer::give_back(io::buffer unused) noexcept {
-  io::buffer& spare = spare_scratch();
-  if (unused.capacity() > most_kept_scratch || unused.capacity() <= spare.capacity()) return;
-  unused.consume_all();
-  spare = std::move(unused);
 }
 
 }  // namespace gyre::tls::detail

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <gyre/io/buffer.hpp>
+#include <gyre/io/detail/scratch_buffer.hpp>
 #include <gyre/tls/detail/context_state.hpp>
 #include <gyre/tls/detail/failure.hpp>
 #include <gyre/tls/detail/openssl.hpp>
@@ -20,6 +21,8 @@
 
 namespace gyre::tls::detail {
 
+using io::detail::scratch_buffer;
+
 /// Thread-safety: none. Lifetime: stays where it is.
 class engine {
  public:
@@ -30,7 +33,7 @@ class engine {
     failed,       // see why(); nothing goes on
   };
 
-  /// Records go to `output`, which must outlive the engine. Throws std::system_error.
+  /// Records go to `output`, which must live while the engine works. Throws std::system_error.
   engine(const tls_context& context, std::string host, const session& resumed, io::buffer& output);
   engine(const engine&) = delete;
   engine& operator=(const engine&) = delete;
@@ -38,6 +41,9 @@ class engine {
   /// Bytes to be read next; they must stay until the engine has read them, or is fed others.
   void feed(std::span<const std::byte> received) noexcept { unread_ = received; }
   std::span<const std::byte> unread() const noexcept { return unread_; }
+
+  /// Records go there from now on.
+  void send_to(io::buffer& output) noexcept { output_ = &output; }
 
   status handshake();
   /// Decrypts up to `room.size()` bytes, of one record or several; `count` are there, also if it
@@ -68,7 +74,7 @@ class engine {
 
   std::shared_ptr<const loaded_context> loaded_;
   std::string host_;
-  io::buffer& output_;
+  io::buffer* output_;
   std::span<const std::byte> unread_;
   std::size_t handshake_bytes_ = 0;
   failure failure_;
@@ -79,23 +85,6 @@ class engine {
   bool closed_ = false;
   bool name_is_unknown_ = false;
   ssl_ptr ssl_;
-};
-
-/// A buffer of this thread, on loan: so that connections hold none while they wait.
-class scratch_buffer {
- public:
-  scratch_buffer() noexcept;
-  scratch_buffer(const scratch_buffer&) = delete;
-  scratch_buffer& operator=(const scratch_buffer&) = delete;
-  ~scratch_buffer() { give_back(std::move(own_)); }
-
-  io::buffer& operator*() noexcept { return own_; }
-  io::buffer* operator->() noexcept { return &own_; }
-  /// Keeps the memory of a buffer that is not needed any more for the next one.
-  static void give_back(io::buffer unused) noexcept;
-
- private:
-  io::buffer own_;
 };
 
 }  // namespace gyre::tls::detail

@@ -174,10 +174,7 @@ task<std::size_t> write(state_ptr state, std::span<const std::byte> bytes, bool 
   do {
     const std::span<const std::byte> part =
         bytes.subspan(done, std::min(bytes.size() - done, most_sent_at_once));
-    if (state->output.capacity() == 0) {
-      scratch_buffer scratch;
-      std::swap(state->output, *scratch);
-    }
+    if (state->output.capacity() == 0) state->output = scratch_buffer::take();
     if (state->machine.write(part) == engine::status::failed) state->throw_failure(name);
     while (!state->output.empty()) {
       sending_lock sending(*state);

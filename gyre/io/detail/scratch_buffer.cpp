@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/io/detail/scratch_buffer.hpp>
+
+#include <array>
+#include <cstddef>
+
+namespace gyre::io::detail {
+namespace {
+
+constexpr std::size_t most_kept = std::size_t{1} << 20;
+
+// Reached anew each time: a coroutine may have changed threads.
+[[gnu::noinline]] std::array<io::buffer, 2>& kept() noexcept {
+  thread_local std::array<io::buffer, 2> buffers;
+  return buffers;
+}
+
+}  // namespace
+
+io::buffer scratch_buffer::take() noexcept {
+  for (io::buffer& each : kept()) {
+    if (each.capacity() > 0) return std::exchange(each, io::buffer());
+  }
+  return {};
+}
+
+void scratch_buffer::give_back(io::buffer unused) noexcept {
+  if (unused.capacity() == 0 || unused.capacity() > 2 * most_kept) return;
+  unused.clear();
+  for (io::buffer& each : kept()) {
+    if (each.capacity() == 0) {
+      each = std::move(unused);
+      return;
+    }
+  }
+}
+
+}  // namespace gyre::io::detail
