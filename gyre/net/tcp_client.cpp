@@ -121,6 +121,7 @@ void tcp_client::core::reset_target() noexcept {
   wanted_ = reconnect_at_once_ = false;
   end_lookups();
   connecting_.reset();
+  handshake_.reset();
   retry_.reset();
 }
 
@@ -180,7 +181,7 @@ void tcp_client::core::resolved(const resolve_result& found) {
   } catch (const std::bad_alloc&) {
     last_failure_ = detail::no_memory();
   }
-  if (!connecting_) try_next();
+  if (!is_attempting()) try_next();
 }
 
 void tcp_client::core::try_next() {
@@ -238,10 +239,48 @@ void tcp_client::core::end_connecting(io::result result) {
     return try_next();
   }
   if (server_.is_ip()) detail::apply(options(), socket_ref(connected.get()));
+  if (client_options.transport != nullptr) return begin_handshake(std::move(connected));
+  begin_connection(std::move(connected), nullptr);
+}
+
+void tcp_client::core::begin_handshake(unique_fd connected) {
+  std::error_code failed;
+  try {
+    const std::string host = host_             ? host_->name
+                             : server_.is_ip() ? server_.address().to_string()
+                                               : std::string();
+    handshake_.emplace(loop(), std::move(connected), *client_options.transport, host,
+                       [this](std::error_code why) { end_handshake(why); });
+    return;
+  } catch (const std::system_error& error) {
+    failed = error.code();
+  } catch (const std::bad_alloc&) {
+    failed = detail::no_memory();
+  }
+  handshake_.reset();
+  last_failure_ = failed;
+  try_next();
+}
+
+void tcp_client::core::end_handshake(std::error_code why) {
+  unique_fd connected = handshake_->release();
+  std::unique_ptr<transport_filter> filter = handshake_->take_filter();
+  handshake_.reset();
+  const detail::callback_gate::pass passing(gate());
+  if (!passing) return;
+  if (!why) return begin_connection(std::move(connected), std::move(filter));
+  connected.reset();
+  last_failure_ = why;
+  try_next();
+}
+
+void tcp_client::core::begin_connection(unique_fd connected,
+                                        std::unique_ptr<transport_filter> filter) {
+  const detail::callback_gate::pass passing(gate());
   end_lookups();
   failures_ = 0;
   succeeded_.add(1);
-  if (adopt(std::move(connected), server_, succeeded_.get())) return;
+  if (adopt(std::move(connected), server_, succeeded_.get(), std::move(filter))) return;
   if (passing) attempt_failed(detail::no_memory());
 }
 
@@ -290,7 +329,7 @@ void tcp_client::core::connection_ends(tcp_connection& ended) noexcept {
 }
 
 void tcp_client::core::connection_gone() {
-  if (!wanted_ || connection_ != nullptr || connecting_ || all_addresses_.active()) {
+  if (!wanted_ || connection_ != nullptr || is_attempting() || all_addresses_.active()) {
     return;
   }
   if (retry_ && retry_->active()) return;

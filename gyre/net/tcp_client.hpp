@@ -16,6 +16,7 @@
 #include <gyre/net/host_port.hpp>
 #include <gyre/net/resolver.hpp>
 #include <gyre/net/tcp_connection.hpp>
+#include <gyre/net/transport.hpp>
 
 #include <chrono>
 #include <concepts>
@@ -58,6 +59,9 @@ struct tcp_client_options {
   std::size_t keep_limit = 0;
   /// The local address to connect from; none: the kernel chooses.
   endpoint local = {};
+  /// A protocol below the callbacks, such as TLS (tls::client_transport()). An attempt has
+  /// succeeded when its handshake is done.
+  std::shared_ptr<const net::transport> transport = nullptr;
 };
 
 /// Counts since a client was constructed.

@@ -39,6 +39,7 @@ void tcp_connection::begin() {
     prepare_for_descriptors();
     start_receiving();
     if (auto& connected = group_->handlers().connected) connected(*this);
+    if (filtered_ && is_open()) receive_filtered({});  // may have come with the handshake
   });
 }
 
@@ -57,6 +58,11 @@ void tcp_connection::receiving_failed(std::error_code why) noexcept {
 void tcp_connection::receive(std::span<const std::byte> bytes) {
   bytes_received_ += bytes.size();
   group_->count_received(bytes.size());
+  if (filtered_) return receive_filtered(bytes);
+  deliver(bytes);
+}
+
+void tcp_connection::deliver(std::span<const std::byte> bytes) {
   auto& message = group_->handlers().message;
   if (phase_ != phase::open || !message) return;
   ++messages_;
@@ -130,6 +136,11 @@ void tcp_connection::deliver_rest() {
 
 void tcp_connection::on_peer_end() {
   peer_done_ = true;
+  if (filtered_ && phase_ == phase::open && !has_failed()) {
+    if (const auto cut_off = filtered().filter->end_of_bytes()) {
+      return end(cut_off, ending::in_order);
+    }
+  }
   if (has_failed()) return end(failure(), ending::in_order);
   switch (phase_) {
     case phase::open:
@@ -263,7 +274,7 @@ void tcp_connection::resume(pausers why) noexcept {
 void tcp_connection::shutdown_send() noexcept {
   if (!can_send()) return;
   shutdown_requested_ = true;
-  if (pending_output() == 0) end_sending();
+  if (pending_output() == 0) filtered_ ? end_filtered() : end_sending();
 }
 
 void tcp_connection::close() noexcept { close(group_->options().close_timeout); }
@@ -280,7 +291,7 @@ void tcp_connection::close(std::chrono::nanoseconds timeout,
     phase_ = phase::flushing;
     stop_timers();
     resume(pausers(pauser::program) | pauser::output);  // from now on only for the peer's end
-    if (pending_output() == 0) linger();
+    if (pending_output() == 0) filtered_ ? end_filtered() : linger();
     if (!is_open()) return;
   }
   try {
@@ -343,6 +354,7 @@ void tcp_connection::end(std::error_code why, ending kind) noexcept {
     extra_->control->alive.store(false, std::memory_order_release);
   }
   io().detach(*this);
+  if (filtered_) filtered().sealed = io::buffer();
   if (kind == ending::reset) detail::reset_when_closed(handle::fd());
   ::close(handle::fd());
   if (group_->gate().is_open()) group_->schedule_finish(*this, why);

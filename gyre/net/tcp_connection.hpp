@@ -28,6 +28,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -38,6 +39,7 @@
 namespace gyre::net {
 
 class tcp_connection_ref;
+class transport_filter;
 
 namespace detail {
 class attached_output;
@@ -46,6 +48,7 @@ class progress_timer;
 struct connection_backlog;
 struct connection_control;
 struct connection_extra;
+struct filtered_extra;
 }  // namespace detail
 
 /// Counts since a connection, or all connections of a server or client, began.
@@ -201,6 +204,10 @@ class alignas(64) tcp_connection : private intrusive_list_node, private io::hand
     return any_cast<T>(attached_context());
   }
 
+  /// The state of the connection's transport; null without one. See tls::info_of().
+  const transport_filter* filter() const noexcept;
+
+  /// With a transport, of the bytes on the network.
   connection_metrics metrics() const noexcept {
     return {.bytes_received = bytes_received_, .bytes_sent = bytes_sent_, .messages = messages_};
   }
@@ -244,7 +251,7 @@ class alignas(64) tcp_connection : private intrusive_list_node, private io::hand
 
   // In memory of the slab. Throws std::bad_alloc.
   static tcp_connection* make(detail::connection_group& group, int fd, std::uint64_t id,
-                              const endpoint& peer);
+                              const endpoint& peer, std::unique_ptr<transport_filter> filter);
   static void destroy(tcp_connection& connection) noexcept;
   static peer_form form_of(const endpoint& peer) noexcept;
   static std::size_t bytes_with(peer_form form) noexcept;
@@ -261,6 +268,7 @@ class alignas(64) tcp_connection : private intrusive_list_node, private io::hand
   void begin();
   void received(io::result result);
   void receive(std::span<const std::byte> bytes);
+  void deliver(std::span<const std::byte> bytes);
   void receive_after_rest(std::span<const std::byte> bytes);
   void keep_rest(std::span<const std::byte> rest);
   void deliver_rest();
@@ -283,6 +291,7 @@ class alignas(64) tcp_connection : private intrusive_list_node, private io::hand
   void consume_output(std::size_t bytes) noexcept;
   void schedule_water_mark(call due, call other) noexcept;
   void flush() noexcept;
+  void all_is_sent() noexcept;
   void written(io::result result);
   bool refuse(std::error_code why) noexcept;
   void sending_failed(std::error_code why) noexcept;
@@ -293,6 +302,19 @@ class alignas(64) tcp_connection : private intrusive_list_node, private io::hand
   void on_output_shrunk() noexcept;
   void watch_output() noexcept;
   void write_timer_expired();
+
+  // With a transport: tcp_connection_transport.cpp.
+  detail::filtered_extra& filtered() const noexcept;
+  void receive_filtered(std::span<const std::byte> bytes);
+  void send_answers(io::buffer answers);
+  bool send_filtered(std::span<const std::span<const std::byte>> pieces);
+  bool queue_filtered(std::span<const std::byte> sealed, std::span<const std::byte> plain);
+  void flush_filtered();
+  void consume_sealed(std::size_t bytes) noexcept;
+  std::error_code seal_next();
+  std::error_code seal_file_part();
+  void end_filtered() noexcept;
+  std::size_t pending_sealed() const noexcept;
 
   // Files and descriptors.
   detail::attached_output& attached();
@@ -346,8 +368,9 @@ class alignas(64) tcp_connection : private intrusive_list_node, private io::hand
   bool above_high_water_ : 1 = false;
   bool scheduled_ : 1 = false;  // the group will call on_scheduled()
   bool has_own_idle_timeout_ : 1 = false;
+  bool filtered_ : 1 = false;  // by a transport; the extra members are a filtered_extra
+  peer_form peer_form_ : 2;
   bool lingers_ : 1 = true;  // after its output: see close_without_lingering()
-  peer_form peer_form_;
   std::uint8_t idle_since_ = 0;  // the group's idle_clock() when end_if_idle() saw a change
   std::uint64_t bytes_received_ = 0;
   std::uint64_t bytes_sent_ = 0;

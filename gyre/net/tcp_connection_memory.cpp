@@ -37,7 +37,11 @@ tcp_connection::~tcp_connection() {
     extra_->control->connection = nullptr;
     extra_->control->drop();
   }
-  delete extra_;
+  if (filtered_) {
+    delete static_cast<detail::filtered_extra*>(extra_);
+  } else {
+    delete extra_;
+  }
 }
 
 tcp_connection::peer_form tcp_connection::form_of(const endpoint& peer) noexcept {
@@ -54,9 +58,17 @@ std::size_t tcp_connection::bytes_with(peer_form form) noexcept {
 }
 
 tcp_connection* tcp_connection::make(detail::connection_group& group, int fd, std::uint64_t id,
-                                     const endpoint& peer) {
+                                     const endpoint& peer,
+                                     std::unique_ptr<transport_filter> filter) {
+  auto extra = filter == nullptr ? nullptr : std::make_unique<detail::filtered_extra>();
   void* const memory = slab_allocate(bytes_with(form_of(peer)));
-  return new (memory) tcp_connection(group, fd, id, peer);
+  auto* const made = new (memory) tcp_connection(group, fd, id, peer);
+  if (extra != nullptr) {
+    extra->filter = std::move(filter);
+    made->extra_ = extra.release();
+    made->filtered_ = true;
+  }
+  return made;
 }
 
 void tcp_connection::destroy(tcp_connection& connection) noexcept {

@@ -53,7 +53,8 @@ std::size_t tcp_connection::pending_output() const noexcept {
   const detail::connection_backlog* const own = backlog();
   if (own == nullptr) return 0;
   const detail::attached_output* const attached = own->attached.get();
-  return own->output.size() + (attached == nullptr ? 0 : attached->cost());
+  return own->output.size() + (attached == nullptr ? 0 : attached->cost()) +
+         (filtered_ ? pending_sealed() : 0);
 }
 
 // The bytes of `request` that the kernel took; after a failure the connection can be sent on no
@@ -82,6 +83,7 @@ bool tcp_connection::note_all_sent() noexcept {
 bool tcp_connection::send(std::span<const std::byte> bytes) {
   if (!can_send()) return false;
   if (bytes.empty()) return true;
+  if (filtered_) return send_filtered({&bytes, 1});
   if (pending_output() == 0) [[likely]] {
     io::write_request writing(*this, bytes, nullptr);
     const std::size_t taken = send_now(writing);
@@ -96,6 +98,7 @@ bool tcp_connection::send(std::span<const std::byte> bytes) {
 bool tcp_connection::send(io::buffer&& bytes) {
   if (!can_send()) return false;
   if (bytes.empty()) return true;
+  if (filtered_) return send(std::exchange(bytes, io::buffer()).bytes());
   if (pending_output() == 0) {
     io::write_request writing(*this, bytes.bytes(), nullptr);
     bytes.consume(send_now(writing));
@@ -114,6 +117,7 @@ bool tcp_connection::send(std::span<const std::span<const std::byte>> pieces) {
   std::size_t left = 0;
   for (const auto piece : pieces) left += piece.size();
   if (left == 0) return true;
+  if (filtered_) return send_filtered(pieces);
   std::size_t taken = 0;
   if (pending_output() == 0) {
     std::array<iovec, 64> vectors;
@@ -162,7 +166,8 @@ bool tcp_connection::send_file(unique_fd file, std::uint64_t offset, std::uint64
 }
 
 bool tcp_connection::send_fds(std::span<const std::byte> bytes, std::span<const int> fds) {
-  if (bytes.empty() || fds.size() > detail::message_with_fds::most_fds || peer_is_ip()) {
+  if (bytes.empty() || fds.size() > detail::message_with_fds::most_fds || peer_is_ip() ||
+      filtered_) {
     gyre::detail::throw_system_error(EINVAL, "tcp_connection::send_fds");
   }
   check_descriptors(fds);
@@ -217,6 +222,14 @@ bool tcp_connection::queue_output(std::size_t more, Append&& append) noexcept {
   return true;
 }
 
+bool tcp_connection::queue_filtered(std::span<const std::byte> sealed,
+                                    std::span<const std::byte> plain) {
+  return queue_output(sealed.size() + plain.size(), [&](io::output_queue& output) {
+    if (!sealed.empty()) filtered().sealed.append(sealed);
+    output.append(plain);
+  });
+}
+
 void tcp_connection::watch_output() noexcept {
   detail::connection_backlog& own = *backlog();
   const std::chrono::nanoseconds timeout = group_->options().write_timeout;
@@ -236,6 +249,7 @@ void tcp_connection::write_timer_expired() {
 
 // Writes what waits, as long as the kernel takes it at once.
 void tcp_connection::flush() noexcept {
+  if (filtered_) return flush_filtered();
   detail::connection_backlog& waiting = *backlog();
   while (pending_output() > 0) {
     if (waiting.attached != nullptr && waiting.attached->is_due()) {
@@ -248,6 +262,10 @@ void tcp_connection::flush() noexcept {
     if (!*result) return sending_failed(result->error());
     consume_output(result->count());
   }
+  all_is_sent();
+}
+
+void tcp_connection::all_is_sent() noexcept {
   if (phase_ == phase::flushing) return linger();
   if (shutdown_requested_) end_sending();
   if (phase_ == phase::open) static_cast<void>(note_all_sent());
@@ -265,7 +283,7 @@ std::span<iovec> tcp_connection::next_output() noexcept {
 // By a request that writes, or that waits for room (with a count of 0).
 void tcp_connection::written(io::result result) {
   if (!result) return sending_failed(result.error());
-  consume_output(result.count());
+  filtered_ ? consume_sealed(result.count()) : consume_output(result.count());
   flush();
 }
 
@@ -300,6 +318,8 @@ void tcp_connection::drop_output() noexcept {
   if (own == nullptr) return;
   own->output.clear();
   if (own->attached != nullptr) own->attached->clear();
+  if (filtered_ && !handle::writing()) filtered().sealed = io::buffer();
+  if (filtered_) filtered().answers = io::buffer();
   update_held_bytes();
 }
 

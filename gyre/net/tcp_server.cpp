@@ -311,6 +311,7 @@ tcp_server_metrics tcp_server::core::metrics() const noexcept {
   sum.accepted = accepted_.load(memory_order_relaxed);
   sum.refused = refused_.load(memory_order_relaxed);
   sum.limited = limited_.load(memory_order_relaxed);
+  sum.failed_handshakes = failed_handshakes_.load(memory_order_relaxed);
   sum.accept_errors = accept_errors_.load(memory_order_relaxed);
   for (const auto& each : shards_) {
     sum.connections += each->assigned.load(memory_order_relaxed);

@@ -22,6 +22,7 @@
 #include <gyre/net/socket.hpp>
 #include <gyre/net/socket_options.hpp>
 #include <gyre/net/tcp_connection.hpp>
+#include <gyre/net/transport.hpp>
 #include <gyre/task/from_callback.hpp>
 
 #include <chrono>
@@ -105,15 +106,20 @@ struct tcp_server_options {
   /// The PROXY protocol. On connections of trusted proxies peer_endpoint() is the client's, if the
   /// header has one, and context() is a proxy_header when on_connection is called.
   proxy_protocol_options proxy_protocol = {};
+  /// A protocol below the callbacks, such as TLS (tls::server_transport()): they get and send plain
+  /// bytes. A connection begins when its handshake is done. If that fails, it is closed, counted as
+  /// refused, and reported by the transport.
+  std::shared_ptr<const net::transport> transport = nullptr;
 };
 
 /// Counts since a server was constructed.
 struct tcp_server_metrics {
-  std::uint64_t accepted = 0;       ///< adopted and refused ones included
-  std::uint64_t refused = 0;        ///< closed: no descriptors, a limit, no PROXY header
-  std::uint64_t limited = 0;        ///< the part of `refused` above a limit per address
-  std::uint64_t accept_errors = 0;  ///< times that accepting had to pause
-  std::size_t connections = 0;      ///< at present
+  std::uint64_t accepted = 0;  ///< adopted and refused ones included
+  std::uint64_t refused = 0;   ///< closed: no descriptors, a limit, no PROXY header, no TLS
+  std::uint64_t limited = 0;   ///< the part of `refused` above a limit per address
+  std::uint64_t failed_handshakes = 0;  ///< the part whose transport's handshake failed
+  std::uint64_t accept_errors = 0;      ///< times that accepting had to pause
+  std::size_t connections = 0;          ///< at present
   connection_metrics traffic = {};
 };
 

@@ -8,6 +8,7 @@
 #include <gyre/net/detail/byte_quota.hpp>
 #include <gyre/net/detail/connect_attempt.hpp>
 #include <gyre/net/detail/connection_group.hpp>
+#include <gyre/net/detail/transport_handshake.hpp>
 #include <gyre/net/tcp_client.hpp>
 
 #include <deque>
@@ -180,6 +181,10 @@ class tcp_client::core final : public detail::client_settings,
   std::optional<io::result> start_connecting();
   static void on_connected(io::request& request, io::result result);
   void end_connecting(io::result result);
+  void begin_handshake(unique_fd connected);
+  void end_handshake(std::error_code why);
+  void begin_connection(unique_fd connected, std::unique_ptr<transport_filter> filter);
+  bool is_attempting() const noexcept { return connecting_ || handshake_; }
   void attempt_later();
   std::chrono::nanoseconds next_delay() noexcept;
   void reset_target() noexcept;
@@ -199,6 +204,7 @@ class tcp_client::core final : public detail::client_settings,
   std::size_t fruitless_ = 0;          // failures_, and connections that received nothing
   tcp_connection* connection_ = nullptr;
   std::optional<attempt_under_way> connecting_;
+  std::optional<detail::transport_handshake> handshake_;  // after that
   std::optional<timer> retry_;
   gyre::detail::splitmix64 random_;
   io::buffer kept_;  // to be sent first

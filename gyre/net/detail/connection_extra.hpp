@@ -10,6 +10,7 @@
 #include <gyre/io/output_queue.hpp>
 #include <gyre/net/detail/byte_quota.hpp>
 #include <gyre/net/tcp_connection.hpp>
+#include <gyre/net/transport.hpp>
 
 #include <sys/types.h>
 
@@ -166,6 +167,14 @@ struct connection_extra : gyre::detail::slab_object {
 };
 
 static_assert(sizeof(connection_extra) <= 48, "tcp_connection says so");
+
+/// Members of a connection with a transport. The queue of output has bytes that are not encrypted
+/// yet, as the order of their records is that of sending.
+struct filtered_extra : connection_extra {
+  std::unique_ptr<transport_filter> filter;
+  io::buffer sealed;   // encrypted, and the first to be sent; the kernel may be reading it
+  io::buffer answers;  // of the transport itself, behind that
+};
 
 /// State that a connection shares with its references.
 struct connection_control {

@@ -7,6 +7,7 @@
 #include <gyre/net/detail/accept_policy.hpp>
 #include <gyre/net/detail/byte_quota.hpp>
 #include <gyre/net/detail/connection_group.hpp>
+#include <gyre/net/detail/transport_handshake.hpp>
 #include <gyre/net/tcp_server.hpp>
 
 #include <atomic>
@@ -132,6 +133,7 @@ class tcp_server::core : public std::enable_shared_from_this<core> {
   gyre::detail::atomic<std::uint64_t> accepted_{0};
   gyre::detail::atomic<std::uint64_t> refused_{0};
   gyre::detail::atomic<std::uint64_t> limited_{0};
+  gyre::detail::atomic<std::uint64_t> failed_handshakes_{0};
   gyre::detail::atomic<std::uint64_t> accept_errors_{0};
   gyre::detail::atomic<std::uint64_t> next_id_{0};
   gyre::detail::atomic<std::size_t> slots_taken_{0};
@@ -175,6 +177,17 @@ class tcp_server::core::shard final : public detail::connection_group {
   /// The header has come, or none that makes sense, or not in time. Destroys `ended`.
   void handshake_ended(proxy_handshake& ended, std::optional<proxy_header> header);
   void serve(unique_fd connection, const endpoint& peer);
+  // An accepted connection in the handshake of the server's transport.
+  struct arriving {
+    endpoint peer;
+    std::optional<proxy_header> header;
+    std::optional<detail::transport_handshake> handshake = std::nullopt;
+  };
+  bool begin_handshake(unique_fd connection, const endpoint& peer);
+  /// Destroys `ended`.
+  void transport_ended(arriving& ended, std::error_code why);
+  void begin_connection(unique_fd connection, const endpoint& peer,
+                        std::unique_ptr<transport_filter> filter);
   void close_others() noexcept override;
   void refuse_assigned() noexcept;
   void release_assigned() noexcept;
@@ -183,6 +196,7 @@ class tcp_server::core::shard final : public detail::connection_group {
   core& core_;
   std::list<acceptor> acceptors_;
   std::list<proxy_handshake> handshakes_;
+  std::list<arriving> arriving_;
   std::optional<proxy_header> proxy_header_;  // for the connection that begins
   gyre::detail::flag_set<hold> holds_;
   bool stopping_ = false;

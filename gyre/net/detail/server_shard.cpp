@@ -256,14 +256,65 @@ void tcp_server::core::shard::serve(unique_fd connection, const endpoint& peer) 
     core_.limited_.fetch_add(1, memory_order_relaxed);
     connection.reset();
   } else {
-    const std::uint64_t id = core_.next_id_.fetch_add(1, memory_order_relaxed) + 1;
-    if (stopping_) {
-      connection.reset();
-    } else if (adopt(std::move(connection), peer, id)) {
-      return;
+    if (core_.options.transport == nullptr || stopping_) {
+      return begin_connection(std::move(connection), peer, nullptr);
     }
+    if (begin_handshake(std::move(connection), peer)) return;
     core_.address_limits_.release(peer);
   }
+  proxy_header_.reset();
+  refuse_assigned();
+}
+
+bool tcp_server::core::shard::begin_handshake(unique_fd connection, const endpoint& peer) {
+  try {
+    arriving& begun = arriving_.emplace_back(peer, std::exchange(proxy_header_, std::nullopt));
+    try {
+      begun.handshake.emplace(loop(), std::move(connection), *core_.options.transport,
+                              std::string_view(),
+                              [this, &begun](std::error_code why) { transport_ended(begun, why); });
+    } catch (...) {
+      arriving_.pop_back();
+      throw;
+    }
+    return true;
+  } catch (const std::system_error& error) {
+    core_.failed_handshakes_.fetch_add(1, memory_order_relaxed);
+    core_.options.transport->handshake_failed(peer, error.code(), nullptr);
+  } catch (const std::bad_alloc&) {
+    // Refused.
+  }
+  return false;
+}
+
+void tcp_server::core::shard::transport_ended(arriving& ended, std::error_code why) {
+  unique_fd connection = ended.handshake->release();
+  std::unique_ptr<transport_filter> filter = ended.handshake->take_filter();
+  const endpoint peer = ended.peer;
+  std::optional<proxy_header> header = std::move(ended.header);
+  arriving_.remove_if([&](const arriving& each) { return &each == &ended; });
+  const detail::callback_gate::pass passing(gate());
+  if (!passing) return;
+  if (!why) {
+    proxy_header_ = std::move(header);
+    return begin_connection(std::move(connection), peer, std::move(filter));
+  }
+  connection.reset();
+  core_.failed_handshakes_.fetch_add(1, memory_order_relaxed);
+  core_.address_limits_.release(peer);
+  refuse_assigned();
+  core_.options.transport->handshake_failed(peer, why, filter.get());
+}
+
+void tcp_server::core::shard::begin_connection(unique_fd connection, const endpoint& peer,
+                                               std::unique_ptr<transport_filter> filter) {
+  const std::uint64_t id = core_.next_id_.fetch_add(1, memory_order_relaxed) + 1;
+  if (stopping_) {
+    connection.reset();
+  } else if (adopt(std::move(connection), peer, id, std::move(filter))) {
+    return;
+  }
+  core_.address_limits_.release(peer);
   proxy_header_.reset();
   refuse_assigned();
 }
@@ -297,9 +348,10 @@ void tcp_server::core::shard::connection_gone() {
 
 void tcp_server::core::shard::stop(std::chrono::nanoseconds timeout) {
   stopping_ = true;
-  const std::size_t arriving = handshakes_.size();
+  const std::size_t handshakes = handshakes_.size() + arriving_.size();
+  for (const arriving& each : arriving_) core_.address_limits_.release(each.peer);
   close_others();
-  for (std::size_t i = 0; i < arriving; ++i) release_assigned();
+  for (std::size_t i = 0; i < handshakes; ++i) release_assigned();
   for_each([timeout](tcp_connection& each) { each.close(timeout, timeout); });
   stop_if_empty();
 }
@@ -312,6 +364,7 @@ void tcp_server::core::shard::stop_if_empty() {
 void tcp_server::core::shard::close_others() noexcept {
   acceptors_.clear();
   handshakes_.clear();
+  arriving_.clear();
 }
 
 }  // namespace gyre::net

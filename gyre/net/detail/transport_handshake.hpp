@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// transport_handshake: the handshake of a transport on a socket that no connection owns yet.
+#pragma once
+
+#include <gyre/base/move_only_function.hpp>
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/exec/event_loop.hpp>
+#include <gyre/exec/fd_watch.hpp>
+#include <gyre/exec/timer.hpp>
+#include <gyre/io/buffer.hpp>
+#include <gyre/net/transport.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <system_error>
+
+namespace gyre::net::detail {
+
+/// Receives and sends until the handshake is done and all its bytes are sent, or it has failed.
+///
+/// Thread-safety: none; belongs to the loop's thread.
+class transport_handshake {
+ public:
+  /// Called once, in a turn of the loop; may destroy the handshake.
+  using function = move_only_function<void(std::error_code)>;
+
+  /// Throws std::system_error, std::bad_alloc.
+  transport_handshake(event_loop& loop, unique_fd connection, const transport& by,
+                      std::string_view host, function done);
+  transport_handshake(const transport_handshake&) = delete;
+  transport_handshake& operator=(const transport_handshake&) = delete;
+
+  /// After it is done: the connection, which is watched no longer, and its filter.
+  unique_fd release() noexcept;
+  std::unique_ptr<transport_filter> take_filter() noexcept { return std::move(filter_); }
+  const transport_filter* filter() const noexcept { return filter_.get(); }
+
+ private:
+  void advance();
+  bool send_waiting();
+  void end(std::error_code why);
+
+  unique_fd connection_;
+  std::unique_ptr<transport_filter> filter_;
+  io::buffer unsent_;
+  function done_;
+  std::error_code timeout_error_;
+  fd_watch watch_;
+  timer deadline_;
+};
+
+}  // namespace gyre::net::detail

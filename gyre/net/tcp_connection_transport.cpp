@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connections with a transport: what it decrypts is delivered, and output is encrypted when it is
+// sent.
+#include <gyre/io/backend.hpp>
+#include <gyre/io/detail/scratch_buffer.hpp>
+#include <gyre/io/error.hpp>
+#include <gyre/net/detail/connection_extra.hpp>
+#include <gyre/net/detail/connection_group.hpp>
+#include <gyre/net/tcp_connection.hpp>
+#include <gyre/net/transport.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace gyre::net {
+namespace {
+
+using io::detail::scratch_buffer;
+
+constexpr std::size_t most_sealed_at_once = std::size_t{256} << 10;
+constexpr std::size_t most_of_file_at_once = std::size_t{64} << 10;
+constexpr std::size_t record_size = std::size_t{16} << 10;
+// Answers that a peer can cause without reading them.
+constexpr std::size_t most_answers = std::size_t{64} << 10;
+
+std::span<const std::byte> first_part(std::span<const std::byte> bytes, std::size_t most) {
+  return bytes.first(std::min(bytes.size(), most));
+}
+
+}  // namespace
+
+detail::filtered_extra& tcp_connection::filtered() const noexcept {
+  return static_cast<detail::filtered_extra&>(*extra_);
+}
+
+const transport_filter* tcp_connection::filter() const noexcept {
+  return filtered_ ? filtered().filter.get() : nullptr;
+}
+
+std::size_t tcp_connection::pending_sealed() const noexcept {
+  return filtered().sealed.size() + filtered().answers.size();
+}
+
+// --- Receiving ---
+
+void tcp_connection::receive_filtered(std::span<const std::byte> bytes) {
+  if (phase_ != phase::open || peer_done_) return;
+  transport_filter& filter = *filtered().filter;
+  scratch_buffer plain;
+  io::buffer answers;
+  const std::error_code failed = filter.open(bytes, *plain, answers);
+  if (!answers.empty()) send_answers(std::move(answers));
+  if (!plain->empty()) {
+    // A handler that pauses while a connection begins gets the bytes later.
+    reading_paused() ? keep_rest(plain->bytes()) : deliver(plain->bytes());
+  }
+  if (!is_open()) return;
+  if (failed) return receiving_failed(failed);
+  if (filter.has_ended() && phase_ == phase::open && !peer_done_) {
+    if (handle::reading()) io().cancel(*handle::reader);
+    on_peer_end();
+  }
+}
+
+void tcp_connection::send_answers(io::buffer answers) {
+  if (has_failed() || fin_sent_) return;
+  if (pending_output() == 0) {
+    io::write_request writing(*this, answers.bytes(), nullptr);
+    answers.consume(send_now(writing));
+    if (answers.empty() || has_failed() || !is_open()) return;
+  }
+  static_cast<void>(make_backlog());
+  filtered().answers.append(answers.bytes());
+  if (filtered().answers.size() > most_answers) return abort(io::errc::output_limit);
+  if (!handle::writing()) flush();
+  if (is_open() && !has_failed()) watch_output();
+}
+
+// --- Sending ---
+
+bool tcp_connection::send_filtered(std::span<const std::span<const std::byte>> pieces) try {
+  scratch_buffer plain;  // small pieces share a record
+  std::size_t left = 0;
+  for (const auto piece : pieces) left += piece.size();
+  std::span<const std::byte> single;
+  if (pieces.size() > 1) {
+    if (left <= most_sealed_at_once) {
+      for (const auto piece : pieces) plain->append(piece);
+      single = plain->bytes();
+    } else {
+      for (const auto piece : pieces) {
+        if (!send(piece)) return false;
+      }
+      return true;
+    }
+  } else {
+    single = pieces.front();
+  }
+
+  scratch_buffer sealed;
+  if (pending_output() == 0) {
+    while (!single.empty() && sealed->empty()) {
+      const auto part = first_part(single, most_sealed_at_once);
+      if (const auto failed = filtered().filter->seal(part, *sealed)) return refuse(failed);
+      single = single.subspan(part.size());
+      io::write_request writing(*this, sealed->bytes(), nullptr);
+      sealed->consume(send_now(writing));
+      if (!can_send()) return false;
+    }
+    if (single.empty() && sealed->empty()) return note_all_sent();
+  }
+  return queue_filtered(sealed->bytes(), single);
+} catch (const std::bad_alloc&) {
+  return refuse(detail::no_memory());
+}
+
+void tcp_connection::flush_filtered() {
+  detail::connection_backlog& waiting = *backlog();
+  io::buffer& sealed = filtered().sealed;
+  for (;;) {
+    while (!sealed.empty()) {
+      waiting.pieces[0] = {const_cast<std::byte*>(sealed.data()), sealed.size()};
+      waiting.writing.pieces = std::span(waiting.pieces).first(1);
+      const std::optional<io::result> result = io().start(waiting.writing);
+      if (!result) return;
+      if (!*result) return sending_failed(result->error());
+      consume_sealed(result->count());
+    }
+    std::error_code failed;
+    try {
+      failed = seal_next();
+    } catch (const std::exception&) {
+      failed = detail::no_memory();
+    }
+    if (failed) return static_cast<void>(refuse(failed));
+    if (sealed.empty()) break;
+  }
+  scratch_buffer::give_back(std::exchange(sealed, io::buffer()));
+  all_is_sent();
+}
+
+void tcp_connection::consume_sealed(std::size_t bytes) noexcept {
+  count_sent(bytes);
+  filtered().sealed.consume(bytes);
+  on_output_shrunk();
+}
+
+// Encrypts what is to be sent next; nothing is sealed when there is none. The kernel reads nothing
+// of it at present.
+std::error_code tcp_connection::seal_next() {
+  detail::filtered_extra& own = filtered();
+  detail::connection_backlog& waiting = *backlog();
+  if (!own.answers.empty()) {
+    own.sealed = std::exchange(own.answers, io::buffer());
+    return {};
+  }
+  if (own.sealed.capacity() == 0) own.sealed = scratch_buffer::take();
+  if (waiting.attached != nullptr && waiting.attached->is_due()) return seal_file_part();
+  if (waiting.output.empty()) {
+    const bool is_last = phase_ == phase::flushing || shutdown_requested_;
+    if (is_last && !has_failed() && !fin_sent_) own.filter->seal_end(own.sealed);
+    return {};
+  }
+  scratch_buffer plain;
+  std::size_t taken = 0;
+  for (const iovec& piece : next_output()) {
+    const std::span<const std::byte> bytes(static_cast<const std::byte*>(piece.iov_base),
+                                           piece.iov_len);
+    const auto part = first_part(bytes, most_sealed_at_once - taken);
+    taken += part.size();
+    // Small pieces share a record.
+    if (plain->size() + part.size() > record_size && !plain->empty()) {
+      if (const auto failed = own.filter->seal(plain->bytes(), own.sealed)) return failed;
+      plain->clear();
+    }
+    if (part.size() > record_size) {
+      if (const auto failed = own.filter->seal(part, own.sealed)) return failed;
+    } else {
+      plain->append(part);
+    }
+    if (taken == most_sealed_at_once) break;
+  }
+  if (!plain->empty()) {
+    if (const auto failed = own.filter->seal(plain->bytes(), own.sealed)) return failed;
+  }
+  waiting.output.consume(taken);
+  if (waiting.attached != nullptr) waiting.attached->consume(taken);
+  return {};
+}
+
+std::error_code tcp_connection::seal_file_part() {
+  detail::output_attachment& part = backlog()->attached->first();
+  const std::size_t wanted = std::min(part.left, most_of_file_at_once);
+  scratch_buffer plain;
+  const std::span<std::byte> room = plain->prepare(wanted);
+  ssize_t count = 0;
+  do {
+    count = ::pread(part.file.get(), room.data(), wanted, part.offset);
+  } while (count < 0 && errno == EINTR);
+  if (count < 0) return {errno, std::system_category()};
+  if (count == 0) return io::errc::unexpected_end;  // it has become shorter
+  plain->commit(static_cast<std::size_t>(count));
+  io().charge(plain->size());
+  part.offset += count;
+  part.left -= plain->size();
+  if (part.left == 0) backlog()->attached->remove_first();
+  return filtered().filter->seal(plain->bytes(), filtered().sealed);
+}
+
+// All that was accepted has been sent: the end is announced before the FIN.
+void tcp_connection::end_filtered() noexcept {
+  try {
+    static_cast<void>(make_backlog());
+  } catch (const std::bad_alloc&) {
+    return abort(detail::no_memory());
+  }
+  if (!handle::writing()) flush_filtered();
+}
+
+}  // namespace gyre::net
