@@ -131,6 +131,7 @@
 #include <gyre/net/tcp_listener.hpp>
 #include <gyre/net/tcp_server.hpp>
 #include <gyre/net/tcp_stream.hpp>
+#include <gyre/net/transport.hpp>
 #include <gyre/net/udp_client.hpp>
 #include <gyre/net/udp_server.hpp>
 #include <gyre/net/udp_socket.hpp>
@@ -204,3 +205,4 @@
 #include <gyre/tls/session.hpp>
 #include <gyre/tls/tls_context.hpp>
 #include <gyre/tls/tls_stream.hpp>
+#include <gyre/tls/transport.hpp>

@@ -98,5 +98,29 @@ TEST(TlsExamples, AServerAndItsClients) {
                   }(std::move(visiting), server)));
 }
 
+// gyre/net/transport.hpp, gyre/tls/transport.hpp
+TEST(TlsExamples, AServerWithCallbacks) {
+  gyre::loop loop;
+  const auto at = header_examples::any_port();
+  const auto context = context_of_files();
+  // clang-format off
+  gyre::net::tcp_server_options options{.transport = gyre::tls::server_transport(context)};
+  gyre::net::tcp_server server(loop, at, options);  // such as ":8443"
+  server.on_message([](gyre::net::tcp_connection& from, gyre::io::input& in) {
+    from.send(in.bytes());  // in plain: the transport encrypts
+    in.consume_all();
+  });
+  // clang-format on
+  server.start();
+  const auto ask = [](std::string to) -> gyre::task<std::string> {
+    const auto client = gyre::tls::tls_context::client(trusting());
+    auto secure = co_await gyre::tls::connect(to, client);
+    co_await secure.write_all("hello");
+    auto reply = co_await secure.receive();
+    co_return std::string(reply.text());
+  };
+  EXPECT_EQ(gyre::sync_wait(loop, ask(server.local_endpoint().to_string())), "hello");
+}
+
 }  // namespace
 }  // namespace tls_test

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// server_transport, client_transport: TLS for the callbacks of net::tcp_server and net::tcp_client.
+//
+//     gyre::net::tcp_server_options options{.transport = gyre::tls::server_transport(context)};
+//     gyre::net::tcp_server server(loop, at, options);  // such as ":8443"
+//     server.on_message([](gyre::net::tcp_connection& from, gyre::io::input& in) {
+//       from.send(in.bytes());  // in plain: the transport encrypts
+//       in.consume_all();
+//     });
+#pragma once
+
+#include <gyre/net/endpoint.hpp>
+#include <gyre/net/tcp_connection.hpp>
+#include <gyre/net/transport.hpp>
+#include <gyre/tls/connection_info.hpp>
+#include <gyre/tls/tls_context.hpp>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace gyre::tls {
+
+/// Called on the loop of a server when a handshake has failed: `text` says more than `why`, such as
+/// the reason why a certificate was refused. Peers that are no clients cause such errors all day.
+using handshake_failure_handler =
+    std::function<void(const net::endpoint& peer, std::error_code why, std::string_view text)>;
+
+/// For net::tcp_server_options::transport, and http::server_options. Connections begin when their
+/// handshakes are done; their callbacks get plain bytes, and send them.
+///
+/// - close() and shutdown_send() send close_notify before the FIN. The peer's close_notify counts
+///   as its FIN. A FIN without it ends the connection with errc::truncated.
+/// - Output that waits is encrypted when it can be sent. Water marks and limits count it as it is,
+///   plain or encrypted. send_file() reads and encrypts 64 KiB at a time; send_fds() is refused.
+/// - Failed handshakes are counted in tcp_server_metrics.
+///
+/// Complexity: some 10 KiB of OpenSSL's for each connection; no buffers while it is idle.
+[[nodiscard]] std::shared_ptr<const net::transport> server_transport(
+    tls_context context, handshake_failure_handler on_handshake_failed = {});
+
+/// For net::tcp_client_options::transport. The certificate must be for `host`; if that is empty,
+/// for the name, or the address, that the client connects to. A failed handshake is a failed
+/// attempt to connect. The client resumes the session of its last connection to the host.
+[[nodiscard]] std::shared_ptr<const net::transport> client_transport(
+    tls_context context = tls_context::default_client(), std::string host = {});
+
+/// The outcome of the connection's handshake; none if its transport is not TLS.
+[[nodiscard]] std::optional<connection_info> info_of(const net::tcp_connection& connection);
+
+}  // namespace gyre::tls
