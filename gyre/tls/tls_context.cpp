@@ -13,7 +13,6 @@
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
@@ -32,7 +31,7 @@ bio_ptr reader_of(const std::string& text) {
 int give_password(char* room, int size, int /*for_writing*/, void* password) {
   const auto& text = *static_cast<const std::string*>(password);
   const std::size_t count = std::min(text.size(), static_cast<std::size_t>(size));
-  std::memcpy(room, text.data(), count);
+  std::copy_n(text.begin(), count, room);
   return static_cast<int>(count);
 }
 

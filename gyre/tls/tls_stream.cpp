@@ -20,7 +20,7 @@ using detail::state_ptr;
   throw std::system_error(io::errc::not_open, "gyre::tls::tls_stream");
 }
 
-const state_ptr& opened(const state_ptr& state) {
+state_ptr opened(const state_ptr& state) {
   if (state == nullptr) throw_not_open();
   return state;
 }

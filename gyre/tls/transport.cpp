@@ -47,7 +47,7 @@ class filter final : public net::transport_filter {
     try {
       memory_->keep(machine_.host(), machine_.newest_session());
     } catch (const std::bad_alloc&) {
-      // The next handshake is a full one.
+      memory_.reset();  // the next handshake is a full one
     }
   }
 

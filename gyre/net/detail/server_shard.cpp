@@ -282,7 +282,7 @@ bool tcp_server::core::shard::begin_handshake(unique_fd connection, const endpoi
     core_.failed_handshakes_.fetch_add(1, memory_order_relaxed);
     core_.options.transport->handshake_failed(peer, error.code(), nullptr);
   } catch (const std::bad_alloc&) {
-    // Refused.
+    return false;
   }
   return false;
 }

@@ -160,7 +160,7 @@ struct callbacks {
     try {
       engine_of(ssl).refused_names_ = names_of(X509_STORE_CTX_get0_cert(chain));
     } catch (const std::bad_alloc&) {
-      // The message will lack them.
+      return is_good;  // the message will lack them
     }
     return is_good;
   }
@@ -172,7 +172,7 @@ struct callbacks {
       engine_of(ssl).session_ = session(std::shared_ptr<void>(
           made, [](void* last) { SSL_SESSION_free(static_cast<SSL_SESSION*>(last)); }));
     } catch (const std::bad_alloc&) {
-      // The deleter was called.
+      return 1;  // the deleter was called
     }
     return 1;
   }

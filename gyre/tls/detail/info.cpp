@@ -43,7 +43,7 @@ connection_info info_of(SSL* ssl) {
   info.resumed = SSL_session_reused(ssl) == 1;
   tell_peer(ssl, info);
   const unsigned char* staple = nullptr;
-  const long staple_size = SSL_get_tlsext_status_ocsp_resp(ssl, &staple);
+  const long staple_size = SSL_get_tlsext_status_ocsp_resp(ssl, static_cast<void*>(&staple));
   if (staple != nullptr && staple_size > 0 && SSL_is_server(ssl) == 0) {
     const auto bytes = std::as_bytes(std::span(staple, static_cast<std::size_t>(staple_size)));
     info.ocsp_staple.assign(bytes.begin(), bytes.end());
