@@ -85,7 +85,7 @@ for index, (name, number) in enumerate(names.items()):
     standard = re.fullmatch(r"std::(?:chrono::)?\w+", name)
     full = name if name.startswith("std::") else f"all::{name}"
     scope, _, member = full.rpartition("::")
-    if standard or scope == "all":
+    if standard or scope in ("all", "all::http"):
         lines.append(f"using {full};")
     elif scope == "all::http":
         lines.append(f"namespace http_names {{ using {full}; }}")

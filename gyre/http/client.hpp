@@ -2,7 +2,7 @@
 // client: an HTTP/1.1 client with a pool of connections per host; get(), one request without one.
 //
 //     gyre::http::client client(loop);
-//     auto answer = co_await client.get("http://localhost:8080/users/7");
+//     auto answer = co_await client.get(url);  // such as "http://localhost:8080/users/7"
 //     print(answer.status(), answer.body());
 #pragma once
 

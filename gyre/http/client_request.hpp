@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // client_request: a request that a client sends: a method, a URL, fields and a body.
 //
-//     gyre::http::client_request request(gyre::http::method::put, "http://localhost:8080/users/7");
+//     gyre::http::client_request request(gyre::http::method::put, url);  // "http://…"
 //     request.set("If-Match", tag).set_body("application/json", R"({"name":"Ada"})");
 //     auto answer = co_await client.send(std::move(request));
 #pragma once

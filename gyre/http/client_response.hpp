@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // client_response: the response that a client has got: a status, fields and a body.
 //
-//     auto answer = co_await client.get("http://localhost:8080/log");
+//     auto answer = co_await client.get(url);
 //     if (!answer.is_success()) co_return report(answer.status());
 //     print(answer.field("Content-Type").value_or("?"), answer.body());
 #pragma once
