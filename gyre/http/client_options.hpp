@@ -4,6 +4,7 @@
 
 #include <gyre/http/proxy.hpp>
 #include <gyre/net/connect.hpp>
+#include <gyre/tls/tls_context.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -17,7 +18,7 @@ namespace gyre::http {
 struct client_timeouts {
   /// Lookup and connection; also the answer of a proxy to CONNECT.
   std::chrono::nanoseconds connect = std::chrono::seconds{10};
-  /// The handshake of TLS.
+  /// The handshake of TLS; that of the context is a limit, too.
   std::chrono::nanoseconds handshake = std::chrono::seconds{10};
   /// Sending without progress.
   std::chrono::nanoseconds send = std::chrono::seconds{30};
@@ -70,6 +71,9 @@ struct client_options {
   bool decompress = true;
   /// Whether to keep and send cookies: see client::cookies().
   bool cookies = false;
+  /// For https; tls_context::client() makes one with other authorities or an own certificate. Empty:
+  /// tls::tls_context::default_client(), which trusts the system's authorities.
+  tls::tls_context tls = {};
   /// None by default: proxy_from_environment() reads http_proxy and its like.
   proxy_settings proxy = {};
 };

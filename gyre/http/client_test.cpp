@@ -134,14 +134,6 @@ TEST_F(HttpClient, RefusesUrlsWithoutShowingTheirPassword) {
   }
 }
 
-TEST_F(HttpClient, HttpsNeedsATlsContext) {
-  make();
-  running_request& request = send(client_request(method::get, "https://localhost:1/a"));
-  EXPECT_EQ(finish(request).error(), errc::needs_tls);
-  EXPECT_THAT(request.message(),
-              AllOf(HasSubstr("https://localhost:1/a"), HasSubstr("tls context")));
-}
-
 TEST_F(HttpClient, TheUserOfAUrlIsSentAsBasicCredentials) {
   make();
   send(client_request(method::get, "http://Aladdin:open%20sesame@" + server.authority() + "/"));

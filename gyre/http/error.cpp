@@ -48,7 +48,7 @@ constexpr std::array<entry, 27> entries{{
     {errc::bad_content_coding, 502, "the compressed body is malformed, or its coding is unknown"},
     {errc::body_mismatch, 400, "the streamed body has another length than was announced"},
     {errc::unsupported_scheme, 400, "the scheme of the URL is not supported"},
-    {errc::needs_tls, 400, "https needs a tls context: see client_options"},
+    {errc::needs_tls, 400, "https needs a tls context of a client"},
 }};
 
 const entry* find(int code) noexcept {

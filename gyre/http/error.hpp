@@ -40,7 +40,7 @@ enum class errc {
   bad_content_coding,  ///< a compressed body that is malformed, or of an unknown coding
   body_mismatch,       ///< a streamed body of another length than was announced
   unsupported_scheme,  ///< a URL that is neither http nor https, or a proxy that is not http
-  needs_tls,           ///< an https URL, and a client without a tls context
+  needs_tls,           ///< an https URL, and a tls context of a server
 };
 
 /// The category of errc, "gyre.http". Any thread.

@@ -113,7 +113,9 @@ task<net::tcp_stream> client_core::connect_tcp(const url& to) {
 task<std::unique_ptr<client_connection>> client_core::connect(const client_destination& to) {
   const url& first = to.proxy ? *to.proxy : to.server;
   const request_clock clock(loop_, std::chrono::nanoseconds(0), to.server.to_string());
-  if (to.is_tls()) clock.fail(errc::needs_tls, "connecting");
+  if (to.is_tls() && options_.tls && options_.tls.is_server()) {
+    clock.fail(errc::needs_tls, "connecting");
+  }
   const std::chrono::nanoseconds limit = options_.timeouts.connect;
   auto connecting = clock.wait(connect_tcp(first), limit, "connecting");
   net::tcp_stream connected = co_await std::move(connecting);
@@ -123,7 +125,18 @@ task<std::unique_ptr<client_connection>> client_core::connect(const client_desti
     auto opening = clock.wait(open_tunnel(*connection, to, clock), limit, "opening a tunnel");
     co_await std::move(opening);
   }
-  co_return connection;
+  if (!to.is_tls()) co_return connection;
+  auto securing = clock.wait(make_tls(connection->stream().take_tcp(), to),
+                             options_.timeouts.handshake, "TLS handshake");
+  tls::tls_stream secure = co_await std::move(securing);
+  co_return std::make_unique<client_connection>(
+      std::make_unique<tls_client_stream>(std::move(secure)));
+}
+
+task<tls::tls_stream> client_core::make_tls(net::tcp_stream over, const client_destination& to) {
+  const tls::tls_context& context =
+      options_.tls ? options_.tls : tls::tls_context::default_client();
+  return tls::connect(std::move(over), std::string(to.server.host()), context);
 }
 
 task<> client_core::open_tunnel(client_connection& through, const client_destination& to,

@@ -13,6 +13,7 @@
 #include <gyre/net/tcp_stream.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
+#include <gyre/tls/tls_stream.hpp>
 
 #include <cstddef>
 #include <map>
@@ -71,6 +72,7 @@ class client_core {
   void drop_unused_origins();
   task<std::unique_ptr<client_connection>> connect(const client_destination& to);
   task<net::tcp_stream> connect_tcp(const url& to);
+  task<tls::tls_stream> make_tls(net::tcp_stream over, const client_destination& to);
   task<> open_tunnel(client_connection& through, const client_destination& to,
                      const request_clock& clock);
 

@@ -8,6 +8,7 @@
 #include <gyre/io/error.hpp>
 #include <gyre/task/as_result.hpp>
 #include <gyre/task/when_any.hpp>
+#include <gyre/tls/error.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -30,8 +31,8 @@ bool is_broken_connection(const std::exception_ptr& error) noexcept try {
 } catch (const std::system_error& failure) {
   const std::error_code code = failure.code();
   return code == make_error_code(errc::no_response) || code == std::errc::broken_pipe ||
-         code == std::errc::connection_reset || code == std::errc::connection_aborted ||
-         code == std::errc::not_connected;
+         code == make_error_code(tls::errc::truncated) || code == std::errc::connection_reset ||
+         code == std::errc::connection_aborted || code == std::errc::not_connected;
 } catch (...) {
   return false;
 }

@@ -6,6 +6,14 @@
 #include <poll.h>
 
 namespace gyre::http::detail {
+namespace {
+
+bool is_quiet(int fd) noexcept {
+  pollfd idle{.fd = fd, .events = POLLIN | POLLRDHUP, .revents = 0};
+  return ::poll(&idle, 1, 0) == 0;
+}
+
+}  // namespace
 
 task<std::size_t> tcp_client_stream::read(io::buffer& into) {
   const io::received bytes = co_await stream_.receive();
@@ -18,10 +26,19 @@ task<std::size_t> tcp_client_stream::write_some(std::span<const std::byte> bytes
   co_return count;
 }
 
-bool tcp_client_stream::is_idle() const {
-  if (!stream_.is_open()) return false;
-  pollfd idle{.fd = stream_.fd(), .events = POLLIN | POLLRDHUP, .revents = 0};
-  return ::poll(&idle, 1, 0) == 0;
+bool tcp_client_stream::is_idle() const { return stream_.is_open() && is_quiet(stream_.fd()); }
+
+task<std::size_t> tls_client_stream::read(io::buffer& into) {
+  auto receiving = stream_.receive();
+  const io::received bytes = co_await std::move(receiving);
+  into.append(bytes.bytes());
+  co_return bytes.size();
 }
+
+task<std::size_t> tls_client_stream::write_some(std::span<const std::byte> bytes) {
+  return stream_.write_some(bytes);
+}
+
+bool tls_client_stream::is_idle() const { return stream_.is_open() && is_quiet(stream_.fd()); }
 
 }  // namespace gyre::http::detail

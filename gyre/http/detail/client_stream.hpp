@@ -6,6 +6,7 @@
 #include <gyre/io/buffer.hpp>
 #include <gyre/net/tcp_stream.hpp>
 #include <gyre/task/task.hpp>
+#include <gyre/tls/tls_stream.hpp>
 
 #include <cstddef>
 #include <memory>
@@ -31,6 +32,8 @@ class client_stream {
   virtual task<std::size_t> write_some(std::span<const std::byte> bytes) = 0;
   /// Whether it is open, and nothing has come from the peer while it was idle.
   virtual bool is_idle() const = 0;
+  /// The stream below TLS, which then is left closed; only of a tcp_client_stream.
+  virtual net::tcp_stream take_tcp() noexcept { return {}; }
 };
 
 class tcp_client_stream final : public client_stream {
@@ -40,9 +43,22 @@ class tcp_client_stream final : public client_stream {
   task<std::size_t> read(io::buffer& into) override;
   task<std::size_t> write_some(std::span<const std::byte> bytes) override;
   bool is_idle() const override;
+  net::tcp_stream take_tcp() noexcept override { return std::move(stream_); }
 
  private:
   net::tcp_stream stream_;
+};
+
+class tls_client_stream final : public client_stream {
+ public:
+  explicit tls_client_stream(tls::tls_stream connected) noexcept : stream_(std::move(connected)) {}
+
+  task<std::size_t> read(io::buffer& into) override;
+  task<std::size_t> write_some(std::span<const std::byte> bytes) override;
+  bool is_idle() const override;
+
+ private:
+  tls::tls_stream stream_;
 };
 
 /// A connection of a pool.
