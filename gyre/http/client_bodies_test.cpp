@@ -265,6 +265,21 @@ TEST_F(HttpClientBodies, TheBodyIsSentAfterAWhile) {
   EXPECT_EQ(finish(sending).response().body(), "ok");
 }
 
+TEST_F(HttpClientBodies, AnInterimResponseIsNoConsent) {
+  make();
+  running_request& sending = send(expecting(server.url()));
+  peer& at = accept();
+  receive_head(at);
+  at.send("HTTP/1.1 103 Early Hints\r\n\r\n");
+  virtual_time.settle();
+  at.receive();
+  EXPECT_EQ(at.text, "");
+  virtual_time.advance(2s);
+  EXPECT_EQ(receive_until(at, "hello"), "hello");
+  at.send(ok);
+  EXPECT_EQ(finish(sending).response().body(), "ok");
+}
+
 TEST_F(HttpClientBodies, ABodyThatIsRefusedIsNotSent) {
   make();
   running_request& sending = send(expecting(server.url()));

@@ -101,7 +101,7 @@ task<bool> client_exchange::must_send_body(request_sender& sender) {
     const auto came = co_await std::move(waiting);
     if (!came) {
       // A server may not know about it, and wait for the body.
-      if (!is_timeout(came.error()) || reader_.has_begun()) std::rethrow_exception(came.error());
+      if (!is_timeout(came.error())) std::rethrow_exception(came.error());
       co_return true;
     }
     const unsigned status = reader_.head().status;
