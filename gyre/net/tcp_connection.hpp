@@ -370,7 +370,7 @@ class alignas(64) tcp_connection : private intrusive_list_node, private io::hand
   bool has_own_idle_timeout_ : 1 = false;
   bool filtered_ : 1 = false;  // by a transport; the extra members are a filtered_extra
   peer_form peer_form_ : 2;
-  bool lingers_ : 1 = true;  // after its output: see close_without_lingering()
+  bool lingers_ : 1 = true;      // after its output: see close_without_lingering()
   std::uint8_t idle_since_ = 0;  // the group's idle_clock() when end_if_idle() saw a change
   std::uint64_t bytes_received_ = 0;
   std::uint64_t bytes_sent_ = 0;

@@ -20,7 +20,7 @@ namespace {
 using io::detail::scratch_buffer;
 
 constexpr std::size_t most_sealed_at_once = std::size_t{256} << 10;
-constexpr std::size_t most_of_file_at_once = std::size_t{64} << 10;
+constexpr std::size_t most_read_at_once = std::size_t{64} << 10;
 constexpr std::size_t record_size = std::size_t{16} << 10;
 // Answers that a peer can cause without reading them.
 constexpr std::size_t most_answers = std::size_t{64} << 10;
@@ -192,7 +192,7 @@ std::error_code tcp_connection::seal_next() {
 
 std::error_code tcp_connection::seal_file_part() {
   detail::output_attachment& part = backlog()->attached->first();
-  const std::size_t wanted = std::min(part.left, most_of_file_at_once);
+  const std::size_t wanted = std::min(part.left, most_read_at_once);
   scratch_buffer plain;
   const std::span<std::byte> room = plain->prepare(wanted);
   ssize_t count = 0;

@@ -10,7 +10,7 @@ namespace gyre::http::detail {
 namespace {
 
 constexpr const char* reading_head = "reading the head of the response";
-constexpr const char* body_phase = "reading the body of the response";
+constexpr const char* reading_body = "reading the body of the response";
 
 }  // namespace
 
@@ -91,7 +91,7 @@ std::optional<std::span<const std::byte>> response_reader::take_piece() {
     case body_kind::until_close: piece = from_.in.take(from_.in.size()); break;
     case body_kind::chunked: {
       const auto next = chunks_.next(from_.in, limits_, trailers_);
-      if (!next) clock_.fail(next.error(), body_phase);
+      if (!next) clock_.fail(next.error(), reading_body);
       piece = next->data;
       complete_ = next->is_last;
       if (complete_) keep_trailers();
@@ -106,10 +106,10 @@ task<std::optional<std::span<const std::byte>>> response_reader::next_piece() {
   while (!complete_) {
     if (const auto piece = take_piece()) co_return piece;
     if (complete_) break;
-    task<bool> reading = read_more(clock_.expiry_of(between_bytes_), body_phase);
+    task<bool> reading = read_more(clock_.expiry_of(between_bytes_), reading_body);
     const bool came = co_await std::move(reading);
     if (came) continue;
-    if (head_.framing.body != body_kind::until_close) clock_.fail(errc::truncated, body_phase);
+    if (head_.framing.body != body_kind::until_close) clock_.fail(errc::truncated, reading_body);
     complete_ = true;
   }
   co_return std::nullopt;
