@@ -20,7 +20,7 @@ enum class method : std::uint8_t {
   head,
   post,
   put,
-  delete_,
+  delete_,  // NOLINT(readability-identifier-naming): a keyword otherwise
   connect,
   options,
   trace,

@@ -112,6 +112,7 @@ class server {
   server& patch(std::string_view pattern, handler answer, route_options options = {}) {
     return route(method::patch, pattern, std::move(answer), options);
   }
+  // NOLINTNEXTLINE(readability-identifier-naming): a keyword otherwise
   server& delete_(std::string_view pattern, handler answer, route_options options = {}) {
     return route(method::delete_, pattern, std::move(answer), options);
   }

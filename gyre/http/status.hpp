@@ -14,7 +14,7 @@ namespace gyre::http {
 /// A status code. Any number from 100 to 999 may occur; `static_cast<status>(299)` makes one that
 /// has no name. Codes that are unused, such as 306, have no name here.
 enum class status : std::uint16_t {
-  continue_ = 100,
+  continue_ = 100,  // NOLINT(readability-identifier-naming): a keyword otherwise
   switching_protocols = 101,
   processing = 102,
   early_hints = 103,
