@@ -23,9 +23,11 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from http.client import HTTPConnection, HTTPResponse
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 PATIENCE = 60.0
@@ -441,6 +443,76 @@ def ticker(program: str) -> None:
         events.read()  # a whole end: else this raises IncompleteRead
 
 
+class Backend(ThreadingHTTPServer):
+    """A server of two resources: /health, and all others, which tell what they were asked."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self.answer(200 if self.server.healthy or self.path != "/health" else 503)
+
+        def do_POST(self) -> None:
+            self.answer(201)
+
+        def answer(self, status: int) -> None:
+            sent = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            peer = self.headers["X-Forwarded-For"]
+            body = f"{self.server.name} {self.command} {self.path} {peer} ".encode() + sent
+            self.send_response(status)
+            self.send_header("X-Name", self.server.name)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    def __init__(self, name: str) -> None:
+        super().__init__(("127.0.0.1", 0), Backend.Handler)
+        self.name = name
+        self.healthy = True
+        self.thread = threading.Thread(target=self.serve_forever, daemon=True)
+        self.thread.start()
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+
+
+def reverse_proxy(program: str) -> None:
+    first, second = Backend("first"), Backend("second")
+    with Program(program, "127.0.0.1:0", first.url, second.url) as server, http(server) as client:
+
+        def ask(method: str, path: str, body: bytes = b"") -> tuple[int, str | None, bytes]:
+            client.request(method, path, body)
+            answer = client.getresponse()
+            return answer.status, answer.headers["X-Name"], answer.read()
+
+        def names() -> set[str | None]:
+            return {ask("GET", "/a?b=c")[1] for _ in range(4)}
+
+        def until(expected: set[str | None]) -> None:
+            ends_at = time.monotonic() + PATIENCE
+            while names() != expected:
+                assert time.monotonic() < ends_at, f"it never asked {expected}"
+
+        until({"first", "second"})  # both are found healthy
+        status, name, body = ask("POST", "/a?b=c", b"sent")
+        assert status == 201
+        assert body == f"{name} POST /a?b=c 127.0.0.1 sent".encode()
+        second.healthy = False
+        until({"first"})
+        second.healthy = True
+        first.healthy = False
+        until({"second"})
+        second.healthy = False
+        until({None})
+        assert ask("GET", "/")[0] == 502
+        second.healthy = True
+        until({"second"})
+    for each in first, second:
+        each.shutdown()
+        each.server_close()
+
+
 def notes(program: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         database = str(Path(folder, "notes"))
@@ -490,6 +562,7 @@ if __name__ == "__main__":
             socks5_proxy,
             static_site,
             ticker,
+            reverse_proxy,
             notes,
         )
     }[sys.argv[1]](sys.argv[2])

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Forwards requests in turn to those of its backends that are healthy. Each second it asks each
+// backend for /health; one that does not answer 2xx within a second gets no requests until it does.
+//
+//     reverse_proxy ADDRESS:PORT BACKEND…     (http://127.0.0.1:8081 …)
+#include <gyre/http/client.hpp>
+#include <gyre/http/server.hpp>
+#include <gyre/net/endpoint.hpp>
+#include <gyre/runtime/runtime.hpp>
+#include <gyre/task/scope.hpp>
+#include <gyre/task/sleep.hpp>
+#include <gyre/task/task.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <iostream>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+using namespace std::chrono_literals;
+using gyre::http::request;
+using gyre::http::response;
+
+struct backend {
+  std::string url;
+  bool healthy = false;
+};
+
+// Fields about one connection, which end with it (RFC 9110, 7.6.1), and those that the server and
+// the client write themselves.
+bool is_forwarded(std::string_view name) {
+  static constexpr std::array<std::string_view, 10> kept_back = {
+      "connection", "content-length",    "expect", "host", "keep-alive", "proxy-connection", "te",
+      "trailer",    "transfer-encoding", "upgrade"};
+  return std::ranges::none_of(kept_back, [name](std::string_view each) {
+    return std::ranges::equal(name, each, [](char left, char right) {
+      return (left >= 'A' && left <= 'Z' ? left + ('a' - 'A') : left) == right;
+    });
+  });
+}
+
+class balancer {
+ public:
+  balancer(gyre::event_loop& loop, std::vector<backend> backends)
+      : client_(loop, {.follow_redirects = false, .decompress = false}),
+        backends_(std::move(backends)) {}
+
+  gyre::task<response> forward(request& from) {
+    for (std::size_t tries = 0; tries != backends_.size(); ++tries) {
+      backend& to = backends_[next_++ % backends_.size()];
+      if (!to.healthy) continue;
+      try {
+        auto answer = client_.stream(copy_of(from, to));
+        co_return copy_of(co_await std::move(answer));
+      } catch (const std::system_error& error) {
+        std::cerr << to.url << ": " << error.what() << '\n';
+        to.healthy = false;
+        if (!is_idempotent(from.method())) break;  // the backend may have done it
+      }
+    }
+    co_return response::text("no backend answers\n", gyre::http::status::bad_gateway);
+  }
+
+  gyre::task<> check(std::size_t index) {
+    backend& of = backends_[index];
+    for (;;) {
+      try {
+        gyre::http::client_request health(gyre::http::method::get, of.url + "/health");
+        auto answer = client_.send(std::move(health.set_total_timeout(1s)));
+        of.healthy = (co_await std::move(answer)).is_success();
+      } catch (const std::system_error&) {
+        of.healthy = false;
+      }
+      co_await gyre::sleep_for(1s);
+    }
+  }
+
+ private:
+  static gyre::http::client_request copy_of(const request& from, const backend& to) {
+    gyre::http::client_request copy(from.method_text(), to.url + std::string(from.target()));
+    if (!from.body().empty()) copy.set_body("", std::string(from.body()));
+    for (const auto& [name, value] : from.fields()) {
+      if (is_forwarded(name)) copy.add(name, value);
+    }
+    copy.add("X-Forwarded-For", from.peer_endpoint().address().to_string());
+    return copy;
+  }
+
+  // The body passes through piece by piece: a slow client makes the backend wait.
+  static response copy_of(gyre::http::client_response from) {
+    const gyre::http::status status = from.status();
+    gyre::http::fields fields;
+    for (const auto& [name, value] : from.fields()) {
+      if (is_forwarded(name)) fields.add(name, value);
+    }
+    auto pass = [from = std::move(from)](gyre::http::body_writer& to) mutable -> gyre::task<> {
+      while (auto piece = co_await from.next_chunk()) co_await to.write(*piece);
+    };
+    response copy = response::stream("", std::move(pass));
+    copy.set_status(status);
+    copy.fields() = std::move(fields);
+    return copy;
+  }
+
+  gyre::http::client client_;
+  std::vector<backend> backends_;
+  std::size_t next_ = 0;
+};
+
+gyre::task<> serve(gyre::runtime& rt, gyre::net::endpoint at, std::vector<backend> backends) {
+  const std::size_t count = backends.size();
+  balancer balancer(rt.loops()[0], std::move(backends));
+  gyre::http::server server(rt.loops()[0], at);
+  server.use([&balancer](request& from, gyre::http::next_handler) {  // whatever the path
+    return balancer.forward(from);
+  });
+  server.start();
+  std::cout << "listening on " << server.local_endpoint() << std::endl;
+
+  auto hook = rt.on_shutdown(gyre::shutdown_phase::drain, [&] { return server.stop_async(); });
+  auto check_each = [&](gyre::scope& checks) -> gyre::task<> {
+    for (std::size_t index = 0; index != count; ++index) checks.spawn(balancer.check(index));
+    co_await rt.drained();
+    checks.request_stop();
+  };
+  co_await gyre::with_scope(check_each);
+}
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    std::cerr << "usage: reverse_proxy ADDRESS:PORT BACKEND...\n";
+    return 2;
+  }
+  const gyre::net::endpoint at(argv[1]);
+  const std::vector<backend> backends = [&] {
+    std::vector<backend> all;
+    for (int i = 2; i != argc; ++i) all.push_back({.url = argv[i]});
+    return all;
+  }();
+  return gyre::runtime::main([&](gyre::runtime& rt) { return serve(rt, at, backends); });
+}
