@@ -3,6 +3,7 @@
 
 #include <gyre/http/detail/server_connection.hpp>
 #include <gyre/http/detail/server_core.hpp>
+#include <gyre/task/operation_cancelled.hpp>
 
 #include <array>
 #include <chrono>
@@ -26,12 +27,7 @@ exchange& server_shard::acquire() {
 
 void server_shard::release(exchange& unused) noexcept {
   std::unique_ptr<exchange> owned(&unused);
-  if (unused_.size() < most_unused) {
-    try {
-      unused_.push_back(std::move(owned));
-    } catch (const std::bad_alloc&) {  // then it is freed
-    }
-  }
+  if (unused_.size() < most_unused) unused_.push_back(std::move(owned));  // reserved: cannot throw
 }
 
 std::string_view server_shard::date_line(steady_time present) {
@@ -84,8 +80,7 @@ server_core::server_core(std::vector<event_loop*> loops, server_options settings
   tcp.emplace(std::move(loops), options.tcp);
   tcp->on_connection([this](net::tcp_connection& begun) {
     auto& shard = shard_of(begun.loop());
-    begun.context() =
-        std::unique_ptr<server_connection>(new server_connection(begun, shard, shared_from_this()));
+    begun.context() = std::make_unique<server_connection>(begun, shard, shared_from_this());
   });
   const auto side_of = [](net::tcp_connection& of) -> server_connection& {
     return **of.context<std::unique_ptr<server_connection>>();
@@ -136,7 +131,11 @@ void server_core::report(const request& from, const std::exception_ptr& error) n
                    static_cast<int>(std::min<std::size_t>(from.path().size(), 200)),
                    from.path().data(), known.what());
     }
-  } catch (...) {  // a stop, or the program's handler threw
+  } catch (const operation_cancelled&) {
+    return;  // the handler ended as it was asked to
+  } catch (...) {
+    std::fputs("gyre: http::server: a handler, or on_error(), threw an unknown exception\n",
+               stderr);
   }
 }
 
@@ -156,17 +155,15 @@ void server_core::stop(std::chrono::nanoseconds timeout, move_only_function<void
   event_loop& first = shards.front()->loop();
   const steady_time deadline = first.deadline_after(timeout);
   bool begins = false;
-  bool already = false;
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    if (stopped_) {
+      lock.unlock();
+      return tcp->stop(deadline, std::move(done));
+    }
     begins = !draining_.exchange(true, std::memory_order_relaxed);
-    already = stopped_;
     if (begins || deadline < stop_by_) stop_by_ = deadline;
-    if (!already) done_callbacks_.push_back(std::move(done));
-  }
-  if (already) {
-    tcp->stop(deadline, std::move(done));
-    return;
+    done_callbacks_.push_back(std::move(done));
   }
   begin_work();
   first.post_at(deadline, [self = weak_from_this()] {

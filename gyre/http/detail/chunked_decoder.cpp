@@ -40,8 +40,8 @@ class chunk_line {
  private:
   errc read_size() noexcept {
     for (; at_ != end_ && is(is_hex, *at_); ++at_) {
-      const auto code = static_cast<unsigned>(*at_);
-      const unsigned digit = is_digit(*at_) ? code - '0' : (code | 0x20U) - 'a' + 10;
+      const auto code = static_cast<unsigned char>(*at_);
+      const unsigned digit = is_digit(*at_) ? code - unsigned{'0'} : (code | 0x20U) - 'a' + 10;
       if (++digits_ > most_digits || chunk_size_ > largest_chunk >> 4U) return errc::bad_chunk;
       chunk_size_ = chunk_size_ << 4U | digit;
     }
@@ -81,7 +81,8 @@ class chunk_line {
         ++at_;
         return no_error;
       }
-      if (*at_ == '\\' && ++at_ == end_) return no_error;
+      if (*at_ == '\\') ++at_;
+      if (at_ == end_) return no_error;
       if (!is_value_character(*at_)) return bad_byte();
     }
     return no_error;

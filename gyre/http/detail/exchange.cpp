@@ -129,7 +129,8 @@ void exchange::answer_with(std::exception_ptr error) noexcept {
   } catch (const http_error& known) {
     try {
       return answer(response::text(std::string(known.what()) + "\n", known.status()));
-    } catch (...) {  // no memory: below
+    } catch (...) {  // no memory for the text
+      return answer(response(known.status()));
     }
   } catch (const std::system_error& known) {
     // The handler has passed on what reading the body told it.

@@ -37,7 +37,9 @@ struct endpoint {
 /// Thread-safety: the loop's thread, but for the counters.
 class server_shard {
  public:
-  server_shard(server_core& whole, event_loop& loop) noexcept : core_(whole), loop_(loop) {}
+  server_shard(server_core& whole, event_loop& loop) : core_(whole), loop_(loop) {
+    unused_.reserve(most_unused);
+  }
 
   server_core& core() const noexcept { return core_; }
   event_loop& loop() const noexcept { return loop_; }
