@@ -172,9 +172,9 @@ client_metrics client_core::metrics() const noexcept {
   client_metrics now = counts;
   now.origins = origins_.size();
   for (const auto& [key, each] : origins_) {
-    const net::connection_pool_metrics pool = each->connections.metrics();
-    now.open += pool.open;
-    now.idle += pool.idle;
+    const net::connection_pool_metrics held = each->connections.metrics();
+    now.open += held.open;
+    now.idle += held.idle;
   }
   return now;
 }
