@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // transport: a protocol between the callbacks of connections and their sockets, such as TLS.
 //
-//     gyre::net::tcp_server_options options{.transport = gyre::tls::server_transport(context)};
+//     gyre::net::tcp_server_options options;
+//     options.transport = gyre::tls::server_transport(context);
 #pragma once
 
 #include <gyre/io/buffer.hpp>

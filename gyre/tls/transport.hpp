@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // server_transport, client_transport: TLS for the callbacks of net::tcp_server and net::tcp_client.
 //
-//     gyre::net::tcp_server_options options{.transport = gyre::tls::server_transport(context)};
+//     gyre::net::tcp_server_options options;
+//     options.transport = gyre::tls::server_transport(context);
 //     gyre::net::tcp_server server(loop, at, options);  // such as ":8443"
 //     server.on_message([](gyre::net::tcp_connection& from, gyre::io::input& in) {
 //       from.send(in.bytes());  // in plain: the transport encrypts

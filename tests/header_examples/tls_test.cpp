@@ -104,7 +104,8 @@ TEST(TlsExamples, AServerWithCallbacks) {
   const auto at = header_examples::any_port();
   const auto context = context_of_files();
   // clang-format off
-  gyre::net::tcp_server_options options{.transport = gyre::tls::server_transport(context)};
+  gyre::net::tcp_server_options options;
+  options.transport = gyre::tls::server_transport(context);
   gyre::net::tcp_server server(loop, at, options);  // such as ":8443"
   server.on_message([](gyre::net::tcp_connection& from, gyre::io::input& in) {
     from.send(in.bytes());  // in plain: the transport encrypts
