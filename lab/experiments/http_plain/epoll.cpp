@@ -27,8 +27,8 @@ using lab::http::site;
 
 struct connection {
   int fd;
-  std::string in;        // the beginning of a request
-  std::string out;       // bytes that wait to be sent
+  std::string in = {};   // the beginning of a request
+  std::string out = {};  // bytes that wait to be sent
   off_t file_at = -1;    // the place in the file that is being sent
   bool closes = false;   // after the answer
   bool waiting = false;  // until it can be written

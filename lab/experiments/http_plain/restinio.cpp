@@ -15,8 +15,6 @@ namespace {
 
 using lab::http::site;
 
-restinio::string_view_t view(std::string_view text) { return {text.data(), text.size()}; }
-
 class restinio_server {
  public:
   static void serve_at(std::uint16_t port, const site& served) {
