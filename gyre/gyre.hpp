@@ -60,7 +60,6 @@
 #include <gyre/http/media_type.hpp>
 #include <gyre/http/method.hpp>
 #include <gyre/http/multipart.hpp>
-#include <gyre/http/multipart_form.hpp>
 #include <gyre/http/multipart_writer.hpp>
 #include <gyre/http/percent_encoding.hpp>
 #include <gyre/http/proxy.hpp>

@@ -3,7 +3,7 @@
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/http/client.hpp>
-#include <gyre/http/multipart_form.hpp>
+#include <gyre/http/multipart_writer.hpp>
 #include <gyre/http/proxy.hpp>
 #include <gyre/http/server.hpp>
 #include <gyre/task/task.hpp>
@@ -64,7 +64,7 @@ gyre::task<std::string> upload(gyre::http::client& client, std::string url) {
 }
 
 gyre::http::client_request form(std::string url, std::string photo) {
-  gyre::http::multipart_form parts;
+  gyre::http::multipart_writer parts;
   parts.add("title", "Holiday").add_file("photo", "beach.jpg", "image/jpeg", photo);
   gyre::http::client_request request(gyre::http::method::post, url);
   request.set_form(std::move(parts));

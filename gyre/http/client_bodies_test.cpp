@@ -3,7 +3,7 @@
 // of its time limits and stops.
 #include <gyre/http/client.hpp>
 #include <gyre/http/compression.hpp>
-#include <gyre/http/multipart_form.hpp>
+#include <gyre/http/multipart_writer.hpp>
 #include <gyre/task/sleep.hpp>
 #include <tests/support/http_peers.hpp>
 
@@ -32,6 +32,7 @@ using gyre::http::errc;
 using gyre::http::method;
 using gyre::http::request_body_writer;
 using gyre::http::status;
+using gyre::http::test::ok;
 using gyre::http::test::running_request;
 using gyre::net::test::long_text;
 using gyre::net::test::peer;
@@ -40,8 +41,6 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
-
-constexpr std::string_view ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 std::string packed(content_coding coding, std::string_view text) {
   gyre::http::compressor pack(coding);
@@ -212,7 +211,7 @@ TEST_F(HttpClientBodies, InterimResponsesDoNotStopABody) {
 
 TEST_F(HttpClientBodies, AFormHasItsParts) {
   make();
-  gyre::http::multipart_form form;
+  gyre::http::multipart_writer form;
   form.add("ti\"tle", "Holiday").add_file("photo", "be\r\nach.jpg", "image/jpeg", "\xff\xd8");
   const std::string content_type = form.content_type();
   const std::string boundary = content_type.substr(content_type.find('=') + 1);
@@ -226,7 +225,7 @@ TEST_F(HttpClientBodies, AFormHasItsParts) {
                 "\r\nContent-Disposition: form-data; name=\"photo\"; "
                 "filename=\"be%0D%0Aach.jpg\"\r\nContent-Type: image/jpeg\r\n\r\n\xff\xd8\r\n--" +
                 boundary + "--\r\n");
-  EXPECT_NE(gyre::http::multipart_form().content_type(), content_type);
+  EXPECT_NE(gyre::http::multipart_writer().content_type(), content_type);
   EXPECT_THROW(form.add_file("a", "b", "c\r\nd", ""), std::invalid_argument);
 }
 

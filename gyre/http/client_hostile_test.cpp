@@ -28,13 +28,12 @@ using gyre::http::request;
 using gyre::http::request_body_writer;
 using gyre::http::response;
 using gyre::http::status;
+using gyre::http::test::ok;
 using gyre::http::test::running_request;
 using gyre::net::test::any_port;
 using gyre::net::test::long_text;
 using gyre::net::test::peer;
 using testing::HasSubstr;
-
-constexpr std::string_view ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 class HttpClientHostile : public gyre::http::test::http_client_test {
  protected:

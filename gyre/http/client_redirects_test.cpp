@@ -32,6 +32,7 @@ using gyre::http::proxy_settings;
 using gyre::http::request_body_writer;
 using gyre::http::status;
 using gyre::http::url;
+using gyre::http::test::ok;
 using gyre::http::test::running_request;
 using gyre::http::test::scripted_server;
 using gyre::net::test::peer;
@@ -39,8 +40,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
-
-constexpr std::string_view ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 std::string redirect(int code, std::string_view location, std::string_view more = "") {
   return "HTTP/1.1 " + std::to_string(code) + " Elsewhere\r\nLocation: " + std::string(location) +

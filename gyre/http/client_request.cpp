@@ -4,7 +4,7 @@
 #include <gyre/http/detail/characters.hpp>
 #include <gyre/http/detail/request_sender.hpp>
 #include <gyre/http/error.hpp>
-#include <gyre/http/multipart_form.hpp>
+#include <gyre/http/multipart_writer.hpp>
 
 #include <stdexcept>
 #include <system_error>
@@ -62,9 +62,9 @@ client_request& client_request::set_body(std::string_view content_type, std::str
   return *this;
 }
 
-client_request& client_request::set_form(multipart_form form) & {
+client_request& client_request::set_form(multipart_writer form) & {
   const std::string content_type = form.content_type();
-  return set_body(content_type, std::move(form).take_body());
+  return set_body(content_type, form.finish().take());
 }
 
 client_request& client_request::set_stream(std::string_view content_type, body_function write,

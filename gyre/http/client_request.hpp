@@ -23,7 +23,7 @@
 
 namespace gyre::http {
 
-class multipart_form;
+class multipart_writer;
 
 namespace detail {
 class client_call;
@@ -101,7 +101,7 @@ class client_request {
     return std::move(set_body(content_type, std::move(body)));
   }
   /// A body of "multipart/form-data", such as a form with files.
-  client_request& set_form(multipart_form form) &;
+  client_request& set_form(multipart_writer form) &;
   /// A body that `write` writes when the head has been sent: chunked, or of an announced length. It
   /// is written once, so such a request is neither repeated nor redirected by 307 and 308.
   client_request& set_stream(std::string_view content_type, body_function write,

@@ -30,6 +30,7 @@ using gyre::http::errc;
 using gyre::http::method;
 using gyre::http::request_body_writer;
 using gyre::http::status;
+using gyre::http::test::ok;
 using gyre::http::test::running_request;
 using gyre::net::test::peer;
 using testing::AllOf;
@@ -37,8 +38,6 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
-
-constexpr std::string_view ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 class HttpClient : public gyre::http::test::http_client_test {};
 

@@ -27,6 +27,7 @@ using gyre::http::client_response;
 using gyre::http::errc;
 using gyre::http::method;
 using gyre::http::url;
+using gyre::http::test::ok;
 using gyre::http::test::running_request;
 using gyre::net::test::long_text;
 using gyre::net::test::peer;
@@ -35,8 +36,6 @@ using gyre::tls::tls_stream;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
-
-constexpr std::string_view ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 gyre::test::test_authority& authority() {
   static gyre::test::test_authority only;

@@ -32,10 +32,8 @@ using detail::equals_ignoring_case;
 template <class Fields>
 bool has_word(const Fields& fields, std::string_view name, std::string_view word) noexcept {
   for (const field& each : fields) {
-    if (!equals_ignoring_case(each.name, name)) continue;
-    std::string_view list = each.value;
-    while (!list.empty()) {
-      if (equals_ignoring_case(detail::trim(detail::take_until(list, ',')), word)) return true;
+    if (equals_ignoring_case(each.name, name) && detail::list_has_word(each.value, word)) {
+      return true;
     }
   }
   return false;

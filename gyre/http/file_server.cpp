@@ -3,6 +3,7 @@
 
 #include <gyre/http/conditional.hpp>
 #include <gyre/http/date.hpp>
+#include <gyre/http/detail/boundary.hpp>
 #include <gyre/http/detail/characters.hpp>
 #include <gyre/http/detail/site.hpp>
 #include <gyre/http/media_type.hpp>
@@ -19,7 +20,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <random>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -146,10 +146,7 @@ task<> write_parts(multipart_body& body, body_writer& out) {
 }
 
 response multipart(found_file& found, std::string_view type, const byte_ranges& ranges) {
-  // Random, so that nobody can write a file with it.
-  std::random_device random;
-  std::string boundary = "gyre-";
-  for (int i = 0; i != 4; ++i) append_hex(boundary, random());
+  const std::string boundary = detail::random_boundary();
   const auto body = std::make_shared<multipart_body>();
   body->file = io::file(std::move(found.fd));
   for (const byte_range& each : ranges) {

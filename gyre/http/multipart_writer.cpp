@@ -7,25 +7,11 @@
 #include <gyre/io/input.hpp>
 
 #include <algorithm>
-#include <random>
 #include <stdexcept>
 #include <utility>
 
 namespace gyre::http {
 namespace {
-
-std::string random_boundary() {
-  constexpr std::string_view digits = "0123456789abcdef";
-  constexpr std::size_t words = 4;
-  std::random_device device;
-  std::string boundary = "----gyre";  // dashes, so that it is found fast and looks like browsers'
-  for (std::size_t word = 0; word < words; ++word) {
-    for (unsigned bits = device(), digit = 0; digit < 8; ++digit, bits >>= 4U) {
-      boundary += digits[bits & 15U];
-    }
-  }
-  return boundary;
-}
 
 void append_name(std::string& out, std::string_view name) {
   out += '"';
@@ -49,7 +35,7 @@ bool can_be_quoted(std::string_view name) noexcept {
 
 }  // namespace
 
-multipart_writer::multipart_writer() : boundary_(random_boundary()) {}
+multipart_writer::multipart_writer() : boundary_(detail::random_boundary()) {}
 
 multipart_writer::multipart_writer(std::string_view boundary) : boundary_(boundary) {
   if (!detail::is_boundary(boundary)) {

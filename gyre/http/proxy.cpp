@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/proxy.hpp>
 
+#include <gyre/http/detail/characters.hpp>
 #include <gyre/http/error.hpp>
 
 #include <algorithm>
@@ -41,10 +42,6 @@ std::optional<url> read_proxy(std::initializer_list<const char*> names) {
   return *std::move(parsed);
 }
 
-char lower(char each) noexcept {
-  return each >= 'A' && each <= 'Z' ? static_cast<char>(each - 'A' + 'a') : each;
-}
-
 // `host` is in lower case.
 bool matches(std::string_view pattern, std::string_view host, std::string_view port) noexcept {
   if (pattern == "*") return true;
@@ -64,8 +61,8 @@ bool matches(std::string_view pattern, std::string_view host, std::string_view p
   if (pattern.starts_with('.')) pattern.remove_prefix(1);
   if (pattern.empty() || host.size() < pattern.size()) return false;
   const std::string_view tail = host.substr(host.size() - pattern.size());
-  const bool equal = std::ranges::equal(tail, pattern, {}, {}, lower);
-  return equal && (tail.size() == host.size() || host[host.size() - tail.size() - 1] == '.');
+  return detail::equals_ignoring_case(tail, pattern) &&
+         (tail.size() == host.size() || host[host.size() - tail.size() - 1] == '.');
 }
 
 }  // namespace

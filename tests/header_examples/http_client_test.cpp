@@ -3,7 +3,6 @@
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/http/client.hpp>
-#include <gyre/http/multipart_form.hpp>
 #include <gyre/http/proxy.hpp>
 #include <gyre/http/server.hpp>
 
@@ -79,16 +78,6 @@ TEST_F(HttpClientExamples, ResponseIsRead) {
   EXPECT_EQ(printed, "text/plain; charset=utf-8 Ada");
   gyre::sync_wait(loop, read(client, url + "/none"));
   EXPECT_EQ(printed, "refused");
-}
-
-// gyre/http/multipart_form.hpp
-TEST_F(HttpClientExamples, FormIsABody) {
-  std::string bytes = "\xff\xd8";
-  gyre::http::client_request request(gyre::http::method::post, url);
-  gyre::http::multipart_form form;
-  form.add("title", "Holiday").add_file("photo", "beach.jpg", "image/jpeg", std::move(bytes));
-  request.set_form(std::move(form));
-  EXPECT_TRUE(request.body().contains("beach.jpg"));
 }
 
 // gyre/http/proxy.hpp

@@ -27,6 +27,9 @@
 
 namespace gyre::http::test {
 
+/// A response with the body "ok".
+inline constexpr std::string_view ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
 /// A listening socket, whose connections the test serves by hand.
 class scripted_server {
  public:

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// is_boundary: whether a text may separate the parts of a multipart body (RFC 2046, 5.1.1).
+// is_boundary, random_boundary: separators of the parts of a multipart body (RFC 2046, 5.1.1).
 #pragma once
 
 #include <gyre/http/detail/characters.hpp>
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace gyre::http::detail {
@@ -17,5 +18,8 @@ constexpr bool is_boundary(std::string_view text) noexcept {
     return is(is_alpha, each) || is_digit(each) || std::string_view("'()+_,-./:=? ").contains(each);
   });
 }
+
+/// A boundary with 128 random bits, so that nobody can make data that contain it.
+std::string random_boundary();
 
 }  // namespace gyre::http::detail

@@ -118,6 +118,14 @@ constexpr std::string_view take_until(std::string_view& text, char end) noexcept
   return taken;
 }
 
+/// Whether a list such as the value of Connection has the word, in any case.
+constexpr bool list_has_word(std::string_view list, std::string_view word) noexcept {
+  while (!list.empty()) {
+    if (equals_ignoring_case(trim(take_until(list, ',')), word)) return true;
+  }
+  return false;
+}
+
 /// Cuts off the characters of a class with which the text begins, and returns them.
 constexpr std::string_view take_while(character_class wanted, std::string_view& text) noexcept {
   std::size_t size = 0;

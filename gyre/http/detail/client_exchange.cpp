@@ -16,7 +16,6 @@
 namespace gyre::http::detail {
 namespace {
 
-constexpr const char* body_phase = "reading the body of the response";
 constexpr std::size_t unpacked_at_once = std::size_t{64} << 10;
 constexpr std::size_t most_dropped = std::size_t{64} << 10;
 
@@ -150,7 +149,7 @@ void client_exchange::begin_body(bool unpack) {
     coding = content_coding_of(each.value);
     ++codings;
   }
-  if (!coding || codings > 1) clock_.fail(errc::bad_content_coding, body_phase);
+  if (!coding || codings > 1) clock_.fail(errc::bad_content_coding, reading_body);
   if (*coding == content_coding::identity) return;
   decompressor_.emplace(*coding, decompression_options{.max_output = limits_.decompressed});
   reader_.hide_content_coding();
@@ -163,13 +162,13 @@ std::optional<std::span<const std::byte>> client_exchange::unpack() {
     const auto step = decompressor_->step(packed_, unpacked_);
     if (!step) {
       const bool is_limit = step.error() == make_error_code(format_errc::output_limit);
-      clock_.fail(is_limit ? errc::body_too_large : errc::bad_content_coding, body_phase);
+      clock_.fail(is_limit ? errc::body_too_large : errc::bad_content_coding, reading_body);
     }
     packed_ = packed_.subspan(step->consumed);
     more_unpacked_ = step->produced == unpacked_.size();
     if (step->produced != 0) return std::span(unpacked_).first(step->produced);
     if (step->consumed == 0 && !packed_.empty()) {
-      clock_.fail(errc::bad_content_coding, body_phase);
+      clock_.fail(errc::bad_content_coding, reading_body);
     }
   }
   return std::nullopt;
@@ -190,7 +189,7 @@ task<std::optional<std::span<const std::byte>>> client_exchange::next_chunk() {
     }
     // An empty body is one without a coding.
     if (decompressor_ && any && !decompressor_->is_complete()) {
-      clock_.fail(errc::truncated, body_phase);
+      clock_.fail(errc::truncated, reading_body);
     }
     end();
     co_return std::nullopt;
@@ -199,14 +198,14 @@ task<std::optional<std::span<const std::byte>>> client_exchange::next_chunk() {
 
 task<> client_exchange::read_body() {
   const std::uint64_t announced = reader_.content_length().value_or(0);
-  if (announced > limits_.body) clock_.fail(errc::body_too_large, body_phase);
+  if (announced > limits_.body) clock_.fail(errc::body_too_large, reading_body);
   body_.reserve(static_cast<std::size_t>(announced));
   for (;;) {
     auto reading = next_chunk();
     const auto chunk = co_await std::move(reading);
     if (!chunk) co_return;
     if (chunk->size() > limits_.body - body_.size()) {
-      clock_.fail(errc::body_too_large, body_phase);
+      clock_.fail(errc::body_too_large, reading_body);
     }
     body_.append(reinterpret_cast<const char*>(chunk->data()), chunk->size());
   }

@@ -194,7 +194,7 @@ void exchange::reset() noexcept {
   decoder_ = {};
   received_ = sent_body_ = 0;
   body_error_ = {};
-  chunked_ = upgraded_ = answered_ = ended_ = false;
+  chunked_ = upgraded_ = ended_ = false;
   if (writer_) {
     writer_.reset();
     write_ = nullptr;

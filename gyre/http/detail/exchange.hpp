@@ -93,7 +93,6 @@ class exchange final : public gyre::detail::slab_object, private task_context {
 
   using waiter = std::optional<completion<void>>;
 
-  void parse_target();
   void answer_with(std::exception_ptr error) noexcept;
   void answer(response answer) noexcept;
   void send(response& answer);
@@ -134,7 +133,6 @@ class exchange final : public gyre::detail::slab_object, private task_context {
   bool chunked_ = false;  // the body of the response
   bool close_ = false;
   bool upgraded_ = false;
-  bool answered_ = false;
   std::uint8_t holds_ = 0;
   bool ended_ = false;
   inplace_stop_source stop_source_;

@@ -23,14 +23,6 @@ namespace {
 // A longer body is sent from where it is, instead of being copied behind the head.
 constexpr std::size_t most_copied = std::size_t{4} << 10;
 
-// Whether a list such as `Connection` has the word.
-bool has_word(std::string_view list, std::string_view word) noexcept {
-  while (!list.empty()) {
-    if (equals_ignoring_case(trim(take_until(list, ',')), word)) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 void exchange::send(response& result) {
@@ -58,7 +50,7 @@ void exchange::send(response& result) {
     if (each.name.size() == 4) {
       has_date = has_date || equals_ignoring_case(each.name, "Date");
     } else if (each.name.size() == 10 && equals_ignoring_case(each.name, "Connection")) {
-      close_ = close_ || has_word(each.value, "close");
+      close_ = close_ || list_has_word(each.value, "close");
       continue;
     } else if ((each.name.size() == 14 && equals_ignoring_case(each.name, "Content-Length")) ||
                (each.name.size() == 17 && equals_ignoring_case(each.name, "Transfer-Encoding"))) {
@@ -89,7 +81,6 @@ void exchange::send(response& result) {
   }
   head.finish();
 
-  answered_ = true;
   if (result.source_ != nullptr) return send_source(result, is_head || !has_body);
   if (!is_head && has_body) {
     sent_body_ = body.size();

@@ -13,24 +13,13 @@ namespace {
 
 constexpr std::size_t longest_method = 32;
 
-constexpr bool is_blank(char each) noexcept { return each == ' ' || each == '\t'; }
-
-std::string_view trimmed(std::string_view text) noexcept {
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
 std::string_view between(const char* begin, const char* end) noexcept {
   return {begin, static_cast<std::size_t>(end - begin)};
 }
 
 // Takes the next element off a list of comma-separated elements; they may be empty.
 std::string_view take_element(std::string_view& list) noexcept {
-  const std::size_t comma = std::min(list.find(','), list.size());
-  const std::string_view element = trimmed(list.substr(0, comma));
-  list.remove_prefix(std::min(comma + 1, list.size()));
-  return element;
+  return trim(take_until(list, ','));
 }
 
 // The fields that decide of the framing, as one pass over the field lines collects them.
@@ -222,7 +211,7 @@ errc refuse_codings(std::string_view list) noexcept {
       if (name.size() != element.size()) return errc::bad_transfer_coding;
       chunked = true;
     } else if (name.size() != element.size() &&
-               !trimmed(element.substr(name.size())).starts_with(';')) {
+               !trim(element.substr(name.size())).starts_with(';')) {
       return errc::bad_transfer_coding;
     }
   } while (!list.empty());

@@ -10,7 +10,6 @@ namespace gyre::http::detail {
 namespace {
 
 constexpr const char* reading_head = "reading the head of the response";
-constexpr const char* reading_body = "reading the body of the response";
 
 }  // namespace
 

@@ -20,6 +20,9 @@
 
 namespace gyre::http::detail {
 
+/// A phase, for messages of errors.
+inline constexpr const char* reading_body = "reading the body of the response";
+
 /// Reads the response to one request. A read that was stopped can be begun again.
 ///
 /// Lifetime: all that the constructor gets must outlive it, but the connection only the reads.
