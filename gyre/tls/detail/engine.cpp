@@ -113,7 +113,7 @@ struct callbacks {
     return SSL_TLSEXT_ERR_OK;
   }
 
-  // Returns -1 for an error, 0 for a full handshake, 2 for a key that is to be renewed.
+  // Returns -1 for an error, 0 for a full handshake, 2 for a ticket that is to be renewed.
   static int protect_ticket(SSL* ssl, unsigned char* name, unsigned char* iv,
                             EVP_CIPHER_CTX* cipher, EVP_MAC_CTX* mac, int encrypts) {
     const loaded_context& loaded = *engine_of(ssl).loaded_;
@@ -131,7 +131,8 @@ struct callbacks {
         const auto found = loaded.tickets->find(std::span(name, key.name.size()), present);
         if (!found) return 0;
         key = found->key;
-        outcome = found->is_newest ? 1 : 2;
+        // A client of TLS 1.3 uses a ticket once (RFC 8446, C.4), so it needs a new one each time.
+        outcome = found->is_newest && SSL_version(ssl) < TLS1_3_VERSION ? 1 : 2;
       }
       char digest[] = "SHA256";
       const OSSL_PARAM parameters[] = {
