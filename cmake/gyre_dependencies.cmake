@@ -15,6 +15,7 @@
 #   gyre_deps::libuv            libuv
 #   gyre_deps::libevent         libevent's core
 #   gyre_deps::evhttp           libevent's HTTP server
+#   gyre_deps::libevent_openssl libevent's buffers over OpenSSL
 #   gyre_deps::microhttpd, restinio
 #                               HTTP servers, where they are installed
 #   gyre_deps::nginx, go        programs, where they are installed: NAME_PROGRAM
@@ -93,7 +94,7 @@ if(GYRE_BUILD_TESTS)
 endif()
 
 if(GYRE_BUILD_LAB)
-  foreach(name IN ITEMS libuv libevent_core libevent_extra libmicrohttpd)
+  foreach(name IN ITEMS libuv libevent_core libevent_extra libevent_openssl libmicrohttpd)
     pkg_check_modules(${name} QUIET IMPORTED_TARGET GLOBAL ${name})
   endforeach()
   if(TARGET PkgConfig::libuv AND NOT TARGET gyre_deps::libuv)
@@ -105,6 +106,11 @@ if(GYRE_BUILD_LAB)
   if(TARGET PkgConfig::libevent_extra AND NOT TARGET gyre_deps::evhttp)
     add_library(gyre_deps::evhttp INTERFACE IMPORTED)
     target_link_libraries(gyre_deps::evhttp INTERFACE PkgConfig::libevent_extra gyre_deps::libevent)
+  endif()
+  if(TARGET PkgConfig::libevent_openssl AND NOT TARGET gyre_deps::libevent_openssl)
+    add_library(gyre_deps::libevent_openssl INTERFACE IMPORTED)
+    target_link_libraries(gyre_deps::libevent_openssl INTERFACE
+      PkgConfig::libevent_openssl gyre_deps::libevent)
   endif()
   if(TARGET PkgConfig::libmicrohttpd AND NOT TARGET gyre_deps::microhttpd)
     add_library(gyre_deps::microhttpd ALIAS PkgConfig::libmicrohttpd)

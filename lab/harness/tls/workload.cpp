@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lab/harness/tls/workload.hpp>
+
+#include <lab/harness/affinity.hpp>
+#include <lab/harness/timing.hpp>
+#include <lab/harness/tls/load.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <string_view>
+
+namespace lab::tls {
+namespace {
+
+bool measures_handshakes() { return std::string_view(built_as.experiment) == "tls_handshake"; }
+
+load_plan plan_of(const cell_parameters& cell, std::uint16_t port, bool encrypted, fault sabotage) {
+  return {.port = port,
+          .connections = cell.connections,
+          .message_bytes = measures_handshakes() ? 1 : cell.message_bytes,
+          .encrypted = encrypted,
+          .renewed = measures_handshakes(),
+          .resumed = cell.handshake == handshake_kind::resumed,
+          .sabotage = sabotage};
+}
+
+// The growth of the server's memory by connections that are idle, after others have come and gone.
+void measure_idle(const cell_parameters& cell, network::server_process& server, load& clients,
+                  const harness_options& harness, report& result) {
+  const network::usage before = server.used();
+  clients.hold(cell.idle_connections);
+  const network::usage after = server.used();
+  // Memory is counted in pages, so less than a page is invisible.
+  const std::uint64_t more =
+      std::max(after.memory_bytes, before.memory_bytes + 4096) - before.memory_bytes;
+  result.metric("bytes_per_connection",
+                static_cast<double>(more) / cell.idle_connections * (1 + harness.handicap / 100));
+}
+
+void report_exchanges(std::uint64_t count, double seconds, const cell_parameters& cell,
+                      report& result) {
+  const double per_second = static_cast<double>(count) / seconds;
+  if (measures_handshakes()) {
+    result.metric("handshakes_per_second", per_second);
+    return;
+  }
+  result.metric("mib_per_second", per_second * cell.message_bytes / (1 << 20));
+  result.metric("cipher_us_per_message", cipher_microseconds(cell.message_bytes));
+}
+
+}  // namespace
+
+void describe_cell(cell_parameters& cell, arguments& options) {
+  options.number("connections", cell.connections, "connections of the client", 1, 10'000);
+  if (measures_handshakes()) {
+    options
+        .choice("handshake", cell.handshake, "each one full, or of a session that is resumed",
+                {{"full", handshake_kind::full}, {"resumed", handshake_kind::resumed}})
+        .number("idle-connections", cell.idle_connections, "connections that stay", 1, 100'000);
+  } else {
+    options.number("message-bytes", cell.message_bytes, "bytes of a message", 1, 1U << 20);
+  }
+  options.number("duration-ms", cell.duration_ms, "milliseconds that are measured", 1, 3'600'000);
+}
+
+void run_client(const cell_parameters& cell, const harness_options& harness, bool encrypted,
+                report& result) {
+  const network::side_cpus cpus = network::split_cpus(harness.pin);
+  const std::uint32_t idle = measures_handshakes() ? cell.idle_connections : 0;
+  network::raise_descriptor_limit(cell.connections + idle + network::spare_descriptors);
+  const credentials made = make_credentials();
+  network::server_process server({.connections = cell.connections}, cpus.server);
+  server.await_serving();
+  pin_thread(cpus.client);
+
+  const std::chrono::milliseconds duration{cell.duration_ms};
+  load clients(plan_of(cell, server.port(), encrypted, harness.sabotage),
+               make_client_context(made));
+  clients.run(clock::now() + duration / 4);
+  if (measures_handshakes()) measure_idle(cell, server, clients, harness, result);
+  const double client_before = cpu_seconds();
+  const network::usage before = server.used();
+  const std::uint64_t answered_before = clients.answered();
+  stopwatch watch(harness.handicap);
+  watch.start();
+  clients.run(clock::now() + duration);
+  const std::uint64_t answered = clients.answered() - answered_before;
+  watch.stop();
+  const network::usage after = server.used();
+  const double client_after = cpu_seconds();
+  clients.finish();
+  if (!clients.mistake().empty()) result.fail(clients.mistake());
+  result.check("answers", clients.answered(), clients.sent());
+  result.check("wrong_answers", clients.wrong(), 0);
+  if (answered == 0) result.fail("no answer in the measured time");
+  if (!result.ok()) return;
+
+  const auto count = static_cast<double>(answered);
+  report_exchanges(answered, watch.seconds(), cell, result);
+  const std::string unit = measures_handshakes() ? "handshake" : "message";
+  result.metric("server_cpu_us_per_" + unit, (after.cpu_seconds - before.cpu_seconds) * 1e6 /
+                                                 count * (1 + harness.handicap / 100));
+  result.metric("client_cpu_us_per_" + unit, (client_after - client_before) * 1e6 / count);
+  if (before.allocations && after.allocations) {
+    result.metric("allocations_per_" + unit,
+                  static_cast<double>(*after.allocations - *before.allocations) / count);
+  }
+  result.metric("server_peak_memory_bytes", after.peak_memory_bytes);
+  result.units(unit, clients.answered());
+}
+
+}  // namespace lab::tls
