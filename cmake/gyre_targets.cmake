@@ -120,19 +120,22 @@ function(gyre_cache_precompiled target)
 endfunction()
 
 # gyre_test_headers: GoogleTest and other headers that most tests include, precompiled once for all
-# tests. No header of gyre is among them, so a missing include of gyre's own is noticed.
+# tests; gyre_test_headers_O0: the same for the tests that a Release does not optimise. No header of
+# gyre is among them, so a missing include of gyre's own is noticed.
 if(GYRE_BUILD_TESTS)
   # A target needs a source to have a precompiled header.
   file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/gyre_test_headers.cpp" CONTENT "")
-  add_library(gyre_test_headers OBJECT EXCLUDE_FROM_ALL
-    "${PROJECT_BINARY_DIR}/gyre_test_headers.cpp")
-  target_compile_features(gyre_test_headers PRIVATE cxx_std_23)
-  target_link_libraries(gyre_test_headers PRIVATE GTest::gmock GTest::gtest_main Threads::Threads)
-  target_precompile_headers(gyre_test_headers PRIVATE
-    <gmock/gmock.h> <gtest/gtest.h>
-    <algorithm> <array> <atomic> <chrono> <coroutine> <exception> <functional> <future> <memory>
-    <optional> <stdexcept> <string> <system_error> <thread> <utility> <vector>)
-  gyre_cache_precompiled(gyre_test_headers)
+  foreach(headers IN ITEMS gyre_test_headers gyre_test_headers_O0)
+    add_library(${headers} OBJECT EXCLUDE_FROM_ALL "${PROJECT_BINARY_DIR}/gyre_test_headers.cpp")
+    target_compile_features(${headers} PRIVATE cxx_std_23)
+    target_link_libraries(${headers} PRIVATE GTest::gmock GTest::gtest_main Threads::Threads)
+    target_precompile_headers(${headers} PRIVATE
+      <gmock/gmock.h> <gtest/gtest.h>
+      <algorithm> <array> <atomic> <chrono> <coroutine> <exception> <functional> <future> <memory>
+      <optional> <stdexcept> <string> <system_error> <thread> <utility> <vector>)
+    gyre_cache_precompiled(${headers})
+  endforeach()
+  target_compile_options(gyre_test_headers_O0 PRIVATE $<$<CONFIG:Release>:-O0>)
 endif()
 
 # The pollers of tests with BOTH_POLLERS, as values of GYRE_IO.
@@ -171,6 +174,11 @@ set(gyre_unity_bytes 60000)  # of source in one translation unit
 # These tests depend on the effect of -O3 on coroutines.
 set(gyre_fully_optimised_tests compiler_traps_test task_depth_test transfer_test task_allocation_test
   event_loop_allocation_test echo_allocation_test inbox_memory_test tcp_client_memory_test)
+
+# A Release optimises the tests of these rooms, as most of their code stands in headers and is run
+# by several threads. It does not optimise other tests: that would take twice as long to compile,
+# and prove nothing.
+set(gyre_optimised_rooms base task exec sync pool)
 
 # gyre_add_test(ROOM file_test.cpp… [BOTH_POLLERS] [APART] [LIBS target…])
 #
@@ -245,7 +253,20 @@ function(gyre_add_test_program room sources both_pollers libs)
     target_link_libraries(${target} PRIVATE gyre::${room})
   endif()
   target_link_libraries(${target} PRIVATE ${libs} GTest::gmock GTest::gtest_main)
-  target_precompile_headers(${target} REUSE_FROM gyre_test_headers)
+  set(headers gyre_test_headers)
+  if(NOT stem IN_LIST gyre_fully_optimised_tests)
+    if(room IN_LIST gyre_optimised_rooms)
+      # Chains of coroutines need sibling calls.
+      target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>
+        $<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-foptimize-sibling-calls>)
+    else()
+      target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0>)
+      if(CMAKE_BUILD_TYPE STREQUAL "Release")
+        set(headers gyre_test_headers_O0)
+      endif()
+    endif()
+  endif()
+  target_precompile_headers(${target} REUSE_FROM ${headers})
   gyre_cache_precompiled(${target})
   if(count GREATER 1)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
@@ -259,11 +280,6 @@ function(gyre_add_test_program room sources both_pollers libs)
   # With sanitizers GCC warns of values that its own instrumentation hides from it.
   if(GYRE_SANITIZE)
     target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
-  endif()
-  # Optimising the tests' own code proves nothing; chains of coroutines still need sibling calls.
-  if(NOT stem IN_LIST gyre_fully_optimised_tests)
-    target_compile_options(${target} PRIVATE
-      $<$<CONFIG:Release>:-O1> $<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-foptimize-sibling-calls>)
   endif()
 
   set(discovery DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120)
