@@ -22,15 +22,15 @@ namespace {
 
 constexpr std::size_t buffer_bytes = std::size_t{1} << 18;
 constexpr std::chrono::seconds patience{5};
-constexpr int quiet_ms = 20;  // in which surplus bytes would come
+constexpr int longest_wait_ms = 100;
 constexpr std::uint64_t sabotaged_request = 20;
 
-std::string make_request(const load_plan& plan, std::string_view body) {
+std::string make_request(const load_plan& plan, std::string_view body, bool closes) {
   std::string text = plan.sent_bytes == 0 ? "GET " : "POST ";
   text += plan.target;
   text += " HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(plan.port) +
           "\r\nUser-Agent: gyre-lab\r\nAccept: */*\r\n";
-  if (plan.renewed) text += "Connection: close\r\n";
+  if (closes) text += "Connection: close\r\n";
   if (plan.sent_bytes != 0) {
     text +=
         "Content-Type: application/octet-stream\r\nContent-Length: " + std::to_string(body.size()) +
@@ -58,21 +58,23 @@ void await_listening(std::uint16_t port) {
 
 struct load::slot {
   // `body` is the body of the answer, which a POST sends first.
-  slot(const load_plan& plan, std::string_view body)
-      : request_bytes(make_request(plan, plan.sent_bytes == 0 ? std::string_view{} : body).size()),
-        expected(body),
-        answers(expected) {
-    const std::string one = make_request(plan, plan.sent_bytes == 0 ? std::string_view{} : body);
+  slot(const load_plan& plan, std::string_view body) : expected(body), answers(expected) {
+    const std::string_view sent = plan.sent_bytes == 0 ? std::string_view{} : body;
+    const std::string one = make_request(plan, sent, plan.renewed);
+    request_bytes = one.size();
     for (std::size_t i = 0; i < plan.in_flight; ++i) requests += one;
+    last_request = make_request(plan, sent, true);
   }
 
   int fd = -1;
   std::uint32_t watched = 0;
   std::string requests;  // as many as may be in flight
-  std::size_t request_bytes;
+  std::string last_request;
+  std::size_t request_bytes = 0;
   std::size_t at = 0;       // the place in a request up to which bytes have left
   std::size_t to_send = 0;  // bytes
   std::size_t outstanding = 0;
+  bool ends = false;  // by the last request
   std::string expected;
   answer_reader answers;
 };
@@ -81,6 +83,7 @@ load::load(load_plan plan)
     : plan_(std::move(plan)),
       epoll_(network::checked(epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
       heads_({.closes = plan_.renewed}),
+      last_heads_({.closes = true}),
       buffer_(std::make_unique_for_overwrite<char[]>(buffer_bytes)) {
   for (std::size_t i = 0; i < plan_.connections; ++i) {
     const std::string body =
@@ -89,6 +92,7 @@ load::load(load_plan plan)
   }
   if (plan_.renewed) return;
   const std::vector<int> connected = network::connect_all(plan_.port, plan_.connections);
+  open_ = connected.size();
   for (std::size_t i = 0; i < connected.size(); ++i) {
     slots_[i]->fd = connected[i];
     watch(*slots_[i], EPOLLIN);
@@ -102,6 +106,17 @@ load::~load() {
   close(epoll_);
 }
 
+// Takes turns until `done`, a mistake, or a time without an answer.
+template <class Done>
+void load::await(Done done) {
+  clock::time_point progressed = clock::now();
+  while (wrong_ == 0 && !done() && clock::now() - progressed < patience) {
+    const std::uint64_t before = answered_ + opened_ - open_;
+    turn();
+    if (answered_ + opened_ - open_ != before) progressed = clock::now();
+  }
+}
+
 void load::run(clock::time_point end) {
   running_ = true;
   for (const auto& each : slots_) {
@@ -111,27 +126,31 @@ void load::run(clock::time_point end) {
     }
     if (each->fd >= 0) ask(*each, plan_.in_flight - each->outstanding);
   }
-  clock::time_point now = clock::now();
-  clock::time_point progressed = now;
-  while (now < end && wrong_ == 0) {
-    const std::uint64_t before = answered_;
-    turn(100);
-    now = clock::now();
-    if (answered_ != before) progressed = now;
-    if (now - progressed > patience) return;
-  }
+  await([end] { return clock::now() >= end; });
 }
 
 void load::finish() {
   running_ = false;
-  clock::time_point progressed = clock::now();
-  while (wrong_ == 0 && answered_ < requested_ && clock::now() - progressed < patience) {
-    const std::uint64_t before = answered_;
-    turn(100);
-    if (answered_ != before) progressed = clock::now();
+  await([this] { return answered_ == requested_; });
+  if (wrong_ != 0 || answered_ != requested_) return;
+  for (const auto& each : slots_) {
+    if (each->fd >= 0 && !plan_.renewed) end(*each);
   }
-  while (wrong_ == 0 && turn(quiet_ms)) {
+  await([this] { return open_ == 0; });
+  if (wrong_ == 0 && open_ != 0) {
+    ++wrong_;
+    mistake_ = "a connection that the server does not end";
   }
+}
+
+// Counts neither as a request nor as an answer.
+void load::end(slot& at) {
+  at.ends = true;
+  at.requests = at.last_request;
+  at.request_bytes = at.to_send = at.last_request.size();
+  at.at = 0;
+  at.outstanding = 1;
+  flush(at);
 }
 
 void load::watch(slot& at, std::uint32_t events) {
@@ -144,6 +163,7 @@ void load::watch(slot& at, std::uint32_t events) {
 
 void load::open(slot& at) {
   at.fd = network::begin_connect(plan_.port, opened_++);
+  ++open_;
   at.at = at.to_send = at.outstanding = 0;
   at.watched = 0;
   watch(at, EPOLLIN);
@@ -152,6 +172,7 @@ void load::open(slot& at) {
 void load::close_slot(slot& at) {
   close(at.fd);
   at.fd = -1;
+  --open_;
 }
 
 void load::fail(slot& at, std::string_view why) {
@@ -193,15 +214,17 @@ void load::flush(slot& at) {
 }
 
 void load::take(slot& at, std::string_view data) {
-  const std::size_t complete = at.answers.read(data, at.outstanding, heads_);
+  const std::size_t complete =
+      at.answers.read(data, at.outstanding, at.ends ? last_heads_ : heads_);
   at.outstanding -= complete;
-  answered_ += complete;
+  if (!at.ends) answered_ += complete;
   if (!at.answers.mistake().empty()) return fail(at, at.answers.mistake());
   if (complete > 0 && running_ && !plan_.renewed) ask(at, complete);
 }
 
 void load::ended(slot& at) {
-  if (!plan_.renewed || at.outstanding != 0 || !at.answers.between()) {
+  const bool may_end = plan_.renewed || at.ends;
+  if (!may_end || at.outstanding != 0 || !at.answers.between()) {
     return fail(at, "a connection that ends early");
   }
   close_slot(at);
@@ -217,10 +240,11 @@ void load::receive(slot& at) {
   if (errno != EAGAIN && errno != EINTR) fail(at, "a connection that is reset");
 }
 
-// Handles events that come within the time; returns whether there were any.
-bool load::turn(int timeout_ms) {
+// Handles the events that come within a moment.
+void load::turn() {
   std::array<epoll_event, 512> events;
-  const int ready = epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), timeout_ms);
+  const int ready =
+      epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), longest_wait_ms);
   for (int i = 0; i < ready; ++i) {
     const epoll_event& event = events[static_cast<std::size_t>(i)];
     slot& at = *static_cast<slot*>(event.data.ptr);
@@ -228,7 +252,6 @@ bool load::turn(int timeout_ms) {
     const bool readable = (event.events & (EPOLLIN | EPOLLERR | EPOLLHUP)) != 0;
     if (readable && at.fd >= 0) receive(at);
   }
-  return ready > 0;
 }
 
 }  // namespace lab::http

@@ -45,7 +45,8 @@ class load {
   /// Keeps the requests in flight until `end`. Returns early after a mistake, or five seconds
   /// without an answer.
   void run(clock::time_point end);
-  /// Waits for the answers that are missing, and a moment for bytes that nothing has asked for.
+  /// Waits for the answers that are missing, and ends connections that stay by a request that says
+  /// `Connection: close`: each answer before its own, nothing has asked for.
   void finish();
 
   std::uint64_t requested() const { return requested_; }
@@ -60,20 +61,25 @@ class load {
   void open(slot& at);
   void close_slot(slot& at);
   void ask(slot& at, std::size_t count);
+  void end(slot& at);
   void flush(slot& at);
   void receive(slot& at);
   void take(slot& at, std::string_view data);
   void ended(slot& at);
   void watch(slot& at, std::uint32_t events);
   void fail(slot& at, std::string_view why);
-  bool turn(int timeout_ms);
+  void turn();
+  template <class Done>
+  void await(Done done);
 
   load_plan plan_;
   int epoll_;
   head_checker heads_;
+  head_checker last_heads_;  // of answers to requests that end connections
   std::vector<std::unique_ptr<slot>> slots_;
   std::unique_ptr<char[]> buffer_;
   std::size_t opened_ = 0;
+  std::size_t open_ = 0;
   std::uint64_t requested_ = 0;
   std::uint64_t answered_ = 0;
   std::uint64_t wrong_ = 0;

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <span>
 #include <utility>
 
 namespace lab::tls {
@@ -20,6 +21,7 @@ namespace {
 
 constexpr std::size_t buffer_bytes = std::size_t{1} << 17;
 constexpr std::chrono::seconds patience{5};
+constexpr int longest_wait_ms = 100;
 constexpr std::uint64_t sabotaged_message = 20;
 constexpr std::size_t held_at_once = 16;
 constexpr std::string_view cipher = "TLS_AES_256_GCM_SHA384";
@@ -152,7 +154,7 @@ void load::await(Done done) {
   clock::time_point progressed = clock::now();
   while (wrong_ == 0 && !done() && clock::now() - progressed < patience) {
     const std::uint64_t before = answered_ + opened_ - open_;
-    turn(100);
+    turn();
     if (answered_ + opened_ - open_ != before) progressed = clock::now();
   }
 }
@@ -189,7 +191,9 @@ void load::hold(std::size_t count) {
     }
     begun += more;
     const auto is_idle = [](const auto& each) { return each->phase == phase::idle; };
-    const auto all_idle = [&] { return std::all_of(slots_.begin() + held, slots_.end(), is_idle); };
+    const auto all_idle = [&] {
+      return std::ranges::all_of(std::span(slots_).subspan(held), is_idle);
+    };
     await(all_idle);
     if (!all_idle()) return;
   }
@@ -295,14 +299,14 @@ void load::go_on(slot& at) {
   }
 }
 
-// Handles events that come within the time; returns whether there were any.
-bool load::turn(int timeout_ms) {
+// Handles the events that come within a moment.
+void load::turn() {
   std::array<epoll_event, 256> events;
-  const int ready = epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), timeout_ms);
+  const int ready =
+      epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), longest_wait_ms);
   for (int i = 0; i < ready; ++i) {
     go_on(*static_cast<slot*>(events[static_cast<std::size_t>(i)].data.ptr));
   }
-  return ready > 0;
 }
 
 }  // namespace lab::tls

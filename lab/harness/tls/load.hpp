@@ -73,7 +73,7 @@ class load {
   void answered(slot& at);
   void end(slot& at);
   bool await_end(slot& at);
-  bool turn(int timeout_ms);
+  void turn();
   template <class Done>
   void await(Done done);
 
