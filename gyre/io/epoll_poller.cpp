@@ -110,11 +110,20 @@ void readiness_set::control(int operation, readiness_operation& op, readiness in
 
 }  // namespace detail
 
-// Data that is there already epoll reports at once.
 void detail::epoll_requests::add(handle& watched) {
+  if (watched.kind() != handle_kind::stream_socket) return register_now(watched);
+  watched.unwatched = watched.untried = true;
+}
+
+// Data that is there already epoll reports at once.
+int detail::epoll_requests::try_register(handle& watched) noexcept {
   constexpr auto both_ways =
       EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | static_cast<std::uint32_t>(EPOLLET);
-  const int error = try_set_events(epoll_, EPOLL_CTL_ADD, watched.fd(), both_ways, tagged(watched));
+  return try_set_events(epoll_, EPOLL_CTL_ADD, watched.fd(), both_ways, tagged(watched));
+}
+
+void detail::epoll_requests::register_now(handle& watched) {
+  const int error = try_register(watched);
   if (error == 0) return;
   if (error != EPERM) gyre::detail::throw_system_error(error, "epoll_ctl");
   refuse_file(watched.fd());
@@ -122,20 +131,35 @@ void detail::epoll_requests::add(handle& watched) {
   note_events(watched, POLLIN | POLLOUT);
 }
 
-void detail::epoll_requests::wait_for(handle& waiting, direction) noexcept {
+void detail::epoll_requests::wait_for(handle& waiting, direction way) noexcept {
+  if (waiting.unwatched) return watch_or_try(waiting, way);
   if (!waiting.flags.has(handle_flag::always_ready)) return;  // is reported in any case
   note_events(waiting, POLLIN | POLLOUT);
   serve_later(waiting);
 }
 
+// A first read is tried. Where the kernel can watch no more, requests are tried in each turn.
+void detail::epoll_requests::watch_or_try(handle& waiting, direction way) noexcept {
+  const bool tries = way == direction::read && !waiting.writing() && waiting.untried;
+  waiting.untried = false;
+  if (!tries && try_register(waiting) == 0) {
+    waiting.unwatched = false;
+    return;
+  }
+  note_events(waiting, way == direction::read ? POLLIN : POLLOUT);
+  serve_later(waiting);
+}
+
 void detail::epoll_requests::remove(handle& watched) noexcept {
+  if (watched.unwatched) return;
   unregister(epoll_, watched.fd(), tagged(watched), reported_);
 }
 
 void detail::epoll_requests::use(int epoll) {
   epoll_ = epoll;
   for (std::size_t index = 0; index < handles().size(); ++index) {
-    if (handle* const each = handles()[index]) add(*each);
+    handle* const each = handles()[index];
+    if (each != nullptr && !each->unwatched) register_now(*each);
   }
 }
 

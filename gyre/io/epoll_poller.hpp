@@ -17,8 +17,10 @@ namespace gyre::io {
 namespace detail {
 
 /// Requests on epoll: a descriptor is registered once, edge-triggered, for both directions, so that
-/// epoll_ctl(2) is not called again while it is used. Devices that epoll refuses because nothing
-/// waits for them are tried in the loop's next turn instead of being waited for.
+/// epoll_ctl(2) is not called again while it is used. A stream socket is registered when it first
+/// has to wait: one whose peer has sent before it was accepted, and that is closed after the answer,
+/// never is. Devices that epoll refuses because nothing waits for them are tried in the loop's next
+/// turn instead of being waited for.
 class epoll_requests final : public ready_requests {
  public:
   /// `reported`: events that the poller has still to look at; those of removed handles are emptied.
@@ -39,8 +41,11 @@ class epoll_requests final : public ready_requests {
     return reinterpret_cast<std::uintptr_t>(&target) | handle_tag;
   }
   void add(handle& watched) override;
+  int try_register(handle& watched) noexcept;
+  void register_now(handle& watched);
   void remove(handle& watched) noexcept override;
   void wait_for(handle& waiting, direction way) noexcept override;
+  void watch_or_try(handle& waiting, direction way) noexcept;
   result take_early(request&) noexcept override { return result::failure(EINVAL); }
 
   std::span<epoll_event>& reported_;

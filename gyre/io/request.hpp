@@ -132,9 +132,11 @@ class handle {
   request* writer = nullptr;
   std::uint32_t queue_index = 0;  // among the handles that it serves next
   gyre::detail::flag_set<detail::handle_flag> flags;
+  bool unwatched : 1 = false;  // the kernel does not watch it yet,
+  bool untried : 1 = false;    // and no read has been tried
 
  private:
-  handle_kind kind_ : 5;
+  handle_kind kind_ : 3;
   bool no_reads_ : 1;
   bool no_writes_ : 1;
   bool attached_ : 1;

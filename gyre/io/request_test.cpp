@@ -890,10 +890,53 @@ TEST(FailingSetUp, ADescriptorLeaksNothing) {
   auto [left, right] = gyre::test::tcp_pair();
   {
     const fault failing(watch, ENOSPC);
-    EXPECT_THROW(descriptor(loop, std::move(left), handle_kind::stream_socket), std::system_error);
+    EXPECT_THROW(descriptor(loop, std::move(left), handle_kind::socket), std::system_error);
   }
-  descriptor still(loop, std::move(right), handle_kind::stream_socket);
+  descriptor still(loop, std::move(right), handle_kind::socket);
   EXPECT_EQ(gyre::testing::open_descriptors(), before + 1);
+}
+
+TEST(StreamSocket, IsRegisteredWhenItHasToWait) {
+  gyre::loop loop({.io = gyre::io_interface::epoll});
+  auto [left, right] = gyre::test::tcp_pair();
+  ASSERT_EQ(::write(right.get(), "x", 1), 1);
+  const auto before = gyre::testing::calls_made("epoll_ctl");
+  {
+    descriptor here(loop, std::move(left), handle_kind::stream_socket);
+    noted<receive_request> receiving(here.handle());
+    ASSERT_FALSE(here.start(receiving));
+    for (int turns = 0; !receiving.ended() && turns < 1000; ++turns) loop.run_for(1ms);
+    ASSERT_TRUE(receiving.ended());
+    EXPECT_EQ(receiving.data.text(), "x");
+    EXPECT_EQ(gyre::testing::calls_made("epoll_ctl"), before);
+
+    noted<receive_request> waiting(here.handle());
+    ASSERT_FALSE(here.start(waiting));
+    loop.poll();
+    EXPECT_EQ(gyre::testing::calls_made("epoll_ctl"), before + 1);
+    ASSERT_EQ(::write(right.get(), "y", 1), 1);
+    for (int turns = 0; !waiting.ended() && turns < 1000; ++turns) loop.run_for(1ms);
+    ASSERT_TRUE(waiting.ended());
+  }
+  EXPECT_EQ(gyre::testing::calls_made("epoll_ctl"), before + 2);
+}
+
+TEST(StreamSocket, IsTriedInEachTurnWhileTheKernelWatchesNoMore) {
+  gyre::loop loop({.io = gyre::io_interface::epoll});
+  auto [left, right] = gyre::test::tcp_pair();
+  descriptor here(loop, std::move(left), handle_kind::stream_socket);
+  const fault failing("epoll_ctl", ENOSPC, {.times = -1});
+  for (int round = 0; round < 3; ++round) {
+    noted<receive_request> receiving(here.handle());
+    ASSERT_FALSE(here.start(receiving));
+    for (int turns = 0; turns < 4; ++turns) loop.poll();
+    EXPECT_FALSE(receiving.ended());
+    ASSERT_EQ(::write(right.get(), "x", 1), 1);
+    for (int turns = 0; !receiving.ended() && turns < 1000; ++turns) loop.run_for(1ms);
+    ASSERT_TRUE(receiving.ended());
+    EXPECT_EQ(receiving.data.text(), "x");
+  }
+  EXPECT_GT(failing.hits(), 2);
 }
 
 TEST(FailingWait, LeavesRunAndTheLoopGoesOn) {
