@@ -238,6 +238,7 @@ std::pair<bool, session> visit(gyre::event_loop& loop, const tls_context& server
   EXPECT_FALSE(got.client_error) << got.client_text;
   gyre::sync_wait(loop, gyre::when_all(say(got.server, "x"), read_one_only(got.client)));
   EXPECT_EQ(got.server.info().resumed, got.client.info().resumed);
+  EXPECT_EQ(got.server.info().server_name, "localhost");
   return {got.client.info().resumed, got.client.session()};
 }
 

@@ -77,6 +77,11 @@ struct callbacks {
     return *static_cast<engine*>(SSL_get_app_data(ssl));
   }
 
+  // So that a session of TLS 1.2 keeps the name: a resumed connection gives that of its session.
+  static int accept_name(SSL* /*ssl*/, int* /*alert*/, void* /*argument*/) {
+    return SSL_TLSEXT_ERR_OK;
+  }
+
   static int choose_certificate(SSL* ssl, void* /*argument*/) {
     engine& self = engine_of(ssl);
     const char* const name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
@@ -180,6 +185,7 @@ struct callbacks {
 };
 
 void set_server_callbacks(SSL_CTX* context, bool with_tickets) {
+  SSL_CTX_set_tlsext_servername_callback(context, &callbacks::accept_name);
   SSL_CTX_set_cert_cb(context, &callbacks::choose_certificate, nullptr);
   SSL_CTX_set_alpn_select_cb(context, &callbacks::choose_application, nullptr);
   SSL_CTX_set_tlsext_status_cb(context, &callbacks::staple);
