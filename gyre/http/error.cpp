@@ -14,7 +14,7 @@ struct entry {
   const char* message;
 };
 
-constexpr std::array<entry, 27> entries{{
+constexpr std::array<entry, 28> entries{{
     {errc::bad_start_line, 400, "the first line is no request line or status line of HTTP/1"},
     {errc::bad_method, 501, "the method is longer than any that is known"},
     {errc::bad_target, 400,
@@ -49,6 +49,7 @@ constexpr std::array<entry, 27> entries{{
     {errc::body_mismatch, 400, "the streamed body has another length than was announced"},
     {errc::unsupported_scheme, 400, "the scheme of the URL is not supported"},
     {errc::needs_tls, 400, "https needs a tls context of a client"},
+    {errc::misdirected, 421, "the server does not answer for this host, or not on this connection"},
 }};
 
 const entry* find(int code) noexcept {

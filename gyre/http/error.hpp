@@ -41,6 +41,8 @@ enum class errc {
   body_mismatch,       ///< a streamed body of another length than was announced
   unsupported_scheme,  ///< a URL that is neither http nor https, or a proxy that is not http
   needs_tls,           ///< an https URL, and a tls context of a server
+  // Later errors of servers.
+  misdirected,  ///< a request for a host that the server does not answer for [421]
 };
 
 /// The category of errc, "gyre.http". Any thread.

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/server.hpp>
 
+#include <gyre/http/detail/host_field.hpp>
 #include <gyre/http/detail/server_connection.hpp>
 #include <gyre/http/detail/server_core.hpp>
 #include <gyre/task/operation_cancelled.hpp>
+#include <gyre/tls/transport.hpp>
 
 #include <array>
 #include <chrono>
@@ -74,7 +76,14 @@ server_core::server_core(std::vector<event_loop*> loops, server_options settings
       })},
       options_{handler([](request& asked) {
         return response(status::no_content).set("Allow", asked.allowed_methods().to_string());
-      })} {
+      })},
+      // It does not read the body, whose connection then ends.
+      misdirected_{handler([](request&) {
+                     return response::text(make_error_code(errc::misdirected).message() + "\n",
+                                           status::misdirected_request);
+                   }),
+                   {.streamed_body = true}},
+      hosts_(options.hosts) {
   for (event_loop* const each : loops)
     shards.push_back(std::make_unique<server_shard>(*this, *each));
   tcp.emplace(std::move(loops), options.tcp);
@@ -118,6 +127,12 @@ endpoint* server_core::find(method which, std::string_view path,
   if (which != method::options || !path.empty()) return &not_found_;
   match.allowed = methods_;  // OPTIONS * asks for all
   return &options_;
+}
+
+bool server_core::answers_for(std::string_view authority, const net::tcp_connection& from) const {
+  if (hosts_.empty() && from.filter() == nullptr) return true;
+  const std::string_view host = host_of(authority);
+  return hosts_.covers(host) && (host.empty() || tls::covers_host(from, host));
 }
 
 void server_core::report(const request& from, const std::exception_ptr& error) noexcept {

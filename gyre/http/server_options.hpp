@@ -6,6 +6,8 @@
 
 #include <chrono>
 #include <cstddef>
+#include <string>
+#include <vector>
 
 namespace gyre::http {
 
@@ -45,6 +47,13 @@ struct server_options {
   net::tcp_server_options tcp = {.name = "http_server"};
   server_limits limits = {};
   server_timeouts timeouts = {};
+  /// Hosts that the server answers for, in any case and without a port; a request for another one
+  /// (Host, or an absolute target) gets 421, and the connection goes on unless the request has a
+  /// body. None: any host.
+  /// "*.example.org" stands for names with one label more, "" for requests that name no host.
+  /// Addresses are compared as text, those of IPv6 in brackets. The constructor of the server
+  /// throws std::invalid_argument for an entry that is no host.
+  std::vector<std::string> hosts = {};
 };
 
 /// Options of a route.

@@ -219,16 +219,16 @@ std::shared_ptr<loaded_context> load_client(const client_options& options) {
 
 }  // namespace
 
-const loaded_context::entry* loaded_context::find(std::string_view name) const {
+const loaded_context::entry* loaded_context::entry_for(std::string_view name) const {
   std::string key = lower(std::string(name));
   if (key.ends_with('.')) key.pop_back();
   auto found = by_name.find(key);
   if (found == by_name.end()) {
     const std::size_t dot = key.find('.');
-    if (dot == std::string::npos || dot == 0) return nullptr;
-    found = by_name.find(key.replace(0, dot, 1, '*'));
+    if (dot != std::string::npos && dot != 0) found = by_name.find(key.replace(0, dot, 1, '*'));
   }
-  return found == by_name.end() ? nullptr : &entries[found->second];
+  if (found != by_name.end()) return &entries[found->second];
+  return refuse_unknown_names ? nullptr : &entries.front();
 }
 
 const loaded_context::entry* loaded_context::entry_of(const SSL_CTX* context) const noexcept {

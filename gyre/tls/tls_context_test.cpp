@@ -104,18 +104,18 @@ TEST(TlsContext, ChoosesAnExactNameBeforeAWildcard) {
   const issued named = authority.issue({.alternative_names = "DNS:unused"});
   certificate by_hand = in_memory(named);
   by_hand.names = {"other.test"};
-  const tls_context context =
-      tls_context::server({.certificates = {in_memory(wide), in_memory(exact), by_hand}});
+  const tls_context context = tls_context::server(
+      {.certificates = {in_memory(wide), in_memory(exact), by_hand}, .refuse_unknown_names = true});
   const auto loaded = context.state()->current();
   const auto* const entries = loaded->entries.data();
-  EXPECT_EQ(loaded->find("example.org"), entries);
-  EXPECT_EQ(loaded->find("www.EXAMPLE.org"), entries);
-  EXPECT_EQ(loaded->find("api.example.org."), entries + 1);
-  EXPECT_EQ(loaded->find("other.test"), entries + 2);
-  EXPECT_EQ(loaded->find("unused"), nullptr);
-  EXPECT_EQ(loaded->find("a.b.example.org"), nullptr);
-  EXPECT_EQ(loaded->find(".example.org"), nullptr);
-  EXPECT_EQ(loaded->find(""), nullptr);
+  EXPECT_EQ(loaded->entry_for("example.org"), entries);
+  EXPECT_EQ(loaded->entry_for("www.EXAMPLE.org"), entries);
+  EXPECT_EQ(loaded->entry_for("api.example.org."), entries + 1);
+  EXPECT_EQ(loaded->entry_for("other.test"), entries + 2);
+  EXPECT_EQ(loaded->entry_for("unused"), nullptr);
+  EXPECT_EQ(loaded->entry_for("a.b.example.org"), nullptr);
+  EXPECT_EQ(loaded->entry_for(".example.org"), nullptr);
+  EXPECT_EQ(loaded->entry_for(""), nullptr);
 }
 
 TEST(TlsContext, ErrorsHaveMessagesAndConditions) {

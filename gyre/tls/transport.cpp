@@ -185,4 +185,9 @@ std::optional<connection_info> info_of(const net::tcp_connection& connection) {
   return detail::info_of(own->machine().native());
 }
 
+bool covers_host(const net::tcp_connection& connection, std::string_view host) {
+  const auto* const own = dynamic_cast<const filter*>(connection.filter());
+  return own == nullptr || own->machine().covers_host(host);
+}
+
 }  // namespace gyre::tls

@@ -57,6 +57,9 @@ errc exchange::begin(server_connection& from, std::span<const std::byte> head) {
 
   begun_ = shard_->turn_begun;
   endpoint_ = shard_->core().find(request_.method_, request_.path_, match_);
+  if (!shard_->core().answers_for(request_.host_, from.tcp())) {
+    endpoint_ = &shard_->core().misdirected();
+  }
   body_open_ = head_.framing.body == body_kind::chunked || head_.framing.length != 0;
   remaining_ = head_.framing.length;
   continue_due_ = body_open_ && head_.expect_continue && request_.minor_version_ != 0;
@@ -86,7 +89,9 @@ void exchange::run() {
   };
   try {
     handler& target = endpoint_->answer;
-    if (!shard_->core().middlewares.empty()) [[unlikely]] {
+    // A middleware that answers by itself must not answer for other hosts.
+    if (!shard_->core().middlewares.empty() && endpoint_ != &shard_->core().misdirected())
+        [[unlikely]] {
       handler_.emplace(through_middleware(next_handler(shard_->core().middlewares, target)));
     } else if (auto* ordinary = std::get_if<handler::ordinary>(&target.function_)) {
       return answer((*ordinary)(request_));

@@ -50,6 +50,8 @@ bool is_host_field(std::string_view text) noexcept {
   return size == text.size() || (text[size] == ':' && is_port(text.substr(size + 1)));
 }
 
+std::string_view host_of(std::string_view text) noexcept { return text.substr(0, host_size(text)); }
+
 bool is_authority_form(std::string_view text) noexcept {
   return is_host_field(text) && is_digit(text.back()) && host_size(text) != text.size();
 }

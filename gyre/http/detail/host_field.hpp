@@ -13,6 +13,9 @@ namespace gyre::http::detail {
 /// Addresses of IPv6 have brackets and no zone; IPvFuture is refused, as nothing uses it.
 [[nodiscard]] bool is_host_field(std::string_view text) noexcept;
 
+/// The host of such a text, without the port; addresses of IPv6 keep their brackets.
+[[nodiscard]] std::string_view host_of(std::string_view text) noexcept;
+
 /// Whether `text` is uri-host ":" port, as CONNECT has it (RFC 9112 3.2.3).
 [[nodiscard]] bool is_authority_form(std::string_view text) noexcept;
 

@@ -7,6 +7,7 @@
 #include <gyre/exec/timer.hpp>
 #include <gyre/http/date.hpp>
 #include <gyre/http/detail/exchange.hpp>
+#include <gyre/http/detail/host_list.hpp>
 #include <gyre/http/detail/message_parser.hpp>
 #include <gyre/http/router.hpp>
 #include <gyre/http/server.hpp>
@@ -83,6 +84,10 @@ class server_core : public std::enable_shared_from_this<server_core> {
   void start();
   void stop(std::chrono::nanoseconds timeout, move_only_function<void()> done);
   server_shard& shard_of(const event_loop& loop) noexcept;
+  /// Whether a request for that authority may be answered on the connection.
+  bool answers_for(std::string_view authority, const net::tcp_connection& from) const;
+  /// Its handler answers requests for other hosts.
+  endpoint& misdirected() noexcept { return misdirected_; }
   /// The handler of a request, which is never null.
   endpoint* find(method which, std::string_view path,
                  route_match<std::unique_ptr<endpoint>>& match) noexcept;
@@ -111,6 +116,8 @@ class server_core : public std::enable_shared_from_this<server_core> {
   endpoint not_found_;
   endpoint not_allowed_;
   endpoint options_;
+  endpoint misdirected_;
+  const host_list hosts_;
   gyre::detail::atomic<std::size_t> work_{0};
   gyre::detail::atomic<bool> draining_{false};
   std::mutex mutex_;  // of these

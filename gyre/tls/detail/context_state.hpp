@@ -24,8 +24,8 @@ struct loaded_context {
     std::vector<std::byte> ocsp_staple;
   };
 
-  /// The entry for a client's server name; null if there is none.
-  const entry* find(std::string_view name) const;
+  /// The entry for a client's server name, which may be empty; null if the name is refused.
+  const entry* entry_for(std::string_view name) const;
   const entry* entry_of(const SSL_CTX* context) const noexcept;
 
   std::vector<entry> entries;                  // the first one is the default

@@ -85,13 +85,11 @@ struct callbacks {
   static int choose_certificate(SSL* ssl, void* /*argument*/) {
     engine& self = engine_of(ssl);
     const char* const name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
-    const loaded_context::entry* const found = name == nullptr ? nullptr : self.loaded_->find(name);
-    if (found != nullptr) {
-      SSL_set_SSL_CTX(ssl, found->context.get());
-      return 1;
-    }
-    self.name_is_unknown_ = self.loaded_->refuse_unknown_names;
-    return self.name_is_unknown_ ? 0 : 1;
+    const auto* const found = self.loaded_->entry_for(name == nullptr ? "" : name);
+    self.name_is_unknown_ = found == nullptr;
+    if (found == nullptr) return 0;
+    SSL_set_SSL_CTX(ssl, found->context.get());
+    return 1;
   }
 
   static int choose_application(SSL* ssl, const unsigned char** chosen, unsigned char* size,
@@ -337,6 +335,11 @@ void engine::close_notify() noexcept {
 std::error_code engine::end_of_bytes() const noexcept {
   if (peer_closed_) return {};
   return established_ ? errc::truncated : errc::handshake_ended;
+}
+
+bool engine::covers_host(std::string_view host) const {
+  const char* const name = SSL_get_servername(ssl_.get(), TLSEXT_NAMETYPE_host_name);
+  return name == nullptr || name == host || loaded_->entry_for(name) == loaded_->entry_for(host);
 }
 
 }  // namespace gyre::tls::detail

@@ -16,6 +16,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -61,6 +62,8 @@ class engine {
   /// Why the peer's bytes end here: no error after close_notify.
   std::error_code end_of_bytes() const noexcept;
   const failure& why() const noexcept { return failure_; }
+  /// As tls::covers_host(), for a server.
+  bool covers_host(std::string_view host) const;
   const std::string& host() const noexcept { return host_; }
   const loaded_context& loaded() const noexcept { return *loaded_; }
   SSL* native() const noexcept { return ssl_.get(); }
