@@ -27,8 +27,8 @@ constexpr std::string_view page = R"(<!DOCTYPE html>
 </script>
 )";
 
-gyre::task<> send_ticks(const gyre::runtime& rt, gyre::http::event_writer& events, int tick) {
-  for (; !rt.shutting_down(); ++tick) {
+gyre::task<> send_ticks(gyre::http::event_writer& events, int tick) {
+  for (;; ++tick) {
     const std::string number = std::to_string(tick);
     co_await events.send({.data = number, .id = number});
     co_await gyre::sleep_for(1s);
@@ -47,10 +47,10 @@ gyre::task<> serve(gyre::runtime& rt, gyre::net::endpoint at) {
   server.get("/", [](gyre::http::request&) {
     return gyre::http::response::borrowed("text/html; charset=utf-8", page);
   });
-  server.get("/ticks", [&rt](gyre::http::request& from) {
+  server.get("/ticks", [](gyre::http::request& from) {
     const int first = first_tick(from);
     return gyre::http::event_stream(
-        [&rt, first](gyre::http::event_writer& events) { return send_ticks(rt, events, first); });
+        [first](gyre::http::event_writer& events) { return send_ticks(events, first); });
   });
   server.start();
   std::cout << "listening on " << server.local_endpoint() << std::endl;

@@ -6,7 +6,10 @@
 #include <gyre/io/blocking_pool.hpp>
 #include <gyre/net/connect.hpp>
 #include <gyre/net/tcp_stream.hpp>
+#include <gyre/sync/event.hpp>
+#include <gyre/task/as_expected.hpp>
 #include <gyre/task/schedule.hpp>
+#include <gyre/task/stop_when.hpp>
 #include <gyre/task/task.hpp>
 
 #include <array>
@@ -108,6 +111,15 @@ gyre::task<gyre::http::response> require_token(gyre::http::request& request,
   co_return answer;
 }
 
+void add_news(gyre::http::server& server, gyre::manual_reset_event& news) {
+  server.get("/news", [&](gyre::http::request& request) -> gyre::task<gyre::http::response> {
+    auto waiting = gyre::as_expected(gyre::stop_when(news.wait(), request.server_stop_token()));
+    const auto came = co_await std::move(waiting);
+    if (!came) co_return gyre::http::status::service_unavailable;  // the server stops
+    co_return gyre::http::response::text("news");
+  });
+}
+
 void add_middleware(gyre::http::server& server) {
   server.use(require_token);
   server.get("/admin/users",
@@ -153,6 +165,7 @@ gyre::task<> show_answers(gyre::http::server& server) {
       request("PUT /upload", close, std::string(100'000, 'x')),
       request("GET /numbers", close),
       request("GET /echo", "Connection: upgrade\r\nUpgrade: echo\r\n") + "again",
+      request("GET /news", close),
       request("GET /admin/users", close),
       request("GET /nothing", close),
   };
@@ -166,6 +179,8 @@ int main() {
   gyre::http::server server(loop, "127.0.0.1:0", {.limits = {.body = 64 << 10}});
   std::jthread worker;
   std::string log;
+  gyre::manual_reset_event news;
+  news.set();
   add_hello(server);
   add_coroutine(server);
   add_callback(server, worker);
@@ -173,6 +188,7 @@ int main() {
   add_upload(server);
   add_stream(server);
   add_upgrade(server);
+  add_news(server, news);
   add_middleware(server);
   add_log(server, log);
   server.start();

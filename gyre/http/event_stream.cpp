@@ -2,9 +2,12 @@
 #include <gyre/http/event_stream.hpp>
 
 #include <gyre/task/sleep.hpp>
+#include <gyre/task/stop_token.hpp>
+#include <gyre/task/stop_when.hpp>
 #include <gyre/task/when_any.hpp>
 
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
 namespace gyre::http {
@@ -19,9 +22,8 @@ task<> send_pings(event_writer& events, std::chrono::nanoseconds period) {
   }
 }
 
-task<> run_events(body_writer& out, move_only_function<task<>(event_writer&)>& write,
-                  event_stream_options options) {
-  event_writer events(out);
+task<> write_events(event_writer& events, move_only_function<task<>(event_writer&)>& write,
+                    event_stream_options options) {
   task<> writing = write(events);
   if (options.keep_alive.count() == 0) {
     co_await std::move(writing);
@@ -29,6 +31,18 @@ task<> run_events(body_writer& out, move_only_function<task<>(event_writer&)>& w
   }
   auto first = gyre::when_any(std::move(writing), send_pings(events, options.keep_alive));
   co_await std::move(first);
+}
+
+task<> run_events(body_writer& out, move_only_function<task<>(event_writer&)>& write,
+                  event_stream_options options) {
+  event_writer events(out);
+  const inplace_stop_token stopping = out.server_stop_token();
+  auto writing = stop_when(write_events(events, write, options), stopping);
+  try {
+    co_await std::move(writing);
+  } catch (const std::system_error& error) {
+    if (!stopping.stop_requested() || error.code() != std::errc::operation_canceled) throw;
+  }
 }
 
 }  // namespace

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // event_stream: server-sent events as a response, for EventSource of browsers.
 //
-//     gyre::task<> send_ticks(const gyre::runtime& rt, gyre::http::event_writer& events, int tick) {
-//       for (; !rt.shutting_down(); ++tick) {
+//     gyre::task<> send_ticks(gyre::http::event_writer& events, int tick) {
+//       for (;; ++tick) {
 //         const std::string number = std::to_string(tick);
 //         co_await events.send({.data = number, .id = number});
 //         co_await gyre::sleep_for(1s);
 //       }
 //     }
 //
-//     server.get("/ticks", [&rt](gyre::http::request& from) {
+//     server.get("/ticks", [](gyre::http::request& from) {
 //       const int first = first_tick(from);
 //       return gyre::http::event_stream(
-//           [&rt, first](gyre::http::event_writer& events) { return send_ticks(rt, events, first); });
+//           [first](gyre::http::event_writer& events) { return send_ticks(events, first); });
 //     });
 #pragma once
 
@@ -68,8 +68,8 @@ struct event_stream_options {
 };
 
 /// A response whose events `write` writes, until it ends; then the client connects again, unless it
-/// was answered by 204. A stop is requested of `write` when the client has left, or the server's
-/// stop() has lasted too long.
+/// was answered by 204. A stop is requested of `write` when the client has left, and when the
+/// server's stop() begins: then the stream comes to a whole end, when `write` has ended.
 [[nodiscard]] response event_stream(move_only_function<task<>(event_writer&)> write,
                                     event_stream_options options = {});
 

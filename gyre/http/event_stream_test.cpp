@@ -157,6 +157,30 @@ TEST_F(HttpEventStream, StopsWhenTheClientLeaves) {
   virtual_time.turn_until([&] { return stopped && on->metrics().active == 0; });
 }
 
+TEST_F(HttpEventStream, AStopOfTheServerEndsItWholly) {
+  for (const auto keep_alive : {0s, 15s}) {
+    serve(
+        [](event_writer& events) -> task<> {
+          co_await events.send("one");
+          co_await gyre::sleep_for(1h);
+          co_await events.send("two");
+        },
+        {.keep_alive = keep_alive});
+    open();
+    EXPECT_EQ(events_until("\n\n"), "data: one\n\n");
+    bool done = false;
+    on->stop(1h, [&] { done = true; });
+    EXPECT_EQ(events_until("(end)"), "data: one\n\n(end)");
+    virtual_time.turn_until([&] {
+      client->receive();
+      return client->ended;
+    });
+    EXPECT_EQ(client->error, 0);
+    client->close();
+    virtual_time.turn_until([&] { return done; });
+  }
+}
+
 TEST_F(HttpEventStream, GivesTheLastEventId) {
   on.emplace(virtual_time.loop, any_port());
   on->get("/", [](request& from) {

@@ -45,6 +45,10 @@ net::endpoint request::peer_endpoint() const {
   throw std::system_error(make_error_code(io::errc::closed), "http::request::peer_endpoint");
 }
 
+inplace_stop_token request::server_stop_token() const noexcept {
+  return owner_->server_stop_token();
+}
+
 event_loop& request::loop() const noexcept { return owner_->shard_->loop(); }
 
 }  // namespace gyre::http

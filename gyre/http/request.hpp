@@ -12,6 +12,7 @@
 #include <gyre/http/method.hpp>
 #include <gyre/http/query.hpp>
 #include <gyre/net/endpoint.hpp>
+#include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
 
 #include <cstddef>
@@ -98,6 +99,9 @@ class request {
   /// The other end's address. Throws std::system_error once the connection has ended.
   [[nodiscard]] net::endpoint peer_endpoint() const;
   [[nodiscard]] event_loop& loop() const noexcept;
+  /// A token whose stop is requested, on the loop's thread, when the server's stop() begins: for
+  /// handlers that wait long, by stop_when(). It lives as long as the request.
+  [[nodiscard]] inplace_stop_token server_stop_token() const noexcept;
 
  private:
   friend detail::exchange;

@@ -83,6 +83,10 @@ task<> body_writer::write(std::span<const std::byte> bytes) {
   return filter_ != nullptr ? filter_->write(bytes) : owner_->write(bytes);
 }
 
+inplace_stop_token body_writer::server_stop_token() const noexcept {
+  return owner_->server_stop_token();
+}
+
 task<> body_writer::write_unfiltered(std::span<const std::byte> bytes) {
   return owner_->write(bytes);
 }

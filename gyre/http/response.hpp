@@ -9,6 +9,7 @@
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/http/fields.hpp>
 #include <gyre/http/status.hpp>
+#include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
 
 #include <cstddef>
@@ -55,6 +56,9 @@ class body_writer {
   }
   /// Adds a field behind the body. Ignored where the body is not chunked (HTTP/1.0).
   void add_trailer(std::string_view name, std::string_view value) { trailers_.add(name, value); }
+  /// A token whose stop is requested, on the loop's thread, when the server's stop() begins: a long
+  /// body should end then, or it is cut off at the time limit. It lives as long as the writer.
+  [[nodiscard]] inplace_stop_token server_stop_token() const noexcept;
 
  protected:
   explicit body_writer(detail::exchange& owner) noexcept : owner_(&owner) {}

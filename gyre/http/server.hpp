@@ -132,7 +132,8 @@ class server {
 
   /// Graceful stop: closes idle connections, answers the requests that have come, with
   /// `Connection: close`, and after `timeout` ends what is left. Then calls `done` on the first
-  /// loop. Returns at once.
+  /// loop. Event streams end when it begins; other handlers that wait long learn it from
+  /// request::server_stop_token(). Returns at once.
   void stop(std::chrono::nanoseconds timeout = std::chrono::seconds{5},
             move_only_function<void()> done = {});
   /// An awaitable stop().

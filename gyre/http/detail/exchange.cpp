@@ -68,6 +68,10 @@ errc exchange::begin(server_connection& from, std::span<const std::byte> head) {
   return {};
 }
 
+inplace_stop_token exchange::server_stop_token() const noexcept {
+  return shard_->stopping.get_token();
+}
+
 bool exchange::is_streamed() const noexcept {
   return upgraded_ || endpoint_->options.streamed_body;
 }

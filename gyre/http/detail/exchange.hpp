@@ -82,6 +82,7 @@ class exchange final : public gyre::detail::slab_object, private task_context {
   void on_low_water();
   /// The connection is gone.
   void detach() noexcept;
+  [[nodiscard]] inplace_stop_token server_stop_token() const noexcept;
   /// Before the next use, which keeps memory that is not large.
   void reset() noexcept;
 

@@ -29,6 +29,8 @@ server_connection::server_connection(net::tcp_connection& tcp, server_shard& sha
       core_(std::move(core)) {
   const std::chrono::nanoseconds limit = core_->options.timeouts.first_byte;
   if (limit.count() != 0) set_deadline(shard_.loop().deadline_after(limit));
+  // The stop may not have met a connection on this loop.
+  if (core_->is_draining()) shard_.stopping.request_stop();
 }
 
 steady_time server_connection::present() const noexcept {
@@ -190,7 +192,11 @@ void server_connection::run_handler() {
 
 void server_connection::exchange_ended(ending how) noexcept {
   current_ = nullptr;
-  if (how != ending::keep_alive || peer_ended_) {
+  // The server may have begun to stop since the head was sent.
+  if (how == ending::keep_alive && must_close()) {
+    how = peer_ended_ ? ending::close : ending::linger;
+  }
+  if (how != ending::keep_alive) {
     lingers_ = how == ending::linger;
     begin_closing();
   } else {
@@ -266,6 +272,7 @@ void server_connection::on_low_water() {
 
 void server_connection::drain() {
   if (current_ == nullptr && !head_begun_) tcp_.close(drain_linger, drain_linger);
+  shard_.stopping.request_stop();
 }
 
 // --- Time limits ---

@@ -48,7 +48,8 @@ class server_connection final : public gyre::detail::slab_object, private timer_
   void on_message(io::input& in);
   void on_peer_ended();
   void on_low_water();
-  /// Closes it if no request is in work.
+  /// The server's stop begins: closes it if no request is in work, and lets the loop's handlers
+  /// learn it.
   void drain();
 
   net::tcp_connection& tcp() const noexcept { return tcp_; }

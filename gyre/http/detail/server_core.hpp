@@ -12,6 +12,7 @@
 #include <gyre/http/router.hpp>
 #include <gyre/http/server.hpp>
 #include <gyre/io/buffer.hpp>
+#include <gyre/task/stop_token.hpp>
 
 #include <array>
 #include <cstddef>
@@ -48,6 +49,9 @@ class server_shard {
   /// Responses of `output_owner` that are not sent yet: of one connection at a time.
   io::buffer output{{.prepend = 0}};
   server_connection* output_owner = nullptr;
+
+  /// Requested when the server's stop begins.
+  inplace_stop_source stopping;
 
   /// One that is used no more, or a new one. Throws std::bad_alloc.
   exchange& acquire();

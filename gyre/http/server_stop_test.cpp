@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests of handlers that learn of a server's stop.
+#include <gyre/http/server.hpp>
+#include <gyre/net/callback_test_support.hpp>
+#include <gyre/task/as_expected.hpp>
+#include <gyre/task/sleep.hpp>
+#include <gyre/task/stop_when.hpp>
+#include <tests/support/io_in_virtual_time.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace http_server_stop_test {
+namespace {
+
+using namespace gyre::net::test;
+using gyre::task;
+using gyre::http::body_writer;
+using gyre::http::request;
+using gyre::http::response;
+using gyre::http::server;
+using testing::EndsWith;
+using testing::HasSubstr;
+
+class HttpServerStop : public testing::Test {
+ protected:
+  void stop() {
+    on.stop(1h, [this] { done = true; });
+  }
+  // A request that lasts a minute, so that the server does not stop earlier.
+  void add_slow() {
+    on.get("/slow", [](request&) -> task<response> {
+      co_await gyre::sleep_for(1min);
+      co_return response::text("slow");
+    });
+  }
+  void send_slow(const peer& from) {
+    from.send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
+    virtual_time.turn_until([&] { return on.metrics().active == 1; });
+  }
+  const std::string& received_end(peer& from) {
+    virtual_time.turn_until([&] {
+      from.receive();
+      return from.ended;
+    });
+    EXPECT_EQ(from.error, 0);
+    from.close();
+    return from.text;
+  }
+  void send_get(const peer& from, std::string_view more = "") {
+    from.send("GET / HTTP/1.1\r\nHost: a\r\n" + std::string(more) + "\r\n");
+    virtual_time.turn_until([&] { return on.metrics().active != 0; });
+    virtual_time.settle();
+  }
+
+  gyre::test::io_in_virtual_time virtual_time;
+  server on{virtual_time.loop, any_port()};
+  bool done = false;
+};
+
+TEST_F(HttpServerStop, AHandlerThatWaitsAnswersAtOnce) {
+  on.get("/", [](request& from) -> task<response> {
+    EXPECT_FALSE(from.server_stop_token().stop_requested());
+    auto waiting =
+        gyre::as_expected(gyre::stop_when(gyre::sleep_for(1h), from.server_stop_token()));
+    const auto slept = co_await std::move(waiting);
+    co_return response::text(slept ? "slept" : "stops");
+  });
+  on.start();
+  peer client(on.local_endpoint());
+  send_get(client);
+  stop();
+  EXPECT_THAT(received_end(client), HasSubstr("\r\nConnection: close\r\n"));
+  EXPECT_THAT(client.text, EndsWith("\r\n\r\nstops"));
+  virtual_time.turn_until([&] { return done; });
+}
+
+TEST_F(HttpServerStop, AStreamEndsWholly) {
+  on.get("/", [](request&) {
+    return response::stream("text/plain", [](body_writer& out) -> task<> {
+      while (!out.server_stop_token().stop_requested()) {
+        co_await out.write("x");
+        co_await gyre::sleep_for(1s);
+      }
+    });
+  });
+  add_slow();
+  on.start();
+  peer slow(on.local_endpoint());
+  send_slow(slow);
+  peer client(on.local_endpoint());
+  send_get(client);
+  virtual_time.turn_until([&] { return on.metrics().active == 2; });
+  virtual_time.settle();
+  stop();
+  virtual_time.settle();
+  virtual_time.advance(1500ms);
+  EXPECT_THAT(received_end(client), EndsWith("\r\n\r\n1\r\nx\r\n0\r\n\r\n"))
+      << "and its connection, which was to be kept, does not await the other request";
+  EXPECT_FALSE(done);
+  virtual_time.advance(1min);
+  EXPECT_THAT(received_end(slow), EndsWith("slow"));
+  virtual_time.turn_until([&] { return done; });
+}
+
+TEST_F(HttpServerStop, AnUpgradedConnectionLearnsIt) {
+  on.get("/", [](request&) {
+    return response::upgrade("x", [](gyre::http::upgraded_connection& client) -> task<> {
+      auto reading = gyre::as_expected(gyre::stop_when(client.next(), client.server_stop_token()));
+      const auto read = co_await std::move(reading);
+      co_await client.write(read ? "read" : "bye");
+    });
+  });
+  on.start();
+  peer client(on.local_endpoint());
+  send_get(client, "Connection: upgrade\r\nUpgrade: x\r\n");
+  stop();
+  EXPECT_THAT(received_end(client), EndsWith("\r\n\r\nbye"));
+  virtual_time.turn_until([&] { return done; });
+}
+
+TEST_F(HttpServerStop, ARequestThatComesLaterKnowsIt) {
+  on.get("/", [](request& from) -> task<response> {
+    co_return response::text(from.server_stop_token().stop_requested() ? "stops" : "serves");
+  });
+  add_slow();
+  on.start();
+  peer slow(on.local_endpoint());
+  send_slow(slow);
+  peer client(on.local_endpoint());
+  client.send("GET / HTTP/1.1\r\n");
+  virtual_time.turn_until([&] { return on.metrics().tcp.connections == 2; });
+  virtual_time.settle();
+  stop();
+  virtual_time.settle();
+  client.send("Host: a\r\n\r\n");
+  EXPECT_THAT(received_end(client), EndsWith("\r\n\r\nstops"));
+  virtual_time.advance(1min);
+  EXPECT_THAT(received_end(slow), EndsWith("slow"));
+  virtual_time.turn_until([&] { return done; });
+}
+
+TEST_F(HttpServerStop, AHandlerMayDestroyWhatItWaitedFor) {
+  std::optional<std::string> state("kept");
+  on.get("/", [&](request& from) -> task<response> {
+    auto waiting =
+        gyre::as_expected(gyre::stop_when(gyre::sleep_for(1h), from.server_stop_token()));
+    static_cast<void>(co_await std::move(waiting));
+    std::string last = state.value_or("gone");
+    state.reset();
+    co_return response::text(std::move(last));
+  });
+  on.start();
+  peer one(on.local_endpoint());
+  peer other(on.local_endpoint());
+  send_get(one);
+  other.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  virtual_time.turn_until([&] { return on.metrics().active == 2; });
+  stop();
+  const std::string both = received_end(one) + received_end(other);
+  EXPECT_THAT(both, HasSubstr("kept"));
+  EXPECT_THAT(both, HasSubstr("gone"));
+  virtual_time.turn_until([&] { return done; });
+}
+
+}  // namespace
+}  // namespace http_server_stop_test
