@@ -230,7 +230,7 @@ TEST_F(HttpClient, EndsAConnectionThatOneSideWantsToEnd) {
   finish(first);
   EXPECT_TRUE(ends(one));
   running_request& second =
-      send(client_request(method::get, server.url()).set("Connection", "close"));
+      send(client_request(method::get, server.url()).set("Connection", "x, Close"));
   peer& two = accept();
   EXPECT_THAT(receive_head(two), HasSubstr("\r\nConnection: close\r\n"));
   two.send(ok);

@@ -19,10 +19,6 @@ namespace {
 constexpr std::size_t unpacked_at_once = std::size_t{64} << 10;
 constexpr std::size_t most_dropped = std::size_t{64} << 10;
 
-bool is_close(std::optional<std::string_view> connection) noexcept {
-  return connection && equals_lower(*connection, "close");
-}
-
 }  // namespace
 
 bool is_broken_connection(const std::exception_ptr& error) noexcept try {
@@ -52,7 +48,7 @@ client_exchange::client_exchange(client_lease connection, request_clock clock,
       url_(request.url()),
       connection_(std::move(connection)),
       reused_(connection_.is_reused()),
-      closes_(is_close(request.fields().get("Connection"))),
+      closes_(asks_for_close(request.fields())),
       reader_(*connection_, clock_, options, request.method_text()) {}
 
 task<> client_exchange::run(client_request& request, const request_route& route) {

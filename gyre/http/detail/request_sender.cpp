@@ -26,6 +26,12 @@ bool is_own(std::string_view name) noexcept {
 
 }  // namespace
 
+bool asks_for_close(const http::fields& request) noexcept {
+  return std::ranges::any_of(request, [](const field& each) {
+    return equals_lower(each.name, "connection") && list_has_word(each.value, "close");
+  });
+}
+
 std::string basic_credentials(std::string_view user_info) {
   constexpr std::string_view digits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -72,12 +78,10 @@ void request_sender::write_head(const request_route& route) {
   head_.append(to.target()).append(" HTTP/1.1\r\nHost: ");
   const auto host = fields.get("Host");
   head_.append(host ? std::string(*host) : to.authority()).append("\r\n");
-  bool closes = false;
   for (const auto& [name, value] : fields) {
-    if (equals_lower(name, "connection")) closes = closes || equals_lower(value, "close");
     if (!is_own(name)) head_.append(name).append(": ").append(value).append("\r\n");
   }
-  if (closes) head_ += "Connection: close\r\n";
+  if (asks_for_close(fields)) head_ += "Connection: close\r\n";
   if (!fields.contains("User-Agent")) head_ += "User-Agent: gyre\r\n";
   if (!fields.contains("Accept")) head_ += "Accept: */*\r\n";
   if (route.accept_compressed) head_ += "Accept-Encoding: br, zstd, gzip\r\n";

@@ -71,6 +71,8 @@ class request_sender {
   bool body_used_ = false;
 };
 
+/// Whether the program wants the connection to end behind the response.
+bool asks_for_close(const http::fields& request) noexcept;
 /// The value of Authorization or Proxy-Authorization for the user of a URL ("Basic …").
 std::string basic_credentials(std::string_view user_info);
 
