@@ -60,8 +60,7 @@ void read_attribute(std::string_view text, received_cookie& cookie) {
   } else if (is("path")) {
     cookie.path = value.starts_with('/') ? value : std::string_view();
   } else if (is("domain")) {
-    cookie.domain = value.substr(value.starts_with('.') ? 1 : 0);
-    std::ranges::transform(cookie.domain, cookie.domain.begin(), detail::lower);
+    cookie.domain = detail::to_lower(value.substr(value.starts_with('.') ? 1 : 0));
   } else if (is("max-age")) {
     if (const auto age = parse_age(value)) cookie.max_age = age;
   } else if (is("expires")) {

@@ -9,12 +9,6 @@
 namespace gyre::http {
 namespace {
 
-std::string to_lower(std::string_view text) {
-  std::string small(text);
-  std::ranges::transform(small, small.begin(), detail::lower);
-  return small;
-}
-
 std::error_code check(std::string_view text, detail::character_class allowed) {
   const auto is_allowed = [&](char each) { return each == '%' || detail::is(allowed, each); };
   if (!std::ranges::all_of(text, is_allowed)) return format_errc::bad_character;
@@ -27,8 +21,7 @@ std::string_view scheme_of(std::string_view text) {
   const std::string_view scheme = text.substr(0, text.find_first_of(":/?#"));
   const bool ends_in_colon = scheme.size() < text.size() && text[scheme.size()] == ':';
   if (scheme.empty() || !ends_in_colon || !detail::all_are(detail::in_scheme, scheme)) return {};
-  const char first = detail::lower(scheme.front());
-  return first >= 'a' && first <= 'z' ? scheme : std::string_view();
+  return detail::is_letter(scheme.front()) ? scheme : std::string_view();
 }
 
 }  // namespace
@@ -70,7 +63,7 @@ std::error_code url::read_authority(std::string_view text) {
   }
   const auto server = gyre::http::authority::parse(text);
   if (!server) return server.error();
-  host_ = to_lower(server->host);
+  host_ = detail::to_lower(server->host);
   port_ = server->port.value_or(0);
   return {};
 }
@@ -98,7 +91,7 @@ std::expected<url, std::error_code> url::parse(std::string_view text) {
     return std::unexpected(make_error_code(format_errc::no_scheme));
   }
   url parsed;
-  parsed.scheme_ = to_lower(scheme);
+  parsed.scheme_ = detail::to_lower(scheme);
   text.remove_prefix(scheme.size() + 3);
   const std::string_view server = text.substr(0, text.find_first_of("/?#"));
   if (const auto error = parsed.read_authority(server)) return std::unexpected(error);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/host_port.hpp>
 
+#include <gyre/base/detail/ascii.hpp>
 #include <gyre/net/detail/errors.hpp>
 #include <gyre/net/detail/host_text.hpp>
 #include <gyre/net/resolve_error.hpp>
@@ -15,16 +16,9 @@ namespace {
 
 constexpr std::size_t longest_name = 255;  // more than DNS allows
 
-bool is_digit(char each) noexcept { return each >= '0' && each <= '9'; }
-bool is_letter(char each) noexcept {
-  return (each >= 'a' && each <= 'z') || (each >= 'A' && each <= 'Z');
-}
-
-bool equals_ignoring_case(std::string_view text, std::string_view lower) noexcept {
-  return std::ranges::equal(text, lower, [](char left, char right) {
-    return left == right || (is_letter(left) && (left | 0x20) == right);
-  });
-}
+using gyre::detail::equals_ignoring_case;
+using gyre::detail::is_digit;
+using gyre::detail::is_letter;
 
 bool may_be_service(std::string_view text) noexcept {
   const auto may_occur = [](char each) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/tls/tls_context.hpp>
 
+#include <gyre/base/detail/ascii.hpp>
 #include <gyre/tls/detail/context_state.hpp>
 #include <gyre/tls/detail/failure.hpp>
 #include <gyre/tls/error.hpp>
@@ -20,6 +21,8 @@
 namespace gyre::tls {
 namespace detail {
 namespace {
+
+using gyre::detail::to_lower;
 
 bio_ptr reader_of(const std::string& text) {
   bio_ptr reader(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
@@ -141,13 +144,6 @@ ssl_ctx_ptr make_context(const SSL_METHOD* method, version least, version most) 
   return made;
 }
 
-std::string lower(std::string text) {
-  for (char& each : text) {
-    if (each >= 'A' && each <= 'Z') each = static_cast<char>(each - 'A' + 'a');
-  }
-  return text;
-}
-
 loaded_context::entry make_entry(const server_options& options, const certificate& own) {
   ssl_ctx_ptr made = make_context(TLS_server_method(), options.min_version, options.max_version);
   SSL_CTX* const context = made.get();
@@ -185,7 +181,7 @@ std::shared_ptr<loaded_context> load_server(const server_options& options) {
     if (names.empty())
       names = names_of(SSL_CTX_get0_certificate(loaded->entries.back().context.get()));
     for (const std::string& name : names) {
-      loaded->by_name.try_emplace(lower(name), loaded->entries.size() - 1);
+      loaded->by_name.try_emplace(to_lower(name), loaded->entries.size() - 1);
     }
   }
   loaded->is_server = true;
@@ -220,7 +216,7 @@ std::shared_ptr<loaded_context> load_client(const client_options& options) {
 }  // namespace
 
 const loaded_context::entry* loaded_context::entry_for(std::string_view name) const {
-  std::string key = lower(std::string(name));
+  std::string key = to_lower(name);
   if (key.ends_with('.')) key.pop_back();
   auto found = by_name.find(key);
   if (found == by_name.end()) {

@@ -3,6 +3,8 @@
 // locale; words and numbers in header values.
 #pragma once
 
+#include <gyre/base/detail/ascii.hpp>
+
 #include <array>
 #include <charconv>
 #include <concepts>
@@ -13,6 +15,12 @@
 #include <system_error>
 
 namespace gyre::http::detail {
+
+using gyre::detail::equals_ignoring_case;
+using gyre::detail::is_digit;
+using gyre::detail::is_letter;
+using gyre::detail::lower;
+using gyre::detail::to_lower;
 
 enum character_class : std::uint16_t {
   in_token = 1,       // tchar
@@ -25,7 +33,6 @@ enum character_class : std::uint16_t {
   in_target = 128,    // visible, but not '#'
   in_host = 256,      // of a reg-name (RFC 3986, 3.2.2), but ',', which joins two hosts
   is_hex = 512,
-  is_alpha = 1024,
 };
 
 consteval std::array<std::uint16_t, 256> make_character_classes() {
@@ -38,8 +45,8 @@ consteval std::array<std::uint16_t, 256> make_character_classes() {
   };
   constexpr unsigned everywhere = in_token | is_unreserved | in_path | in_query | in_user_info |
                                   in_scheme | in_name | in_target | in_host;
-  add("ABCDEFabcdef", everywhere | is_hex | is_alpha);
-  add("GHIJKLMNOPQRSTUVWXYZghijklmnopqrstuvwxyz", everywhere | is_alpha);
+  add("ABCDEFabcdef", everywhere | is_hex);
+  add("GHIJKLMNOPQRSTUVWXYZghijklmnopqrstuvwxyz", everywhere);
   add("0123456789", everywhere | is_hex);
   add("!#$%&'*+-.^_`|~", in_token);
   add("-._~", is_unreserved | in_path | in_query | in_user_info);
@@ -64,7 +71,6 @@ constexpr bool all_are(character_class wanted, std::string_view text) noexcept {
   }
   return true;
 }
-constexpr bool is_digit(char each) noexcept { return each >= '0' && each <= '9'; }
 constexpr bool is_blank(char each) noexcept { return each == ' ' || each == '\t'; }
 /// Whether it may stand in a header's value: visible, blank, or beyond ASCII.
 constexpr bool is_value_character(char each) noexcept {
@@ -76,18 +82,7 @@ constexpr bool is_token(std::string_view text) noexcept {
   return !text.empty() && all_are(in_token, text);
 }
 
-constexpr char lower(char each) noexcept {
-  return each >= 'A' && each <= 'Z' ? static_cast<char>(each | 0x20) : each;
-}
-constexpr bool equals_ignoring_case(std::string_view left, std::string_view right) noexcept {
-  if (left.size() != right.size()) return false;
-  for (std::size_t i = 0; i < left.size(); ++i) {
-    if (lower(left[i]) != lower(right[i])) return false;
-  }
-  return true;
-}
-
-/// As above; `right` has no upper case letters.
+/// As equals_ignoring_case(); `right` has no upper case letters.
 constexpr bool equals_lower(std::string_view left, std::string_view right) noexcept {
   if (left.size() != right.size()) return false;
   for (std::size_t i = 0; i < left.size(); ++i) {

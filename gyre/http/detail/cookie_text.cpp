@@ -39,7 +39,7 @@ std::optional<unsigned> month_in(std::string_view token) {
 }
 
 bool is_delimiter(char each) noexcept {
-  return !is_digit(each) && each != ':' && !(lower(each) >= 'a' && lower(each) <= 'z') &&
+  return !is_digit(each) && each != ':' && !is_letter(each) &&
          static_cast<unsigned char>(each) < 0x80;
 }
 

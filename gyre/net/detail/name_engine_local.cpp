@@ -2,6 +2,7 @@
 // Lookups that need no server: numbers, the hosts file, reserved names, and the cache.
 #include <gyre/net/detail/name_engine.hpp>
 
+#include <gyre/base/detail/ascii.hpp>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/net/detail/errors.hpp>
 #include <gyre/net/endpoint.hpp>
@@ -43,11 +44,7 @@ void parse_line(std::string_view line, hosts& into) {
 
 std::string host_key(std::string_view name) {
   if (name.ends_with('.')) name.remove_suffix(1);
-  std::string key(name);
-  for (char& each : key) {
-    if (each >= 'A' && each <= 'Z') each = static_cast<char>(each - 'A' + 'a');
-  }
-  return key;
+  return gyre::detail::to_lower(name);
 }
 
 hosts parse_hosts(std::string_view text) {

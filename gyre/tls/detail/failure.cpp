@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/tls/detail/failure.hpp>
 
+#include <gyre/base/detail/ascii.hpp>
 #include <gyre/tls/error.hpp>
 
 #include <openssl/err.h>
@@ -14,19 +15,13 @@
 namespace gyre::tls::detail {
 namespace {
 
-std::string lower(std::string_view text) {
-  std::string lowered(text);
-  for (char& each : lowered) {
-    if (each >= 'A' && each <= 'Z') each = static_cast<char>(each - 'A' + 'a');
-  }
-  return lowered;
-}
+using gyre::detail::to_lower;
 
 std::string common_name_of(X509* certificate) {
   std::array<char, 256> text{};
   const int length = X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName,
                                                text.data(), static_cast<int>(text.size()));
-  return length > 0 ? lower(std::string_view(text.data(), static_cast<std::size_t>(length)))
+  return length > 0 ? to_lower(std::string_view(text.data(), static_cast<std::size_t>(length)))
                     : std::string();
 }
 
@@ -97,7 +92,7 @@ std::vector<std::string> names_of(X509* certificate) {
     if (each->type != GEN_DNS) continue;
     const auto* const text = reinterpret_cast<const char*>(ASN1_STRING_get0_data(each->d.dNSName));
     const auto size = static_cast<std::size_t>(ASN1_STRING_length(each->d.dNSName));
-    names.push_back(lower(std::string_view(text, size)));
+    names.push_back(to_lower(std::string_view(text, size)));
   }
   GENERAL_NAMES_free(all);
   if (names.empty()) {

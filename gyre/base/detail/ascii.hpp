@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Digits and letters of ASCII, without a locale; other bytes are neither.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+namespace gyre::detail {
+
+constexpr bool is_digit(char each) noexcept { return each >= '0' && each <= '9'; }
+constexpr char lower(char each) noexcept {
+  return each >= 'A' && each <= 'Z' ? static_cast<char>(each | 0x20) : each;
+}
+constexpr bool is_letter(char each) noexcept { return lower(each) >= 'a' && lower(each) <= 'z'; }
+
+inline std::string to_lower(std::string_view text) {
+  std::string small(text);
+  std::ranges::transform(small, small.begin(), lower);
+  return small;
+}
+
+constexpr bool equals_ignoring_case(std::string_view left, std::string_view right) noexcept {
+  return std::ranges::equal(left, right, {}, lower, lower);
+}
+
+}  // namespace gyre::detail
