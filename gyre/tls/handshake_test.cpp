@@ -268,6 +268,19 @@ TEST(TlsHandshake, AClientResumesASession) {
   EXPECT_TRUE(session().save().empty());
 }
 
+TEST(TlsHandshake, ASessionIsNotOfferedUnderOtherRules) {
+  gyre::loop loop;
+  const tls_context server = tls_context::server(serving());
+  const tls_context client = tls_context::client(trusting());
+  const tls_context careless = tls_context::client({.verify = false});
+  const session unverified = visit(loop, server, careless, {}).second;
+  EXPECT_FALSE(visit(loop, server, client, unverified).first);
+  const session verified = visit(loop, server, client, {}).second;
+  EXPECT_TRUE(visit(loop, server, client, verified).first);
+  client.reload();
+  EXPECT_FALSE(visit(loop, server, client, verified).first);
+}
+
 TEST(TlsHandshake, AClientWithACertificateResumesASession) {
   gyre::loop loop;
   server_options options = serving();

@@ -14,8 +14,9 @@
 
 namespace gyre::tls {
 
-/// A handle of a session that cannot change; copies share it. Offer it to the same server only, and
-/// with the rules (context) under which it was made: a resumed session is not verified again.
+/// A handle of a session that cannot change; copies share it. Offer it to the same server only: a
+/// resumed session is not verified again. With another context than its own, or when that was
+/// reloaded, it is not offered. load() cannot know the context: give the same one then.
 ///
 /// Thread-safety: any thread.
 class session {
@@ -29,12 +30,23 @@ class session {
   /// The session that save() gave; none if the bytes are no session.
   [[nodiscard]] static session load(std::span<const std::byte> saved);
 
-  /// For gyre's own rooms: OpenSSL's SSL_SESSION.
-  explicit session(std::shared_ptr<void> native) noexcept : native_(std::move(native)) {}
+  /// For gyre's own rooms: OpenSSL's SSL_SESSION, and the rules under which it was made, if they
+  /// are known.
+  explicit session(std::shared_ptr<void> native, std::weak_ptr<const void> rules = {}) noexcept
+      : native_(std::move(native)), rules_(std::move(rules)) {}
   void* native() const noexcept { return native_.get(); }
+  bool may_be_offered(const std::weak_ptr<const void>& rules) const noexcept {
+    return native_ != nullptr && (is_same(rules_, {}) || is_same(rules_, rules));
+  }
 
  private:
+  static bool is_same(const std::weak_ptr<const void>& one,
+                      const std::weak_ptr<const void>& other) noexcept {
+    return !one.owner_before(other) && !other.owner_before(one);
+  }
+
   std::shared_ptr<void> native_;
+  std::weak_ptr<const void> rules_;
 };
 
 }  // namespace gyre::tls

@@ -172,9 +172,11 @@ struct callbacks {
   // --- Clients ---
 
   static int keep_session(SSL* ssl, SSL_SESSION* made) {
+    engine& self = engine_of(ssl);
     try {
-      engine_of(ssl).session_ = session(std::shared_ptr<void>(
-          made, [](void* last) { SSL_SESSION_free(static_cast<SSL_SESSION*>(last)); }));
+      std::shared_ptr<void> owned(
+          made, [](void* last) { SSL_SESSION_free(static_cast<SSL_SESSION*>(last)); });
+      self.session_ = session(std::move(owned), self.loaded_);
     } catch (const std::bad_alloc&) {
       return 1;  // the deleter was called
     }
@@ -256,7 +258,9 @@ engine::engine(const tls_context& context, std::string host, const session& resu
     throw std::bad_alloc();
   }
   if (loaded_->request_ocsp_staple) SSL_set_tlsext_status_type(ssl, TLSEXT_STATUSTYPE_ocsp);
-  if (resumed) SSL_set_session(ssl, static_cast<SSL_SESSION*>(resumed.native()));
+  if (resumed.may_be_offered(loaded_)) {
+    SSL_set_session(ssl, static_cast<SSL_SESSION*>(resumed.native()));
+  }
   SSL_set_connect_state(ssl);
 }
 
