@@ -72,7 +72,8 @@ struct client_options {
   /// Whether to keep and send cookies: see client::cookies().
   bool cookies = false;
   /// For https; tls_context::client() makes one with other authorities or a certificate. Empty:
-  /// tls::tls_context::default_client(), which trusts the system's authorities.
+  /// tls::tls_context::default_client(), which trusts the system's authorities. New connections
+  /// resume the newest session of their scheme, host and port.
   tls::tls_context tls = {};
   /// None by default: proxy_from_environment() reads http_proxy and its like.
   proxy_settings proxy = {};

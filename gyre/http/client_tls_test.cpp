@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace http_client_tls_test {
 namespace {
@@ -42,10 +43,12 @@ gyre::test::test_authority& authority() {
   return only;
 }
 
-tls_context serving(const gyre::test::certificate_request& request = {}) {
+tls_context serving(const gyre::test::certificate_request& request = {},
+                    gyre::tls::version newest = gyre::tls::version::tls_1_3) {
   const gyre::test::issued made = authority().issue(request);
   return tls_context::server({.certificates = {{.chain = gyre::tls::pem::text(made.certificate),
-                                                .key = gyre::tls::pem::text(made.key)}}});
+                                                .key = gyre::tls::pem::text(made.key)}},
+                              .max_version = newest});
 }
 
 client_options trusting() {
@@ -83,6 +86,7 @@ class HttpClientTls : public gyre::http::test::http_client_test {
     }
     auto shaking = gyre::tls::accept(std::move(accepted), context);
     tls_stream secure = co_await std::move(shaking);
+    resumed.push_back(secure.info().resumed);
     gyre::io::buffer in;
     for (const std::string& answer : answers) {
       auto reading = secure.read_until(in, "\r\n\r\n");
@@ -100,6 +104,7 @@ class HttpClientTls : public gyre::http::test::http_client_test {
 
   gyre::net::tcp_listener listener{virtual_time.loop, gyre::net::test::any_port()};
   std::vector<std::string> heads;
+  std::vector<bool> resumed;  // for each connection
   gyre::manual_reset_event hold;
 };
 
@@ -202,6 +207,49 @@ TEST_F(HttpClientTls, ATunnelLeadsThroughAProxy) {
             "CONNECT localhost:4433 HTTP/1.1\r\nHost: localhost:4433\r\n"
             "Proxy-Authorization: Basic bWU6c2VjcmV0\r\n\r\n");
   EXPECT_THAT(heads[1], StartsWith("GET /a HTTP/1.1\r\nHost: localhost:4433\r\n"));
+}
+
+TEST_F(HttpClientTls, NewConnectionsResumeTheSessionOfTheirHost) {
+  for (const auto version : {gyre::tls::version::tls_1_2, gyre::tls::version::tls_1_3}) {
+    resumed.clear();
+    make(trusting());
+    const tls_context context = serving({}, version);
+    for (int i = 0; i < 3; ++i) {
+      serve(context, {std::string(ok)});
+      EXPECT_EQ(finish(get_secure()).response().body(), "ok");
+    }
+    EXPECT_EQ(resumed, (std::vector{false, true, true}));
+    serve(context, {std::string(ok)});
+    const std::string port = std::to_string(listener.local_endpoint().port());
+    running_request& other = send(client_request(method::get, "https://localhost:" + port));
+    EXPECT_EQ(finish(other).response().body(), "ok");
+    EXPECT_FALSE(resumed.back()) << "another name";
+  }
+}
+
+TEST_F(HttpClientTls, ASessionIsForgottenWhenAHandshakeFails) {
+  make(trusting());
+  const tls_context context = serving();
+  serve(context, {std::string(ok)});
+  EXPECT_EQ(finish(get_secure()).response().body(), "ok");
+  serve(serving({.alternative_names = "DNS:other.test"}), {std::string(ok)});
+  EXPECT_EQ(finish(get_secure()).error(), gyre::tls::errc::certificate_wrong_host);
+  serve(context, {std::string(ok)});
+  EXPECT_EQ(finish(get_secure()).response().body(), "ok");
+  EXPECT_EQ(resumed, (std::vector{false, false}));
+}
+
+TEST_F(HttpClientTls, ASessionEndsWithTheReloadOfTheContext) {
+  client_options options = trusting();
+  const tls_context own = options.tls;
+  make(std::move(options));
+  const tls_context context = serving();
+  for (int i = 0; i < 2; ++i) {
+    serve(context, {std::string(ok)});
+    EXPECT_EQ(finish(get_secure()).response().body(), "ok");
+    own.reload();
+  }
+  EXPECT_EQ(resumed, (std::vector{false, false}));
 }
 
 TEST_F(HttpClientTls, ALargeBodyMeetsAnEarlyAnswer) {

@@ -59,7 +59,9 @@ std::shared_ptr<client_core::origin> client_core::origin_of(const client_destina
   const std::string key = to.key();
   if (const auto found = origins_.find(key); found != origins_.end()) return found->second;
   if (origins_.size() >= most_origins_) drop_unused_origins();
-  const auto connect_there = [this, to] { return connect(to); };
+  const auto connect_there = [this, to, newest = std::make_shared<tls::session>()] {
+    return connect(to, newest);
+  };
   const net::connection_pool_options options{
       .max_open = options_.connections_per_host,
       .max_waiting = options_.waiting_per_host,
@@ -110,7 +112,8 @@ task<net::tcp_stream> client_core::connect_tcp(const url& to) {
   return net::connect(*names_, std::move(server), options_.connecting);
 }
 
-task<std::unique_ptr<client_connection>> client_core::connect(const client_destination& to) {
+task<std::unique_ptr<client_connection>> client_core::connect(
+    const client_destination& to, std::shared_ptr<tls::session> newest) {
   const url& first = to.proxy ? *to.proxy : to.server;
   const request_clock clock(loop_, std::chrono::nanoseconds(0), to.server.to_string());
   if (to.is_tls() && options_.tls && options_.tls.is_server()) {
@@ -126,17 +129,21 @@ task<std::unique_ptr<client_connection>> client_core::connect(const client_desti
     co_await std::move(opening);
   }
   if (!to.is_tls()) co_return connection;
-  auto securing = clock.wait(make_tls(connection->stream().take_tcp(), to),
+  // If the handshake fails, the next one is a full one.
+  const tls::session resumed = std::exchange(*newest, {});
+  auto securing = clock.wait(make_tls(connection->stream().take_tcp(), to, resumed),
                              options_.timeouts.handshake, "TLS handshake");
   tls::tls_stream secure = co_await std::move(securing);
+  if (!*newest) *newest = resumed;
   co_return std::make_unique<client_connection>(
-      std::make_unique<tls_client_stream>(std::move(secure)));
+      std::make_unique<tls_client_stream>(std::move(secure), std::move(newest)));
 }
 
-task<tls::tls_stream> client_core::make_tls(net::tcp_stream over, const client_destination& to) {
+task<tls::tls_stream> client_core::make_tls(net::tcp_stream over, const client_destination& to,
+                                            const tls::session& resumed) {
   const tls::tls_context& context =
       options_.tls ? options_.tls : tls::tls_context::default_client();
-  return tls::connect(std::move(over), std::string(to.server.host()), context);
+  return tls::connect(std::move(over), std::string(to.server.host()), context, resumed);
 }
 
 task<> client_core::open_tunnel(client_connection& through, const client_destination& to,

@@ -70,9 +70,11 @@ class client_core {
 
   std::shared_ptr<origin> origin_of(const client_destination& to);
   void drop_unused_origins();
-  task<std::unique_ptr<client_connection>> connect(const client_destination& to);
+  task<std::unique_ptr<client_connection>> connect(const client_destination& to,
+                                                   std::shared_ptr<tls::session> newest);
   task<net::tcp_stream> connect_tcp(const url& to);
-  task<tls::tls_stream> make_tls(net::tcp_stream over, const client_destination& to);
+  task<tls::tls_stream> make_tls(net::tcp_stream over, const client_destination& to,
+                                 const tls::session& resumed);
   task<> open_tunnel(client_connection& through, const client_destination& to,
                      const request_clock& clock);
 

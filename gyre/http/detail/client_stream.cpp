@@ -31,8 +31,13 @@ bool tcp_client_stream::is_idle() const { return stream_.is_open() && is_quiet(s
 task<std::size_t> tls_client_stream::read(io::buffer& into) {
   auto receiving = stream_.receive();
   const io::received bytes = co_await std::move(receiving);
+  keep_session();
   into.append(bytes.bytes());
   co_return bytes.size();
+}
+
+void tls_client_stream::keep_session() {
+  if (tls::session newest = stream_.session()) *newest_session_ = std::move(newest);
 }
 
 task<std::size_t> tls_client_stream::write_some(std::span<const std::byte> bytes) {

@@ -6,6 +6,7 @@
 #include <gyre/io/buffer.hpp>
 #include <gyre/net/tcp_stream.hpp>
 #include <gyre/task/task.hpp>
+#include <gyre/tls/session.hpp>
 #include <gyre/tls/tls_stream.hpp>
 
 #include <cstddef>
@@ -51,14 +52,21 @@ class tcp_client_stream final : public client_stream {
 
 class tls_client_stream final : public client_stream {
  public:
-  explicit tls_client_stream(tls::tls_stream connected) noexcept : stream_(std::move(connected)) {}
+  /// `newest`: gets the session to resume, which comes with bytes that are read.
+  tls_client_stream(tls::tls_stream connected, std::shared_ptr<tls::session> newest)
+      : stream_(std::move(connected)), newest_session_(std::move(newest)) {
+    keep_session();
+  }
 
   task<std::size_t> read(io::buffer& into) override;
   task<std::size_t> write_some(std::span<const std::byte> bytes) override;
   bool is_idle() const override;
 
  private:
+  void keep_session();
+
   tls::tls_stream stream_;
+  std::shared_ptr<tls::session> newest_session_;
 };
 
 /// A connection of a pool.
