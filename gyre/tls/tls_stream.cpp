@@ -101,6 +101,7 @@ task<std::size_t> tls_stream::read_until(io::buffer& buffer, std::string_view de
   return detail::read_until(opened(state_), buffer, delimiter, limit);
 }
 task<io::received> tls_stream::receive() { return detail::receive(opened(state_)); }
+task<> tls_stream::wait_readable() { return detail::wait_readable(opened(state_)); }
 task<std::size_t> tls_stream::write_some(std::span<const std::byte> bytes) {
   return detail::write(opened(state_), bytes, false);
 }

@@ -40,9 +40,10 @@ namespace detail {
 class stream_state;
 }  // namespace detail
 
-/// A move-only stream of bytes with the members of net::tcp_stream, encrypted. One coroutine may
-/// read while another one writes. Received ciphertext is decrypted out of the loop's memory, the
-/// records of a write leave with one send, and a stream that waits holds no buffer.
+/// A move-only stream of bytes with the members of net::tcp_stream, encrypted (docs/guide/tls.md
+/// tells which ones it lacks). One coroutine may read while another one writes. Received ciphertext
+/// is decrypted out of the loop's memory, the records of a write leave with one send, and a stream
+/// that waits holds no buffer.
 ///
 /// Each operation is a task, which with_timeout() limits and a stop token stops. A read that was
 /// stopped has lost no byte. A write that was stopped may have sent a part of its bytes, and the
@@ -89,6 +90,10 @@ class tls_stream {
                                              std::size_t limit = 64 * 1024);
   /// Gives decrypted bytes in memory of the loop; without bytes, that is the end of the stream.
   [[nodiscard]] task<io::received> receive();
+
+  /// Waits until read_some() need not wait: for decrypted bytes, the end, or a failure, which the
+  /// next read tells. Counts as reading. A record that has come is held until it is read.
+  [[nodiscard]] task<> wait_readable();
 
   /// Encrypts and sends the first 256 KiB, or less; gives their count.
   [[nodiscard]] task<std::size_t> write_some(std::span<const std::byte> bytes);

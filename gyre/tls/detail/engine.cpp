@@ -313,6 +313,14 @@ engine::status engine::read(std::span<std::byte> room, std::size_t& count) {
   return status::done;
 }
 
+engine::status engine::peek() {
+  if (failure_.code) return status::failed;
+  ERR_clear_error();
+  std::byte first{};
+  std::size_t count = 0;
+  return result_of(SSL_peek_ex(ssl_.get(), &first, 1, &count));
+}
+
 engine::status engine::write(std::span<const std::byte> bytes) {
   if (failure_.code) return status::failed;
   while (!bytes.empty()) {

@@ -50,6 +50,8 @@ class engine {
   /// Decrypts up to `room.size()` bytes, of one record or several; `count` are there, also if it
   /// then failed or ended, which the next call tells.
   status read(std::span<std::byte> room, std::size_t& count);
+  /// Done: read() would give bytes. Otherwise as read().
+  status peek();
   /// Encrypts all bytes.
   status write(std::span<const std::byte> bytes);
   /// Once; later calls do nothing.

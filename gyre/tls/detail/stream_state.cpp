@@ -138,6 +138,20 @@ task<io::received> receive(state_ptr state) {
   }
 }
 
+task<> wait_readable(state_ptr state) {
+  static constexpr const char* name = "gyre::tls::tls_stream: wait_readable";
+  reading_lock lock(*state, name);
+  for (;;) {
+    const engine::status now = state->machine.peek();
+    state->send_now();
+    if (now != engine::status::wants_input) co_return;
+    if (state->output.size() > most_unsent) throw std::system_error(errc::bad_record, name);
+    io::received came = co_await state->inner.receive();
+    if (came.empty()) co_return;
+    lock.take(std::move(came), name);
+  }
+}
+
 task<std::size_t> read_until(state_ptr state, io::buffer& buffer, std::string_view delimiter,
                              std::size_t limit) {
   static constexpr const char* name = "gyre::tls::tls_stream: read_until";

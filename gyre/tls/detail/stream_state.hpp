@@ -90,6 +90,7 @@ task<std::size_t> read(state_ptr state, std::span<std::byte> room, bool whole);
 task<std::size_t> read_until(state_ptr state, io::buffer& buffer, std::string_view delimiter,
                              std::size_t limit);
 task<io::received> receive(state_ptr state);
+task<> wait_readable(state_ptr state);
 task<std::size_t> write(state_ptr state, std::span<const std::byte> bytes, bool whole);
 task<std::size_t> write_pieces(state_ptr state, std::span<const iovec> pieces);
 task<std::size_t> write_received(state_ptr state, io::received bytes);
