@@ -302,27 +302,6 @@ TEST_F(HttpClientRedirects, AProxyMayRefuseATunnel) {
   EXPECT_THAT(request.message(), HasSubstr("opening a tunnel"));
 }
 
-TEST_F(HttpClientRedirects, SomeHostsNeedNoProxy) {
-  proxy_settings proxies{.http = url::parse("http://p:1/").value()};
-  proxies.no_proxy = {"a.test", ".b.test", "c.test:81", "127.0.0.1", "::1", "[fe80::1]:82"};
-  const auto is_direct = [&](std::string_view text) {
-    return proxies.proxy_for(url::parse(text).value()) == nullptr;
-  };
-  for (const std::string_view direct :
-       {"http://a.test/", "http://A.test:81/", "http://x.a.test/", "http://b.test/",
-        "http://x.b.test/", "http://c.test:81/", "http://127.0.0.1:9/", "http://[::1]/",
-        "http://[fe80::1]:82/", "https://d.test/"}) {
-    EXPECT_TRUE(is_direct(direct)) << direct;
-  }
-  for (const std::string_view proxied :
-       {"http://xa.test/", "http://test/", "http://c.test/", "http://127.0.0.2/", "http://[::2]/",
-        "http://[fe80::1]/"}) {
-    EXPECT_FALSE(is_direct(proxied)) << proxied;
-  }
-  proxies.no_proxy = {"*"};
-  EXPECT_TRUE(is_direct("http://any/"));
-}
-
 TEST_F(HttpClientRedirects, TheEnvironmentIsReadOnlyIfAsked) {
   ::setenv("http_proxy", server.authority().c_str(), 1);
   ::setenv("HTTPS_PROXY", "http://user@p.test:3128/", 1);

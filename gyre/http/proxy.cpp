@@ -3,6 +3,7 @@
 
 #include <gyre/http/detail/characters.hpp>
 #include <gyre/http/error.hpp>
+#include <gyre/net/address.hpp>
 
 #include <algorithm>
 #include <array>
@@ -42,9 +43,38 @@ std::optional<url> read_proxy(std::initializer_list<const char*> names) {
   return *std::move(parsed);
 }
 
-// `host` is in lower case.
-bool matches(std::string_view pattern, std::string_view host, std::string_view port) noexcept {
+// The host and port of a URL, the host without brackets.
+struct destination {
+  std::string_view host;
+  std::string_view port;
+  std::optional<net::ip_address> address;
+};
+
+std::optional<net::ip_address> address_of(std::string_view text) noexcept {
+  const auto parsed = net::ip_address::parse(text);
+  if (!parsed) return std::nullopt;
+  return parsed->unmapped();
+}
+
+// `block`: such as "10.0.0.0/8".
+bool is_in_block(const net::ip_address& address, std::string_view block) noexcept {
+  const auto network = net::ip_address::parse(detail::take_until(block, '/'));
+  const auto size = detail::parse_decimal<unsigned>(block);
+  if (!network || !size || network->is_v4() != address.is_v4()) return false;
+  if (*size > 8 * address.bytes().size()) return false;
+  unsigned bits = *size;
+  for (std::size_t at = 0; bits != 0; ++at) {
+    const unsigned compared = std::min(bits, 8U);
+    const unsigned differing = network->bytes()[at] ^ address.bytes()[at];
+    if (differing >> (8 - compared) != 0) return false;
+    bits -= compared;
+  }
+  return true;
+}
+
+bool matches(std::string_view pattern, const destination& to) noexcept {
   if (pattern == "*") return true;
+  if (pattern.contains('/')) return to.address && is_in_block(*to.address, pattern);
   const std::size_t colon = pattern.rfind(':');
   // An IPv6 address without brackets has several colons, and no port.
   const bool has_port = colon != std::string_view::npos && pattern.find(':') == colon;
@@ -52,17 +82,20 @@ bool matches(std::string_view pattern, std::string_view host, std::string_view p
     const std::size_t end = pattern.find(']');
     if (end == std::string_view::npos) return false;
     const std::string_view rest = pattern.substr(end + 1);
-    if (!rest.empty() && (rest[0] != ':' || rest.substr(1) != port)) return false;
+    if (!rest.empty() && (rest[0] != ':' || rest.substr(1) != to.port)) return false;
     pattern = pattern.substr(1, end - 1);
   } else if (has_port) {
-    if (pattern.substr(colon + 1) != port) return false;
+    if (pattern.substr(colon + 1) != to.port) return false;
     pattern = pattern.substr(0, colon);
   }
+  if (to.address) return address_of(pattern) == to.address;
+  if (pattern.starts_with("*.")) pattern.remove_prefix(1);
   if (pattern.starts_with('.')) pattern.remove_prefix(1);
-  if (pattern.empty() || host.size() < pattern.size()) return false;
-  const std::string_view tail = host.substr(host.size() - pattern.size());
+  if (pattern.ends_with('.')) pattern.remove_suffix(1);
+  if (pattern.empty() || to.host.size() < pattern.size()) return false;
+  const std::string_view tail = to.host.substr(to.host.size() - pattern.size());
   return detail::equals_ignoring_case(tail, pattern) &&
-         (tail.size() == host.size() || host[host.size() - tail.size() - 1] == '.');
+         (tail.size() == to.host.size() || to.host[to.host.size() - tail.size() - 1] == '.');
 }
 
 }  // namespace
@@ -73,8 +106,11 @@ const url* proxy_settings::proxy_for(const url& target) const noexcept {
   std::array<char, 8> digits{};
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), target.port());
   const std::string_view port(digits.data(), static_cast<std::size_t>(end.ptr - digits.data()));
-  const bool is_excluded = std::ranges::any_of(
-      no_proxy, [&](const std::string& each) { return matches(each, target.host(), port); });
+  std::string_view host = target.host();
+  if (host.ends_with('.')) host.remove_suffix(1);
+  const destination to{.host = host, .port = port, .address = address_of(host)};
+  const bool is_excluded =
+      std::ranges::any_of(no_proxy, [&](const std::string& each) { return matches(each, to); });
   return is_excluded ? nullptr : &*proxy;
 }
 

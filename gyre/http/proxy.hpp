@@ -22,8 +22,10 @@ struct proxy_settings {
   std::optional<url> http = {};
   /// For https URLs, by a tunnel (CONNECT).
   std::optional<url> https = {};
-  /// Hosts that are reached without a proxy: "example.org" and ".example.org" stand for it and its
-  /// subdomains, "example.org:8080" for a port of it, "*" for all. Addresses are compared as text.
+  /// Hosts that are reached without a proxy: "example.org", ".example.org" and "*.example.org"
+  /// stand for it and its subdomains, "example.org:8080" for a port of it, "*" for all. URLs with
+  /// an address match "10.0.0.1", "[::1]:8080", and blocks (CIDR) such as "10.0.0.0/8" and
+  /// "fd00::/8"; names are not looked up for that. Other entries match nothing.
   std::vector<std::string> no_proxy = {};
   /// Whether http URLs, too, are reached by a tunnel.
   bool tunnel_http = false;
