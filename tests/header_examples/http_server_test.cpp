@@ -103,8 +103,8 @@ TEST(HttpServerExample, GreetsByName) {
     return gyre::http::response::text("Hello, " + request.param("name"));
   });
   server.start();
-  EXPECT_EQ(gyre::sync_wait(runtime.loops()[0], ask(server.local_endpoint(), "/hello/a%20b")),
-            "Hello, a b");
+  gyre::loop here;
+  EXPECT_EQ(gyre::sync_wait(here, ask(server.local_endpoint(), "/hello/a%20b")), "Hello, a b");
   gyre::sync_wait(server.stop_async(0s));
 }
 
