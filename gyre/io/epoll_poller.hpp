@@ -18,7 +18,7 @@ namespace detail {
 
 /// Requests on epoll: a descriptor is registered once, edge-triggered, for both directions, so that
 /// epoll_ctl(2) is not called again while it is used. A stream socket is registered when it first
-/// has to wait: one whose peer has sent before it was accepted, and that is closed after the answer,
+/// has to wait: one whose peer sent before it was accepted, and that is closed after the answer,
 /// never is. Devices that epoll refuses because nothing waits for them are tried in the loop's next
 /// turn instead of being waited for.
 class epoll_requests final : public ready_requests {
