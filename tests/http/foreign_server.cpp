@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The server of foreign_programs_test.py.
+//
+//     gyre_http_foreign_server FOLDER [CHAIN KEY [CLIENT_AUTHORITY]]
+//
+// Prints "listening on ADDRESS". Serves FOLDER below /files/; with a certificate over TLS, and with
+// an authority for clients only to those that have a certificate of its.
+#include <gyre/http/file_server.hpp>
+#include <gyre/http/server.hpp>
+#include <gyre/runtime/runtime.hpp>
+#include <gyre/tls/tls_context.hpp>
+#include <gyre/tls/transport.hpp>
+
+#include <cstddef>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <utility>
+
+namespace {
+
+using gyre::http::request;
+using gyre::http::response;
+using gyre::tls::pem;
+
+// The peak of resident memory, in KiB.
+std::string peak_memory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    std::string kibibytes;
+    if (word == "VmHWM:" && status >> kibibytes) return kibibytes;
+  }
+  return "0";
+}
+
+gyre::task<response> count(request& from) {
+  std::size_t size = 0;
+  while (auto piece = co_await from.next_chunk()) size += piece->size();
+  co_return response::text(std::to_string(size));
+}
+
+gyre::task<> serve(gyre::runtime& rt, std::string folder, gyre::tls::tls_context tls) {
+  gyre::http::server_options options;
+  if (tls) options.tcp.transport = gyre::tls::server_transport(tls);
+  gyre::http::server server(rt.loops(), std::move(options));
+  server.listen(gyre::net::endpoint("127.0.0.1:0"));
+  server.get("/hello", [](request&) { return response::text("hello"); });
+  server.post("/echo", [](request& from) { return response::text(std::string(from.body())); });
+  server.put("/sink", count, {.streamed_body = true});
+  server.get("/peak", [](request&) { return response::text(peak_memory()); });
+  server.post("/reload", [tls](request&) {
+    tls.reload();
+    return response::text("done");
+  });
+  server.get("/files/{path...}", gyre::http::file_server(folder));
+  server.start();
+  std::cout << "listening on " << server.local_endpoint() << std::endl;
+
+  auto hook = rt.on_shutdown(gyre::shutdown_phase::drain, [&] { return server.stop_async(); });
+  co_await rt.drained();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2 && argc != 4 && argc != 5) {
+    std::cerr << "usage: gyre_http_foreign_server FOLDER [CHAIN KEY [CLIENT_AUTHORITY]]\n";
+    return 2;
+  }
+  gyre::tls::tls_context tls;
+  if (argc > 2) {
+    gyre::tls::server_options options{
+        .certificates = {{.chain = pem::file(argv[2]), .key = pem::file(argv[3])}}};
+    if (argc > 4) {
+      options.clients = gyre::tls::client_certificates::required;
+      options.client_authorities = pem::file(argv[4]);
+    }
+    tls = gyre::tls::tls_context::server(std::move(options));
+  }
+  return gyre::runtime::main(
+      {.loops = 1}, [&](gyre::runtime& rt) { return serve(rt, argv[1], tls); });
+}
