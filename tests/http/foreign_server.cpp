@@ -77,6 +77,6 @@ int main(int argc, char** argv) {
     }
     tls = gyre::tls::tls_context::server(std::move(options));
   }
-  return gyre::runtime::main(
-      {.loops = 1}, [&](gyre::runtime& rt) { return serve(rt, argv[1], tls); });
+  return gyre::runtime::main({.loops = 1},
+                             [&](gyre::runtime& rt) { return serve(rt, argv[1], tls); });
 }
