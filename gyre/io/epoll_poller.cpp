@@ -112,7 +112,8 @@ void readiness_set::control(int operation, readiness_operation& op, readiness in
 
 void detail::epoll_requests::add(handle& watched) {
   if (watched.kind() != handle_kind::stream_socket) return register_now(watched);
-  watched.unwatched = watched.untried = true;
+  watched.unwatched = true;
+  watched.flags.insert(handle_flag::may_read);
 }
 
 // Data that is there already epoll reports at once.
@@ -131,23 +132,16 @@ void detail::epoll_requests::register_now(handle& watched) {
   note_events(watched, POLLIN | POLLOUT);
 }
 
-void detail::epoll_requests::wait_for(handle& waiting, direction way) noexcept {
-  if (waiting.unwatched) return watch_or_try(waiting, way);
-  if (!waiting.flags.has(handle_flag::always_ready)) return;  // is reported in any case
+int detail::epoll_requests::wait_for(handle& waiting, direction) noexcept {
+  if (waiting.unwatched) {
+    const int error = try_register(waiting);
+    waiting.unwatched = error != 0;
+    return error;
+  }
+  if (!waiting.flags.has(handle_flag::always_ready)) return 0;  // is reported in any case
   note_events(waiting, POLLIN | POLLOUT);
   serve_later(waiting);
-}
-
-// A first read is tried. Where the kernel can watch no more, requests are tried in each turn.
-void detail::epoll_requests::watch_or_try(handle& waiting, direction way) noexcept {
-  const bool tries = way == direction::read && !waiting.writing() && waiting.untried;
-  waiting.untried = false;
-  if (!tries && try_register(waiting) == 0) {
-    waiting.unwatched = false;
-    return;
-  }
-  note_events(waiting, way == direction::read ? POLLIN : POLLOUT);
-  serve_later(waiting);
+  return 0;
 }
 
 void detail::epoll_requests::remove(handle& watched) noexcept {

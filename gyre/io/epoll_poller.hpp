@@ -44,8 +44,7 @@ class epoll_requests final : public ready_requests {
   int try_register(handle& watched) noexcept;
   void register_now(handle& watched);
   void remove(handle& watched) noexcept override;
-  void wait_for(handle& waiting, direction way) noexcept override;
-  void watch_or_try(handle& waiting, direction way) noexcept;
+  int wait_for(handle& waiting, direction way) noexcept override;
   result take_early(request&) noexcept override { return result::failure(EINVAL); }
 
   std::span<epoll_event>& reported_;

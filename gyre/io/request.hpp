@@ -132,11 +132,10 @@ class handle {
   request* writer = nullptr;
   std::uint32_t queue_index = 0;  // among the handles that it serves next
   gyre::detail::flag_set<detail::handle_flag> flags;
-  bool unwatched : 1 = false;  // the kernel does not watch it yet,
-  bool untried : 1 = false;    // and no read has been tried
+  bool unwatched : 1 = false;  // the kernel does not watch it yet
 
  private:
-  handle_kind kind_ : 3;
+  handle_kind kind_ : 4;
   bool no_reads_ : 1;
   bool no_writes_ : 1;
   bool attached_ : 1;

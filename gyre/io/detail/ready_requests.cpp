@@ -201,7 +201,10 @@ std::optional<result> ready_requests::start(request& request) noexcept {
     slot = nullptr;
     return result::failure(EBADF);
   }
-  wait_unless_ready(target, request.way());
+  if (const int error = wait_unless_ready(target, request.way()); error != 0) [[unlikely]] {
+    slot = nullptr;
+    return result::failure(error);
+  }
   return std::nullopt;
 }
 
@@ -239,8 +242,14 @@ void ready_requests::report(request& request, result outcome, std::size_t& compl
 }
 
 // A handle that may be ready is not reported: something else keeps its request waiting.
-void ready_requests::wait_unless_ready(handle& waiting, direction way) noexcept {
-  if (!may_be_ready(waiting, way)) wait_for(waiting, way);
+int ready_requests::wait_unless_ready(handle& waiting, direction way) noexcept {
+  return may_be_ready(waiting, way) ? 0 : wait_for(waiting, way);
+}
+
+void ready_requests::await_readiness(request& waiting, std::size_t& completed) {
+  const int error = wait_unless_ready(waiting.target(), waiting.way());
+  if (error != 0) [[unlikely]]
+    report(waiting, result::failure(error), completed);
 }
 
 void ready_requests::begin_pending() noexcept {
@@ -279,9 +288,9 @@ void ready_requests::serve_requests(handle& ready, std::size_t& completed) {
 void ready_requests::serve_writer(handle& ready, std::size_t& completed) {
   io::request* const writer = ready.writer;
   if (writer == nullptr) return;
-  if (!ready.flags.has(handle_flag::may_write)) return wait_for(ready, direction::write);
+  if (!ready.flags.has(handle_flag::may_write)) return await_readiness(*writer, completed);
   const result outcome = perform(*writer);
-  if (outcome.would_block()) return wait_unless_ready(ready, direction::write);
+  if (outcome.would_block()) return await_readiness(*writer, completed);
   report(*writer, outcome, completed);
 }
 
@@ -289,9 +298,9 @@ void ready_requests::serve_reader(handle& ready, std::size_t& completed) {
   io::request* const reader = ready.reader;
   if (reader == nullptr) return;
   for (int left = reader->receives() ? most_receives : most_accepts; left > 0; --left) {
-    if (!ready.flags.has(handle_flag::may_read)) return wait_for(ready, direction::read);
+    if (!ready.flags.has(handle_flag::may_read)) return await_readiness(*reader, completed);
     const result outcome = perform(*reader);
-    if (outcome.would_block()) return wait_unless_ready(ready, direction::read);
+    if (outcome.would_block()) return await_readiness(*reader, completed);
     const bool ended = ends(*reader, outcome);
     report(*reader, outcome, completed);
     if (ended || current_ != &ready || ready.reader != reader) return;

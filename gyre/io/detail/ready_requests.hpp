@@ -83,8 +83,9 @@ class ready_requests : public backend {
   virtual void add(handle& watched) = 0;
   /// Ends that; nothing refers to the handle any more.
   virtual void remove(handle& watched) noexcept = 0;
-  /// A request has to wait until its handle is reported as ready.
-  virtual void wait_for(handle& waiting, direction way) noexcept = 0;
+  /// A request has to wait until its handle is reported as ready. Returns an error of errno's with
+  /// which it ends instead, or 0.
+  virtual int wait_for(handle& waiting, direction way) noexcept = 0;
   /// Carries out a request that reads, for a handle with handle_flag::kernel_receives; EAGAIN when
   /// nothing came.
   virtual result take_early(request& reader) noexcept = 0;
@@ -125,7 +126,8 @@ class ready_requests : public backend {
     return receiver.kind() == request_kind::receive ? static_cast<receive_request&>(receiver).data
                                                     : memory_.arrived();
   }
-  void wait_unless_ready(handle& waiting, direction way) noexcept;
+  int wait_unless_ready(handle& waiting, direction way) noexcept;
+  void await_readiness(request& waiting, std::size_t& completed);
   void retry_starved() noexcept;
 
   result perform(request& request) noexcept;

@@ -69,7 +69,7 @@ bool uring_requests::deliver_bytes(handle& target, const io_uring_cqe& completio
     unsubscribe(target, subscription::receive);
   }
   update_flags(target);
-  if (is_last(completion)) wait_for(target, direction::read);
+  if (is_last(completion)) subscribe_to(target, direction::read);
   lend_to(*reader, buffers_.lend(buffer_ring::named_by(completion), count));
   return true;
 }
@@ -81,7 +81,7 @@ bool uring_requests::deliver_connection(handle& target, const io_uring_cqe& comp
   if (entry.has_early_data() || reader == nullptr || !can_accept(*reader)) return false;
   if (is_last(completion)) entry.end(subscription_of(completion));
   update_flags(target);
-  if (is_last(completion)) wait_for(target, direction::read);
+  if (is_last(completion)) subscribe_to(target, direction::read);
   return true;
 }
 

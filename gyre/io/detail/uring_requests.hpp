@@ -157,7 +157,11 @@ class uring_requests final : public ready_requests {
 
   void add(handle& watched) override;
   void remove(handle& watched) noexcept override;
-  void wait_for(handle& waiting, direction way) noexcept override;
+  int wait_for(handle& waiting, direction way) noexcept override {
+    subscribe_to(waiting, way);
+    return 0;
+  }
+  void subscribe_to(handle& waiting, direction way) noexcept;
   result take_early(request& reader) noexcept override;
 
   void subscribe(handle& target, subscription which) noexcept;

@@ -122,7 +122,7 @@ void uring_requests::discard_oldest_stale() noexcept {
 
 // ---- subscribing
 
-void uring_requests::wait_for(handle& waiting, direction way) noexcept {
+void uring_requests::subscribe_to(handle& waiting, direction way) noexcept {
   registration& entry = registrations_[waiting.index];
   if (way == direction::write) return subscribe(waiting, subscription::writable);
   const request& reader = *waiting.reader;
