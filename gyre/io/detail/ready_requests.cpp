@@ -202,6 +202,11 @@ std::optional<result> ready_requests::start(request& request) noexcept {
     return result::failure(EBADF);
   }
   if (const int error = wait_unless_ready(target, request.way()); error != 0) [[unlikely]] {
+    if (request.repeats()) {  // which is told later, as ever
+      target.flags.insert(handle_flag::may_read);
+      serve_later(target);
+      return std::nullopt;
+    }
     slot = nullptr;
     return result::failure(error);
   }
