@@ -130,17 +130,35 @@ class server {
     const std::size_t size = end + 4;
     if (data.starts_with("POST")) return echo(peer, data, size);
     std::string& out = peer.out.empty() ? out_ : peer.out;
+    peer.closes = does_close(data.substr(0, size));
     if (data.starts_with("GET /json")) {
       const std::string text = lab::http::make_json();
-      out += head(lab::http::json_type, text.size());
+      put_head(out, head(lab::http::json_type, text.size()), peer.closes);
       out += text;
     } else if (data.starts_with("GET /file")) {
-      out += file_head_;
+      put_head(out, file_head_, peer.closes);
       peer.file_at = 0;
+    } else if (peer.closes) {
+      put_head(out, std::string_view(hello_).substr(0, hello_.size() - lab::http::hello.size()),
+               true);
+      out += lab::http::hello;
     } else {
       out += hello_;
     }
     return size;
+  }
+
+  // Fields as long as those of a request that did not close are taken for the same.
+  bool does_close(std::string_view fields) {
+    if (fields.size() == kept_size_) return false;
+    if (fields.contains("Connection: close")) return true;
+    kept_size_ = fields.size();
+    return false;
+  }
+
+  static void put_head(std::string& out, std::string_view text, bool closes) {
+    out += closes ? text.substr(0, text.size() - 2) : text;
+    if (closes) out += "Connection: close\r\n\r\n";
   }
 
   std::size_t echo(connection& peer, std::string_view data, std::size_t head_size) {
@@ -156,13 +174,8 @@ class server {
       echo_length_ = length;
       echo_head_ = head(lab::http::bytes_type, length);
     }
-    if (fields.contains("Connection: close")) {
-      out += std::string_view(echo_head_).substr(0, echo_head_.size() - 2);
-      out += "Connection: close\r\n\r\n";
-      peer.closes = true;
-    } else {
-      out += echo_head_;
-    }
+    peer.closes = does_close(fields);
+    put_head(out, echo_head_, peer.closes);
     out += data.substr(head_size, length);
     return head_size + length;
   }
@@ -220,7 +233,8 @@ class server {
   std::string file_head_;
   std::string echo_head_;  // that of the last length
   std::size_t echo_length_ = 0;
-  std::string out_;  // the answers of a turn of one connection
+  std::size_t kept_size_ = 0;  // of the fields of a request
+  std::string out_;            // the answers of a turn of one connection
   std::array<char, std::size_t{64} << 10> buffer_;
 };
 
