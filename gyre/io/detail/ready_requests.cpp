@@ -4,84 +4,11 @@
 #include <gyre/base/error.hpp>
 
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <array>
 #include <cassert>
 
 namespace gyre::io::detail {
 namespace {
-
-bool is_no_socket(const request& request) noexcept {
-  return request.target().kind() == handle_kind::other;
-}
-
-std::size_t bytes_in(std::span<const iovec> pieces) noexcept {
-  std::size_t sum = 0;
-  for (const iovec& piece : pieces) sum += piece.iov_len;
-  return sum;
-}
-
-// TCP does not pass urgent data while a signal is pending: a read at the urgent mark fails with
-// EAGAIN though there are bytes behind it, and nothing reports those again. The signal is gone when
-// the call is repeated. Where the urgent byte itself is still to come, the repetition is in vain.
-template <class Call>
-result read_past_mark(const handle& from, Call call) noexcept {
-  constexpr int most_tries = 4;
-  for (int tries = 1;; ++tries) {
-    const result outcome = retried(call);
-    if (!outcome.would_block() || tries == most_tries || ::sockatmark(from.fd()) != 1) {
-      return outcome;
-    }
-  }
-}
-
-template <class Call>
-result call_to_read(const handle& from, Call call) noexcept {
-  const bool may_have_urgent_data =
-      from.kind() == handle_kind::stream_socket && from.flags.has(handle_flag::short_reads_mislead);
-  return may_have_urgent_data ? read_past_mark(from, call) : retried(call);
-}
-
-result read_some(const request& request, std::span<std::byte> to) noexcept {
-  const int fd = request.target().fd();
-  if (is_no_socket(request)) return retried([&] { return ::read(fd, to.data(), to.size()); });
-  return call_to_read(request.target(), [&] { return ::recv(fd, to.data(), to.size(), 0); });
-}
-
-result write_some(const request& request, std::span<const std::byte> from) noexcept {
-  const int fd = request.target().fd();
-  if (is_no_socket(request)) return retried([&] { return ::write(fd, from.data(), from.size()); });
-  return retried([&] { return ::send(fd, from.data(), from.size(), MSG_NOSIGNAL); });
-}
-
-result scatter(const scatter_request& request) noexcept {
-  const int fd = request.target().fd();
-  return call_to_read(request.target(), [&] {
-    return ::readv(fd, request.pieces.data(), static_cast<int>(request.pieces.size()));
-  });
-}
-
-result gather(const gather_request& request) noexcept {
-  const int fd = request.target().fd();
-  if (is_no_socket(request)) {
-    return retried([&] {
-      return ::writev(fd, request.pieces.data(), static_cast<int>(request.pieces.size()));
-    });
-  }
-  msghdr message{};
-  message.msg_iov = const_cast<iovec*>(request.pieces.data());  // sendmsg only reads it
-  message.msg_iovlen = request.pieces.size();
-  return retried([&] { return ::sendmsg(fd, &message, MSG_NOSIGNAL); });
-}
-
-// Errors of connections that ended before they were accepted (see accept(2)).
-constexpr std::array connection_errors = {ECONNABORTED, EPROTO,    ENETDOWN,     ENETUNREACH,
-                                          ENOPROTOOPT,  EHOSTDOWN, EHOSTUNREACH, ENONET};
-
-bool is_connection_error(int error) noexcept {
-  return std::ranges::find(connection_errors, error) != connection_errors.end();
-}
 
 request*& slot_of(const request& request) noexcept {
   return request.writes() ? request.target().writer : request.target().reader;
@@ -100,36 +27,6 @@ bool waits_in_vain(const request& request) noexcept {
 
 bool ends(const request& request, result outcome) noexcept {
   return !request.repeats() || !outcome || (request.receives() && outcome.count() == 0);
-}
-
-result accept(accept_request& request) noexcept {
-  // An error that is not of a connection after all is returned in the end.
-  for (int left = 64;; --left) {
-    request.peer_size = sizeof request.peer;
-    const result accepted = retried([&] {
-      return ::accept4(request.target().fd(), reinterpret_cast<sockaddr*>(&request.peer),
-                       &request.peer_size, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    });
-    if (left == 0 || !is_connection_error(accepted.error_number())) return accepted;
-  }
-}
-
-// A second call returns the outcome of a connect that had to wait.
-result connect(const connect_request& request) noexcept {
-  const result connected =
-      result::of_call(::connect(request.target().fd(), request.peer, request.peer_size));
-  const int error = connected.error_number();
-  if (error == EISCONN) return result::of(0);
-  if (error == EINPROGRESS || error == EALREADY || error == EINTR) return result::failure(EAGAIN);
-  // A Unix socket whose listener has no room: nothing reports when it has.
-  return error == EAGAIN ? result::failure(ECONNREFUSED) : connected;
-}
-
-result poll_for(const request& request, short events) noexcept {
-  pollfd ready{request.target().fd(), events, 0};
-  const result found = retried([&] { return ::poll(&ready, 1, 0); });
-  if (!found) return found;
-  return found.count() > 0 ? result::of(0) : result::failure(EAGAIN);
 }
 
 }  // namespace
@@ -328,137 +225,6 @@ void ready_requests::retry_starved() noexcept {
     each->flags.erase(handle_flag::awaits_memory);
     serve_later(*each);
   }
-}
-
-result ready_requests::note(handle& target, handle_flag readiness, result outcome,
-                            bool exhausted) noexcept {
-  if (outcome.would_block() || exhausted) target.flags.erase(readiness);
-  return outcome;
-}
-
-result ready_requests::note_read(handle& target, result outcome, std::size_t wanted) noexcept {
-  const bool short_reads_tell = target.kind() == handle_kind::stream_socket &&
-                                !target.flags.has(handle_flag::short_reads_mislead);
-  const bool exhausted =
-      outcome && outcome.count() > 0 && outcome.count() < wanted && short_reads_tell;
-  spend(outcome);
-  target.flags.erase(handle_flag::trusts_short_read);
-  if (exhausted) target.flags.insert(handle_flag::trusts_short_read);
-  return note(target, handle_flag::may_read, outcome, exhausted);
-}
-
-result ready_requests::note_write(handle& target, result outcome, std::size_t wanted) noexcept {
-  spend(outcome);
-  return note(target, handle_flag::may_write, outcome, outcome && outcome.count() < wanted);
-}
-
-// EAGAIN: the request is tried again when its handle is reported, or in the handle's next turn.
-result ready_requests::perform(request& request) noexcept {
-  handle& target = request.target();
-  using enum handle_flag;
-  if (target.flags.has(kernel_receives) && !request.writes()) {
-    const result outcome = take_early(request);
-    // The kernel receives no more, and a call has not been tried yet.
-    if (outcome.would_block() && target.flags.has(may_read)) serve_later(target);
-    return outcome;
-  }
-  switch (request.kind()) {
-    case request_kind::receive:
-    case request_kind::receive_transient: return receive(request);
-    case request_kind::read: return transfer(static_cast<read_request&>(request), may_read);
-    case request_kind::write: return transfer(static_cast<write_request&>(request), may_write);
-    case request_kind::scatter: {
-      const auto& reading = static_cast<scatter_request&>(request);
-      return note_read(target, scatter(reading), bytes_in(reading.pieces));
-    }
-    case request_kind::gather: {
-      const auto& writing = static_cast<gather_request&>(request);
-      return note_write(target, gather(writing), bytes_in(writing.pieces));
-    }
-    case request_kind::receive_message: {
-      auto& message = *static_cast<receive_message_request&>(request).message;
-      return note(target, may_read, call_to_read(target, [&] {
-                    return ::recvmsg(target.fd(), &message, MSG_CMSG_CLOEXEC);
-                  }));
-    }
-    case request_kind::send_message: {
-      const auto& message = *static_cast<send_message_request&>(request).message;
-      const std::span<const iovec> pieces(message.msg_iov, message.msg_iovlen);
-      return note_write(target,
-                        retried([&] { return ::sendmsg(target.fd(), &message, MSG_NOSIGNAL); }),
-                        bytes_in(pieces));
-    }
-    case request_kind::receive_messages: {
-      const std::span<mmsghdr> messages = static_cast<receive_messages_request&>(request).messages;
-      const result outcome = retried([&] {
-        return ::recvmmsg(target.fd(), messages.data(), static_cast<unsigned>(messages.size()),
-                          MSG_DONTWAIT | MSG_CMSG_CLOEXEC, nullptr);
-      });
-      return note(target, may_read, outcome, outcome && outcome.count() < messages.size());
-    }
-    case request_kind::send_messages: {
-      const std::span<mmsghdr> messages = static_cast<send_messages_request&>(request).messages;
-      // Fewer than requested can also mean that one of them failed: the next call tells.
-      return note(target, may_write, retried([&] {
-                    return ::sendmmsg(target.fd(), messages.data(),
-                                      static_cast<unsigned>(messages.size()), MSG_NOSIGNAL);
-                  }));
-    }
-    case request_kind::accept:
-      return note(target, may_read, accept(static_cast<accept_request&>(request)));
-    case request_kind::connect: {
-      const result outcome = connect(static_cast<connect_request&>(request));
-      // Until now the socket was reported as closed. From now on that is the peer's doing.
-      if (outcome.would_block()) target.flags.erase(short_reads_mislead);
-      return note(target, may_write, outcome);
-    }
-    case request_kind::wait_readable: return note(target, may_read, poll_for(request, POLLIN));
-    case request_kind::wait_writable: return note(target, may_write, poll_for(request, POLLOUT));
-  }
-  return result::failure(EINVAL);
-}
-
-result ready_requests::receive(request& request) noexcept {
-  handle& from = request.target();
-  received& place = data_of(request);
-  place.reset();
-  const std::span<std::byte> room = memory_.room();
-  if (room.empty()) {
-    if (!memory_.lent()) return result::failure(ENOMEM);
-    from.flags.insert(handle_flag::awaits_memory);
-    return result::failure(EAGAIN);
-  }
-  const result outcome = note_read(from, read_some(request, room), room.size());
-  if (outcome && outcome.count() > 0) {
-    last_receive_ = outcome.count();
-    place = memory_.lend(outcome.count());
-  }
-  return outcome;
-}
-
-// Moves a request's bytes: once, or for a whole buffer until all are moved, the handle would block,
-// or its share is used up.
-template <class Request>
-result ready_requests::transfer(Request& request, handle_flag readiness) noexcept {
-  handle& target = request.target();
-  for (int round = 0; round < most_rounds; ++round) {
-    const auto bytes = request.rest.first(std::min(request.rest.size(), most_bytes));
-    result outcome = result::of(0);
-    if constexpr (std::is_same_v<Request, read_request>) {
-      outcome = note_read(target, read_some(request, bytes), bytes.size());
-    } else {
-      outcome = note_write(target, write_some(request, bytes), bytes.size());
-    }
-    if (!outcome) return outcome;
-    request.done += outcome.count();
-    request.rest = request.rest.subspan(outcome.count());
-    const bool at_end = readiness == handle_flag::may_read && outcome.count() == 0;
-    if (!request.whole() || request.rest.empty() || at_end) return result::of(request.done);
-    if (!target.flags.has(readiness)) return result::failure(EAGAIN);
-    if (bytes_left_ == 0) break;
-  }
-  serve_later(target);
-  return result::failure(EAGAIN);
 }
 
 }  // namespace gyre::io::detail
