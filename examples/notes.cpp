@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps notes in an SQLite database, by a REST interface: {"text": "milk"}.
 //
-//     notes DATABASE [ADDRESS:PORT]
+//     notes DATABASE [ADDRESS:PORT [CERTIFICATE KEY]]  # with them over TLS
 //
 //     GET /notes               the latest hundred
 //     POST /notes              adds one: 201, with its Location
@@ -12,6 +12,8 @@
 #include <gyre/runtime/runtime.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/task.hpp>
+#include <gyre/tls/tls_context.hpp>
+#include <gyre/tls/transport.hpp>
 
 #include <sqlite3.h>
 
@@ -24,6 +26,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 using gyre::http::request;
 using gyre::http::response;
@@ -138,8 +141,9 @@ gyre::task<response> remove(database& notes, const request& from) {
   co_return response(id ? status::no_content : status::not_found);
 }
 
-gyre::task<> serve(gyre::runtime& rt, database& notes, gyre::net::endpoint at) {
-  gyre::http::server server(rt.loops(), at);
+gyre::task<> serve(gyre::runtime& rt, database& notes, gyre::net::endpoint at,
+                   gyre::http::server_options options) {
+  gyre::http::server server(rt.loops(), at, std::move(options));
   server.get("/notes", [&](request& from) { return answer(notes, notes.list, from); });
   server.post("/notes", [&](request& from) { return add(notes, from); });
   server.get("/notes/{id}", [&](request& from) { return answer(notes, notes.find, from); });
@@ -153,13 +157,20 @@ gyre::task<> serve(gyre::runtime& rt, database& notes, gyre::net::endpoint at) {
 }
 
 int main(int argc, char** argv) {
-  if (argc < 2) {
-    std::cerr << "usage: notes DATABASE [ADDRESS:PORT]\n";
+  if (argc < 2 || argc == 4) {
+    std::cerr << "usage: notes DATABASE [ADDRESS:PORT [CERTIFICATE KEY]]\n";
     return 2;
   }
   const gyre::net::endpoint at(argc > 2 ? argv[2] : "[::]:8080");
   return gyre::runtime::main([&](gyre::runtime& rt) -> gyre::task<> {
     database notes(argv[1]);
-    co_await serve(rt, notes, at);
+    gyre::http::server_options options;
+    if (argc > 4) {
+      const gyre::tls::certificate own{.chain = gyre::tls::pem::file(argv[3]),
+                                       .key = gyre::tls::pem::file(argv[4])};
+      options.tcp.transport =
+          gyre::tls::server_transport(gyre::tls::tls_context::server({.certificates = {own}}));
+    }
+    co_await serve(rt, notes, at, std::move(options));
   });
 }

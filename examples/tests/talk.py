@@ -17,8 +17,10 @@ import os
 import re
 import resource
 import select
+import shutil
 import signal
 import socket
+import ssl
 import struct
 import subprocess
 import sys
@@ -26,7 +28,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from http.client import HTTPConnection, HTTPResponse
+from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -513,6 +515,21 @@ def reverse_proxy(program: str) -> None:
         each.server_close()
 
 
+def make_certificate(folder: Path) -> tuple[str, str]:
+    """A certificate for 127.0.0.1, and its key."""
+    certificate, key = str(folder / "server.pem"), str(folder / "server.key")
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt"),
+            *("ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=notes"),
+            *("-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    return certificate, key
+
+
 def notes(program: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         database = str(Path(folder, "notes"))
@@ -544,9 +561,17 @@ def notes(program: str) -> None:
                 assert ask(client, "DELETE", path)[0] == 404, path
             assert ask(client, "DELETE", "/notes")[0] == 405
             assert ask(client, "DELETE", "/notes/2")[0] == 204
-        # They outlive the program.
+        # They outlive the program, and come over TLS, too.
         with Program(program, database, "127.0.0.1:0") as server, http(server) as client:
             assert ask(client, "GET", "/notes") == (200, [milk], None)
+        if not shutil.which("openssl"):
+            return
+        own = make_certificate(Path(folder))
+        trusting = ssl.create_default_context(cafile=own[0])
+        with Program(program, database, "127.0.0.1:0", *own) as server:
+            host, port = server.addresses[0]
+            with contextlib.closing(HTTPSConnection(host, port, context=trusting)) as client:
+                assert ask(client, "GET", "/notes") == (200, [milk], None)
 
 
 if __name__ == "__main__":
