@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// The server of foreign_programs_test.py.
+// The server of foreign_programs_test.py and misbehaving_peer_test.py.
 //
 //     gyre_http_foreign_server FOLDER [CHAIN KEY [CLIENT_AUTHORITY]]
 //
 // Prints "listening on ADDRESS". Serves FOLDER below /files/; with a certificate over TLS, and with
-// an authority for clients only to those that have a certificate of its.
+// an authority for clients only to those that have a certificate of its. /failures tells what has
+// failed since it was last asked, and /fetch what a client gets from the URL that it is sent.
+#include <gyre/http/client.hpp>
 #include <gyre/http/file_server.hpp>
 #include <gyre/http/server.hpp>
 #include <gyre/runtime/runtime.hpp>
 #include <gyre/tls/tls_context.hpp>
 #include <gyre/tls/transport.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <fstream>
 #include <iostream>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace {
@@ -33,20 +38,51 @@ std::string peak_memory() {
   return "0";
 }
 
+// A line each. Of the one loop's thread.
+std::string& failures() {
+  static std::string lines;
+  return lines;
+}
+
 gyre::task<response> count(request& from) {
   std::size_t size = 0;
-  while (auto piece = co_await from.next_chunk()) size += piece->size();
+  try {
+    while (auto piece = co_await from.next_chunk()) size += piece->size();
+  } catch (const std::system_error& error) {
+    failures().append("body: ").append(error.what()).append("\n");
+    throw;
+  }
   co_return response::text(std::to_string(size));
+}
+
+gyre::task<response> fetch(request& from) {
+  gyre::http::client_options options{.tls = gyre::tls::tls_context::client({.verify = false})};
+  gyre::http::client client(from.loop(), std::move(options));
+  std::string outcome;
+  try {
+    const auto answer = co_await client.get(from.body());
+    outcome = "got " + std::string(answer.body());
+  } catch (const std::system_error& error) {
+    outcome = std::string("failed: ") + error.what();
+  }
+  co_return response::text(outcome);
 }
 
 gyre::task<> serve(gyre::runtime& rt, std::string folder, gyre::tls::tls_context tls) {
   gyre::http::server_options options;
-  if (tls) options.tcp.transport = gyre::tls::server_transport(tls);
+  if (tls) {
+    options.tcp.transport = gyre::tls::server_transport(
+        tls, [](const gyre::net::endpoint&, std::error_code, std::string_view text) {
+          failures().append("handshake: ").append(text).append("\n");
+        });
+  }
   gyre::http::server server(rt.loops(), std::move(options));
   server.listen(gyre::net::endpoint("127.0.0.1:0"));
   server.get("/hello", [](request&) { return response::text("hello"); });
   server.post("/echo", [](request& from) { return response::text(std::string(from.body())); });
   server.put("/sink", count, {.streamed_body = true});
+  server.post("/fetch", fetch);
+  server.get("/failures", [](request&) { return response::text(std::exchange(failures(), "")); });
   server.get("/peak", [](request&) { return response::text(peak_memory()); });
   server.post("/reload", [tls](request&) {
     tls.reload();
@@ -70,7 +106,8 @@ int main(int argc, char** argv) {
   gyre::tls::tls_context tls;
   if (argc > 2) {
     gyre::tls::server_options options{
-        .certificates = {{.chain = pem::file(argv[2]), .key = pem::file(argv[3])}}};
+        .certificates = {{.chain = pem::file(argv[2]), .key = pem::file(argv[3])}},
+        .handshake_timeout = std::chrono::seconds{5}};
     if (argc > 4) {
       options.clients = gyre::tls::client_certificates::required;
       options.client_authorities = pem::file(argv[4]);
