@@ -114,7 +114,8 @@ def test_curl(server: Server, folder: Path, mib: int) -> None:
     chunked = ("--header", "Transfer-Encoding: chunked", "--upload-file", str(large))
     assert answer_of(*chunked, f"{site}/sink") == ("200", str(mib << 20))
     # The server may refuse it before curl has sent all of it.
-    refused = ("--data-binary", f"@{large}", "--header", "Expect:", f"{site}/echo")
+    post = ("--request", "POST", "--upload-file", str(large))
+    refused = (*post, "--header", "Expect:", f"{site}/echo")
     done = subprocess.run(
         ["curl", "--silent", "--http1.1", "--write-out", "%{http_code}", *refused],
         capture_output=True,
