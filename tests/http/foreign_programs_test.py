@@ -12,9 +12,11 @@ Exit status: 0 all is as it should be, 1 something is not, 77 no program is inst
 
 import argparse
 import contextlib
+import http.client
 import os
 import re
 import shutil
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -83,7 +85,7 @@ def make_certificates(folder: Path) -> None:
     issued = ("-CA", str(folder / "authority.pem"), "-CAkey", str(folder / "authority.key"))
     end = ("-addext", "basicConstraints=critical,CA:FALSE")
     names = ("-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1")
-    request("authority")
+    request("authority", "-addext", "keyUsage=critical,keyCertSign")  # Python may demand it
     request("stranger")
     request("server", *issued, *end, *names)
     request("renewed", *issued, *end, *names)
@@ -179,7 +181,10 @@ def test_tls(server: Server, folder: Path, mib: int) -> None:
 
 
 def test_reload(server: Server, folder: Path) -> None:
-    """Certificates change while clients come: none fails, and new ones see the new certificate."""
+    """Certificates change while clients come: none fails, and new ones see the new certificate.
+
+    A connection that was open before is still served.
+    """
     site = f"https://127.0.0.1:{server.port}"
     trusting = ("--cacert", str(folder / "authority.pem"))
     over = threading.Event()
@@ -197,6 +202,17 @@ def test_reload(server: Server, folder: Path) -> None:
         text = curl(*trusting, "--verbose", "--stderr", "-", f"{site}/hello")
         return re.search(r"subject: *CN=(\w+)", text)[1]
 
+    trust = ssl.create_default_context(cafile=str(folder / "authority.pem"))
+    early = http.client.HTTPSConnection(
+        "127.0.0.1", int(server.port), context=trust, timeout=PATIENCE
+    )
+
+    def ask_early() -> None:
+        early.request("GET", "/hello")
+        assert early.getresponse().read() == b"hello"
+
+    ask_early()
+    stream = early.sock
     assert issued_to() == "server"
     clients = [threading.Thread(target=come) for _ in range(3)]
     for each in clients:
@@ -212,6 +228,9 @@ def test_reload(server: Server, folder: Path) -> None:
         for each in clients:
             each.join()
     assert not failures, failures[0]
+    ask_early()
+    assert early.sock is stream, "the server has ended a connection that was open"
+    early.close()
     # Files that do not belong together change nothing.
     shutil.copy(folder / "stranger.key", folder / "current.key")
     assert answer_of(*trusting, "--data", "", f"{site}/reload")[0] == "500"
