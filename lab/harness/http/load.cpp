@@ -23,7 +23,6 @@ namespace {
 constexpr std::size_t buffer_bytes = std::size_t{1} << 18;
 constexpr std::chrono::seconds patience{5};
 constexpr int longest_wait_ms = 100;
-constexpr std::uint64_t sabotaged_request = 20;
 
 std::string make_request(const load_plan& plan, std::string_view body, bool closes) {
   std::string text = plan.sent_bytes == 0 ? "GET " : "POST ";
@@ -186,7 +185,7 @@ void load::ask(slot& at, std::size_t count) {
   at.outstanding += count;
   at.to_send += count * at.request_bytes;
   requested_ += count;
-  if (plan_.sabotage != fault::none && !is_sabotaged_ && requested_ > sabotaged_request) {
+  if (plan_.sabotage != fault::none && !is_sabotaged_) {
     is_sabotaged_ = true;
     if (plan_.sabotage == fault::lose) {
       at.to_send -= at.request_bytes;

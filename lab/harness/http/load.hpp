@@ -25,7 +25,7 @@ struct load_plan {
   std::string target = "/";      ///< of a GET, where no body is sent
   std::size_t sent_bytes = 0;    ///< of the body of a POST, which is expected back
   std::string body;              ///< of the answer to a GET
-  fault sabotage = fault::none;  ///< of one request in the middle of run()
+  fault sabotage = fault::none;  ///< of the first request
 };
 
 /// Waits until a server at this port of 127.0.0.1 accepts connections.

@@ -22,7 +22,6 @@ namespace {
 constexpr std::size_t buffer_bytes = std::size_t{1} << 17;
 constexpr std::chrono::seconds patience{5};
 constexpr int longest_wait_ms = 100;
-constexpr std::uint64_t sabotaged_message = 20;
 constexpr std::size_t held_at_once = 16;
 constexpr std::string_view cipher = "TLS_AES_256_GCM_SHA384";
 
@@ -221,7 +220,7 @@ void load::send_message(slot& at) {
   at.to_send = at.message.size();
   at.received = 0;
   ++sent_;
-  if (plan_.sabotage != fault::none && !is_sabotaged_ && sent_ > sabotaged_message) {
+  if (plan_.sabotage != fault::none && !is_sabotaged_) {
     is_sabotaged_ = true;
     at.to_send = plan_.sabotage == fault::lose ? 0 : 2 * at.to_send;
   }

@@ -25,7 +25,7 @@ struct load_plan {
   bool encrypted = true;
   bool renewed = false;          ///< a new connection, and a new handshake, for each message
   bool resumed = false;          ///< such a handshake resumes the session of the one before it
-  fault sabotage = fault::none;  ///< of one message in the middle of run()
+  fault sabotage = fault::none;  ///< of the first message
 };
 
 /// The connections of a load.
