@@ -296,6 +296,28 @@ TEST(TlsHandshake, AClientWithACertificateResumesASession) {
   EXPECT_EQ(again.server.info().peer_subject, "CN = client 1");
 }
 
+TEST(TlsHandshake, ATicketIsNoUseWhenTheAuthoritiesOfClientsHaveChanged) {
+  gyre::loop loop;
+  server_options options = serving();
+  options.clients = gyre::tls::client_certificates::required;
+  options.client_authorities = pem::text(authority().certificate());
+  client_options with_own = trusting();
+  with_own.own_certificate = in_memory(authority().issue({.common_name = "client 1"}));
+  for (const auto version : {gyre::tls::version::tls_1_2, gyre::tls::version::tls_1_3}) {
+    options.max_version = version;
+    const tls_context server = tls_context::server(options);
+    const tls_context client = tls_context::client(with_own);
+    const session first = visit(loop, server, client, {}).second;
+    ASSERT_TRUE(first);
+    server_options others = options;
+    gyre::tls::test::test_authority another;
+    others.client_authorities = pem::text(another.certificate());
+    server.reload(others);
+    const handshake_result again = shake_hands(loop, server, client, "localhost", first);
+    EXPECT_TRUE(again.server_error);
+  }
+}
+
 TEST(TlsHandshake, WithoutTicketsEachHandshakeIsFull) {
   gyre::loop loop;
   const tls_context client = tls_context::client(trusting());

@@ -7,6 +7,7 @@
 #include <gyre/tls/error.hpp>
 
 #include <openssl/err.h>
+#include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509_vfy.h>
 
@@ -17,6 +18,7 @@
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
+#include <string>
 
 namespace gyre::tls {
 namespace detail {
@@ -144,6 +146,21 @@ ssl_ctx_ptr make_context(const SSL_METHOD* method, version least, version most) 
   return made;
 }
 
+// Sessions are of one context: a ticket is no use where the rules for certificates of clients, or
+// their authorities, are others than when it was made.
+std::array<unsigned char, 32> session_context_of(const server_options& options) {
+  std::string rules = "gyre " + std::to_string(static_cast<int>(options.clients));
+  if (options.clients != client_certificates::ignored) {
+    rules += options.client_authorities.read();
+    for (const pem& each : options.revocation_lists) rules += each.read();
+  }
+  std::array<unsigned char, 32> digest{};
+  if (EVP_Digest(rules.data(), rules.size(), digest.data(), nullptr, EVP_sha256(), nullptr) != 1) {
+    throw std::system_error(errc::bad_configuration, "gyre::tls: SHA-256");
+  }
+  return digest;
+}
+
 loaded_context::entry make_entry(const server_options& options, const certificate& own) {
   ssl_ctx_ptr made = make_context(TLS_server_method(), options.min_version, options.max_version);
   SSL_CTX* const context = made.get();
@@ -156,7 +173,7 @@ loaded_context::entry make_entry(const server_options& options, const certificat
     const bool required = options.clients == client_certificates::required;
     verify_peers(context, SSL_VERIFY_PEER | (required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0));
   }
-  constexpr std::array<unsigned char, 4> id{'g', 'y', 'r', 'e'};
+  const std::array<unsigned char, 32> id = session_context_of(options);
   SSL_CTX_set_session_id_context(context, id.data(), id.size());
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   const bool with_tickets = options.ticket_lifetime.count() > 0;

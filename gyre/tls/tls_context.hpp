@@ -121,7 +121,8 @@ class tls_context {
   std::chrono::nanoseconds handshake_timeout() const noexcept;
 
   /// Reads all files anew, or takes other options of the same side: for new connections, while
-  /// others live on with the former ones. Tickets stay valid. If it throws, nothing changes.
+  /// others live on with the former ones. Tickets stay valid, unless the
+  /// rules or lists for certificates of clients change. If it throws, nothing changes.
   void reload() const;
   void reload(server_options options) const;
   void reload(client_options options) const;
