@@ -71,6 +71,10 @@ reading_lock::~reading_lock() {
   }
 }
 
+void reading_lock::give_back() noexcept {
+  if (state_.machine.unread().empty()) came_.reset();
+}
+
 void reading_lock::take(io::received came, const char* operation) {
   if (came.empty()) throw std::system_error(state_.machine.end_of_bytes(), operation);
   if (state_.stash.capacity() > 0) state_.stash = io::buffer();
@@ -108,6 +112,7 @@ task<std::size_t> read(state_ptr state, std::span<std::byte> room, bool whole) {
     }
     if (now == engine::status::done) continue;
     if (state->output.size() > most_unsent) throw std::system_error(errc::bad_record, name);
+    lock.give_back();
     io::received came = co_await state->inner.receive();
     lock.take(std::move(came), name);
   }
@@ -133,6 +138,7 @@ task<io::received> receive(state_ptr state) {
     if (now == engine::status::failed) state->throw_failure(name);
     if (now == engine::status::ended) co_return io::received();
     if (state->output.size() > most_unsent) throw std::system_error(errc::bad_record, name);
+    lock.give_back();
     io::received came = co_await state->inner.receive();
     lock.take(std::move(came), name);
   }
@@ -146,6 +152,7 @@ task<> wait_readable(state_ptr state) {
     state->send_now();
     if (now != engine::status::wants_input) co_return;
     if (state->output.size() > most_unsent) throw std::system_error(errc::bad_record, name);
+    lock.give_back();
     io::received came = co_await state->inner.receive();
     if (came.empty()) co_return;
     lock.take(std::move(came), name);
@@ -175,6 +182,7 @@ task<std::size_t> read_until(state_ptr state, io::buffer& buffer, std::string_vi
     if (now == engine::status::failed) state->throw_failure(name);
     if (now == engine::status::ended) throw std::system_error(io::errc::unexpected_end, name);
     if (state->output.size() > most_unsent) throw std::system_error(errc::bad_record, name);
+    lock.give_back();
     io::received came = co_await state->inner.receive();
     lock.take(std::move(came), name);
   }
@@ -271,6 +279,7 @@ task<> shake_hands(state_ptr state) {
     if (now == engine::status::failed) state->throw_failure(name);
     if (!state->output.empty()) co_await write(state, {}, true);
     if (now == engine::status::done) co_return;
+    lock.give_back();
     io::received came = co_await state->inner.receive();
     lock.take(std::move(came), name);
   }

@@ -63,6 +63,8 @@ class reading_lock : direction_lock {
 
   /// Feeds the engine. Throws if these are none: the end of the connection.
   void take(io::received came, const char* operation);
+  /// Before a wait: memory of the loop that has been read must not stay on loan meanwhile.
+  void give_back() noexcept;
 
  private:
   stream_state& state_;
