@@ -921,6 +921,22 @@ TEST(StreamSocket, IsRegisteredWhenItHasToWait) {
   EXPECT_EQ(gyre::testing::calls_made("epoll_ctl"), before + 2);
 }
 
+TEST(StreamSocket, IsRegisteredByAnAttemptThatWouldWait) {
+  gyre::loop loop({.io = gyre::io_interface::epoll});
+  auto [left, right] = gyre::test::tcp_pair();
+  descriptor here(loop, std::move(left), handle_kind::stream_socket);
+  std::array<std::byte, 4> to;
+  noted<read_request> reading(here.handle(), std::span<std::byte>(to));
+  EXPECT_TRUE(loop.io()->attempt(reading).would_block());
+  ASSERT_EQ(::write(right.get(), "x", 1), 1);
+  gyre::io::result outcome = loop.io()->attempt(reading);
+  for (int turns = 0; outcome.would_block() && turns < 1000; ++turns) {
+    loop.run_for(1ms);
+    outcome = loop.io()->attempt(reading);
+  }
+  EXPECT_EQ(outcome.count(), 1u);
+}
+
 TEST(StreamSocket, ThatCannotBeRegisteredEndsTheRequestThatWouldWait) {
   gyre::loop loop({.io = gyre::io_interface::epoll});
   auto [left, right] = gyre::test::tcp_pair();

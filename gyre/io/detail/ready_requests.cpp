@@ -114,8 +114,13 @@ result ready_requests::attempt(request& request) noexcept {
   handle& target = request.target();
   if (!target.attached()) return result::failure(EBADF);
   if (slot_of(request) != nullptr) return result::failure(EINPROGRESS);
-  if (!may_be_ready(target, request.way())) return result::failure(EAGAIN);
-  return perform(request);
+  const result outcome =
+      may_be_ready(target, request.way()) ? perform(request) : result::failure(EAGAIN);
+  if (outcome.would_block() && target.unwatched) {  // nothing would tell when it is ready
+    if (const int error = wait_for(target, request.way()); error != 0)
+      return result::failure(error);
+  }
+  return outcome;
 }
 
 std::optional<result> ready_requests::cancel(request& request) noexcept {
