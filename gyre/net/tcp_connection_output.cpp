@@ -306,6 +306,8 @@ void tcp_connection::on_output_shrunk() noexcept {
 
 // The two alternate: a due call of the other is out of date, and cancels out with this one.
 void tcp_connection::schedule_water_mark(call due, call other) noexcept {
+  // One that nobody hears must not cancel out the other.
+  if (due == call::high_water && !group_->handlers().high_water) return;
   if (due_.has(other)) {
     due_.erase(other);
   } else {

@@ -444,6 +444,26 @@ TEST_F(TcpConnectionWithMessages, AreNotTimedOutWhileTheProgramDoesNotRead) {
 }
 
 // Each call of on_high_water and on_low_water must agree with the pending output at that time.
+TEST_F(TcpConnection, TellsOfLowWaterAlsoIfNobodyHearsOfHighWater) {
+  gyre::loop busy({.batch = 1});
+  server.emplace(busy, tcp_server_options{.connections = {.high_water = 300'000, .low_water = 1}});
+  int told = 0;
+  server->on_connection([&](tcp_connection& c) { connection = &c; });
+  server->on_low_water([&](tcp_connection&) { ++told; });
+  auto [served, other] = gyre::net::socket_pair();
+  peer client(std::move(other));
+  server->adopt(served.release());
+  turn_until(busy, [&] { return connection != nullptr; });
+  for (int i = 0; i < 2000; ++i) busy.post([] {});
+  connection->send(std::string(900'000, 'x'));
+  turn_until(busy, [&] {
+    client.receive();
+    return connection->pending_output() == 0;
+  });
+  turn_until(busy, [&] { return told != 0; });
+  EXPECT_EQ(told, 1);
+}
+
 TEST_F(TcpConnection, TellsOfHighAndLowWaterAsItIs) {
   gyre::loop busy({.batch = 1});
   server.emplace(busy, tcp_server_options{.connections = {.high_water = 300'000, .low_water = 1}});
