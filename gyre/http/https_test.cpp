@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,6 +56,38 @@ TEST(Https, ServesRequestsOverTls) {
   const std::string all = gyre::sync_wait(loop, ask_twice(to));
   EXPECT_THAT(all, StartsWith("HTTP/1.1 200 OK\r\n"));
   EXPECT_THAT(all, HasSubstr("over TLSHTTP/1.1 200 OK\r\n"));
+}
+
+// The number of answers to requests that were sent together, with close_notify behind them.
+task<std::size_t> pipeline(gyre::net::endpoint to, std::size_t count) {
+  const auto context = tls_context::client(trusting());
+  gyre::net::tcp_stream connected = co_await gyre::net::connect(to);
+  auto shaking = gyre::tls::connect(std::move(connected), "localhost", context);
+  gyre::tls::tls_stream secure = co_await std::move(shaking);
+  std::string requests;
+  for (std::size_t i = 0; i < count; ++i) requests += "GET /hello HTTP/1.1\r\nHost: a\r\n\r\n";
+  co_await secure.write_all(requests);
+  co_await secure.shutdown();
+  std::string all;
+  for (;;) {
+    auto more = co_await secure.receive();
+    if (more.empty()) break;
+    all += more.text();
+  }
+  std::size_t answers = 0;
+  for (std::size_t at = 0; (at = all.find("200 OK", at)) != std::string::npos; ++at) ++answers;
+  co_return answers;
+}
+
+TEST(Https, AnswersAllRequestsBeforeCloseNotify) {
+  gyre::loop loop;
+  gyre::http::server_options options;
+  options.tcp.transport = gyre::tls::server_transport(tls_context::server(serving()));
+  options.limits.pipelined = 16;
+  gyre::http::server server(loop, any_port(), options);
+  server.get("/hello", [](gyre::http::request&) { return gyre::http::response::text("hello"); });
+  server.start();
+  EXPECT_EQ(gyre::sync_wait(loop, pipeline(server.local_endpoint(), 200)), 200u);
 }
 
 // The statuses of the answers to requests for `hosts`, on one connection that names `server_name`.

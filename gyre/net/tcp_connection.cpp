@@ -131,7 +131,9 @@ void tcp_connection::deliver_rest() {
     group_->count_received(0);
     receive_after_rest({});
   }
-  start_receiving();
+  const bool has_ended = filtered_ && phase_ == phase::open && filtered().filter->has_ended();
+  if (!has_ended) return start_receiving();
+  if (!peer_done_ && !reading_paused() && !due_.has(call::message)) on_peer_end();
 }
 
 void tcp_connection::on_peer_end() {

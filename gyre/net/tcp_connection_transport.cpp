@@ -60,7 +60,8 @@ void tcp_connection::receive_filtered(std::span<const std::byte> bytes) {
   if (failed) return receiving_failed(failed);
   if (filter.has_ended() && phase_ == phase::open && !peer_done_) {
     if (handle::reading()) io().cancel(*handle::reader);
-    on_peer_end();
+    // Behind bytes that wait for their turn, or for the program.
+    if (!reading_paused() && !due_.has(call::message)) on_peer_end();
   }
 }
 
