@@ -5,6 +5,7 @@
 #include <gyre/http/detail/find_control.hpp>
 
 #include <cstring>
+#include <functional>
 #include <stdexcept>
 #include <string>
 
@@ -34,7 +35,15 @@ fields& fields::operator=(const fields& other) {
   return *this;
 }
 
+// Whether the text is in these fields, whose bytes move when others are added or erased.
+bool fields::has_within(std::string_view text) const noexcept {
+  const std::string_view own = text_.text();
+  return !std::less<>()(text.data(), own.data()) &&
+         std::less<>()(text.data(), own.data() + own.size());
+}
+
 fields& fields::add(std::string_view name, std::string_view value) {
+  if (has_within(name) || has_within(value)) return add(std::string(name), std::string(value));
   value = detail::trim(value);
   check(name, value);
   return add_checked(name, value);
@@ -56,6 +65,7 @@ fields& fields::add_checked(std::string_view name, std::string_view value) {
 }
 
 fields& fields::set(std::string_view name, std::string_view value) {
+  if (has_within(name) || has_within(value)) return set(std::string(name), std::string(value));
   value = detail::trim(value);
   check(name, value);
   if (!empty()) erase(name);

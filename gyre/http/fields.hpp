@@ -66,6 +66,7 @@ class fields {
  private:
   friend class response;
   fields& add_checked(std::string_view name, std::string_view value);
+  bool has_within(std::string_view text) const noexcept;
 
   io::buffer text_{{.prepend = 0}};
 };

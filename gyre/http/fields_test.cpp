@@ -76,6 +76,15 @@ TEST(Fields, AreCopied) {
   EXPECT_EQ(names_of(moved), "A=1;B=2;");
 }
 
+TEST(Fields, TakeTextOfTheirOwn) {
+  gyre::http::fields some;
+  some.add("A", "first").add("B", "the second value");
+  some.set("A", *some.get("B"));
+  EXPECT_EQ(some.get("A"), "the second value");
+  for (int i = 0; i < 100; ++i) some.add("C", *some.get("B"));
+  EXPECT_EQ(some.get("C"), "the second value");
+}
+
 TEST(FieldList, FindsNamesWithoutRegardToCase) {
   const std::array<field, 2> some{{{"Host", "a"}, {"X", "y"}}};
   const field_list list(some);
