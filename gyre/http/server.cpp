@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -55,6 +56,8 @@ server_options server_core::checked(server_options settings) {
   }
   settings.tcp.connections.idle_timeout = std::chrono::nanoseconds{0};
   settings.tcp.connections.message_timeout = std::chrono::nanoseconds{0};
+  // Whole bodies may be as long as memory_limit allows; streams wait at the high-water mark.
+  settings.tcp.connections.output_limit = std::numeric_limits<std::size_t>::max();
   // Input that waits for a handler comes on top of an incomplete head: no honest peer exceeds it.
   settings.tcp.connections.input_limit =
       std::max(settings.tcp.connections.input_limit,
@@ -124,8 +127,9 @@ endpoint* server_core::find(method which, std::string_view path,
     case route_outcome::not_allowed: return &not_allowed_;
     case route_outcome::not_found: break;
   }
-  if (which != method::options || !path.empty()) return &not_found_;
-  match.allowed = methods_;  // OPTIONS * asks for all
+  // OPTIONS * asks for all; an absolute target without a path stands for it.
+  if (which != method::options || !(path.empty() || path == "*")) return &not_found_;
+  match.allowed = methods_;
   return &options_;
 }
 

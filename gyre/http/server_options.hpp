@@ -43,7 +43,8 @@ struct server_timeouts {
 struct server_options {
   /// Options of the TCP server below: connections at a time and from one address, loops, water
   /// marks and time limits of sending, memory of all connections, PROXY protocol, name. Its
-  /// idle_timeout and message_timeout are not used: `timeouts` has them.
+  /// idle_timeout and message_timeout are not used: `timeouts` has them. Nor is its output_limit:
+  /// the bodies that wait are bounded by memory_limit.
   net::tcp_server_options tcp = {.name = "http_server"};
   server_limits limits = {};
   server_timeouts timeouts = {};

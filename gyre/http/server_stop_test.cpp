@@ -62,6 +62,20 @@ class HttpServerStop : public testing::Test {
   bool done = false;
 };
 
+TEST_F(HttpServerStop, AnAnswerThatIsOnItsWayIsSentToItsEnd) {
+  const std::string body(std::size_t{12} << 20, 'x');
+  on.get("/", [&](request&) { return response::text(body); });
+  on.start();
+  peer client(on.local_endpoint());
+  client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  virtual_time.turn_until([&] { return on.metrics().successes == 1; });
+  stop();
+  virtual_time.settle();
+  virtual_time.advance(1s);
+  virtual_time.settle();
+  EXPECT_GT(received_end(client).size(), body.size());
+}
+
 TEST_F(HttpServerStop, AHandlerThatWaitsAnswersAtOnce) {
   on.get("/", [](request& from) -> task<response> {
     EXPECT_FALSE(from.server_stop_token().stop_requested());

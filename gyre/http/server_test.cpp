@@ -175,6 +175,53 @@ TEST_F(HttpServer, ChoosesByMethodAndPath) {
                              HasSubstr("\r\nAllow: GET, HEAD, POST, OPTIONS\r\n")));
   EXPECT_THAT(answer_to("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n"),
               testing::AllOf(StartsWith("HTTP/1.1 204 No Content\r\n"), HasSubstr("\r\nAllow: ")));
+  EXPECT_THAT(answer_to("OPTIONS http://a HTTP/1.1\r\nHost: a\r\n\r\n"),
+              testing::AllOf(StartsWith("HTTP/1.1 204 No Content\r\n"), HasSubstr("\r\nAllow: ")));
+}
+
+TEST_F(HttpServer, AnswersAnInformationalStatusOfAHandlerBy500) {
+  make();
+  on->get("/", [](request&) { return response(gyre::http::status::early_hints); });
+  on->start();
+  EXPECT_THAT(answer_to(get("/")), StartsWith("HTTP/1.1 500 "));
+}
+
+TEST_F(HttpServer, SendsAWholeBodyThatAPeerReadsSlowly) {
+  make({.timeouts = {.idle = 1s}});
+  const std::string body(std::size_t{12} << 20, 'x');
+  on->get("/", [&](request&) { return response::text(body); });
+  on->start();
+  peer client = connect();
+  client.send(get("/"));
+  virtual_time.turn_until([&] { return on->metrics().successes == 1; });
+  virtual_time.advance(5s);
+  virtual_time.settle();
+  virtual_time.turn_until([&] {
+    client.receive();
+    if (client.text.size() > body.size()) virtual_time.advance(2s);
+    return client.ended;
+  });
+  EXPECT_THAT(client.text.substr(client.text.size() - 10), EndsWith("xxxxxxxxxx"));
+  EXPECT_GT(client.text.size(), body.size());
+}
+
+TEST_F(HttpServer, AnAnswerThatFailsIsNoWorkAnyMore) {
+  make();
+  on->on_error([](const request&, std::exception_ptr) {});
+  on->get("/", [](request&) {
+    return response::stream("text/plain", [](gyre::http::body_writer&) -> task<> {
+      throw std::runtime_error("before there is a task");
+      return task<>();
+    });
+  });
+  on->start();
+  peer client = connect();
+  client.send(get("/"));
+  virtual_time.turn_until([&] {
+    client.receive();
+    return client.ended || client.error != 0;
+  });
+  virtual_time.turn_until([&] { return on->metrics().active == 0; });
 }
 
 TEST_F(HttpServer, GivesASegmentEncoded) {

@@ -84,6 +84,7 @@ std::uint64_t exchange::body_limit() const noexcept {
 
 void exchange::run() {
   shard_->core().begin_work();
+  is_counted_ = true;
   shard_->counts.requests.add(1);
   if (!is_streamed()) request_.body_ = body_.text();
   stop = stop_source_.get_token();
@@ -186,6 +187,7 @@ void exchange::finish() noexcept {
                                                               : ending::close;
   server_shard& home = *shard_;
   connection_ = nullptr;
+  is_counted_ = false;
   reset();
   home.release(*this);
   core.end_work();
@@ -214,8 +216,10 @@ void exchange::reset() noexcept {
 void exchange::detach() noexcept {
   const bool runs = (handler_ || stream_) && !ended_;
   if (!runs) {
+    const auto core = is_counted_ ? connection_->share_core() : nullptr;  // its answer failed
     connection_ = nullptr;
     delete this;
+    if (core != nullptr) core->end_work();
     return;
   }
   keeps_core_ = connection_->share_core();

@@ -136,6 +136,7 @@ class exchange final : public gyre::detail::slab_object, private task_context {
   bool upgraded_ = false;
   std::uint8_t holds_ = 0;
   bool ended_ = false;
+  bool is_counted_ = false;  // as work of the server
   inplace_stop_source stop_source_;
   std::optional<task<response>> handler_;
   std::optional<task<>> stream_;

@@ -12,7 +12,9 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <limits>
+#include <stdexcept>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -32,7 +34,14 @@ void exchange::send(response& result) {
       (!head_.framing.upgrade || body_open_)) {
     result = response(status::upgrade_required).set("Upgrade", *result.fields_.get("Upgrade"));
   }
+  if (to_number(result.status()) < 200 && to_number(result.status()) != 101) {
+    // The client would wait for another answer, and take the next one for it.
+    shard_->core().report(request_, std::make_exception_ptr(std::logic_error(
+                                        "http::server: an answer with a status below 200")));
+    result = response(status::internal_server_error);
+  }
   status_ = result.status();
+  continue_due_ = false;  // from here on it would stand in the answer
   const bool is_upgrade =
       result.source_ != nullptr && result.source_->which == body_source::kind::upgrade;
   const bool is_stream =

@@ -271,7 +271,13 @@ void server_connection::on_low_water() {
 }
 
 void server_connection::drain() {
-  if (current_ == nullptr && !head_begun_) tcp_.close(drain_linger, drain_linger);
+  if (current_ == nullptr && !head_begun_) {
+    if (tcp_.pending_output() == 0) {
+      tcp_.close(drain_linger, drain_linger);
+    } else {
+      tcp_.close();
+    }
+  }
   shard_.stopping.request_stop();
 }
 
@@ -300,6 +306,10 @@ void server_connection::on_deadline() {
   if (shard_.loop().now() < deadline_) {
     shard_.loop().start_timer(*this, deadline_);
     return;
+  }
+  if (state_ == state::head && !head_begun_ && tcp_.pending_output() != 0) {
+    // The last answer is still on its way, and has time limits of its own.
+    return set_deadline(shard_.loop().deadline_after(core_->options.timeouts.idle));
   }
   clear_deadline();
   if (state_ == state::head && !head_begun_) {
