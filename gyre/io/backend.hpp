@@ -31,7 +31,8 @@ class backend {
   /// - EPERM for a regular file, a directory or a block device,
   /// - EBADF for a descriptor that is not open,
   /// - on epoll, EEXIST for a second handle of the same descriptor, and ENOSPC at the user's limit
-  ///   of watched descriptors.
+  ///   of watched descriptors; for stream sockets these errors, and EBADF, come from the first
+  ///   request that has to wait.
   virtual void attach(handle& added) = 0;
   /// Stops serving a handle; must be called before its descriptor is closed: otherwise, while a
   /// duplicate keeps the file open, events still reach the handle's memory. Ends its requests

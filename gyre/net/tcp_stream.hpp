@@ -63,7 +63,8 @@ class tcp_stream : public socket_stream {
   tcp_stream() noexcept = default;
   /// Serves a connected, non-blocking socket on `loop`. To hand a connection to another loop, give
   /// `connection.release()` to that loop's thread, and make a stream of it there. Throws
-  /// std::system_error if the loop cannot watch the socket, and then closes it.
+  /// std::bad_alloc, and then closes it. A socket that the loop cannot watch ends the operations
+  /// that would wait.
   tcp_stream(event_loop& loop, socket connected)
       : socket_stream(loop, std::move(connected), io::handle_kind::stream_socket) {}
   tcp_stream(event_loop& loop, unique_fd connected)
