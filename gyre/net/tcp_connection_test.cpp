@@ -462,6 +462,7 @@ TEST_F(TcpConnection, TellsOfLowWaterAlsoIfNobodyHearsOfHighWater) {
   });
   turn_until(busy, [&] { return told != 0; });
   EXPECT_EQ(told, 1);
+  server.reset();  // before its loop
 }
 
 TEST_F(TcpConnection, TellsOfHighAndLowWaterAsItIs) {
