@@ -74,7 +74,10 @@ TEST(PassedSockets, AreServedAsTheServersOwn) {
   auto server = server_called(loop, "passed");
   gyre::net::socket made = listening_socket(any_port);
   const endpoint at = made.local_endpoint();
+  const gyre::net::socket_ref listening(made.fd());
+  EXPECT_FALSE(listening.no_delay());
   server->listen(std::move(made));
+  EXPECT_TRUE(listening.no_delay()) << "which connections inherit";
   server->start();
   EXPECT_EQ(server->local_endpoint(), at);
   EXPECT_EQ(gyre::sync_wait(loop, what_is_said_at(at)), "passed");

@@ -176,6 +176,8 @@ void tcp_server::core::listen(std::vector<socket> listening) {
                    "gyre::net::tcp_server: the socket does not listen");
     }
     each = socket(io::made_non_blocking(each.release()));
+    // Connections inherit them.
+    if (each.local_endpoint().is_ip()) detail::apply(options.connections, each);
   }
   const endpoint at = listening.front().local_endpoint();
   const std::size_t count = listening.size();
