@@ -72,6 +72,8 @@ int listen_on_loopback() {
   return listener;
 }
 
+void disable_delay(int socket) { set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1); }
+
 void set_non_blocking(int fd) {
   checked(fcntl(fd, F_SETFL, checked(fcntl(fd, F_GETFL), "fcntl") | O_NONBLOCK), "fcntl");
 }

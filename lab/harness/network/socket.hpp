@@ -23,6 +23,9 @@ int listen_on_loopback();
 /// Makes the descriptor non-blocking: calls return EAGAIN instead of waiting.
 void set_non_blocking(int fd);
 
+/// Switches Nagle's delay off, also for the connections that a listening socket accepts.
+void disable_delay(int socket);
+
 /// The port that a socket is bound to.
 std::uint16_t port_of(int socket);
 

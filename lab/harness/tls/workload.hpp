@@ -51,6 +51,7 @@ struct workload {
     network::server_side side(argv);
     const int listener = side.listen();
     network::set_non_blocking(listener);
+    network::disable_delay(listener);  // connections inherit it
     static const credentials own = inherited_credentials();
     std::thread([listener] { Contender::serve(listener, own); }).detach();
     side.serve([](network::usage&) {});
