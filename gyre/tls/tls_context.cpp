@@ -173,8 +173,6 @@ loaded_context::entry make_entry(const server_options& options, const certificat
     const bool required = options.clients == client_certificates::required;
     verify_peers(context, SSL_VERIFY_PEER | (required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0));
   }
-  const std::array<unsigned char, 32> id = session_context_of(options);
-  SSL_CTX_set_session_id_context(context, id.data(), id.size());
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   const bool with_tickets = options.ticket_lifetime.count() > 0;
   if (with_tickets) {
@@ -200,6 +198,10 @@ std::shared_ptr<loaded_context> load_server(const server_options& options) {
     for (const std::string& name : names) {
       loaded->by_name.try_emplace(to_lower(name), loaded->entries.size() - 1);
     }
+  }
+  const std::array<unsigned char, 32> id = session_context_of(options);
+  for (const loaded_context::entry& each : loaded->entries) {
+    SSL_CTX_set_session_id_context(each.context.get(), id.data(), id.size());
   }
   loaded->is_server = true;
   loaded->refuse_unknown_names = options.refuse_unknown_names;
