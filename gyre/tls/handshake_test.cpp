@@ -231,6 +231,18 @@ TEST(TlsHandshake, StaplesAnOcspResponseForClientsThatAsk) {
 
 task<> say(tls_stream& to, std::string text) { co_await to.write_all(text); }
 
+server_options requiring_certificates() {
+  server_options options = serving();
+  options.clients = gyre::tls::client_certificates::required;
+  options.client_authorities = pem::text(authority().certificate());
+  return options;
+}
+client_options with_certificate() {
+  client_options options = trusting();
+  options.own_certificate = in_memory(authority().issue({.common_name = "client 1"}));
+  return options;
+}
+
 /// A connection that may have been resumed, and the session to resume it with.
 std::pair<bool, session> visit(gyre::event_loop& loop, const tls_context& server,
                                const tls_context& client, session resumed) {
@@ -283,13 +295,8 @@ TEST(TlsHandshake, ASessionIsNotOfferedUnderOtherRules) {
 
 TEST(TlsHandshake, AClientWithACertificateResumesASession) {
   gyre::loop loop;
-  server_options options = serving();
-  options.clients = gyre::tls::client_certificates::required;
-  options.client_authorities = pem::text(authority().certificate());
-  client_options with_own = trusting();
-  with_own.own_certificate = in_memory(authority().issue({.common_name = "client 1"}));
-  const tls_context server = tls_context::server(options);
-  const tls_context client = tls_context::client(with_own);
+  const tls_context server = tls_context::server(requiring_certificates());
+  const tls_context client = tls_context::client(with_certificate());
   const session first = visit(loop, server, client, {}).second;
   handshake_result again = shake_hands(loop, server, client, "localhost", first);
   EXPECT_TRUE(again.server.info().resumed);
@@ -298,11 +305,8 @@ TEST(TlsHandshake, AClientWithACertificateResumesASession) {
 
 TEST(TlsHandshake, ATicketIsNoUseWhenTheAuthoritiesOfClientsHaveChanged) {
   gyre::loop loop;
-  server_options options = serving();
-  options.clients = gyre::tls::client_certificates::required;
-  options.client_authorities = pem::text(authority().certificate());
-  client_options with_own = trusting();
-  with_own.own_certificate = in_memory(authority().issue({.common_name = "client 1"}));
+  server_options options = requiring_certificates();
+  const client_options with_own = with_certificate();
   for (const auto version : {gyre::tls::version::tls_1_2, gyre::tls::version::tls_1_3}) {
     options.max_version = version;
     const tls_context server = tls_context::server(options);
