@@ -2,6 +2,7 @@
 #include <lab/harness/http/load.hpp>
 
 #include <lab/harness/http/site.hpp>
+#include <lab/harness/network/closed_load.hpp>
 #include <lab/harness/network/socket.hpp>
 
 #include <sys/epoll.h>
@@ -21,7 +22,6 @@ namespace lab::http {
 namespace {
 
 constexpr std::size_t buffer_bytes = std::size_t{1} << 18;
-constexpr std::chrono::seconds patience{5};
 constexpr int longest_wait_ms = 100;
 
 std::string make_request(const load_plan& plan, std::string_view body, bool closes) {
@@ -108,12 +108,8 @@ load::~load() {
 // Takes turns until `done`, a mistake, or a time without an answer.
 template <class Done>
 void load::await(Done done) {
-  clock::time_point progressed = clock::now();
-  while (wrong_ == 0 && !done() && clock::now() - progressed < patience) {
-    const std::uint64_t before = answered_ + opened_ - open_;
-    turn();
-    if (answered_ + opened_ - open_ != before) progressed = clock::now();
-  }
+  network::turn_until([this] { turn(); }, [this] { return answered_ + opened_ - open_; },
+                      [&] { return wrong_ != 0 || done(); });
 }
 
 void load::run(clock::time_point end) {

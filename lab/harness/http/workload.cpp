@@ -3,6 +3,7 @@
 
 #include <lab/harness/http/load.hpp>
 #include <lab/harness/http/vectors.hpp>
+#include <lab/harness/network/closed_load.hpp>
 #include <lab/harness/timing.hpp>
 
 #include <sys/prctl.h>
@@ -92,33 +93,16 @@ void run_client(const cell_parameters& cell, const harness_options& harness, boo
   const std::chrono::milliseconds duration{cell.duration_ms};
   load clients(plan_of(cell, server.port(), harness.sabotage));
   clients.run(clock::now() + duration / 4);
-  const double client_before = cpu_seconds();
-  const network::usage before = server.used();
-  const std::uint64_t answered_before = clients.answered();
-  stopwatch watch(harness.handicap);
-  watch.start();
-  clients.run(clock::now() + duration);
-  const std::uint64_t answered = clients.answered() - answered_before;
-  watch.stop();
-  const network::usage after = server.used();
-  const double client_after = cpu_seconds();
+  const network::load_costs costs = network::measure(clients, server, duration, harness);
   clients.finish();
   result.check("answers", clients.answered(), clients.requested());
   result.check("wrong_answers", clients.wrong(), 0);
   if (!clients.mistake().empty()) result.fail(clients.mistake());
-  if (answered == 0) result.fail("no answer in the measured time");
+  if (costs.answered == 0) result.fail("no answer in the measured time");
   if (!result.ok()) return;
 
-  const auto requests = static_cast<double>(answered);
-  result.metric("requests_per_second", requests / watch.seconds());
-  result.metric("server_cpu_us_per_request", (after.cpu_seconds - before.cpu_seconds) * 1e6 /
-                                                 requests * (1 + harness.handicap / 100));
-  result.metric("client_cpu_us_per_request", (client_after - client_before) * 1e6 / requests);
-  if (before.allocations && after.allocations) {
-    result.metric("allocations_per_request",
-                  static_cast<double>(*after.allocations - *before.allocations) / requests);
-  }
-  result.metric("server_peak_memory_bytes", after.peak_memory_bytes);
+  result.metric("requests_per_second", static_cast<double>(costs.answered) / costs.seconds);
+  costs.report_per("request", harness, result);
   result.units("request", clients.answered());
   if (this_experiment() == kind::plain && cell.in_flight == 1 && passes_vectors)
     judge(server.port(), result);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lab/harness/tls/load.hpp>
 
+#include <lab/harness/network/closed_load.hpp>
 #include <lab/harness/network/socket.hpp>
 
 #include <openssl/err.h>
@@ -20,7 +21,6 @@ namespace lab::tls {
 namespace {
 
 constexpr std::size_t buffer_bytes = std::size_t{1} << 17;
-constexpr std::chrono::seconds patience{5};
 constexpr int longest_wait_ms = 100;
 constexpr std::size_t held_at_once = 16;
 constexpr std::string_view cipher = "TLS_AES_256_GCM_SHA384";
@@ -150,12 +150,8 @@ void load::fail(slot& at, std::string_view why) {
 // Takes turns until `done`, a mistake, or a time without an answer.
 template <class Done>
 void load::await(Done done) {
-  clock::time_point progressed = clock::now();
-  while (wrong_ == 0 && !done() && clock::now() - progressed < patience) {
-    const std::uint64_t before = answered_ + opened_ - open_;
-    turn();
-    if (answered_ + opened_ - open_ != before) progressed = clock::now();
-  }
+  network::turn_until([this] { turn(); }, [this] { return answered_ + opened_ - open_; },
+                      [&] { return wrong_ != 0 || done(); });
 }
 
 void load::run(clock::time_point end) {

@@ -2,11 +2,13 @@
 #include <lab/harness/tls/workload.hpp>
 
 #include <lab/harness/affinity.hpp>
+#include <lab/harness/network/closed_load.hpp>
 #include <lab/harness/timing.hpp>
 #include <lab/harness/tls/load.hpp>
 
 #include <algorithm>
 #include <chrono>
+#include <string>
 #include <string_view>
 
 namespace lab::tls {
@@ -35,17 +37,6 @@ void measure_idle(const cell_parameters& cell, network::server_process& server, 
       std::max(after.memory_bytes, before.memory_bytes + 4096) - before.memory_bytes;
   result.metric("bytes_per_connection",
                 static_cast<double>(more) / cell.idle_connections * (1 + harness.handicap / 100));
-}
-
-void report_exchanges(std::uint64_t count, double seconds, const cell_parameters& cell,
-                      report& result) {
-  const double per_second = static_cast<double>(count) / seconds;
-  if (measures_handshakes()) {
-    result.metric("handshakes_per_second", per_second);
-    return;
-  }
-  result.metric("mib_per_second", per_second * cell.message_bytes / (1 << 20));
-  result.metric("cipher_us_per_message", cipher_microseconds(cell.message_bytes));
 }
 
 }  // namespace
@@ -78,34 +69,23 @@ void run_client(const cell_parameters& cell, const harness_options& harness, boo
                make_client_context(made));
   clients.run(clock::now() + duration / 4);
   if (measures_handshakes()) measure_idle(cell, server, clients, harness, result);
-  const double client_before = cpu_seconds();
-  const network::usage before = server.used();
-  const std::uint64_t answered_before = clients.answered();
-  stopwatch watch(harness.handicap);
-  watch.start();
-  clients.run(clock::now() + duration);
-  const std::uint64_t answered = clients.answered() - answered_before;
-  watch.stop();
-  const network::usage after = server.used();
-  const double client_after = cpu_seconds();
+  const network::load_costs costs = network::measure(clients, server, duration, harness);
   clients.finish();
   if (!clients.mistake().empty()) result.fail(clients.mistake());
   result.check("answers", clients.answered(), clients.sent());
   result.check("wrong_answers", clients.wrong(), 0);
-  if (answered == 0) result.fail("no answer in the measured time");
+  if (costs.answered == 0) result.fail("no answer in the measured time");
   if (!result.ok()) return;
 
-  const auto count = static_cast<double>(answered);
-  report_exchanges(answered, watch.seconds(), cell, result);
-  const std::string unit = measures_handshakes() ? "handshake" : "message";
-  result.metric("server_cpu_us_per_" + unit, (after.cpu_seconds - before.cpu_seconds) * 1e6 /
-                                                 count * (1 + harness.handicap / 100));
-  result.metric("client_cpu_us_per_" + unit, (client_after - client_before) * 1e6 / count);
-  if (before.allocations && after.allocations) {
-    result.metric("allocations_per_" + unit,
-                  static_cast<double>(*after.allocations - *before.allocations) / count);
+  const double per_second = static_cast<double>(costs.answered) / costs.seconds;
+  if (measures_handshakes()) {
+    result.metric("handshakes_per_second", per_second);
+  } else {
+    result.metric("mib_per_second", per_second * cell.message_bytes / (1 << 20));
+    result.metric("cipher_us_per_message", cipher_microseconds(cell.message_bytes));
   }
-  result.metric("server_peak_memory_bytes", after.peak_memory_bytes);
+  const std::string unit = measures_handshakes() ? "handshake" : "message";
+  costs.report_per(unit, harness, result);
   result.units(unit, clients.answered());
 }
 
