@@ -221,6 +221,7 @@ std::size_t event_loop::run_io() {
   std::size_t completed = 0;
   guard([&] { poller_->complete(completed); },
         [&] {
+          io_slice_.end();
           io_events_.add(completed);
           descriptors_watched_.set(poller_->watched());
         });

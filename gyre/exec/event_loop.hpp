@@ -124,6 +124,14 @@ class event_loop : public executor, public timer_service, public posting<event_l
 
   /// The time, read from the poller now. Any thread.
   steady_time now() const noexcept final { return poller_->now(); }
+  /// The time that the loop read last while it serves I/O: earlier than now() by at most half of
+  /// loop_options::io_time and the duration of one function. At other times now(). For deadlines of
+  /// many short operations, where reading the clock would cost as much as the rest. The loop's
+  /// thread.
+  steady_time recent_time() const noexcept {
+    const steady_time looked = io_slice_.last_look();
+    return looked != steady_time::min() ? looked : now();
+  }
 
   /// executor: running_here() and runs_only_here() are in_loop_thread(); timers() is the loop.
   bool running_here() const noexcept final { return in_loop_thread(); }

@@ -148,6 +148,29 @@ TEST(EventLoopTurn, ReadyDescriptorsDoNotStarveTasksAndTimers) {
   }
 }
 
+TEST(EventLoopTurn, TheRecentTimeIsReadOnceWhileIoIsServedAndNeverLater) {
+  gyre::loop loop;
+  const auto ready = always_readable();
+  gyre::timer waiting(loop, [] {});
+  waiting.start_after(1h);
+  gyre::steady_time before{};
+  int calls = 0;
+  gyre::fd_watch watch(loop, ready.get(), [&](gyre::readiness) {
+    ++calls;
+    const gyre::steady_time recent = loop.recent_time();
+    EXPECT_EQ(loop.recent_time(), recent);
+    EXPECT_LE(before, recent);
+    EXPECT_LE(recent, loop.now());
+  });
+  watch.start(gyre::readiness::readable);
+  for (int turn = 1; turn <= 3; ++turn) {
+    before = loop.now();
+    EXPECT_LE(before, loop.recent_time());  // not the time of the turn before
+    loop.run_once();
+    EXPECT_EQ(calls, turn);
+  }
+}
+
 // A loop whose tasks take `cost` of virtual time each.
 class BatchTime : public testing::Test {
  protected:

@@ -32,6 +32,10 @@ class io_slice {
       return over_;
     return look();
   }
+  /// The turn's I/O is over.
+  void end() noexcept { last_look_ = steady_time::min(); }
+  /// The time at the last look in this turn; min() when there was none.
+  steady_time last_look() const noexcept { return last_look_; }
   /// Whether completions may remain from this turn.
   bool was_cut() const noexcept { return over_; }
 
@@ -43,7 +47,7 @@ class io_slice {
   const poller& clock_;
   const std::chrono::nanoseconds length_;
   steady_time began_{};  // min(): at the first look
-  steady_time last_look_{};
+  steady_time last_look_ = steady_time::min();
   int stride_ = 1;  // completions between two looks
   int left_ = 1;
   bool over_ = false;

@@ -55,7 +55,7 @@ errc exchange::begin(server_connection& from, std::span<const std::byte> head) {
     request_.host_ = rest.substr(0, rest.find_first_of("/?"));
   }
 
-  begun_ = shard_->turn_begun;
+  if (shard_->core().access_handler) begun_ = shard_->loop().now();
   endpoint_ = shard_->core().find(request_.method_, request_.path_, match_);
   if (!shard_->core().answers_for(request_.host_, from.tcp())) {
     endpoint_ = &shard_->core().misdirected();

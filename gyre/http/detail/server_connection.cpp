@@ -72,7 +72,7 @@ void server_connection::flush_with(std::span<const std::byte> body) {
 
 void server_connection::on_message(io::input& in) {
   in_turn_ = true;
-  shard_.turn_begun = shard_.loop().now();
+  shard_.turn_begun = shard_.loop().recent_time();
   std::size_t answered = 0;
   while (!in.empty() && state_ != state::closing && tcp_.can_send()) {
     if (state_ == state::head) {
