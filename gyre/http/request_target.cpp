@@ -66,14 +66,20 @@ std::expected<authority, std::error_code> authority::parse(std::string_view text
 }
 
 void request_target::split_path(std::string_view text) noexcept {
-  has_query_ = text.contains('?');
-  path_ = detail::take_until(text, '?');
-  query_ = text;
+  const std::size_t at = text.find('?');
+  has_query_ = at != text.npos;
+  path_ = text.substr(0, at);
+  query_ = has_query_ ? text.substr(at + 1) : std::string_view();
 }
 
 std::expected<request_target, std::error_code> request_target::parse(method which,
                                                                      std::string_view text) {
   if (!std::ranges::all_of(text, is_visible)) return failure(format_errc::bad_character);
+  return parse_visible(which, text);
+}
+
+std::expected<request_target, std::error_code> request_target::parse_visible(
+    method which, std::string_view text) {
   request_target target;
   if (which == method::connect) {
     const auto to = gyre::http::authority::parse(text);

@@ -18,6 +18,9 @@
 #include <system_error>
 
 namespace gyre::http {
+namespace detail {
+class exchange;
+}  // namespace detail
 
 enum class target_form : std::uint8_t {
   origin,     ///< "/path?query"
@@ -69,6 +72,10 @@ class request_target {
   [[nodiscard]] bool has_query() const noexcept { return has_query_; }
 
  private:
+  friend class detail::exchange;
+  // `text` has visible characters only.
+  static std::expected<request_target, std::error_code> parse_visible(method which,
+                                                                      std::string_view text);
   void split_path(std::string_view text) noexcept;
 
   std::string_view scheme_;

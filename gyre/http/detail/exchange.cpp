@@ -45,7 +45,7 @@ errc exchange::begin(server_connection& from, std::span<const std::byte> head) {
   request_.minor_version_ = head_.framing.minor_version;
   request_.host_ = head_.host;
   request_.fields_ = field_list(head_.fields);
-  const auto target = request_target::parse(request_.method_, head_.target);
+  const auto target = request_target::parse_visible(request_.method_, head_.target);
   if (!target) return errc::bad_target;
   request_.path_ = target->path();
   request_.query_text_ = target->query();
