@@ -59,6 +59,7 @@ class route_parameters {
   // For routers: at most max_count are added.
   void push(parameter added) noexcept { parameters_[count_++] = added; }
   void pop() noexcept { --count_; }
+  void clear() noexcept { count_ = 0; }
 
  private:
   std::array<parameter, max_count> parameters_ = {};

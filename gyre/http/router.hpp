@@ -90,6 +90,15 @@ class basic_router {
   /// `path`: encoded, without the query, as request_target::path() has it.
   [[nodiscard]] route_match<Handler> find(method which, std::string_view path) const noexcept {
     route_match<Handler> match;
+    find(which, path, match);
+    return match;
+  }
+  /// As above, into `match`, whatever it held.
+  void find(method which, std::string_view path, route_match<Handler>& match) const noexcept {
+    match.parameters.clear();
+    match.handler = nullptr;
+    match.allowed = {};
+    match.outcome = route_outcome::not_found;
     const detail::route_tree::result found = tree_.find(which, path, match.parameters);
     if (found.handler != detail::route_tree::none) {
       match.outcome = route_outcome::found;
@@ -99,7 +108,6 @@ class basic_router {
       match.outcome =
           which == method::options ? route_outcome::options : route_outcome::not_allowed;
     }
-    return match;
   }
 
   [[nodiscard]] std::size_t size() const noexcept { return handlers_.size(); }

@@ -47,6 +47,32 @@ TEST(Router, LiteralsBeatParametersBeatTheRest) {
   EXPECT_EQ(found(routes, "*"), "none");
 }
 
+TEST(Router, AMatchIsUsedAgain) {
+  router routes = all_for_get({"/a/{x}", "/b"});
+  gyre::http::route_match<std::string> match;
+  routes.find(method::get, "/a/1", match);
+  EXPECT_EQ(match.parameters.raw("x"), "1");
+  routes.find(method::post, "/b", match);
+  EXPECT_FALSE(match);
+  EXPECT_EQ(match.outcome, gyre::http::route_outcome::not_allowed);
+  EXPECT_TRUE(match.parameters.empty());
+  routes.find(method::get, "/c", match);
+  EXPECT_EQ(match.outcome, gyre::http::route_outcome::not_found);
+  EXPECT_TRUE(match.allowed.empty());
+}
+
+TEST(Router, ManyLiteralsAreFoundAsFewAre) {
+  std::vector<std::string> patterns;
+  for (char each = 'a'; each <= 'z'; ++each) patterns.push_back(std::string("/") + each);
+  router routes;
+  for (const std::string& each : patterns) {
+    routes.add(method::get, each, each);
+    for (const std::string& known : patterns) {
+      EXPECT_EQ(found(routes, known), known <= each ? known : "none");
+    }
+  }
+}
+
 TEST(Router, LessSpecificPatternsAreTriedWhenOthersFail) {
   const router routes = all_for_get({"/a/{x}/c", "/{y}/b/d"});
   const auto match = routes.find(method::get, "/a/b/d");

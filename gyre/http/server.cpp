@@ -120,7 +120,7 @@ void server_core::add(method which, std::string_view pattern, handler answer, ro
 
 endpoint* server_core::find(method which, std::string_view path,
                             route_match<std::unique_ptr<endpoint>>& match) noexcept {
-  match = routes_.find(which, path);
+  routes_.find(which, path, match);
   switch (match.outcome) {
     case route_outcome::found: return match.handler->get();
     case route_outcome::options: return &options_;

@@ -107,8 +107,13 @@ const std::pair<std::string, std::uint32_t>* route_tree::find_literal(
         at.literals, [&](const auto& each) { return decodes_to(encoded, each.first); });
     return found == at.literals.end() ? nullptr : &*found;
   }
-  const auto found = std::ranges::lower_bound(
-      at.literals, encoded, {}, [](const auto& each) { return std::string_view(each.first); });
+  constexpr std::size_t few = 8;
+  const auto text_of = [](const auto& each) { return std::string_view(each.first); };
+  if (at.literals.size() <= few) {
+    const auto found = std::ranges::find(at.literals, encoded, text_of);
+    return found == at.literals.end() ? nullptr : &*found;
+  }
+  const auto found = std::ranges::lower_bound(at.literals, encoded, {}, text_of);
   return found == at.literals.end() || found->first != encoded ? nullptr : &*found;
 }
 
