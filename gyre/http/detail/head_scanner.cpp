@@ -18,7 +18,6 @@ std::expected<std::size_t, errc> head_scanner::find_end(std::string_view bytes,
                                                         bool trailers) noexcept {
   const char* const begin = bytes.data();
   const char* const end = begin + bytes.size();
-  const char* line = begin + line_;
   // The offset of the first byte that the current line must not have, unless it is an empty line.
   const auto limit_of_line = [&]() -> std::size_t {
     if (!trailers && fields_ == 0) return line_ + std::min(limits.start_line, highest_limit);
@@ -32,17 +31,30 @@ std::expected<std::size_t, errc> head_scanner::find_end(std::string_view bytes,
   const auto too_large = [&] { return fail(errc::target_too_long, errc::fields_too_large); };
   const auto bare_line_end = [&] { return fail(errc::bare_line_end, errc::bare_line_end); };
 
+  std::size_t limit = limit_of_line();
   const char* at = begin + scanned_;
   while (true) {
     at = find_control(at, end);
     const auto offset = static_cast<std::size_t>(at - begin);
+    if (end - at >= 2 && at[0] == '\r' && at[1] == '\n' && offset != line_) [[likely]] {
+      if (offset + 1 >= limit) return too_large();
+      line_ = scanned_ = static_cast<std::uint32_t>(offset + 2);
+      at += 2;
+      if (!trailers && fields_ == 0) {
+        fields_ = line_;
+        limit = limit_of_line();
+      } else if (++lines_ > limits.field_count) {
+        return too_large();
+      }
+      continue;
+    }
     if (at == end) {
-      if (offset > limit_of_line()) return too_large();
+      if (offset > limit) return too_large();
       scanned_ = static_cast<std::uint32_t>(offset);
       return 0;
     }
-    const bool is_empty_line = at == line && *at == '\r';
-    if (!is_empty_line && offset >= limit_of_line()) return too_large();
+    const bool is_empty_line = offset == line_ && *at == '\r';
+    if (!is_empty_line && offset >= limit) return too_large();
     if (*at != '\r') {
       if (*at == '\n') return bare_line_end();
       if (*at == '\0') return fail(errc::bad_start_line, errc::bad_field);
@@ -54,24 +66,16 @@ std::expected<std::size_t, errc> head_scanner::find_end(std::string_view bytes,
       return 0;
     }
     if (at[1] != '\n') return bare_line_end();
-    if (!is_empty_line && offset + 1 >= limit_of_line()) return too_large();
 
-    at += 2;
     const auto next = static_cast<std::uint32_t>(offset + 2);
-    if (is_empty_line && (trailers || fields_ != 0)) {
+    if (trailers || fields_ != 0) {
       reset();
       return next;
     }
-    if (is_empty_line) {
-      if (line_ != 0) return fail(errc::bad_start_line, errc::bad_start_line);  // a second one
-    } else if (trailers || fields_ != 0) {
-      if (++lines_ > limits.field_count) return too_large();
-    } else {
-      fields_ = next;
-    }
-    line_ = next;
-    line = at;
-    scanned_ = next;
+    if (line_ != 0) return fail(errc::bad_start_line, errc::bad_start_line);  // a second one
+    line_ = scanned_ = next;
+    limit = limit_of_line();
+    at += 2;
   }
 }
 

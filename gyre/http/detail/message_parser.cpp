@@ -85,6 +85,7 @@ struct framing_fields {
 // Reads the field line at `at`, which a CR LF ends before `end`, and goes behind it.
 errc read_field(const char*& at, const char* end, field_view& field) noexcept {
   const char* const name = at;
+  at = skip_letters(at, end);
   while (is(in_token, *at)) ++at;  // stops at the CR at the latest
   if (at == name || *at != ':') return errc::bad_field;
   field.name = between(name, at);
