@@ -14,10 +14,7 @@ namespace {
 
 using detail::equals_ignoring_case;
 
-void check(std::string_view name, std::string_view value) {
-  if (!detail::is_token(name)) {
-    throw std::invalid_argument("http::fields: \"" + std::string(name) + "\" is no field name");
-  }
+void check_value(std::string_view name, std::string_view value) {
   const char* const end = value.data() + value.size();
   const char* at = detail::find_control(value.data(), end);
   while (at != end && *at == '\t') at = detail::find_control(at + 1, end);
@@ -26,9 +23,18 @@ void check(std::string_view name, std::string_view value) {
                               std::string(name));
 }
 
+void check(std::string_view name, std::string_view value) {
+  if (!detail::is_token(name)) {
+    throw std::invalid_argument("http::fields: \"" + std::string(name) + "\" is no field name");
+  }
+  check_value(name, value);
+}
+
 }  // namespace
 
-fields::fields(const fields& other) { text_.append(other.text_.bytes()); }
+fields::fields(const fields& other) : name_sizes_(other.name_sizes_) {
+  text_.append(other.text_.bytes());
+}
 
 fields& fields::operator=(const fields& other) {
   if (this != &other) *this = fields(other);
@@ -49,6 +55,12 @@ fields& fields::add(std::string_view name, std::string_view value) {
   return add_checked(name, value);
 }
 
+fields& fields::add_to_known_name(std::string_view name, std::string_view value) {
+  value = detail::trim(value);
+  check_value(name, value);
+  return add_checked(name, value);
+}
+
 fields& fields::add_checked(std::string_view name, std::string_view value) {
   const std::size_t size = name.size() + value.size() + 4;
   std::byte* to = text_.prepare(size).data();
@@ -61,6 +73,7 @@ fields& fields::add_checked(std::string_view name, std::string_view value) {
   put(value);
   put("\r\n");
   text_.commit(size);
+  name_sizes_ |= bit_of_size(name.size());
   return *this;
 }
 

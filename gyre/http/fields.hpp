@@ -11,12 +11,17 @@
 #include <gyre/io/buffer.hpp>
 
 #include <cstddef>
+#include <cstdint>
+#include <initializer_list>
 #include <iterator>
 #include <optional>
 #include <span>
 #include <string_view>
 
 namespace gyre::http {
+namespace detail {
+class exchange;
+}  // namespace detail
 
 /// A name and a value. Names are compared without regard to case.
 struct field {
@@ -49,7 +54,10 @@ class fields {
   fields& set(std::string_view name, std::string_view value);
   /// Removes the fields of a name, and returns their number.
   std::size_t erase(std::string_view name) noexcept;
-  void clear() noexcept { text_.clear(); }
+  void clear() noexcept {
+    text_.clear();
+    name_sizes_ = 0;
+  }
 
   /// The value of the first field of that name.
   [[nodiscard]] std::optional<std::string_view> get(std::string_view name) const noexcept;
@@ -65,10 +73,23 @@ class fields {
 
  private:
   friend class response;
+  friend class detail::exchange;
+  // `name` is a token, and no view of these fields; nor is `value`.
+  fields& add_to_known_name(std::string_view name, std::string_view value);
   fields& add_checked(std::string_view name, std::string_view value);
   bool has_within(std::string_view text) const noexcept;
+  // Whether a field's name may have one of these sizes.
+  bool may_have_names_of(std::initializer_list<std::size_t> sizes) const noexcept {
+    std::uint32_t wanted = 0;
+    for (const std::size_t size : sizes) wanted |= bit_of_size(size);
+    return (name_sizes_ & wanted) != 0;
+  }
+  static constexpr std::uint32_t bit_of_size(std::size_t size) noexcept {
+    return std::uint32_t{1} << (size % 32);
+  }
 
   io::buffer text_{{.prepend = 0}};
+  std::uint32_t name_sizes_ = 0;  // of all names since clear()
 };
 
 /// A forward iterator over fields.

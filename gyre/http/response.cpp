@@ -14,7 +14,7 @@ void detail::body_source_delete::operator()(body_source* source) const noexcept 
 
 response::response(http::status status, std::string_view content_type, std::string body)
     : status_(status), body_(std::move(body)) {
-  if (!content_type.empty()) fields_.add("Content-Type", content_type);
+  if (!content_type.empty()) fields_.add_to_known_name("Content-Type", content_type);
 }
 
 response response::with_known_type(http::status status, std::string_view content_type,

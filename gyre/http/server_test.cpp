@@ -275,6 +275,25 @@ TEST_F(HttpServer, SendsADate) {
               testing::ContainsRegex("\r\nDate: [A-Z][a-z][a-z], [0-9 A-Za-z:]* GMT\r\n"));
 }
 
+TEST_F(HttpServer, ADateOfTheHandlerIsTheOnlyOne) {
+  make();
+  gyre::http::fields own;
+  own.add("Date", "Thu, 26 Nov 2026 16:00:00 GMT").add("Content-Length", "7");
+  on->get("/", [&](request&) {
+    response answer(status::ok);
+    answer.fields() = own;
+    return answer;
+  });
+  on->start();
+  peer client = connect();
+  client.send(get("/"));
+  const std::string_view whole =
+      "HTTP/1.1 200 OK\r\nDate: Thu, 26 Nov 2026 16:00:00 GMT\r\n"
+      "Content-Length: 0\r\n\r\n";
+  client.receive(virtual_time.loop, whole.size());
+  EXPECT_EQ(client.text, whole);
+}
+
 TEST_F(HttpServer, RoutesAndMiddlewareAreAddedBeforeTheStart) {
   make();
   on->start();

@@ -25,6 +25,7 @@
 
 namespace gyre::http::detail {
 
+class head_writer;
 class server_connection;
 class server_core;
 class server_shard;
@@ -97,6 +98,7 @@ class exchange final : public gyre::detail::slab_object, private task_context {
   void answer_with(std::exception_ptr error) noexcept;
   void answer(response answer) noexcept;
   void send(response& answer);
+  bool put_fields(head_writer& head, const http::fields& fields);
   void send_source(response& answer, bool head_only);
   void start_stream(move_only_function<task<>(body_writer&)> write);
   void start_upgrade(move_only_function<task<>(upgraded_connection&)> run);

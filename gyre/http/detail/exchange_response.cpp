@@ -54,20 +54,7 @@ void exchange::send(response& result) {
 
   head_writer head(out, result.fields_.text().size());
   head.put_status_line(status_);
-  bool has_date = false;
-  for (const field& each : result.fields_) {
-    if (each.name.size() == 4) {
-      has_date = has_date || equals_ignoring_case(each.name, "Date");
-    } else if (each.name.size() == 10 && equals_ignoring_case(each.name, "Connection")) {
-      close_ = close_ || list_has_word(each.value, "close");
-      continue;
-    } else if ((each.name.size() == 14 && equals_ignoring_case(each.name, "Content-Length")) ||
-               (each.name.size() == 17 && equals_ignoring_case(each.name, "Transfer-Encoding"))) {
-      continue;  // the framing is the server's
-    }
-    head.put(std::string_view(each.name.data(), each.name.size() + each.value.size() + 4));
-  }
-  if (!has_date) head.put(shard_->date_line(connection_->present()));
+  if (!put_fields(head, result.fields_)) head.put(shard_->date_line(connection_->present()));
 
   const std::string_view body = result.body();
   const bool has_body = !never_has_body(status_);
@@ -100,6 +87,29 @@ void exchange::send(response& result) {
     }
   }
   finish();
+}
+
+// Returns whether the Date is among them. The framing is the server's.
+bool exchange::put_fields(head_writer& head, const http::fields& fields) {
+  constexpr std::string_view date = "Date", connection = "Connection", length = "Content-Length",
+                             coding = "Transfer-Encoding";
+  if (!fields.may_have_names_of({date.size(), connection.size(), length.size(), coding.size()})) {
+    head.put(fields.text());
+    return false;
+  }
+  bool has_date = false;
+  for (const field& each : fields) {
+    if (equals_ignoring_case(each.name, connection)) {
+      close_ = close_ || list_has_word(each.value, "close");
+      continue;
+    }
+    if (equals_ignoring_case(each.name, length) || equals_ignoring_case(each.name, coding)) {
+      continue;
+    }
+    has_date = has_date || equals_ignoring_case(each.name, date);
+    head.put(std::string_view(each.name.data(), each.name.size() + each.value.size() + 4));
+  }
+  return has_date;
 }
 
 void exchange::send_source(response& result, bool head_only) {
