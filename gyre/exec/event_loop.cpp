@@ -105,14 +105,16 @@ void event_loop::stop() noexcept {
 // polls.
 //   1. Tasks: a batch of the inbox.
 //   2. Events: without a task in phase 1, waits for work; else polls for I/O.
-//   3. I/O: serves what phase 2 found, for io_time at most.
+//   3. I/O: serves what phase 2 found, for io_time at most; then runs what that deferred.
 //   4. Timers that were due when phase 3 began.
 inline std::size_t event_loop::turn(steady_time deadline) {
   turns_.add(1);
   looked_for_io_.reset();
   std::size_t done = run_tasks();
   if (stopped()) return done;
-  const bool may_wait = done == 0 && deadline != steady_time::min() && !io_slice_.was_cut();
+  // Deferred operations are left over where on_exception has thrown.
+  const bool may_wait =
+      done == 0 && deadline != steady_time::min() && !io_slice_.was_cut() && deferred_.empty();
   if (may_wait) {
     wait_for_work(deadline);
     done += run_io();
@@ -120,6 +122,7 @@ inline std::size_t event_loop::turn(steady_time deadline) {
     poll_for_io();
     done += run_io();
   }
+  if (!deferred_.empty()) done += run_deferred();
   return done + run_timers();
 }
 
@@ -219,13 +222,28 @@ std::size_t event_loop::run_io() {
   looked_for_io_ = timers_.empty() ? steady_time::min() : now();
   io_slice_.begin(*looked_for_io_);
   std::size_t completed = 0;
+  serving_io_ = true;
   guard([&] { poller_->complete(completed); },
         [&] {
+          serving_io_ = false;
           io_slice_.end();
           io_events_.add(completed);
           descriptors_watched_.set(poller_->watched());
         });
   return completed;
+}
+
+// Operations that these start are posted, so the list ends.
+std::size_t event_loop::run_deferred() {
+  std::size_t ran = 0;
+  const auto run = [&] {
+    while (operation* const next = deferred_.pop_front()) {
+      ++ran;
+      next->execute();
+    }
+  };
+  guard(run, [&] { tasks_run_.add(ran); });
+  return ran;
 }
 
 // The stride follows how long completions take, so that a few slow ones are noticed.

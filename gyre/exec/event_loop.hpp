@@ -154,6 +154,10 @@ class event_loop : public executor, public timer_service, public posting<event_l
     poller_->rewatch(op, interest, mode);
   }
   void unwatch(readiness_operation& op) noexcept;
+  /// For operations that must not run within the call that starts them: as post(), but while the
+  /// loop serves I/O, `op` runs at the end of that, in the same turn, without a way through the
+  /// inbox and another poll. The loop's thread.
+  void defer(operation& op) noexcept { serving_io_ ? deferred_.push_back(op) : post(op); }
   /// For timer and sleeping coroutines. The loop's thread.
   void start_timer(timer_operation& timer, steady_time deadline) noexcept final;
   /// False if the timer was not started, or has fired.
@@ -220,6 +224,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   void wait_for_work(steady_time deadline);
   void sleep_until(steady_time deadline);
   std::size_t run_io();
+  std::size_t run_deferred();
   std::size_t run_timers();
   bool has_tasks() noexcept { return inbox_ready() || has_unstored(); }
   bool has_unstored() noexcept { return !drained_.empty() || !unstored_.empty(); }
@@ -256,6 +261,8 @@ class event_loop : public executor, public timer_service, public posting<event_l
   std::size_t tasks_since_sleep_ = 0;
   unsigned busy_sleeps_ = 0;
   inbox::batch batch_{0};
+  intrusive_queue<operation> deferred_;
+  bool serving_io_ = false;
   intrusive_queue<operation> drained_;  // operations of unstored_, in the loop's hands
   bool inbox_first_ = false;            // whether the last batch of both began with the inbox
   detail::wait_strategy wait_strategy_;

@@ -91,9 +91,11 @@ void connection_group::schedule(tcp_connection& due) noexcept {
   post_due_calls();
 }
 
+// The end of a connection need not wait for the next turn, as more of its input has to.
+
 void connection_group::schedule_finish(tcp_connection& ended, std::error_code why) noexcept {
   due_.ended.push_back({&ended, why});
-  post_due_calls();
+  if (!std::exchange(run_posted_, true)) loop_.defer(run_operation_);
 }
 
 void connection_group::post_due_calls() noexcept {

@@ -110,7 +110,7 @@ class connection_group {
   }
   /// The loop's time in parts of the idle timeout, for connections that note when something moved.
   std::uint8_t idle_clock() const noexcept {
-    return static_cast<std::uint8_t>(loop_.now().time_since_epoch() / idle_clock_tick_);
+    return static_cast<std::uint8_t>(loop_.recent_time().time_since_epoch() / idle_clock_tick_);
   }
   static constexpr std::uint8_t idle_clock_per_timeout = 32;
   /// Called before `connected`, before `closed`, and when the connection has been freed.
@@ -189,7 +189,7 @@ class connection_group {
   std::size_t next_scheduled_ = 0;  // of running_
   std::size_t next_ended_ = 0;
   run_operation run_operation_{*this};
-  bool run_posted_ = false;  // run_operation_ is in the loop's inbox
+  bool run_posted_ = false;  // run_operation_ waits in the loop
   std::size_t held_ = 0;     // bytes, by all connections
   gyre::detail::deferred_release<connection_group> release_{&connection_group::release};
 };
