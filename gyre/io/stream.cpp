@@ -4,6 +4,7 @@
 #include <gyre/base/error.hpp>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/sendfile.h>
 #include <unistd.h>
@@ -23,6 +24,11 @@ stream::stream(event_loop& loop, unique_fd fd, handle_kind kind) {
   descriptor_ = std::make_unique<detail::open_descriptor>(loop, std::move(fd), kind);
   if (access == O_WRONLY) descriptor_->handle().refuse(direction::read);
   if (access == O_RDONLY) descriptor_->handle().refuse(direction::write);
+}
+
+bool stream::is_quiet() const noexcept {
+  pollfd idle{.fd = fd(), .events = POLLIN | POLLRDHUP, .revents = 0};
+  return is_open() && ::poll(&idle, 1, 0) == 0;
 }
 
 event_loop& stream::loop() const {

@@ -93,6 +93,9 @@ class stream {
   }
   /// -1 when it is closed.
   [[nodiscard]] int fd() const noexcept { return is_open() ? descriptor_->fd() : -1; }
+  /// Whether it is open, and nothing can be read: no byte, no end, no error; for a pool, before
+  /// another use. One system call.
+  [[nodiscard]] bool is_quiet() const noexcept;
   /// Throws errc::not_open when it is closed.
   [[nodiscard]] event_loop& loop() const;
 

@@ -801,6 +801,22 @@ TEST(Stream, GoesToAnotherLoopByItsDescriptor) {
   echoed.get();
 }
 
+TEST(Stream, TellsWhetherAnythingHasCome) {
+  gyre::loop loop;
+  EXPECT_FALSE(stream().is_quiet());
+  auto ends = make_ends(loop);
+  EXPECT_TRUE(ends.other.is_quiet());
+  gyre::sync_wait(loop, ends.one.write_all("text"));
+  EXPECT_FALSE(ends.other.is_quiet());
+  std::array<std::byte, 4> bytes{};
+  gyre::sync_wait(loop, ends.other.read_exactly(bytes));
+  EXPECT_TRUE(ends.other.is_quiet());
+  ends.one.close();
+  EXPECT_FALSE(ends.other.is_quiet());
+  ends.other.close();
+  EXPECT_FALSE(ends.other.is_quiet());
+}
+
 TEST(Stream, LeavesBytesToItsNextOwnerAfterATimeLimit) {
   gyre::loop loop;
   auto ends = make_ends(loop);

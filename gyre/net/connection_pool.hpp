@@ -344,8 +344,8 @@ class [[nodiscard]] pooled_connection {
 /// later: see pooled_connection::is_reused().
 ///
 /// A Connection is a tcp_stream; or the result of a `handshake` with one, such as a framed stream
-/// that is logged in; or the result of a function that connects. It is an io::stream, a framed, or
-/// a class with `bool is_reusable() const`, and may come in a std::unique_ptr.
+/// that is logged in; or the result of a function that connects. It is an io::stream, a tls_stream,
+/// a framed, or a class with `bool is_reusable() const`, and may come in a std::unique_ptr.
 ///
 /// Thread-safety: the loop's thread. For several loops have a pool on each:
 /// `sharded<connection_pool<>> pools(loops)`, and pools.start("localhost:7000"s).

@@ -4,16 +4,9 @@
 #include <gyre/io/error.hpp>
 #include <gyre/net/detail/errors.hpp>
 
-#include <poll.h>
-
 #include <stdexcept>
 
 namespace gyre::net::detail {
-
-bool is_quiet(int fd) noexcept {
-  pollfd idle{.fd = fd, .events = POLLIN | POLLRDHUP, .revents = 0};
-  return ::poll(&idle, 1, 0) == 0;
-}
 
 task<tcp_stream> server_address::connect() {
   const bool needs_resolver = server_.is_name() && server_.known_endpoints().empty();

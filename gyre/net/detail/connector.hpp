@@ -6,7 +6,6 @@
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/io/error.hpp>
-#include <gyre/io/stream.hpp>
 #include <gyre/net/connect.hpp>
 #include <gyre/net/host_port.hpp>
 #include <gyre/net/resolver.hpp>
@@ -35,8 +34,11 @@ concept tells_reusable = requires(const Connection& connection) {
   { connection.is_reusable() } -> std::same_as<bool>;
 };
 
-/// Whether nothing has come from the peer: no byte, no end, no error. One system call.
-bool is_quiet(int fd) noexcept;
+/// Streams, also encrypted ones, which tell whether nothing has come from the peer.
+template <class Connection>
+concept tells_quiet = requires(Connection& connection) {
+  { connection.is_quiet() } -> std::same_as<bool>;
+};
 
 /// Whether an unused connection can serve another use: by its is_reusable(); else it is open, no
 /// part of a message is left in its buffers, and nothing has come from the peer.
@@ -44,8 +46,8 @@ template <class Connection>
 bool is_reusable(Connection& connection) {
   if constexpr (tells_reusable<Connection>) {
     return std::as_const(connection).is_reusable();
-  } else if constexpr (std::derived_from<Connection, io::stream>) {
-    return connection.is_open() && is_quiet(connection.fd());
+  } else if constexpr (tells_quiet<Connection>) {
+    return connection.is_quiet();
   } else if constexpr (requires { connection.pending_output(), connection.received().empty(); }) {
     return connection.pending_output() == 0 && connection.received().empty() &&
            is_reusable(connection.stream());
