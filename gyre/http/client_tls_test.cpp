@@ -12,6 +12,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <string>
 #include <string_view>
 #include <utility>
@@ -61,7 +63,7 @@ client_options trusting() {
 
 class HttpClientTls : public gyre::http::test::http_client_test {
  protected:
-  enum class end { close_notify, abrupt, held };
+  enum class end { close_notify, close_notify_only, abrupt, held };
 
   std::string secure_url(std::string_view path = "/") const {
     return "https://" + listener.local_endpoint().to_string() + std::string(path);
@@ -96,7 +98,11 @@ class HttpClientTls : public gyre::http::test::http_client_test {
       auto writing = secure.write_all(answer);
       co_await std::move(writing);
     }
-    if (how == end::held) co_await hold.wait();
+    // While the descriptor has a twin, no FIN is sent.
+    gyre::unique_fd twin;
+    if (how == end::close_notify_only) twin = gyre::unique_fd(::dup(secure.fd()));
+    if (how == end::close_notify_only) secure.close();
+    if (how != end::close_notify && how != end::abrupt) co_await hold.wait();
     if (how == end::abrupt) {
       gyre::net::detail::shut_down(secure.fd(), gyre::net::shutdown_side::both);
     }
@@ -175,6 +181,20 @@ TEST_F(HttpClientTls, RepeatsARequestThatMetAClosedConnection) {
   EXPECT_EQ(finish(get_secure()).response().body(), "ok");
   EXPECT_EQ(client->metrics().retries, 1u);
   EXPECT_EQ(heads.size(), 3u);
+}
+
+TEST_F(HttpClientTls, SendsNoRequestBehindACloseNotifyThatCameWithTheAnswer) {
+  make(trusting());
+  serve(serving(), {std::string(ok)}, end::close_notify_only);
+  EXPECT_EQ(finish(get_secure()).response().body(), "ok");
+  serve(serving(), {std::string(ok)});
+  // A POST is not repeated.
+  client_request request(method::post, secure_url());
+  request.set_body("text/plain", "x");
+  EXPECT_EQ(finish(send(std::move(request))).response().body(), "ok");
+  EXPECT_EQ(client->metrics().retries, 0u);
+  hold.set();
+  virtual_time.settle();
 }
 
 TEST_F(HttpClientTls, ARedirectLeadsToHttpOnlyIfAllowed) {

@@ -102,6 +102,7 @@ task<std::size_t> tls_stream::read_until(io::buffer& buffer, std::string_view de
 }
 task<io::received> tls_stream::receive() { return detail::receive(opened(state_)); }
 task<> tls_stream::wait_readable() { return detail::wait_readable(opened(state_)); }
+bool tls_stream::is_quiet() noexcept { return state_ != nullptr && state_->is_quiet(); }
 task<std::size_t> tls_stream::write_some(std::span<const std::byte> bytes) {
   return detail::write(opened(state_), bytes, false);
 }

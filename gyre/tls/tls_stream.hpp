@@ -94,6 +94,10 @@ class tls_stream {
   /// Waits until read_some() need not wait: for decrypted bytes, the end, or a failure, which the
   /// next read tells. Counts as reading. A record that has come is held until it is read.
   [[nodiscard]] task<> wait_readable();
+  /// Whether it is open, and neither bytes, nor the end, nor a failure can be read; for a pool,
+  /// before another use. Processes records that are not the program's, such as session tickets.
+  /// False while a coroutine reads. Thread-safety: the loop's thread. One or two system calls.
+  [[nodiscard]] bool is_quiet() noexcept;
 
   /// Encrypts and sends the first 256 KiB, or less; gives their count.
   [[nodiscard]] task<std::size_t> write_some(std::span<const std::byte> bytes);

@@ -54,15 +54,6 @@ std::span<std::byte> bytes_of(std::string& text) {
   return std::as_writable_bytes(std::span(text.data(), text.size()));
 }
 
-task<std::string> read_all(tls_stream& from) {
-  std::string all;
-  for (;;) {
-    auto came = co_await from.receive();
-    if (came.empty()) co_return all;
-    all += came.text();
-  }
-}
-
 task<> send_and_end(tls_stream& to, std::string text) {
   const std::size_t sent = co_await to.write_all(text);
   EXPECT_EQ(sent, text.size());
@@ -77,23 +68,6 @@ task<> echo(tls_stream peer) {
   }
   co_await peer.shutdown();
 }
-
-/// A connection whose handshake is done.
-struct connection {
-  explicit connection(gyre::event_loop& loop, const tls_context& server, const tls_context& client,
-                      session resumed = {}) {
-    handshake_result made = shake_hands(loop, server, client, "localhost", std::move(resumed));
-    EXPECT_FALSE(made.server_error) << made.server_error.message();
-    EXPECT_FALSE(made.client_error) << made.client_text;
-    server_end = std::move(made.server);
-    client_end = std::move(made.client);
-  }
-  explicit connection(gyre::event_loop& loop)
-      : connection(loop, tls_context::server(serving()), tls_context::client(trusting())) {}
-
-  tls_stream server_end;
-  tls_stream client_end;
-};
 
 TEST(TlsStream, CarriesBytesBothWaysAndEndsInOrder) {
   gyre::loop loop;

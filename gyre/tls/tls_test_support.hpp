@@ -11,6 +11,8 @@
 #include <gyre/tls/tls_stream.hpp>
 #include <tests/support/tls_certificates.hpp>
 
+#include <gtest/gtest.h>
+
 #include <sys/socket.h>
 
 #include <string>
@@ -84,6 +86,33 @@ inline handshake_result shake_hands(event_loop& loop, const tls_context& server,
                catching(connect(std::move(client_end), std::move(host), client, std::move(resumed)),
                         result.client_error, result.client_text)));
   return result;
+}
+
+/// A connection whose handshake is done.
+struct connection {
+  explicit connection(event_loop& loop, const tls_context& server, const tls_context& client,
+                      session resumed = {}) {
+    handshake_result made = shake_hands(loop, server, client, "localhost", std::move(resumed));
+    EXPECT_FALSE(made.server_error) << made.server_error.message();
+    EXPECT_FALSE(made.client_error) << made.client_text;
+    server_end = std::move(made.server);
+    client_end = std::move(made.client);
+  }
+  explicit connection(event_loop& loop)
+      : connection(loop, tls_context::server(serving()), tls_context::client(trusting())) {}
+
+  tls_stream server_end;
+  tls_stream client_end;
+};
+
+/// Until the end.
+inline task<std::string> read_all(tls_stream& from) {
+  std::string all;
+  for (;;) {
+    auto came = co_await from.receive();
+    if (came.empty()) co_return all;
+    all += came.text();
+  }
 }
 
 }  // namespace gyre::tls::test

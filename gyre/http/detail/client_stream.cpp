@@ -3,17 +3,7 @@
 
 #include <gyre/io/received.hpp>
 
-#include <poll.h>
-
 namespace gyre::http::detail {
-namespace {
-
-bool is_quiet(int fd) noexcept {
-  pollfd idle{.fd = fd, .events = POLLIN | POLLRDHUP, .revents = 0};
-  return ::poll(&idle, 1, 0) == 0;
-}
-
-}  // namespace
 
 task<std::size_t> tcp_client_stream::read(io::buffer& into) {
   const io::received bytes = co_await stream_.receive();
@@ -26,7 +16,7 @@ task<std::size_t> tcp_client_stream::write_some(std::span<const std::byte> bytes
   co_return count;
 }
 
-bool tcp_client_stream::is_idle() const { return stream_.is_open() && is_quiet(stream_.fd()); }
+bool tcp_client_stream::is_idle() noexcept { return stream_.is_quiet(); }
 
 task<std::size_t> tls_client_stream::read(io::buffer& into) {
   auto receiving = stream_.receive();
@@ -36,7 +26,7 @@ task<std::size_t> tls_client_stream::read(io::buffer& into) {
   co_return bytes.size();
 }
 
-void tls_client_stream::keep_session() {
+void tls_client_stream::keep_session() noexcept {
   if (tls::session newest = stream_.session()) *newest_session_ = std::move(newest);
 }
 
@@ -44,6 +34,10 @@ task<std::size_t> tls_client_stream::write_some(std::span<const std::byte> bytes
   return stream_.write_some(bytes);
 }
 
-bool tls_client_stream::is_idle() const { return stream_.is_open() && is_quiet(stream_.fd()); }
+bool tls_client_stream::is_idle() noexcept {
+  const bool is_quiet = stream_.is_quiet();
+  keep_session();
+  return is_quiet;
+}
 
 }  // namespace gyre::http::detail

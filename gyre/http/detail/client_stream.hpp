@@ -32,7 +32,7 @@ class client_stream {
   /// Waits until some of the bytes can be written, and gives their count.
   virtual task<std::size_t> write_some(std::span<const std::byte> bytes) = 0;
   /// Whether it is open, and nothing has come from the peer while it was idle.
-  virtual bool is_idle() const = 0;
+  virtual bool is_idle() noexcept = 0;
   /// The stream below TLS, which then is left closed; only of a tcp_client_stream.
   virtual net::tcp_stream take_tcp() noexcept { return {}; }
 };
@@ -43,7 +43,7 @@ class tcp_client_stream final : public client_stream {
 
   task<std::size_t> read(io::buffer& into) override;
   task<std::size_t> write_some(std::span<const std::byte> bytes) override;
-  bool is_idle() const override;
+  bool is_idle() noexcept override;
   net::tcp_stream take_tcp() noexcept override { return std::move(stream_); }
 
  private:
@@ -60,10 +60,10 @@ class tls_client_stream final : public client_stream {
 
   task<std::size_t> read(io::buffer& into) override;
   task<std::size_t> write_some(std::span<const std::byte> bytes) override;
-  bool is_idle() const override;
+  bool is_idle() noexcept override;
 
  private:
-  void keep_session();
+  void keep_session() noexcept;
 
   tls::tls_stream stream_;
   std::shared_ptr<tls::session> newest_session_;

@@ -321,6 +321,12 @@ engine::status engine::peek() {
   return result_of(SSL_peek_ex(ssl_.get(), &first, 1, &count));
 }
 
+bool engine::awaits_rest() const noexcept {
+  SSL* const ssl = ssl_.get();
+  return SSL_has_pending(ssl) == 1 || SSL_in_init(ssl) == 1 ||
+         SSL_rstate_string(ssl) == std::string_view("RB");  // a record's body, behind its header
+}
+
 engine::status engine::write(std::span<const std::byte> bytes) {
   if (failure_.code) return status::failed;
   while (!bytes.empty()) {

@@ -57,6 +57,8 @@ class engine {
   /// Once; later calls do nothing.
   void close_notify() noexcept;
 
+  /// Whether a part of a record, or of a message of the handshake, has come, and the rest has not.
+  bool awaits_rest() const noexcept;
   bool established() const noexcept { return established_; }
   /// Whether close_notify has come.
   bool peer_closed() const noexcept { return peer_closed_; }

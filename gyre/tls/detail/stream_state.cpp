@@ -39,6 +39,27 @@ void stream_state::throw_failure(const char* operation) {
   throw std::system_error(why.code, text);
 }
 
+bool stream_state::is_quiet() noexcept try {
+  if (!inner.is_open() || is_reading) return false;
+  reading_lock lock(*this, "gyre::tls::tls_stream: is_quiet");
+  const auto has_nothing = [this] {
+    const engine::status now = machine.peek();
+    send_now();
+    return now == engine::status::wants_input && !machine.awaits_rest();
+  };
+  if (!has_nothing()) return false;
+  io::receive_memory& memory = io::backend_of(inner.loop()).memory();
+  const std::span<std::byte> room = memory.room();
+  if (room.empty()) return false;
+  const ssize_t count = ::recv(inner.fd(), room.data(), record_size, MSG_DONTWAIT);
+  if (count < 0) return errno == EAGAIN;
+  if (count == 0) return false;
+  lock.take(memory.lend(static_cast<std::size_t>(count)), "");
+  return has_nothing() && inner.is_quiet();
+} catch (const std::exception&) {
+  return false;
+}
+
 void stream_state::close() noexcept {
   if (!inner.is_open()) return;
   if (!is_writing && output.empty()) {

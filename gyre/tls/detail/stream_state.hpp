@@ -31,6 +31,8 @@ class stream_state {
   void send_now() noexcept;
   /// Sends an alert, if there is one, and throws the engine's failure.
   [[noreturn]] void throw_failure(const char* operation);
+  /// See tls_stream::is_quiet().
+  bool is_quiet() noexcept;
   void close() noexcept;
 
   net::tcp_stream inner;
