@@ -77,28 +77,31 @@ direction_lock::direction_lock(stream_state& state, bool& in_use, const char* op
 }
 
 reading_lock::~reading_lock() {
-  const std::span<const std::byte> rest = state_.machine.unread();
-  if (rest.empty()) {
-    if (state_.stash.capacity() > 0) state_.stash = io::buffer();
-    return;
-  }
-  if (came_.empty()) return;  // they are in the stash already
   try {
-    state_.stash = io::buffer();
-    state_.stash.append(rest);
-    state_.machine.feed(state_.stash.bytes());
+    give_back();
   } catch (const std::exception&) {
     state_.inner.close();  // bytes are lost
   }
 }
 
-void reading_lock::give_back() noexcept {
-  if (state_.machine.unread().empty()) came_.reset();
+void reading_lock::give_back() {
+  const std::span<const std::byte> rest = state_.machine.unread();
+  if (!rest.empty() && came_.empty()) return;  // they are in the stash already
+  if (state_.stash.capacity() > 0) state_.stash = io::buffer();
+  if (!rest.empty()) {
+    state_.stash.append(rest);
+    state_.machine.feed(state_.stash.bytes());
+  }
+  came_.reset();
+}
+
+void reading_lock::prepare_to_receive(const char* operation) {
+  if (state_.output.size() > most_unsent) throw std::system_error(errc::bad_record, operation);
+  give_back();
 }
 
 void reading_lock::take(io::received came, const char* operation) {
   if (came.empty()) throw std::system_error(state_.machine.end_of_bytes(), operation);
-  if (state_.stash.capacity() > 0) state_.stash = io::buffer();
   came_ = std::move(came);
   state_.machine.feed(came_.bytes());
 }
@@ -132,9 +135,7 @@ task<std::size_t> read(state_ptr state, std::span<std::byte> room, bool whole) {
       break;
     }
     if (now == engine::status::done) continue;
-    if (state->output.size() > most_unsent) throw std::system_error(errc::bad_record, name);
-    lock.give_back();
-    io::received came = co_await state->inner.receive();
+    io::received came = co_await lock.receive(name);
     lock.take(std::move(came), name);
   }
   co_return done;
@@ -158,9 +159,7 @@ task<io::received> receive(state_ptr state) {
     state->send_now();
     if (now == engine::status::failed) state->throw_failure(name);
     if (now == engine::status::ended) co_return io::received();
-    if (state->output.size() > most_unsent) throw std::system_error(errc::bad_record, name);
-    lock.give_back();
-    io::received came = co_await state->inner.receive();
+    io::received came = co_await lock.receive(name);
     lock.take(std::move(came), name);
   }
 }
@@ -172,9 +171,7 @@ task<> wait_readable(state_ptr state) {
     const engine::status now = state->machine.peek();
     state->send_now();
     if (now != engine::status::wants_input) co_return;
-    if (state->output.size() > most_unsent) throw std::system_error(errc::bad_record, name);
-    lock.give_back();
-    io::received came = co_await state->inner.receive();
+    io::received came = co_await lock.receive(name);
     if (came.empty()) co_return;
     lock.take(std::move(came), name);
   }
@@ -202,23 +199,24 @@ task<std::size_t> read_until(state_ptr state, io::buffer& buffer, std::string_vi
     if (count > 0) continue;
     if (now == engine::status::failed) state->throw_failure(name);
     if (now == engine::status::ended) throw std::system_error(io::errc::unexpected_end, name);
-    if (state->output.size() > most_unsent) throw std::system_error(errc::bad_record, name);
-    lock.give_back();
-    io::received came = co_await state->inner.receive();
+    io::received came = co_await lock.receive(name);
     lock.take(std::move(came), name);
   }
 }
 
-task<std::size_t> write(state_ptr state, std::span<const std::byte> bytes, bool whole) {
+task<std::size_t> write(state_ptr state, std::span<const std::byte> bytes, bool whole,
+                        io::received lent) {
   static constexpr const char* name = "gyre::tls::tls_stream: write";
   const direction_lock lock(*state, state->is_writing, name);
   if (state->machine.closed() && !bytes.empty()) gyre::detail::throw_system_error(EPIPE, name);
+  const std::size_t most = lent.empty() ? most_sent_at_once : bytes.size();
   std::size_t done = 0;
   do {
     const std::span<const std::byte> part =
-        bytes.subspan(done, std::min(bytes.size() - done, most_sent_at_once));
+        bytes.subspan(done, std::min(bytes.size() - done, most));
     if (state->output.capacity() == 0) state->output = scratch_buffer::take();
     if (state->machine.write(part) == engine::status::failed) state->throw_failure(name);
+    lent.reset();
     while (!state->output.empty()) {
       sending_lock sending(*state);
       while (!sending.bytes.empty()) {
@@ -257,8 +255,8 @@ task<std::size_t> write_pieces(state_ptr state, std::span<const iovec> pieces) {
 }
 
 task<std::size_t> write_received(state_ptr state, io::received bytes) {
-  const std::size_t done = co_await write(std::move(state), bytes.bytes(), true);
-  co_return done;
+  const std::span<const std::byte> all = bytes.bytes();
+  return write(std::move(state), all, true, std::move(bytes));
 }
 
 task<std::size_t> write_file(state_ptr state, int file, ::off_t offset, std::size_t count) {
@@ -298,10 +296,12 @@ task<> shake_hands(state_ptr state) {
   for (;;) {
     const engine::status now = state->machine.handshake();
     if (now == engine::status::failed) state->throw_failure(name);
-    if (!state->output.empty()) co_await write(state, {}, true);
+    if (!state->output.empty()) {
+      lock.give_back();
+      co_await write(state, {}, true);
+    }
     if (now == engine::status::done) co_return;
-    lock.give_back();
-    io::received came = co_await state->inner.receive();
+    io::received came = co_await lock.receive(name);
     lock.take(std::move(came), name);
   }
 }

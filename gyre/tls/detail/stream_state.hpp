@@ -55,20 +55,27 @@ class direction_lock {
   bool& in_use_;
 };
 
-/// The bytes that one reading operation has received. When it ends, the rest is stashed, so that
-/// none of the loop's memory is held.
+/// The bytes that one reading operation has received. While it waits, and when it has ended, none
+/// of the loop's memory is held: bytes that are not decrypted yet are stashed.
 class reading_lock : direction_lock {
  public:
   reading_lock(stream_state& state, const char* operation)
       : direction_lock(state, state.is_reading, operation), state_(state) {}
   ~reading_lock();
 
+  /// Waits for bytes, which take() takes. Throws if the peer causes answers that it does not read.
+  auto receive(const char* operation) {
+    prepare_to_receive(operation);
+    return state_.inner.receive();
+  }
   /// Feeds the engine. Throws if these are none: the end of the connection.
   void take(io::received came, const char* operation);
-  /// Before a wait: memory of the loop that has been read must not stay on loan meanwhile.
-  void give_back() noexcept;
+  /// Gives the loop's memory back. Throws std::bad_alloc.
+  void give_back();
 
  private:
+  void prepare_to_receive(const char* operation);
+
   stream_state& state_;
   io::received came_;
 };
@@ -95,7 +102,9 @@ task<std::size_t> read_until(state_ptr state, io::buffer& buffer, std::string_vi
                              std::size_t limit);
 task<io::received> receive(state_ptr state);
 task<> wait_readable(state_ptr state);
-task<std::size_t> write(state_ptr state, std::span<const std::byte> bytes, bool whole);
+/// `lent`: the memory of `bytes`, which is given back when they are encrypted.
+task<std::size_t> write(state_ptr state, std::span<const std::byte> bytes, bool whole,
+                        io::received lent = {});
 task<std::size_t> write_pieces(state_ptr state, std::span<const iovec> pieces);
 task<std::size_t> write_received(state_ptr state, io::received bytes);
 task<std::size_t> write_file(state_ptr state, int file, ::off_t offset, std::size_t count);
