@@ -44,7 +44,8 @@ struct connection_options {
   /// then until its FIN. Also the time for which a connection receives after sending has failed.
   /// Zero: no wait. A reset is sent only if output waits; the error: see tcp_connection::close().
   std::chrono::nanoseconds close_timeout = std::chrono::seconds{5};
-  /// Time of close() in all, however much the peer still takes. Zero: no wait.
+  /// Time of close() in all, however much the peer still takes. Zero: no wait. Both begin later in
+  /// tcp_connection::close_when_sent().
   std::chrono::nanoseconds close_limit = std::chrono::minutes{5};
   /// TCP_NODELAY: the kernel sends small pieces at once.
   bool no_delay = true;

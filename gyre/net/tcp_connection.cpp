@@ -290,9 +290,7 @@ void tcp_connection::close(std::chrono::nanoseconds timeout,
   if (phase_ == phase::ended) return;
   if (has_failed()) return end(failure(), ending::in_order);
   if (phase_ == phase::open) {
-    phase_ = phase::flushing;
-    stop_timers();
-    resume(pausers(pauser::program) | pauser::output);  // from now on only for the peer's end
+    begin_flushing();
     if (pending_output() == 0) filtered_ ? end_filtered() : linger();
     if (!is_open()) return;
   }
@@ -303,11 +301,25 @@ void tcp_connection::close(std::chrono::nanoseconds timeout,
   }
 }
 
+void tcp_connection::begin_flushing() noexcept {
+  phase_ = phase::flushing;
+  stop_timers();
+  resume(pausers(pauser::program) | pauser::output);  // from now on only for the peer's end
+}
+
+void tcp_connection::close_when_sent() noexcept {
+  if (phase_ != phase::open) return;
+  if (has_failed() || pending_output() == 0) return close();
+  limited_when_sent_ = true;
+  begin_flushing();
+  watch_output();
+}
+
 void tcp_connection::close_without_lingering() noexcept {
   if (phase_ == phase::ended) return;
   lingers_ = false;
   if (phase_ == phase::lingering) return end({}, ending::in_order);
-  close();
+  close_when_sent();
 }
 
 void tcp_connection::limit_closing(std::chrono::nanoseconds timeout,
@@ -343,6 +355,7 @@ void tcp_connection::linger() noexcept {
   send_fin();
   if (peer_done_) return end({}, ending::in_order);
   phase_ = phase::lingering;
+  if (limited_when_sent_) close();
 }
 
 // The descriptor goes at once, the connection in a turn of its own.

@@ -68,7 +68,8 @@ struct connection_metrics {
 /// | lingering | refuses | dropped    | lingering    | -             | ended      | -          |
 /// | ended     | refuses | -          | ended        | -             | -          | -          |
 ///
-/// abort(), each timeout and a failure of reading lead from any state to ended.
+/// close_when_sent() works like close(). abort(), each timeout and a failure of reading lead from
+/// any state to ended.
 ///
 /// 1. Flushing without output is lingering at once; lingering after the peer's FIN, or
 ///    close_without_lingering(), ended.
@@ -175,9 +176,13 @@ class alignas(64) tcp_connection : private intrusive_list_node, private io::hand
   /// only make the end earlier.
   void close(std::chrono::nanoseconds timeout) noexcept;
   void close(std::chrono::nanoseconds timeout, std::chrono::nanoseconds limit) noexcept;
-  /// As close(), but ends once the kernel has the accepted output, without waiting for the peer's
-  /// FIN. For a peer that has announced to send no more: bytes that come nevertheless make the
-  /// kernel reset the connection, which can lose output on its way.
+  /// As close(), for output that may take long: until the kernel has all of it, the peer has as
+  /// much time as on an open connection (`write_timeout`). Only then `close_timeout` and
+  /// `close_limit` begin. A call of close() meanwhile begins them at once.
+  void close_when_sent() noexcept;
+  /// As close_when_sent(), but ends once the kernel has the accepted output, without waiting for
+  /// the peer's FIN. For a peer that has announced to send no more: bytes that come nevertheless
+  /// make the kernel reset the connection, which can lose output on its way.
   void close_without_lingering() noexcept;
   /// Ends the connection at once: drops waiting output, and resets the connection (RST). on_close
   /// gets io::errc::aborted (std::errc::connection_aborted), or `why`. Idempotent.
@@ -331,6 +336,7 @@ class alignas(64) tcp_connection : private intrusive_list_node, private io::hand
   void drop_output() noexcept;
   void end_sending() noexcept;
   void send_fin() noexcept;
+  void begin_flushing() noexcept;
   void linger() noexcept;
   void limit_closing(std::chrono::nanoseconds timeout, std::chrono::nanoseconds limit);
   void closing_timer_expired();
@@ -370,8 +376,9 @@ class alignas(64) tcp_connection : private intrusive_list_node, private io::hand
   bool has_own_idle_timeout_ : 1 = false;
   bool filtered_ : 1 = false;  // by a transport; the extra members are a filtered_extra
   peer_form peer_form_ : 2;
-  bool lingers_ : 1 = true;      // after its output: see close_without_lingering()
-  std::uint8_t idle_since_ = 0;  // the group's idle_clock() when end_if_idle() saw a change
+  bool lingers_ : 1 = true;             // after its output: see close_without_lingering()
+  bool limited_when_sent_ : 1 = false;  // see close_when_sent()
+  std::uint8_t idle_since_ = 0;         // the group's idle_clock() when end_if_idle() saw a change
   std::uint64_t bytes_received_ = 0;
   std::uint64_t bytes_sent_ = 0;
   std::uint64_t messages_ = 0;

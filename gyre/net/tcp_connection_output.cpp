@@ -240,7 +240,7 @@ void tcp_connection::watch_output() noexcept {
 
 void tcp_connection::write_timer_expired() {
   detail::connection_backlog& own = *backlog();
-  if (phase_ != phase::open || pending_output() == 0) return;
+  if (pending_output() == 0) return;
   if (own.write_timer.stalled(bytes_taken_by_peer())) {
     return abort(io::errc::write_timeout);
   }

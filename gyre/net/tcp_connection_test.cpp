@@ -691,6 +691,19 @@ TEST_F(TcpConnection, CloseWithoutLingeringEndsAConnectionThatLingers) {
   EXPECT_FALSE(ends[0]) << ends[0].message();
 }
 
+TEST_F(TcpConnection, CloseWhenSentClosesAtOnceWithoutOutput) {
+  start();
+  peer client = connect();
+  connection->send("x");
+  ASSERT_EQ(connection->pending_output(), 0u);
+  connection->close_when_sent();
+  EXPECT_TRUE(client.receive_end(loop));
+  EXPECT_TRUE(ends.empty()) << "it waits for the peer's end";
+  client.close();
+  wait_for_end();
+  EXPECT_FALSE(ends[0]) << ends[0].message();
+}
+
 TEST_F(TcpConnection, CloseGivesUpWhenThePeerTakesNothing) {
   make({.connections = {.close_timeout = 20ms}});
   start();
@@ -800,6 +813,77 @@ TEST_F(ClosedTcpConnection, EndsAtTheLimitThoughThePeerGoesOnReading) {
 
 TEST_F(ClosedTcpConnection, EndsWithItsServersDeadlineThoughThePeerGoesOnReading) {
   close_one({.close_timeout = 1s});
+  bool stopped = false;
+  server->stop(2s, [&] { stopped = true; });
+  for (int reads = 0; reads < 4; ++reads) {
+    EXPECT_FALSE(stopped) << "before its time";
+    read_some_of_it();
+    virtual_time.advance(501ms);
+    virtual_time.settle();
+  }
+  EXPECT_TRUE(stopped);
+}
+
+class TcpConnectionClosedWhenSent : public TcpConnectionToASlowPeer {
+ protected:
+  void close_one() {
+    open({.write_timeout = 4s, .close_timeout = 1s, .close_limit = 6s}, [](tcp_connection& c) {
+      c.close_when_sent();
+      EXPECT_FALSE(c.send("no more"));
+      c.close_when_sent();
+    });
+  }
+  void read_all_in_steps_of(std::chrono::nanoseconds elapsed) {
+    while (!client->ended && client->text.size() < text.size()) {
+      read_some_of_it();
+      virtual_time.advance(elapsed);
+      virtual_time.settle();
+    }
+  }
+};
+
+TEST_F(TcpConnectionClosedWhenSent, SendsEverythingHoweverLongThePeerReads) {
+  close_one();
+  read_all_in_steps_of(900ms);
+  EXPECT_TRUE(client->text == text) << client->text.size() << " bytes came";
+  virtual_time.turn_until([&] {
+    client->receive();
+    return client->ended;
+  });
+  EXPECT_EQ(client->error, 0) << "the connection was reset";
+  client->close();
+  virtual_time.turn_until([&] { return end.has_value(); });
+  EXPECT_FALSE(*end) << end->message();
+}
+
+TEST_F(TcpConnectionClosedWhenSent, DoesNotAwaitThePeersEndLongerThanClose) {
+  close_one();
+  read_all_in_steps_of(900ms);
+  // An acknowledgement on its way may count as progress, but not beyond close_limit.
+  for (int quarters = 0; quarters < 25 && !end; ++quarters) {
+    virtual_time.advance(251ms);
+    virtual_time.settle();
+  }
+  EXPECT_TRUE(end);
+}
+
+TEST_F(TcpConnectionClosedWhenSent, EndsWhenThePeerTakesNothingForTheWriteTimeout) {
+  close_one();
+  for (int quarters = 0; quarters < 3; ++quarters) {
+    virtual_time.advance(1s);
+    virtual_time.settle();
+  }
+  EXPECT_FALSE(end) << "before its time";
+  // Bytes on their way may have been acknowledged in some of these.
+  for (int quarters = 0; quarters < 1000 && !end; ++quarters) {
+    virtual_time.advance(1001ms);
+    virtual_time.settle();
+  }
+  EXPECT_EQ(end, std::error_code(gyre::io::errc::write_timeout));
+}
+
+TEST_F(TcpConnectionClosedWhenSent, EndsWithItsServersDeadlineThoughThePeerGoesOnReading) {
+  close_one();
   bool stopped = false;
   server->stop(2s, [&] { stopped = true; });
   for (int reads = 0; reads < 4; ++reads) {
