@@ -44,7 +44,9 @@ struct server_options {
   /// Options of the TCP server below: connections at a time and from one address, loops, water
   /// marks and time limits of sending, memory of all connections, PROXY protocol, name. Its
   /// idle_timeout and message_timeout are not used: `timeouts` has them. Nor is its output_limit:
-  /// the bodies that wait are bounded by memory_limit.
+  /// the bodies that wait are bounded by memory_limit. A peer that reads slowly, but takes some of
+  /// an answer within each write_timeout, gets all of it; close_timeout and close_limit begin when
+  /// the kernel has the last answer of the connection.
   net::tcp_server_options tcp = {.name = "http_server"};
   server_limits limits = {};
   server_timeouts timeouts = {};

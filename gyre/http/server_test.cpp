@@ -205,6 +205,94 @@ TEST_F(HttpServer, SendsAWholeBodyThatAPeerReadsSlowly) {
   EXPECT_GT(client.text.size(), body.size());
 }
 
+// A peer that reads a little now and then, for longer than close() may last.
+class HttpServerToASlowPeer : public HttpServer {
+ protected:
+  void make_slow() {
+    // Reading is not paused, so that the server sees what the peer sends.
+    make({.tcp = {.connections = {.high_water = std::size_t{64} << 20,
+                                  .write_timeout = 8s,
+                                  .close_timeout = 4s,
+                                  .close_limit = 10s}}});
+    on->get("/", [this](request&) { return response::text(body); });
+    on->start();
+    client.emplace(on->local_endpoint(), receive_buffer);
+  }
+  // Reads in steps of a second, each of more than the kernel can buffer.
+  void read_slowly() {
+    while (!client->ended) {
+      const std::size_t enough = client->text.size() + 400'000;
+      virtual_time.turn_until([&] {
+        client->receive_some();
+        return client->ended || client->text.size() >= enough;
+      });
+      virtual_time.advance(1s);
+      virtual_time.settle();
+    }
+  }
+  void expect_all() {
+    EXPECT_EQ(client->error, 0) << "the connection was reset";
+    EXPECT_GT(client->text.size(), body.size());
+    EXPECT_EQ(client->text.back(), 'y');
+  }
+
+  static constexpr int receive_buffer = 64 << 10;
+  const std::string body = std::string(std::size_t{16} << 20, 'x') + 'y';
+  std::optional<peer> client;
+};
+
+TEST_F(HttpServerToASlowPeer, SendsTheLastAnswerOfAConnectionWholly) {
+  make_slow();
+  for (const std::string& last :
+       {get("/", "Connection: close\r\n"), std::string("GET / HTTP/1.0\r\n\r\n")}) {
+    client.emplace(on->local_endpoint(), receive_buffer);
+    client->send(last);
+    read_slowly();
+    expect_all();
+  }
+}
+
+TEST_F(HttpServerToASlowPeer, SendsEverythingThoughThePeerHasEndedItsSide) {
+  make_slow();
+  client->send(get("/"));
+  virtual_time.turn_until([&] { return on->metrics().successes == 1; });
+  client->end_sending();
+  virtual_time.settle();
+  read_slowly();
+  expect_all();
+}
+
+TEST_F(HttpServerToASlowPeer, SendsEverythingWhileTheServerStops) {
+  make_slow();
+  client->send(get("/"));
+  virtual_time.turn_until([&] { return on->metrics().successes == 1; });
+  bool done = false;
+  on->stop(1h, [&] { done = true; });
+  virtual_time.settle();
+  read_slowly();
+  expect_all();
+  client->close();
+  virtual_time.turn_until([&] { return done; });
+}
+
+TEST_F(HttpServerToASlowPeer, ResetsALastAnswerOfWhichThePeerTakesNothing) {
+  make_slow();
+  client->send(get("/", "Connection: close\r\n"));
+  virtual_time.turn_until([&] { return on->metrics().successes == 1; });
+  for (int seconds = 0; seconds < 6; ++seconds) {
+    virtual_time.advance(1s);
+    virtual_time.settle();
+  }
+  EXPECT_EQ(on->metrics().tcp.connections, 1u) << "closed before write_timeout";
+  // Bytes on their way may have been acknowledged in some of these.
+  for (int seconds = 0; seconds < 100 && on->metrics().tcp.connections != 0; ++seconds) {
+    virtual_time.advance(1s);
+    virtual_time.settle();
+  }
+  EXPECT_EQ(on->metrics().tcp.connections, 0u);
+  EXPECT_FALSE(ends(*client)) << "a part was taken for the whole";
+}
+
 TEST_F(HttpServer, AnAnswerThatFailsIsNoWorkAnyMore) {
   make();
   on->on_error([](const request&, std::exception_ptr) {});

@@ -224,9 +224,13 @@ void server_connection::begin_closing() noexcept {
 
 void server_connection::close_tcp() noexcept {
   if (lingers_) {
-    tcp_.close();
+    tcp_.close_when_sent();
   } else {
     tcp_.close_without_lingering();
+  }
+  // A stop has a time limit of its own, and does not wait long for a peer that takes nothing.
+  if (core_->is_draining()) {
+    tcp_.close(core_->options.tcp.connections.close_timeout, std::chrono::nanoseconds::max());
   }
 }
 
@@ -257,13 +261,15 @@ void server_connection::send_error(status code, std::string_view text) {
   begin_closing();
   if (in_turn_) return;
   flush();
-  tcp_.close();
+  close_tcp();
 }
 
 void server_connection::on_peer_ended() {
   peer_ended_ = true;
   if (current_ != nullptr) current_->on_peer_ended();
-  if (current_ == nullptr || state_ != state::handler) tcp_.close();
+  if (current_ != nullptr && state_ == state::handler) return;
+  begin_closing();
+  close_tcp();
 }
 
 void server_connection::on_low_water() {
@@ -275,7 +281,7 @@ void server_connection::drain() {
     if (tcp_.pending_output() == 0) {
       tcp_.close(drain_linger, drain_linger);
     } else {
-      tcp_.close();
+      close_tcp();
     }
   }
   shard_.stopping.request_stop();
