@@ -38,7 +38,7 @@ struct server_metrics {
   std::uint64_t server_errors = 0;
   std::uint64_t malformed = 0;  ///< refused by the parser or a limit, among the client_errors
   std::uint64_t timeouts = 0;   ///< connections that a time limit has ended
-  std::size_t active = 0;       ///< requests that are not answered yet
+  std::size_t active = 0;       ///< requests that are arriving, or not answered yet
   net::tcp_server_metrics tcp = {};
 };
 
@@ -130,7 +130,7 @@ class server {
   [[nodiscard]] net::endpoint local_endpoint(std::size_t index = 0) const;
   void start();
 
-  /// Graceful stop: closes idle connections, answers the requests that have come, with
+  /// Graceful stop: closes idle connections, answers the requests of which a byte has come, with
   /// `Connection: close`, and after `timeout` ends what is left. Then calls `done` on the first
   /// loop. Event streams end when it begins; other handlers that wait long learn it from
   /// request::server_stop_token(). Returns at once.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of handlers that learn of a server's stop.
+// Tests of a server's stop: of handlers that learn of it, and of requests that are arriving.
 #include <gyre/http/server.hpp>
 #include <gyre/net/callback_test_support.hpp>
 #include <gyre/task/as_expected.hpp>
@@ -25,6 +25,7 @@ using gyre::http::response;
 using gyre::http::server;
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 class HttpServerStop : public testing::Test {
  protected:
@@ -179,6 +180,114 @@ TEST_F(HttpServerStop, AHandlerMayDestroyWhatItWaitedFor) {
   EXPECT_THAT(both, HasSubstr("kept"));
   EXPECT_THAT(both, HasSubstr("gone"));
   virtual_time.turn_until([&] { return done; });
+}
+
+// --- Requests that are still arriving ---
+
+TEST_F(HttpServerStop, AHeadThatIsArrivingIsAnswered) {
+  on.get("/", [](request&) { return response::text("x"); });
+  on.start();
+  peer idle(on.local_endpoint());
+  peer client(on.local_endpoint());
+  client.send("G");
+  virtual_time.turn_until([&] { return on.metrics().tcp.traffic.bytes_received == 1; });
+  EXPECT_EQ(on.metrics().active, 1u);
+  stop();
+  EXPECT_EQ(received_end(idle), "");
+  EXPECT_FALSE(done);
+  client.send("ET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_THAT(received_end(client), HasSubstr("\r\nConnection: close\r\n"));
+  EXPECT_THAT(client.text, EndsWith("\r\n\r\nx"));
+  virtual_time.turn_until([&] { return done; });
+  EXPECT_EQ(on.metrics().active, 0u);
+}
+
+TEST_F(HttpServerStop, ABodyThatIsArrivingIsAnswered) {
+  on.post("/", [](request& from) { return response::text(std::string(from.body())); });
+  on.start();
+  peer client(on.local_endpoint());
+  const std::string_view begin = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe";
+  client.send(begin);
+  virtual_time.turn_until([&] { return on.metrics().tcp.traffic.bytes_received == begin.size(); });
+  EXPECT_EQ(on.metrics().active, 1u);
+  stop();
+  virtual_time.settle();
+  client.send("llo");
+  EXPECT_THAT(received_end(client), HasSubstr("\r\nConnection: close\r\n"));
+  EXPECT_THAT(client.text, EndsWith("\r\n\r\nhello"));
+  virtual_time.turn_until([&] { return done; });
+  EXPECT_EQ(on.metrics().active, 0u);
+}
+
+TEST_F(HttpServerStop, ARequestBehindAnAnswerOnItsWayIsAnswered) {
+  const std::string body(std::size_t{12} << 20, 'x');
+  on.get("/", [&](request&) { return response::text(body); });
+  on.get("/next", [](request&) { return response::text("next"); });
+  on.start();
+  peer client(on.local_endpoint());
+  client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /next HTTP/1.1\r\nHost: a\r\n\r\n");
+  virtual_time.turn_until([&] { return on.metrics().successes == 1; });
+  stop();
+  virtual_time.settle();
+  const std::string& all = received_end(client);
+  EXPECT_THAT(all.substr(all.size() - 200), HasSubstr("\r\nConnection: close\r\n"));
+  EXPECT_THAT(all.substr(all.size() - 200), EndsWith("\r\n\r\nnext"));
+  virtual_time.turn_until([&] { return done; });
+}
+
+TEST_F(HttpServerStop, ARequestThatIsNeverWholeDelaysItUpToItsTimeLimit) {
+  on.post("/", [](request&) { return response::text("x"); });
+  on.start();
+  for (const std::string_view begin :
+       {"POST / HTTP/1.1\r\n", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe"}) {
+    peer client(on.local_endpoint());
+    const auto before = on.metrics().tcp.traffic.bytes_received;
+    client.send(begin);
+    virtual_time.turn_until(
+        [&] { return on.metrics().tcp.traffic.bytes_received == before + begin.size(); });
+    EXPECT_EQ(on.metrics().active, 1u);
+    virtual_time.advance(11s);
+    EXPECT_THAT(received_end(client), StartsWith("HTTP/1.1 408 "));
+    EXPECT_EQ(on.metrics().active, 0u);
+  }
+  peer client(on.local_endpoint());
+  const auto before = on.metrics().tcp.traffic.bytes_received;
+  client.send("POST");
+  virtual_time.turn_until([&] { return on.metrics().tcp.traffic.bytes_received == before + 4; });
+  stop();
+  virtual_time.settle();
+  EXPECT_FALSE(done);
+  virtual_time.advance(11s);
+  EXPECT_THAT(received_end(client), StartsWith("HTTP/1.1 408 "));
+  virtual_time.turn_until([&] { return done; });
+}
+
+TEST_F(HttpServerStop, ARequestWhosePeerHasGoneDelaysItNoLonger) {
+  on.start();
+  peer ended(on.local_endpoint());
+  peer reset(on.local_endpoint());
+  for (const peer* each : {&ended, &reset}) each->send("GET");
+  virtual_time.turn_until([&] { return on.metrics().tcp.traffic.bytes_received == 6; });
+  stop();
+  virtual_time.settle();
+  EXPECT_FALSE(done);
+  ended.end_sending();
+  reset.reset();
+  virtual_time.turn_until([&] { return done; });
+  EXPECT_EQ(on.metrics().active, 0u);
+}
+
+TEST_F(HttpServerStop, ItsDeadlineEndsARequestThatIsArriving) {
+  on.start();
+  peer client(on.local_endpoint());
+  client.send("GET");
+  virtual_time.turn_until([&] { return on.metrics().tcp.traffic.bytes_received == 3; });
+  on.stop(5s, [this] { done = true; });
+  virtual_time.settle();
+  EXPECT_FALSE(done);
+  virtual_time.advance(6s);
+  virtual_time.turn_until([&] { return done; });
+  EXPECT_EQ(on.metrics().active, 0u);
 }
 
 }  // namespace

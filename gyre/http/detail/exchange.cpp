@@ -35,6 +35,7 @@ exchange::exchange(server_shard& home) noexcept : shard_(&home), request_(*this)
 
 errc exchange::begin(server_connection& from, std::span<const std::byte> head) {
   connection_ = &from;
+  is_counted_ = true;
   head_bytes_.append(head);
   const errc error = parse_request_head(head_bytes_.text(), shard_->core().head_limits, head_);
   if (error != errc{}) return error;
@@ -83,8 +84,6 @@ std::uint64_t exchange::body_limit() const noexcept {
 }
 
 void exchange::run() {
-  shard_->core().begin_work();
-  is_counted_ = true;
   shard_->counts.requests.add(1);
   if (!is_streamed()) request_.body_ = body_.text();
   stop = stop_source_.get_token();

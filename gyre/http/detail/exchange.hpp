@@ -55,7 +55,8 @@ class exchange final : public gyre::detail::slab_object, private task_context {
   exchange& operator=(const exchange&) = delete;
   ~exchange() = default;
 
-  /// Takes over a whole head, and finds the route. Returns errc{} when it is valid.
+  /// Takes over a whole head, and finds the route. Returns errc{} when it is valid. The request
+  /// counts as work of the server already; the exchange ends that.
   [[nodiscard]] errc begin(server_connection& from, std::span<const std::byte> head);
   /// Whether the body of the request is still to come, in part at least.
   [[nodiscard]] bool expects_body() const noexcept { return body_open_; }

@@ -44,6 +44,7 @@ server_connection::~server_connection() {
     shard_.output_owner = nullptr;
   }
   if (current_ != nullptr) std::exchange(current_, nullptr)->detach();
+  if (arriving_) core_->end_work();
 }
 
 void server_connection::take_output() {
@@ -95,7 +96,13 @@ void server_connection::on_message(io::input& in) {
     if (!in.empty()) lingers_ = true;
     in.consume_all();
     close_tcp();
+  } else if (state_ == state::head && !in.empty()) {
+    note_arrival();
   }
+}
+
+void server_connection::note_arrival() noexcept {
+  if (!std::exchange(arriving_, true)) core_->begin_work();
 }
 
 bool server_connection::read_head(io::input& in) {
@@ -117,6 +124,7 @@ bool server_connection::read_head(io::input& in) {
   paused_at_ = std::nullopt;
   clear_deadline();
   current_ = &shard_.acquire();
+  if (!std::exchange(arriving_, false)) core_->begin_work();
   if (const errc error = current_->begin(*this, in.take(*size)); error != errc{}) {
     refuse(error);
     return false;
@@ -214,12 +222,14 @@ void server_connection::exchange_ended(ending how) noexcept {
     return tcp_.abort();
   }
   if (state_ == state::closing) return close_tcp();
+  if (waits_for_turn_) note_arrival();
   resume_input();
 }
 
 void server_connection::begin_closing() noexcept {
   state_ = state::closing;
   clear_deadline();
+  if (std::exchange(arriving_, false)) core_->end_work();
 }
 
 void server_connection::close_tcp() noexcept {
@@ -277,7 +287,7 @@ void server_connection::on_low_water() {
 }
 
 void server_connection::drain() {
-  if (current_ == nullptr && !head_begun_) {
+  if (current_ == nullptr && !arriving_) {
     if (tcp_.pending_output() == 0) {
       tcp_.close(drain_linger, drain_linger);
     } else {

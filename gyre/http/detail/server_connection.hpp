@@ -48,8 +48,8 @@ class server_connection final : public gyre::detail::slab_object, private timer_
   void on_message(io::input& in);
   void on_peer_ended();
   void on_low_water();
-  /// The server's stop begins: closes it if no request is in work, and lets the loop's handlers
-  /// learn it.
+  /// The server's stop begins: closes it if no byte of a request waits for its answer, and lets the
+  /// loop's handlers learn it.
   void drain();
 
   net::tcp_connection& tcp() const noexcept { return tcp_; }
@@ -86,6 +86,7 @@ class server_connection final : public gyre::detail::slab_object, private timer_
   void run_handler();
   void refuse(errc error);
   void send_error(http::status status, std::string_view text);
+  void note_arrival() noexcept;
   void begin_closing() noexcept;
   void close_tcp() noexcept;
   void set_deadline(steady_time deadline) noexcept;
@@ -105,7 +106,8 @@ class server_connection final : public gyre::detail::slab_object, private timer_
   head_scanner scanner_;
   state state_ = state::head;
   bool head_begun_ = false;
-  bool first_ = true;  // no request has come yet
+  bool arriving_ = false;  // the begin of a head that is not taken yet: it counts as work
+  bool first_ = true;      // no request has come yet
   bool in_turn_ = false;
   bool waits_for_turn_ = false;  // reading is paused by this object
   bool peer_ended_ = false;
