@@ -111,7 +111,8 @@ class response {
   [[nodiscard]] static response redirect(std::string_view location,
                                          http::status status = http::status::found);
   /// `count` bytes of a regular file from `offset` on, sent by sendfile(2): see
-  /// tcp_connection::send_file(). A file that ends earlier is answered by 500.
+  /// tcp_connection::send_file(). A file that ends earlier is answered by 500, and reported by
+  /// on_error(); one that becomes shorter while it is sent ends the connection.
   [[nodiscard]] static response file(std::string_view content_type, unique_fd file,
                                      std::uint64_t offset, std::uint64_t count);
   /// A body that `write` writes when the head has been sent: chunked; to HTTP/1.0 until the

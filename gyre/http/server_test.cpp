@@ -2,6 +2,7 @@
 #include <gyre/http/server.hpp>
 
 #include <gyre/exec/loop_thread.hpp>
+#include <gyre/io/error.hpp>
 #include <gyre/net/callback_test_support.hpp>
 #include <gyre/runtime/loop_pool.hpp>
 #include <gyre/sync/event.hpp>
@@ -22,6 +23,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -875,9 +877,71 @@ TEST_F(HttpServer, SendsFiles) {
   EXPECT_THAT(next_response(client), EndsWith("\r\n\r\n" + text));
   EXPECT_THAT(next_response(client), EndsWith("\r\n\r\n" + text.substr(7, 10)));
   EXPECT_THAT(next_response(client, true), HasSubstr("\r\nContent-Length: 9\r\n"));
-  client.send(get("/0/200001"));
-  EXPECT_THAT(next_response(client), testing::AnyOf(StartsWith("HTTP/1.1 500 "), "ended"));
   ::unlink(name.c_str());
+}
+
+TEST_F(HttpServer, AnswersAFileThatEndsTooEarlyBy500) {
+  make();
+  std::string name = testing::TempDir() + "gyre-http-file-XXXXXX";
+  const gyre::unique_fd file(::mkstemp(name.data()));
+  ASSERT_TRUE(file);
+  ::unlink(name.c_str());
+  const std::string text = long_text(1000);
+  ASSERT_EQ(::write(file.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  std::vector<std::error_code> reported;
+  on->on_error([&](const request&, const std::exception_ptr& error) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::system_error& known) {
+      reported.push_back(known.code());
+    }
+  });
+  int descriptor = file.get();
+  on->get("/{from}/{count}", [&](request& from) {
+    return response::file("text/plain", gyre::unique_fd(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0)),
+                          std::stoull(from.param("from")), std::stoull(from.param("count")))
+        .set("ETag", "\"1\"");
+  });
+  on->start();
+  peer client = connect();
+  const std::string whole = "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n";
+  for (const char* path : {"/0/1001", "/1/1000", "/1001/0", "/18446744073709551615/2"}) {
+    client.send(get("/0/5") + get(path) + "HEAD " + path + " HTTP/1.1\r\nHost: a\r\n\r\n");
+    EXPECT_THAT(next_response(client), EndsWith("\r\n\r\n" + text.substr(0, 5)));
+    EXPECT_EQ(next_response(client), whole) << path;
+    EXPECT_EQ(next_response(client, true), whole) << path;
+  }
+  const std::error_code ends_early = gyre::io::errc::unexpected_end;
+  EXPECT_THAT(reported, testing::AllOf(testing::SizeIs(8), testing::Each(ends_early)));
+  reported.clear();
+  descriptor = -1;
+  client.send(get("/0/1"));
+  EXPECT_EQ(next_response(client), whole);
+  ASSERT_EQ(reported.size(), 1u);
+  EXPECT_EQ(reported[0], std::errc::bad_file_descriptor);
+  client.send(get("/none"));
+  EXPECT_THAT(next_response(client), StartsWith("HTTP/1.1 404 "));
+}
+
+TEST_F(HttpServer, CutsOffAFileThatBecomesShorterWhileItIsSent) {
+  make();
+  std::string name = testing::TempDir() + "gyre-http-file-XXXXXX";
+  const gyre::unique_fd file(::mkstemp(name.data()));
+  ASSERT_TRUE(file);
+  ::unlink(name.c_str());
+  constexpr std::size_t size = std::size_t{32} << 20;
+  ASSERT_EQ(::ftruncate(file.get(), size), 0);
+  on->get("/", [&](request&) {
+    return response::file("text/plain", gyre::unique_fd(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0)), 0,
+                          size);
+  });
+  on->start();
+  peer client = connect();
+  client.send(get("/"));
+  virtual_time.turn_until([&] { return on->metrics().successes == 1; });
+  ASSERT_EQ(::ftruncate(file.get(), 0), 0);
+  EXPECT_FALSE(ends(client)) << "a part was taken for the whole";
+  EXPECT_LT(client.text.size(), size);
 }
 
 // --- Upgrades ---

@@ -133,6 +133,8 @@ class alignas(64) tcp_connection : private intrusive_list_node, private io::hand
   /// holds a file open besides its connection, a file server should set `connections_per_address`
   /// to at most a quarter of RLIMIT_NOFILE.
   bool send_file(unique_fd file, std::uint64_t offset, std::uint64_t count);
+  /// Throws as send_file() does for the file: for a program that sends a head before it.
+  static void check_file(int file, std::uint64_t offset, std::uint64_t count);
   /// Sends bytes, at least one, and with the first of them copies of `fds` (at most 253), over a
   /// Unix socket (SCM_RIGHTS). The descriptors stay the caller's.
   ///

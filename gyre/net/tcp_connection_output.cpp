@@ -15,19 +15,6 @@
 namespace gyre::net {
 namespace {
 
-// All promised bytes must be there.
-void check_file(int file, std::uint64_t offset, std::uint64_t count) {
-  struct ::stat status{};
-  if (::fstat(file, &status) != 0) gyre::detail::throw_errno("tcp_connection::send_file");
-  if (!S_ISREG(status.st_mode)) {
-    gyre::detail::throw_system_error(EINVAL, "tcp_connection::send_file: not a regular file");
-  }
-  const auto size = static_cast<std::uint64_t>(status.st_size);
-  if (offset > size || count > size - offset) {
-    throw std::system_error(io::errc::unexpected_end, "tcp_connection::send_file");
-  }
-}
-
 // The program's error, whether they go at once or wait, and whatever has become of the connection.
 void check_descriptors(std::span<const int> fds) {
   for (const int each : fds) {
@@ -153,6 +140,19 @@ detail::attached_output& tcp_connection::attached() {
 // Alone, they are not refused: a small limit would refuse all, though the kernel may have room.
 std::size_t tcp_connection::descriptor_cost_of(std::size_t count) const noexcept {
   return pending_output() == 0 ? 0 : count * detail::attached_output::descriptor_cost;
+}
+
+// All promised bytes must be there.
+void tcp_connection::check_file(int file, std::uint64_t offset, std::uint64_t count) {
+  struct ::stat status{};
+  if (::fstat(file, &status) != 0) gyre::detail::throw_errno("tcp_connection::send_file");
+  if (!S_ISREG(status.st_mode)) {
+    gyre::detail::throw_system_error(EINVAL, "tcp_connection::send_file: not a regular file");
+  }
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  if (offset > size || count > size - offset) {
+    throw std::system_error(io::errc::unexpected_end, "tcp_connection::send_file");
+  }
 }
 
 bool tcp_connection::send_file(unique_fd file, std::uint64_t offset, std::uint64_t count) {

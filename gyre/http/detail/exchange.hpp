@@ -100,6 +100,7 @@ class exchange final : public gyre::detail::slab_object, private task_context {
   void answer(response answer) noexcept;
   void send(response& answer);
   bool put_fields(head_writer& head, const http::fields& fields);
+  bool has_whole_file(const body_source& source) noexcept;
   void send_source(response& answer, bool head_only);
   void start_stream(move_only_function<task<>(body_writer&)> write);
   void start_upgrade(move_only_function<task<>(upgraded_connection&)> run);

@@ -40,6 +40,9 @@ void exchange::send(response& result) {
                                         "http::server: an answer with a status below 200")));
     result = response(status::internal_server_error);
   }
+  if (result.source_ != nullptr && !has_whole_file(*result.source_)) {
+    result = response(status::internal_server_error);
+  }
   status_ = result.status();
   continue_due_ = false;  // from here on it would stand in the answer
   const bool is_upgrade =
@@ -110,6 +113,18 @@ bool exchange::put_fields(head_writer& head, const http::fields& fields) {
     head.put(std::string_view(each.name.data(), each.name.size() + each.value.size() + 4));
   }
   return has_date;
+}
+
+// Before the head promises its bytes. It may still become shorter while it is sent.
+bool exchange::has_whole_file(const body_source& source) noexcept {
+  if (source.which != body_source::kind::file) return true;
+  try {
+    net::tcp_connection::check_file(source.file.get(), source.offset, source.count);
+    return true;
+  } catch (...) {
+    shard_->core().report(request_, std::current_exception());
+    return false;
+  }
 }
 
 void exchange::send_source(response& result, bool head_only) {
