@@ -682,6 +682,31 @@ TEST_F(HttpServer, StreamsBodies) {
   EXPECT_THAT(next_response(client), StartsWith("HTTP/1.1 404 "));
 }
 
+TEST_F(HttpServer, NeverSendsContinueBehindTheHeadOfAnAnswer) {
+  make();
+  on->post("/",
+           [](request& from) {
+             return response::stream("text/plain", [&from](body_writer& out) -> task<> {
+               const auto chunk = co_await from.next_chunk();
+               co_await out.write(*chunk);
+             });
+           },
+           {.streamed_body = true});
+  on->start();
+  peer client = connect();
+  client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
+  virtual_time.turn_until([&] {
+    client.receive();
+    return client.text.ends_with("\r\n\r\n");
+  });
+  virtual_time.settle();
+  client.send("hello");
+  EXPECT_TRUE(ends(client));
+  EXPECT_THAT(client.text, StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(client.text, EndsWith("\r\n\r\n5\r\nhello\r\n0\r\n\r\n"));
+  EXPECT_THAT(client.text, Not(HasSubstr("100 Continue")));
+}
+
 // The peer sends much more than the handler asks for.
 TEST_F(HttpServer, APeerWaitsWhileAHandlerDoesNotRead) {
   make();
