@@ -52,7 +52,8 @@ class request {
   [[nodiscard]] std::string_view method_text() const noexcept { return method_text_; }
   /// As it was sent: "/users/7?page=2".
   [[nodiscard]] std::string_view target() const noexcept { return target_; }
-  /// Without the query, encoded: see percent_decode().
+  /// Without the query, encoded: see percent_decode(). "*" where OPTIONS asks for the server
+  /// itself.
   [[nodiscard]] std::string_view path() const noexcept { return path_; }
   /// The pairs of the query; none if it is malformed.
   [[nodiscard]] http::query query() const noexcept;

@@ -96,6 +96,7 @@ std::expected<request_target, std::error_code> request_target::parse_visible(
   if (text == "*") {
     if (which != method::options) return failure(format_errc::bad_target);
     target.form_ = target_form::asterisk;
+    target.path_ = text;
     return target;
   }
   const std::size_t end = text.find("://");

@@ -65,7 +65,8 @@ class request_target {
   /// The host and port of the absolute form, which replaces the header Host (RFC 9112, 3.2.2), and
   /// of the authority form.
   [[nodiscard]] const gyre::http::authority& authority() const noexcept { return authority_; }
-  /// Encoded, without '?'; begins with '/' in the origin and absolute forms.
+  /// Encoded, without '?'; begins with '/' in the origin and absolute forms. "*" where OPTIONS asks
+  /// for the server itself: in the asterisk form, and in the absolute form without a path.
   [[nodiscard]] std::string_view path() const noexcept { return path_; }
   /// Encoded, without '?'; see query::parse().
   [[nodiscard]] std::string_view query() const noexcept { return query_; }

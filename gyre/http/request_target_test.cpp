@@ -60,6 +60,7 @@ TEST(RequestTarget, OtherFormsBelongToTheirMethods) {
   EXPECT_EQ(target.form(), target_form::authority);
   EXPECT_EQ(target.authority(), (authority{.host = "example.org", .port = 443}));
   EXPECT_EQ(parsed("*", method::options).form(), target_form::asterisk);
+  EXPECT_EQ(parsed("*", method::options).path(), "*");
   EXPECT_EQ(error_of("*"), format_errc::bad_target);
   EXPECT_EQ(error_of("example.org", method::connect), format_errc::bad_port);
   EXPECT_TRUE(error_of("/", method::connect));

@@ -127,8 +127,7 @@ endpoint* server_core::find(method which, std::string_view path,
     case route_outcome::not_allowed: return &not_allowed_;
     case route_outcome::not_found: break;
   }
-  // OPTIONS * asks for all; an absolute target without a path stands for it.
-  if (which != method::options || !(path.empty() || path == "*")) return &not_found_;
+  if (which != method::options || path != "*") return &not_found_;
   match.allowed = methods_;
   return &options_;
 }

@@ -181,6 +181,25 @@ TEST_F(HttpServer, ChoosesByMethodAndPath) {
               testing::AllOf(StartsWith("HTTP/1.1 204 No Content\r\n"), HasSubstr("\r\nAllow: ")));
 }
 
+TEST_F(HttpServer, OptionsForTheServerItselfHasOnePath) {
+  make();
+  std::string paths;
+  on->use([&](request& from, gyre::http::next_handler next) -> task<response> {
+    paths += std::string(from.path()) + '\n';
+    task<response> rest = next(from);
+    co_return co_await std::move(rest);
+  });
+  on->put("/a", [](request&) { return status::ok; });
+  on->start();
+  for (const char* target : {"*", "http://a", "http://a/"}) {
+    EXPECT_THAT(answer_to("OPTIONS " + std::string(target) + " HTTP/1.1\r\nHost: a\r\n\r\n"),
+                target == std::string_view("http://a/")
+                    ? testing::Matcher<std::string>(StartsWith("HTTP/1.1 404 "))
+                    : HasSubstr("\r\nAllow: PUT, OPTIONS\r\n"));
+  }
+  EXPECT_EQ(paths, "*\n*\n/\n");
+}
+
 TEST_F(HttpServer, AnswersAnInformationalStatusOfAHandlerBy500) {
   make();
   on->get("/", [](request&) { return response(gyre::http::status::early_hints); });
