@@ -28,7 +28,7 @@ server_connection::server_connection(net::tcp_connection& tcp, server_shard& sha
       shard_(shard),
       core_(std::move(core)) {
   const std::chrono::nanoseconds limit = core_->options.timeouts.first_byte;
-  if (limit.count() != 0) set_deadline(shard_.loop().deadline_after(limit));
+  if (limit.count() != 0) set_deadline(gyre::detail::later(shard_.loop().recent_time(), limit));
   // The stop may not have met a connection on this loop.
   if (core_->is_draining()) shard_.stopping.request_stop();
 }

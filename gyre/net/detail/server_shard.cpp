@@ -252,7 +252,7 @@ void tcp_server::core::shard::connection_begins(tcp_connection& begun) {
 
 // Limits per address apply to the client's address, which behind a proxy is known only now.
 void tcp_server::core::shard::serve(unique_fd connection, const endpoint& peer) {
-  if (!core_.address_limits_.admit(peer, loop().now())) {
+  if (!core_.address_limits_.admit(peer, loop().recent_time())) {
     core_.limited_.fetch_add(1, memory_order_relaxed);
     connection.reset();
   } else {
