@@ -13,6 +13,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <openssl/ssl.h>
+
 namespace handshake_test {
 namespace {
 
@@ -278,6 +280,25 @@ TEST(TlsHandshake, AClientResumesASession) {
   }
   EXPECT_FALSE(session::load({}));
   EXPECT_TRUE(session().save().empty());
+}
+
+std::size_t ticket_size(gyre::event_loop& loop, const tls_context& server, std::string host) {
+  const tls_context client = tls_context::client({.verify = false});
+  handshake_result got = shake_hands(loop, server, client, std::move(host));
+  gyre::sync_wait(loop, gyre::when_all(say(got.server, "x"), read_one_only(got.client)));
+  const session kept = got.client.session();
+  const unsigned char* ticket = nullptr;
+  std::size_t size = 0;
+  SSL_SESSION_get0_ticket(static_cast<SSL_SESSION*>(kept.native()), &ticket, &size);
+  return size;
+}
+
+TEST(TlsHandshake, TicketsOfTls13CarryNoName) {
+  gyre::loop loop;
+  const tls_context server = tls_context::server(serving());
+  const std::size_t size = ticket_size(loop, server, "a.test");
+  EXPECT_GT(size, 0u);
+  EXPECT_EQ(ticket_size(loop, server, std::string(60, 'a') + ".test"), size);
 }
 
 TEST(TlsHandshake, ASessionIsNotOfferedUnderOtherRules) {

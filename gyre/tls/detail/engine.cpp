@@ -88,6 +88,10 @@ struct callbacks {
     self.name_is_unknown_ = found == nullptr;
     if (found == nullptr) return 0;
     SSL_set_SSL_CTX(ssl, found->context.get());
+    // In TLS 1.3 the name comes with each handshake, so its tickets need none.
+    if (SSL_version(ssl) >= TLS1_3_VERSION && name != nullptr) {
+      SSL_SESSION_set1_hostname(SSL_get_session(ssl), nullptr);
+    }
     return 1;
   }
 
