@@ -119,6 +119,12 @@ struct callbacks {
     return SSL_TLSEXT_ERR_OK;
   }
 
+  // Fetched once: EVP_aes_256_cbc() is looked up by its name for each ticket.
+  static const EVP_CIPHER* ticket_cipher() noexcept {
+    static const EVP_CIPHER* const fetched = EVP_CIPHER_fetch(nullptr, "AES-256-CBC", nullptr);
+    return fetched != nullptr ? fetched : EVP_aes_256_cbc();
+  }
+
   // Returns -1 for an error, 0 for a full handshake, 2 for a ticket that is to be renewed.
   static int protect_ticket(SSL* ssl, unsigned char* name, unsigned char* iv,
                             EVP_CIPHER_CTX* cipher, EVP_MAC_CTX* mac, int encrypts) {
@@ -130,7 +136,7 @@ struct callbacks {
       int outcome = 1;
       if (encrypts != 0) {
         const auto newest = loaded.tickets->newest(present);
-        if (!newest || RAND_bytes(iv, EVP_CIPHER_get_iv_length(EVP_aes_256_cbc())) != 1) return -1;
+        if (!newest || RAND_bytes(iv, EVP_CIPHER_get_iv_length(ticket_cipher())) != 1) return -1;
         key = *newest;
         std::ranges::copy(key.name, name);
       } else {
@@ -145,8 +151,8 @@ struct callbacks {
           OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, key.mac.data(), key.mac.size()),
           OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
           OSSL_PARAM_construct_end()};
-      const bool ready = EVP_CipherInit_ex(cipher, EVP_aes_256_cbc(), nullptr, key.cipher.data(),
-                                           iv, encrypts != 0 ? 1 : 0) == 1 &&
+      const bool ready = EVP_CipherInit_ex(cipher, ticket_cipher(), nullptr, key.cipher.data(), iv,
+                                           encrypts != 0 ? 1 : 0) == 1 &&
                          EVP_MAC_CTX_set_params(mac, parameters) == 1;
       return ready ? outcome : -1;
     } catch (const std::exception&) {
