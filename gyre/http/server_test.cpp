@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -229,10 +230,10 @@ TEST_F(HttpServer, SendsAWholeBodyThatAPeerReadsSlowly) {
 // A peer that reads a little now and then, for longer than close() may last.
 class HttpServerToASlowPeer : public HttpServer {
  protected:
-  void make_slow() {
+  void make_slow(std::chrono::nanoseconds write_timeout = 8s) {
     // Reading is not paused, so that the server sees what the peer sends.
     make({.tcp = {.connections = {.high_water = std::size_t{64} << 20,
-                                  .write_timeout = 8s,
+                                  .write_timeout = write_timeout,
                                   .close_timeout = 4s,
                                   .close_limit = 10s}}});
     on->get("/", [this](request&) { return response::text(body); });
@@ -294,6 +295,25 @@ TEST_F(HttpServerToASlowPeer, SendsEverythingWhileTheServerStops) {
   expect_all();
   client->close();
   virtual_time.turn_until([&] { return done; });
+}
+
+TEST_F(HttpServerToASlowPeer, AStopDoesNotAwaitAPeerThatTakesNothing) {
+  make_slow(10h);
+  client->send(get("/", "Connection: close\r\n"));
+  virtual_time.turn_until([&] { return on->metrics().successes == 1; });
+  peer other(on->local_endpoint(), receive_buffer);
+  other.send(get("/"));
+  virtual_time.turn_until([&] { return on->metrics().successes == 2; });
+  virtual_time.settle();
+  bool done = false;
+  on->stop(10h, [&] { done = true; });
+  virtual_time.settle();
+  EXPECT_FALSE(done);
+  for (int seconds = 0; seconds < 100 && !done; ++seconds) {
+    virtual_time.advance(1s);
+    virtual_time.settle();
+  }
+  EXPECT_TRUE(done);
 }
 
 TEST_F(HttpServerToASlowPeer, ResetsALastAnswerOfWhichThePeerTakesNothing) {
