@@ -104,8 +104,12 @@ class compressing_filter final : public detail::body_filter {
 
  private:
   task<> send() {
+    // Also if the wait is given up: the bytes are on their way, and must not be sent once more.
+    struct sent {
+      io::buffer& packed;
+      ~sent() { packed.clear(); }
+    } const guard{packed_};
     co_await body_access::write_unfiltered(out_, packed_.bytes());
-    packed_.clear();
   }
 
   body_writer& out_;

@@ -6,13 +6,16 @@
 #include <gyre/http/server.hpp>
 #include <gyre/net/callback_test_support.hpp>
 #include <gyre/sync/event.hpp>
+#include <gyre/task/when_any.hpp>
 #include <tests/support/io_in_virtual_time.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -154,6 +157,36 @@ TEST_F(HttpCompress, CompressesAStreamPieceByPiece) {
   const std::size_t end = client.text.find("\r\n\r\n");
   EXPECT_EQ(unpacked(content_coding::gzip, unchunked(client.text.substr(end + 4))),
             "first " + text);
+}
+
+TEST_F(HttpCompress, AStreamGoesOnAfterAWriteThatWasGivenUp) {
+  std::string noise(8'000'000, '\0');
+  std::minstd_rand random(1);
+  std::ranges::generate(noise, [&] { return static_cast<char>(random() >> 8U); });
+  gyre::manual_reset_event enough;
+  bool given_up = false;
+  serve([&](request&) {
+    return response::stream("text/plain", [&](body_writer& out) -> task<> {
+      auto first = gyre::when_any(out.write(noise), enough.wait());
+      co_await std::move(first);
+      given_up = true;
+      co_await out.write("rest");
+    });
+  });
+  peer client(on->local_endpoint());
+  client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n" + std::string(gzip) + "\r\n");
+  virtual_time.settle();
+  EXPECT_FALSE(given_up);
+  enough.set();
+  virtual_time.turn_until([&] {
+    client.receive();
+    return client.ended;
+  });
+  EXPECT_TRUE(given_up);
+  const std::size_t end = client.text.find("\r\n\r\n");
+  ASSERT_NE(end, std::string::npos);
+  EXPECT_TRUE(unpacked(content_coding::gzip, unchunked(client.text.substr(end + 4))) ==
+              noise + "rest");
 }
 
 TEST_F(HttpCompress, LimitsTheStreams) {
