@@ -279,6 +279,7 @@ void context_state::load(any_options options) {
 }
 
 void context_state::reload() {
+  const std::scoped_lock loading(loading_);
   std::unique_lock lock(mutex_);
   any_options same = options_;
   lock.unlock();
@@ -287,10 +288,12 @@ void context_state::reload() {
 
 void context_state::reload(server_options options) {
   if (!is_server_) throw std::logic_error("gyre::tls::tls_context::reload: a client's context");
+  const std::scoped_lock loading(loading_);
   load(std::move(options));
 }
 void context_state::reload(client_options options) {
   if (is_server_) throw std::logic_error("gyre::tls::tls_context::reload: a server's context");
+  const std::scoped_lock loading(loading_);
   load(std::move(options));
 }
 

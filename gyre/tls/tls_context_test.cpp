@@ -9,6 +9,16 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <future>
+#include <string>
+#include <thread>
+#include <vector>
+
 namespace tls_context_test {
 namespace {
 
@@ -95,6 +105,34 @@ TEST(TlsContext, AFailedReloadChangesNothing) {
   EXPECT_NE(context.state()->current(), before);
   EXPECT_EQ(context.state()->current()->tickets, before->tickets);
   EXPECT_THROW(context.reload(gyre::tls::client_options{}), std::logic_error);
+}
+
+TEST(TlsContext, ASlowReloadReplacesNoNewerOptions) {
+  test_authority authority;
+  const issued own = authority.issue();
+  const temporary_folder folder;
+  const std::string chain = folder.make_file("chain.pem", own.certificate);
+  const tls_context context =
+      tls_context::server({.certificates = {{.chain = pem::file(chain), .key = pem::text(own.key)}},
+                           .application_protocols = {"old"}});
+  ASSERT_EQ(::unlink(chain.c_str()), 0);
+  ASSERT_EQ(::mkfifo(chain.c_str(), 0600), 0);
+  std::thread slow([&] { context.reload(); });
+  std::ofstream writer(chain);  // open when the other has begun to read
+  std::promise<void> done;
+  std::thread newer([&] {
+    context.reload(
+        server_options{.certificates = {in_memory(own)}, .application_protocols = {"newer"}});
+    done.set_value();
+  });
+  // Without a lock it ends first; with it, it waits for the slow one.
+  done.get_future().wait_for(std::chrono::milliseconds(50));
+  writer << own.certificate;
+  writer.close();
+  slow.join();
+  newer.join();
+  const std::vector<unsigned char> expected{5, 'n', 'e', 'w', 'e', 'r'};
+  EXPECT_EQ(context.state()->current()->application_protocols, expected);
 }
 
 TEST(TlsContext, ChoosesAnExactNameBeforeAWildcard) {

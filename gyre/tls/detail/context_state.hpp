@@ -60,6 +60,7 @@ class context_state {
   void load(any_options options);
 
   const bool is_server_;
+  std::mutex loading_;  // one at a time: options that are read for long replace no newer ones
   mutable std::mutex mutex_;
   any_options options_;
   std::shared_ptr<const loaded_context> current_;
