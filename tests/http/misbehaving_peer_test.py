@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from foreign_programs_test import (
+from server_program import (
     IS_SANITIZED,
     MOST_MEMORY_KIB,
     PATIENCE,
@@ -362,7 +362,7 @@ def main() -> int:
         with serving(sys.argv[1], name, *own) as server:
             site = Site(server, folder / "authority.pem")
             assert site.ask("GET", "/hello") == "hello"
-            before = site.open_descriptors()
+            before = server.open_descriptors()
             # Handshakes that never end; they take their time beside the others.
             silent, slow = site.connect(), site.connect()
             slow.sendall(client_hello()[:100])
@@ -377,7 +377,7 @@ def main() -> int:
                 peer.close()
             site.await_failure("the TLS handshake was not done in time")
             end = time.monotonic() + PATIENCE
-            while site.open_descriptors() != before:
+            while server.open_descriptors() != before:
                 assert time.monotonic() < end, "the server has lost descriptors"
                 site.ask("GET", "/hello")
             peak = int(site.ask("GET", "/peak"))

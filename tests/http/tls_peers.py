@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from foreign_programs_test import PATIENCE, Server
+from server_program import PATIENCE, Server
 from tlslite.api import HandshakeSettings, TLSConnection
 from tlslite.errors import TLSAbruptCloseError, TLSRemoteAlert
 
@@ -22,7 +22,6 @@ class Site:
 
     def __init__(self, server: Server, authority: Path) -> None:
         self.address = ("127.0.0.1", int(server.port))
-        self.descriptors = Path(f"/proc/{server.process.pid}/fd")
         self.trust = ssl.create_default_context(cafile=str(authority))
 
     def connect(self) -> socket.socket:
@@ -49,9 +48,6 @@ class Site:
         while text not in told:
             assert time.monotonic() < end, f"the server does not tell {text!r}, but {told!r}"
             told += self.failures()
-
-    def open_descriptors(self) -> int:
-        return len(list(self.descriptors.iterdir()))
 
 
 def client_hello(version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> bytes:
