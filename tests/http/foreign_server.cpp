@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The server of foreign_programs_test.py and misbehaving_peer_test.py.
+// The server of foreign_programs_test.py, misbehaving_peer_test.py and crowd_test.py.
 //
-//     gyre_http_foreign_server FOLDER [CHAIN KEY [CLIENT_AUTHORITY]]
+//     gyre_http_foreign_server [--time-limit MS] FOLDER [CHAIN KEY [CLIENT_AUTHORITY]]
 //
 // Prints "listening on ADDRESS". Serves FOLDER below /files/; with a certificate over TLS, and with
 // an authority for clients only to those that have a certificate of its. /failures tells what has
 // failed since it was last asked, and /fetch what a client gets from the URL that it is sent.
+// /endless is a body without an end. A peer has MS milliseconds for a head, for a body, and to read
+// more of an answer; by default it has what the server's options give it.
 #include <gyre/http/client.hpp>
 #include <gyre/http/file_server.hpp>
 #include <gyre/http/server.hpp>
@@ -21,6 +23,7 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace {
 
@@ -68,8 +71,17 @@ gyre::task<response> fetch(request& from) {
   co_return response::text(outcome);
 }
 
-gyre::task<> serve(gyre::runtime& rt, std::string folder, gyre::tls::tls_context tls) {
-  gyre::http::server_options options;
+gyre::task<> write_endlessly(gyre::http::body_writer& to) {
+  static const std::string piece(std::size_t{64} << 10, 'x');
+  try {
+    for (;;) co_await to.write(piece);
+  } catch (const std::system_error&) {
+    // The connection has ended; nobody needs a line on stderr.
+  }
+}
+
+gyre::task<> serve(gyre::runtime& rt, std::string folder, gyre::tls::tls_context tls,
+                   gyre::http::server_options options) {
   if (tls) {
     options.tcp.transport = gyre::tls::server_transport(
         tls, [](const gyre::net::endpoint&, std::error_code, std::string_view text) {
@@ -83,6 +95,9 @@ gyre::task<> serve(gyre::runtime& rt, std::string folder, gyre::tls::tls_context
   server.put("/sink", count, {.streamed_body = true});
   server.post("/fetch", fetch);
   server.get("/failures", [](request&) { return response::text(std::exchange(failures(), "")); });
+  server.get("/endless", [](request&) {
+    return response::stream("application/octet-stream", write_endlessly);
+  });
   server.get("/peak", [](request&) { return response::text(peak_memory()); });
   server.post("/reload", [tls](request&) {
     tls.reload();
@@ -99,21 +114,31 @@ gyre::task<> serve(gyre::runtime& rt, std::string folder, gyre::tls::tls_context
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2 && argc != 4 && argc != 5) {
-    std::cerr << "usage: gyre_http_foreign_server FOLDER [CHAIN KEY [CLIENT_AUTHORITY]]\n";
+  std::vector<std::string> given(argv + 1, argv + argc);
+  gyre::http::server_options options;
+  if (given.size() > 1 && given[0] == "--time-limit") {
+    const std::chrono::milliseconds limit(std::stoi(given[1]));
+    options.timeouts.head = options.timeouts.body = limit;
+    options.tcp.connections.write_timeout = limit;
+    given.erase(given.begin(), given.begin() + 2);
+  }
+  if (given.size() != 1 && given.size() != 3 && given.size() != 4) {
+    std::cerr << "usage: gyre_http_foreign_server [--time-limit MS] FOLDER"
+                 " [CHAIN KEY [CLIENT_AUTHORITY]]\n";
     return 2;
   }
   gyre::tls::tls_context tls;
-  if (argc > 2) {
-    gyre::tls::server_options options{
-        .certificates = {{.chain = pem::file(argv[2]), .key = pem::file(argv[3])}},
+  if (given.size() > 1) {
+    gyre::tls::server_options tls_options{
+        .certificates = {{.chain = pem::file(given[1]), .key = pem::file(given[2])}},
         .handshake_timeout = std::chrono::seconds{5}};
-    if (argc > 4) {
-      options.clients = gyre::tls::client_certificates::required;
-      options.client_authorities = pem::file(argv[4]);
+    if (given.size() > 3) {
+      tls_options.clients = gyre::tls::client_certificates::required;
+      tls_options.client_authorities = pem::file(given[3]);
     }
-    tls = gyre::tls::tls_context::server(std::move(options));
+    tls = gyre::tls::tls_context::server(std::move(tls_options));
   }
-  return gyre::runtime::main({.loops = 1},
-                             [&](gyre::runtime& rt) { return serve(rt, argv[1], tls); });
+  return gyre::runtime::main({.loops = 1}, [&](gyre::runtime& rt) {
+    return serve(rt, given[0], tls, std::move(options));
+  });
 }
