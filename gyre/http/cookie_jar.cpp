@@ -154,14 +154,24 @@ void cookie_jar::store(stored cookie, time_point now) {
   if (cookie.expires <= now || options_.max_cookies == 0 || options_.max_cookies_per_host == 0) {
     return;
   }
-  const auto is_of_host = [&](const stored& each) { return each.domain == cookie.domain; };
+  if (make_room_for(cookie)) cookies_.push_back(std::move(cookie));
+}
+
+// Cookies without Secure go first (RFC 6265bis, 5.7): else a forged response could push out others.
+bool cookie_jar::make_room_for(const stored& added) {
+  const auto is_of_host = [&](const stored& each) { return each.domain == added.domain; };
   const auto of_host = static_cast<std::size_t>(std::ranges::count_if(cookies_, is_of_host));
-  if (of_host >= options_.max_cookies_per_host) {
-    cookies_.erase(std::ranges::find_if(cookies_, is_of_host));
-  } else if (cookies_.size() >= options_.max_cookies) {
-    cookies_.erase(cookies_.begin());
+  const bool host_is_full = of_host >= options_.max_cookies_per_host;
+  if (!host_is_full && cookies_.size() < options_.max_cookies) return true;
+  const auto may_go = [&](const stored& each) { return !host_is_full || is_of_host(each); };
+  auto gone = std::ranges::find_if(
+      cookies_, [&](const stored& each) { return !each.secure && may_go(each); });
+  if (gone == cookies_.end()) {
+    if (!added.secure) return false;
+    gone = std::ranges::find_if(cookies_, may_go);
   }
-  cookies_.push_back(std::move(cookie));
+  cookies_.erase(gone);
+  return true;
 }
 
 std::string cookie_jar::header_for(const url& to, time_point now) {

@@ -40,7 +40,8 @@ struct cookie_jar_options {
   std::size_t max_cookie_size = 4096;     ///< bytes of a name and its value
 };
 
-/// Cookies of many hosts. When a limit is reached, the oldest cookie is dropped.
+/// Cookies of many hosts. When a limit is reached, the oldest cookie without Secure is dropped, or,
+/// if there is none, the oldest; a cookie without Secure drops no other, and is not kept then.
 ///
 /// The jar knows no list of public suffixes. It refuses cookies for domains of a single label, such
 /// as "com", and takes those for "co.uk", which a host under it could so set for its neighbours:
@@ -85,6 +86,7 @@ class cookie_jar {
   static std::optional<stored> accept(const url& from, received_cookie& cookie, time_point now);
   bool hides_secure_cookie(const url& from, const stored& cookie) const;
   void store(stored cookie, time_point now);
+  bool make_room_for(const stored& added);
 
   cookie_jar_options options_;
   std::vector<stored> cookies_;  // in the order of their creation

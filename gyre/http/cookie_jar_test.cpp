@@ -155,5 +155,24 @@ TEST(CookieJar, NumberIsLimited) {
   EXPECT_EQ(all.sent("https://a.b/"), "c=3");
 }
 
+TEST(CookieJar, CookiesWithoutSecurePushOutNoSecureOnes) {
+  jar all({.max_cookies = 4, .max_cookies_per_host = 2});
+  all.take("https://a.b/", "a=1; Secure");
+  all.take("http://a.b/", "b=2");
+  all.take("http://a.b/", "c=3");
+  EXPECT_EQ(all.sent("https://a.b/"), "a=1; c=3");
+  all.take("https://a.b/", "d=4; Secure");
+  EXPECT_EQ(all.sent("https://a.b/"), "a=1; d=4");
+  all.take("http://a.b/", "e=5");
+  EXPECT_EQ(all.sent("https://a.b/"), "a=1; d=4");
+  all.take("https://a.b/", "f=6; Secure");
+  EXPECT_EQ(all.sent("https://a.b/"), "d=4; f=6");
+  for (const std::string_view host : {"http://c.d/", "http://e.f/", "http://g.h/", "http://i.j/"}) {
+    all.take(host, "x=y");
+  }
+  EXPECT_EQ(all.size(), 4U);
+  EXPECT_EQ(all.sent("https://a.b/"), "d=4; f=6");
+}
+
 }  // namespace
 }  // namespace cookie_jar_test
