@@ -174,6 +174,13 @@ TEST_F(HttpClientRedirects, RefusesWhereItMustNotGo) {
   }
 }
 
+TEST_F(HttpClientRedirects, AMalformedLocationIsShownWithoutItsPassword) {
+  make();
+  const std::string message =
+      answer_get(redirect(302, "http://me:secret@a b/?mail=you@c")).message();
+  EXPECT_THAT(message, testing::HasSubstr("redirect to http://a b/?mail=you@c"));
+}
+
 TEST_F(HttpClientRedirects, WithoutALocationItIsAResponse) {
   make();
   const std::string_view bare = "HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n";

@@ -7,7 +7,9 @@
 #include <gyre/task/as_result.hpp>
 #include <gyre/task/detail/this_context.hpp>
 
+#include <algorithm>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -16,6 +18,17 @@ namespace gyre::http::detail {
 namespace {
 
 constexpr std::string_view prefix = "http::client";
+
+// For messages, which show no password of an authority.
+std::string without_user(std::string reference) {
+  const std::size_t authority = reference.find("//");
+  if (authority == reference.npos) return reference;
+  const std::size_t begin = authority + 2;
+  const std::size_t end = std::min(reference.find_first_of("/?#", begin), reference.size());
+  const std::size_t at = std::string_view(reference).substr(0, end).rfind('@');
+  if (at != reference.npos && at >= begin) reference.erase(begin, at + 1 - begin);
+  return reference;
+}
 
 std::string name_of(const client_request& request) {
   return std::string(request.method_text()).append(" ").append(request.url().to_string());
@@ -76,7 +89,9 @@ task<client_call::exchange_pointer> client_call::follow() {
     co_await std::move(dropping);
     answered.reset();
     auto next = request_.url_.resolve(location);
-    if (!next) clock_.fail(errc::bad_redirect, "redirect to " + location.substr(0, 200));
+    if (!next) {
+      clock_.fail(errc::bad_redirect, "redirect to " + without_user(location).substr(0, 200));
+    }
     change_method(status);
     redirect_to(*std::move(next));
     ++client_.counts.redirects;
