@@ -16,9 +16,9 @@
 #   gyre_deps::libevent         libevent's core
 #   gyre_deps::evhttp           libevent's HTTP server
 #   gyre_deps::libevent_openssl libevent's buffers over OpenSSL
-#   gyre_deps::microhttpd, restinio
+#   gyre_deps::microhttpd, restinio, drogon
 #                               HTTP servers, where they are installed
-#   gyre_deps::nginx, go        programs, where they are installed: NAME_PROGRAM
+#   gyre_deps::nginx, go, hyper programs, where they are installed: NAME_PROGRAM
 #   gyre_deps::sqlite3          SQLite >= 3.38, for an example
 #   gyre_deps::tbb              oneTBB
 #   gyre_deps::bs_thread_pool   BS::thread_pool 5, a single header
@@ -116,16 +116,17 @@ if(GYRE_BUILD_LAB)
     add_library(gyre_deps::microhttpd ALIAS PkgConfig::libmicrohttpd)
   endif()
 
-  # gyre_find_program(NAME): gyre_deps::NAME stands for an installed program, at NAME_PROGRAM.
-  function(gyre_find_program name)
-    find_program(${name}_PROGRAM NAMES ${name} PATHS /usr/sbin)
+  # gyre_find_program(NAME FILE): gyre_deps::NAME stands for an installed program, at NAME_PROGRAM.
+  function(gyre_find_program name file)
+    find_program(${name}_PROGRAM NAMES ${file} PATHS /usr/sbin)
     mark_as_advanced(${name}_PROGRAM)
     if(${name}_PROGRAM AND NOT TARGET gyre_deps::${name})
       add_library(gyre_deps::${name} INTERFACE IMPORTED GLOBAL)
     endif()
   endfunction()
-  gyre_find_program(nginx)
-  gyre_find_program(go)
+  gyre_find_program(nginx nginx)
+  gyre_find_program(go go)
+  gyre_find_program(hyper gyre_lab_hyper_server)
 
   # gyre_find_peer(NAME PACKAGE TARGET): gyre_deps::NAME is the TARGET of an installed PACKAGE. The
   # language version is set, as a package may test the compiler's coroutines.
@@ -141,6 +142,7 @@ if(GYRE_BUILD_LAB)
   gyre_find_peer(tbb TBB TBB::tbb)
   gyre_find_peer(async_simple async_simple async_simple::async_simple_header_only)
   gyre_find_peer(cppcoro cppcoro cppcoro::cppcoro)
+  gyre_find_peer(drogon Drogon Drogon::Drogon)
   gyre_find_peer(folly folly Folly::folly)
   gyre_find_peer(libfork libfork libfork::libfork)
   gyre_find_peer(toomanycooks TooManyCooks TooManyCooks::TooManyCooks)
