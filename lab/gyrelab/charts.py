@@ -48,7 +48,8 @@ _LOOKS = {
         Look("#6d6760", "#b0a99f", "cross", (14, 2)),
         Look("#45525c", "#a9bac7", "triangle-down", (8, 3, 2, 3, 2, 3)),
         Look("#8a837a", "#8f887f", "circle", (5, 5)),
-        Look("#6a7a86", "#c9d6df", "square", (2, 4)),
+        Look("#6a7a86", "#cad6de", "square", (2, 4)),
+        Look("#565049", "#c0b8ae", "triangle-right", (3, 5)),
     ),
     "floor": (
         Look("#9aa1a7", "#7d858c", "square", (2, 6)),
