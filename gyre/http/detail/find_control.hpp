@@ -13,20 +13,17 @@ namespace gyre::http::detail {
 /// The first byte below 0x20 or equal to 0x7F at or after `at`, or `end`.
 [[nodiscard]] inline const char* find_control(const char* at, const char* end) noexcept {
 #if defined(__SSE2__)
-  const __m128i highest = _mm_set1_epi8(0x1F);
-  const __m128i del = _mm_set1_epi8(0x7F);
+  const auto find_in = [](__m128i block) {
+    const __m128i low = _mm_cmpeq_epi8(_mm_min_epu8(block, _mm_set1_epi8(0x1F)), block);
+    const __m128i found = _mm_or_si128(low, _mm_cmpeq_epi8(block, _mm_set1_epi8(0x7F)));
+    return static_cast<unsigned>(_mm_movemask_epi8(found));
+  };
   for (; end - at >= 16; at += 16) {
-    const __m128i block = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
-    const __m128i low = _mm_cmpeq_epi8(_mm_min_epu8(block, highest), block);
-    const __m128i found = _mm_or_si128(low, _mm_cmpeq_epi8(block, del));
-    const auto mask = static_cast<unsigned>(_mm_movemask_epi8(found));
+    const unsigned mask = find_in(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)));
     if (mask != 0) return at + std::countr_zero(mask);
   }
   if (end - at >= 8) {
-    const __m128i block = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(at));
-    const __m128i low = _mm_cmpeq_epi8(_mm_min_epu8(block, highest), block);
-    const __m128i found = _mm_or_si128(low, _mm_cmpeq_epi8(block, del));
-    const auto mask = static_cast<unsigned>(_mm_movemask_epi8(found)) & 0xFFU;
+    const unsigned mask = find_in(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(at))) & 0xFFU;
     if (mask != 0) return at + std::countr_zero(mask);
     at += 8;
   }
