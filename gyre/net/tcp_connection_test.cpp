@@ -755,6 +755,38 @@ class TcpConnectionToASlowPeer : public testing::Test {
       return client->ended || client->text.size() >= enough;
     });
   }
+  void read_all_in_steps_of(std::chrono::nanoseconds elapsed) {
+    while (!client->ended && client->text.size() < text.size()) {
+      read_some_of_it();
+      virtual_time.advance(elapsed);
+      virtual_time.settle();
+    }
+  }
+  // The peer takes nothing for four times `quarter`.
+  void expect_end_in_vain(std::chrono::nanoseconds quarter, gyre::io::errc why) {
+    for (int quarters = 0; quarters < 3; ++quarters) {
+      virtual_time.advance(quarter);
+      virtual_time.settle();
+    }
+    EXPECT_FALSE(end) << "before its time";
+    // Bytes on their way may have been acknowledged in some of these.
+    for (int quarters = 0; quarters < 1000 && !end; ++quarters) {
+      virtual_time.advance(quarter + 1ms);
+      virtual_time.settle();
+    }
+    EXPECT_EQ(end, std::error_code(why));
+  }
+  void expect_stop_while_reading() {
+    bool stopped = false;
+    server->stop(2s, [&] { stopped = true; });
+    for (int reads = 0; reads < 4; ++reads) {
+      EXPECT_FALSE(stopped) << "before its time";
+      read_some_of_it();
+      virtual_time.advance(501ms);
+      virtual_time.settle();
+    }
+    EXPECT_TRUE(stopped);
+  }
 
   const std::string text = long_text(1'500'000);
   gyre::test::io_in_virtual_time virtual_time;
@@ -772,11 +804,7 @@ class ClosedTcpConnection : public TcpConnectionToASlowPeer {
 
 TEST_F(ClosedTcpConnection, SendsEverythingToAPeerThatReadsSlowly) {
   close_one({.close_timeout = 1s});
-  while (!client->ended && client->text.size() < text.size()) {
-    read_some_of_it();
-    virtual_time.advance(400ms);
-    virtual_time.settle();
-  }
+  read_all_in_steps_of(400ms);
   EXPECT_TRUE(client->text == text) << client->text.size() << " bytes came";
   EXPECT_EQ(client->error, 0) << "the connection was reset";
   client->close();
@@ -787,17 +815,7 @@ TEST_F(ClosedTcpConnection, SendsEverythingToAPeerThatReadsSlowly) {
 TEST_F(ClosedTcpConnection, EndsWhenThePeerTakesNothingForTheTimeout) {
   close_one({.close_timeout = 1s});
   read_some_of_it();
-  for (int quarters = 0; quarters < 3; ++quarters) {
-    virtual_time.advance(250ms);
-    virtual_time.settle();
-  }
-  EXPECT_FALSE(end) << "before its time";
-  // Bytes on their way may have been acknowledged in some of these.
-  for (int quarters = 0; quarters < 1000 && !end; ++quarters) {
-    virtual_time.advance(251ms);
-    virtual_time.settle();
-  }
-  EXPECT_EQ(end, std::error_code(gyre::io::errc::close_timeout));
+  expect_end_in_vain(250ms, gyre::io::errc::close_timeout);
 }
 
 TEST_F(ClosedTcpConnection, EndsAtTheLimitThoughThePeerGoesOnReading) {
@@ -813,15 +831,7 @@ TEST_F(ClosedTcpConnection, EndsAtTheLimitThoughThePeerGoesOnReading) {
 
 TEST_F(ClosedTcpConnection, EndsWithItsServersDeadlineThoughThePeerGoesOnReading) {
   close_one({.close_timeout = 1s});
-  bool stopped = false;
-  server->stop(2s, [&] { stopped = true; });
-  for (int reads = 0; reads < 4; ++reads) {
-    EXPECT_FALSE(stopped) << "before its time";
-    read_some_of_it();
-    virtual_time.advance(501ms);
-    virtual_time.settle();
-  }
-  EXPECT_TRUE(stopped);
+  expect_stop_while_reading();
 }
 
 class TcpConnectionClosedWhenSent : public TcpConnectionToASlowPeer {
@@ -832,13 +842,6 @@ class TcpConnectionClosedWhenSent : public TcpConnectionToASlowPeer {
       EXPECT_FALSE(c.send("no more"));
       c.close_when_sent();
     });
-  }
-  void read_all_in_steps_of(std::chrono::nanoseconds elapsed) {
-    while (!client->ended && client->text.size() < text.size()) {
-      read_some_of_it();
-      virtual_time.advance(elapsed);
-      virtual_time.settle();
-    }
   }
 };
 
@@ -869,30 +872,12 @@ TEST_F(TcpConnectionClosedWhenSent, DoesNotAwaitThePeersEndLongerThanClose) {
 
 TEST_F(TcpConnectionClosedWhenSent, EndsWhenThePeerTakesNothingForTheWriteTimeout) {
   close_one();
-  for (int quarters = 0; quarters < 3; ++quarters) {
-    virtual_time.advance(1s);
-    virtual_time.settle();
-  }
-  EXPECT_FALSE(end) << "before its time";
-  // Bytes on their way may have been acknowledged in some of these.
-  for (int quarters = 0; quarters < 1000 && !end; ++quarters) {
-    virtual_time.advance(1001ms);
-    virtual_time.settle();
-  }
-  EXPECT_EQ(end, std::error_code(gyre::io::errc::write_timeout));
+  expect_end_in_vain(1s, gyre::io::errc::write_timeout);
 }
 
 TEST_F(TcpConnectionClosedWhenSent, EndsWithItsServersDeadlineThoughThePeerGoesOnReading) {
   close_one();
-  bool stopped = false;
-  server->stop(2s, [&] { stopped = true; });
-  for (int reads = 0; reads < 4; ++reads) {
-    EXPECT_FALSE(stopped) << "before its time";
-    read_some_of_it();
-    virtual_time.advance(501ms);
-    virtual_time.settle();
-  }
-  EXPECT_TRUE(stopped);
+  expect_stop_while_reading();
 }
 
 class TcpConnectionWithOutput : public TcpConnectionToASlowPeer {
