@@ -46,7 +46,8 @@ class body_writer {
   body_writer& operator=(const body_writer&) = delete;
 
   /// Sends bytes, as a chunk where the body is chunked, and waits while more than the connection's
-  /// high_water wait to be sent. No bytes: does nothing.
+  /// high_water wait to be sent. Once in 256 KiB it gives way to other connections also when it
+  /// need not wait. No bytes: does nothing.
   ///
   /// Errors: std::system_error, io::errc::closed, once the connection has ended.
   /// Complexity: one system call if no output waits; a coroutine frame.

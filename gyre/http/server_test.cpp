@@ -923,6 +923,30 @@ TEST_F(HttpServer, AWriterWaitsForAPeerThatDoesNotRead) {
   virtual_time.turn_until([&] { return ended; });
 }
 
+TEST_F(HttpServer, AWriterThatNeedNotWaitGivesWayToOthers) {
+  make({.tcp = {.connections = {.high_water = 4'000'000}}});
+  std::size_t written = 0;
+  std::size_t written_before_others = 4'000'000;
+  on->get("/", [&](request&) {
+    return response::stream("text/plain", [&](body_writer& to) -> task<> {
+      virtual_time.loop.post([&] { written_before_others = written; });
+      const std::string piece(50'000, 'x');
+      while (written < 3'000'000) {
+        co_await to.write(piece);
+        written += piece.size();
+      }
+    });
+  });
+  on->start();
+  peer client = connect();
+  client.send(get("/"));
+  virtual_time.turn_until([&] {
+    client.receive();
+    return written >= 3'000'000;
+  });
+  EXPECT_LE(written_before_others, 300'000U);
+}
+
 TEST_F(HttpServer, SendsFiles) {
   make();
   std::string name = testing::TempDir() + "gyre-http-file-XXXXXX";

@@ -203,6 +203,7 @@ void exchange::reset() noexcept {
   request_.trailers_ = {};
   decoder_ = {};
   received_ = sent_body_ = 0;
+  sent_in_a_row_ = 0;
   body_error_ = {};
   chunked_ = upgraded_ = ended_ = false;
   if (writer_) {

@@ -130,6 +130,7 @@ class exchange final : public gyre::detail::slab_object, private task_context {
   std::uint64_t remaining_ = 0;  // of a body of known length
   std::uint64_t received_ = 0;
   std::uint64_t sent_body_ = 0;
+  std::size_t sent_in_a_row_ = 0;  // by writes that have not waited
   steady_time begun_{};
   http::status status_ = http::status::ok;
   errc body_error_{};

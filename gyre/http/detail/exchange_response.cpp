@@ -7,6 +7,7 @@
 #include <gyre/io/error.hpp>
 #include <gyre/net/tcp_connection.hpp>
 #include <gyre/task/from_callback.hpp>
+#include <gyre/task/schedule.hpp>
 
 #include <array>
 #include <charconv>
@@ -24,6 +25,8 @@ namespace {
 
 // A longer body is sent from where it is, instead of being copied behind the head.
 constexpr std::size_t most_copied = std::size_t{4} << 10;
+// A handler gives way to other connections then, as a fast peer may never make it wait.
+constexpr std::size_t most_in_a_row = std::size_t{256} << 10;
 
 }  // namespace
 
@@ -217,9 +220,15 @@ task<> exchange::write(std::span<const std::byte> bytes) {
   connection_->flush();
   send_chunk(bytes);
   check();
+  sent_in_a_row_ += bytes.size();
   if (connection_->tcp().pending_output() < shard_->core().options.tcp.connections.high_water) {
+    if (sent_in_a_row_ < most_in_a_row) co_return;
+    sent_in_a_row_ = 0;
+    co_await yield();
+    check();
     co_return;
   }
+  sent_in_a_row_ = 0;
   if (writer_waits_) {
     throw std::system_error(make_error_code(io::errc::busy), "http::body_writer::write");
   }
