@@ -100,7 +100,7 @@ bool exchange::put_fields(head_writer& head, const http::fields& fields) {
   constexpr std::string_view date = "Date", connection = "Connection", length = "Content-Length",
                              coding = "Transfer-Encoding";
   if (!fields.may_have_names_of({date.size(), connection.size(), length.size(), coding.size()})) {
-    head.put(fields.text());
+    if (!fields.empty()) head.put(fields.text());
     return false;
   }
   bool has_date = false;
