@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests of the HTTP client over TLS, directly and through a tunnel.
 #include <gyre/http/client.hpp>
+#include <gyre/http/detail/client_stream.hpp>
 #include <gyre/net/tcp_listener.hpp>
 #include <gyre/sync/event.hpp>
 #include <gyre/tls/error.hpp>
@@ -14,6 +15,8 @@
 
 #include <unistd.h>
 
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -75,6 +78,23 @@ class HttpClientTls : public gyre::http::test::http_client_test {
              bool tunnel = false) {
     gyre::spawn(virtual_time.loop, serve_one(std::move(context), std::move(answers), how, tunnel),
                 {.on_error = [](const std::exception_ptr&) {}});
+  }
+  // Tells after each answer of a connection whether it has left a session to others, who take it.
+  task<> read_twice(std::vector<bool>& had_session, std::string& received) {
+    auto connecting = gyre::tls::connect(listener.local_endpoint().to_string(), trusting().tls);
+    tls_stream connected = co_await std::move(connecting);
+    const auto newest = std::make_shared<gyre::tls::session>();
+    gyre::http::detail::tls_client_stream stream(std::move(connected), newest);
+    const std::string_view request = "GET / HTTP/1.1\r\n\r\n";
+    for (int answers = 0; answers != 2; ++answers) {
+      auto writing = stream.write_some(std::as_bytes(std::span(request)));
+      co_await std::move(writing);
+      gyre::io::buffer in;
+      auto reading = stream.read(in);
+      co_await std::move(reading);
+      had_session.push_back(static_cast<bool>(std::exchange(*newest, {})));
+      received += in.text();
+    }
   }
   // Accepts a connection, and answers as many requests as there are answers.
   task<> serve_one(tls_context context, std::vector<std::string> answers, end how, bool tunnel) {
@@ -245,6 +265,15 @@ TEST_F(HttpClientTls, NewConnectionsResumeTheSessionOfTheirHost) {
     EXPECT_EQ(finish(other).response().body(), "ok");
     EXPECT_FALSE(resumed.back()) << "another name";
   }
+}
+
+TEST_F(HttpClientTls, AConnectionOffersASessionOnce) {
+  serve(serving(), {"one", "two"});
+  std::vector<bool> had_session;
+  std::string received;
+  gyre::spawn(virtual_time.loop, read_twice(had_session, received));
+  virtual_time.turn_until([&] { return received == "onetwo"; });
+  EXPECT_EQ(had_session, (std::vector{true, false}));
 }
 
 TEST_F(HttpClientTls, ASessionIsForgottenWhenAHandshakeFails) {

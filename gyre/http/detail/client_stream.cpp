@@ -3,6 +3,8 @@
 
 #include <gyre/io/received.hpp>
 
+#include <utility>
+
 namespace gyre::http::detail {
 
 task<std::size_t> tcp_client_stream::read(io::buffer& into) {
@@ -27,7 +29,9 @@ task<std::size_t> tls_client_stream::read(io::buffer& into) {
 }
 
 void tls_client_stream::keep_session() noexcept {
-  if (tls::session newest = stream_.session()) *newest_session_ = std::move(newest);
+  tls::session newest = stream_.session();
+  if (!newest || std::exchange(kept_, newest.native()) == newest.native()) return;
+  *newest_session_ = std::move(newest);
 }
 
 task<std::size_t> tls_client_stream::write_some(std::span<const std::byte> bytes) {

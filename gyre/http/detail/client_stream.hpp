@@ -63,9 +63,11 @@ class tls_client_stream final : public client_stream {
   bool is_idle() noexcept override;
 
  private:
+  // Each session once, as another connection may have used the last one.
   void keep_session() noexcept;
 
   tls::tls_stream stream_;
+  const void* kept_ = nullptr;  // a session that the stream still has
   std::shared_ptr<tls::session> newest_session_;
 };
 
