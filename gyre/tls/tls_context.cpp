@@ -185,10 +185,21 @@ loaded_context::entry make_entry(const server_options& options, const certificat
   return {std::move(made), own.ocsp_staple};
 }
 
-std::shared_ptr<loaded_context> load_server(const server_options& options) {
-  if (options.certificates.empty()) {
+// Its files are read once, so that all certificates, and the sessions, are under the same rules.
+server_options with_rules_read(server_options options) {
+  if (options.clients == client_certificates::ignored) return options;
+  if (!options.client_authorities.empty()) {
+    options.client_authorities = pem::text(options.client_authorities.read());
+  }
+  for (pem& each : options.revocation_lists) each = pem::text(each.read());
+  return options;
+}
+
+std::shared_ptr<loaded_context> load_server(const server_options& given) {
+  if (given.certificates.empty()) {
     throw std::system_error(errc::bad_certificate, "gyre::tls: a server needs a certificate");
   }
+  const server_options options = with_rules_read(given);
   auto loaded = std::make_shared<loaded_context>();
   for (const certificate& each : options.certificates) {
     loaded->entries.push_back(make_entry(options, each));

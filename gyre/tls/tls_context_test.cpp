@@ -2,6 +2,7 @@
 // Tests of tls_context: loading, its errors, and the choice of certificates by name.
 #include <gyre/tls/tls_context.hpp>
 
+#include <gyre/base/unique_fd.hpp>
 #include <gyre/tls/detail/context_state.hpp>
 #include <gyre/tls/error.hpp>
 #include <tests/support/temporary_folder.hpp>
@@ -9,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -133,6 +135,21 @@ TEST(TlsContext, ASlowReloadReplacesNoNewerOptions) {
   newer.join();
   const std::vector<unsigned char> expected{5, 'n', 'e', 'w', 'e', 'r'};
   EXPECT_EQ(context.state()->current()->application_protocols, expected);
+}
+
+TEST(TlsContext, ReadsTheRulesForClientsOnce) {
+  test_authority authority;
+  const std::string text = authority.certificate();
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const gyre::unique_fd pipe(ends[0]);
+  ASSERT_EQ(::write(ends[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  ASSERT_EQ(::close(ends[1]), 0);  // a second reading gets nothing
+  server_options options;
+  options.certificates = {in_memory(authority.issue()), in_memory(authority.issue())};
+  options.clients = gyre::tls::client_certificates::required;
+  options.client_authorities = pem::file("/proc/self/fd/" + std::to_string(pipe.get()));
+  EXPECT_EQ(error_of(options), std::error_code());
 }
 
 TEST(TlsContext, ChoosesAnExactNameBeforeAWildcard) {
