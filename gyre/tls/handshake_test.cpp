@@ -4,6 +4,7 @@
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/net/tcp_listener.hpp>
 #include <gyre/task/when_all.hpp>
+#include <gyre/tls/detail/failure.hpp>
 #include <gyre/tls/error.hpp>
 #include <gyre/tls/tls_stream.hpp>
 #include <gyre/tls/tls_test_support.hpp>
@@ -322,6 +323,21 @@ TEST(TlsHandshake, AClientWithACertificateResumesASession) {
   handshake_result again = shake_hands(loop, server, client, "localhost", first);
   EXPECT_TRUE(again.server.info().resumed);
   EXPECT_EQ(again.server.info().peer_subject, "CN = client 1");
+}
+
+// Tickets are judged by it when they are opened.
+TEST(TlsHandshake, ASessionKnowsThatTheCertificateOfItsPeerHasExpired) {
+  gyre::loop loop;
+  const tls_context client = tls_context::client({.verify = false});
+  for (const long valid_to : {86400L, -5L}) {
+    const tls_context server =
+        tls_context::server(serving({.valid_from = -3600, .valid_to = valid_to}));
+    const session made = visit(loop, server, client, {}).second;
+    ASSERT_TRUE(made);
+    EXPECT_EQ(
+        gyre::tls::detail::is_past_its_certificate(static_cast<const SSL_SESSION*>(made.native())),
+        valid_to < 0);
+  }
 }
 
 TEST(TlsHandshake, ATicketIsNoUseWhenTheAuthoritiesOfClientsHaveChanged) {

@@ -74,7 +74,8 @@ struct server_options {
   version min_version = version::tls_1_2;
   version max_version = version::tls_1_3;
   /// Session tickets, by which clients resume without a full handshake. Their keys live as long,
-  /// and half of that time a key is used for new tickets. Zero: none.
+  /// and half of that time a key is used for new tickets. No use to a client whose certificate has
+  /// expired since. Zero: none.
   std::chrono::seconds ticket_lifetime = std::chrono::hours{12};
   /// Limit of a handshake.
   std::chrono::nanoseconds handshake_timeout = std::chrono::seconds{10};

@@ -160,6 +160,22 @@ struct callbacks {
     }
   }
 
+  // A resumed session is not verified again, and in TLS 1.3 each one brings a ticket with a new
+  // lifetime: a client could go on for ever after its certificate has expired.
+  static SSL_TICKET_RETURN judge_ticket(SSL* /*ssl*/, SSL_SESSION* opened,
+                                        const unsigned char* /*name*/, std::size_t /*size*/,
+                                        SSL_TICKET_STATUS status, void* /*argument*/) {
+    switch (status) {
+      case SSL_TICKET_EMPTY:
+      case SSL_TICKET_NO_DECRYPT: return SSL_TICKET_RETURN_IGNORE_RENEW;
+      case SSL_TICKET_SUCCESS:
+      case SSL_TICKET_SUCCESS_RENEW: break;
+      default: return SSL_TICKET_RETURN_ABORT;
+    }
+    if (is_past_its_certificate(opened)) return SSL_TICKET_RETURN_IGNORE_RENEW;
+    return status == SSL_TICKET_SUCCESS ? SSL_TICKET_RETURN_USE : SSL_TICKET_RETURN_USE_RENEW;
+  }
+
   // --- Certificates of peers ---
 
   static int verified(int is_good, X509_STORE_CTX* chain) {
@@ -198,7 +214,9 @@ void set_server_callbacks(SSL_CTX* context, bool with_tickets) {
   SSL_CTX_set_cert_cb(context, &callbacks::choose_certificate, nullptr);
   SSL_CTX_set_alpn_select_cb(context, &callbacks::choose_application, nullptr);
   SSL_CTX_set_tlsext_status_cb(context, &callbacks::staple);
-  if (with_tickets) SSL_CTX_set_tlsext_ticket_key_evp_cb(context, &callbacks::protect_ticket);
+  if (!with_tickets) return;
+  SSL_CTX_set_tlsext_ticket_key_evp_cb(context, &callbacks::protect_ticket);
+  SSL_CTX_set_session_ticket_cb(context, nullptr, &callbacks::judge_ticket, nullptr);
 }
 
 void verify_peers(SSL_CTX* context, int mode) {

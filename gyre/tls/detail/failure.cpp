@@ -101,6 +101,11 @@ std::vector<std::string> names_of(X509* certificate) {
   return names;
 }
 
+bool is_past_its_certificate(const SSL_SESSION* session) noexcept {
+  const X509* const peer = SSL_SESSION_get0_peer(const_cast<SSL_SESSION*>(session));
+  return peer != nullptr && X509_cmp_current_time(X509_get0_notAfter(peer)) <= 0;
+}
+
 failure failure_of(SSL* ssl, bool established, std::string_view host,
                    const std::vector<std::string>& names) {
   const unsigned long error = ERR_peek_error();

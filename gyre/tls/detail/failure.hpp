@@ -27,4 +27,7 @@ failure failure_of(SSL* ssl, bool established, std::string_view host,
 /// The names in a certificate, in lower case; its common name if it has no others.
 std::vector<std::string> names_of(X509* certificate);
 
+/// Whether the certificate of the session's peer, if it has one, has expired.
+bool is_past_its_certificate(const SSL_SESSION* session) noexcept;
+
 }  // namespace gyre::tls::detail
