@@ -19,6 +19,9 @@ namespace {
 
 // All that a peer may send before it has proved anything.
 constexpr std::size_t most_handshake_bytes = std::size_t{256} << 10;
+// Steps of OpenSSL's handshake behind its end, for messages such as KeyUpdate, and no data between
+// them. Each key costs far more than its message, and thousands may be received at once.
+constexpr std::size_t most_steps = 512;
 
 }  // namespace
 
@@ -32,6 +35,11 @@ struct callbacks {
     engine& self = engine_of(bio);
     BIO_clear_retry_flags(bio);
     *count = std::min(size, self.unread_.size());
+    if (self.steps_ > most_steps) {
+      self.failure_.code = errc::bad_record;
+      *count = 0;
+      return 0;
+    }
     if (*count == 0) {
       BIO_set_retry_read(bio);
       return 0;
@@ -69,6 +77,11 @@ struct callbacks {
       return fresh;
     }();
     return made;
+  }
+
+  static void note_step(const SSL* ssl, int where, int /*value*/) {
+    engine& self = engine_of(ssl);
+    if ((where & SSL_CB_LOOP) != 0 && self.established_) ++self.steps_;
   }
 
   // --- Servers ---
@@ -266,6 +279,7 @@ engine::engine(const tls_context& context, std::string host, const session& resu
   BIO_set_data(bio.get(), this);
   BIO_set_init(bio.get(), 1);
   SSL* const ssl = ssl_.get();
+  SSL_set_info_callback(ssl, &callbacks::note_step);
   BIO* const both = bio.release();
   SSL_set_bio(ssl, both, both);
   if (loaded_->is_server) {
@@ -335,6 +349,7 @@ engine::status engine::read(std::span<std::byte> room, std::size_t& count) {
       return count > 0 ? status::done : now;  // the next call tells
     }
     count += part;
+    steps_ = 0;
   }
   return status::done;
 }
@@ -364,6 +379,7 @@ engine::status engine::write(std::span<const std::byte> bytes) {
       return now == status::failed ? now : fail_with(errc::bad_record);
     }
     bytes = bytes.subspan(part);
+    steps_ = 0;
   }
   return status::done;
 }

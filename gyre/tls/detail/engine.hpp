@@ -84,6 +84,7 @@ class engine {
   io::buffer* output_;
   std::span<const std::byte> unread_;
   std::size_t handshake_bytes_ = 0;
+  std::size_t steps_ = 0;  // of OpenSSL's handshake, since data was read or written
   failure failure_;
   std::vector<std::string> refused_names_;  // in a certificate that is for another host
   session session_;

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests of an engine without sockets: messages that come behind the handshake.
+#include <gyre/tls/detail/engine.hpp>
+
+#include <gyre/tls/error.hpp>
+#include <gyre/tls/tls_test_support.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+namespace engine_test {
+namespace {
+
+using namespace gyre::tls::test;
+using gyre::tls::errc;
+using gyre::tls::session;
+using gyre::tls::tls_context;
+using gyre::tls::detail::engine;
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
+/// Two engines whose handshake is done, and what they send.
+struct engines {
+  engines() {
+    // TLS 1.3: two messages of the client, one of the server.
+    EXPECT_EQ(client.handshake(), engine::status::wants_input);
+    server.feed(to_server.bytes());
+    EXPECT_EQ(server.handshake(), engine::status::wants_input);
+    to_server.consume_all();
+    client.feed(to_client.bytes());
+    EXPECT_EQ(client.handshake(), engine::status::done);
+    to_client.consume_all();
+    server.feed(to_server.bytes());
+    EXPECT_EQ(server.handshake(), engine::status::done);
+    to_server.consume_all();
+  }
+
+  /// The client takes new keys, and tells the server.
+  void update_keys(int times) {
+    for (int i = 0; i < times; ++i) {
+      ASSERT_EQ(SSL_key_update(client.native(), SSL_KEY_UPDATE_NOT_REQUESTED), 1);
+      ASSERT_EQ(SSL_do_handshake(client.native()), 1);
+    }
+  }
+  /// Lets the server read all; gives the count of bytes.
+  std::size_t read_all(engine::status& last) {
+    server.feed(to_server.bytes());
+    std::size_t all = 0;
+    do {
+      std::byte room[256];
+      std::size_t count = 0;
+      last = server.read(room, count);
+      all += count;
+    } while (last == engine::status::done);
+    return all;
+  }
+
+  gyre::io::buffer to_server;
+  gyre::io::buffer to_client;
+  engine server{tls_context::server(serving()), "", session(), to_client};
+  engine client{tls_context::client(trusting()), "localhost", session(), to_server};
+};
+
+TEST(TlsEngine, RefusesKeyUpdatesWithoutEnd) {
+  engines both;
+  both.update_keys(1000);
+  engine::status last{};
+  EXPECT_EQ(both.read_all(last), 0u);
+  EXPECT_EQ(last, engine::status::failed);
+  EXPECT_EQ(both.server.why().code, errc::bad_record);
+}
+
+TEST(TlsEngine, TakesManyKeyUpdatesWithDataBetweenThem) {
+  engines both;
+  for (int i = 0; i < 50; ++i) {
+    both.update_keys(20);
+    EXPECT_EQ(both.client.write(bytes_of("x")), engine::status::done);
+  }
+  engine::status last{};
+  EXPECT_EQ(both.read_all(last), 50u);
+  EXPECT_EQ(last, engine::status::wants_input) << both.server.why().code.message();
+}
+
+}  // namespace
+}  // namespace engine_test
