@@ -252,6 +252,10 @@ std::shared_ptr<const loaded_context> current_of(const tls_context& context) {
 
 // The server's name, and the certificate that it must have.
 void expect_host(SSL* ssl, const std::string& host, bool verify) {
+  // For OpenSSL a dot in front means any name below the rest.
+  if (host.starts_with('.')) {
+    throw std::system_error(errc::bad_configuration, "gyre::tls: host " + host);
+  }
   const bool is_address = net::ip_address::parse(host).has_value();
   bool done = true;
   if (is_address) {

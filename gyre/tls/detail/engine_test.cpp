@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <span>
 #include <string_view>
+#include <system_error>
 
 namespace engine_test {
 namespace {
@@ -84,6 +85,14 @@ TEST(TlsEngine, TakesManyKeyUpdatesWithDataBetweenThem) {
   engine::status last{};
   EXPECT_EQ(both.read_all(last), 50u);
   EXPECT_EQ(last, engine::status::wants_input) << both.server.why().code.message();
+}
+
+TEST(TlsEngine, AHostIsOneName) {
+  const tls_context client = tls_context::client(trusting());
+  gyre::io::buffer output;
+  for (const char* const host : {"", ".", ".example.org"}) {
+    EXPECT_THROW(engine(client, host, session(), output), std::system_error) << host;
+  }
 }
 
 }  // namespace
