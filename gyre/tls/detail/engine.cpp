@@ -89,9 +89,17 @@ struct callbacks {
   // By the BIO: data of the SSL's own would cost two allocations.
   static engine& engine_of(const SSL* ssl) noexcept { return engine_of(SSL_get_rbio(ssl)); }
 
-  // So that a session of TLS 1.2 keeps the name: a resumed connection gives that of its session.
-  static int accept_name(SSL* /*ssl*/, int* /*alert*/, void* /*argument*/) {
-    return SSL_TLSEXT_ERR_OK;
+  // Called for resumed sessions, too, which choose no certificate. To accept the name has a session
+  // of TLS 1.2 keep it: a resumed connection gives that of its session.
+  static int accept_name(SSL* ssl, int* /*alert*/, void* /*argument*/) {
+    engine& self = engine_of(ssl);
+    try {
+      const char* const name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
+      self.name_is_unknown_ = self.loaded_->entry_for(name == nullptr ? "" : name) == nullptr;
+    } catch (const std::bad_alloc&) {
+      return SSL_TLSEXT_ERR_ALERT_FATAL;
+    }
+    return self.name_is_unknown_ ? SSL_TLSEXT_ERR_ALERT_FATAL : SSL_TLSEXT_ERR_OK;
   }
 
   static int choose_certificate(SSL* ssl, void* /*argument*/) {

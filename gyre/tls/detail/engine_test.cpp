@@ -27,7 +27,9 @@ std::span<const std::byte> bytes_of(std::string_view text) {
 
 /// Two engines whose handshake is done, and what they send.
 struct engines {
-  engines() {
+  explicit engines(const tls_context& serves = tls_context::server(serving()),
+                   const tls_context& asks = tls_context::client(trusting()))
+      : server(serves, "", session(), to_client), client(asks, "localhost", session(), to_server) {
     // TLS 1.3: two messages of the client, one of the server.
     EXPECT_EQ(client.handshake(), engine::status::wants_input);
     server.feed(to_server.bytes());
@@ -63,8 +65,8 @@ struct engines {
 
   gyre::io::buffer to_server;
   gyre::io::buffer to_client;
-  engine server{tls_context::server(serving()), "", session(), to_client};
-  engine client{tls_context::client(trusting()), "localhost", session(), to_server};
+  engine server;
+  engine client;
 };
 
 TEST(TlsEngine, RefusesKeyUpdatesWithoutEnd) {
@@ -85,6 +87,33 @@ TEST(TlsEngine, TakesManyKeyUpdatesWithDataBetweenThem) {
   engine::status last{};
   EXPECT_EQ(both.read_all(last), 50u);
   EXPECT_EQ(last, engine::status::wants_input) << both.server.why().code.message();
+}
+
+TEST(TlsEngine, ASessionIsResumedForAKnownNameOnly) {
+  gyre::tls::server_options options = serving();
+  options.refuse_unknown_names = true;
+  const tls_context serves = tls_context::server(options);
+  const tls_context asks = tls_context::client({.verify = false});
+  engines first(serves, asks);
+  first.client.feed(first.to_client.bytes());
+  ASSERT_EQ(first.client.peek(), engine::status::wants_input);
+  const session kept = first.client.newest_session();
+  ASSERT_TRUE(kept);
+  for (const bool is_known : {true, false}) {
+    gyre::io::buffer to_server;
+    gyre::io::buffer to_client;
+    engine server(serves, "", session(), to_client);
+    engine client(asks, is_known ? "localhost" : "unknown.test", kept, to_server);
+    EXPECT_EQ(client.handshake(), engine::status::wants_input);
+    server.feed(to_server.bytes());
+    const engine::status now = server.handshake();
+    EXPECT_EQ(now, is_known ? engine::status::wants_input : engine::status::failed);
+    if (is_known) {
+      EXPECT_EQ(SSL_session_reused(server.native()), 1);
+    } else {
+      EXPECT_EQ(server.why().code, errc::unknown_server_name);
+    }
+  }
 }
 
 TEST(TlsEngine, AHostIsOneName) {
