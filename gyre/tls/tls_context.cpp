@@ -9,6 +9,7 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <openssl/pemerr.h>
 #include <openssl/x509_vfy.h>
 
 #include <algorithm>
@@ -40,6 +41,15 @@ int give_password(char* room, int size, int /*for_writing*/, void* password) {
   return static_cast<int>(count);
 }
 
+// After the last of several: what follows is none of them, rather than one that is cut off.
+void expect_end(const char* part) {
+  const unsigned long error = ERR_peek_last_error();
+  const bool is_end =
+      ERR_GET_LIB(error) == ERR_LIB_PEM && ERR_GET_REASON(error) == PEM_R_NO_START_LINE;
+  if (error != 0 && !is_end) throw_openssl_error(errc::bad_certificate, part);
+  ERR_clear_error();
+}
+
 void use_certificate(SSL_CTX* context, const certificate& from) {
   const std::string chain = from.chain.read();
   std::string password = from.password;
@@ -55,7 +65,7 @@ void use_certificate(SSL_CTX* context, const certificate& from) {
     }
     static_cast<void>(next.release());
   }
-  ERR_clear_error();
+  expect_end("gyre::tls: certificate chain");
   const std::string key_text = from.key.empty() ? chain : from.key.read();
   const bio_ptr key_reader = reader_of(key_text);
   const key_ptr key{PEM_read_bio_PrivateKey(key_reader.get(), nullptr, &give_password, &password)};
@@ -81,7 +91,7 @@ bool trust(SSL_CTX* context, const pem& authorities, bool name_to_clients) {
     }
     any = true;
   }
-  ERR_clear_error();
+  expect_end("gyre::tls: authorities");
   return any;
 }
 
@@ -107,7 +117,7 @@ void use_revocation_lists(SSL_CTX* context, const std::vector<pem>& lists) {
       }
       any = true;
     }
-    ERR_clear_error();
+    expect_end("gyre::tls: revocation list");
     if (!any) throw std::system_error(errc::bad_certificate, "gyre::tls: revocation list");
   }
   X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);

@@ -87,6 +87,21 @@ TEST(TlsContext, TellsWhichPartIsWrong) {
   EXPECT_EQ(error_of(nameless), errc::bad_configuration);
 }
 
+TEST(TlsContext, RefusesFilesThatAreCutOff) {
+  test_authority authority;
+  const issued own = authority.issue();
+  const std::string whole = authority.certificate();
+  const std::string cut = whole + whole.substr(0, whole.size() / 2);
+  server_options options{.certificates = {in_memory(own)}};
+  options.certificates.front().chain = pem::text(own.certificate + cut);
+  EXPECT_EQ(error_of(options), errc::bad_certificate);
+  options.certificates.front().chain = pem::text(own.certificate + whole + "and text");
+  EXPECT_EQ(error_of(options), std::error_code());
+  options.clients = gyre::tls::client_certificates::requested;
+  options.client_authorities = pem::text(cut);
+  EXPECT_EQ(error_of(options), errc::bad_certificate);
+}
+
 TEST(TlsContext, AFailedReloadChangesNothing) {
   test_authority authority;
   const issued first = authority.issue();
