@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstddef>
 #include <span>
 #include <string_view>
@@ -55,7 +56,7 @@ struct engines {
     server.feed(to_server.bytes());
     std::size_t all = 0;
     do {
-      std::byte room[256];
+      std::array<std::byte, 256> room;
       std::size_t count = 0;
       last = server.read(room, count);
       all += count;
