@@ -289,6 +289,7 @@ void tcp_connection::close(std::chrono::nanoseconds timeout,
                            std::chrono::nanoseconds limit) noexcept {
   if (phase_ == phase::ended) return;
   if (has_failed()) return end(failure(), ending::in_order);
+  limited_when_sent_ = false;
   if (phase_ == phase::open) {
     begin_flushing();
     if (pending_output() == 0) filtered_ ? end_filtered() : linger();

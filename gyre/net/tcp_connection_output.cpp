@@ -240,7 +240,8 @@ void tcp_connection::watch_output() noexcept {
 
 void tcp_connection::write_timer_expired() {
   detail::connection_backlog& own = *backlog();
-  if (pending_output() == 0) return;
+  const bool is_limited = phase_ == phase::open || limited_when_sent_;
+  if (!is_limited || pending_output() == 0) return;
   if (own.write_timer.stalled(bytes_taken_by_peer())) {
     return abort(io::errc::write_timeout);
   }

@@ -875,6 +875,14 @@ TEST_F(TcpConnectionClosedWhenSent, EndsWhenThePeerTakesNothingForTheWriteTimeou
   expect_end_in_vain(1s, gyre::io::errc::write_timeout);
 }
 
+TEST_F(TcpConnectionClosedWhenSent, CloseMeanwhileHasItsOwnTimeLimit) {
+  open({.write_timeout = 1s, .close_timeout = 4s}, [](tcp_connection& c) {
+    c.close_when_sent();
+    c.close();
+  });
+  expect_end_in_vain(1s, gyre::io::errc::close_timeout);
+}
+
 TEST_F(TcpConnectionClosedWhenSent, EndsWithItsServersDeadlineThoughThePeerGoesOnReading) {
   close_one();
   expect_stop_while_reading();

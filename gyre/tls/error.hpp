@@ -42,7 +42,9 @@ enum class errc {
 
   /// The connection ended without the peer's close_notify: the last bytes may have been cut off.
   truncated = 40,
-  bad_record = 41,  ///< bytes that are no record of this connection; std::errc::protocol_error
+  /// Bytes that are no record of this connection, or hundreds of changes of keys and no data
+  /// between them; std::errc::protocol_error.
+  bad_record = 41,
 
   // Configuration.
 
