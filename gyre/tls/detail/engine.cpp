@@ -89,13 +89,15 @@ struct callbacks {
   // By the BIO: data of the SSL's own would cost two allocations.
   static engine& engine_of(const SSL* ssl) noexcept { return engine_of(SSL_get_rbio(ssl)); }
 
-  // Called for resumed sessions, too, which choose no certificate. To accept the name has a session
-  // of TLS 1.2 keep it: a resumed connection gives that of its session.
+  // Called in each handshake, with a name or without, before a certificate is chosen; resumed
+  // sessions choose none. To accept the name has a session of TLS 1.2 keep it: a resumed connection
+  // gives that of its session.
   static int accept_name(SSL* ssl, int* /*alert*/, void* /*argument*/) {
     engine& self = engine_of(ssl);
     try {
       const char* const name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
-      self.name_is_unknown_ = self.loaded_->entry_for(name == nullptr ? "" : name) == nullptr;
+      self.entry_ = self.loaded_->entry_for(name == nullptr ? "" : name);
+      self.name_is_unknown_ = self.entry_ == nullptr;
     } catch (const std::bad_alloc&) {
       return SSL_TLSEXT_ERR_ALERT_FATAL;
     }
@@ -103,14 +105,12 @@ struct callbacks {
   }
 
   static int choose_certificate(SSL* ssl, void* /*argument*/) {
-    engine& self = engine_of(ssl);
-    const char* const name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
-    const auto* const found = self.loaded_->entry_for(name == nullptr ? "" : name);
-    self.name_is_unknown_ = found == nullptr;
-    if (found == nullptr) return 0;
-    SSL_set_SSL_CTX(ssl, found->context.get());
+    const loaded_context::entry* const own = engine_of(ssl).entry_;
+    if (own == nullptr) return 0;
+    SSL_set_SSL_CTX(ssl, own->context.get());
     // In TLS 1.3 the name comes with each handshake, so its tickets need none.
-    if (SSL_version(ssl) >= TLS1_3_VERSION && name != nullptr) {
+    if (SSL_version(ssl) >= TLS1_3_VERSION &&
+        SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name) != nullptr) {
       SSL_SESSION_set1_hostname(SSL_get_session(ssl), nullptr);
     }
     return 1;

@@ -92,6 +92,7 @@ class engine {
   bool peer_closed_ = false;
   bool closed_ = false;
   bool name_is_unknown_ = false;
+  const loaded_context::entry* entry_ = nullptr;  // of a server, for the client's name
   ssl_ptr ssl_;
 };
 
