@@ -92,7 +92,6 @@ void connection_group::schedule(tcp_connection& due) noexcept {
 }
 
 // The end of a connection need not wait for the next turn, as more of its input has to.
-
 void connection_group::schedule_finish(tcp_connection& ended, std::error_code why) noexcept {
   due_.ended.push_back({&ended, why});
   if (!std::exchange(run_posted_, true)) loop_.defer(run_operation_);
