@@ -23,11 +23,9 @@ void check_value(std::string_view name, std::string_view value) {
                               std::string(name));
 }
 
-void check(std::string_view name, std::string_view value) {
-  if (!detail::is_token(name)) {
-    throw std::invalid_argument("http::fields: \"" + std::string(name) + "\" is no field name");
-  }
-  check_value(name, value);
+void check_name(std::string_view name) {
+  if (detail::is_token(name)) return;
+  throw std::invalid_argument("http::fields: \"" + std::string(name) + "\" is no field name");
 }
 
 }  // namespace
@@ -50,9 +48,8 @@ bool fields::has_within(std::string_view text) const noexcept {
 
 fields& fields::add(std::string_view name, std::string_view value) {
   if (has_within(name) || has_within(value)) return add(std::string(name), std::string(value));
-  value = detail::trim(value);
-  check(name, value);
-  return add_checked(name, value);
+  check_name(name);
+  return add_to_known_name(name, value);
 }
 
 fields& fields::add_to_known_name(std::string_view name, std::string_view value) {
@@ -80,7 +77,8 @@ fields& fields::add_checked(std::string_view name, std::string_view value) {
 fields& fields::set(std::string_view name, std::string_view value) {
   if (has_within(name) || has_within(value)) return set(std::string(name), std::string(value));
   value = detail::trim(value);
-  check(name, value);
+  check_name(name);
+  check_value(name, value);
   if (!empty()) erase(name);
   return add_checked(name, value);
 }
