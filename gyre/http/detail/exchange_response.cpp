@@ -221,14 +221,15 @@ task<> exchange::write(std::span<const std::byte> bytes) {
   send_chunk(bytes);
   check();
   sent_in_a_row_ += bytes.size();
-  if (connection_->tcp().pending_output() < shard_->core().options.tcp.connections.high_water) {
-    if (sent_in_a_row_ < most_in_a_row) co_return;
-    sent_in_a_row_ = 0;
+  const bool must_wait =
+      connection_->tcp().pending_output() >= shard_->core().options.tcp.connections.high_water;
+  if (!must_wait && sent_in_a_row_ < most_in_a_row) co_return;
+  sent_in_a_row_ = 0;
+  if (!must_wait) {
     co_await yield();
     check();
     co_return;
   }
-  sent_in_a_row_ = 0;
   if (writer_waits_) {
     throw std::system_error(make_error_code(io::errc::busy), "http::body_writer::write");
   }
