@@ -107,7 +107,7 @@ const std::pair<std::string, std::uint32_t>* route_tree::find_literal(
         at.literals, [&](const auto& each) { return decodes_to(encoded, each.first); });
     return found == at.literals.end() ? nullptr : &*found;
   }
-  constexpr std::size_t few = 8;
+  constexpr std::size_t few = 8;  // different sizes tell most of them apart
   const auto text_of = [](const auto& each) { return std::string_view(each.first); };
   if (at.literals.size() <= few) {
     const auto found = std::ranges::find(at.literals, encoded, text_of);
