@@ -195,9 +195,7 @@ task<std::optional<std::span<const std::byte>>> client_exchange::next_chunk() {
 task<> client_exchange::read_body() {
   const std::uint64_t announced = reader_.content_length().value_or(0);
   if (announced > limits_.body) clock_.fail(errc::body_too_large, reading_body);
-  // Not more: a server may announce much, and send nothing.
-  constexpr std::uint64_t first_reservation = std::uint64_t{64} << 10;
-  body_.reserve(static_cast<std::size_t>(std::min(announced, first_reservation)));
+  body_.reserve(std::min<std::uint64_t>(announced, first_reservation));
   for (;;) {
     auto reading = next_chunk();
     const auto chunk = co_await std::move(reading);

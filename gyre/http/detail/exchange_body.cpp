@@ -17,8 +17,6 @@ namespace {
 
 // Streamed bytes that wait for the handler; then the peer must wait.
 constexpr std::size_t stream_window = std::size_t{64} << 10;
-// Memory for a body of which little has come.
-constexpr std::size_t first_reservation = std::size_t{64} << 10;
 
 }  // namespace
 

@@ -33,6 +33,9 @@ struct head_limits {
 /// A field line: views into the head. The value has no surrounding whitespace.
 using field_view = http::field;
 
+/// Memory for a body of which little has come: a peer may announce much, and send nothing.
+inline constexpr std::size_t first_reservation = std::size_t{64} << 10;
+
 /// How the end of a body is found.
 enum class body_kind : std::uint8_t { none, length, chunked, until_close };
 
