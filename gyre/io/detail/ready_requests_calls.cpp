@@ -187,8 +187,12 @@ result ready_requests::perform(request& request) noexcept {
                                       static_cast<unsigned>(messages.size()), MSG_NOSIGNAL);
                   }));
     }
-    case request_kind::accept:
-      return note(target, may_read, accept(static_cast<accept_request&>(request)));
+    case request_kind::accept: {
+      const result outcome = accept(static_cast<accept_request&>(request));
+      // accept4(2) makes a socket before it looks for a connection: to find none takes ten times
+      // as long as poll(2).
+      return note(target, may_read, outcome, outcome && poll_for(request, POLLIN).would_block());
+    }
     case request_kind::connect: {
       const result outcome = connect(static_cast<connect_request&>(request));
       // Until now the socket was reported as closed. From now on that is the peer's doing.
