@@ -24,7 +24,7 @@ std::string decoded_name(const detail::parameter& sent) {
   while (!rest.empty()) {
     std::size_t taken = 1;
     char byte = rest.front();
-    if (sent.is_quoted && (rest.starts_with("\\\"") || rest.starts_with("\\\\"))) {
+    if (sent.has_escapes && (rest.starts_with("\\\"") || rest.starts_with("\\\\"))) {
       byte = rest[1];
       taken = 2;
     } else if (rest.starts_with("%22") || rest.starts_with("%0D") || rest.starts_with("%0A")) {
@@ -38,12 +38,13 @@ std::string decoded_name(const detail::parameter& sent) {
 }
 
 // The value of Content-Disposition: form-data, one name and perhaps one file name.
-bool read_disposition(std::string_view value, multipart_part& part) {
+bool read_disposition(std::string_view value, detail::backslash meaning, multipart_part& part) {
   std::string_view rest = value;
+  part.file_name.reset();
   if (!equals_lower(detail::take_while(detail::in_token, rest), "form-data")) return false;
   bool has_name = false;
   while (!rest.empty()) {
-    const auto each = detail::take_parameter(rest);
+    const auto each = detail::take_parameter(rest, meaning);
     if (!each) return false;
     if (equals_lower(each->name, "name")) {
       if (std::exchange(has_name, true)) return false;
@@ -54,6 +55,12 @@ bool read_disposition(std::string_view value, multipart_part& part) {
     }
   }
   return has_name;
+}
+
+// Browsers escape no backslash, which matters where one ends a name.
+bool read_disposition(std::string_view value, multipart_part& part) {
+  return read_disposition(value, detail::backslash::escapes, part) ||
+         read_disposition(value, detail::backslash::is_ordinary, part);
 }
 
 bool is_identity_encoding(std::string_view value) noexcept {

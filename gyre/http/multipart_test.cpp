@@ -131,6 +131,13 @@ TEST(MultipartReader, NamesAreDecoded) {
             "\xC3\xBC<>(text/plain)=x;.");
 }
 
+TEST(MultipartReader, ABackslashMayEndAName) {
+  EXPECT_EQ(read_part("Content-Disposition: form-data; name=\"a\\\"; filename=\"C:\\\\d\\\""),
+            "a\\<C:\\\\d\\>(text/plain)=x;.");
+  EXPECT_EQ(read_part("Content-Disposition: form-data; filename=\"b\"; name=\"a\\\""),
+            "a\\<b>(text/plain)=x;.");
+}
+
 TEST(MultipartReader, OtherHeadersAreIgnored) {
   EXPECT_EQ(read_part("X: y\r\n" + std::string(plain) + "\r\nContent-Transfer-Encoding: Binary"),
             "a(text/plain)=x;.");

@@ -11,13 +11,16 @@
 
 namespace gyre::http::detail {
 
+/// The meaning of a backslash in a quoted string.
+enum class backslash { escapes, is_ordinary };
+
 struct parameter {
   std::string_view name;
-  std::string_view raw;  // between the quotes of a quoted string, with its backslashes
-  bool is_quoted = false;
+  std::string_view raw;      // between the quotes of a quoted string, with its backslashes
+  bool has_escapes = false;  // a quoted string whose backslashes escape
 
   std::string value() const {
-    if (!is_quoted) return std::string(raw);
+    if (!has_escapes) return std::string(raw);
     std::string text;
     for (std::size_t i = 0; i < raw.size(); ++i) {
       if (raw[i] == '\\') ++i;
@@ -28,7 +31,8 @@ struct parameter {
 };
 
 /// Cuts off a quoted string with which `text` begins; the part between its quotes, or nothing.
-inline std::optional<std::string_view> take_quoted(std::string_view& text) noexcept {
+inline std::optional<std::string_view> take_quoted(std::string_view& text,
+                                                   backslash meaning) noexcept {
   if (!text.starts_with('"')) return std::nullopt;
   for (std::size_t i = 1; i < text.size(); ++i) {
     if (text[i] == '"') {
@@ -36,7 +40,7 @@ inline std::optional<std::string_view> take_quoted(std::string_view& text) noexc
       text.remove_prefix(i + 1);
       return inside;
     }
-    if (text[i] == '\\') ++i;
+    if (text[i] == '\\' && meaning == backslash::escapes) ++i;
     if (i == text.size() || !is_value_character(text[i])) break;
   }
   return std::nullopt;
@@ -44,7 +48,8 @@ inline std::optional<std::string_view> take_quoted(std::string_view& text) noexc
 
 /// Cuts off the next parameter and the ';' before it; nothing if they are malformed. Blanks may
 /// stand around ';', and not around '='.
-inline std::optional<parameter> take_parameter(std::string_view& text) noexcept {
+inline std::optional<parameter> take_parameter(std::string_view& text,
+                                               backslash meaning = backslash::escapes) noexcept {
   text = trim(text);
   if (!text.starts_with(';')) return std::nullopt;
   text = trim(text.substr(1));
@@ -52,10 +57,10 @@ inline std::optional<parameter> take_parameter(std::string_view& text) noexcept 
   taken.name = take_while(in_token, text);
   if (taken.name.empty() || !text.starts_with('=')) return std::nullopt;
   text.remove_prefix(1);
-  taken.is_quoted = text.starts_with('"');
-  if (taken.is_quoted) {
-    const auto inside = take_quoted(text);
+  if (text.starts_with('"')) {
+    const auto inside = take_quoted(text, meaning);
     if (!inside) return std::nullopt;
+    taken.has_escapes = meaning == backslash::escapes;
     taken.raw = *inside;
   } else {
     taken.raw = take_while(in_token, text);
