@@ -22,6 +22,8 @@ constexpr std::size_t most_handshake_bytes = std::size_t{256} << 10;
 // Steps of OpenSSL's handshake behind its end, for messages such as KeyUpdate, and no data between
 // them. Each key costs far more than its message, and thousands may be received at once.
 constexpr std::size_t most_steps = 512;
+// Data that may wait for the rest of a peer's message.
+constexpr std::size_t most_held = std::size_t{256} << 10;
 
 }  // namespace
 
@@ -341,6 +343,12 @@ engine::status engine::handshake() {
   const status now = result_of(SSL_do_handshake(ssl_.get()));
   if (now == status::done) {
     established_ = true;
+    // A session of TLS 1.2 may be resumed again, and need not come anew.
+    SSL* const ssl = ssl_.get();
+    if (!loaded_->is_server && !session_ && SSL_session_reused(ssl) == 1 &&
+        SSL_version(ssl) < TLS1_3_VERSION) {
+      callbacks::keep_session(ssl, SSL_get1_session(ssl));
+    }
   } else if (now == status::ended) {
     return fail_with(errc::handshake_ended);
   } else if (handshake_bytes_ > most_handshake_bytes) {
@@ -358,12 +366,13 @@ engine::status engine::read(std::span<std::byte> room, std::size_t& count) {
     const int returned = SSL_read_ex(ssl_.get(), room.data() + count, room.size() - count, &part);
     if (returned != 1) {
       const status now = result_of(returned);
+      if (!write_held()) return status::failed;
       return count > 0 ? status::done : now;  // the next call tells
     }
     count += part;
     steps_ = 0;
   }
-  return status::done;
+  return write_held() ? status::done : status::failed;
 }
 
 engine::status engine::peek() {
@@ -371,7 +380,8 @@ engine::status engine::peek() {
   ERR_clear_error();
   std::byte first{};
   std::size_t count = 0;
-  return result_of(SSL_peek_ex(ssl_.get(), &first, 1, &count));
+  const status now = result_of(SSL_peek_ex(ssl_.get(), &first, 1, &count));
+  return write_held() ? now : status::failed;
 }
 
 bool engine::awaits_rest() const noexcept {
@@ -382,18 +392,37 @@ bool engine::awaits_rest() const noexcept {
 
 engine::status engine::write(std::span<const std::byte> bytes) {
   if (failure_.code) return status::failed;
+  if (held_.empty()) {
+    const status now = write_now(bytes);
+    if (now != status::wants_input) return now;
+  }
+  if (bytes.size() > most_held - held_.size()) return fail_with(errc::bad_record);
+  held_.append(bytes);
+  return status::done;
+}
+
+engine::status engine::write_now(std::span<const std::byte>& bytes) {
   while (!bytes.empty()) {
     ERR_clear_error();
     std::size_t part = 0;
     const int returned = SSL_write_ex(ssl_.get(), bytes.data(), bytes.size(), &part);
     if (returned != 1) {
       const status now = result_of(returned);
-      return now == status::failed ? now : fail_with(errc::bad_record);
+      return now == status::ended ? fail_with(errc::bad_record) : now;
     }
     bytes = bytes.subspan(part);
     steps_ = 0;
   }
   return status::done;
+}
+
+bool engine::write_held() {
+  if (held_.empty() || failure_.code) return !failure_.code;
+  std::span<const std::byte> rest = held_.bytes();
+  const status now = write_now(rest);
+  held_.consume(held_.size() - rest.size());
+  if (held_.empty()) held_ = io::buffer();
+  return now != status::failed;
 }
 
 void engine::close_notify() noexcept {

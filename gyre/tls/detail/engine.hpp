@@ -52,7 +52,8 @@ class engine {
   status read(std::span<std::byte> room, std::size_t& count);
   /// Done: read() would give bytes. Otherwise as read().
   status peek();
-  /// Encrypts all bytes.
+  /// Encrypts all bytes; but while a part of a peer's message has come, read() and peek() do it when
+  /// they have read the rest.
   status write(std::span<const std::byte> bytes);
   /// Once; later calls do nothing.
   void close_notify() noexcept;
@@ -78,6 +79,10 @@ class engine {
 
   status fail_with(std::error_code code, std::string text = {});
   status result_of(int returned);
+  // Removes what it has written.
+  status write_now(std::span<const std::byte>& bytes);
+  // False: the engine has failed.
+  bool write_held();
 
   std::shared_ptr<const loaded_context> loaded_;
   std::string host_;
@@ -85,6 +90,7 @@ class engine {
   std::span<const std::byte> unread_;
   std::size_t handshake_bytes_ = 0;
   std::size_t steps_ = 0;  // of OpenSSL's handshake, since data was read or written
+  io::buffer held_;        // data, not encrypted yet
   failure failure_;
   std::vector<std::string> refused_names_;  // in a certificate that is for another host
   session session_;

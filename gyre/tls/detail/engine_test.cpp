@@ -7,9 +7,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <span>
+#include <string>
 #include <string_view>
 #include <system_error>
 
@@ -115,6 +117,98 @@ TEST(TlsEngine, ASessionIsResumedForAKnownNameOnly) {
       EXPECT_EQ(server.why().code, errc::unknown_server_name);
     }
   }
+}
+
+/// Lets each side read what the other has sent, until the handshake of both is done.
+void shake_hands(engine& client, engine& server, gyre::io::buffer& to_client,
+                 gyre::io::buffer& to_server) {
+  for (int turn = 0; turn < 8 && !(client.established() && server.established()); ++turn) {
+    for (engine* const each : {&client, &server}) {
+      gyre::io::buffer& received = each == &client ? to_client : to_server;
+      each->feed(received.bytes());
+      ASSERT_NE(each->handshake(), engine::status::failed) << each->why().text;
+      received.consume(received.size() - each->unread().size());
+    }
+  }
+}
+
+TEST(TlsEngine, ASessionOfTls12IsResumedAgainAndAgain) {
+  const tls_context serves = tls_context::server(serving());
+  auto options = trusting();
+  options.max_version = gyre::tls::version::tls_1_2;
+  const tls_context asks = tls_context::client(options);
+  session kept;
+  for (int visit = 0; visit < 3; ++visit) {
+    gyre::io::buffer to_server;
+    gyre::io::buffer to_client;
+    engine server(serves, "", session(), to_client);
+    engine client(asks, "localhost", kept, to_server);
+    shake_hands(client, server, to_client, to_server);
+    EXPECT_EQ(SSL_session_reused(client.native()), visit > 0 ? 1 : 0);
+    kept = client.newest_session();
+    EXPECT_TRUE(kept);
+    client.close_notify();  // OpenSSL resumes no session of a connection that was cut off
+  }
+}
+
+/// A client that has read a part of a ticket: one that has its certificate takes several records.
+struct half_sent_ticket {
+  half_sent_ticket()
+      : server(tls_context::server(requiring_certificates()), "", session(), to_client),
+        client(tls_context::client(with_certificate()), "localhost", session(), to_server) {
+    EXPECT_EQ(SSL_set_max_send_fragment(server.native(), 512), 1);
+    shake_hands(client, server, to_client, to_server);
+    rest = to_client.bytes();
+    const std::size_t part = std::min<std::size_t>(600, rest.size());
+    client.feed(rest.first(part));
+    rest = rest.subspan(part);
+    EXPECT_EQ(client.peek(), engine::status::wants_input);
+    EXPECT_EQ(SSL_in_init(client.native()), 1);
+  }
+
+  static gyre::tls::server_options requiring_certificates() {
+    auto options = serving();
+    options.clients = gyre::tls::client_certificates::required;
+    options.client_authorities = gyre::tls::pem::text(authority().certificate());
+    return options;
+  }
+  static gyre::tls::client_options with_certificate() {
+    auto options = trusting();
+    options.own_certificate = in_memory(authority().issue());
+    return options;
+  }
+
+  gyre::io::buffer to_server;
+  gyre::io::buffer to_client;
+  engine server;
+  engine client;
+  std::span<const std::byte> rest;
+};
+
+TEST(TlsEngine, DataWaitsForTheRestOfAMessage) {
+  half_sent_ticket both;
+  EXPECT_EQ(both.client.write(bytes_of("first ")), engine::status::done);
+  EXPECT_EQ(both.client.write(bytes_of("second")), engine::status::done);
+  EXPECT_TRUE(both.to_server.empty());
+  both.client.feed(both.rest);
+  EXPECT_EQ(both.client.peek(), engine::status::wants_input);
+  EXPECT_TRUE(both.client.newest_session());
+
+  both.server.feed(both.to_server.bytes());
+  std::array<char, 32> room;
+  std::size_t count = 0;
+  EXPECT_EQ(both.server.read(std::as_writable_bytes(std::span(room)), count), engine::status::done);
+  EXPECT_EQ(std::string_view(room.data(), count), "first second");
+}
+
+TEST(TlsEngine, DataThatWaitsForAMessageIsBounded) {
+  half_sent_ticket both;
+  const std::string block(64 << 10, 'x');
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(both.client.write(bytes_of(block)), engine::status::done) << i;
+  }
+  EXPECT_EQ(both.client.write(bytes_of("x")), engine::status::failed);
+  EXPECT_EQ(both.client.why().code, errc::bad_record);
 }
 
 TEST(TlsEngine, AHostIsOneName) {
