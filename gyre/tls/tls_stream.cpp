@@ -36,7 +36,8 @@ task<tls_stream> shake_hands_in_time(state_ptr state) {
       co_await std::move(work);
     }
   } catch (const std::system_error& error) {
-    if (error.code() == std::errc::timed_out) {
+    // ETIMEDOUT of the socket is another error.
+    if (error.code() == std::make_error_code(std::errc::timed_out)) {
       throw std::system_error(errc::handshake_timeout, "gyre::tls");
     }
     throw;

@@ -15,13 +15,14 @@ namespace {
 
 constexpr std::size_t record_size = std::size_t{16} << 10;
 
-/// The newest sessions of a client, by host. Thread-safety: any thread.
+/// The newest sessions of a client, by host. Each is offered once, so that one whose resumption
+/// fails does not fail all later connections. Thread-safety: any thread.
 class session_memory {
  public:
-  session newest(const std::string& host) const {
+  session take(const std::string& host) {
     const std::scoped_lock lock(mutex_);
     const auto found = sessions_.find(host);
-    return found == sessions_.end() ? session() : found->second;
+    return found == sessions_.end() ? session() : std::move(sessions_.extract(found).mapped());
   }
   void keep(const std::string& host, const session& made) {
     if (!made) return;
@@ -33,7 +34,7 @@ class session_memory {
  private:
   static constexpr std::size_t most_hosts = 64;
 
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::map<std::string, session> sessions_;
 };
 
@@ -151,7 +152,7 @@ class transport_of_client final : public transport {
   std::unique_ptr<net::transport_filter> make_filter(std::string_view host) const override {
     std::string name = host_.empty() ? std::string(host) : host_;
     if (name.ends_with('.')) name.pop_back();
-    const session resumed = memory_->newest(name);
+    const session resumed = memory_->take(name);
     return std::make_unique<filter>(context(), std::move(name), resumed, memory_);
   }
   void handshake_failed(const net::endpoint& /*peer*/, std::error_code /*why*/,

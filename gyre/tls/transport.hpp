@@ -45,7 +45,7 @@ using handshake_failure_handler =
 
 /// For net::tcp_client_options::transport. The certificate must be for `host`; if that is empty,
 /// for the name, or the address, that the client connects to. A failed handshake is a failed
-/// attempt to connect. The client resumes the session of its last connection to the host.
+/// attempt to connect. The client offers the session of its last connection to the host, once.
 [[nodiscard]] std::shared_ptr<const net::transport> client_transport(
     tls_context context = tls_context::default_client(), std::string host = {});
 
