@@ -279,8 +279,7 @@ TEST_F(UringFaults, ABusyRingOnlyDelaysRequests) {
   std::deque<receiver> all;
   for (int i = 0; i < 300; ++i) all.emplace_back(*loop);
   const fault failing("io_uring_submit", EBUSY, {.times = 3});
-  run_until([&] { return !loop->poll(); });
-  EXPECT_GT(failing.hits(), 0) << "there was room for all";
+  run_until([&] { return failing.hits() > 0; });  // there was no room for all
   for (const receiver& each : all) each.peer_sends('x');
   run_until([&] { return std::ranges::all_of(all, [](auto& each) { return each.text == "x"; }); });
 }
@@ -296,6 +295,7 @@ TEST_F(UringFaults, AConnectionThatIsGoneIsNotReported) {
     std::deque<unique_fd> accepted;
   } accepting(listener.handle());
   ASSERT_FALSE(listener.start(accepting));
+  for (int turn = 0; turn < 3; ++turn) loop->poll();  // the first attempt is a call
   const int before = open_descriptors();
   const auto connect = [&] {
     unique_fd client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
