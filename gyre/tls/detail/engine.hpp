@@ -52,8 +52,8 @@ class engine {
   status read(std::span<std::byte> room, std::size_t& count);
   /// Done: read() would give bytes. Otherwise as read().
   status peek();
-  /// Encrypts all bytes; but while a part of a peer's message has come, read() and peek() do it when
-  /// they have read the rest.
+  /// Encrypts all bytes. While a part of a message of the peer's handshake has come, it keeps them:
+  /// read() and peek() encrypt them when the rest has come.
   status write(std::span<const std::byte> bytes);
   /// Once; later calls do nothing.
   void close_notify() noexcept;
