@@ -22,7 +22,6 @@ namespace {
 using namespace gyre::tls::test;
 using gyre::task;
 using gyre::test::error_of;
-using gyre::tls::client_options;
 using gyre::tls::errc;
 using gyre::tls::pem;
 using gyre::tls::server_options;
@@ -59,6 +58,8 @@ TEST(TlsHandshake, AClientRefusesBadCertificatesAndSaysWhy) {
                                                  "DNS:d.example,DNS:e.example"}),
          errc::certificate_wrong_host,
          "certificate is for a.example, b.example, c.example and 2 more, not localhost");
+  expect(authority().issue({.alternative_names = ""}), errc::certificate_wrong_host,
+         "for no DNS name (a common name does not count), not localhost");
 }
 
 TEST(TlsHandshake, AClientChecksNamesWildcardsAndAddresses) {
@@ -78,7 +79,7 @@ TEST(TlsHandshake, AClientRefusesRevokedCertificates) {
   gyre::loop loop;
   const issued good = authority().issue();
   const issued revoked = authority().issue();
-  client_options options = trusting();
+  auto options = trusting();
   options.revocation_lists = {pem::text(authority().revocation_list(revoked.certificate))};
   const tls_context client = tls_context::client(options);
   const auto error_with = [&](const issued& own) {
@@ -121,7 +122,7 @@ TEST(TlsHandshake, AServerDemandsACertificate) {
   options.client_authorities = pem::text(authority().certificate());
   const tls_context server = tls_context::server(options);
 
-  client_options with_own = trusting();
+  auto with_own = trusting();
   with_own.own_certificate = in_memory(authority().issue({.common_name = "client 1"}));
   handshake_result good = shake_hands(loop, server, tls_context::client(with_own));
   EXPECT_FALSE(good.server_error) << good.server_error.message();
@@ -132,11 +133,11 @@ TEST(TlsHandshake, AServerDemandsACertificate) {
   // The client's handshake is over before the server refuses.
   EXPECT_EQ(error_of(loop, read_one_only(none.client)), errc::refused_by_peer);
 
-  client_options foreign = trusting();
+  auto foreign = trusting();
   foreign.own_certificate = in_memory(test_authority("foreign").issue());
   EXPECT_EQ(shake_hands(loop, server, tls_context::client(foreign)).server_error,
             errc::certificate_unknown_issuer);
-  client_options expired = trusting();
+  auto expired = trusting();
   expired.own_certificate = in_memory(authority().issue({.valid_from = -9, .valid_to = -5}));
   EXPECT_EQ(shake_hands(loop, server, tls_context::client(expired)).server_error,
             errc::certificate_expired);
@@ -151,7 +152,7 @@ TEST(TlsHandshake, AServerOnlyRequestsACertificate) {
   const handshake_result none = shake_hands(loop, server, tls_context::client(trusting()));
   EXPECT_FALSE(none.server_error);
   EXPECT_EQ(none.server.info().peer_certificate, "");
-  client_options foreign = trusting();
+  auto foreign = trusting();
   foreign.own_certificate = in_memory(test_authority("foreign").issue());
   EXPECT_TRUE(shake_hands(loop, server, tls_context::client(foreign)).server_error);
 }
@@ -190,7 +191,7 @@ TEST(TlsHandshake, ChoosesAnApplicationProtocol) {
   options.application_protocols = {"h2", "http/1.1"};
   const tls_context server = tls_context::server(options);
   const auto offering = [](std::vector<std::string> protocols) {
-    client_options client = trusting();
+    auto client = trusting();
     client.application_protocols = std::move(protocols);
     return tls_context::client(client);
   };
@@ -209,7 +210,7 @@ TEST(TlsHandshake, NeedsACommonVersion) {
   gyre::loop loop;
   server_options options = serving();
   options.min_version = gyre::tls::version::tls_1_3;
-  client_options old = trusting();
+  auto old = trusting();
   old.max_version = gyre::tls::version::tls_1_2;
   const handshake_result got =
       shake_hands(loop, tls_context::server(options), tls_context::client(old));
@@ -221,7 +222,7 @@ TEST(TlsHandshake, StaplesAnOcspResponseForClientsThatAsk) {
   gyre::loop loop;
   server_options options = serving();
   options.certificates.front().ocsp_staple = {std::byte{1}, std::byte{2}, std::byte{3}};
-  client_options client = trusting();
+  auto client = trusting();
   const tls_context server = tls_context::server(options);
   EXPECT_TRUE(
       shake_hands(loop, server, tls_context::client(client)).client.info().ocsp_staple.empty());
@@ -240,8 +241,8 @@ server_options requiring_certificates() {
   options.client_authorities = pem::text(authority().certificate());
   return options;
 }
-client_options with_certificate() {
-  client_options options = trusting();
+gyre::tls::client_options with_certificate() {
+  auto options = trusting();
   options.own_certificate = in_memory(authority().issue({.common_name = "client 1"}));
   return options;
 }
@@ -342,7 +343,7 @@ TEST(TlsHandshake, ASessionKnowsThatTheCertificateOfItsPeerHasExpired) {
 TEST(TlsHandshake, ATicketIsNoUseWhenTheAuthoritiesOfClientsHaveChanged) {
   gyre::loop loop;
   server_options options = requiring_certificates();
-  const client_options with_own = with_certificate();
+  const auto with_own = with_certificate();
   for (const auto version : {gyre::tls::version::tls_1_2, gyre::tls::version::tls_1_3}) {
     options.max_version = version;
     const tls_context server = tls_context::server(options);

@@ -83,8 +83,9 @@ struct server_options {
 
 /// Options of a client's context.
 struct client_options {
-  /// Whether the server's certificate must be valid, and for the host. False: encryption without
-  /// any proof of who is at the other end.
+  /// Whether the server's certificate must be valid, and for the host: by a DNS name or an address,
+  /// as a common name does not count (RFC 9525). False: encryption without any proof of who is at
+  /// the other end.
   bool verify = true;
   /// Whether the system's authorities are trusted, besides `authorities`.
   bool system_authorities = true;

@@ -273,7 +273,9 @@ void expect_host(SSL* ssl, const std::string& host, bool verify) {
   } else {
     if (!host.empty()) done = SSL_set_tlsext_host_name(ssl, host.c_str()) == 1;
     if (verify && done) {
-      SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+      // RFC 9525: a common name is no name of a host.
+      SSL_set_hostflags(ssl,
+                        X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
       done = SSL_set1_host(ssl, host.c_str()) == 1;
     }
   }

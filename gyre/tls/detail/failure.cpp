@@ -17,18 +17,10 @@ namespace {
 
 using gyre::detail::to_lower;
 
-std::string common_name_of(X509* certificate) {
-  std::array<char, 256> text{};
-  const int length = X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName,
-                                               text.data(), static_cast<int>(text.size()));
-  return length > 0 ? to_lower(std::string_view(text.data(), static_cast<std::size_t>(length)))
-                    : std::string();
-}
-
 // "a.example, b.example and 3 more"
 std::string listed(const std::vector<std::string>& names) {
   constexpr std::size_t most = 3;
-  if (names.empty()) return "no host";
+  if (names.empty()) return "no DNS name (a common name does not count)";
   std::string text = names.front();
   for (std::size_t i = 1; i < std::min(names.size(), most); ++i) text.append(", ").append(names[i]);
   if (names.size() > most) {
@@ -95,10 +87,15 @@ std::vector<std::string> names_of(X509* certificate) {
     names.push_back(to_lower(std::string_view(text, size)));
   }
   GENERAL_NAMES_free(all);
-  if (names.empty()) {
-    if (std::string name = common_name_of(certificate); !name.empty()) names.push_back(name);
-  }
   return names;
+}
+
+std::string common_name_of(X509* certificate) {
+  std::array<char, 256> text{};
+  const int length = X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName,
+                                               text.data(), static_cast<int>(text.size()));
+  return length > 0 ? to_lower(std::string_view(text.data(), static_cast<std::size_t>(length)))
+                    : std::string();
 }
 
 bool is_past_its_certificate(const SSL_SESSION* session) noexcept {

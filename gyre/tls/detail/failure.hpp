@@ -24,8 +24,10 @@ failure failure_of(SSL* ssl, bool established, std::string_view host,
 /// Throws std::system_error for `code` with `text` and OpenSSL's reason, if it has one.
 [[noreturn]] void throw_openssl_error(std::error_code code, std::string text);
 
-/// The names in a certificate, in lower case; its common name if it has no others.
+/// The DNS names in a certificate, in lower case.
 std::vector<std::string> names_of(X509* certificate);
+/// In lower case; empty: it has none.
+std::string common_name_of(X509* certificate);
 
 /// Whether the certificate of the session's peer, if it has one, has expired.
 bool is_past_its_certificate(const SSL_SESSION* session) noexcept;
