@@ -249,8 +249,8 @@ gyre::tls::client_options with_certificate() {
 
 /// A connection that may have been resumed, and the session to resume it with.
 std::pair<bool, session> visit(gyre::event_loop& loop, const tls_context& server,
-                               const tls_context& client, session resumed) {
-  handshake_result got = shake_hands(loop, server, client, "localhost", std::move(resumed));
+                               const tls_context& client, const session& resumed) {
+  handshake_result got = shake_hands(loop, server, client, "localhost", resumed);
   EXPECT_FALSE(got.client_error) << got.client_text;
   gyre::sync_wait(loop, gyre::when_all(say(got.server, "x"), read_one_only(got.client)));
   EXPECT_EQ(got.server.info().resumed, got.client.info().resumed);
@@ -400,14 +400,14 @@ TEST(TlsHandshake, AReloadIsForNewConnectionsWhileOthersLiveOn) {
 
 task<> serve_one(gyre::net::tcp_listener& listener, tls_context context) {
   auto accepted = co_await listener.accept();
-  auto secure = co_await gyre::tls::accept(std::move(accepted), std::move(context));
+  auto secure = co_await gyre::tls::accept(std::move(accepted), context);
   co_await secure.write_all("welcome");
   co_await secure.shutdown();
   co_await read_one(secure);
 }
 
 task<std::string> visit_by_name(std::string server, tls_context context) {
-  auto secure = co_await gyre::tls::connect(server, std::move(context));
+  auto secure = co_await gyre::tls::connect(server, context);
   EXPECT_EQ(secure.peer_endpoint().to_string(), secure.options().peer_endpoint().to_string());
   std::string text(7, ' ');
   co_await secure.read_exactly(std::as_writable_bytes(std::span(text.data(), text.size())));
@@ -428,10 +428,10 @@ TEST(TlsHandshake, ConnectsToAHostByTextOverTcp) {
 }
 
 task<> accept_with(gyre::net::tcp_stream end, tls_context context) {
-  auto made = co_await gyre::tls::accept(std::move(end), std::move(context));
+  auto made = co_await gyre::tls::accept(std::move(end), context);
 }
 task<> connect_with(gyre::net::tcp_stream end, tls_context context) {
-  auto made = co_await gyre::tls::connect(std::move(end), "localhost", std::move(context));
+  auto made = co_await gyre::tls::connect(std::move(end), "localhost", context);
 }
 
 TEST(TlsHandshake, AContextIsForOneSide) {

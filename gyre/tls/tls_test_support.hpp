@@ -76,14 +76,14 @@ inline task<tls_stream> catching(task<tls_stream> work, std::error_code& error, 
 
 inline handshake_result shake_hands(event_loop& loop, const tls_context& server,
                                     const tls_context& client, std::string host = "localhost",
-                                    session resumed = {}) {
+                                    const session& resumed = {}) {
   auto [server_end, client_end] = socket_pair(loop);
   handshake_result result;
   std::string server_text;
   std::tie(result.server, result.client) = sync_wait(
       loop,
       when_all(catching(accept(std::move(server_end), server), result.server_error, server_text),
-               catching(connect(std::move(client_end), std::move(host), client, std::move(resumed)),
+               catching(connect(std::move(client_end), std::move(host), client, resumed),
                         result.client_error, result.client_text)));
   return result;
 }
@@ -91,8 +91,8 @@ inline handshake_result shake_hands(event_loop& loop, const tls_context& server,
 /// A connection whose handshake is done.
 struct connection {
   explicit connection(event_loop& loop, const tls_context& server, const tls_context& client,
-                      session resumed = {}) {
-    handshake_result made = shake_hands(loop, server, client, "localhost", std::move(resumed));
+                      const session& resumed = {}) {
+    handshake_result made = shake_hands(loop, server, client, "localhost", resumed);
     EXPECT_FALSE(made.server_error) << made.server_error.message();
     EXPECT_FALSE(made.client_error) << made.client_text;
     server_end = std::move(made.server);
