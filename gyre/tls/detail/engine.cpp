@@ -22,6 +22,8 @@ constexpr std::size_t most_handshake_bytes = std::size_t{256} << 10;
 // Steps of OpenSSL's handshake behind its end, for messages such as KeyUpdate, and no data between
 // them. Each key costs far more than its message, and thousands may be received at once.
 constexpr std::size_t most_steps = 512;
+// Data that may wait for the rest of a peer's message.
+constexpr std::size_t most_held = std::size_t{256} << 10;
 
 }  // namespace
 
@@ -366,15 +368,13 @@ engine::status engine::read(std::span<std::byte> room, std::size_t& count) {
     const int returned = SSL_read_ex(ssl_.get(), room.data() + count, room.size() - count, &part);
     if (returned != 1) {
       const status now = result_of(returned);
-      write_held();
-      if (count > 0) return status::done;  // the next call tells
-      return failure_.code ? status::failed : now;
+      if (!write_held()) return status::failed;
+      return count > 0 ? status::done : now;  // the next call tells
     }
     count += part;
     steps_ = 0;
   }
-  write_held();
-  return status::done;
+  return write_held() ? status::done : status::failed;
 }
 
 engine::status engine::peek() {
@@ -383,8 +383,7 @@ engine::status engine::peek() {
   std::byte first{};
   std::size_t count = 0;
   const status now = result_of(SSL_peek_ex(ssl_.get(), &first, 1, &count));
-  write_held();
-  return failure_.code ? status::failed : now;
+  return write_held() ? now : status::failed;
 }
 
 bool engine::awaits_rest() const noexcept {
@@ -421,12 +420,13 @@ engine::status engine::write_now(std::span<const std::byte>& bytes) {
   return status::done;
 }
 
-void engine::write_held() {
-  if (held_.empty() || failure_.code) return;
+bool engine::write_held() {
+  if (held_.empty() || failure_.code) return !failure_.code;
   std::span<const std::byte> rest = held_.bytes();
-  write_now(rest);  // a failure is told by failure_
+  const status now = write_now(rest);
   held_.consume(held_.size() - rest.size());
   if (held_.empty()) held_ = io::buffer();
+  return now != status::failed;
 }
 
 void engine::close_notify() noexcept {

@@ -79,14 +79,12 @@ class engine {
  private:
   friend struct callbacks;
 
-  // Data that may wait for the rest of a peer's message.
-  static constexpr std::size_t most_held = std::size_t{256} << 10;
-
   status fail_with(std::error_code code, std::string text = {});
   status result_of(int returned);
   // Removes what it has written.
   status write_now(std::span<const std::byte>& bytes);
-  void write_held();
+  // False: the engine has failed.
+  bool write_held();
 
   std::shared_ptr<const loaded_context> loaded_;
   std::string host_;
