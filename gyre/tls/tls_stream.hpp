@@ -120,8 +120,6 @@ class tls_stream {
   [[nodiscard]] task<std::size_t> send_file(int file, ::off_t offset, std::size_t count);
 
   /// Ends this side: sends close_notify and a FIN. The peer may still send, until reads give 0.
-  /// Errors: errc::bad_record if the peer has sent a part of a handshake's message, for whose rest
-  /// written data waits.
   [[nodiscard]] task<> shutdown();
   /// Sends close_notify if that needs no wait, and closes. Operations that wait end with
   /// io::errc::closed. Idempotent.

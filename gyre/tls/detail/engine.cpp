@@ -392,7 +392,7 @@ bool engine::awaits_rest() const noexcept {
          SSL_rstate_string(ssl) == std::string_view("RB");  // a record's body, behind its header
 }
 
-engine::status engine::write(std::span<const std::byte> bytes) try {
+engine::status engine::write(std::span<const std::byte> bytes) {
   if (failure_.code) return status::failed;
   if (held_.empty()) {
     const status now = write_now(bytes);
@@ -401,8 +401,6 @@ engine::status engine::write(std::span<const std::byte> bytes) try {
   if (bytes.size() > most_held - held_.size()) return fail_with(errc::bad_record);
   held_.append(bytes);
   return status::done;
-} catch (const std::bad_alloc&) {  // more bytes would come behind a gap
-  return fail_with(std::make_error_code(std::errc::not_enough_memory));
 }
 
 engine::status engine::write_now(std::span<const std::byte>& bytes) {

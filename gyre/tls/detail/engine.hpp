@@ -55,8 +55,6 @@ class engine {
   /// Encrypts all bytes. While a part of a message of the peer's handshake has come, it keeps them:
   /// read() and peek() encrypt them when the rest has come.
   status write(std::span<const std::byte> bytes);
-  /// Whether it keeps data.
-  bool holds_data() const noexcept { return !held_.empty(); }
   /// Once; later calls do nothing.
   void close_notify() noexcept;
 

@@ -4,7 +4,6 @@
 
 #include <gyre/tls/error.hpp>
 #include <gyre/tls/tls_test_support.hpp>
-#include <tests/support/coroutine_sockets.hpp>
 
 #include <gtest/gtest.h>
 
@@ -191,7 +190,6 @@ TEST(TlsEngine, DataWaitsForTheRestOfAMessage) {
   EXPECT_EQ(both.client.write(bytes_of("first ")), engine::status::done);
   EXPECT_EQ(both.client.write(bytes_of("second")), engine::status::done);
   EXPECT_TRUE(both.to_server.empty());
-  EXPECT_TRUE(both.client.holds_data());
   both.client.feed(both.rest);
   EXPECT_EQ(both.client.peek(), engine::status::wants_input);
   EXPECT_TRUE(both.client.newest_session());
@@ -201,35 +199,6 @@ TEST(TlsEngine, DataWaitsForTheRestOfAMessage) {
   std::size_t count = 0;
   EXPECT_EQ(both.server.read(std::as_writable_bytes(std::span(room)), count), engine::status::done);
   EXPECT_EQ(std::string_view(room.data(), count), "first second");
-}
-
-/// A server that sends a part of its ticket behind the handshake.
-gyre::task<> send_half_a_ticket(gyre::net::tcp_stream& to, engine& server,
-                                gyre::io::buffer& to_client) {
-  while (!server.established()) {
-    const gyre::io::received came = co_await to.receive();
-    server.feed(came.bytes());
-    EXPECT_NE(server.handshake(), engine::status::failed) << server.why().text;
-    const std::size_t most = server.established() ? 600 : to_client.size();
-    co_await to.write_all(to_client.bytes().first(std::min(most, to_client.size())));
-    to_client.consume_all();
-  }
-}
-
-TEST(TlsEngine, AStreamAnnouncesNoEndBeforeDataThatWait) {
-  gyre::loop loop;
-  auto [server_end, client_end] = socket_pair(loop);
-  gyre::io::buffer to_client;
-  engine server(tls_context::server(half_sent_ticket::requiring_certificates()), "", session(),
-                to_client);
-  ASSERT_EQ(SSL_set_max_send_fragment(server.native(), 512), 1);
-  const auto asks = tls_context::client(half_sent_ticket::with_certificate());
-  auto client = std::get<1>(gyre::sync_wait(
-      loop, gyre::when_all(send_half_a_ticket(server_end, server, to_client),
-                           gyre::tls::connect(std::move(client_end), "localhost", asks))));
-  EXPECT_FALSE(client.is_quiet());
-  gyre::sync_wait(loop, client.write_all("waits"));
-  EXPECT_EQ(gyre::test::error_of(loop, client.shutdown()), errc::bad_record);
 }
 
 TEST(TlsEngine, DataThatWaitsForAMessageIsBounded) {

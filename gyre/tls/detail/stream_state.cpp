@@ -284,9 +284,6 @@ task<> end_writing(state_ptr state) {
   if (state->is_writing) {
     throw std::system_error(io::errc::busy, "gyre::tls::tls_stream: shutdown");
   }
-  if (state->machine.holds_data()) {  // and can announce no end before it
-    throw std::system_error(errc::bad_record, "gyre::tls::tls_stream: shutdown");
-  }
   state->machine.close_notify();
   co_await write(state, {}, true);
   state->inner.shutdown(net::shutdown_side::send);
