@@ -22,8 +22,6 @@ constexpr std::size_t most_handshake_bytes = std::size_t{256} << 10;
 // Steps of OpenSSL's handshake behind its end, for messages such as KeyUpdate, and no data between
 // them. Each key costs far more than its message, and thousands may be received at once.
 constexpr std::size_t most_steps = 512;
-// Data that may wait for the rest of a peer's message.
-constexpr std::size_t most_held = std::size_t{256} << 10;
 
 }  // namespace
 
@@ -314,8 +312,10 @@ engine::engine(const tls_context& context, std::string host, const session& resu
     throw std::bad_alloc();
   }
   if (loaded_->request_ocsp_staple) SSL_set_tlsext_status_type(ssl, TLSEXT_STATUSTYPE_ocsp);
-  if (resumed.may_be_offered(loaded_)) {
-    SSL_set_session(ssl, static_cast<SSL_SESSION*>(resumed.native()));
+  // A resumed session is not verified again.
+  auto* const offered = static_cast<SSL_SESSION*>(resumed.native());
+  if (resumed.may_be_offered(loaded_) && !(loaded_->verify && is_past_its_certificate(offered))) {
+    SSL_set_session(ssl, offered);
   }
   SSL_set_connect_state(ssl);
 }
@@ -368,13 +368,12 @@ engine::status engine::read(std::span<std::byte> room, std::size_t& count) {
     const int returned = SSL_read_ex(ssl_.get(), room.data() + count, room.size() - count, &part);
     if (returned != 1) {
       const status now = result_of(returned);
-      if (!write_held()) return status::failed;
       return count > 0 ? status::done : now;  // the next call tells
     }
     count += part;
     steps_ = 0;
   }
-  return write_held() ? status::done : status::failed;
+  return status::done;
 }
 
 engine::status engine::peek() {
@@ -382,8 +381,7 @@ engine::status engine::peek() {
   ERR_clear_error();
   std::byte first{};
   std::size_t count = 0;
-  const status now = result_of(SSL_peek_ex(ssl_.get(), &first, 1, &count));
-  return write_held() ? now : status::failed;
+  return result_of(SSL_peek_ex(ssl_.get(), &first, 1, &count));
 }
 
 bool engine::awaits_rest() const noexcept {
@@ -394,37 +392,18 @@ bool engine::awaits_rest() const noexcept {
 
 engine::status engine::write(std::span<const std::byte> bytes) {
   if (failure_.code) return status::failed;
-  if (held_.empty()) {
-    const status now = write_now(bytes);
-    if (now != status::wants_input) return now;
-  }
-  if (bytes.size() > most_held - held_.size()) return fail_with(errc::bad_record);
-  held_.append(bytes);
-  return status::done;
-}
-
-engine::status engine::write_now(std::span<const std::byte>& bytes) {
   while (!bytes.empty()) {
     ERR_clear_error();
     std::size_t part = 0;
     const int returned = SSL_write_ex(ssl_.get(), bytes.data(), bytes.size(), &part);
     if (returned != 1) {
       const status now = result_of(returned);
-      return now == status::ended ? fail_with(errc::bad_record) : now;
+      return now == status::failed ? now : fail_with(errc::bad_record);
     }
     bytes = bytes.subspan(part);
     steps_ = 0;
   }
   return status::done;
-}
-
-bool engine::write_held() {
-  if (held_.empty() || failure_.code) return !failure_.code;
-  std::span<const std::byte> rest = held_.bytes();
-  const status now = write_now(rest);
-  held_.consume(held_.size() - rest.size());
-  if (held_.empty()) held_ = io::buffer();
-  return now != status::failed;
 }
 
 void engine::close_notify() noexcept {

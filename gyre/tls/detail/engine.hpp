@@ -52,8 +52,8 @@ class engine {
   status read(std::span<std::byte> room, std::size_t& count);
   /// Done: read() would give bytes. Otherwise as read().
   status peek();
-  /// Encrypts all bytes. While a part of a message of the peer's handshake has come, it keeps them:
-  /// read() and peek() encrypt them when the rest has come.
+  /// Encrypts all bytes. Fails with errc::bad_record while a part of a message of the peer has come
+  /// behind the handshake: records cannot be written then.
   status write(std::span<const std::byte> bytes);
   /// Once; later calls do nothing.
   void close_notify() noexcept;
@@ -79,10 +79,6 @@ class engine {
 
   status fail_with(std::error_code code, std::string text = {});
   status result_of(int returned);
-  // Removes what it has written.
-  status write_now(std::span<const std::byte>& bytes);
-  // False: the engine has failed.
-  bool write_held();
 
   std::shared_ptr<const loaded_context> loaded_;
   std::string host_;
@@ -90,7 +86,6 @@ class engine {
   std::span<const std::byte> unread_;
   std::size_t handshake_bytes_ = 0;
   std::size_t steps_ = 0;  // of OpenSSL's handshake, since data was read or written
-  io::buffer held_;        // data, not encrypted yet
   failure failure_;
   std::vector<std::string> refused_names_;  // in a certificate that is for another host
   session session_;
