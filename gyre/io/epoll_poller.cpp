@@ -113,7 +113,6 @@ void readiness_set::control(int operation, readiness_operation& op, readiness in
 void detail::epoll_requests::add(handle& watched) {
   if (watched.kind() != handle_kind::stream_socket) return register_now(watched);
   watched.unwatched = true;
-  watched.flags.insert(handle_flag::may_read);
 }
 
 // Data that is there already epoll reports at once.

@@ -51,6 +51,9 @@ void ready_requests::attach(handle& added) {
   if (serving_.capacity() < room) serving_.reserve(2 * room);
   added.index = handles_.next_index();
   added.flags = handle_flag::may_write;
+  // A peer may have sent before it was accepted. A connection that is closed after the answer then
+  // need not be watched, which costs more than a call in vain.
+  if (added.kind() == handle_kind::stream_socket) added.flags.insert(handle_flag::may_read);
   add(added);
   handles_.insert(added);
   set_attached(added, true);

@@ -40,9 +40,6 @@ void uring_requests::add(handle& watched) {
   for (std::vector<std::uint32_t>* const each : {&changed_, &unconfirmed_}) {
     if (each->capacity() < count) each->reserve(2 * count);
   }
-  // A peer may have sent before it was accepted. A connection that is closed after the answer then
-  // needs no subscription, which costs more than a call in vain.
-  if (watched.kind() == handle_kind::stream_socket) watched.flags.insert(handle_flag::may_read);
   // Requests tell of a descriptor that is no socket, or none at all.
   if (watched.kind() == handle_kind::other) refuse_file(watched.fd());
 }
