@@ -214,10 +214,8 @@ std::shared_ptr<loaded_context> load_server(const server_options& given) {
   for (const certificate& each : options.certificates) {
     loaded->entries.push_back(make_entry(options, each));
     std::vector<std::string> names = each.names;
-    X509* const own = SSL_CTX_get0_certificate(loaded->entries.back().context.get());
-    if (names.empty()) names = names_of(own);
-    if (names.empty()) names.push_back(common_name_of(own));
-    std::erase(names, std::string());
+    if (names.empty())
+      names = names_of(SSL_CTX_get0_certificate(loaded->entries.back().context.get()));
     for (const std::string& name : names) {
       loaded->by_name.try_emplace(to_lower(name), loaded->entries.size() - 1);
     }

@@ -208,7 +208,7 @@ struct callbacks {
     const auto* const ssl = static_cast<const SSL*>(
         X509_STORE_CTX_get_ex_data(chain, SSL_get_ex_data_X509_STORE_CTX_idx()));
     try {
-      engine_of(ssl).refused_names_ = names_of(X509_STORE_CTX_get0_cert(chain));
+      engine_of(ssl).refused_names_ = dns_names_of(X509_STORE_CTX_get0_cert(chain));
     } catch (const std::bad_alloc&) {
       return is_good;  // the message will lack them
     }

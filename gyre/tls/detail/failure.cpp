@@ -17,6 +17,14 @@ namespace {
 
 using gyre::detail::to_lower;
 
+std::string common_name_of(X509* certificate) {
+  std::array<char, 256> text{};
+  const int length = X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName,
+                                               text.data(), static_cast<int>(text.size()));
+  return length > 0 ? to_lower(std::string_view(text.data(), static_cast<std::size_t>(length)))
+                    : std::string();
+}
+
 // "a.example, b.example and 3 more"
 std::string listed(const std::vector<std::string>& names) {
   constexpr std::size_t most = 3;
@@ -75,7 +83,7 @@ errc code_of(int reason, bool established) noexcept {
 
 }  // namespace
 
-std::vector<std::string> names_of(X509* certificate) {
+std::vector<std::string> dns_names_of(X509* certificate) {
   std::vector<std::string> names;
   auto* const all = static_cast<GENERAL_NAMES*>(
       X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr));
@@ -90,12 +98,12 @@ std::vector<std::string> names_of(X509* certificate) {
   return names;
 }
 
-std::string common_name_of(X509* certificate) {
-  std::array<char, 256> text{};
-  const int length = X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName,
-                                               text.data(), static_cast<int>(text.size()));
-  return length > 0 ? to_lower(std::string_view(text.data(), static_cast<std::size_t>(length)))
-                    : std::string();
+std::vector<std::string> names_of(X509* certificate) {
+  std::vector<std::string> names = dns_names_of(certificate);
+  if (names.empty()) {
+    if (std::string name = common_name_of(certificate); !name.empty()) names.push_back(name);
+  }
+  return names;
 }
 
 bool is_past_its_certificate(const SSL_SESSION* session) noexcept {

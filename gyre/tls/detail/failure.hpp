@@ -25,9 +25,9 @@ failure failure_of(SSL* ssl, bool established, std::string_view host,
 [[noreturn]] void throw_openssl_error(std::error_code code, std::string text);
 
 /// The DNS names in a certificate, in lower case.
+std::vector<std::string> dns_names_of(X509* certificate);
+/// The DNS names, or the common name if it has none.
 std::vector<std::string> names_of(X509* certificate);
-/// In lower case; empty: it has none.
-std::string common_name_of(X509* certificate);
 
 /// Whether the certificate of the session's peer, if it has one, has expired.
 bool is_past_its_certificate(const SSL_SESSION* session) noexcept;
