@@ -117,14 +117,8 @@ task<> read_one_only(tls_stream& from) { co_await read_one(from); }
 
 TEST(TlsHandshake, AServerDemandsACertificate) {
   gyre::loop loop;
-  server_options options = serving();
-  options.clients = gyre::tls::client_certificates::required;
-  options.client_authorities = pem::text(authority().certificate());
-  const tls_context server = tls_context::server(options);
-
-  auto with_own = trusting();
-  with_own.own_certificate = in_memory(authority().issue({.common_name = "client 1"}));
-  handshake_result good = shake_hands(loop, server, tls_context::client(with_own));
+  const tls_context server = tls_context::server(requiring_certificates());
+  handshake_result good = shake_hands(loop, server, tls_context::client(showing_certificate()));
   EXPECT_FALSE(good.server_error) << good.server_error.message();
   EXPECT_EQ(good.server.info().peer_subject, "CN = client 1");
 
@@ -235,18 +229,6 @@ TEST(TlsHandshake, StaplesAnOcspResponseForClientsThatAsk) {
 
 task<> say(tls_stream& to, std::string text) { co_await to.write_all(text); }
 
-server_options requiring_certificates() {
-  server_options options = serving();
-  options.clients = gyre::tls::client_certificates::required;
-  options.client_authorities = pem::text(authority().certificate());
-  return options;
-}
-gyre::tls::client_options with_certificate() {
-  auto options = trusting();
-  options.own_certificate = in_memory(authority().issue({.common_name = "client 1"}));
-  return options;
-}
-
 /// A connection that may have been resumed, and the session to resume it with.
 std::pair<bool, session> visit(gyre::event_loop& loop, const tls_context& server,
                                const tls_context& client, const session& resumed) {
@@ -318,7 +300,7 @@ TEST(TlsHandshake, ASessionIsNotOfferedUnderOtherRules) {
 TEST(TlsHandshake, AClientWithACertificateResumesASession) {
   gyre::loop loop;
   const tls_context server = tls_context::server(requiring_certificates());
-  const tls_context client = tls_context::client(with_certificate());
+  const tls_context client = tls_context::client(showing_certificate());
   const session first = visit(loop, server, client, {}).second;
   handshake_result again = shake_hands(loop, server, client, "localhost", first);
   EXPECT_TRUE(again.server.info().resumed);
@@ -343,7 +325,7 @@ TEST(TlsHandshake, ASessionKnowsThatTheCertificateOfItsPeerHasExpired) {
 TEST(TlsHandshake, ATicketIsNoUseWhenTheAuthoritiesOfClientsHaveChanged) {
   gyre::loop loop;
   server_options options = requiring_certificates();
-  const auto with_own = with_certificate();
+  const auto with_own = showing_certificate();
   for (const auto version : {gyre::tls::version::tls_1_2, gyre::tls::version::tls_1_3}) {
     options.max_version = version;
     const tls_context server = tls_context::server(options);

@@ -43,6 +43,19 @@ inline client_options trusting() {
   return {.system_authorities = false, .authorities = {pem::text(authority().certificate())}};
 }
 
+/// Mutual TLS: a server that demands a certificate, and a client that has one.
+inline server_options requiring_certificates() {
+  server_options options = serving();
+  options.clients = client_certificates::required;
+  options.client_authorities = pem::text(authority().certificate());
+  return options;
+}
+inline client_options showing_certificate() {
+  client_options options = trusting();
+  options.own_certificate = in_memory(authority().issue({.common_name = "client 1"}));
+  return options;
+}
+
 /// Connected sockets on one loop.
 inline std::pair<net::tcp_stream, net::tcp_stream> socket_pair(event_loop& loop) {
   int ends[2];
