@@ -4,6 +4,7 @@
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/fd_watch.hpp>
 #include <gyre/exec/loop.hpp>
+#include <gyre/exec/timer.hpp>
 #include <gyre/io/descriptor.hpp>
 #include <gyre/io/request.hpp>
 #include <gyre/io/uring_poller.hpp>
@@ -217,7 +218,11 @@ INSTANTIATE_TEST_SUITE_P(
     , UringWaitFaults,
     testing::Values(way_to_wait{"io_uring_submit_and_wait", [](gyre::loop& l) { l.run_once(); }},
                     way_to_wait{"io_uring_submit_and_wait_timeout",
-                                [](gyre::loop& l) { l.run_for(1ms); }},
+                                [](gyre::loop& l) {
+                                  gyre::timer later(l, [] {});
+                                  later.start_after(1h);
+                                  l.run_once();
+                                }},
                     way_to_wait{"io_uring_submit_and_get_events", [](gyre::loop& l) { l.poll(); }}),
     [](const auto& way) { return std::string(way.param.call).substr(9); });
 
@@ -276,6 +281,8 @@ TEST_F(UringFaults, AFailureToCancelARequestReplacesTheRing) {
 }
 
 TEST_F(UringFaults, ABusyRingOnlyDelaysRequests) {
+  // A turn of the usual length may end before the ring is full.
+  loop.emplace(gyre::loop_options{.io_time = 1h}, std::make_unique<uring_poller>());
   std::deque<receiver> all;
   for (int i = 0; i < 300; ++i) all.emplace_back(*loop);
   const fault failing("io_uring_submit", EBUSY, {.times = 3});
