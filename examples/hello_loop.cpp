@@ -16,8 +16,12 @@ int main() {
     std::cout << "tick " << ++ticks << '\n';
     if (ticks == 3) loop.stop();
   });
-  ticker.start_every(100ms);
 
-  std::jthread worker([&] { loop.post([] { std::cout << "hello from another thread\n"; }); });
+  std::jthread worker([&] {
+    loop.post([&] {
+      std::cout << "hello from another thread\n";
+      ticker.start_every(100ms);
+    });
+  });
   loop.run();
 }

@@ -41,7 +41,7 @@ class thermometer {
 };
 
 gyre::task<std::string> look_up(std::string name) {
-  co_await gyre::sleep_for(name == "far" ? 20ms : 1ms);
+  co_await gyre::sleep_for(name == "far" ? 1s : 1ms);
   co_return "<" + name + ">";
 }
 

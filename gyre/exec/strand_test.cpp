@@ -257,15 +257,15 @@ TEST(StrandCoroutines, ContinueAfterAnOperationThatRunsWhenTheirTimeComes) {
   strand serial(pool);
   std::promise<void> blocked;
   std::promise<void> go_on;
-  auto end = gyre::spawn_future(serial, [](strand& on) -> gyre::task<bool> {
-    co_await gyre::sleep_for(1ms);
-    co_return on.running_here();
-  }(serial));
   call blocks([&] {
     blocked.set_value();
     go_on.get_future().wait();
   });
-  serial.post(blocks);
+  auto end = gyre::spawn_future(serial, [](strand& on, call& first) -> gyre::task<bool> {
+    on.post(first);
+    co_await gyre::sleep_for(1ms);
+    co_return on.running_here();
+  }(serial, blocks));
   blocked.get_future().wait();
   EXPECT_NE(end.wait_for(5ms), std::future_status::ready);
   go_on.set_value();

@@ -80,7 +80,9 @@ class TcpClient : public testing::Test {
   }
 
   int thrown = 0;
-  gyre::loop loop{gyre::loop_options{.on_exception = [this](std::exception_ptr) { ++thrown; }}};
+  // A batch stays whole, however long it takes.
+  gyre::loop loop{gyre::loop_options{.batch_time = 1h,
+                                     .on_exception = [this](std::exception_ptr) { ++thrown; }}};
   std::optional<tcp_server> server;
   std::optional<tcp_client> client;
   std::string heard, echoed;

@@ -107,7 +107,7 @@ def test_load(server: Server) -> None:
     else:
         print("left out: ab is not installed")
     if shutil.which("wrk"):
-        text = run("wrk", "-t", "1", "-c", "50", "-d", "1s", site)
+        text = run("wrk", "-t", "1", "-c", "50", "-d", "1s", "--timeout", "60s", site)
         assert re.search(r"[1-9]\d* requests in", text), text
         assert "Socket errors" not in text and "Non-2xx" not in text, text
     else:

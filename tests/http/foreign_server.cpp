@@ -58,8 +58,12 @@ gyre::task<response> count(request& from) {
   co_return response::text(std::to_string(size));
 }
 
+constexpr std::chrono::seconds patience{100};
+
 gyre::task<response> fetch(request& from) {
-  gyre::http::client_options options{.tls = gyre::tls::tls_context::client({.verify = false})};
+  gyre::http::client_options options{
+      .tls = gyre::tls::tls_context::client({.verify = false, .handshake_timeout = patience})};
+  options.timeouts.handshake = patience;
   gyre::http::client client(from.loop(), std::move(options));
   std::string outcome;
   try {
@@ -116,8 +120,10 @@ gyre::task<> serve(gyre::runtime& rt, std::string folder, gyre::tls::tls_context
 int main(int argc, char** argv) {
   std::vector<std::string> given(argv + 1, argv + argc);
   gyre::http::server_options options;
+  std::chrono::nanoseconds handshake_timeout = patience;
   if (given.size() > 1 && given[0] == "--time-limit") {
     const std::chrono::milliseconds limit(std::stoi(given[1]));
+    handshake_timeout = limit;
     options.timeouts.head = options.timeouts.body = limit;
     options.tcp.connections.write_timeout = limit;
     given.erase(given.begin(), given.begin() + 2);
@@ -131,7 +137,7 @@ int main(int argc, char** argv) {
   if (given.size() > 1) {
     gyre::tls::server_options tls_options{
         .certificates = {{.chain = pem::file(given[1]), .key = pem::file(given[2])}},
-        .handshake_timeout = std::chrono::seconds{5}};
+        .handshake_timeout = handshake_timeout};
     if (given.size() > 3) {
       tls_options.clients = gyre::tls::client_certificates::required;
       tls_options.client_authorities = pem::file(given[3]);
