@@ -45,9 +45,9 @@ class backend {
   /// repeats, or is beyond the budget, is left to the loop.
   [[nodiscard]] virtual std::optional<result> start(request& request) noexcept = 0;
   /// Tries to carry out a request at once, and returns the outcome; the request is not under way
-  /// afterwards. EAGAIN: it would have to wait, or only the loop's next wait can tell whether the
-  /// handle is ready. Ignores the budget, but its bytes are charged to it. Not for a request with
-  /// `whole`, for which EAGAIN may also mean a partial transfer.
+  /// afterwards. EAGAIN: it would have to wait; start() it then, as attempts alone may never learn
+  /// that the handle has become ready. Ignores the budget, but its bytes are charged to it. Not for
+  /// a request with `whole`, for which EAGAIN may also mean a partial transfer.
   [[nodiscard]] virtual result attempt(request& request) noexcept = 0;
   /// Charges bytes that the caller has moved by system calls of its own to the budget.
   virtual void charge(std::size_t bytes) noexcept = 0;

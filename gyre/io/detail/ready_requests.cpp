@@ -75,6 +75,7 @@ void ready_requests::detach(handle& removed) noexcept {
   handles_.erase(removed);
   removed.reader = removed.writer = nullptr;
   removed.flags.clear();
+  removed.unwatched = false;
   set_attached(removed, false);
 }
 
