@@ -308,7 +308,8 @@ struct send_messages_request : request {
 struct accept_request : request {
   /// With `ahead`, a request that repeats may have the kernel accept connections before the
   /// callback is ready for them: cheapest, but when it is cancelled some may have been accepted and
-  /// not reported. The next request reports these; detach() closes them.
+  /// not reported. The next request reports these; detach() closes them. Not for a socket that is
+  /// shared: one of its loops would get all connections, even while it is busy.
   accept_request(handle& listener, function callback, repeat mode = repeat::once,
                  bool ahead = false) noexcept
       : request(listener, request_kind::accept, callback, mode == repeat::until_cancelled),

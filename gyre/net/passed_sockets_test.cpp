@@ -5,6 +5,7 @@
 
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
+#include <gyre/net/callback_test_support.hpp>
 #include <gyre/net/connect.hpp>
 #include <gyre/net/tcp_server.hpp>
 #include <gyre/runtime/loop_pool.hpp>
@@ -120,6 +121,24 @@ TEST(PassedSockets, AreAcceptedFromByEveryLoop) {
     EXPECT_EQ(gyre::sync_wait(loop, what_is_said_at(server.local_endpoint())), "x");
   }
   gyre::sync_wait(loop, server.stop_async(5s));
+}
+
+TEST(PassedSockets, ALoopThatIsBusyLeavesConnectionsToTheOthers) {
+  gyre::loop busy;
+  gyre::loop idle;
+  tcp_server server(std::vector<gyre::event_loop*>{&busy, &idle},
+                    {.strategy = gyre::net::accept_strategy::every_loop});
+  int accepted = 0;
+  server.on_connection([&](gyre::net::tcp_connection& peer) {
+    EXPECT_EQ(&peer.loop(), &idle);
+    ++accepted;
+  });
+  server.listen(listening_socket(any_port));
+  server.start();
+  for (gyre::loop* const each : {&busy, &idle}) gyre::net::test::settle(*each);
+  std::vector<gyre::net::test::peer> peers;
+  for (int i = 0; i < 10; ++i) peers.emplace_back(server.local_endpoint());
+  gyre::net::test::turn_until(idle, [&] { return accepted == 10; });
 }
 
 TEST(PassedSockets, ServerThatRestartsLosesNoConnection) {

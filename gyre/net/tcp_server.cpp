@@ -165,7 +165,7 @@ void tcp_server::core::listen(const endpoint& at) {
     bound = listening.local_endpoint();  // the others get the port of the first
     added.push_back(std::move(listening));
   }
-  add(bound, std::move(added));
+  add(bound, std::move(added), true);
 }
 
 void tcp_server::core::listen(std::vector<socket> listening) {
@@ -185,24 +185,24 @@ void tcp_server::core::listen(std::vector<socket> listening) {
   for (std::size_t i = count; i < accepting; ++i) {
     listening.push_back(copy_of(listening[i % count]));
   }
-  add(at, std::move(listening));
+  add(at, std::move(listening), false);
 }
 
-void tcp_server::core::add(const endpoint& at, std::vector<socket> listening) {
+void tcp_server::core::add(const endpoint& at, std::vector<socket> listening, bool are_own) {
   const std::lock_guard lock(mutex_);
   if (stopping_) return;
   endpoints_.push_back(at);
   const std::size_t accepting = accepting_shards().size();
   for (std::size_t i = 0; i < listening.size(); ++i) {
-    waiting_.push_back({shards_[i % accepting].get(), std::move(listening[i])});
+    waiting_.push_back({shards_[i % accepting].get(), std::move(listening[i]), are_own});
   }
   if (started_) open_waiting();
 }
 
 void tcp_server::core::open_waiting() {
   for (listener& each : std::exchange(waiting_, {})) {
-    post(*each.on, [opened = std::move(each.listening)](shard& target) mutable {
-      target.open(std::move(opened));
+    post(*each.on, [opened = std::move(each.listening), own = each.is_own](shard& target) mutable {
+      target.open(std::move(opened), own);
     });
   }
 }

@@ -93,6 +93,7 @@ class tcp_server::core : public std::enable_shared_from_this<core> {
   struct listener {
     shard* on;
     socket listening;
+    bool is_own;  // no other loop or process accepts from it
   };
 
   std::shared_ptr<shard> shared(shard& target) noexcept {
@@ -102,7 +103,7 @@ class tcp_server::core : public std::enable_shared_from_this<core> {
   void post(shard& target, Function function);
   template <class Function>
   void post_to_all(Function function);
-  void add(const endpoint& at, std::vector<socket> listening);
+  void add(const endpoint& at, std::vector<socket> listening, bool are_own);
   void open_waiting();
   template <class Function>
   bool visit_all(std::size_t bytes, Function&& make_function);
@@ -150,7 +151,7 @@ class tcp_server::core::shard final : public detail::connection_group {
   shard(core& whole, event_loop& loop);
   ~shard() override;
 
-  void open(socket listening);
+  void open(socket listening, bool is_own);
   void set_hold(hold why, bool held) noexcept;
   /// Reacts to changes on other loops, or before this turn.
   void catch_up();

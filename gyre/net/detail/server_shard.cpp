@@ -29,9 +29,13 @@ using std::memory_order_relaxed;
 class tcp_server::core::acceptor {
  public:
   /// `listening` listens already. Throws what attaching throws.
-  acceptor(shard& receiver, socket listening)
+  acceptor(shard& receiver, socket listening, bool is_own)
       : shard_(receiver),
         descriptor_(receiver.loop(), listening.release(), io::handle_kind::socket),
+        // A loop that is busy must not keep connections from others, nor may a server exceed its
+        // limit.
+        request_(*this,
+                 is_own && receiver.core_.options.max_connections == tcp_server_options::unlimited),
         retry_(receiver.loop(), [this] { start_or_cancel(); }),
         policy_(receiver.core_.options.accept_backoff,
                 receiver.core_.options.accept_backoff_limit) {
@@ -50,10 +54,9 @@ class tcp_server::core::acceptor {
 
  private:
   struct accept_any final : io::accept_request {
-    explicit accept_any(acceptor& by) noexcept
+    accept_any(acceptor& by, bool ahead) noexcept
         : accept_request(by.descriptor_.handle(), &acceptor::on_accepted,
-                         io::repeat::until_cancelled,
-                         by.shard_.core_.options.max_connections == tcp_server_options::unlimited),
+                         io::repeat::until_cancelled, ahead),
           self(&by) {}
     acceptor* self;
   };
@@ -75,7 +78,7 @@ class tcp_server::core::acceptor {
 
   shard& shard_;
   io::descriptor descriptor_;
-  accept_any request_{*this};
+  accept_any request_;
   timer retry_;  // active: pausing
   detail::accept_policy policy_;
 };
@@ -177,8 +180,8 @@ void tcp_server::core::shard::catch_up() {
   core_.call_one_done();
 }
 
-void tcp_server::core::shard::open(socket listening) {
-  if (!stopping_) acceptors_.emplace_back(*this, std::move(listening));
+void tcp_server::core::shard::open(socket listening, bool is_own) {
+  if (!stopping_) acceptors_.emplace_back(*this, std::move(listening), is_own);
 }
 
 void tcp_server::core::shard::set_hold(hold why, bool held) noexcept {
