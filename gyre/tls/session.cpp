@@ -20,11 +20,10 @@ std::vector<std::byte> session::save() const {
 
 session session::load(std::span<const std::byte> saved) {
   const auto* from = reinterpret_cast<const unsigned char*>(saved.data());
-  SSL_SESSION* const native = d2i_SSL_SESSION(nullptr, &from, static_cast<long>(saved.size()));
+  detail::ssl_session_ptr native(d2i_SSL_SESSION(nullptr, &from, static_cast<long>(saved.size())));
   ERR_clear_error();
   if (native == nullptr) return {};
-  return session(std::shared_ptr<void>(
-      native, [](void* last) { SSL_SESSION_free(static_cast<SSL_SESSION*>(last)); }));
+  return session(std::shared_ptr<SSL_SESSION>(std::move(native)));
 }
 
 }  // namespace gyre::tls

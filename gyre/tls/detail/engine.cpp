@@ -23,6 +23,12 @@ constexpr std::size_t most_handshake_bytes = std::size_t{256} << 10;
 // them. Each key costs far more than its message, and thousands may be received at once.
 constexpr std::size_t most_steps = 512;
 
+// OpenSSL marks the session of a connection that fails as one that cannot be resumed, without a
+// lock. Other connections, on other threads, have copies of their own. Null without memory.
+ssl_session_ptr copy_of(const SSL_SESSION* shared) {
+  return ssl_session_ptr(SSL_SESSION_dup(shared));
+}
+
 }  // namespace
 
 /// Functions that OpenSSL calls.
@@ -217,16 +223,17 @@ struct callbacks {
 
   // --- Clients ---
 
+  // Returns 0: `made` stays the connection's own.
   static int keep_session(SSL* ssl, SSL_SESSION* made) {
     engine& self = engine_of(ssl);
     try {
-      std::shared_ptr<void> owned(
-          made, [](void* last) { SSL_SESSION_free(static_cast<SSL_SESSION*>(last)); });
-      self.session_ = session(std::move(owned), self.loaded_);
+      if (ssl_session_ptr copy = copy_of(made)) {
+        self.session_ = session(std::shared_ptr<SSL_SESSION>(std::move(copy)), self.loaded_);
+      }
     } catch (const std::bad_alloc&) {
-      return 1;  // the deleter was called
+      return 0;
     }
-    return 1;
+    return 0;
   }
 };
 
@@ -315,7 +322,7 @@ engine::engine(const tls_context& context, std::string host, const session& resu
   // A resumed session is not verified again.
   auto* const offered = static_cast<SSL_SESSION*>(resumed.native());
   if (resumed.may_be_offered(loaded_) && !(loaded_->verify && is_past_its_certificate(offered))) {
-    SSL_set_session(ssl, offered);
+    if (const ssl_session_ptr copy = copy_of(offered)) SSL_set_session(ssl, copy.get());
   }
   SSL_set_connect_state(ssl);
 }
@@ -349,7 +356,7 @@ engine::status engine::handshake() {
     SSL* const ssl = ssl_.get();
     if (!loaded_->is_server && !session_ && SSL_session_reused(ssl) == 1 &&
         SSL_version(ssl) < TLS1_3_VERSION) {
-      callbacks::keep_session(ssl, SSL_get1_session(ssl));
+      callbacks::keep_session(ssl, SSL_get_session(ssl));
     }
   } else if (now == status::ended) {
     return fail_with(errc::handshake_ended);
