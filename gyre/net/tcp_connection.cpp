@@ -155,6 +155,10 @@ void tcp_connection::on_peer_end() {
       return;
     case phase::lingering: return end({}, ending::in_order);
     case phase::flushing:
+      if (awaits_peer() && pending_sealed() == 0) {
+        end(filtered().filter->end_of_bytes(), ending::in_order);
+      }
+      return;
     case phase::ended: return;
   }
 }
@@ -190,7 +194,7 @@ void tcp_connection::closing_timer_expired() {
   if (!own.timer.stalled(bytes_taken_by_peer()) && loop().now() < own.close_by) {
     const steady_time next = loop().deadline_after(own.timer.quarter());
     loop().start_timer(own.timer, std::min(next, own.close_by));
-  } else if (phase_ == phase::flushing) {
+  } else if (phase_ == phase::flushing && pending_output() > 0) {
     abort(io::errc::close_timeout);
   } else if (bytes_in_kernel() > 1) {  // which it goes on sending
     end(io::errc::close_timeout, ending::in_order);
@@ -247,7 +251,8 @@ void tcp_connection::finish(std::error_code why) {
 // --- What the program calls ---
 
 void tcp_connection::start_receiving() noexcept {
-  if (!is_open() || reading_paused() || peer_done_ || handle::reading()) return;
+  if (!is_open() || peer_done_ || handle::reading()) return;
+  if (reading_paused() && !awaits_peer()) return;
   if (backlog() != nullptr && backlog()->descriptors != nullptr) {
     if (io().start(backlog()->descriptors->readable)) schedule(call::readable);
   } else {
@@ -259,7 +264,7 @@ void tcp_connection::start_receiving() noexcept {
 void tcp_connection::pause(pauser why) noexcept {
   if (phase_ != phase::open) return;
   if (std::exchange(paused_, paused_ | why) != pausers()) return;
-  if (handle::reading()) io().cancel(*handle::reader);
+  if (handle::reading() && !awaits_peer()) io().cancel(*handle::reader);
 }
 
 void tcp_connection::resume(pausers why) noexcept {

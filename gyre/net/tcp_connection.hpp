@@ -313,6 +313,7 @@ class alignas(64) tcp_connection : private intrusive_list_node, private io::hand
   // With a transport: tcp_connection_transport.cpp.
   detail::filtered_extra& filtered() const noexcept;
   void receive_filtered(std::span<const std::byte> bytes);
+  void send_awaiting();
   void send_answers(io::buffer answers);
   bool send_filtered(std::span<const std::span<const std::byte>> pieces);
   bool queue_filtered(std::span<const std::byte> sealed, std::span<const std::byte> plain);
@@ -322,6 +323,8 @@ class alignas(64) tcp_connection : private intrusive_list_node, private io::hand
   std::error_code seal_file_part();
   void end_filtered() noexcept;
   std::size_t pending_sealed() const noexcept;
+  bool end_is_due() const noexcept;
+  bool awaits_peer() const noexcept;
 
   // Files and descriptors.
   detail::attached_output& attached();

@@ -43,16 +43,30 @@ std::size_t tcp_connection::pending_sealed() const noexcept {
   return filtered().sealed.size() + filtered().answers.size();
 }
 
+// Behind all output.
+bool tcp_connection::end_is_due() const noexcept {
+  return (phase_ == phase::flushing || shutdown_requested_) && !has_failed() && !fin_sent_;
+}
+
+// Output, or its end, cannot be encrypted yet: bytes are received for it even while the program has
+// reading paused, as it may go on only when its output is sent.
+bool tcp_connection::awaits_peer() const noexcept {
+  return filtered_ && !filtered().filter->may_seal() &&
+         (pending_output() > pending_sealed() || end_is_due());
+}
+
 // --- Receiving ---
 
 void tcp_connection::receive_filtered(std::span<const std::byte> bytes) {
-  if (phase_ != phase::open || peer_done_) return;
+  const bool awaited = awaits_peer();
+  if (peer_done_ || (phase_ != phase::open && !awaited)) return;
   transport_filter& filter = *filtered().filter;
   scratch_buffer plain;
   io::buffer answers;
   const std::error_code failed = filter.open(bytes, *plain, answers);
   if (!answers.empty()) send_answers(std::move(answers));
-  if (!plain->empty()) {
+  if (awaited && !failed && !awaits_peer()) send_awaiting();
+  if (!plain->empty() && phase_ == phase::open && group_->handlers().message) {
     // A handler that pauses while a connection begins gets the bytes later.
     reading_paused() ? keep_rest(plain->bytes()) : deliver(plain->bytes());
   }
@@ -63,6 +77,13 @@ void tcp_connection::receive_filtered(std::span<const std::byte> bytes) {
     // Behind bytes that wait for their turn, or for the program.
     if (!reading_paused() && !due_.has(call::message)) on_peer_end();
   }
+}
+
+// Output, or its end, need wait for the peer no longer.
+void tcp_connection::send_awaiting() {
+  if (!is_open()) return;
+  if (reading_paused() && handle::reading()) io().cancel(*handle::reader);
+  if (!handle::writing() && (pending_output() > 0 || end_is_due())) flush_filtered();
 }
 
 void tcp_connection::send_answers(io::buffer answers) {
@@ -101,7 +122,7 @@ bool tcp_connection::send_filtered(std::span<const std::span<const std::byte>> p
   }
 
   scratch_buffer sealed;
-  if (pending_output() == 0) {
+  if (pending_output() == 0 && filtered().filter->may_seal()) {
     while (!single.empty() && sealed->empty()) {
       const auto part = first_part(single, most_sealed_at_once);
       if (const auto failed = filtered().filter->seal(part, *sealed)) return refuse(failed);
@@ -139,7 +160,12 @@ void tcp_connection::flush_filtered() {
     if (sealed.empty()) break;
   }
   scratch_buffer::give_back(std::exchange(sealed, io::buffer()));
-  all_is_sent();
+  if (!awaits_peer()) return all_is_sent();
+  if (peer_done_) return end(filtered().filter->end_of_bytes(), ending::in_order);
+  start_receiving();
+  if (pending_output() > 0) return;
+  if (phase_ == phase::open) static_cast<void>(note_all_sent());
+  if (limited_when_sent_) close();
 }
 
 void tcp_connection::consume_sealed(std::size_t bytes) noexcept {
@@ -157,11 +183,11 @@ std::error_code tcp_connection::seal_next() {
     own.sealed = std::exchange(own.answers, io::buffer());
     return {};
   }
+  if (!own.filter->may_seal()) return {};
   if (own.sealed.capacity() == 0) own.sealed = scratch_buffer::take();
   if (waiting.attached != nullptr && waiting.attached->is_due()) return seal_file_part();
   if (waiting.output.empty()) {
-    const bool is_last = phase_ == phase::flushing || shutdown_requested_;
-    if (is_last && !has_failed() && !fin_sent_) own.filter->seal_end(own.sealed);
+    if (end_is_due()) own.filter->seal_end(own.sealed);
     return {};
   }
   scratch_buffer plain;

@@ -40,6 +40,9 @@ class transport_filter {
                                io::buffer& to_send) = 0;
   /// Whether the peer has announced the end of its bytes, in a way that nobody can forge.
   virtual bool has_ended() const noexcept = 0;
+  /// Whether seal() and seal_end() may be called. If not, open() must have more bytes first, and
+  /// gives no plain ones before that.
+  virtual bool may_seal() const noexcept = 0;
   /// Encrypts bytes.
   virtual std::error_code seal(std::span<const std::byte> plain, io::buffer& to_send) = 0;
   /// Announces the end of this side's bytes; further calls do nothing.

@@ -43,7 +43,8 @@ class stream_state;
 /// A move-only stream of bytes with the members of net::tcp_stream, encrypted (docs/guide/tls.md
 /// tells which ones it lacks). One coroutine may read while another one writes. Received ciphertext
 /// is decrypted out of the loop's memory, the records of a write leave with one send, and a stream
-/// that waits holds no buffer.
+/// that waits holds no buffer. Rarely, a write or shutdown() waits for the peer: OpenSSL sends
+/// nothing between two parts of a TLS message, such as a long session ticket.
 ///
 /// Each operation is a task, which with_timeout() limits and a stop token stops. A read that was
 /// stopped has lost no byte. A write that was stopped may have sent a part of its bytes, and the

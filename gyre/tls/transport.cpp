@@ -84,6 +84,7 @@ class filter final : public net::transport_filter {
   }
   bool has_ended() const noexcept override { return machine_.peer_closed(); }
 
+  bool may_seal() const noexcept override { return machine_.may_write() && !machine_.why().code; }
   std::error_code seal(std::span<const std::byte> plain, io::buffer& to_send) override {
     machine_.send_to(to_send);
     const detail::engine::status now = machine_.write(plain);

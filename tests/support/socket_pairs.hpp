@@ -19,7 +19,7 @@ namespace gyre::test {
 using fd_pair = std::pair<unique_fd, unique_fd>;
 
 inline int checked(int returned, const char* what) {
-  if (returned < 0) detail::throw_errno(what);
+  if (returned < 0) gyre::detail::throw_errno(what);
   return returned;
 }
 

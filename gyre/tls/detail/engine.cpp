@@ -337,7 +337,11 @@ engine::status engine::result_of(int returned) {
   switch (SSL_get_error(ssl_.get(), returned)) {
     case SSL_ERROR_NONE: return status::done;
     case SSL_ERROR_WANT_READ: return status::wants_input;
-    case SSL_ERROR_ZERO_RETURN: peer_closed_ = true; return status::ended;
+    case SSL_ERROR_ZERO_RETURN:
+      // Nothing may come within a message (RFC 8446, 5.1); OpenSSL takes an alert.
+      if (established_ && SSL_in_init(ssl_.get()) == 1) return fail_with(errc::bad_record);
+      peer_closed_ = true;
+      return status::ended;
     default: break;
   }
   if (failure_.code) return status::failed;

@@ -52,10 +52,14 @@ class engine {
   status read(std::span<std::byte> room, std::size_t& count);
   /// Done: read() would give bytes. Otherwise as read().
   status peek();
-  /// Encrypts all bytes. Fails with errc::bad_record while a part of a message of the peer has come
-  /// behind the handshake: records cannot be written then.
+  /// Whether records can be written, if there are any. False while a part of a message of the peer
+  /// has come behind the handshake: read() or peek() must have the rest first.
+  bool may_write() const noexcept {
+    return closed_ || failure_.code || SSL_in_init(ssl_.get()) == 0;
+  }
+  /// Encrypts all bytes. Fails with errc::bad_record unless may_write().
   status write(std::span<const std::byte> bytes);
-  /// Once; later calls do nothing.
+  /// Once; later calls do nothing. Nothing is sent unless may_write().
   void close_notify() noexcept;
 
   /// Whether a part of a record, or of a message of the handshake, has come, and the rest has not.

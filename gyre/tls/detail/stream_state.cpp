@@ -23,11 +23,13 @@ constexpr std::size_t most_unsent = std::size_t{64} << 10;
 }  // namespace
 
 void stream_state::send_now() noexcept {
-  if (is_writing || output.empty() || !inner.is_open()) return;
+  if (is_sending || output.empty() || !inner.is_open()) return;
   const ssize_t sent =
       ::send(inner.fd(), output.data(), output.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   if (sent > 0) output.consume(static_cast<std::size_t>(sent));
-  if (output.empty()) scratch_buffer::give_back(std::exchange(output, io::buffer()));
+  if (!output.empty()) return;
+  left_by_writes = 0;
+  scratch_buffer::give_back(std::exchange(output, io::buffer()));
 }
 
 void stream_state::throw_failure(const char* operation) {
@@ -39,8 +41,19 @@ void stream_state::throw_failure(const char* operation) {
   throw std::system_error(why.code, text);
 }
 
+task<> stream_state::more_is_read(const char* operation) {
+  is_awaited_ = true;
+  co_await more_read_.wait();
+  if (!inner.is_open()) throw std::system_error(io::errc::closed, operation);
+}
+
+// The waiter is resumed by a post, when the one who reads has gone on or ended.
+void stream_state::tell_of_reading() noexcept {
+  if (std::exchange(is_awaited_, false)) more_read_.set();
+}
+
 bool stream_state::is_quiet() noexcept try {
-  if (!inner.is_open() || is_reading) return false;
+  if (!inner.is_open() || is_reading || writer_reads) return false;
   reading_lock lock(*this, "gyre::tls::tls_stream: is_quiet");
   const auto has_nothing = [this] {
     const engine::status now = machine.peek();
@@ -82,6 +95,7 @@ reading_lock::~reading_lock() {
   } catch (const std::exception&) {
     state_.inner.close();  // bytes are lost
   }
+  state_.tell_of_reading();
 }
 
 void reading_lock::give_back() {
@@ -96,8 +110,11 @@ void reading_lock::give_back() {
 }
 
 void reading_lock::prepare_to_receive(const char* operation) {
-  if (state_.output.size() > most_unsent) throw std::system_error(errc::bad_record, operation);
+  if (state_.output.size() > most_unsent + state_.left_by_writes) {
+    throw std::system_error(errc::bad_record, operation);
+  }
   give_back();
+  state_.tell_of_reading();
 }
 
 void reading_lock::take(io::received came, const char* operation) {
@@ -107,10 +124,12 @@ void reading_lock::take(io::received came, const char* operation) {
 }
 
 sending_lock::~sending_lock() {
+  state_.is_sending = false;
   if (bytes.empty()) {
     scratch_buffer::give_back(std::move(bytes));
     return;
   }
+  state_.left_by_writes = bytes.size();
   try {
     bytes.append(state_.output.bytes());
     state_.output = std::move(bytes);
@@ -122,6 +141,8 @@ sending_lock::~sending_lock() {
 task<std::size_t> read(state_ptr state, std::span<std::byte> room, bool whole) {
   static constexpr const char* name = "gyre::tls::tls_stream: read";
   reading_lock lock(*state, name);
+  while (state->writer_reads) [[unlikely]]
+    co_await state->more_is_read(name);
   std::size_t done = 0;
   while (done < room.size()) {
     std::size_t count = 0;
@@ -144,6 +165,8 @@ task<std::size_t> read(state_ptr state, std::span<std::byte> room, bool whole) {
 task<io::received> receive(state_ptr state) {
   static constexpr const char* name = "gyre::tls::tls_stream: receive";
   reading_lock lock(*state, name);
+  while (state->writer_reads) [[unlikely]]
+    co_await state->more_is_read(name);
   io::receive_memory& memory = io::backend_of(state->inner.loop()).memory();
   for (;;) {
     const std::span<std::byte> room = memory.room();
@@ -167,6 +190,8 @@ task<io::received> receive(state_ptr state) {
 task<> wait_readable(state_ptr state) {
   static constexpr const char* name = "gyre::tls::tls_stream: wait_readable";
   reading_lock lock(*state, name);
+  while (state->writer_reads) [[unlikely]]
+    co_await state->more_is_read(name);
   for (;;) {
     const engine::status now = state->machine.peek();
     state->send_now();
@@ -181,6 +206,8 @@ task<std::size_t> read_until(state_ptr state, io::buffer& buffer, std::string_vi
                              std::size_t limit) {
   static constexpr const char* name = "gyre::tls::tls_stream: read_until";
   reading_lock lock(*state, name);
+  while (state->writer_reads) [[unlikely]]
+    co_await state->more_is_read(name);
   std::size_t searched = 0;
   for (;;) {
     const std::size_t overlap = delimiter.empty() ? 0 : delimiter.size() - 1;
@@ -204,16 +231,42 @@ task<std::size_t> read_until(state_ptr state, io::buffer& buffer, std::string_vi
   }
 }
 
+namespace {
+
+// Reads the rest of a message of the peer, before which nothing can be written; or has the reader
+// do it, if there is one.
+task<> read_rest(state_ptr state, const char* name) {
+  while (!state->machine.may_write()) {
+    if (state->is_reading) {
+      co_await state->more_is_read(name);
+      continue;
+    }
+    reading_lock lock(*state, state->writer_reads, name);
+    io::received came = co_await lock.receive(name);
+    lock.take(std::move(came), name);
+    if (state->machine.peek() == engine::status::failed) state->throw_failure(name);
+  }
+}
+
+}  // namespace
+
 task<std::size_t> write(state_ptr state, std::span<const std::byte> bytes, bool whole,
                         io::received lent) {
   static constexpr const char* name = "gyre::tls::tls_stream: write";
   const direction_lock lock(*state, state->is_writing, name);
   if (state->machine.closed() && !bytes.empty()) gyre::detail::throw_system_error(EPIPE, name);
+  io::buffer copy;  // as the loop's memory is needed to receive
+  if (!lent.empty() && !state->machine.may_write()) {
+    copy.append(bytes);
+    bytes = copy.bytes();
+    lent.reset();
+  }
   const std::size_t most = lent.empty() ? most_sent_at_once : bytes.size();
   std::size_t done = 0;
   do {
     const std::span<const std::byte> part =
         bytes.subspan(done, std::min(bytes.size() - done, most));
+    if (!part.empty() && !state->machine.may_write()) co_await read_rest(state, name);
     if (state->output.capacity() == 0) state->output = scratch_buffer::take();
     if (state->machine.write(part) == engine::status::failed) state->throw_failure(name);
     lent.reset();
@@ -278,11 +331,10 @@ task<std::size_t> write_file(state_ptr state, int file, ::off_t offset, std::siz
 }
 
 task<> end_writing(state_ptr state) {
-  if (!state->inner.is_open()) {
-    throw std::system_error(io::errc::not_open, "gyre::tls::tls_stream: shutdown");
-  }
-  if (state->is_writing) {
-    throw std::system_error(io::errc::busy, "gyre::tls::tls_stream: shutdown");
+  static constexpr const char* name = "gyre::tls::tls_stream: shutdown";
+  {
+    const direction_lock lock(*state, state->is_writing, name);
+    if (!state->machine.closed()) co_await read_rest(state, name);
   }
   state->machine.close_notify();
   co_await write(state, {}, true);

@@ -5,6 +5,7 @@
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/net/tcp_stream.hpp>
+#include <gyre/sync/event.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/tls/detail/engine.hpp>
 #include <gyre/tls/tls_stream.hpp>
@@ -41,6 +42,18 @@ class stream_state {
   engine machine;
   bool is_reading = false;
   bool is_writing = false;
+  bool writer_reads = false;  // see read_rest()
+
+  bool is_sending = false;         // see sending_lock
+  std::size_t left_by_writes = 0;  // bytes of output at most, of writes that were stopped
+
+  /// Waits until the one who reads has read more, or ends. Throws io::errc::closed.
+  task<> more_is_read(const char* operation);
+  void tell_of_reading() noexcept;
+
+ private:
+  bool is_awaited_ = false;
+  auto_reset_event more_read_;
 };
 
 /// Marks one direction as in use. Throws io::errc::busy, io::errc::not_open.
@@ -60,7 +73,10 @@ class direction_lock {
 class reading_lock : direction_lock {
  public:
   reading_lock(stream_state& state, const char* operation)
-      : direction_lock(state, state.is_reading, operation), state_(state) {}
+      : reading_lock(state, state.is_reading, operation) {}
+  /// `in_use`: is_reading, or writer_reads.
+  reading_lock(stream_state& state, bool& in_use, const char* operation)
+      : direction_lock(state, in_use, operation), state_(state) {}
   ~reading_lock();
 
   /// Waits for bytes, which take() takes. Throws if the peer causes answers that it does not read.
@@ -84,7 +100,10 @@ class reading_lock : direction_lock {
 class sending_lock {
  public:
   explicit sending_lock(stream_state& state) noexcept
-      : bytes(std::exchange(state.output, io::buffer())), state_(state) {}
+      : bytes(std::exchange(state.output, io::buffer())), state_(state) {
+    state.is_sending = true;
+    state.left_by_writes = 0;
+  }
   sending_lock(const sending_lock&) = delete;
   sending_lock& operator=(const sending_lock&) = delete;
   ~sending_lock();
