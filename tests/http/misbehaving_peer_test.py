@@ -281,6 +281,20 @@ def test_split_message(site: Site) -> None:
                 assert ends_with(peer)
 
 
+def test_early_close_notify(site: Site) -> None:
+    """This peer keeps the rules: it asks for the close, ends its side, and reads the answer."""
+    body = bytes(60_000)
+    head = f"POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
+    with connected(site, TLS_1_3, receive_buffer=4096) as (peer, _):
+        peer.write(f"{head}Connection: close\r\n\r\n".encode() + body)
+        assert site.ask("GET", "/hello") == "hello"  # so that the server has answered
+        send_record(peer, Alert().create(AlertDescription.close_notify, AlertLevel.warning))
+        answer = bytearray()
+        while part := peer.read(max=65536, min=1):
+            answer += part
+        assert answer.endswith(body)
+
+
 # --- A client of gyre ---
 
 
@@ -392,6 +406,7 @@ def main() -> int:
         test_empty_records,
         test_key_updates,
         test_split_message,
+        test_early_close_notify,
     ]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -24,8 +24,12 @@ class Site:
         self.address = ("127.0.0.1", int(server.port))
         self.trust = ssl.create_default_context(cafile=str(authority))
 
-    def connect(self) -> socket.socket:
-        made = socket.create_connection(self.address, timeout=PATIENCE)
+    def connect(self, receive_buffer: int = 0) -> socket.socket:
+        made = socket.socket()
+        made.settimeout(PATIENCE)
+        if receive_buffer:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        made.connect(self.address)
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return made
 
@@ -107,8 +111,10 @@ def flip_last_bit(data: bytes) -> bytes:
 
 
 @contextlib.contextmanager
-def connected(site: Site, version: tuple[int, int]) -> Iterator[tuple[TLSConnection, Tampering]]:
-    with site.connect() as raw:
+def connected(
+    site: Site, version: tuple[int, int], receive_buffer: int = 0
+) -> Iterator[tuple[TLSConnection, Tampering]]:
+    with site.connect(receive_buffer) as raw:
         wire = Tampering(raw)
         peer = TLSConnection(wire)
         peer.handshakeClientCert(settings=settings_for(version), serverName="localhost")

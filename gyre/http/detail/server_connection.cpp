@@ -233,7 +233,8 @@ void server_connection::begin_closing() noexcept {
 }
 
 void server_connection::close_tcp() noexcept {
-  if (lingers_) {
+  // With TLS a peer that asks for no more may still send a close_notify.
+  if (lingers_ || (tcp_.filter() != nullptr && !peer_ended_)) {
     tcp_.close_when_sent();
   } else {
     tcp_.close_without_lingering();
