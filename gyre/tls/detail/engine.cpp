@@ -339,7 +339,7 @@ engine::status engine::result_of(int returned) {
     case SSL_ERROR_WANT_READ: return status::wants_input;
     case SSL_ERROR_ZERO_RETURN:
       // Nothing may come within a message (RFC 8446, 5.1); OpenSSL takes an alert.
-      if (established_ && SSL_in_init(ssl_.get()) == 1) return fail_with(errc::bad_record);
+      if (is_within_message()) return fail_with(errc::bad_record);
       peer_closed_ = true;
       return status::ended;
     default: break;
@@ -397,7 +397,7 @@ engine::status engine::peek() {
 
 bool engine::awaits_rest() const noexcept {
   SSL* const ssl = ssl_.get();
-  return SSL_has_pending(ssl) == 1 || SSL_in_init(ssl) == 1 ||
+  return SSL_has_pending(ssl) == 1 || is_within_message() ||
          SSL_rstate_string(ssl) == std::string_view("RB");  // a record's body, behind its header
 }
 

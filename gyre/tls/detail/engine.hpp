@@ -54,9 +54,7 @@ class engine {
   status peek();
   /// Whether records can be written, if there are any. False while a part of a message of the peer
   /// has come behind the handshake: read() or peek() must have the rest first.
-  bool may_write() const noexcept {
-    return closed_ || failure_.code || SSL_in_init(ssl_.get()) == 0;
-  }
+  bool may_write() const noexcept { return closed_ || failure_.code || !is_within_message(); }
   /// Encrypts all bytes. Fails with errc::bad_record unless may_write().
   status write(std::span<const std::byte> bytes);
   /// Once; later calls do nothing. Nothing is sent unless may_write().
@@ -83,6 +81,8 @@ class engine {
 
   status fail_with(std::error_code code, std::string text = {});
   status result_of(int returned);
+  // A part of a message of the peer has come behind the handshake.
+  bool is_within_message() const noexcept { return established_ && SSL_in_init(ssl_.get()) == 1; }
 
   std::shared_ptr<const loaded_context> loaded_;
   std::string host_;
