@@ -9,6 +9,7 @@
 #include <gyre/tls/tls_stream.hpp>
 #include <gyre/tls/tls_test_support.hpp>
 #include <gyre/tls/transport.hpp>
+#include <tests/support/in_virtual_time.hpp>
 #include <tests/support/socket_pairs.hpp>
 
 #include <gtest/gtest.h>
@@ -134,12 +135,7 @@ bool is_done(const std::future<T>& of) {
 }
 template <class T>
 std::error_code error_of(std::future<T>& of) {
-  try {
-    of.get();
-  } catch (const std::system_error& thrown) {
-    return thrown.code();
-  }
-  return {};
+  return gyre::test::error_of([&of] { of.get(); });
 }
 
 task<> connect_to(tls_stream& made, tcp_stream over) {
