@@ -1043,7 +1043,6 @@ TEST_P(Uring, HandlesMayBeClosedByAnyThreadWhileNoneRunsTheLoop) {
   EXPECT_EQ(gyre::testing::open_descriptors(), before);
 }
 
-// A thread that leaves the loop without a turn must not drop the requests of another thread.
 TEST_P(Uring, AHandleMayComeFromAnEpollLoop) {
   const auto [near, far] = gyre::test::unix_pair();
   gyre::loop former(gyre::loop_options{.io = gyre::io_interface::epoll});
@@ -1057,6 +1056,7 @@ TEST_P(Uring, AHandleMayComeFromAnEpollLoop) {
   backend_of(loop()).detach(moved);
 }
 
+// A thread that leaves the loop without a turn must not drop the requests of another thread.
 TEST_P(Uring, AThreadThatLeavesAtOnceDisturbsNothing) {
   receiving_end one(loop());
   one.begin();
