@@ -7,6 +7,7 @@
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/cache_line.hpp>
 #include <gyre/base/clock.hpp>
+#include <gyre/base/duration.hpp>
 #include <gyre/base/endian.hpp>
 #include <gyre/base/error.hpp>
 #include <gyre/base/exponential_backoff.hpp>

@@ -14,6 +14,12 @@
 namespace base_test {
 namespace {
 
+// gyre/base/duration.hpp
+TEST(BaseExamples, DurationSaturates) {
+  const gyre::duration longest = std::chrono::hours::max();  // 292 years, not a negative length
+  EXPECT_EQ(longest, std::chrono::nanoseconds::max());
+}
+
 // gyre/base/exponential_backoff.hpp
 TEST(BaseExamples, ExponentialBackoffLimitsItsDelays) {
   using namespace std::chrono_literals;
