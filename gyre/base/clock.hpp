@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// steady_time: monotonic time. Only pollers, pools and blocking waits of threads read the clock;
-// all other code asks its executor, so that a simulated one can use virtual time.
+// steady_time: monotonic time, and time_point, a parameter of it. Only pollers, pools and blocking
+// waits of threads read the clock; all other code asks its executor, so that a simulated one can
+// use virtual time.
 #pragma once
 
+#include <gyre/base/duration.hpp>
+
 #include <chrono>
+#include <concepts>
 #include <ctime>
 
 namespace gyre {
@@ -12,6 +16,20 @@ namespace gyre {
 /// sleeps, and has nothing to do with the time of day.
 using steady_time = std::chrono::time_point<std::chrono::steady_clock, std::chrono::nanoseconds>;
 
+/// A steady_time as a parameter. Every point in time of std::chrono::steady_clock converts to it,
+/// in any unit and with fractions, and saturates as a duration does.
+class time_point : public steady_time {
+ public:
+  constexpr time_point() noexcept = default;
+  constexpr time_point(steady_time moment) noexcept : steady_time{moment} {}
+  template <class Rep, class Period>
+    requires(std::integral<Rep> || std::floating_point<Rep>)
+  constexpr time_point(
+      std::chrono::time_point<std::chrono::steady_clock, std::chrono::duration<Rep, Period>>
+          moment) noexcept
+      : steady_time{gyre::duration{moment.time_since_epoch()}} {}
+};
+
 namespace detail {
 
 /// The present time (CLOCK_MONOTONIC). Any thread. About 20 ns, and no system call where the kernel
@@ -19,7 +37,7 @@ namespace detail {
 inline steady_time monotonic_now() noexcept { return std::chrono::steady_clock::now(); }
 
 /// `start` plus `delay`, at most steady_time::max(). A negative delay counts as zero.
-constexpr steady_time later(steady_time start, std::chrono::nanoseconds delay) noexcept {
+constexpr steady_time later(steady_time start, duration delay) noexcept {
   using std::chrono::nanoseconds;
   const nanoseconds since_epoch = start.time_since_epoch();
   if (delay <= nanoseconds{0}) return start;
@@ -27,11 +45,11 @@ constexpr steady_time later(steady_time start, std::chrono::nanoseconds delay) n
   return start + delay;
 }
 
-/// `duration` in seconds and the nanoseconds beyond them, which are never negative.
-inline std::timespec to_timespec(std::chrono::nanoseconds duration) noexcept {
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(duration);
+/// `length` in seconds and the nanoseconds beyond them, which are never negative.
+inline std::timespec to_timespec(duration length) noexcept {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(length);
   return {.tv_sec = static_cast<std::time_t>(seconds.count()),
-          .tv_nsec = static_cast<long>((duration - seconds).count())};
+          .tv_nsec = static_cast<long>((length - seconds).count())};
 }
 
 }  // namespace detail

@@ -51,5 +51,26 @@ TEST(Clock, LaterEndsAtTheEndOfTime) {
   EXPECT_EQ(later(steady_time::min(), longest), steady_time{-1ns});
 }
 
+TEST(TimePoint, IsMadeOfEveryUnitAndSaturates) {
+  using namespace std::chrono_literals;
+  using gyre::time_point;
+  using clock = std::chrono::steady_clock;
+  constexpr steady_time five{5s};
+  static_assert(time_point{five} == five);
+  static_assert(time_point{std::chrono::time_point<clock, std::chrono::seconds>{5s}} == five);
+  static_assert(time_point{std::chrono::time_point<clock, std::chrono::duration<double>>{5s}} ==
+                five);
+  static_assert(time_point{std::chrono::time_point<clock, std::chrono::hours>::max()} ==
+                steady_time::max());
+  static_assert(time_point{std::chrono::time_point<clock, std::chrono::hours>::min()} ==
+                steady_time::min());
+  static_assert(time_point{} == steady_time{});
+  static_assert(time_point{five} - 2s == steady_time{3s});
+  static_assert(std::is_convertible_v<time_point, steady_time>);
+  static_assert(!std::is_convertible_v<std::chrono::system_clock::time_point, time_point>);
+  static_assert(!std::is_convertible_v<std::chrono::seconds, time_point>);
+  static_assert(sizeof(time_point) == sizeof(steady_time));
+}
+
 }  // namespace
 }  // namespace clock_test

@@ -8,6 +8,8 @@
 //     }
 #pragma once
 
+#include <gyre/base/duration.hpp>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -26,9 +28,9 @@ namespace gyre {
 /// Complexity: O(1), no allocation.
 struct exponential_backoff {
   /// The delay before the first retry, before jitter. Zero: all delays are zero.
-  std::chrono::nanoseconds initial = std::chrono::milliseconds{100};
+  duration initial = std::chrono::milliseconds{100};
   /// The limit of all delays, the first included.
-  std::chrono::nanoseconds longest = std::chrono::seconds{30};
+  duration longest = std::chrono::seconds{30};
 
   /// The delay before retry `number`, counted from 1, without jitter. Negative options count as
   /// zero.

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <gyre/base/detail/relaxed_counter.hpp>
+#include <gyre/base/duration.hpp>
 
 #include <array>
 #include <bit>
@@ -28,10 +29,9 @@ class histogram {
   histogram(const histogram& other) noexcept { merge(other); }
   histogram& operator=(const histogram& other) noexcept;
 
-  /// Counts `duration`; a negative one as zero. Some 4 ns, without atomic read-modify-write.
-  void record(std::chrono::nanoseconds duration) noexcept {
-    const std::uint64_t value =
-        duration.count() < 0 ? 0 : static_cast<std::uint64_t>(duration.count());
+  /// Counts `length`; a negative one as zero. Some 4 ns, without atomic read-modify-write.
+  void record(duration length) noexcept {
+    const std::uint64_t value = length.count() < 0 ? 0 : static_cast<std::uint64_t>(length.count());
     counts_[bucket_of(value)].add(1);
     sum_.add(value);
     if (value > max_.get()) max_.set(value);

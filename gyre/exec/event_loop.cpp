@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/exec/event_loop.hpp>
 
+#include <gyre/base/detail/duration_check.hpp>
 #include <gyre/base/error.hpp>
 
 #include <algorithm>
@@ -52,6 +53,9 @@ event_loop::event_loop(loop_options options, std::unique_ptr<gyre::poller> polle
       io_slice_(*poller_, options_.io_time),
       batch_size_(std::max<std::size_t>(options_.batch, 1)),
       wait_strategy_(options_.busy_poll) {
+  detail::require_not_negative(options_.batch_time, "gyre::event_loop: batch_time");
+  detail::require_not_negative(options_.io_time, "gyre::event_loop: io_time");
+  detail::require_not_negative(options_.busy_poll, "gyre::event_loop: busy_poll");
   options_.batch = batch_size_;
   if (!options_.on_exception) {
     options_.on_exception = [](const std::exception_ptr& error) {
@@ -88,7 +92,7 @@ bool event_loop::poll() {
   return !stopped() && turn(steady_time::min()) > 0;
 }
 
-void event_loop::run_until(steady_time deadline) {
+void event_loop::run_until(time_point deadline) {
   const running here(*this);
   while (!stopped() && now() < deadline) turn(deadline);
 }
@@ -179,8 +183,8 @@ void event_loop::run_unstored() {
 
 // Timers and descriptors have waited for the batch: after one that took too long, the next has half
 // as many tasks.
-void event_loop::adapt_batch(std::chrono::nanoseconds duration) noexcept {
-  if (duration > options_.batch_time) {
+void event_loop::adapt_batch(duration elapsed) noexcept {
+  if (elapsed > options_.batch_time) {
     batch_size_ = std::max<std::size_t>(batch_.ran() / 2, 1);
   } else if (batch_.full()) {
     batch_size_ = std::min(batch_size_ * 2, options_.batch);
@@ -353,7 +357,7 @@ bool event_loop::cancel_timer(timer_operation& timer) noexcept {
   return was_active;
 }
 
-steady_time event_loop::deadline_after(std::chrono::nanoseconds delay) const noexcept {
+steady_time event_loop::deadline_after(duration delay) const noexcept {
   const steady_time present = now();
   if (delay <= std::chrono::nanoseconds{0}) return present - detail::timer_wheel::tick_length;
   return detail::later(present, delay);

@@ -8,6 +8,7 @@
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/misuse.hpp>
 #include <gyre/base/detail/relaxed_counter.hpp>
+#include <gyre/base/duration.hpp>
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/intrusive_stack.hpp>
 #include <gyre/base/move_only_function.hpp>
@@ -64,12 +65,12 @@ class event_loop : public executor, public timer_service, public posting<event_l
   bool run_once();
   /// Runs one turn without waiting. False if there was nothing to do, or the loop is stopped.
   bool poll();
-  /// Runs until stop(), but at most for `duration`; stopped() tells which.
-  void run_for(std::chrono::nanoseconds duration) { run_until(deadline_after(duration)); }
+  /// Runs until stop(), but at most for `limit`; stopped() tells which.
+  void run_for(duration limit) { run_until(deadline_after(limit)); }
   // Explains wrong arguments: see base/detail/misuse.hpp.
   void run_for(detail::misused_duration explained);
   /// Runs until stop(), but at most until `deadline`.
-  void run_until(steady_time deadline);
+  void run_until(time_point deadline);
 
   /// Makes run() return: called by a task, after that task; by a timer or watch, after those due in
   /// the same turn; by another thread, after the current batch. A later run() returns at once,
@@ -104,23 +105,23 @@ class event_loop : public executor, public timer_service, public posting<event_l
   /// unlike a timer: std::bad_alloc goes to the caller or, later, to on_exception. Any thread.
   template <class F>
     requires detail::postable<F>
-  void post_after(std::chrono::nanoseconds delay, F&& callable) {
+  void post_after(duration delay, F&& callable) {
     post_at(deadline_after(delay), std::forward<F>(callable));
   }
   /// As post_after(), at `deadline`.
   template <class F>
     requires detail::postable<F>
-  void post_at(steady_time deadline, F&& callable) {
+  void post_at(time_point deadline, F&& callable) {
     dispatch(
         [this, deadline, task = move_only_function<void()>(std::forward<F>(callable))]() mutable {
           start_delayed(deadline, std::move(task));
         });
   }
   // Explains wrong arguments: see base/detail/misuse.hpp.
-  void post_after(std::chrono::nanoseconds delay, detail::misused_callable explained);
+  void post_after(duration delay, detail::misused_callable explained);
   template <class F>
   void post_after(detail::misused_duration explained, F&& callable);
-  void post_at(steady_time deadline, detail::misused_callable explained);
+  void post_at(time_point deadline, detail::misused_callable explained);
 
   /// The time, read from the poller now. Any thread.
   steady_time now() const noexcept final { return poller_->now(); }
@@ -164,7 +165,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   bool cancel_timer(timer_operation& timer) noexcept final;
   /// now() + `delay`, at most steady_time::max(); for a delay of zero or less, a time already past
   /// for timers, which fire in the next turn. Any thread.
-  steady_time deadline_after(std::chrono::nanoseconds delay) const noexcept;
+  steady_time deadline_after(duration delay) const noexcept;
 
  protected:
   event_loop(loop_options options, std::unique_ptr<gyre::poller> poller);
@@ -230,7 +231,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   bool has_unstored() noexcept { return !drained_.empty() || !unstored_.empty(); }
   bool is_watching() const noexcept { return poller_->watched() > 0; }
   bool poll_for_io();
-  void adapt_batch(std::chrono::nanoseconds duration) noexcept;
+  void adapt_batch(duration elapsed) noexcept;
   void release_slot() noexcept { waiting_.fetch_sub(1, std::memory_order_relaxed); }
   template <class Work, class Count>
   void guard(Work&& work, Count&& count);

@@ -2,6 +2,7 @@
 #include <gyre/exec/executor_watchdog.hpp>
 
 #include <gyre/base/atomic.hpp>
+#include <gyre/base/detail/duration_check.hpp>
 #include <gyre/base/operation.hpp>
 
 #include <unistd.h>
@@ -26,9 +27,7 @@ void print(const held_executor& held) {
 }
 
 executor_watchdog_options checked(executor_watchdog_options settings) {
-  if (settings.limit <= std::chrono::nanoseconds::zero()) {
-    throw std::invalid_argument("gyre::executor_watchdog: the limit must be positive");
-  }
+  detail::require_positive(settings.limit, "gyre::executor_watchdog: the limit");
   if (!settings.on_hold) settings.on_hold = &print;
   return settings;
 }

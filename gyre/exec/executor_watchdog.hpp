@@ -13,6 +13,7 @@
 
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/named_thread.hpp>
+#include <gyre/base/duration.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/task/executor.hpp>
 
@@ -46,7 +47,7 @@ struct executor_watchdog_options {
   /// The delay that is reported. The watchdog posts a heartbeat to each executor once in this time,
   /// so it wakes an idle loop that often, and notices a delay of `limit` after twice the limit at
   /// the latest. Must be positive.
-  std::chrono::nanoseconds limit = std::chrono::milliseconds{100};
+  duration limit = std::chrono::milliseconds{100};
   /// Called once for each delay, while it lasts, on the watchdog's thread; must not throw, and must
   /// not call the watchdog. Empty: prints one line to stderr. To see where the thread is, send it a
   /// signal whose handler prints the stack, or attach a debugger.

@@ -2,6 +2,7 @@
 // loop_options: the settings of an event loop.
 #pragma once
 
+#include <gyre/base/duration.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/exec/poller.hpp>
 
@@ -31,16 +32,16 @@ struct loop_options {
   std::size_t batch = 1024;
   /// The target duration of a batch while timers or descriptors wait; after a longer batch the next
   /// one is smaller.
-  std::chrono::nanoseconds batch_time = std::chrono::milliseconds{1};
+  duration batch_time = std::chrono::milliseconds{1};
   /// The time limit for descriptors between two looks at timers and tasks. Descriptors that were
   /// not served come first in the next turn. A function that takes longer is not interrupted.
-  std::chrono::nanoseconds io_time = std::chrono::milliseconds{1};
+  duration io_time = std::chrono::milliseconds{1};
   /// How long the loop polls for I/O, tasks and timers before it sleeps; zero: not at all. A
   /// message that arrives within that time finds the loop awake, which saves waking up a sleeping
   /// processor (5 to 50 us). Busy polling costs up to this much processor time per sleep, and helps
   /// only a loop that has a processor to itself. After eight busy-poll periods in vain the loop
   /// only tries again after 8, 16 … 512 sleeps, so that an idle loop costs next to nothing.
-  std::chrono::nanoseconds busy_poll = std::chrono::nanoseconds::zero();
+  duration busy_poll = duration::zero();
   /// The kernel interface of the loop's sockets, pipes, files and watches; loop_metrics::io names
   /// the one in use.
   io_interface io = io_interface::automatic;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <gyre/base/detail/named_thread.hpp>
+#include <gyre/base/duration.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/exec/loop.hpp>
 
@@ -89,7 +90,7 @@ class basic_loop_thread {
     if (work_->error) std::rethrow_exception(std::exchange(work_->error, nullptr));
   }
   /// As join(), but returns false after `timeout`.
-  [[nodiscard]] bool join_for(std::chrono::nanoseconds timeout) {
+  [[nodiscard]] bool join_for(duration timeout) {
     if (!thread_->join_for(timeout)) return false;
     join();
     return true;

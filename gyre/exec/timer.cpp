@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/exec/timer.hpp>
 
+#include <gyre/base/detail/duration_check.hpp>
+
 #include <cstdint>
-#include <stdexcept>
 
 namespace gyre {
 
-void timer::start_at(steady_time deadline) {
+void timer::start_at(time_point deadline) {
   period_ = std::chrono::nanoseconds{0};
   loop_.start_timer(node_, deadline);
 }
 
-void timer::start_every(std::chrono::nanoseconds period, steady_time first) {
-  if (period <= std::chrono::nanoseconds{0}) {
-    throw std::invalid_argument("gyre::timer: the period must be longer than zero");
-  }
+void timer::start_every(duration period, time_point first) {
+  detail::require_positive(period, "gyre::timer: the period");
   period_ = period;
   loop_.start_timer(node_, first);
 }

@@ -8,6 +8,7 @@
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/callback.hpp>
 #include <gyre/base/detail/misuse.hpp>
+#include <gyre/base/duration.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/exec/event_loop.hpp>
 
@@ -45,21 +46,19 @@ class timer {
 
   /// Fires once, after `delay`; in the loop's next turn if that is zero or less. Every start
   /// replaces an earlier one. A deadline past steady_time::max() is never reached.
-  void start_after(std::chrono::nanoseconds delay) { start_at(loop_.deadline_after(delay)); }
+  void start_after(duration delay) { start_at(loop_.deadline_after(delay)); }
   // Explains wrong arguments: see base/detail/misuse.hpp.
   void start_after(detail::misused_duration explained);
   /// Fires once, at `deadline`.
-  void start_at(steady_time deadline);
+  void start_at(time_point deadline);
   /// Fires every `period`, first after one period. The n-th deadline is n periods after the start,
   /// however late the timer fires; several deadlines that pass while the loop is busy fire once.
   /// Errors: std::invalid_argument unless `period` > 0.
-  void start_every(std::chrono::nanoseconds period) {
-    start_every(period, loop_.deadline_after(period));
-  }
+  void start_every(duration period) { start_every(period, loop_.deadline_after(period)); }
   // Explains wrong arguments: see base/detail/misuse.hpp.
   void start_every(detail::misused_duration explained);
   /// Fires at `first`, and every `period` after it.
-  void start_every(std::chrono::nanoseconds period, steady_time first);
+  void start_every(duration period, time_point first);
 
   /// Stops the timer; true if it was active. It does not fire again until it is started again.
   bool cancel() noexcept;

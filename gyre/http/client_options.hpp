@@ -2,6 +2,7 @@
 // client_options: the settings, time limits and counters of a client.
 #pragma once
 
+#include <gyre/base/duration.hpp>
 #include <gyre/http/proxy.hpp>
 #include <gyre/net/connect.hpp>
 #include <gyre/tls/tls_context.hpp>
@@ -17,20 +18,20 @@ namespace gyre::http {
 /// redirect, so a peer that sends a byte now and then is stopped by `total` only.
 struct client_timeouts {
   /// Lookup and connection; also the answer of a proxy to CONNECT.
-  std::chrono::nanoseconds connect = std::chrono::seconds{10};
+  duration connect = std::chrono::seconds{10};
   /// The handshake of TLS; that of the context is a limit, too.
-  std::chrono::nanoseconds handshake = std::chrono::seconds{10};
+  duration handshake = std::chrono::seconds{10};
   /// Sending without progress.
-  std::chrono::nanoseconds send = std::chrono::seconds{30};
+  duration send = std::chrono::seconds{30};
   /// From the end of the request to the first byte of the response. Interim responses (1xx) do not
   /// extend it.
-  std::chrono::nanoseconds first_byte = std::chrono::minutes{1};
+  duration first_byte = std::chrono::minutes{1};
   /// Between the bytes of the response.
-  std::chrono::nanoseconds between_bytes = std::chrono::seconds{30};
+  duration between_bytes = std::chrono::seconds{30};
   /// Wait for "100 Continue" (see client_request::expect_continue()), after which the body is sent.
-  std::chrono::nanoseconds expect_continue = std::chrono::seconds{1};
+  duration expect_continue = std::chrono::seconds{1};
   /// All of it: redirects, waiting for a connection, and reading the body, streamed ones included.
-  std::chrono::nanoseconds total = std::chrono::minutes{5};
+  duration total = std::chrono::minutes{5};
 };
 
 /// Limits of what a server may send.
@@ -57,9 +58,9 @@ struct client_options {
   /// Requests that wait so; a further one fails with io::errc::waiting_limit.
   std::size_t waiting_per_host = std::numeric_limits<std::size_t>::max();
   /// An idle connection is closed after this time. Let it be less than the servers' own limit.
-  std::chrono::nanoseconds idle_timeout = std::chrono::seconds{30};
+  duration idle_timeout = std::chrono::seconds{30};
   /// A connection is not used again once it is this old.
-  std::chrono::nanoseconds max_lifetime = std::chrono::minutes{30};
+  duration max_lifetime = std::chrono::minutes{30};
   net::race_options connecting = {};
 
   /// Whether redirects are followed (301, 302, 303, 307, 308).

@@ -6,6 +6,7 @@
 //     auto answer = co_await client.send(std::move(request));
 #pragma once
 
+#include <gyre/base/duration.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/http/fields.hpp>
 #include <gyre/http/method.hpp>
@@ -119,7 +120,7 @@ class client_request {
     return *this;
   }
   /// In place of client_timeouts::total; zero: none.
-  client_request& set_total_timeout(std::chrono::nanoseconds total) & {
+  client_request& set_total_timeout(duration total) & {
     total_timeout_ = total;
     return *this;
   }

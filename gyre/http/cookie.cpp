@@ -67,8 +67,8 @@ set_cookie& set_cookie::domain(std::string_view domain) {
   return *this;
 }
 
-set_cookie& set_cookie::max_age(std::chrono::seconds age) noexcept {
-  max_age_ = age;
+set_cookie& set_cookie::max_age(duration age) noexcept {
+  max_age_ = std::chrono::ceil<std::chrono::seconds>(age);
   return *this;
 }
 set_cookie& set_cookie::secure(bool only_over_tls) noexcept {

@@ -7,6 +7,8 @@
 //     std::string header = gyre::http::set_cookie("session", "31d4").max_age(1h).to_string();
 #pragma once
 
+#include <gyre/base/duration.hpp>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -105,8 +107,8 @@ class set_cookie {
   set_cookie& path(std::string_view path);
   /// The cookie is sent to this host and to all hosts under it.
   set_cookie& domain(std::string_view domain);
-  /// Zero and less: the browser deletes the cookie.
-  set_cookie& max_age(std::chrono::seconds age) noexcept;
+  /// In whole seconds, rounded up. Zero and less: the browser deletes the cookie.
+  set_cookie& max_age(duration age) noexcept;
   set_cookie& secure(bool only_over_tls) noexcept;
   set_cookie& http_only(bool hidden_from_scripts) noexcept;
   set_cookie& same_site(gyre::http::same_site sites) noexcept;

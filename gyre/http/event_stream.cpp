@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/event_stream.hpp>
 
+#include <gyre/base/detail/duration_check.hpp>
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/stop_when.hpp>
@@ -13,7 +14,7 @@
 namespace gyre::http {
 namespace {
 
-task<> send_pings(event_writer& events, std::chrono::nanoseconds period) {
+task<> send_pings(event_writer& events, duration period) {
   for (;;) {
     co_await gyre::sleep_for(period);
     if (events.take_activity()) continue;
@@ -69,9 +70,7 @@ task<> event_writer::write(std::string text) {
 
 response event_stream(move_only_function<task<>(event_writer&)> write,
                       event_stream_options options) {
-  if (options.keep_alive.count() < 0) {
-    throw std::invalid_argument("http::event_stream: a negative keep_alive");
-  }
+  gyre::detail::require_not_negative(options.keep_alive, "http::event_stream: keep_alive");
   return response::stream("text/event-stream",
                           [write = std::move(write), options](body_writer& out) mutable {
                             return run_events(out, write, options);

@@ -16,6 +16,7 @@
 //     });
 #pragma once
 
+#include <gyre/base/duration.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/http/request.hpp>
 #include <gyre/http/response.hpp>
@@ -64,7 +65,7 @@ class event_writer {
 struct event_stream_options {
   /// After so long, or at most twice as long, without events a comment is sent: proxies do not take
   /// the connection for a dead one, and a client that is gone is noticed. Zero: never.
-  std::chrono::nanoseconds keep_alive = std::chrono::seconds{15};
+  duration keep_alive = std::chrono::seconds{15};
 };
 
 /// A response whose events `write` writes, until it ends; then the client connects again, unless it

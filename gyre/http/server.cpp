@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/server.hpp>
 
+#include <gyre/base/detail/duration_check.hpp>
 #include <gyre/http/detail/host_field.hpp>
 #include <gyre/http/detail/server_connection.hpp>
 #include <gyre/http/detail/server_core.hpp>
@@ -51,11 +52,12 @@ server_options server_core::checked(server_options settings) {
     throw std::invalid_argument("http::server: limits.pipelined must be at least 1");
   }
   const server_timeouts& times = settings.timeouts;
-  for (const auto each : {times.first_byte, times.head, times.idle, times.body}) {
-    if (each.count() < 0) throw std::invalid_argument("http::server: a negative time limit");
-  }
-  settings.tcp.connections.idle_timeout = std::chrono::nanoseconds{0};
-  settings.tcp.connections.message_timeout = std::chrono::nanoseconds{0};
+  gyre::detail::require_not_negative(times.first_byte, "http::server: timeouts.first_byte");
+  gyre::detail::require_not_negative(times.head, "http::server: timeouts.head");
+  gyre::detail::require_not_negative(times.idle, "http::server: timeouts.idle");
+  gyre::detail::require_not_negative(times.body, "http::server: timeouts.body");
+  settings.tcp.connections.idle_timeout = duration::zero();
+  settings.tcp.connections.message_timeout = duration::zero();
   // Whole bodies may be as long as memory_limit allows; streams wait at the high-water mark.
   settings.tcp.connections.output_limit = std::numeric_limits<std::size_t>::max();
   // Input that waits for a handler comes on top of an incomplete head: no honest peer exceeds it.
@@ -169,7 +171,7 @@ void server_core::end_work() noexcept {
 }
 
 // The first call begins it; each may make the end earlier.
-void server_core::stop(std::chrono::nanoseconds timeout, move_only_function<void()> done) {
+void server_core::stop(duration timeout, move_only_function<void()> done) {
   event_loop& first = shards.front()->loop();
   const steady_time deadline = first.deadline_after(timeout);
   bool begins = false;
@@ -296,7 +298,7 @@ net::endpoint server::local_endpoint(std::size_t index) const {
   return core_->tcp->local_endpoint(index);
 }
 void server::start() { core_->start(); }
-void server::stop(std::chrono::nanoseconds timeout, move_only_function<void()> done) {
+void server::stop(duration timeout, move_only_function<void()> done) {
   core_->stop(timeout, std::move(done));
 }
 net::tcp_server& server::tcp() noexcept { return *core_->tcp; }

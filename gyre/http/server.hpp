@@ -8,6 +8,7 @@
 //     server.start();
 #pragma once
 
+#include <gyre/base/duration.hpp>
 #include <gyre/http/handler.hpp>
 #include <gyre/http/server_options.hpp>
 #include <gyre/net/tcp_server.hpp>
@@ -134,10 +135,9 @@ class server {
   /// `Connection: close`, and after `timeout` ends what is left. Then calls `done` on the first
   /// loop. Event streams end when it begins; other handlers that wait long learn it from
   /// request::server_stop_token(). Returns at once.
-  void stop(std::chrono::nanoseconds timeout = std::chrono::seconds{5},
-            move_only_function<void()> done = {});
+  void stop(duration timeout = std::chrono::seconds{5}, move_only_function<void()> done = {});
   /// An awaitable stop().
-  [[nodiscard]] auto stop_async(std::chrono::nanoseconds timeout = std::chrono::seconds{5}) {
+  [[nodiscard]] auto stop_async(duration timeout = std::chrono::seconds{5}) {
     return from_callback(
         [this, timeout](completion<void> done) { stop(timeout, [done] { done.set_value(); }); });
   }

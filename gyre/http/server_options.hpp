@@ -2,6 +2,7 @@
 // server_options: limits and time limits of an HTTP server.
 #pragma once
 
+#include <gyre/base/duration.hpp>
 #include <gyre/net/tcp_server.hpp>
 
 #include <chrono>
@@ -28,14 +29,14 @@ struct server_limits {
 /// late.
 struct server_timeouts {
   /// From the connection's begin to the first byte; the connection is closed.
-  std::chrono::nanoseconds first_byte = std::chrono::seconds{30};
+  duration first_byte = std::chrono::seconds{30};
   /// From the first byte of a request to the end of its fields: 408.
-  std::chrono::nanoseconds head = std::chrono::seconds{10};
+  duration head = std::chrono::seconds{10};
   /// Between requests; the connection is closed.
-  std::chrono::nanoseconds idle = std::chrono::seconds{60};
+  duration idle = std::chrono::seconds{60};
   /// A body may take this time, and then one second more for each `body_rate` bytes: 408. The time
   /// in which a handler does not ask for more of a streamed body does not count.
-  std::chrono::nanoseconds body = std::chrono::seconds{10};
+  duration body = std::chrono::seconds{10};
   std::size_t body_rate = 1024;  ///< bytes per second
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/server_sent_event.hpp>
 
+#include <gyre/base/detail/duration_check.hpp>
 #include <gyre/http/detail/characters.hpp>
 #include <gyre/http/format_error.hpp>
 
@@ -40,12 +41,15 @@ void append_event(std::string& out, const server_sent_event& event) {
   if (event.id && (!is_one_line(*event.id) || event.id->contains('\0'))) {
     throw std::invalid_argument("gyre::http::append_event: the id has a line end or a zero byte");
   }
-  if (event.retry && event.retry->count() < 0) {
-    throw std::invalid_argument("gyre::http::append_event: the time to wait is negative");
+  if (event.retry) {
+    gyre::detail::require_not_negative(*event.retry, "gyre::http::append_event: retry");
   }
   if (!event.event.empty()) append_field(out, "event", event.event);
   if (event.id) append_field(out, "id", *event.id);
-  if (event.retry) append_field(out, "retry", std::to_string(event.retry->count()));
+  if (event.retry) {
+    const auto time = std::chrono::ceil<std::chrono::milliseconds>(*event.retry);
+    append_field(out, "retry", std::to_string(time.count()));
+  }
   if (!event.data.empty() || !event.event.empty()) append_lines(out, "data", event.data);
   out += '\n';
 }

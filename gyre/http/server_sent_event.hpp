@@ -8,6 +8,7 @@
 //     while (reader.next(piece).value()) show(reader.event().data);
 #pragma once
 
+#include <gyre/base/duration.hpp>
 #include <gyre/io/input.hpp>
 
 #include <chrono>
@@ -26,8 +27,8 @@ struct server_sent_event {
   std::string_view event = {};  ///< its type; to readers of an empty one, "message"
   /// The identifier that a client sends as Last-Event-ID when it connects again.
   std::optional<std::string_view> id = std::nullopt;
-  /// How long a client waits before it connects again.
-  std::optional<std::chrono::milliseconds> retry = std::nullopt;
+  /// How long a client waits before it connects again; sent in whole milliseconds, rounded up.
+  std::optional<duration> retry = std::nullopt;
 };
 
 /// Adds an event to the text of a stream. Each line end in its data, be it CR LF, CR or LF, begins

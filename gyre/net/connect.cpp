@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/connect.hpp>
 
+#include <gyre/base/detail/duration_check.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/net/detail/connect_attempt.hpp>
 #include <gyre/net/resolver.hpp>
@@ -76,7 +77,11 @@ namespace {
 class connection_race {
  public:
   connection_race(event_loop& loop, race_options options)
-      : loop_(loop), options_(std::move(options)) {}
+      : loop_(loop), options_(std::move(options)) {
+    gyre::detail::require_not_negative(options_.attempt_delay, "gyre::net::connect: attempt_delay");
+    gyre::detail::require_not_negative(options_.resolution_delay,
+                                       "gyre::net::connect: resolution_delay");
+  }
 
   /// As candidate_list::add().
   void add(const std::vector<endpoint>& candidates) {

@@ -8,6 +8,7 @@
 //     auto named = co_await gyre::net::connect(resolver, "example.org", "https");
 #pragma once
 
+#include <gyre/base/duration.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/host_port.hpp>
@@ -60,10 +61,10 @@ static_assert(std::is_trivially_destructible_v<connect_options>);
 struct race_options {
   /// Stagger of the attempts ("Connection Attempt Delay"): the next address is tried, beside those
   /// under way, when this time has passed, or at once when an attempt fails.
-  std::chrono::nanoseconds attempt_delay = std::chrono::milliseconds{250};
+  duration attempt_delay = std::chrono::milliseconds{250};
   /// Wait for the addresses of the preferred IP version when those of the other version are known
   /// first ("Resolution Delay"). IPv6 is preferred, unless the resolver's options say ipv4_first.
-  std::chrono::nanoseconds resolution_delay = std::chrono::milliseconds{50};
+  duration resolution_delay = std::chrono::milliseconds{50};
   connect_options each = {};
 };
 static_assert(std::is_trivially_destructible_v<race_options>);

@@ -2,6 +2,8 @@
 // connection_options: limits and timeouts of a tcp_connection.
 #pragma once
 
+#include <gyre/base/duration.hpp>
+
 #include <chrono>
 #include <cstddef>
 #include <optional>
@@ -30,23 +32,23 @@ struct connection_options {
   std::size_t fd_limit = 0;
   /// Time in which no byte has moved in either direction; the error is io::errc::idle_timeout.
   /// Default: ten minutes in a server, as connections hold descriptors, and never in a client.
-  std::optional<std::chrono::nanoseconds> idle_timeout = std::nullopt;
+  std::optional<duration> idle_timeout = std::nullopt;
   /// Time for which a message may be incomplete, however many of its bytes come meanwhile; the
   /// error is io::errc::message_timeout. It runs from when on_message leaves bytes until it
   /// consumes some; a pause of reading restarts it.
-  std::chrono::nanoseconds message_timeout = std::chrono::minutes{1};
+  duration message_timeout = std::chrono::minutes{1};
   /// Time in which output waits and the peer takes none of it, whatever the peer sends meanwhile;
   /// the error is io::errc::write_timeout. Bytes are taken when the peer's kernel has acknowledged
   /// them; on a Unix socket, when the peer has read the whole kernel buffer that they are in, of up
   /// to 40,000 bytes. So a Unix peer that reads less than that counts as one that takes none.
-  std::chrono::nanoseconds write_timeout = std::chrono::minutes{1};
+  duration write_timeout = std::chrono::minutes{1};
   /// Time without progress in close(): while the peer takes no byte of the output (as above), and
   /// then until its FIN. Also the time for which a connection receives after sending has failed.
   /// Zero: no wait. A reset is sent only if output waits; the error: see tcp_connection::close().
-  std::chrono::nanoseconds close_timeout = std::chrono::seconds{5};
+  duration close_timeout = std::chrono::seconds{5};
   /// Time of close() in all, however much the peer still takes. Zero: no wait. Both begin later in
   /// tcp_connection::close_when_sent().
-  std::chrono::nanoseconds close_limit = std::chrono::minutes{5};
+  duration close_limit = std::chrono::minutes{5};
   /// TCP_NODELAY: the kernel sends small pieces at once.
   bool no_delay = true;
   /// SO_KEEPALIVE, with the system's times: keepalive probes find out that the peer is gone.

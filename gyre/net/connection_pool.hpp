@@ -10,6 +10,7 @@
 #pragma once
 
 #include <gyre/base/clock.hpp>
+#include <gyre/base/duration.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/io/error.hpp>
@@ -52,12 +53,12 @@ struct connection_pool_options {
   /// Callers that wait; a further one fails at once with io::errc::waiting_limit.
   std::size_t max_waiting = std::numeric_limits<std::size_t>::max();
   /// An idle connection is closed after this time. Let it be less than the server's own limit.
-  std::chrono::nanoseconds idle_timeout = std::chrono::minutes{1};
+  duration idle_timeout = std::chrono::minutes{1};
   /// A connection is not used again once it is this old, so that a pool follows changes of the
   /// server's addresses.
-  std::chrono::nanoseconds max_lifetime = std::chrono::minutes{30};
+  duration max_lifetime = std::chrono::minutes{30};
   /// Limit of a new connection: lookup, all attempts, and the handshake.
-  std::chrono::nanoseconds connect_timeout = std::chrono::seconds{5};
+  duration connect_timeout = std::chrono::seconds{5};
   /// For the pool's own connects.
   race_options connecting = {};
 };

@@ -8,6 +8,7 @@
 //     });
 #pragma once
 
+#include <gyre/base/duration.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/stream.hpp>
 #include <gyre/net/endpoint.hpp>
@@ -77,7 +78,7 @@ struct proxy_protocol_options {
   std::function<bool(const endpoint& peer)> trusted = {};
   /// Limit of the time in which the header must come, and of its size in bytes. A connection with a
   /// later or larger header is closed, and counted as refused; before, it counts as a connection.
-  std::chrono::nanoseconds timeout = std::chrono::seconds{3};
+  duration timeout = std::chrono::seconds{3};
   std::size_t limit = 4096;
 };
 

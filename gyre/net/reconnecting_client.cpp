@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/reconnecting_client.hpp>
 
+#include <gyre/base/detail/duration_check.hpp>
 #include <gyre/net/detail/errors.hpp>
 
 #include <string>
@@ -14,11 +15,13 @@ void check(const reconnecting_client_options& options) {
   require(options.attempts > 0, "gyre::net::reconnecting_client: attempts must be at least 1");
   require(options.max_waiting > 0,
           "gyre::net::reconnecting_client: max_waiting must be at least 1");
-  require(options.delay.initial >= std::chrono::nanoseconds{0},
-          "gyre::net::reconnecting_client: delay.initial is negative");
+  gyre::detail::require_not_negative(options.delay.initial,
+                                     "gyre::net::reconnecting_client: delay.initial");
+  gyre::detail::require_not_negative(options.delay.longest,
+                                     "gyre::net::reconnecting_client: delay.longest");
   require(options.uses > 0, "gyre::net::reconnecting_client: uses must be at least 1");
-  require(options.connect_timeout > std::chrono::nanoseconds{0},
-          "gyre::net::reconnecting_client: connect_timeout is not positive");
+  gyre::detail::require_positive(options.connect_timeout,
+                                 "gyre::net::reconnecting_client: connect_timeout");
 }
 
 void reconnect_schedule::note_failure(steady_time now) noexcept {

@@ -2,6 +2,7 @@
 // reconnecting_client_options: the settings, states and counters of a reconnecting_client.
 #pragma once
 
+#include <gyre/base/duration.hpp>
 #include <gyre/base/exponential_backoff.hpp>
 #include <gyre/net/connect.hpp>
 
@@ -26,7 +27,7 @@ struct reconnecting_client_options {
   /// Uses of a connection by one call_idempotent(), the first included; at least 1.
   std::size_t uses = 3;
   /// Limit of an attempt: lookup, all addresses, and the handshake.
-  std::chrono::nanoseconds connect_timeout = std::chrono::seconds{5};
+  duration connect_timeout = std::chrono::seconds{5};
   /// The delays between attempts, and after connections that break.
   exponential_backoff delay = {};
   /// Whether each delay is a random time of at most that of `delay` (full jitter).

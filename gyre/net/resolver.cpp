@@ -184,14 +184,12 @@ lookup resolver::resolve_ptr(const ip_address& address,
 namespace detail {
 
 resolve_awaiter resolver_access::resolve_first_family(resolver& names, std::string host,
-                                                      service port,
-                                                      std::chrono::nanoseconds resolution_delay) {
+                                                      service port, duration resolution_delay) {
   return {names.engine_, std::move(host), port, {.resolution_delay = resolution_delay}};
 }
 
 lookup resolver_access::resolve_first_family(resolver& names, std::string_view host, service port,
-                                             std::chrono::nanoseconds resolution_delay,
-                                             resolver::callback found) {
+                                             duration resolution_delay, resolver::callback found) {
   return names.begin(std::make_unique<lookup_of<resolve_result>>(
                          std::move(found), lookup_kind{.resolution_delay = resolution_delay}),
                      host, port);

@@ -8,6 +8,7 @@
 //     auto pending = names.resolve("example.org", 443, [&](auto found) { … });
 #pragma once
 
+#include <gyre/base/duration.hpp>
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/exec/event_loop.hpp>
@@ -66,8 +67,8 @@ enum class address_choice {
 struct dns_cache_options {
   /// Memory, roughly; the least recently used entry makes room. Zero: no cache.
   std::size_t bytes = std::size_t{256} << 10;
-  std::chrono::seconds longest_positive = std::chrono::hours{1};
-  std::chrono::seconds longest_negative = std::chrono::minutes{5};
+  duration longest_positive = std::chrono::hours{1};
+  duration longest_negative = std::chrono::minutes{5};
 };
 
 struct dns_cache_metrics {
@@ -81,8 +82,9 @@ struct dns_cache_metrics {
 struct resolver_options {
   /// Name servers in their order: IP endpoints without a scope. Default: those in resolv.conf.
   std::vector<endpoint> servers = {};
-  /// Timeout of a query in the first round over the servers; each further round doubles it.
-  std::chrono::milliseconds timeout{2000};
+  /// Timeout of a query in the first round over the servers; each further round doubles it. Rounded
+  /// up to milliseconds; more than a day counts as a day.
+  duration timeout = std::chrono::seconds{2};
   /// Rounds; at least 1. With one server the defaults give up after 14 s.
   int tries = 3;
   lookup_order order = lookup_order::hosts_then_dns;
@@ -116,7 +118,7 @@ struct question;
 struct lookup_kind {
   // Completes with the addresses of one IP version: at once if that version is preferred, else
   // after this delay (RFC 8305, section 3). Without it: with all addresses.
-  std::optional<std::chrono::nanoseconds> resolution_delay = {};
+  std::optional<duration> resolution_delay = {};
   std::uint16_t records = 0;  // a record type, instead of addresses
 };
 
@@ -318,10 +320,9 @@ struct resolver_access {
   /// preferred one (IPv6, unless the resolver's options say IPv4), else if the other's have not
   /// come after `resolution_delay`.
   static resolve_awaiter resolve_first_family(resolver& names, std::string host, service port,
-                                              std::chrono::nanoseconds resolution_delay);
+                                              duration resolution_delay);
   static lookup resolve_first_family(resolver& names, std::string_view host, service port,
-                                     std::chrono::nanoseconds resolution_delay,
-                                     resolver::callback found);
+                                     duration resolution_delay, resolver::callback found);
 };
 
 }  // namespace detail

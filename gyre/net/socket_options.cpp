@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/socket_options.hpp>
 
+#include <gyre/base/detail/duration_check.hpp>
 #include <gyre/base/error.hpp>
 
 #include <netinet/tcp.h>
@@ -74,6 +75,20 @@ void set_number(int fd, const option& which, T value) {
   set<int>(fd, which, static_cast<int>(value));
 }
 
+// The longest TCP_KEEPIDLE and TCP_KEEPINTVL that Linux takes.
+constexpr int most_probe_seconds = 32767;
+constexpr int largest_int = std::numeric_limits<int>::max();
+
+template <class Unit>
+int checked_units(const option& which, duration time, int longest = largest_int) {
+  if (time < duration::zero()) gyre::detail::throw_system_error(EINVAL, which.name);
+  return gyre::detail::whole_units<Unit>(time, longest);
+}
+template <class Unit>
+void set_time(int fd, const option& which, duration time, int longest = largest_int) {
+  set<int>(fd, which, checked_units<Unit>(which, time, longest));
+}
+
 endpoint name_of(int fd, int (*get_name)(int, sockaddr*, socklen_t*), const char* call) {
   endpoint result;
   socklen_t size = endpoint::capacity();
@@ -134,13 +149,10 @@ std::size_t socket_ref::receive_buffer() const {
   return static_cast<std::size_t>(get(fd_, so_rcvbuf));
 }
 
-void socket_ref::set_linger(std::optional<std::chrono::seconds> limit) const {
-  const auto seconds = limit.value_or(std::chrono::seconds{0}).count();
-  if (seconds < 0 || !std::in_range<int>(seconds)) {
-    gyre::detail::throw_system_error(EINVAL, so_linger.name);
-  }
-  set(fd_, so_linger,
-      ::linger{.l_onoff = limit.has_value() ? 1 : 0, .l_linger = static_cast<int>(seconds)});
+void socket_ref::set_linger(std::optional<duration> limit) const {
+  const int seconds =
+      checked_units<std::chrono::seconds>(so_linger, limit.value_or(duration::zero()));
+  set(fd_, so_linger, ::linger{.l_onoff = limit.has_value() ? 1 : 0, .l_linger = seconds});
 }
 std::optional<std::chrono::seconds> socket_ref::linger() const {
   const auto value = get<struct ::linger>(fd_, so_linger);
@@ -164,8 +176,10 @@ void socket_ref::set_no_delay(bool on) const { set_flag(fd_, tcp_nodelay, on); }
 bool socket_ref::no_delay() const { return get_flag(fd_, tcp_nodelay); }
 
 void socket_ref::set_keep_alive(const keep_alive_options& options) const {
-  if (options.idle) set_number(fd_, tcp_keepidle, options.idle->count());
-  if (options.interval) set_number(fd_, tcp_keepintvl, options.interval->count());
+  if (options.idle)
+    set_time<std::chrono::seconds>(fd_, tcp_keepidle, *options.idle, most_probe_seconds);
+  if (options.interval)
+    set_time<std::chrono::seconds>(fd_, tcp_keepintvl, *options.interval, most_probe_seconds);
   if (options.count) set_number(fd_, tcp_keepcnt, *options.count);
   set_flag(fd_, so_keepalive, options.on);
 }
@@ -179,14 +193,14 @@ void socket_ref::set_cork(bool on) const { set_flag(fd_, tcp_cork, on); }
 bool socket_ref::cork() const { return get_flag(fd_, tcp_cork); }
 void socket_ref::set_quick_ack(bool on) const { set_flag(fd_, tcp_quickack, on); }
 bool socket_ref::quick_ack() const { return get_flag(fd_, tcp_quickack); }
-void socket_ref::set_user_timeout(std::chrono::milliseconds limit) const {
-  set_number(fd_, tcp_user_timeout, limit.count());
+void socket_ref::set_user_timeout(duration limit) const {
+  set_time<std::chrono::milliseconds>(fd_, tcp_user_timeout, limit);
 }
 std::chrono::milliseconds socket_ref::user_timeout() const {
   return std::chrono::milliseconds{get(fd_, tcp_user_timeout)};
 }
-void socket_ref::set_defer_accept(std::chrono::seconds limit) const {
-  set_number(fd_, tcp_defer_accept, limit.count());
+void socket_ref::set_defer_accept(duration limit) const {
+  set_time<std::chrono::seconds>(fd_, tcp_defer_accept, limit);
 }
 std::chrono::seconds socket_ref::defer_accept() const {
   return std::chrono::seconds{get(fd_, tcp_defer_accept)};

@@ -6,6 +6,7 @@
 //     opened.apply({.reuse_port = true, .receive_buffer = 1 << 20});  // before bind()
 #pragma once
 
+#include <gyre/base/duration.hpp>
 #include <gyre/net/address.hpp>
 #include <gyre/net/endpoint.hpp>
 
@@ -19,10 +20,11 @@ namespace gyre::net {
 /// Keepalive probes, which the kernel sends to a silent TCP peer (SO_KEEPALIVE, tcp(7)).
 struct keep_alive_options {
   bool on = true;
-  /// Silence before the first probe (TCP_KEEPIDLE), and between probes (TCP_KEEPINTVL); at least a
-  /// second. Without a value the option stays as it is.
-  std::optional<std::chrono::seconds> idle = {};
-  std::optional<std::chrono::seconds> interval = {};
+  /// Silence before the first probe (TCP_KEEPIDLE), and between probes (TCP_KEEPINTVL), not zero;
+  /// in whole seconds, rounded up, and at most 32767, the limit of the kernel. Without a value the
+  /// option stays as it is.
+  std::optional<duration> idle = {};
+  std::optional<duration> interval = {};
   /// Unanswered probes after which the connection is reset (TCP_KEEPCNT).
   std::optional<int> count = {};
 
@@ -39,12 +41,12 @@ struct socket_options {
   std::optional<std::size_t> receive_buffer = {};  ///< bytes
   std::optional<bool> no_delay = {};
   std::optional<keep_alive_options> keep_alive = {};
-  std::optional<std::chrono::seconds> linger = {};
-  std::optional<std::chrono::milliseconds> user_timeout = {};
+  std::optional<duration> linger = {};
+  std::optional<duration> user_timeout = {};
   std::optional<int> traffic_class = {};
   std::optional<bool> quick_ack = {};
   std::optional<bool> cork = {};
-  std::optional<std::chrono::seconds> defer_accept = {};
+  std::optional<duration> defer_accept = {};
   std::optional<int> fast_open = {};
   std::optional<int> incoming_cpu = {};
   std::optional<bool> broadcast = {};
@@ -93,9 +95,9 @@ class socket_ref {
   void set_receive_buffer(std::size_t bytes) const;
   std::size_t receive_buffer() const;
   /// The time for which closing blocks the thread, even of a non-blocking socket, while data is
-  /// unsent (SO_LINGER); with zero, closing resets the connection. Without a value, the default,
-  /// closing returns at once, and the kernel goes on sending.
-  void set_linger(std::optional<std::chrono::seconds> limit) const;
+  /// unsent (SO_LINGER), in whole seconds, rounded up; with zero, closing resets the connection.
+  /// Without a value, the default, closing returns at once, and the kernel goes on sending.
+  void set_linger(std::optional<duration> limit) const;
   std::optional<std::chrono::seconds> linger() const;
   /// Set on a listener of a reuse_port group: the processor whose packets it is to get. Read from a
   /// connection: the processor on which its last packet came in (SO_INCOMING_CPU).
@@ -127,12 +129,13 @@ class socket_ref {
   void set_quick_ack(bool on) const;
   bool quick_ack() const;
   /// The time for which sent data may stay unacknowledged before the connection is reset
-  /// (TCP_USER_TIMEOUT); zero for the system's default.
-  void set_user_timeout(std::chrono::milliseconds limit) const;
+  /// (TCP_USER_TIMEOUT), in whole milliseconds, rounded up, and at most 24 days; zero for the
+  /// system's default.
+  void set_user_timeout(duration limit) const;
   std::chrono::milliseconds user_timeout() const;
   /// A listener's connections are accepted when data has come, or this time has passed
   /// (TCP_DEFER_ACCEPT), which the kernel rounds up; zero: at once.
-  void set_defer_accept(std::chrono::seconds limit) const;
+  void set_defer_accept(duration limit) const;
   std::chrono::seconds defer_accept() const;
   /// Lets a listener take data with the first packet of a connection (TCP_FASTOPEN), from up to
   /// `waiting` peers at a time; zero: none. Such data may arrive twice.

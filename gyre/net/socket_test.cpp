@@ -266,12 +266,11 @@ TEST(SocketOptions, FailWithTheirNames) {
   EXPECT_TRUE(what([&] { udp().fast_open(); }).starts_with("TCP_FASTOPEN:"));
   const socket one = tcp();
   EXPECT_TRUE(what([&] { one.v6_only(); }).starts_with("IPV6_V6ONLY:"));
-  for (const auto& error : {failure_of([&] { one.set_linger(-1s); }),
-                            failure_of([&] { one.set_linger(std::chrono::hours{2'000'000}); }),
-                            failure_of([&] { one.set_user_timeout(-1ms); }),
-                            failure_of([&] { one.set_send_buffer(std::size_t{1} << 40); }),
-                            failure_of([&] { one.set_traffic_class(256); }),
-                            failure_of([&] { one.set_keep_alive({.idle = 0s}); })}) {
+  for (const auto& error :
+       {failure_of([&] { one.set_linger(-1s); }), failure_of([&] { one.set_user_timeout(-1ms); }),
+        failure_of([&] { one.set_send_buffer(std::size_t{1} << 40); }),
+        failure_of([&] { one.set_traffic_class(256); }),
+        failure_of([&] { one.set_keep_alive({.idle = 0s}); })}) {
     EXPECT_EQ(error.code(), std::errc::invalid_argument) << error.what();
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/tcp_client.hpp>
 
+#include <gyre/base/detail/duration_check.hpp>
 #include <gyre/base/exponential_backoff.hpp>
 #include <gyre/net/detail/client_core.hpp>
 
@@ -16,12 +17,11 @@ namespace {
 constexpr std::size_t commands_at_once = 64;
 
 tcp_client_options checked(tcp_client_options options) {
-  using namespace std::chrono_literals;
-  detail::require(options.connect_timeout > 0ns,
-                  "gyre::net::tcp_client: connect_timeout is not positive");
-  detail::require(
-      std::min({options.initial_delay, options.longest_delay, options.resolution_delay}) >= 0ns,
-      "gyre::net::tcp_client: a delay is negative");
+  using gyre::detail::require_not_negative;
+  gyre::detail::require_positive(options.connect_timeout, "gyre::net::tcp_client: connect_timeout");
+  require_not_negative(options.initial_delay, "gyre::net::tcp_client: initial_delay");
+  require_not_negative(options.longest_delay, "gyre::net::tcp_client: longest_delay");
+  require_not_negative(options.resolution_delay, "gyre::net::tcp_client: resolution_delay");
   detail::require(options.most_attempts > 0, "gyre::net::tcp_client: most_attempts is zero");
   return options;
 }
@@ -203,7 +203,7 @@ tcp_client::core::attempt_under_way::attempt_under_way(core& by)
 void tcp_client::core::try_server() {
   attempt_under_way& attempt = connecting_.emplace(*this);
   attempt.early_result = start_connecting();
-  attempt.deadline.start_after(attempt.early_result ? std::chrono::nanoseconds::zero()
+  attempt.deadline.start_after(attempt.early_result ? duration::zero()
                                                     : client_options.connect_timeout);
 }
 

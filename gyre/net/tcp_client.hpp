@@ -8,6 +8,7 @@
 #pragma once
 
 #include <gyre/base/detail/misuse.hpp>
+#include <gyre/base/duration.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/loop_thread.hpp>
@@ -39,16 +40,16 @@ struct tcp_client_options {
   connection_options connections = {};
   /// Limit of one attempt to connect, not zero; for a host with several addresses, of the attempt
   /// at each of them.
-  std::chrono::nanoseconds connect_timeout = std::chrono::seconds{5};
+  duration connect_timeout = std::chrono::seconds{5};
   /// As race_options::resolution_delay, when it connects by name.
-  std::chrono::nanoseconds resolution_delay = std::chrono::milliseconds{50};
+  duration resolution_delay = std::chrono::milliseconds{50};
   /// Whether to connect again after each failed attempt and each end of the connection (also by its
   /// close()), until disconnect(). The client first waits a random time of at most
   /// min(longest_delay, initial_delay * 2^(n-1)): exponential backoff with full jitter. n counts
   /// failed attempts and connections that received no byte, in a row; any other one sets n to 1.
   bool reconnect = false;
-  std::chrono::nanoseconds initial_delay = std::chrono::milliseconds{100};
-  std::chrono::nanoseconds longest_delay = std::chrono::seconds{30};
+  duration initial_delay = std::chrono::milliseconds{100};
+  duration longest_delay = std::chrono::seconds{30};
   /// Attempts in a row that may fail before the client gives up, the first one included; at least
   /// one.
   std::size_t most_attempts = std::numeric_limits<std::size_t>::max();

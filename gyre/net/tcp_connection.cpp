@@ -286,12 +286,11 @@ void tcp_connection::shutdown_send() noexcept {
 
 void tcp_connection::close() noexcept { close(group_->options().close_timeout); }
 
-void tcp_connection::close(std::chrono::nanoseconds timeout) noexcept {
+void tcp_connection::close(duration timeout) noexcept {
   close(timeout, group_->options().close_limit);
 }
 
-void tcp_connection::close(std::chrono::nanoseconds timeout,
-                           std::chrono::nanoseconds limit) noexcept {
+void tcp_connection::close(duration timeout, duration limit) noexcept {
   if (phase_ == phase::ended) return;
   if (has_failed()) return end(failure(), ending::in_order);
   limited_when_sent_ = false;
@@ -328,8 +327,7 @@ void tcp_connection::close_without_lingering() noexcept {
   close_when_sent();
 }
 
-void tcp_connection::limit_closing(std::chrono::nanoseconds timeout,
-                                   std::chrono::nanoseconds limit) {
+void tcp_connection::limit_closing(duration timeout, duration limit) {
   detail::connection_backlog& own = make_backlog();
   const steady_time close_by = loop().deadline_after(limit);
   if (!own.timer.linked()) {
@@ -388,7 +386,7 @@ void tcp_connection::schedule(calls due) noexcept {
   group_->schedule(*this);
 }
 
-void tcp_connection::set_idle_timeout(std::chrono::nanoseconds timeout) {
+void tcp_connection::set_idle_timeout(duration timeout) {
   if (phase_ != phase::open || has_failed()) return;
   has_own_idle_timeout_ = true;
   if (timeout.count() <= 0) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <gyre/base/detail/flag_set.hpp>
+#include <gyre/base/duration.hpp>
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/move_only_any.hpp>
 #include <gyre/base/move_only_function.hpp>
@@ -174,10 +175,9 @@ class alignas(64) tcp_connection : private intrusive_list_node, private io::hand
   /// `close_timeout`, and after `close_limit` in all; if the peer has not taken all output by then,
   /// on_close gets io::errc::close_timeout.
   void close() noexcept;
-  /// As above, with `timeout` for close_timeout, and `limit` for close_limit. A further call can
-  /// only make the end earlier.
-  void close(std::chrono::nanoseconds timeout) noexcept;
-  void close(std::chrono::nanoseconds timeout, std::chrono::nanoseconds limit) noexcept;
+  /// With other values of close_timeout and close_limit. A further call can only end it earlier.
+  void close(duration timeout) noexcept;
+  void close(duration timeout, duration limit) noexcept;
   /// As close(), for output that may take long: until the kernel has all of it, the peer has as
   /// much time as on an open connection (`write_timeout`). Only then `close_timeout` and
   /// `close_limit` begin. A call of close() meanwhile begins them at once.
@@ -193,7 +193,7 @@ class alignas(64) tcp_connection : private intrusive_list_node, private io::hand
 
   /// As connection_options::idle_timeout, for this connection alone, from now on; zero: never.
   /// Throws std::bad_alloc.
-  void set_idle_timeout(std::chrono::nanoseconds timeout);
+  void set_idle_timeout(duration timeout);
 
   /// The peer's address: of TCP, known until on_close returns; of Unix, as local_endpoint().
   endpoint peer_endpoint() const;
@@ -343,7 +343,7 @@ class alignas(64) tcp_connection : private intrusive_list_node, private io::hand
   void send_fin() noexcept;
   void begin_flushing() noexcept;
   void linger() noexcept;
-  void limit_closing(std::chrono::nanoseconds timeout, std::chrono::nanoseconds limit);
+  void limit_closing(duration timeout, duration limit);
   void closing_timer_expired();
   std::uint64_t bytes_in_kernel() const noexcept;
   std::uint64_t bytes_taken_by_peer() const noexcept { return bytes_sent_ - bytes_in_kernel(); }

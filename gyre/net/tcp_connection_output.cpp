@@ -232,7 +232,7 @@ bool tcp_connection::queue_filtered(std::span<const std::byte> sealed,
 
 void tcp_connection::watch_output() noexcept {
   detail::connection_backlog& own = *backlog();
-  const std::chrono::nanoseconds timeout = group_->options().write_timeout;
+  const duration timeout = group_->options().write_timeout;
   if (timeout.count() == 0 || own.write_timer.linked() || pending_output() == 0) return;
   own.write_timer.watch(timeout, bytes_taken_by_peer());
   start_timer(own.write_timer);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/tcp_server.hpp>
 
+#include <gyre/base/detail/duration_check.hpp>
 #include <gyre/base/error.hpp>
 #include <gyre/net/detail/server_core.hpp>
 #include <gyre/net/passed_sockets.hpp>
@@ -20,12 +21,15 @@ namespace gyre::net {
 
 namespace detail {
 
+// Sums of two intervals and the time that a machine runs do not overflow. It is 73 years.
+constexpr std::chrono::nanoseconds longest_interval = duration::max() / 4;
+
 address_limits::address_limits(std::size_t connections, std::size_t accepts,
                                std::chrono::nanoseconds interval) noexcept
     : connections_(connections),
       counts_accepts_(accepts != unlimited),
-      interval_(interval),
-      accept_cost_(interval /
+      interval_(std::min(interval, longest_interval)),
+      accept_cost_(interval_ /
                    std::max<std::int64_t>(
                        static_cast<std::int64_t>(std::min<std::size_t>(accepts, 1 << 30)), 1)) {}
 
@@ -118,8 +122,13 @@ tcp_server::core::core(const std::vector<event_loop*>& loops, tcp_server_options
   using detail::require;
   detail::require_loops(loops, "gyre::net::tcp_server");
   require(options.max_connections > 0, "gyre::net::tcp_server: max_connections is zero");
-  require(options.accept_interval.count() > 0,
-          "gyre::net::tcp_server: accept_interval is not positive");
+  gyre::detail::require_positive(options.accept_interval, "gyre::net::tcp_server: accept_interval");
+  gyre::detail::require_not_negative(options.accept_backoff,
+                                     "gyre::net::tcp_server: accept_backoff");
+  gyre::detail::require_not_negative(options.accept_backoff_limit,
+                                     "gyre::net::tcp_server: accept_backoff_limit");
+  gyre::detail::require_not_negative(options.proxy_protocol.timeout,
+                                     "gyre::net::tcp_server: proxy_protocol.timeout");
   handlers.accept_error = [name = options.name](std::error_code why) {
     std::fprintf(stderr, "gyre: %s: accepting pauses: %s\n", name.c_str(), why.message().c_str());
   };
@@ -409,15 +418,15 @@ void tcp_server::adopt(unique_fd connection) { core_->adopt(std::move(connection
 void tcp_server::pause_accepting() { core_->set_hold(core::hold::paused, true); }
 void tcp_server::resume_accepting() { core_->set_hold(core::hold::paused, false); }
 
-void tcp_server::stop(std::chrono::nanoseconds timeout, move_only_function<void()> done) {
+void tcp_server::stop(duration timeout, move_only_function<void()> done) {
   core_->begin_to_stop(std::move(done));
   core_->post_to_all([timeout](core::shard& target) { target.stop(timeout); });
 }
-void tcp_server::stop(steady_time deadline, move_only_function<void()> done) {
+void tcp_server::stop(time_point deadline, move_only_function<void()> done) {
   core_->begin_to_stop(std::move(done));
   core_->post_to_all([deadline](core::shard& target) {
     const steady_time present = target.loop().now();
-    target.stop(std::max(deadline, present) - present);
+    target.stop(std::max<steady_time>(deadline, present) - present);
   });
 }
 

@@ -12,6 +12,7 @@
 
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/misuse.hpp>
+#include <gyre/base/duration.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/event_loop.hpp>
@@ -76,7 +77,7 @@ struct tcp_server_options {
   /// Connections that one address (or network) may open within `accept_interval`; further ones are
   /// closed at once.
   std::size_t accepts_per_address = unlimited;
-  std::chrono::nanoseconds accept_interval = std::chrono::seconds{1};
+  duration accept_interval = std::chrono::seconds{1};
   /// Bytes that all connections may hold: waiting output and unconsumed input. Each loop has a
   /// budget of memory_limit / loops. While the connections of a loop together hold no more than
   /// half of its budget, none is limited. Beyond that, one that grows may hold no more than (half
@@ -101,8 +102,8 @@ struct tcp_server_options {
   /// ENOMEM), at least 1 ms; doubles up to `accept_backoff_limit` while the shortage goes on. For
   /// want of descriptors, up to 64 waiting connections per pause are accepted with a reserve
   /// descriptor and closed, so that their peers know.
-  std::chrono::nanoseconds accept_backoff = std::chrono::milliseconds{10};
-  std::chrono::nanoseconds accept_backoff_limit = std::chrono::seconds{1};
+  duration accept_backoff = std::chrono::milliseconds{10};
+  duration accept_backoff_limit = std::chrono::seconds{1};
   /// The PROXY protocol. On connections of trusted proxies peer_endpoint() is the client's, if the
   /// header has one, and context() is a proxy_header when on_connection is called.
   proxy_protocol_options proxy_protocol = {};
@@ -213,17 +214,16 @@ class tcp_server : public connection_handler_setters<tcp_server> {
   /// tcp_connection does, and then calls `done` on the first of the loops, unless the server has
   /// been destroyed. Returns at once. May be called before start(). A second call can make the end
   /// earlier; the `done` of each call is called.
-  void stop(std::chrono::nanoseconds timeout = std::chrono::seconds{5},
-            move_only_function<void()> done = {});
+  void stop(duration timeout = std::chrono::seconds{5}, move_only_function<void()> done = {});
   /// As above, with a point in time of the loops' clock.
-  void stop(steady_time deadline, move_only_function<void()> done = {});
+  void stop(time_point deadline, move_only_function<void()> done = {});
   /// An awaitable stop(), which completes when the server has stopped, or fails with
   /// std::future_errc::broken_promise if the server is destroyed before.
-  [[nodiscard]] auto stop_async(std::chrono::nanoseconds timeout = std::chrono::seconds{5}) {
+  [[nodiscard]] auto stop_async(duration timeout = std::chrono::seconds{5}) {
     return from_callback(
         [this, timeout](completion<void> done) { stop(timeout, [done] { done.set_value(); }); });
   }
-  [[nodiscard]] auto stop_async(steady_time deadline) {
+  [[nodiscard]] auto stop_async(time_point deadline) {
     return from_callback(
         [this, deadline](completion<void> done) { stop(deadline, [done] { done.set_value(); }); });
   }

@@ -52,7 +52,7 @@ void udp_client::send(std::span<const std::byte> bytes) {
   }
 }
 
-std::optional<io::buffer> udp_client::receive(std::chrono::nanoseconds timeout) {
+std::optional<io::buffer> udp_client::receive(duration timeout) {
   const steady_time deadline = gyre::detail::later(gyre::detail::monotonic_now(), timeout);
   std::array<std::byte, largest_datagram> bytes;
   for (;;) {
@@ -70,8 +70,7 @@ std::optional<io::buffer> udp_client::receive(std::chrono::nanoseconds timeout) 
   }
 }
 
-std::optional<io::buffer> udp_client::ask(std::span<const std::byte> question,
-                                          std::chrono::nanoseconds timeout) {
+std::optional<io::buffer> udp_client::ask(std::span<const std::byte> question, duration timeout) {
   // Late answers to earlier questions, and the errors that these met.
   for (int left = most_dropped; left > 0; --left) {
     if (::recv(fd_.get(), nullptr, 0, MSG_TRUNC) < 0 && errno == EAGAIN) break;

@@ -5,6 +5,7 @@
 //     std::optional<gyre::io::buffer> answer = client.ask("time?", time_limit);
 #pragma once
 
+#include <gyre/base/duration.hpp>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/net/endpoint.hpp>
@@ -33,11 +34,10 @@ class udp_client {
   void send(std::string_view text) { send(std::as_bytes(std::span(text))); }
   /// Waits for a datagram of the server, of up to 64 KiB, perhaps empty; nothing if none comes
   /// within `timeout` (zero: does not wait). Errors: std::errc::connection_refused; std::bad_alloc.
-  std::optional<io::buffer> receive(std::chrono::nanoseconds timeout);
+  std::optional<io::buffer> receive(duration timeout);
   /// Drops earlier replies and errors, sends, and receives the reply, or nothing.
-  std::optional<io::buffer> ask(std::span<const std::byte> question,
-                                std::chrono::nanoseconds timeout);
-  std::optional<io::buffer> ask(std::string_view question, std::chrono::nanoseconds timeout) {
+  std::optional<io::buffer> ask(std::span<const std::byte> question, duration timeout);
+  std::optional<io::buffer> ask(std::string_view question, duration timeout) {
     return ask(std::as_bytes(std::span(question)), timeout);
   }
 

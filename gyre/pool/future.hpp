@@ -9,6 +9,7 @@
 
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/droppable_operation.hpp>
+#include <gyre/base/duration.hpp>
 #include <gyre/pool/detail/future_state.hpp>
 #include <gyre/pool/detail/pool_task.hpp>
 #include <gyre/task/context.hpp>
@@ -148,14 +149,14 @@ class [[nodiscard]] future {
   }
 
   void wait() const { state().wait_until(steady_time::max()); }
-  /// Waits at most for `duration`, and returns whether the task has finished. A worker of a pool
+  /// Waits at most for `limit`, and returns whether the task has finished. A worker of a pool
   /// that runs another task meanwhile returns only when that has ended.
-  bool wait_for(std::chrono::nanoseconds duration) const {
+  bool wait_for(duration limit) const {
     return state().is_finished() ||
-           state().wait_until(detail::later(detail::monotonic_now(), duration));
+           state().wait_until(detail::later(detail::monotonic_now(), limit));
   }
   /// As wait_for(), until `deadline`.
-  bool wait_until(steady_time deadline) const { return state().wait_until(deadline); }
+  bool wait_until(time_point deadline) const { return state().wait_until(deadline); }
 
   /// Awaited as `co_await std::move(future)` or `co_await pool.submit(…)`, gives the result of
   /// get(), on the coroutine's own executor. When a stop of the coroutine is requested, the wait

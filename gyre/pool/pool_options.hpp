@@ -2,6 +2,7 @@
 // thread_pool_options, thread_pool_metrics: the settings and the figures of a thread_pool.
 #pragma once
 
+#include <gyre/base/duration.hpp>
 #include <gyre/base/histogram.hpp>
 #include <gyre/base/move_only_function.hpp>
 
@@ -47,9 +48,9 @@ struct thread_pool_options {
   /// Tasks that may wait; at least 1.
   std::size_t capacity = std::size_t{24} << 10;
   gyre::when_full when_full = gyre::when_full::block;
-  std::chrono::nanoseconds block_timeout = std::chrono::nanoseconds::max();  ///< max(): no limit
+  duration block_timeout = duration::max();  ///< max(): no limit
   /// The wait after which a task of low priority goes first (see task_priority).
-  std::chrono::nanoseconds aging = std::chrono::milliseconds{100};
+  duration aging = std::chrono::milliseconds{100};
   /// Worker i, from 0, is called name-i; the kernel keeps the first 15 bytes.
   std::string name = "pool";
   /// Worker i may run on cpus[i % cpus.size()]. Empty: on those of the constructing thread.

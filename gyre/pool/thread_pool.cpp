@@ -28,12 +28,12 @@ std::size_t thread_pool::purge() { return core_->purge(); }
 [[gnu::noinline]] void thread_pool::wait_idle() {
   static_cast<void>(core_->wait_idle(steady_time::max()));
 }
-[[gnu::noinline]] bool thread_pool::wait_idle_for(std::chrono::nanoseconds timeout) {
+[[gnu::noinline]] bool thread_pool::wait_idle_for(duration timeout) {
   return core_->wait_idle(detail::later(detail::monotonic_now(), timeout));
 }
 
 [[gnu::noinline]] void thread_pool::drain() { static_cast<void>(core_->stop(steady_time::max())); }
-[[gnu::noinline]] bool thread_pool::stop(std::chrono::nanoseconds grace) {
+[[gnu::noinline]] bool thread_pool::stop(duration grace) {
   return core_->stop(detail::later(detail::monotonic_now(), grace));
 }
 

@@ -11,6 +11,7 @@
 
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/misuse.hpp>
+#include <gyre/base/duration.hpp>
 #include <gyre/base/operation.hpp>
 #include <gyre/pool/detail/submission_awaiter.hpp>
 #include <gyre/pool/detail/task_builder.hpp>
@@ -61,7 +62,8 @@ class thread_pool final : public executor {
   using options = thread_pool_options;
 
   /// Returns when all threads have been started. Throws std::invalid_argument for a capacity of
-  /// zero or too many workers, std::system_error (EAGAIN: no more threads, EINVAL: no such CPU).
+  /// zero, too many workers or a negative time; std::system_error (EAGAIN: no more threads, EINVAL:
+  /// no such CPU).
   explicit thread_pool(thread_pool_options settings = {});
   explicit thread_pool(std::size_t workers)
       : thread_pool(thread_pool_options{.workers = workers}) {}
@@ -153,13 +155,13 @@ class thread_pool final : public executor {
   /// pool refuses it under `caller_runs` too, and from a worker under `block`.
   template <class F>
     requires detail::postable<F>
-  void post_after(std::chrono::nanoseconds delay, F&& callable) {
+  void post_after(duration delay, F&& callable) {
     post_at(detail::later(detail::monotonic_now(), delay), std::forward<F>(callable));
   }
   /// As post_after(), at `deadline`.
   template <class F>
     requires detail::postable<F>
-  void post_at(steady_time deadline, F&& callable) {
+  void post_at(time_point deadline, F&& callable) {
     detail::submit_at(*core_, detail::task_builder(std::forward<F>(callable)), deadline);
   }
   // Explains wrong arguments: see base/detail/misuse.hpp.
@@ -174,10 +176,10 @@ class thread_pool final : public executor {
   future<> submit(F&& callable, detail::misused_argument explained, More&&... more);
   future<> async_post(detail::misused_callable explained, task_priority priority = {});
   future<> async_submit(detail::misused_callable explained, task_priority priority = {});
-  void post_after(std::chrono::nanoseconds delay, detail::misused_callable explained);
+  void post_after(duration delay, detail::misused_callable explained);
   template <class F>
   void post_after(detail::misused_duration explained, F&& callable);
-  void post_at(steady_time deadline, detail::misused_callable explained);
+  void post_at(time_point deadline, detail::misused_callable explained);
 
   /// executor: runs `op` once on a worker, or on the calling thread once the workers have ended.
   /// In a pool of one worker, the operations that a thread posts start in their order: a `stealing`
@@ -219,7 +221,7 @@ class thread_pool final : public executor {
   /// drain() or stop() of their own. Never returns on a paused pool in which tasks wait.
   void wait_idle();
   /// As wait_idle(), for at most `timeout`: false if tasks still wait or run then.
-  [[nodiscard]] bool wait_idle_for(std::chrono::nanoseconds timeout);
+  [[nodiscard]] bool wait_idle_for(duration timeout);
 
   /// Refuses further tasks, unless workers submit them; runs all that wait (also when paused),
   /// drops delayed tasks that are not yet due, ends the workers, and blocks until then. Idempotent.
@@ -229,7 +231,7 @@ class thread_pool final : public executor {
   void drain();
   /// As drain(), but drops the tasks that have not started when `grace` has passed, by default at
   /// once. True if no task was dropped, delayed ones included.
-  bool stop(std::chrono::nanoseconds grace = std::chrono::nanoseconds::zero());
+  bool stop(duration grace = duration::zero());
 
   /// The metrics, at any time; read one by one, no consistent snapshot.
   [[nodiscard]] thread_pool_metrics metrics() const;

@@ -8,6 +8,7 @@
 
 #include <gyre/base/cache_line.hpp>
 #include <gyre/base/clock.hpp>
+#include <gyre/base/duration.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/exec/loop_thread.hpp>
 
@@ -100,7 +101,7 @@ class basic_loop_pool {
     }));
   }
   /// As join(), but returns false after `timeout`; may throw while other threads still run.
-  [[nodiscard]] bool join_for(std::chrono::nanoseconds timeout) {
+  [[nodiscard]] bool join_for(duration timeout) {
     const steady_time deadline = detail::later(detail::monotonic_now(), timeout);
     return join_each([deadline](basic_loop_thread<Loop>& each) {
       return each.join_for(deadline - detail::monotonic_now());

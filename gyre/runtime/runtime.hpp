@@ -16,6 +16,7 @@
 // examples/echo_coroutine.cpp is the complete program.
 #pragma once
 
+#include <gyre/base/duration.hpp>
 #include <gyre/base/error.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/exec/executor_watchdog.hpp>
@@ -67,10 +68,10 @@ struct runtime_options {
   /// for it: writing to a pipe without reader then fails with EPIPE (on sockets in any case).
   bool ignore_sigpipe = true;
   /// The time from the beginning of the shutdown to `force`. `max()`: no limit.
-  std::chrono::nanoseconds drain_time = std::chrono::seconds{10};
+  duration drain_time = std::chrono::seconds{10};
   /// The time limit of `force`. Then the program prints the number of tasks and hooks that are left
   /// and calls std::_Exit(EXIT_FAILURE), as running tasks cannot be destroyed. `max()`: no limit.
-  std::chrono::nanoseconds force_time = std::chrono::seconds{5};
+  duration force_time = std::chrono::seconds{5};
   /// Lets an executor_watchdog tell when a loop or the pool is held for too long. Empty: none.
   std::optional<executor_watchdog_options> watchdog = {};
   /// Receives exceptions of spawned tasks on the threads where they end, several at once. Must not
@@ -101,7 +102,8 @@ class runtime {
   using options = runtime_options;
 
   /// Starts the loops and the pool. Throws std::system_error (EAGAIN: too many threads; EMFILE: too
-  /// many descriptors; EINVAL: a signal that cannot be caught), and exceptions of `on_start`.
+  /// many descriptors; EINVAL: a signal that cannot be caught), std::invalid_argument for a
+  /// negative time, and exceptions of `on_start`.
   explicit runtime(options settings = {})
       : options_(with_defaults(std::move(settings))),
         sequence_(control_, {.drain = options_.drain_time, .force = options_.force_time},

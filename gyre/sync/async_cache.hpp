@@ -9,6 +9,8 @@
 #pragma once
 
 #include <gyre/base/clock.hpp>
+#include <gyre/base/detail/duration_check.hpp>
+#include <gyre/base/duration.hpp>
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/sync/detail/shared_key.hpp>
 #include <gyre/sync/single_flight.hpp>
@@ -40,7 +42,7 @@ struct async_cache_options {
   /// Gives the weight of an entry. Called without a lock, on any thread. Null: each weighs 1.
   std::function<std::size_t(const Key&, const T&)> weigher = nullptr;
   /// An entry is given out for this long after it was stored; more than zero.
-  std::chrono::nanoseconds time_to_live = std::chrono::nanoseconds::max();
+  duration time_to_live = duration::max();
   /// Measures the time to live, which needs one. Must outlive the cache and its loads.
   const timer_service* clock = nullptr;
   /// Runs the loads, and must outlive them. Null: the executor of a load's first caller does.
@@ -71,8 +73,7 @@ class async_cache_core {
       : settings_(std::move(settings)), loads_(settings_.where) {
     if (settings_.capacity == 0)
       throw std::invalid_argument("gyre::async_cache: the capacity is 0; needs 1 at least");
-    if (settings_.time_to_live <= std::chrono::nanoseconds::zero())
-      throw std::invalid_argument("gyre::async_cache: the time to live is not positive");
+    require_positive(settings_.time_to_live, "gyre::async_cache: time_to_live");
     if (has_time_to_live() && settings_.clock == nullptr) {
       throw std::invalid_argument(
           "gyre::async_cache: the time to live needs a clock, such as loop.timers()");
@@ -207,9 +208,7 @@ class async_cache_core {
     co_return loaded;
   }
 
-  bool has_time_to_live() const noexcept {
-    return settings_.time_to_live != std::chrono::nanoseconds::max();
-  }
+  bool has_time_to_live() const noexcept { return settings_.time_to_live != duration::max(); }
   steady_time now() const noexcept {
     return has_time_to_live() ? settings_.clock->now() : steady_time::min();
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/sync/rate_limiter.hpp>
 
+#include <gyre/base/detail/duration_check.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/needed_timers.hpp>
 #include <gyre/task/detail/this_context.hpp>
@@ -23,11 +24,11 @@ std::uint64_t checked(std::uint64_t value, const char* name) {
                               std::to_string(value) + "; it must be from 1 to 2^62");
 }
 
-std::uint64_t checked_period(std::chrono::nanoseconds per) {
-  if (per > std::chrono::nanoseconds{0})
-    return checked(static_cast<std::uint64_t>(per.count()), "per (in ns)");
-  throw std::invalid_argument("gyre::rate_limiter: per is " + std::to_string(per.count()) +
-                              " ns; it must be positive");
+// Within half of the longest duration, 146 years, products of times fit in 128 bits.
+std::uint64_t checked_period(duration per) {
+  detail::require_positive(per, "gyre::rate_limiter: per");
+  return static_cast<std::uint64_t>(
+      std::min<std::chrono::nanoseconds>(per, duration::max() / 2).count());
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <gyre/base/clock.hpp>
+#include <gyre/base/duration.hpp>
 #include <gyre/sync/detail/acquire_tokens.hpp>
 #include <gyre/sync/mutex.hpp>
 
@@ -23,7 +24,7 @@ namespace gyre {
 struct rate_limiter_options {
   /// The tokens that come `per` that time, evenly spread. Positive.
   std::uint64_t tokens = 1;
-  std::chrono::nanoseconds per = std::chrono::seconds{1};
+  duration per = std::chrono::seconds{1};
   /// The most tokens that the bucket holds, and thus that can be taken at once. Positive. Timers
   /// wake some 0.1 ms late: a limiter that is to reach its full rate needs the tokens of that time.
   std::uint64_t burst = 1;

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <gyre/base/clock.hpp>
+#include <gyre/base/duration.hpp>
 #include <gyre/base/timer_operation.hpp>
 #include <gyre/sync/channel.hpp>
 #include <gyre/sync/detail/select_wait.hpp>
@@ -49,9 +50,8 @@ namespace detail {
 class timeout_case : public timer_operation {
  public:
   using result = timed_out;
-  explicit timeout_case(std::chrono::nanoseconds delay) noexcept
-      : timer_operation(&expired), delay_(delay) {}
-  explicit timeout_case(steady_time deadline) noexcept
+  explicit timeout_case(duration delay) noexcept : timer_operation(&expired), delay_(delay) {}
+  explicit timeout_case(time_point deadline) noexcept
       : timer_operation(&expired), deadline_(deadline) {}
   timeout_case(timeout_case&& other) noexcept
       : timer_operation(&expired), delay_(other.delay_), deadline_(other.deadline_) {}
@@ -398,11 +398,11 @@ template <class T>
 }
 
 /// A case of select(): a limit of `delay` from the beginning of the wait. The result is timed_out.
-[[nodiscard]] inline auto on_timeout(std::chrono::nanoseconds delay) noexcept {
+[[nodiscard]] inline auto on_timeout(duration delay) noexcept {
   return detail::timeout_case(delay);
 }
 /// A case of select(): the time limit `deadline`. The result is timed_out.
-[[nodiscard]] inline auto on_deadline(steady_time deadline) noexcept {
+[[nodiscard]] inline auto on_deadline(time_point deadline) noexcept {
   return detail::timeout_case(deadline);
 }
 

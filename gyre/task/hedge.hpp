@@ -9,6 +9,7 @@
 #pragma once
 
 #include <gyre/base/clock.hpp>
+#include <gyre/base/duration.hpp>
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/detail/attempt.hpp>
 #include <gyre/task/detail/cancelled.hpp>
@@ -33,7 +34,7 @@ namespace gyre {
 struct hedge_options {
   /// The time that an attempt has before the next one starts; must be positive. The 95th percentile
   /// of the expected duration adds only some 5 % of load.
-  std::chrono::nanoseconds delay{0};
+  duration delay = duration::zero();
   /// The most attempts, the first included; at least one.
   std::size_t attempts = 2;
 };

@@ -1,25 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/interval.hpp>
 
+#include <gyre/base/detail/duration_check.hpp>
 #include <gyre/task/detail/needed_timers.hpp>
 
-#include <stdexcept>
-#include <string>
 #include <utility>
 
 namespace gyre {
 
-interval::interval(std::chrono::nanoseconds period, interval_options options)
+interval::interval(duration period, interval_options options)
     : period_(period), first_delay_(options.first_delay), missed_(options.missed) {
-  if (period <= std::chrono::nanoseconds{0}) {
-    throw std::invalid_argument("gyre::interval: the period is " + std::to_string(period.count()) +
-                                " ns; it must be positive");
-  }
-  if (options.first_delay < std::chrono::nanoseconds{0}) {
-    throw std::invalid_argument("gyre::interval: first_delay is " +
-                                std::to_string(options.first_delay.count()) +
-                                " ns; it must not be negative");
-  }
+  detail::require_positive(period, "gyre::interval: the period");
+  detail::require_not_negative(options.first_delay, "gyre::interval: first_delay");
 }
 
 void interval::reset() noexcept {

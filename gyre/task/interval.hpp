@@ -9,6 +9,7 @@
 #pragma once
 
 #include <gyre/base/clock.hpp>
+#include <gyre/base/duration.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/sleep.hpp>
@@ -51,7 +52,7 @@ enum class missed_ticks {
 struct interval_options {
   missed_ticks missed = missed_ticks::skip;
   /// The time from the first tick() until it ends. Zero, the default: at once.
-  std::chrono::nanoseconds first_delay{0};
+  duration first_delay = duration::zero();
 };
 
 namespace detail {
@@ -96,7 +97,7 @@ class interval {
   /// The awaitable of tick(), which gives a steady_time.
   using tick_operation = detail::interval_tick;
 
-  explicit interval(std::chrono::nanoseconds period, interval_options options = {});
+  explicit interval(duration period, interval_options options = {});
 
   /// Awaited, suspends the coroutine until the next tick is due, and gives the time at which it was
   /// scheduled. A tick that is overdue is given in the executor's next turn. One at a time.
@@ -111,7 +112,7 @@ class interval {
   void reset() noexcept;
   /// Starts a new schedule, whose first tick is due at `first`; a time before the clock's epoch is
   /// the epoch. Not while one is awaited.
-  void reset_at(steady_time first) noexcept { due_ = std::max(first, steady_time{}); }
+  void reset_at(time_point first) noexcept { due_ = std::max<steady_time>(first, steady_time{}); }
 
   [[nodiscard]] std::chrono::nanoseconds period() const noexcept { return period_; }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/retry.hpp>
 
+#include <gyre/base/detail/duration_check.hpp>
 #include <gyre/task/detail/needed_timers.hpp>
 
 #include <stdexcept>
-#include <string>
 #include <system_error>
 #include <type_traits>
 
@@ -30,20 +30,14 @@ namespace {
 // Braced options in an awaited expression would be destroyed twice by GCC 12.
 static_assert(std::is_trivially_destructible_v<retry_options>);
 
-void check_not_negative(std::chrono::nanoseconds time, const char* name) {
-  if (time >= std::chrono::nanoseconds{0}) return;
-  throw std::invalid_argument("gyre::retry: " + std::string(name) + " is " +
-                              std::to_string(time.count()) + " ns; it must not be negative");
-}
-
 }  // namespace
 
 void check(const retry_options& options) {
   if (options.attempts == 0)
     throw std::invalid_argument("gyre::retry: attempts is zero; it must be at least 1");
-  check_not_negative(options.delay.initial, "delay.initial");
-  check_not_negative(options.delay.longest, "delay.longest");
-  if (options.time_limit) check_not_negative(*options.time_limit, "time_limit");
+  require_not_negative(options.delay.initial, "gyre::retry: delay.initial");
+  require_not_negative(options.delay.longest, "gyre::retry: delay.longest");
+  if (options.time_limit) require_not_negative(*options.time_limit, "gyre::retry: time_limit");
 }
 
 retry_schedule::retry_schedule(const retry_options& options, const task_context& context)

@@ -7,6 +7,7 @@
 
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/splitmix64.hpp>
+#include <gyre/base/duration.hpp>
 #include <gyre/base/exponential_backoff.hpp>
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/context.hpp>
@@ -39,7 +40,7 @@ struct retry_options {
   bool jitter = true;
   /// The time from the first attempt's start after which no other starts. Does not stop an attempt
   /// that runs, as with_timeout() around the attempt or the whole does. None: no limit.
-  std::optional<std::chrono::nanoseconds> time_limit = {};
+  std::optional<duration> time_limit = {};
   /// Seed of the random delays; the same seed gives the same delays. None: a random one.
   std::optional<std::uint64_t> seed = {};
 };
@@ -115,7 +116,7 @@ task<T> retry_with(Make make, retry_options options, RetryIf retry_if) {
       error = task_access::state(attempt).take_error();
       if (error == nullptr) co_return co_await take_result(attempt);
     }
-    std::optional<std::chrono::nanoseconds> delay = schedule.next_delay(++failed);
+    std::optional<duration> delay = schedule.next_delay(++failed);
     if (error == cancellation() || (delay && !retry_if(std::as_const(error)))) delay.reset();
     if (!delay) co_await fail_with(error);
     co_await sleep_for(*delay);

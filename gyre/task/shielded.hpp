@@ -6,6 +6,7 @@
 //     }
 #pragma once
 
+#include <gyre/base/duration.hpp>
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/detail/this_context.hpp>
 #include <gyre/task/stop_token.hpp>
@@ -34,11 +35,11 @@ task<task_result_t<Awaitable>> shielded(Awaitable awaitable) {
 
 /// As shielded(with_timeout(awaitable, limit)).
 template <awaitable Awaitable>
-task<task_result_t<Awaitable>> shielded(Awaitable awaitable, std::chrono::nanoseconds limit) {
+task<task_result_t<Awaitable>> shielded(Awaitable awaitable, duration limit) {
   return shielded(with_timeout(std::move(awaitable), limit));
 }
 // Explains wrong arguments: see base/detail/misuse.hpp.
 std::suspend_never shielded(detail::misused_awaitable explained);
-std::suspend_never shielded(detail::misused_awaitable explained, std::chrono::nanoseconds limit);
+std::suspend_never shielded(detail::misused_awaitable explained, duration limit);
 
 }  // namespace gyre

@@ -6,6 +6,7 @@
 
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/misuse.hpp>
+#include <gyre/base/duration.hpp>
 #include <gyre/base/timer_operation.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/stoppable_wait.hpp>
@@ -22,9 +23,8 @@ namespace detail {
 /// Waits for a timer of the coroutine's executor.
 class sleep_awaiter final : stoppable_wait, timer_operation {
  public:
-  explicit sleep_awaiter(std::chrono::nanoseconds delay) noexcept
-      : timer_operation(&expire), delay_(delay) {}
-  explicit sleep_awaiter(steady_time deadline) noexcept
+  explicit sleep_awaiter(duration delay) noexcept : timer_operation(&expire), delay_(delay) {}
+  explicit sleep_awaiter(time_point deadline) noexcept
       : timer_operation(&expire), deadline_(deadline) {}
   // Before it is awaited.
   sleep_awaiter(const sleep_awaiter& other) noexcept
@@ -71,14 +71,14 @@ class sleep_awaiter final : stoppable_wait, timer_operation {
 /// Errors: throws gyre::operation_cancelled when asked to stop; std::errc::operation_not_supported
 /// if the executor has no timers.
 /// Complexity: O(1), no allocation.
-[[nodiscard]] inline auto sleep_for(std::chrono::nanoseconds delay) noexcept {
+[[nodiscard]] inline auto sleep_for(duration delay) noexcept {
   return detail::sleep_awaiter(delay);
 }
 // Explains wrong arguments: see base/detail/misuse.hpp.
 std::suspend_never sleep_for(detail::misused_duration explained);
 
 /// As sleep_for(), until `deadline` by the clock of the executor's timers.
-[[nodiscard]] inline auto sleep_until(steady_time deadline) noexcept {
+[[nodiscard]] inline auto sleep_until(time_point deadline) noexcept {
   return detail::sleep_awaiter(deadline);
 }
 

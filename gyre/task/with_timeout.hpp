@@ -4,6 +4,7 @@
 //     auto reply = co_await gyre::with_timeout(ask(server), 2s);
 #pragma once
 
+#include <gyre/base/duration.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/detail/deadline_stop.hpp>
@@ -28,7 +29,7 @@ namespace detail {
 template <class T>
 class [[nodiscard]] limited_task final : public suspends_always, deadline_stop {
  public:
-  limited_task(task<T> work, std::chrono::nanoseconds limit) noexcept
+  limited_task(task<T> work, duration limit) noexcept
       : deadline_stop(limit), work_(std::move(work)) {}
   /// For functions that take or return a task.
   operator task<T>() && { return as_task(std::move(*this)); }
@@ -92,7 +93,7 @@ class [[nodiscard]] limited_operation final : public suspends_always, deadline_s
  public:
   using value_type = task_result_t<Operation>;
 
-  limited_operation(Operation work, std::chrono::nanoseconds limit)
+  limited_operation(Operation work, duration limit)
       : deadline_stop(limit), operation_(std::move(work)) {}
   /// For functions that take or return a task.
   operator task<value_type>() && { return as_task(std::move(*this)); }
@@ -151,7 +152,7 @@ class [[nodiscard]] limited_operation final : public suspends_always, deadline_s
 /// frame for other awaitables. An expiry throws once, in the awaiting coroutine (not at all for
 /// as_expected()), besides the throws of the coroutines of `awaitable`.
 template <awaitable Awaitable>
-[[nodiscard]] auto with_timeout(Awaitable awaitable, std::chrono::nanoseconds limit) {
+[[nodiscard]] auto with_timeout(Awaitable awaitable, duration limit) {
   if constexpr (detail::single_operation<Awaitable>) {
     return detail::limited_operation<Awaitable>(std::move(awaitable), limit);
   } else {
@@ -159,8 +160,7 @@ template <awaitable Awaitable>
   }
 }
 // Explains wrong arguments: see base/detail/misuse.hpp.
-std::suspend_never with_timeout(detail::misused_awaitable explained,
-                                std::chrono::nanoseconds limit);
+std::suspend_never with_timeout(detail::misused_awaitable explained, duration limit);
 template <awaitable Awaitable>
 std::suspend_never with_timeout(Awaitable&& awaitable, detail::misused_duration explained);
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <gyre/base/clock.hpp>
+#include <gyre/base/duration.hpp>
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/base/operation.hpp>
 #include <gyre/base/timer_operation.hpp>
@@ -77,10 +78,10 @@ class manual_executor final : public executor, public timer_service {
     while (run_one()) ++ran;
     return ran;
   }
-  /// Lets `duration` pass: runs all operations, then each timer that expires meanwhile at its own
+  /// Lets `elapsed` pass: runs all operations, then each timer that expires meanwhile at its own
   /// time, followed by the operations that are pending then. Returns the number of expired timers.
-  std::size_t advance(std::chrono::nanoseconds duration) {
-    const steady_time end = gyre::detail::later(now(), duration);
+  std::size_t advance(duration elapsed) {
+    const steady_time end = gyre::detail::later(now(), elapsed);
     // A timer leaves the wheel at the end of its tick.
     const steady_time last_tick = gyre::detail::later(end, gyre::detail::timer_wheel::tick_length);
     std::size_t expired = 0;

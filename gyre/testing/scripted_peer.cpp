@@ -30,9 +30,8 @@ scripted_peer& scripted_peer::send(std::string_view bytes) {
     connection_->add(detail::scripted_connection::sent{.bytes = std::string(bytes)});
   return *this;
 }
-scripted_peer& scripted_peer::wait(std::chrono::nanoseconds duration) {
-  connection_->add(
-      detail::scripted_connection::action{detail::scripted_connection::pause{duration}});
+scripted_peer& scripted_peer::wait(duration length) {
+  connection_->add(detail::scripted_connection::action{detail::scripted_connection::pause{length}});
   return *this;
 }
 scripted_peer& scripted_peer::expect(std::string_view text) {
@@ -57,9 +56,9 @@ scripted_peer& scripted_peer::take_at_most(std::size_t bytes) {
   connection_->add(detail::scripted_connection::short_write{bytes});
   return *this;
 }
-scripted_peer& scripted_peer::delay_write(std::chrono::nanoseconds duration) {
+scripted_peer& scripted_peer::delay_write(duration length) {
   connection_->add(
-      detail::scripted_connection::write_action{detail::scripted_connection::pause{duration}});
+      detail::scripted_connection::write_action{detail::scripted_connection::pause{length}});
   return *this;
 }
 scripted_peer& scripted_peer::fail_write(std::errc error) {

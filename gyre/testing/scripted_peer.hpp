@@ -11,6 +11,7 @@
 //     EXPECT_EQ(peer.received(), "hello, hello\nbye\n");
 #pragma once
 
+#include <gyre/base/duration.hpp>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/io/stream.hpp>
@@ -60,7 +61,7 @@ class scripted_peer {
   /// Sends a piece of bytes.
   scripted_peer& send(std::string_view bytes);
   /// Lets time pass before the next action.
-  scripted_peer& wait(std::chrono::nanoseconds duration);
+  scripted_peer& wait(duration length);
   /// Waits until the program has written `text`, after the text of an earlier expect(), before the
   /// next action.
   scripted_peer& expect(std::string_view text);
@@ -72,7 +73,7 @@ class scripted_peer {
   /// Lets one write take `bytes` bytes at most; at least one.
   scripted_peer& take_at_most(std::size_t bytes);
   /// Lets one write wait, as if the peer did not read.
-  scripted_peer& delay_write(std::chrono::nanoseconds duration);
+  scripted_peer& delay_write(duration length);
   /// Lets one write fail with `error`, such as std::errc::broken_pipe.
   scripted_peer& fail_write(std::errc error);
 

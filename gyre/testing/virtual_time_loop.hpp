@@ -9,6 +9,7 @@
 #pragma once
 
 #include <gyre/base/clock.hpp>
+#include <gyre/base/duration.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/poller.hpp>
@@ -34,7 +35,13 @@ namespace gyre::testing {
 class virtual_poller final : public poller {
  public:
   /// Advances the time by `elapsed`, as if the calling task took that long.
-  void advance(std::chrono::nanoseconds elapsed) noexcept { since_epoch_ += elapsed.count(); }
+  void advance(duration elapsed) noexcept {
+    auto present = since_epoch_.load();
+    steady_time end;
+    do {
+      end = gyre::detail::later(steady_time{std::chrono::nanoseconds{present}}, elapsed);
+    } while (!since_epoch_.compare_exchange_weak(present, end.time_since_epoch().count()));
+  }
   /// Sets a function that is called on the loop's thread each time the loop sleeps, not when it
   /// polls.
   void on_sleep(move_only_function<void()> function) { on_sleep_ = std::move(function); }

@@ -110,6 +110,12 @@ TEST(VirtualTimeLoop, RunReportsACoroutineThatNothingCanResume) {
   EXPECT_EQ(log, std::vector{1});
 }
 
+TEST(VirtualTimeLoop, AdvancesToTheEndOfTimeAtMost) {
+  virtual_time_loop virtual_time;
+  virtual_time.time.advance(std::chrono::hours::max());
+  EXPECT_EQ(virtual_time.loop.now(), gyre::steady_time::max());
+}
+
 TEST(VirtualTimeLoop, RefusesToWatchADescriptor) {
   virtual_time_loop virtual_time;
   gyre::fd_watch watch(virtual_time.loop, STDIN_FILENO, [](gyre::readiness) {});

@@ -354,6 +354,20 @@ TEST(TlsHandshake, WithoutTicketsEachHandshakeIsFull) {
   }
 }
 
+TEST(TlsHandshake, TicketsLiveForAWeekAtMost) {
+  gyre::loop loop;
+  const tls_context client = tls_context::client(trusting());
+  for (const auto version : {gyre::tls::version::tls_1_2, gyre::tls::version::tls_1_3}) {
+    server_options options = serving();
+    options.max_version = version;
+    options.ticket_lifetime = std::chrono::hours::max();
+    const tls_context server = tls_context::server(options);
+    const session first = visit(loop, server, client, {}).second;
+    ASSERT_TRUE(first);
+    EXPECT_TRUE(visit(loop, server, client, first).first);
+  }
+}
+
 TEST(TlsHandshake, AReloadIsForNewConnectionsWhileOthersLiveOn) {
   gyre::loop loop;
   const gyre::test::temporary_folder folder;

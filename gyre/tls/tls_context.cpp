@@ -2,6 +2,7 @@
 #include <gyre/tls/tls_context.hpp>
 
 #include <gyre/base/detail/ascii.hpp>
+#include <gyre/base/detail/duration_check.hpp>
 #include <gyre/tls/detail/context_state.hpp>
 #include <gyre/tls/detail/failure.hpp>
 #include <gyre/tls/error.hpp>
@@ -171,6 +172,14 @@ std::array<unsigned char, 32> session_context_of(const server_options& options) 
   return digest;
 }
 
+// TLS 1.3 has no longer tickets (RFC 8446, section 4.6.1), and OpenSSL could not write them.
+duration ticket_lifetime_of(const server_options& options) {
+  constexpr duration longest = std::chrono::days(7);
+  gyre::detail::require_not_negative(options.ticket_lifetime,
+                                     "gyre::tls::server_options: ticket_lifetime");
+  return std::min(options.ticket_lifetime, longest);
+}
+
 loaded_context::entry make_entry(const server_options& options, const certificate& own) {
   ssl_ctx_ptr made = make_context(TLS_server_method(), options.min_version, options.max_version);
   SSL_CTX* const context = made.get();
@@ -186,7 +195,8 @@ loaded_context::entry make_entry(const server_options& options, const certificat
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   const bool with_tickets = options.ticket_lifetime.count() > 0;
   if (with_tickets) {
-    SSL_CTX_set_timeout(context, static_cast<long>(options.ticket_lifetime.count()));
+    const duration lifetime = ticket_lifetime_of(options);
+    SSL_CTX_set_timeout(context, gyre::detail::whole_units<std::chrono::seconds>(lifetime));
   } else {
     SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
     SSL_CTX_set_num_tickets(context, 0);
@@ -224,6 +234,8 @@ std::shared_ptr<loaded_context> load_server(const server_options& given) {
   for (const loaded_context::entry& each : loaded->entries) {
     SSL_CTX_set_session_id_context(each.context.get(), id.data(), id.size());
   }
+  gyre::detail::require_not_negative(options.handshake_timeout,
+                                     "gyre::tls::server_options: handshake_timeout");
   loaded->is_server = true;
   loaded->refuse_unknown_names = options.refuse_unknown_names;
   loaded->application_protocols = wire_form(options.application_protocols);
@@ -243,6 +255,8 @@ std::shared_ptr<loaded_context> load_client(const client_options& options) {
     use_revocation_lists(context, options.revocation_lists);
     verify_peers(context, SSL_VERIFY_PEER);
   }
+  gyre::detail::require_not_negative(options.handshake_timeout,
+                                     "gyre::tls::client_options: handshake_timeout");
   if (options.own_certificate) use_certificate(context, *options.own_certificate);
   set_client_callbacks(context);
   loaded->entries.push_back({std::move(made), {}});
@@ -282,10 +296,10 @@ context_state::context_state(client_options options) : is_server_(false) {
 
 void context_state::load(any_options options) {
   std::shared_ptr<loaded_context> loaded;
-  std::chrono::seconds lifetime{};
+  duration lifetime;
   if (const auto* const server = std::get_if<server_options>(&options)) {
     loaded = load_server(*server);
-    lifetime = server->ticket_lifetime;
+    lifetime = ticket_lifetime_of(*server);
   } else {
     loaded = load_client(std::get<client_options>(options));
   }
@@ -355,7 +369,7 @@ const tls_context& tls_context::default_client() {
 
 bool tls_context::is_server() const noexcept { return state_ != nullptr && state_->is_server(); }
 std::chrono::nanoseconds tls_context::handshake_timeout() const noexcept {
-  return state_ == nullptr ? std::chrono::nanoseconds{} : state_->current()->handshake_timeout;
+  return state_ == nullptr ? duration::zero() : state_->current()->handshake_timeout;
 }
 
 void tls_context::reload() const { detail::state_of(state_).reload(); }

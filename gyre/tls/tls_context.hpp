@@ -8,6 +8,8 @@
 //     context.reload();  // the files anew, for new connections
 #pragma once
 
+#include <gyre/base/duration.hpp>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -75,10 +77,10 @@ struct server_options {
   version max_version = version::tls_1_3;
   /// Session tickets, by which clients resume without a full handshake. Their keys live as long,
   /// and half of that time a key is used for new tickets. No use to a client whose certificate has
-  /// expired since. Zero: none.
-  std::chrono::seconds ticket_lifetime = std::chrono::hours{12};
+  /// expired since. Zero: none. More than seven days count as seven (RFC 8446, 4.6.1).
+  duration ticket_lifetime = std::chrono::hours{12};
   /// Limit of a handshake.
-  std::chrono::nanoseconds handshake_timeout = std::chrono::seconds{10};
+  duration handshake_timeout = std::chrono::seconds{10};
 };
 
 /// Options of a client's context.
@@ -99,14 +101,14 @@ struct client_options {
   version max_version = version::tls_1_3;
   /// Whether to ask the server for an OCSP response; it is given as it is, unchecked.
   bool request_ocsp_staple = false;
-  std::chrono::nanoseconds handshake_timeout = std::chrono::seconds{10};
+  duration handshake_timeout = std::chrono::seconds{10};
 };
 
 /// A handle of a context: copies share it. Renegotiation and compression are always off.
 ///
 /// Thread-safety: any thread.
 /// Errors: server(), client() and reload() throw std::system_error with the file's name: those of
-/// reading files, and the errc of configuration.
+/// reading files, and the errc of configuration; std::invalid_argument for a negative time.
 /// Complexity: a client's context with the system's authorities takes milliseconds and some MiB:
 /// share one. A copy is a shared pointer.
 class tls_context {

@@ -27,7 +27,7 @@ state_ptr opened(const state_ptr& state) {
 
 task<tls_stream> shake_hands_in_time(state_ptr state) {
   tls_stream made = detail::stream_state::stream_of(state);
-  const std::chrono::nanoseconds limit = state->machine.loaded().handshake_timeout;
+  const duration limit = state->machine.loaded().handshake_timeout;
   try {
     task<> work = detail::shake_hands(state);
     if (limit.count() > 0) {

@@ -65,9 +65,4 @@ task<> sleeps_for_a_number() {
   co_await gyre::sleep_for(5);
 }
 
-task<> sleeps_for_a_fraction() {
-  // expect: std::chrono::round<std::chrono::nanoseconds>(duration)
-  co_await gyre::sleep_for(std::chrono::duration<double>(0.5));
-}
-
 }  // namespace

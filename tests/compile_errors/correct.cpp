@@ -57,7 +57,7 @@ task<int> answer() { co_return 42; }
   co_await std::move(work);
   co_await gyre::from_future(std::move(future), pool);
   co_await gyre::sleep_for(5ms);
-  co_await gyre::sleep_for(std::chrono::round<std::chrono::nanoseconds>(0.5s));
+  co_await gyre::sleep_for(0.5s);
   co_await [] { return answer(); }();
 }
 
@@ -84,6 +84,7 @@ task<int> answer() { co_return 42; }
   loop.post_after(5ms, [] {});
   gyre::timer timer(loop, [] {});
   timer.start_after(5ms);
+  timer.start_every(0.5s);
   auto product = pool.submit([number = 3] { return 2 * number; }, gyre::task_priority::high);
 }
 

@@ -5,14 +5,12 @@
 #include <gyre/exec/timer.hpp>
 #include <gyre/task/task.hpp>
 
-#include <chrono>
 #include <memory>
 #include <utility>
 
 namespace {
 
 using gyre::task;
-using namespace std::chrono_literals;
 
 void posts_a_coroutine(gyre::loop& loop) {
   // expect: use gyre::spawn(executor, lambda())
@@ -73,11 +71,6 @@ void runs_for_a_number(gyre::loop& loop) {
 void starts_a_timer_after_a_number(gyre::timer& timer) {
   // expect: pass a std::chrono duration, for example 5ms
   timer.start_after(5);
-}
-
-void starts_a_timer_every_fraction(gyre::timer& timer) {
-  // expect: std::chrono::round<std::chrono::nanoseconds>(duration)
-  timer.start_every(0.5s);
 }
 
 void makes_a_timer_of_a_coroutine(gyre::loop& loop) {

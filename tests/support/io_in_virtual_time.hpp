@@ -46,9 +46,9 @@ class io_in_virtual_time {
   /// Turns the loop until `done`, without advancing the time; throws after minutes of real time.
   template <class Done>
   void turn_until(Done done) {
-    const steady_time give_up = detail::monotonic_now() + std::chrono::minutes{4};
+    const steady_time give_up = gyre::detail::monotonic_now() + std::chrono::minutes{4};
     while (!done()) {
-      if (detail::monotonic_now() > give_up) throw std::runtime_error("waited in vain");
+      if (gyre::detail::monotonic_now() > give_up) throw std::runtime_error("waited in vain");
       loop.poll();
     }
   }

@@ -77,14 +77,7 @@ class misused_argument {
   misused_argument(T&&) {}
 };
 
-/// A std::chrono::duration that converts to no integral one.
-template <class T>
-concept fractional_duration = requires {
-  typename std::remove_cvref_t<T>::period;
-  requires std::is_floating_point_v<typename std::remove_cvref_t<T>::rep>;
-};
-
-/// In place of a std::chrono::nanoseconds.
+/// In place of a duration.
 class misused_duration {
  public:
   GYRE_MISUSE_FAILS(misused_duration);
@@ -92,11 +85,6 @@ class misused_duration {
   template <class T>
     requires std::is_arithmetic_v<std::remove_cvref_t<T>>
   GYRE_MISUSE("a number has no unit: pass a std::chrono duration, for example 5ms")
-  misused_duration(T&&) {}
-  template <fractional_duration T>
-  GYRE_MISUSE(
-      "a fractional duration must be rounded: use "
-      "std::chrono::round<std::chrono::nanoseconds>(duration)")
   misused_duration(T&&) {}
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/detail/client_core.hpp>
 
+#include <gyre/base/detail/duration_check.hpp>
 #include <gyre/http/error.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/net/connect.hpp>
@@ -25,6 +26,17 @@ void check(const client_options& options) {
   if (options.connections_per_host == 0) {
     throw std::invalid_argument("http::client: connections_per_host must be at least 1");
   }
+  const client_timeouts& times = options.timeouts;
+  const auto check_limit = gyre::detail::require_not_negative;
+  check_limit(times.connect, "http::client: timeouts.connect");
+  check_limit(times.handshake, "http::client: timeouts.handshake");
+  check_limit(times.send, "http::client: timeouts.send");
+  check_limit(times.first_byte, "http::client: timeouts.first_byte");
+  check_limit(times.between_bytes, "http::client: timeouts.between_bytes");
+  check_limit(times.expect_continue, "http::client: timeouts.expect_continue");
+  check_limit(times.total, "http::client: timeouts.total");
+  gyre::detail::require_positive(options.idle_timeout, "http::client: idle_timeout");
+  gyre::detail::require_positive(options.max_lifetime, "http::client: max_lifetime");
   for (const std::optional<url>* const proxy : {&options.proxy.http, &options.proxy.https}) {
     if (*proxy && (*proxy)->scheme() != "http") {
       throw std::invalid_argument("http::client: a proxy must have an http URL");
@@ -68,7 +80,7 @@ std::shared_ptr<client_core::origin> client_core::origin_of(const client_destina
       .idle_timeout = options_.idle_timeout,
       .max_lifetime = options_.max_lifetime,
       // connect() has the limits of the phases.
-      .connect_timeout = std::chrono::nanoseconds::max(),
+      .connect_timeout = duration::max(),
   };
   auto made = std::make_shared<origin>(origin{.connections = pool(loop_, connect_there, options)});
   origins_.emplace(key, made);
@@ -119,7 +131,7 @@ task<std::unique_ptr<client_connection>> client_core::connect(
   if (to.is_tls() && options_.tls && options_.tls.is_server()) {
     clock.fail(errc::needs_tls, "connecting");
   }
-  const std::chrono::nanoseconds limit = options_.timeouts.connect;
+  const duration limit = options_.timeouts.connect;
   auto connecting = clock.wait(connect_tcp(first), limit, "connecting");
   net::tcp_stream connected = co_await std::move(connecting);
   auto connection = std::make_unique<client_connection>(

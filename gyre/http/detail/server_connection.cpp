@@ -27,7 +27,7 @@ server_connection::server_connection(net::tcp_connection& tcp, server_shard& sha
       tcp_(tcp),
       shard_(shard),
       core_(std::move(core)) {
-  const std::chrono::nanoseconds limit = core_->options.timeouts.first_byte;
+  const duration limit = core_->options.timeouts.first_byte;
   if (limit.count() != 0) set_deadline(gyre::detail::later(shard_.loop().recent_time(), limit));
   // The stop may not have met a connection on this loop.
   if (core_->is_draining()) shard_.stopping.request_stop();
@@ -113,7 +113,7 @@ bool server_connection::read_head(io::input& in) {
   }
   if (*size == 0) {
     if (!std::exchange(head_begun_, true)) {
-      const std::chrono::nanoseconds limit = core_->options.timeouts.head;
+      const duration limit = core_->options.timeouts.head;
       clear_deadline();
       if (limit.count() != 0) set_deadline(shard_.loop().deadline_after(limit));
     }
@@ -209,7 +209,7 @@ void server_connection::exchange_ended(ending how) noexcept {
     begin_closing();
   } else {
     state_ = state::head;
-    const std::chrono::nanoseconds limit = core_->options.timeouts.idle;
+    const duration limit = core_->options.timeouts.idle;
     clear_deadline();
     if (limit.count() != 0) {
       set_deadline(gyre::detail::later(present(), limit));
@@ -311,11 +311,13 @@ void server_connection::set_deadline(steady_time deadline) noexcept {
 void server_connection::set_body_deadline() noexcept {
   const server_timeouts& limits = core_->options.timeouts;
   if (limits.body.count() == 0) return;
-  std::chrono::nanoseconds allowed = limits.body;
+  steady_time deadline = gyre::detail::later(body_begun_, limits.body);
   if (limits.body_rate != 0) {
-    allowed += std::chrono::seconds(current_->body_received() / limits.body_rate);
+    const auto bytes_per_second = static_cast<std::uint64_t>(limits.body_rate);
+    const std::chrono::duration<std::uint64_t> earned(current_->body_received() / bytes_per_second);
+    deadline = gyre::detail::later(deadline, earned);
   }
-  set_deadline(gyre::detail::later(body_begun_, allowed));
+  set_deadline(deadline);
 }
 
 void server_connection::on_deadline() {

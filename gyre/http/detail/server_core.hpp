@@ -86,7 +86,7 @@ class server_core : public std::enable_shared_from_this<server_core> {
   static server_options checked(server_options settings);
   void add(method which, std::string_view pattern, handler answer, route_options route);
   void start();
-  void stop(std::chrono::nanoseconds timeout, move_only_function<void()> done);
+  void stop(duration timeout, move_only_function<void()> done);
   server_shard& shard_of(const event_loop& loop) noexcept;
   /// Whether a request for that authority may be answered on the connection.
   bool answers_for(std::string_view authority, const net::tcp_connection& from) const;

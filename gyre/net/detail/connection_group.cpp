@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/detail/connection_group.hpp>
 
+#include <gyre/base/detail/duration_check.hpp>
 #include <gyre/io/descriptor.hpp>
 
 #include <netinet/in.h>
@@ -42,9 +43,12 @@ connection_group::connection_group(event_loop& loop, connection_handlers& handle
       idle_clock_tick_(idle_timeout_ / idle_clock_per_timeout + std::chrono::nanoseconds{1}) {
   require(low_water_ < options.high_water,
           "gyre::net::connection_options: low_water is not below high_water");
-  require(std::min({idle_timeout_, options.close_timeout, options.close_limit,
-                    options.message_timeout, options.write_timeout}) >= idle_timeout_.zero(),
-          "gyre::net::connection_options: a timeout is negative");
+  const auto check = gyre::detail::require_not_negative;
+  check(idle_timeout_, "gyre::net::connection_options: idle_timeout");
+  check(options.message_timeout, "gyre::net::connection_options: message_timeout");
+  check(options.write_timeout, "gyre::net::connection_options: write_timeout");
+  check(options.close_timeout, "gyre::net::connection_options: close_timeout");
+  check(options.close_limit, "gyre::net::connection_options: close_limit");
   idle_timer_.emplace(loop, [this] { end_some_idle(); });
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gyre/base/detail/duration_check.hpp>
 #include <gyre/net/detail/name_engine.hpp>
 
 #include <ares.h>
@@ -124,7 +125,9 @@ void dns_channel::open(const resolver_options& options) {
   char dns_only[] = "b";
   std::vector<char*> domains;
   ares_options raw{};
-  raw.timeout = static_cast<int>(options.timeout.count());
+  // c-ares doubles it in each round, and the int must not overflow.
+  constexpr int day = 24 * 60 * 60 * 1000;
+  raw.timeout = gyre::detail::whole_units<std::chrono::milliseconds>(options.timeout, day);
   raw.tries = options.tries;
   raw.lookups = dns_only;
   raw.sock_state_cb = &on_socket_state;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/detail/name_engine.hpp>
 
+#include <gyre/base/detail/duration_check.hpp>
 #include <gyre/net/detail/errors.hpp>
 
 #include <ares.h>
@@ -54,8 +55,11 @@ name_engine::name_engine(event_loop& loop, resolver_options options)
       cache_(options_.cache) {
   require(options_.tries >= 1, "gyre::net::resolver: tries must be at least 1");
   require(options_.max_concurrent >= 1, "gyre::net::resolver: max_concurrent must be at least 1");
-  require(options_.timeout.count() >= 1 && std::in_range<int>(options_.timeout.count()),
-          "gyre::net::resolver: the timeout must be at least 1 ms");
+  gyre::detail::require_positive(options_.timeout, "gyre::net::resolver: timeout");
+  gyre::detail::require_not_negative(options_.cache.longest_positive,
+                                     "gyre::net::resolver: cache.longest_positive");
+  gyre::detail::require_not_negative(options_.cache.longest_negative,
+                                     "gyre::net::resolver: cache.longest_negative");
   for (const endpoint& each : options_.servers) {
     require(each.is_ip() && each.address().scope() == 0,
             "gyre::net::resolver: a server must be an IP endpoint without a scope");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lookups that need no server: numbers, the hosts file, reserved names, and the cache.
+#include <gyre/base/clock.hpp>
 #include <gyre/net/detail/name_engine.hpp>
 
 #include <gyre/base/detail/ascii.hpp>
@@ -92,10 +93,10 @@ void dns_cache::keep(std::string_view name, record_type type, int status, dns_me
                      steady_time now) noexcept {
   const answer_lifetime lifetime = lifetime_of(message);
   if (lifetime.negative) message = {};
-  const auto seconds = std::min(
+  const duration time = std::min<duration>(
       lifetime.time, lifetime.negative ? options_.longest_negative : options_.longest_positive);
   const std::size_t cost = cost_of(name, message.size());
-  if (seconds <= std::chrono::seconds(0) || cost > options_.bytes) return;
+  if (time <= duration::zero() || cost > options_.bytes) return;
   if (const auto old = entries_.find(key_view(name, type)); old != entries_.end()) {
     drop(old->second);
   }
@@ -107,7 +108,7 @@ void dns_cache::keep(std::string_view name, record_type type, int status, dns_me
     kept.name = &at->first;
     kept.bytes = std::move(bytes);
     kept.kept = {.status = status, .message = kept.bytes};
-    kept.expiry = now + seconds;
+    kept.expiry = gyre::detail::later(now, time);
     by_use_.push_back(kept);
     metrics_.bytes += cost;
     ++metrics_.entries;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/pool/detail/pool_core.hpp>
 
+#include <gyre/base/detail/duration_check.hpp>
 #include <gyre/base/detail/named_thread.hpp>
 #include <gyre/base/error.hpp>
 #include <gyre/base/fence.hpp>
@@ -58,6 +59,8 @@ std::shared_ptr<pool_core> pool_core::make(thread_pool_options options) {
   if (options.capacity == 0) {
     throw std::invalid_argument("gyre::thread_pool: a capacity of at least 1 is needed");
   }
+  require_not_negative(options.block_timeout, "gyre::thread_pool: block_timeout");
+  require_not_negative(options.aging, "gyre::thread_pool: aging");
   if (options.workers == 0) {
     options.workers =
         std::clamp<std::size_t>(usable_cpus().size(), 1, thread_pool_options::most_workers);

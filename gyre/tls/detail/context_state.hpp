@@ -2,6 +2,7 @@
 // context_state: a context's options and OpenSSL's objects made from them, replaced by reload().
 #pragma once
 
+#include <gyre/base/duration.hpp>
 #include <gyre/tls/detail/openssl.hpp>
 #include <gyre/tls/detail/ticket_keys.hpp>
 #include <gyre/tls/tls_context.hpp>
@@ -33,7 +34,7 @@ struct loaded_context {
   bool refuse_unknown_names = false;
   std::vector<unsigned char> application_protocols;  // as in a message
   std::shared_ptr<ticket_keys> tickets;
-  std::chrono::nanoseconds handshake_timeout{};
+  duration handshake_timeout;
   bool is_server = false;
   bool verify = true;
   bool request_ocsp_staple = false;
@@ -65,7 +66,7 @@ class context_state {
   any_options options_;
   std::shared_ptr<const loaded_context> current_;
   std::shared_ptr<ticket_keys> tickets_;
-  std::chrono::seconds ticket_lifetime_{};
+  duration ticket_lifetime_;
 };
 
 /// Functions that OpenSSL calls: set on each server's SSL_CTX; see engine.cpp.
