@@ -218,6 +218,36 @@ Who runs. Of it.
         page = [f"a {word}", f"| {word}", "```", f"code {word}", "```", f"[{word}]"]
         self.assertEqual(len(LAYOUT.page_width("docs/thing.md", page)), 1)
 
+    def test_parameters_and_options_are_no_bare_durations(self) -> None:
+        header = """\
+using std::chrono::nanoseconds;
+void wait(std::chrono::nanoseconds limit);
+void wait(const std::chrono::duration<double>& limit, int times);
+void wait(std::optional<std::chrono::seconds> limit = {});
+void wait(int times,
+          milliseconds limit);
+struct options {
+  std::chrono::nanoseconds limit = std::chrono::seconds{1};
+  std::optional<std::chrono::hours> longest{};
+  std::chrono::milliseconds shortest;
+};
+std::chrono::nanoseconds age() noexcept;  // not std::chrono::nanoseconds limit;
+std::optional<std::chrono::nanoseconds> last_age();
+void wait(duration limit = std::chrono::seconds{5}, bool is_last = true);
+struct timer {
+  std::chrono::nanoseconds limit_{0};
+  std::optional<std::chrono::nanoseconds> longest_;
+  static constexpr std::chrono::nanoseconds tick{1024};
+};
+bool is_ready() { return future.wait_for(std::chrono::seconds(0)) == ready; }
+auto whole = std::chrono::floor<std::chrono::seconds>(age());
+""".splitlines()
+        found = LAYOUT.bare_durations("gyre/base/thing.hpp", header)
+        self.assertEqual([problem.split(":")[1] for problem in found], list("23468") + ["9", "10"])
+        self.assertRegex(found[0], "limit is a bare duration: .*gyre::duration")
+        result = ["struct held {", "  std::chrono::nanoseconds duration{0};", "};"]
+        self.assertEqual(LAYOUT.bare_durations("gyre/exec/executor_watchdog.hpp", result), [])
+
     def test_files_end_at_450_lines_but_for_tests(self) -> None:
         lines = [""] * 451
         self.assertEqual(len(LAYOUT.size("gyre/base/thing.hpp", lines)), 1)
