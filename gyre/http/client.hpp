@@ -6,6 +6,7 @@
 //     print(answer.status(), answer.body());
 #pragma once
 
+#include <gyre/base/detail/awaited_value.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/http/client_options.hpp>
@@ -95,7 +96,12 @@ task<client_response> get_alone(client_request request, client_options options);
 
 /// One GET on the loop that the coroutine runs on, with a connection of its own. For more than one
 /// request have a client. Errors: as client; wrong_thread if the coroutine runs on no loop.
-[[nodiscard]] inline task<client_response> get(std::string_view url, client_options options = {}) {
+[[nodiscard]] inline task<client_response> get(std::string_view url) {
+  return detail::get_alone(client_request(method::get, url), client_options{});
+}
+/// With GCC 12 `options` must be a variable: see channel::send().
+[[nodiscard]] inline task<client_response> get(
+    std::string_view url, gyre::detail::awaited_value<client_options> options) {
   return detail::get_alone(client_request(method::get, url), std::move(options));
 }
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <gyre/base/clock.hpp>
+#include <gyre/base/detail/awaited_value.hpp>
 #include <gyre/base/detail/duration_check.hpp>
 #include <gyre/base/duration.hpp>
 #include <gyre/base/intrusive_list.hpp>
@@ -316,7 +317,8 @@ class async_cache {
   /// Complexity: a coroutine frame, which try_get() saves; for a load some more, and the value.
   template <std::copy_constructible Loader>
     requires std::invocable<Loader&, const Key&>
-  task<std::shared_ptr<const T>> get(Key key, Loader loader) {
+  task<std::shared_ptr<const T>> get(detail::awaited_value<Key> sought, Loader loader) {
+    Key key = static_cast<Key&&>(std::move(sought));
     std::shared_ptr<const T> found = core_->find(key);
     if (found != nullptr) co_return found;
     co_return co_await core::share_load(core_, std::move(key), std::move(loader));

@@ -10,6 +10,7 @@
 // For a single value, such as the reply to a request that a channel carries, see oneshot.hpp.
 #pragma once
 
+#include <gyre/base/detail/awaited_value.hpp>
 #include <gyre/sync/channel_error.hpp>
 #include <gyre/sync/detail/ring_buffer.hpp>
 #include <gyre/sync/detail/segment_buffer.hpp>
@@ -265,18 +266,25 @@ class channel : public detail::channel_interface<T, detail::ring_buffer<T>> {
 
   /// Awaited, waits for room and sends `value`, which is destroyed if it was not sent.
   ///
-  /// With GCC 12 do not make an aggregate within the call, as in `co_await jobs.send(job{…})`: that
-  /// compiler destroys its members twice. Use emplace(), or a variable.
-  [[nodiscard]] auto send(T value) noexcept {
-    return send_awaiter<T>(std::in_place, core_, std::move(value));
+  /// With GCC 12 an rvalue of an aggregate that has a destructor is refused: that compiler destroys
+  /// the members of a `job{…}` in `co_await jobs.send(job{…})` twice. Use emplace(), or a variable
+  /// with send_from().
+  [[nodiscard]] auto send(detail::awaited_value<T> value) noexcept {
+    return send_awaiter<T>(std::in_place, core_, static_cast<T&&>(std::move(value)));
   }
   /// As send(), for a value that is made as T(arguments…); also an aggregate.
   template <class... Arguments>
-    requires std::constructible_from<T, Arguments...>
+    requires(std::constructible_from<T, Arguments...> &&
+             !(detail::unsafe_temporary<Arguments> || ...))
   [[nodiscard]] auto emplace(Arguments&&... arguments) noexcept(
       std::is_nothrow_constructible_v<T, Arguments...>) {
     return send_awaiter<T>(std::in_place, core_, T(std::forward<Arguments>(arguments)...));
   }
+  // Explains wrong arguments: see base/detail/awaited_value.hpp.
+  template <class... Arguments>
+    requires(detail::unsafe_temporary<Arguments> || ...)
+  GYRE_MISUSE(GYRE_UNSAFE_TEMPORARY)
+  std::suspend_never emplace(Arguments&&... arguments) noexcept;
   /// As send(), but moves from `value`, which must outlive the wait, only when it is sent.
   [[nodiscard]] auto send_from(T& value) noexcept {
     return send_awaiter<T&>(std::in_place, core_, value);

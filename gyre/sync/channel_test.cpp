@@ -78,7 +78,7 @@ TEST(Channel, EmplaceMakesAnAggregateThatIsDestroyedOnce) {
   auto send_two = [](channel<named_job>& to) -> task<> {
     co_await to.emplace(1, "a name that needs memory of its own", std::make_unique<int>(10));
     named_job second{2, "another name that needs memory of its own", std::make_unique<int>(20)};
-    co_await to.send(std::move(second));
+    co_await to.send_from(second);
     to.close();
   };
   auto receive_all = [](channel<named_job>& from) -> task<int> {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <gyre/base/clock.hpp>
+#include <gyre/base/detail/awaited_value.hpp>
 #include <gyre/base/duration.hpp>
 #include <gyre/base/timer_operation.hpp>
 #include <gyre/sync/channel.hpp>
@@ -386,9 +387,10 @@ template <class T, class Buffer>
 
 /// A case of select(): sends `value`, as channel::send(). The result is std::monostate.
 template <class T>
-[[nodiscard]] auto on_send(channel<T>& channel, std::type_identity_t<T> value) noexcept {
+[[nodiscard]] auto on_send(channel<T>& channel,
+                           std::type_identity_t<detail::awaited_value<T>> value) noexcept {
   using sending = detail::send_case<T, detail::ring_buffer<T>, T>;
-  return sending(detail::channel_access::core(channel), std::move(value));
+  return sending(detail::channel_access::core(channel), static_cast<T&&>(std::move(value)));
 }
 /// As on_send(), but moves from `value` only when it is sent, as channel::send_from().
 template <class T>

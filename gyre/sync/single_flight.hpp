@@ -6,6 +6,7 @@
 //     page start = co_await flights.run("index", load_page);  // task<page> load_page(std::string)
 #pragma once
 
+#include <gyre/base/detail/awaited_value.hpp>
 #include <gyre/sync/detail/shared_key.hpp>
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/executor.hpp>
@@ -73,9 +74,9 @@ class single_flight {
   /// and two frames.
   template <std::copy_constructible Function>
     requires std::invocable<Function&, const Key&>
-  task<T> run(Key key, Function function) {
+  task<T> run(detail::awaited_value<Key> key, Function function) {
     return run_with_identity(
-        std::move(key),
+        static_cast<Key&&>(std::move(key)),
         [function = std::move(function)](const identity& own_key) mutable -> decltype(auto) {
           return std::invoke(function, *own_key);
         });

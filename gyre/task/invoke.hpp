@@ -8,6 +8,7 @@
 //     });
 #pragma once
 
+#include <gyre/base/detail/awaited_value.hpp>
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/task.hpp>
 
@@ -32,6 +33,19 @@ class misused_coroutine {
   misused_coroutine(F&&) {}
 };
 
+template <class Function, class... Arguments>
+task<task_result_t<std::invoke_result_t<Function&, Arguments...>>> invoke_owned(
+    Function function, Arguments... arguments) {
+  decltype(auto) returned = std::invoke(function, std::move(arguments)...);
+  co_return co_await static_cast<decltype(returned)&&>(returned);
+}
+
+template <class Function, class... Arguments>
+concept invoked_as_coroutine =
+    std::invocable<Function&, Arguments...> &&
+    awaitable<std::invoke_result_t<Function&, Arguments...>> && std::move_constructible<Function> &&
+    (std::move_constructible<Arguments> && ...);
+
 }  // namespace detail
 
 /// Returns a task that calls `function`, as an lvalue, with `arguments` as rvalues, awaits the
@@ -41,15 +55,20 @@ class misused_coroutine {
 /// it ends. With GCC 12 name the task before awaiting it: else the compiler calls the destructors
 /// of the captures twice. See "What to look out for" in docs/guide/coroutines.md.
 /// Complexity: a coroutine frame.
-template <std::move_constructible Function, std::move_constructible... Arguments>
-  requires std::invocable<Function&, Arguments...> &&
-           awaitable<std::invoke_result_t<Function&, Arguments...>>
-task<task_result_t<std::invoke_result_t<Function&, Arguments...>>> invoke(Function function,
-                                                                          Arguments... arguments) {
-  decltype(auto) returned = std::invoke(function, std::move(arguments)...);
-  co_return co_await static_cast<decltype(returned)&&>(returned);
+template <class Function, class... Arguments>
+  requires(detail::invoked_as_coroutine<std::decay_t<Function>, std::decay_t<Arguments>...> &&
+           !(detail::unsafe_temporary<Arguments> || ...))
+[[nodiscard]] auto invoke(Function&& function, Arguments&&... arguments) {
+  return detail::invoke_owned<std::decay_t<Function>, std::decay_t<Arguments>...>(
+      std::forward<Function>(function), std::forward<Arguments>(arguments)...);
 }
-// Explains wrong arguments: see base/detail/misuse.hpp.
+// Explains wrong arguments: see base/detail/misuse.hpp and awaited_value.hpp.
+template <class Function, class... Arguments>
+  requires(detail::unsafe_temporary<Arguments> || ...)
+GYRE_MISUSE(GYRE_UNSAFE_TEMPORARY)
+std::suspend_never invoke(Function&&, Arguments&&...) {
+  return {};
+}
 template <class... Arguments>
 std::suspend_never invoke(detail::misused_coroutine explained, Arguments&&... arguments);
 

@@ -11,6 +11,7 @@
 //     }
 #pragma once
 
+#include <gyre/base/detail/awaited_value.hpp>
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/transfer.hpp>
@@ -139,12 +140,13 @@ class task_local {
 
   /// Awaits `object` with `value` bound to the key. Rvalues are moved in; lvalues must outlive it.
   template <awaitable Awaitable>
-  [[nodiscard]] auto with(T value, Awaitable&& object) const {
-    return detail::bound_awaiter<T, Awaitable>(this, std::move(value),
+  [[nodiscard]] auto with(detail::awaited_value<T> value, Awaitable&& object) const {
+    return detail::bound_awaiter<T, Awaitable>(this, static_cast<T&&>(std::move(value)),
                                                std::forward<Awaitable>(object));
   }
   // Explains wrong arguments: see base/detail/misuse.hpp.
-  std::suspend_never with(T value, detail::misused_awaitable explained) const;
+  std::suspend_never with(detail::awaited_value<T> value,
+                          detail::misused_awaitable explained) const;
 
   /// Awaited, gives a `const T&` to the bound value, or to the key's own, without waiting. A bound
   /// value lives until the end of its await.

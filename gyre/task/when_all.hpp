@@ -4,6 +4,7 @@
 //     auto [user, orders] = co_await gyre::when_all(load_user(id), load_orders(id));
 #pragma once
 
+#include <gyre/base/detail/awaited_value.hpp>
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/fork_join.hpp>
@@ -134,9 +135,9 @@ class [[nodiscard]] when_all_ready_awaiter : public join_awaiter<Tasks> {
   }
 };
 
-/// The elements of a range as tasks.
+/// The elements of a range as a vector of tasks.
 template <class Range>
-auto tasks_of(Range&& range) {
+auto vector_of_tasks(Range&& range) {
   using reference = std::ranges::range_rvalue_reference_t<Range>;
   using result = task_result_t<std::remove_cvref_t<reference>>;
   if constexpr (std::same_as<std::remove_cvref_t<Range>, std::vector<task<result>>>) {
@@ -149,6 +150,12 @@ auto tasks_of(Range&& range) {
     }
     return tasks;
   }
+}
+
+/// The elements of a range as tasks, in an array if the range is one.
+template <class Range>
+auto tasks_of(Range&& range) {
+  return vector_of_tasks(std::forward<Range>(range));
 }
 
 template <class Awaitable, std::size_t N>
@@ -167,8 +174,9 @@ using tasks_of_t = decltype(tasks_of(std::declval<Range>()));
 
 /// An rvalue range of awaitables.
 template <class T>
-concept awaitable_range = std::ranges::input_range<T> && !std::is_lvalue_reference_v<T> &&
-                          awaitable<std::remove_cvref_t<std::ranges::range_rvalue_reference_t<T>>>;
+concept awaitable_range =
+    std::ranges::input_range<T> && !std::is_lvalue_reference_v<T> && !detail::unsafe_temporary<T> &&
+    awaitable<std::remove_cvref_t<std::ranges::range_rvalue_reference_t<T>>>;
 
 /// Runs the awaitables concurrently and gives a tuple of their results: std::monostate for void,
 /// std::reference_wrapper for references. On one thread they start in order, each to a first wait.
@@ -190,8 +198,9 @@ template <awaitable... Awaitables>
 /// The same for a range; gives the results in its order, or nothing if they are void: a std::array
 /// for a std::array, a std::vector for others.
 ///
-/// With GCC 12 a std::array must have a name, `co_await when_all(std::move(tasks))`: one that is
-/// made within the awaited expression is destroyed twice (docs/guide/coroutines.md, section 11).
+/// With GCC 12 a std::array is refused, since one that is made within the awaited expression would
+/// be destroyed twice (docs/guide/coroutines.md, section 11): pass the awaitables themselves, or a
+/// std::span of a variable.
 template <awaitable_range Range>
 [[nodiscard]] auto when_all(Range&& range) {
   return detail::when_all_awaiter<detail::tasks_of_t<Range>>(

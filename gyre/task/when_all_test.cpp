@@ -14,6 +14,7 @@
 #include <exception>
 #include <list>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -87,6 +88,8 @@ TEST(WhenAll, TakesAnyRangeAndGivesNothingForVoid) {
   gyre::sync_wait(gyre::when_all(std::vector<task<>>{}));
 }
 
+// A std::array is refused where the compiler would destroy it twice in an awaited expression.
+#if !defined(__GNUC__) || defined(__clang__) || __GNUC__ >= 13
 TEST(WhenAll, GivesAnArrayForAnArray) {
   const std::array<std::string, 2> words =
       gyre::sync_wait(gyre::when_all(std::array{word("one"), word("two")}));
@@ -98,6 +101,13 @@ TEST(WhenAll, GivesAnArrayForAnArray) {
       std::is_void_v<
           gyre::await_result_t<decltype(gyre::when_all(std::declval<std::array<task<>, 3>>()))>>);
   gyre::sync_wait(gyre::when_all(std::array<task<>, 0>()));
+}
+#endif
+
+TEST(WhenAll, TakesASpanOfAnArray) {
+  std::array tasks{word("one"), word("two")};
+  const auto words = gyre::sync_wait(gyre::when_all(std::span(tasks)));
+  EXPECT_EQ(words, (std::vector<std::string>{"one", "two"}));
 }
 
 TEST(WhenAll, TakesManyArguments) {

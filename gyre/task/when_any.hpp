@@ -204,7 +204,7 @@ template <awaitable... Awaitables>
 /// when_any_range_result. Costs a frame, a vector of the children and one of the results.
 template <awaitable_range Range>
 [[nodiscard]] auto when_any(Range&& range) {
-  auto tasks = detail::tasks_of(std::forward<Range>(range));
+  auto tasks = detail::vector_of_tasks(std::forward<Range>(range));
   if (tasks.empty()) throw std::invalid_argument("gyre::when_any: needs at least one awaitable");
   const auto is_valid = [](const auto& each) { return each.valid(); };
   if (!std::ranges::all_of(tasks, is_valid)) detail::throw_empty_task();

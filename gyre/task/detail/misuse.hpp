@@ -2,6 +2,7 @@
 // misused_awaitable: sentences for arguments that cannot be awaited; see base/detail/misuse.hpp.
 #pragma once
 
+#include <gyre/base/detail/awaited_value.hpp>
 #include <gyre/base/detail/misuse.hpp>
 #include <gyre/task/detail/awaiter_of.hpp>
 
@@ -49,7 +50,7 @@ concept duration_like = requires {
 };
 
 /// The reason why a T cannot be awaited.
-enum class await_misuse { none, lvalue_task, callable, range, future, duration, other };
+enum class await_misuse { none, lvalue_task, callable, array, range, future, duration, other };
 
 template <class T>
 consteval await_misuse find_await_misuse() {
@@ -58,6 +59,8 @@ consteval await_misuse find_await_misuse() {
     return is_named_task ? await_misuse::lvalue_task : await_misuse::none;
   } else if constexpr (makes_awaitable<T>) {
     return await_misuse::callable;
+  } else if constexpr (range_of_awaitables<T> && unsafe_temporary<T>) {
+    return await_misuse::array;
   } else if constexpr (range_of_awaitables<T>) {
     return await_misuse::range;
   } else if constexpr (blocking_future<T>) {
@@ -88,6 +91,11 @@ class misused_awaitable {
   GYRE_MISUSE(
       "a callable is no awaitable: call it, as in lambda(), or pass gyre::invoke(lambda), which "
       "keeps the captures of the lambda")
+  misused_awaitable(T&&) {}
+  template <await_misused_as<await_misuse::array> T>
+  GYRE_MISUSE(
+      "GCC 12 destroys a std::array that is made within an awaited expression twice: pass the "
+      "awaitables themselves, or a std::span of a variable")
   misused_awaitable(T&&) {}
   template <await_misused_as<await_misuse::range> T>
   GYRE_MISUSE(
