@@ -19,6 +19,7 @@ class event_loop::running {
       throw std::logic_error("gyre: a loop was run from one of its own tasks");
     }
     loop_.outer_ = current_loop_;
+    loop_.run_ = &run_;
     current_loop_ = &loop_;
   }
   running& operator=(running&&) = delete;
@@ -26,6 +27,7 @@ class event_loop::running {
 
  private:
   event_loop& loop_;
+  detail::nested_run run_;
 };
 
 // A task that waits for its time.

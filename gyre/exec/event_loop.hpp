@@ -134,8 +134,9 @@ class event_loop : public executor, public timer_service, public posting<event_l
     return looked != steady_time::min() ? looked : now();
   }
 
-  /// executor: running_here() and runs_only_here() are in_loop_thread(); timers() is the loop.
-  bool running_here() const noexcept final { return in_loop_thread(); }
+  /// executor: runs_only_here() is in_loop_thread(), and running_here() is that but for the time
+  /// in which one of the loop's tasks runs another loop or a sync_wait(); timers() is the loop.
+  bool running_here() const noexcept final { return in_loop_thread() && current_run() == run_; }
   bool runs_only_here() const noexcept final { return in_loop_thread(); }
   timer_service* timers() noexcept final { return this; }
 
@@ -252,6 +253,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
 
   // The loop's thread.
   alignas(false_sharing_range) event_loop* outer_ = nullptr;  // its task runs this loop, if any
+  const detail::nested_run* run_ = nullptr;                   // while it runs
   loop_options options_;
   std::unique_ptr<gyre::poller> poller_;
   detail::timer_wheel timers_;

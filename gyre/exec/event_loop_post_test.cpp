@@ -171,6 +171,18 @@ TYPED_TEST(EventLoopPost, DispatchRunsAtOnceOnTheLoopsThread) {
   EXPECT_THAT(ran, ElementsAre(1, 2, 3));
 }
 
+TYPED_TEST(EventLoopPost, DispatchPostsWhileATaskRunsAnotherLoop) {
+  std::vector<int> ran;
+  this->loop_.post([&] {
+    gyre::loop inner;
+    inner.post([&] { this->loop_.dispatch([&] { ran.push_back(2); }); });
+    EXPECT_TRUE(inner.poll());
+    ran.push_back(1);
+  });
+  while (this->loop_.poll()) continue;
+  EXPECT_THAT(ran, ElementsAre(1, 2));
+}
+
 TYPED_TEST(EventLoopPost, DispatchElsewherePosts) {
   bool ran = false;
   this->loop_.dispatch([&] { ran = true; });

@@ -41,11 +41,12 @@ class posting {
     static_cast<void>(slot->release());
     return true;
   }
-  /// Calls `callable` at once on the loop's thread, and passes its exceptions on; else posts it.
+  /// Calls `callable` at once within a task of the loop, and passes its exceptions on; else posts
+  /// it, also while that task runs another loop or a sync_wait().
   template <class F>
     requires detail::postable<F>
   void dispatch(F&& callable) {
-    if (self().in_loop_thread()) {
+    if (self().running_here()) {
       std::forward<F>(callable)();
     } else {
       post(std::forward<F>(callable));

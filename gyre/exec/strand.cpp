@@ -47,14 +47,14 @@ class strand_core::turn {
   explicit turn(strand_core& core) noexcept : core_(core) {
     // seq_cst, with the look at closed_ after it: close() sets closed_ and then looks here, so that
     // one of both sees the other. Its acquire pairs with the release at the end of the last turn.
-    core_.running_on_.exchange(this_thread(), std::memory_order_seq_cst);
+    core_.running_in_.exchange(current_run(), std::memory_order_seq_cst);
   }
   turn& operator=(turn&&) = delete;
   ~turn() {
     const bool closed = is_closed();
     const bool has_more = !closed && !core_.taken_.empty();
     // release: pairs with the acquire in close(), and with that of the next turn.
-    core_.running_on_.store(nullptr, std::memory_order_release);
+    core_.running_in_.store(nullptr, std::memory_order_release);
     if (has_more || (!closed && !core_.queue_.go_idle())) core_.schedule();
     core_.release();
   }
@@ -71,12 +71,6 @@ class strand_core::turn {
 
   strand_core& core_;
 };
-
-// Out of line, because coroutines change threads and compilers cache addresses of thread-locals.
-[[gnu::noinline]] const void* strand_core::this_thread() noexcept {
-  static constinit thread_local const char mark = 0;
-  return &mark;
-}
 
 void strand_core::run(operation& self) {
   auto& core = static_cast<strand_core&>(self);
@@ -108,11 +102,10 @@ void strand_core::release() noexcept {
 
 intrusive_queue<operation> strand_core::close() noexcept {
   closed_.store(true, std::memory_order_seq_cst);  // as in turn()
-  const void* const here = this_thread();
   for (;;) {
     // seq_cst, as above; its acquire pairs with the release in ~turn().
-    const void* const running = running_on_.load(std::memory_order_seq_cst);
-    if (running == nullptr || running == here) break;
+    const void* const running = running_in_.load(std::memory_order_seq_cst);
+    if (running == nullptr || is_run_of_this_thread(running)) break;
     thread_yield();
   }
   intrusive_queue<operation> left = std::move(taken_);
@@ -150,5 +143,8 @@ void strand::post_discardable(operation& op, void (*discard)(operation& op) noex
 }
 
 bool strand::running_here() const noexcept { return core_->running_here(); }
+bool strand::runs_only_here() const noexcept {
+  return core_->waits_below() || target_.runs_only_here();
+}
 
 }  // namespace gyre

@@ -52,9 +52,10 @@ class strand final : public executor {
 
   void post(operation& op) noexcept override;
   void post_discardable(operation& op, void (*discard)(operation& op) noexcept) override;
-  /// Whether the calling thread is in an operation of the strand.
+  /// Whether the calling thread is in an operation of the strand: not in another task, which a
+  /// worker of a pool runs while that operation waits.
   bool running_here() const noexcept override;
-  bool runs_only_here() const noexcept override { return target_.runs_only_here(); }
+  bool runs_only_here() const noexcept override;
   timer_service* timers() noexcept override { return target_.timers(); }
 
   /// The executor below.

@@ -5,10 +5,12 @@
 // Each of these mutations, tried by hand, makes a test fail: push() does not release, or take() not
 // acquire; a turn does not exchange its mark as an acquire, clears it without release, or only
 // after it went idle; it goes idle without a look at the queue; close() does not wait for a turn,
-// or says so by a relaxed store; every push posts the core.
+// or says so by a relaxed store; every push posts the core; the mark is that of the thread, also
+// while it runs other work.
 #include <gyre/exec/strand.hpp>
 
 #include <gyre/base/operation.hpp>
+#include <gyre/task/detail/nested_run.hpp>
 #include <gyre/task/executor.hpp>
 #include <tests/model/model.hpp>
 
@@ -52,7 +54,7 @@ struct shared_data {
 };
 
 struct message : gyre::operation {
-  message() : operation(&run) {}
+  explicit message(function to_run = &run) : operation(to_run) {}
   static void run(operation& self) {
     auto& own = static_cast<message&>(self);
     model::assert_that(own.sent != 0, "what came before the post is visible");
@@ -148,6 +150,49 @@ TEST(StrandModel, RunsAnOperationThatPostsItselfAgain) {
       other.join();
     }
     model::assert_that(sent[0].runs == 2 && sent[1].runs == 1, "twice, and once");
+    below.join();
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+// An operation waits, and its thread runs other work meanwhile, which would resume a coroutine of
+// the strand at once if the strand were here.
+struct helping : message {
+  helping() : message(&run) {}
+  static void run(operation& self) {
+    auto& own = static_cast<helping&>(self);
+    own.data->running = true;
+    {
+      const gyre::detail::nested_run helped;
+      if (own.serial->running_here()) {
+        own.resumed->execute();
+      } else {
+        own.resumed->post_to(*own.serial, 2);
+      }
+    }
+    model::assert_that(own.serial->running_here(), "the wait is over");
+    own.data->running = false;
+    message::run(self);
+  }
+  strand* serial = nullptr;
+  message* resumed = nullptr;
+};
+
+TEST(StrandModel, RunsNoOperationAboveOneThatWaits) {
+  const auto checked = model::check({.preemptions = 2, .spurious_failures = 0}, [] {
+    many_threads below;
+    strand serial(below);
+    messages<2> sent(3);
+    helping waits;
+    waits.data = &sent.data;
+    waits.ended = &sent.ended;
+    waits.total = 3;
+    waits.serial = &serial;
+    waits.resumed = &sent[0];
+    model::thread other([&] { sent[1].post_to(serial, 3); });
+    waits.post_to(serial, 1);
+    sent.ended.wait();
+    other.join();
     below.join();
   });
   EXPECT_TRUE(checked) << checked;

@@ -5,6 +5,7 @@
 #include <gyre/base/operation.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
+#include <gyre/pool/parallel.hpp>
 #include <gyre/pool/thread_pool.hpp>
 #include <gyre/sync/event.hpp>
 #include <gyre/task/fork.hpp>
@@ -25,6 +26,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <coroutine>
 #include <cstddef>
 #include <exception>
 #include <functional>
@@ -330,6 +332,171 @@ TEST(StrandCoroutines, AreStoppedWhileTheySleep) {
   EXPECT_THROW(end.get(), std::system_error);
 }
 
+// ---- exclusion while an operation waits
+
+// Resumes the coroutine that waits within set(), as events of other libraries do.
+class foreign_event {
+ public:
+  static bool await_ready() noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> awaiting) noexcept { waiting_ = awaiting; }
+  static void await_resume() noexcept {}
+  void set() { std::exchange(waiting_, nullptr).resume(); }
+
+ private:
+  std::coroutine_handle<> waiting_;
+};
+
+// Whether it resumes in the middle of another coroutine's operation.
+gyre::task<bool> resumes_within(foreign_event& event, const bool& other_waits) {
+  co_await event;
+  co_return other_waits;
+}
+
+gyre::task<> waits_by(const std::function<void()>& wait, bool& waits) {
+  waits = true;
+  wait();
+  waits = false;
+  co_return;
+}
+
+// On one worker, whose helping runs everything else.
+bool resumes_a_foreign_wait_within(gyre::thread_pool& pool, foreign_event& event,
+                                   const std::function<void()>& wait) {
+  strand serial(pool);
+  bool waits = false;
+  auto resumed = gyre::spawn_future(serial, resumes_within(event, waits));
+  auto waited = gyre::spawn_future(serial, waits_by(wait, waits));
+  waited.get();
+  return resumed.get();
+}
+
+TEST(StrandExclusion, AWorkerThatHelpsDuringAWaitForAFutureResumesNoOtherCoroutine) {
+  gyre::thread_pool pool({.workers = 1});
+  foreign_event event;
+  const auto sets = [&] { event.set(); };
+  EXPECT_FALSE(resumes_a_foreign_wait_within(pool, event, [&] { pool.submit(sets).get(); }));
+  EXPECT_FALSE(resumes_a_foreign_wait_within(pool, event, [&] {
+    auto future = pool.submit(sets);
+    while (!future.wait_for(1h)) continue;
+  }));
+}
+
+TEST(StrandExclusion, AWorkerThatHelpsDuringWaitIdleResumesNoOtherCoroutine) {
+  gyre::thread_pool pool({.workers = 1});
+  foreign_event event;
+  EXPECT_FALSE(resumes_a_foreign_wait_within(pool, event, [&] {
+    pool.post([&] { event.set(); });
+    pool.wait_idle();
+  }));
+}
+
+TEST(StrandExclusion, AWorkerThatHelpsDuringParallelInvokeResumesNoOtherCoroutine) {
+  gyre::thread_pool pool({.workers = 2});
+  foreign_event event;
+  std::atomic<bool> stolen{false};
+  std::atomic<bool> set{false};
+  const auto waits_for = [](const std::atomic<bool>& flag) {
+    while (!flag) std::this_thread::yield();
+  };
+  EXPECT_FALSE(resumes_a_foreign_wait_within(pool, event, [&] {
+    gyre::parallel_invoke(
+        pool,
+        [&] {
+          waits_for(stolen);
+          // Only this worker can run it, while it waits for the other's part.
+          pool.post([&] {
+            event.set();
+            set = true;
+          });
+        },
+        [&] {
+          stolen = true;
+          waits_for(set);
+        });
+  }));
+}
+
+gyre::task<bool> sleeps_and_resumes_within(const bool& other_waits) {
+  co_await gyre::sleep_for(1ms);
+  co_return other_waits;
+}
+gyre::task<> sleeps_longer(bool& ended) {
+  co_await gyre::sleep_for(5ms);
+  ended = true;
+}
+
+TEST(StrandExclusion, ATimerThatExpiresWhileAWorkerHelpsResumesNoOtherCoroutine) {
+  gyre::thread_pool pool({.workers = 1});
+  strand serial(pool);
+  bool waits = false;
+  bool later_timer_expired = false;
+  auto resumed = gyre::spawn_future(serial, sleeps_and_resumes_within(waits));
+  const auto waits_for_later_timer = [&] {
+    gyre::spawn(pool, sleeps_longer(later_timer_expired));
+    while (!later_timer_expired) pool.submit([] {}).get();
+  };
+  gyre::spawn_future(serial, waits_by(waits_for_later_timer, waits)).get();
+  EXPECT_FALSE(resumed.get());
+}
+
+TEST(StrandExclusion, ASyncWaitResumesNoOtherCoroutine) {
+  gyre::thread_pool pool({.workers = 1});
+  foreign_event event;
+  const auto sets = [](foreign_event& to_set) -> gyre::task<> {
+    co_await gyre::yield();
+    to_set.set();
+  };
+  EXPECT_FALSE(resumes_a_foreign_wait_within(pool, event, [&] { gyre::sync_wait(sets(event)); }));
+  EXPECT_FALSE(resumes_a_foreign_wait_within(pool, event, [&] {
+    gyre::loop inner;
+    gyre::sync_wait(inner, sets(event));
+  }));
+}
+
+TEST(StrandExclusion, AnOperationIsHereAgainAfterItsWait) {
+  gyre::thread_pool pool({.workers = 1});
+  strand serial(pool);
+  bool here_within = true;
+  bool only_here_within = false;
+  bool here_afterwards = false;
+  bool pool_within = false;
+  const auto wait = [&] {
+    pool.submit([&] {
+          here_within = serial.running_here();
+          only_here_within = serial.runs_only_here();
+          pool_within = pool.running_here();
+        })
+        .get();
+    here_afterwards = serial.running_here() && !serial.runs_only_here();
+  };
+  bool waits = false;
+  gyre::spawn_future(serial, waits_by(wait, waits)).get();
+  EXPECT_FALSE(here_within);
+  EXPECT_TRUE(only_here_within) << "it can run nowhere else now";
+  EXPECT_TRUE(pool_within);
+  EXPECT_TRUE(here_afterwards);
+}
+
+TEST(StrandExclusion, ABlockingAlgorithmThatCouldNeverRunIsRefused) {
+  gyre::thread_pool pool({.workers = 1});
+  strand serial(pool);
+  const auto runs_on_the_strand = [&] { gyre::parallel_for(serial, 0, 1, [](int) {}); };
+  std::error_code refused;
+  bool waits = false;
+  const auto wait = [&] {
+    runs_on_the_strand();
+    try {
+      pool.submit(runs_on_the_strand).get();
+    } catch (const std::system_error& error) {
+      refused = error.code();
+    }
+  };
+  gyre::spawn_future(serial, waits_by(wait, waits)).get();
+  EXPECT_EQ(refused, std::errc::resource_deadlock_would_occur);
+}
+
+// ---- children
+
 gyre::task<int> returns(int value) { co_return value; }
 
 gyre::task<int> sums(strand& on, int& counter) {
@@ -373,6 +540,19 @@ TEST(StrandEnd, MayBeInAnOperationOfItsOwn) {
   below.run_all();
   EXPECT_FALSE(serial.has_value());
   EXPECT_EQ(below.pending(), 0);
+}
+
+TEST(StrandEnd, MayBeInATaskThatRunsWhileTheLastOperationWaits) {
+  gyre::thread_pool pool({.workers = 1});
+  std::optional<strand> serial(std::in_place, pool);
+  std::promise<void> ended;
+  call waits([&] {
+    pool.submit([&] { serial.reset(); }).get();
+    ended.set_value();
+  });
+  serial->post(waits);
+  ended.get_future().wait();
+  EXPECT_FALSE(serial.has_value());
 }
 
 gyre::task<> holds(std::shared_ptr<int>) { co_return; }

@@ -7,6 +7,7 @@
 
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/task/as_task.hpp>
+#include <gyre/task/detail/nested_run.hpp>
 #include <gyre/task/sync_wait.hpp>
 
 #include <thread>
@@ -35,6 +36,7 @@ class waiting_loop : task_context {
   event_loop& loop_;
   const std::thread::id thread_ = std::this_thread::get_id();
   linked_stop_source stop_;
+  nested_run run_;  // also of the coroutine's part before the loop runs
   bool done_ = false;
   done_operation when_elsewhere_{done_};
 };

@@ -22,6 +22,7 @@
 #include <stdexcept>
 #include <system_error>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -48,6 +49,62 @@ TEST(SyncWaitOnALoop, CoroutineHopsBetweenLoops) {
   gyre::loop loop;
   gyre::loop_thread other;
   EXPECT_EQ(sync_wait(loop, hop_to_and_fro(other.loop())), 2000);
+}
+
+// Resumes the coroutine that waits within set(), as events of other libraries do.
+struct foreign_event {
+  static bool await_ready() noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> awaiting) noexcept { waiting = awaiting; }
+  static void await_resume() noexcept {}
+  void set() { std::exchange(waiting, nullptr).resume(); }
+  std::coroutine_handle<> waiting;
+};
+task<> sets(foreign_event& event) {
+  event.set();
+  co_return;
+}
+task<bool> resumes_within(foreign_event& event, const bool& other_waits) {
+  co_await event;
+  co_return other_waits;
+}
+
+TEST(SyncWaitOnALoop, ALoopOrASyncWaitOfATaskResumesNoOtherCoroutineOfItsLoop) {
+  gyre::loop loop;
+  foreign_event event;
+  bool waits = false;
+  auto runs_a_loop = [](foreign_event& to_set, bool& waits_now) -> task<> {
+    co_await gyre::yield();  // to a turn of the loop
+    waits_now = true;
+    gyre::loop inner;
+    sync_wait(inner, sets(to_set));
+    waits_now = false;
+  };
+  auto with_a_loop = gyre::when_all(resumes_within(event, waits), runs_a_loop(event, waits));
+  EXPECT_FALSE(std::get<0>(sync_wait(loop, std::move(with_a_loop))));
+
+  auto waits_for_one = [](foreign_event& to_set, bool& waits_now) -> task<> {
+    co_await gyre::yield();  // to a turn of the loop
+    waits_now = true;
+    sync_wait(sets(to_set));
+    waits_now = false;
+  };
+  auto with_a_wait = gyre::when_all(resumes_within(event, waits), waits_for_one(event, waits));
+  EXPECT_FALSE(std::get<0>(sync_wait(loop, std::move(with_a_wait))));
+}
+
+TEST(SyncWaitOnALoop, ALoopOfAPoolsTaskResumesNoCoroutineOfThePool) {
+  gyre::thread_pool pool({.workers = 1});
+  foreign_event event;
+  bool waits = false;
+  auto resumed = gyre::spawn_future(pool, resumes_within(event, waits));
+  pool.submit([&] {
+        waits = true;
+        gyre::loop inner;
+        sync_wait(inner, sets(event));
+        waits = false;
+      })
+      .get();
+  EXPECT_FALSE(resumed.get());
 }
 
 // A thread-local names the thread's loop; the compiler must not keep its address across a

@@ -13,6 +13,9 @@
 // meanwhile: hold no lock that these may take. A fork that no other worker takes costs some
 // nanoseconds and allocates nothing, so calls nest to any depth.
 //
+// A strand or a loop whose operation waits further down in the caller's stack can run nothing: a
+// call for it throws std::system_error (std::errc::resource_deadlock_would_occur).
+//
 // When a function throws, calls that have not begun may be left out; the exception is thrown to the
 // caller when the calls that have begun have ended. Functions are not copied, but called on several
 // threads at once.
@@ -45,9 +48,14 @@ struct parallel_options {
 
 namespace detail {
 
+/// Throws std::system_error (std::errc::resource_deadlock_would_occur).
+[[noreturn, gnu::cold]] void throw_waits_below();
+
 /// Runs `function` on a thread of `where` and waits for it.
 template <class F>
 void run_there(executor& where, F& function) {
+  if (where.runs_only_here()) [[unlikely]]
+    throw_waits_below();
   forked_call<F> call(function);
   where.post(call);
   call.join();

@@ -12,6 +12,7 @@
 #include <gyre/base/clock.hpp>
 #include <gyre/base/operation.hpp>
 #include <gyre/base/timer_operation.hpp>
+#include <gyre/task/detail/nested_run.hpp>
 
 namespace gyre {
 
@@ -84,10 +85,13 @@ class executor {
     post(op);
   }
 
-  /// Whether an operation may run on this thread now: true within one; on a UI thread, always.
+  /// Whether an operation may run on this thread now: true within one; on a UI thread, always. An
+  /// executor that never runs two at once answers false while one of them waits in a function that
+  /// runs other work above it, so that no second one begins there: see current_run(). gyre's do so.
   virtual bool running_here() const noexcept = 0;
 
-  /// Whether operations run on the calling thread only. For the deadlock report of Debug builds.
+  /// Whether operations run on the calling thread only; also while it runs other work above one of
+  /// them. For the reports of deadlocks.
   virtual bool runs_only_here() const noexcept { return false; }
 
   /// Where the calling thread forks; null if the executor does not fork, or the thread is not one
@@ -100,6 +104,12 @@ class executor {
  protected:
   executor() = default;
   ~executor() = default;
+
+  /// For running_here(): a value that differs from thread to thread, and is another one while an
+  /// operation waits in a sync_wait(), in run() of a loop, or in a wait of a pool's worker, which
+  /// runs other tasks meanwhile. Compare it with the value at the beginning of the operation, or on
+  /// a UI thread with that of the thread's message loop. Some nanoseconds.
+  [[nodiscard]] static const void* current_run() noexcept { return detail::current_run(); }
 };
 
 /// The default executor of coroutines: runs an operation on the thread that posts it, within

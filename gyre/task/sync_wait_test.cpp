@@ -6,6 +6,7 @@
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
+#include <gyre/task/when_all.hpp>
 #include <gyre/testing/manual_executor.hpp>
 #include <tests/support/sanitizers.hpp>
 #include <tests/support/thread_executor.hpp>
@@ -23,6 +24,7 @@
 #include <stdexcept>
 #include <system_error>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 namespace sync_wait_test {
@@ -112,16 +114,49 @@ TEST(SyncWait, NestsWithinACoroutine) {
   EXPECT_EQ(sync_wait(waits(there)), 2);
 }
 
-TEST(SyncWait, OuterOneCountsAsRunningWithinTheInner) {
+// Its coroutine waits in the middle of an operation.
+TEST(SyncWait, OuterOneIsNotHereWithinTheInner) {
   auto inner = [](gyre::executor& outer) -> task<bool> {
     gyre::executor& own = co_await gyre::current_executor();
-    co_return outer.running_here() && own.running_here() && &outer != &own;
+    co_return !outer.running_here() && outer.runs_only_here() && own.running_here();
   };
   auto outer = [](auto work) -> task<bool> {
     gyre::executor& own = co_await gyre::current_executor();
     co_return sync_wait(work(own));
   };
   EXPECT_TRUE(sync_wait(outer(inner)));
+}
+
+// Resumes the coroutine that waits within set(), as events of other libraries do.
+struct foreign_event {
+  static bool await_ready() noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> awaiting) noexcept { waiting = awaiting; }
+  static void await_resume() noexcept {}
+  void set() { std::exchange(waiting, nullptr).resume(); }
+  std::coroutine_handle<> waiting;
+};
+
+TEST(SyncWait, InnerOneResumesNoCoroutineOfTheOuterInTheMiddleOfAnother) {
+  foreign_event event;
+  bool other_waits = false;
+  auto sets = [](foreign_event& to_set) -> task<> {
+    to_set.set();
+    co_return;
+  };
+  auto resumes_within = [](foreign_event& awaited, const bool& waits) -> task<bool> {
+    co_await awaited;
+    co_return waits;
+  };
+  auto waits_within = [](auto set, foreign_event& to_set, bool& waits) -> task<> {
+    waits = true;
+    sync_wait(set(to_set));
+    waits = false;
+    co_return;
+  };
+  auto both =
+      gyre::when_all(resumes_within(event, other_waits), waits_within(sets, event, other_waits));
+  const bool within = std::get<0>(sync_wait(std::move(both)));
+  EXPECT_FALSE(within);
 }
 
 TEST(SyncWait, HandsOverTheStopToken) {

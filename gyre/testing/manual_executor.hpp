@@ -14,6 +14,7 @@
 #include <gyre/base/operation.hpp>
 #include <gyre/base/timer_operation.hpp>
 #include <gyre/base/timer_wheel.hpp>
+#include <gyre/task/detail/nested_run.hpp>
 #include <gyre/task/executor.hpp>
 
 #include <algorithm>
@@ -24,7 +25,6 @@
 #include <mutex>
 #include <optional>
 #include <random>
-#include <thread>
 
 namespace gyre::testing {
 
@@ -52,9 +52,7 @@ class manual_executor final : public executor, public timer_service {
     ++pending_;
     ++posts_;
   }
-  bool running_here() const noexcept override {
-    return running_on_.load() == std::this_thread::get_id();
-  }
+  bool running_here() const noexcept override { return running_in_.load() == current_run(); }
   timer_service* timers() noexcept override { return this; }
 
   void start_timer(timer_operation& timer, steady_time deadline) noexcept override {
@@ -128,12 +126,16 @@ class manual_executor final : public executor, public timer_service {
   }
   template <class Function>
   void as_running(Function&& function) {
-    struct restore {
-      std::atomic<std::thread::id>& where;
-      std::thread::id outer;
-      ~restore() { where = outer; }
+    struct scope {
+      explicit scope(std::atomic<const void*>& innermost) noexcept
+          : running_in(innermost), outer(running_in.exchange(&run)) {}
+      scope& operator=(scope&&) = delete;
+      ~scope() { running_in = outer; }
+      std::atomic<const void*>& running_in;
+      const void* const outer;
+      gyre::detail::nested_run run;
     };
-    const restore at_end{running_on_, running_on_.exchange(std::this_thread::get_id())};
+    const scope here(running_in_);
     function();
   }
   // Turns the wheel to `moment`: expires one timer, or none if its slot had to move down first.
@@ -155,7 +157,7 @@ class manual_executor final : public executor, public timer_service {
   intrusive_queue<operation> waiting_;
   std::size_t pending_ = 0;
   std::size_t posts_ = 0;
-  std::atomic<std::thread::id> running_on_{};
+  std::atomic<const void*> running_in_{nullptr};  // as current_run()
   std::atomic<std::chrono::nanoseconds::rep> since_epoch_{start.count()};
   gyre::detail::timer_wheel wheel_{steady_time{start}};
 };

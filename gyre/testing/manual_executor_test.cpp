@@ -4,6 +4,7 @@
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/spawn.hpp>
+#include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>
 
 #include <gtest/gtest.h>
@@ -51,6 +52,22 @@ TEST(ManualExecutor, RunsNothingBeforeItIsTold) {
   EXPECT_TRUE(executor.run_one());
   EXPECT_FALSE(executor.run_one());
   EXPECT_EQ(log, std::vector{1});
+}
+
+TEST(ManualExecutor, IsNotHereInASyncWaitOfAnOperation) {
+  manual_executor executor;
+  std::vector<bool> here;
+  gyre::spawn(executor, [](manual_executor& own, std::vector<bool>& log) -> gyre::task<> {
+    log.push_back(own.running_here());
+    gyre::sync_wait([](manual_executor& outer, std::vector<bool>& seen) -> gyre::task<> {
+      seen.push_back(outer.running_here());
+      co_return;
+    }(own, log));
+    log.push_back(own.running_here());
+    co_return;
+  }(executor, here));
+  executor.run_all();
+  EXPECT_EQ(here, (std::vector{true, false, true}));
 }
 
 TEST(ManualExecutor, RunsOperationsInTheOrderOfTheirPosts) {

@@ -7,6 +7,7 @@
 #include <gyre/base/detail/slab_object.hpp>
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/base/operation.hpp>
+#include <gyre/task/detail/nested_run.hpp>
 #include <gyre/task/executor.hpp>
 
 #include <atomic>
@@ -26,10 +27,17 @@ class strand_core final : public slab_object, operation {
   void post(operation& op) noexcept {
     if (queue_.push(op)) schedule();
   }
-  /// Whether the calling thread runs the strand.
+  /// Whether an operation of the strand is what the calling thread runs: not one that waits while
+  /// the thread runs other work above it.
   bool running_here() const noexcept {
-    // relaxed: a thread's own mark is its own store.
-    return running_on_.load(std::memory_order_relaxed) == this_thread();
+    // relaxed: a thread's own run is its own store.
+    return running_in_.load(std::memory_order_relaxed) == current_run();
+  }
+  /// Whether an operation of the strand waits further down in the calling thread's stack.
+  bool waits_below() const noexcept {
+    // relaxed: as above.
+    const void* const run = running_in_.load(std::memory_order_relaxed);
+    return run != current_run() && is_run_of_this_thread(run);
   }
   /// Ends the share of the strand: no operation runs from now on. Waits for one that runs on
   /// another thread. Returns those that are left.
@@ -40,14 +48,13 @@ class strand_core final : public slab_object, operation {
   class turn;
 
   ~strand_core() = default;
-  static const void* this_thread() noexcept;
   static void run(operation& self);
   void schedule() noexcept;
 
   executor& target_;
   mpsc_queue queue_;
   intrusive_queue<operation> taken_;         // the running thread's
-  atomic<const void*> running_on_{nullptr};  // a mark of the thread
+  atomic<const void*> running_in_{nullptr};  // the run of the thread, as current_run()
   atomic<std::uint32_t> shares_{1};
   atomic<bool> closed_{false};
   const std::uint8_t most_per_turn_;

@@ -37,6 +37,7 @@ class leftover_scope {
 
  private:
   const pool_core* outer_;
+  nested_run run_;
 };
 
 }  // namespace

@@ -54,7 +54,11 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
     pool_worker* const self = worker_here();
     return self != nullptr && self->thieves != nullptr ? self : nullptr;
   }
-  bool running_here() const noexcept override { return worker_here() != nullptr; }
+  /// Not in a loop or a sync_wait() that a task runs.
+  bool running_here() const noexcept override {
+    const pool_worker* const self = worker_here();
+    return self != nullptr && self->run_here == current_run();
+  }
   timer_service* timers() noexcept override { return timers_.started(); }
   void pause() noexcept;
   void resume() noexcept;

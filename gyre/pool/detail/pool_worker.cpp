@@ -3,6 +3,7 @@
 
 #include <gyre/pool/detail/future_state.hpp>
 #include <gyre/pool/detail/pool_core.hpp>
+#include <gyre/task/detail/nested_run.hpp>
 
 #include <pthread.h>
 
@@ -29,6 +30,20 @@ std::uintptr_t end_of_helping() noexcept {
 
 constinit thread_local pool_worker* this_worker = nullptr;
 
+/// Marks the items that a worker runs above one that waits.
+class pool_worker::nested_items {
+ public:
+  explicit nested_items(pool_worker& worker) noexcept
+      : worker_(worker), outer_(std::exchange(worker.run_here, &run_)) {}
+  nested_items& operator=(nested_items&&) = delete;
+  ~nested_items() { worker_.run_here = outer_; }
+
+ private:
+  pool_worker& worker_;
+  const void* const outer_;
+  nested_run run_;
+};
+
 task_timing::task_timing(steady_time submitted) noexcept : worker_(this_worker) {
   if (worker_ == nullptr) return;
   started_ = monotonic_now();
@@ -49,6 +64,7 @@ void pool_worker::run_thread() noexcept {
   };
   {
     this_worker = this;
+    run_here = current_run();
     stack_reserve = end_of_helping();
     const helping_scope helping(*this);
     call(pool.options().on_start);
@@ -110,6 +126,7 @@ bool pool_worker::help_once() noexcept {
   // It runs a task above the one that waits: not where little stack is left for it.
   out_of_stack = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) < stack_reserve;
   if (out_of_stack || core.life().is_paused()) return false;
+  const nested_items here(*this);
   const work_item item = core.scheduler().next(*this);
   if (item && !core.life().is_paused()) {
     run(item);

@@ -74,6 +74,7 @@ class pool_worker final : public helper, public fork_queue {
   unsigned turn = 0;                 // items looked for
   std::uintptr_t stack_reserve = 0;  // the stack's address below which it does not help
   bool out_of_stack = false;         // at its last attempt to help
+  const void* run_here = nullptr;    // in which it runs items, as current_run()
   std::size_t depth = 0;             // items being run, one within the other
   std::size_t depth_that_waits = 0;  // of these: wait until all others have ended
   std::size_t free_slots = 0;        // of tasks that have started, not yet released
@@ -86,6 +87,8 @@ class pool_worker final : public helper, public fork_queue {
   const future_state_base* stuck_on = nullptr;  // the task it waits for, out of stack
 
  private:
+  class nested_items;
+
   bool retire() noexcept;
 };
 

@@ -50,6 +50,16 @@
 
 namespace gyre {
 
+namespace detail {
+
+/// The handler that a thread runs: its executor, and the run in which it began.
+struct asio_handler {
+  const executor* where = nullptr;
+  const void* run = nullptr;
+};
+
+}  // namespace detail
+
 /// A gyre::executor that posts to an executor of Boost.Asio: an io_context's, a thread_pool's, a
 /// strand, any_io_executor. It has no timers: await those of Asio.
 ///
@@ -65,17 +75,19 @@ class asio_executor final : public executor {
 
   void post(operation& op) noexcept override {
     boost::asio::post(target_, [this, &op] {
-      const asio_executor* const outer = std::exchange(running_, this);
+      const detail::asio_handler outer = std::exchange(running_, {this, current_run()});
       op.execute();
       running_ = outer;
     });
   }
-  bool running_here() const noexcept override { return running_ == this; }
+  bool running_here() const noexcept override {
+    return running_.where == this && running_.run == current_run();
+  }
 
   const AsioExecutor& get() const noexcept { return target_; }
 
  private:
-  static inline constinit thread_local const asio_executor* running_ = nullptr;  // on this thread
+  static inline constinit thread_local detail::asio_handler running_{};  // on this thread
 
   AsioExecutor target_;
 };

@@ -2,6 +2,7 @@
 #include <gyre/task/adapter/asio.hpp>
 
 #include <gyre/task/spawn.hpp>
+#include <gyre/task/sync_wait.hpp>
 
 #include <gtest/gtest.h>
 #include <boost/asio/awaitable.hpp>
@@ -52,6 +53,22 @@ TEST(AsioExecutor, RunsCoroutinesOnAContext) {
   context.run();
   EXPECT_TRUE(ran);
   EXPECT_FALSE(io.running_here());
+}
+
+TEST(AsioExecutor, IsNotHereInASyncWaitOfAHandler) {
+  asio::io_context context;
+  gyre::asio_executor io(context.get_executor());
+  bool here_within = true;
+  bool here_afterwards = false;
+  gyre::spawn(io, [](gyre::executor& own, bool& within, bool& afterwards) -> task<> {
+    within = gyre::sync_wait(
+        [](gyre::executor& outer) -> task<bool> { co_return outer.running_here(); }(own));
+    afterwards = own.running_here();
+    co_return;
+  }(io, here_within, here_afterwards));
+  context.run();
+  EXPECT_FALSE(here_within);
+  EXPECT_TRUE(here_afterwards);
 }
 
 TEST(AsioExecutor, HopsBetweenAContextAndAPool) {

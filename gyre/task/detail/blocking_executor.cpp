@@ -48,9 +48,14 @@ blocking_executor::blocking_executor() noexcept : outer_(innermost) { innermost 
 
 blocking_executor::~blocking_executor() { retire(); }
 
-void blocking_executor::retire() noexcept { innermost = outer_; }
+void blocking_executor::retire() noexcept {
+  innermost = outer_;
+  run_.end();
+}
 
-bool blocking_executor::running_here() const noexcept {
+bool blocking_executor::running_here() const noexcept { return current_run() == &run_; }
+
+bool blocking_executor::runs_only_here() const noexcept {
   const blocking_executor* each = innermost;
   while (each != nullptr && each != this) each = each->outer_;
   return each == this;

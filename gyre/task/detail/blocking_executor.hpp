@@ -6,6 +6,7 @@
 #include <gyre/base/detail/mpsc_queue.hpp>
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/task/context.hpp>
+#include <gyre/task/detail/nested_run.hpp>
 #include <gyre/task/executor.hpp>
 
 #include <cstdint>
@@ -59,7 +60,7 @@ class blocking_executor final : public executor {
 
   void post(operation& op) noexcept override { queue_.push(op); }
   bool running_here() const noexcept override;
-  bool runs_only_here() const noexcept override { return running_here(); }
+  bool runs_only_here() const noexcept override;
   /// Whether the calling thread is in a run_until() now.
   static bool blocks_this_thread() noexcept;
 
@@ -76,6 +77,7 @@ class blocking_executor final : public executor {
  private:
   basic_blocking_queue<> queue_;
   blocking_executor* outer_;  // of a sync_wait() around this one on the same thread
+  nested_run run_;
 };
 
 }  // namespace gyre::detail

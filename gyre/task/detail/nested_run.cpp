@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/task/detail/nested_run.hpp>
+
+#include <utility>
+
+namespace gyre::detail {
+namespace {
+
+constinit thread_local const nested_run* innermost = nullptr;
+constinit thread_local const char thread_mark = 0;
+
+}  // namespace
+
+nested_run::nested_run() noexcept : outer_(std::exchange(innermost, this)) {}
+
+void nested_run::end() noexcept { innermost = outer_; }
+
+[[gnu::noinline]] const void* current_run() noexcept {
+  if (innermost != nullptr) return innermost;
+  return &thread_mark;
+}
+
+[[gnu::noinline]] bool is_run_of_this_thread(const void* run) noexcept {
+  if (run == &thread_mark) return true;
+  const nested_run* each = innermost;
+  while (each != nullptr && each != run) each = each->outer_;
+  return each != nullptr;
+}
+
+}  // namespace gyre::detail
