@@ -631,6 +631,17 @@ TEST_F(FileWatcher, WithoutAnInstanceTheErrorNamesTheLimits) {
   }
 }
 
+TEST_F(FileWatcher, WaitsWhenThereIsNoFreeDescriptor) {
+  watch(folder_, {.changes = file_change::created});
+  const fault full("epoll_create1", EMFILE, {.times = -1});
+  auto waiting = gyre::spawn_future(loop_, watcher_.next());
+  serve();
+  ASSERT_NE(waiting.wait_for(0s), std::future_status::ready);
+  write_file(folder_ / "new");
+  while (waiting.wait_for(0s) != std::future_status::ready) loop_.run_once();
+  EXPECT_EQ(text_of(waiting.get()), "created new");
+}
+
 TEST_F(FileWatcher, ReadThatFailsIsAnErrorOfNext) {
   watch(folder_);
   const fault broken("read", EIO);

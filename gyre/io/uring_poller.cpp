@@ -23,6 +23,7 @@ constexpr std::uint8_t files_tag = 5;
 uring_poller::uring_poller(const uring_features& features)
     : features_(features), ring_(features), requests_(*this, ring_, features) {
   requests_.provide_buffers();
+  open_epoll();
 }
 
 // ---- waiting
@@ -229,7 +230,6 @@ bool uring_poller::report_watches(std::size_t& completed) {
 }
 
 void uring_poller::watch(readiness_operation& op, readiness interest, trigger mode) {
-  if (!epoll_) open_epoll();
   watches_.watch(op, interest, mode);
 }
 
@@ -257,9 +257,9 @@ void uring_poller::after_fork() {
   requests_.discard_early_data();
   close_ring();
   wake_ = gyre::detail::wake_event();
-  if (epoll_) open_epoll();
+  open_epoll();
   if (files_) files_->after_fork();
-  open_ring();
+  // The thread that waits next makes a ring.
 }
 
 }  // namespace gyre::io

@@ -24,10 +24,15 @@ namespace gyre::io {
 /// returns, so that another thread may run the loop next. poll(), run_once(), run_for() and
 /// run_until() do not: if another thread then runs the loop, it makes a new ring (some 50 us), and
 /// the kernel releases descriptors that were closed since, and their ports, a moment later.
+///
+/// When a ring is closed, the kernel interrupts threads that have used it and go on: one wait of
+/// such a thread, such as epoll_wait(2) or recv(2) with a time limit, fails with EINTR. The threads
+/// that make and destroy loops without running them are spared that.
 class uring_poller final : public poller {
  public:
   /// Uses those of `features` that are true, and no others; the kernel must have them. Throws
-  /// std::system_error (EMFILE, ENFILE, ENOMEM, EPERM, ENOSYS), std::bad_alloc.
+  /// std::system_error (EMFILE, ENFILE, ENOMEM, EPERM, ENOSYS; EAGAIN: too many threads, as a
+  /// short-lived one makes the ring), std::bad_alloc.
   explicit uring_poller(const uring_features& features = probe_uring().features);
 
   steady_time now() const noexcept override { return gyre::detail::monotonic_now(); }
@@ -70,7 +75,7 @@ class uring_poller final : public poller {
   gyre::detail::thread_parker parker_;
   const uring_features features_;
   gyre::detail::wake_event wake_;
-  unique_fd epoll_;  // made with the first watch
+  unique_fd epoll_;
   std::array<epoll_event, most_events> events_;
   // Events of epoll that have not been reported yet.
   std::span<epoll_event> reported_;

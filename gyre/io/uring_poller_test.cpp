@@ -9,6 +9,7 @@
 #include <gyre/io/backend.hpp>
 #include <gyre/io/descriptor.hpp>
 #include "gyre/testing/system_call_faults.hpp"
+#include "tests/support/ring_interruptions.hpp"
 #include "tests/support/socket_pairs.hpp"
 #include "tests/support/uring_variants.hpp"
 
@@ -1057,6 +1058,27 @@ TEST_P(Uring, AHandleMayComeFromAnEpollLoop) {
 }
 
 // A thread that leaves the loop without a turn must not drop the requests of another thread.
+TEST_P(Uring, AThreadThatMakesAndDestroysLoopsIsNotInterruptedLater) {
+  int interruptions = -1;
+  std::thread([&] {
+    const auto poller = [] { return std::make_unique<uring_poller>(GetParam().features); };
+    {
+      const gyre::loop not_run({}, poller());
+    }
+    {
+      gyre::loop run_by_another({}, poller());
+      receiving_end one(run_by_another, 0);
+      one.begin();
+      std::thread([&] { run_by_another.run_for(100us); }).join();
+    }
+    {
+      const gyre::io::detail::file_ring not_used;
+    }
+    interruptions = gyre::test::interruptions_until_rings_are_gone();
+  }).join();
+  EXPECT_EQ(interruptions, 0);
+}
+
 TEST_P(Uring, AThreadThatLeavesAtOnceDisturbsNothing) {
   receiving_end one(loop());
   one.begin();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/uring_support.hpp>
 
+#include <gyre/base/detail/short_lived_thread.hpp>
 #include <gyre/base/error.hpp>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/io/detail/buffer_ring.hpp>
@@ -184,7 +185,9 @@ struct probe_result {
 
 probe_result probe() {
   try {
-    return {.support{.usable = true, .features = trial_ring().examine()}};
+    uring_features features;
+    gyre::detail::call_on_short_lived_thread([&] { features = trial_ring().examine(); });
+    return {.support{.usable = true, .features = features}};
   } catch (const std::system_error& refusal) {
     return {.support{.reason = detail::why_no_uring(refusal)},
             .is_final = !is_shortage(refusal.code().value())};

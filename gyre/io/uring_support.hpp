@@ -50,10 +50,11 @@ struct uring_support {
 /// io_interface::epoll or GYRE_IO=epoll there, with which probe_uring() is not called.
 ///
 /// Thread-safety: any thread.
-/// Errors: std::bad_alloc. A lack of descriptors or memory is given as the reason, and the next
-/// call tries again; every other outcome is remembered until the process ends, also by forked
+/// Errors: std::bad_alloc. A lack of descriptors, memory or threads is given as the reason, and the
+/// next call tries again; every other outcome is remembered until the process ends, also by forked
 /// children.
-/// Complexity: the first call takes some 0.2 ms and four descriptors, later ones a load and a copy.
+/// Complexity: the first call takes some 0.2 ms, four descriptors and a thread that ends before it
+/// returns; later ones a load and a copy.
 uring_support probe_uring();
 
 namespace detail {

@@ -6,6 +6,7 @@
 #include <gyre/testing/system_call_faults.hpp>
 #include <tests/support/few_descriptors.hpp>
 #include <tests/support/refused_system_calls.hpp>
+#include <tests/support/ring_interruptions.hpp>
 #include <tests/support/sanitizers.hpp>
 
 #include <gmock/gmock.h>
@@ -250,6 +251,15 @@ TEST_F(UringProbeDeathTest, AsksAgainAfterAShortage) {
   end_process(0);
 }
 
+[[noreturn]] void count_interruptions_after_a_probe() {
+  // Another thread than that of SetUp(), which has made a ring.
+  std::thread([] {
+    static_cast<void>(probe_uring());
+    std::fprintf(stderr, "%d\n", gyre::test::interruptions_until_rings_are_gone());
+  }).join();
+  end_process(0);
+}
+
 auto finds(const std::string& what) { return testing::Eq("1 " + what + '\n'); }
 
 // Runs in processes of their own, which have not probed yet.
@@ -277,6 +287,10 @@ TEST_F(UringProbeFaultsDeathTest, ForWantOfMemoryAreToldAndNotRemembered) {
                 finds(std::string(told) + ": Cannot allocate memory, then usable"))
         << call;
   }
+}
+
+TEST_F(UringProbeFaultsDeathTest, TheThreadThatProbesIsNotInterruptedLater) {
+  EXPECT_EXIT(count_interruptions_after_a_probe(), succeeds(), testing::Eq("0\n"));
 }
 
 TEST_F(UringProbeFaultsDeathTest, AnInterruptedWaitIsRetried) {

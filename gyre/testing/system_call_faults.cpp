@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/testing/system_call_faults.hpp>
 
+#include <gyre/base/detail/short_lived_thread.hpp>
+
 #include <liburing.h>
 
 #include <dirent.h>
@@ -60,12 +62,31 @@ struct armed {
   int hits = 0;
   bool active = false;
 };
-constinit thread_local std::array<armed, calls> faults{};
-constinit thread_local std::array<std::size_t, calls> made{};
+struct call_table {
+  std::array<armed, calls> faults{};
+  std::array<std::size_t, calls> made{};
+};
+constinit thread_local call_table own_table{};
+// The caller's, on a thread that makes calls for another one while that waits.
+constinit thread_local call_table* adopted_table = nullptr;
+
+call_table& table() noexcept { return adopted_table != nullptr ? *adopted_table : own_table; }
+armed& fault_of(int which) noexcept { return table().faults[static_cast<std::size_t>(which)]; }
+
+constexpr gyre::detail::short_lived_thread_hooks share_the_table{
+    .state_of_caller = []() noexcept -> void* { return &table(); },
+    .adopt_state =
+        [](void* of_caller) noexcept { adopted_table = static_cast<call_table*>(of_caller); }};
+[[maybe_unused]] const bool shares_the_table = [] {
+  // release: pairs with the acquire of the call.
+  gyre::detail::short_lived_thread_hooks_in_force.store(&share_the_table,
+                                                        std::memory_order_release);
+  return true;
+}();
 
 // Whether this call must fail; sets errno if so.
 bool is_made_to_fail(call which) noexcept {
-  armed& fault = faults[static_cast<std::size_t>(which)];
+  armed& fault = fault_of(which);
   if (!fault.active) return false;
   if (fault.plan.after > 0) {
     --fault.plan.after;
@@ -80,13 +101,13 @@ bool is_made_to_fail(call which) noexcept {
 
 // Counts a call and returns whether it must fail; sets errno if so.
 bool fails(call which) noexcept {
-  ++made[static_cast<std::size_t>(which)];
+  ++table().made[static_cast<std::size_t>(which)];
   return is_made_to_fail(which);
 }
 
 // Whether further calls will fail.
 bool is_failing(call which) noexcept {
-  const armed& fault = faults[static_cast<std::size_t>(which)];
+  const armed& fault = fault_of(which);
   return fault.active && fault.plan.times != 0;
 }
 
@@ -164,15 +185,14 @@ int number_of(std::string_view call) {
 }  // namespace
 
 fault::fault(std::string_view call, int error, plan when) : call_(number_of(call)) {
-  faults[static_cast<std::size_t>(call_)] = {
-      .plan = when, .error = error, .hits = 0, .active = true};
+  fault_of(call_) = {.plan = when, .error = error, .hits = 0, .active = true};
 }
-fault::~fault() { faults[static_cast<std::size_t>(call_)].active = false; }
-int fault::hits() const noexcept { return faults[static_cast<std::size_t>(call_)].hits; }
+fault::~fault() { fault_of(call_).active = false; }
+int fault::hits() const noexcept { return fault_of(call_).hits; }
 std::span<const std::string_view> fault::known_calls() noexcept { return names; }
 
 std::size_t calls_made(std::string_view call) {
-  return made[static_cast<std::size_t>(number_of(call))];
+  return table().made[static_cast<std::size_t>(number_of(call))];
 }
 
 int open_descriptors() {

@@ -11,8 +11,9 @@
 // Limits:
 // - The program must be linked with a shared C library and a shared liburing; system calls that the
 //   C library makes itself, as in getaddrinfo(3) or fopen(3), do not fail.
-// - A fault concerns the thread that made it: for a loop on another thread, make it by a task of
-//   that loop.
+// - A fault concerns the thread that made it, and the threads to which gyre leaves calls of that
+//   thread while it waits (for a ring of io_uring): for a loop on another thread, make the fault by
+//   a task of that loop.
 // - On io_uring, requests are not system calls. While a fault for accept4 or recv is active, a ring
 //   refuses new multishot accepts and receives, and gyre makes the call instead; those that the
 //   ring has begun go on. A file operation on a ring fails as the corresponding call would. A fault

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/detail/file_ring.hpp>
 
+#include <gyre/base/detail/short_lived_thread.hpp>
 #include <gyre/base/error.hpp>
 #include <gyre/io/detail/uring.hpp>
 
@@ -40,7 +41,9 @@ bool moves_bytes(const file_command& command) noexcept {
 
 }  // namespace
 
-file_ring::file_ring(unsigned entries) : entries_(entries) { open(); }
+file_ring::file_ring(unsigned entries) : entries_(entries) {
+  gyre::detail::call_on_short_lived_thread([this] { open(); });
+}
 
 void file_ring::open() {
   ring_.ring_fd = -1;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/detail/uring.hpp>
 
+#include <gyre/base/detail/short_lived_thread.hpp>
 #include <gyre/base/error.hpp>
 
 #include <fcntl.h>
@@ -26,7 +27,11 @@ unsigned setup_flags(const uring_features& features) noexcept {
 
 }  // namespace
 
-uring::uring(const uring_features& features) : features_(features) { open(); }
+// The thread that makes a loop need not be the one that runs it, and must not be interrupted when
+// the ring is closed.
+uring::uring(const uring_features& features) : features_(features) {
+  gyre::detail::call_on_short_lived_thread([this] { open(); });
+}
 
 uring::~uring() {
   if (open_) {

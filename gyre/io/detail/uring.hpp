@@ -30,7 +30,7 @@ class uring {
  public:
   static constexpr unsigned submissions = 256;
   static constexpr unsigned completions = 4096;
-  /// Throws std::system_error (EMFILE, ENFILE, ENOMEM, EPERM, ENOSYS).
+  /// Throws std::system_error (EMFILE, ENFILE, ENOMEM, EPERM, ENOSYS; EAGAIN: no thread for it).
   explicit uring(const uring_features& features);
   uring& operator=(uring&&) = delete;
   ~uring();
@@ -43,8 +43,8 @@ class uring {
   void end_all() noexcept;
   /// Closes the ring. Its number then refers to the file of `replacement`, until open().
   void close(int replacement) noexcept;
-  /// Replaces a closed ring by a new one, which belongs to no thread yet. Throws as the
-  /// constructor.
+  /// Replaces a closed ring by a new one, which belongs to no thread yet. Called by the thread that
+  /// will use it. Throws as the constructor.
   void open();
   /// Whether the owner has begun to use the ring, which refuses messages before. Any thread, which
   /// may read a stale value; async-signal-safe.
