@@ -5,6 +5,7 @@
 #pragma once
 
 #include <gyre/base/atomic.hpp>
+#include <gyre/base/available_parallelism.hpp>
 #include <gyre/base/cache_line.hpp>
 #include <gyre/base/clock.hpp>
 #include <gyre/base/duration.hpp>

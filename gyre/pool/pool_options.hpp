@@ -42,7 +42,7 @@ enum class task_priority : std::uint8_t { high, normal, low };
 struct thread_pool_options {
   static constexpr std::size_t most_workers = 1024;
 
-  /// At most most_workers. 0: one for each CPU that the constructing thread may use.
+  /// At most most_workers. 0: available_parallelism(), which heeds the quota of a container.
   std::size_t workers = 0;
   gyre::scheduler scheduler = gyre::scheduler::stealing;
   /// Tasks that may wait; at least 1.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/runtime/runtime.hpp>
 
+#include <gyre/base/available_parallelism.hpp>
 #include <gyre/base/detail/duration_check.hpp>
 #include <gyre/base/detail/named_thread.hpp>
 
@@ -41,9 +42,8 @@ runtime::ignored_sigpipe::~ignored_sigpipe() {
 runtime::options runtime::with_defaults(options settings) {
   detail::require_not_negative(settings.drain_time, "gyre::runtime: drain_time");
   detail::require_not_negative(settings.force_time, "gyre::runtime: force_time");
-  const std::vector<int> cpus = detail::usable_cpus();
-  if (settings.loops == 0) settings.loops = std::max<std::size_t>(cpus.size(), 1);
-  if (settings.pin_loops) settings.each_loop.cpus = cpus;
+  if (settings.loops == 0) settings.loops = available_parallelism();
+  if (settings.pin_loops) settings.each_loop.cpus = detail::usable_cpus();
   return settings;
 }
 

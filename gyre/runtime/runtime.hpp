@@ -52,9 +52,10 @@ namespace gyre {
 
 /// Settings of a runtime, fixed when it is made.
 struct runtime_options {
-  /// The number of loops; 0: one per CPU that the calling thread may use.
+  /// The number of loops; 0: available_parallelism(), which heeds the quota of a container.
   std::size_t loops = 0;
-  /// Whether loop i is pinned to the i-th of those CPUs, instead of `each_loop.cpus`.
+  /// Whether loop i is pinned to the i-th of the CPUs that the calling thread may use, instead of
+  /// `each_loop.cpus`.
   bool pin_loops = false;
   /// Settings of the loops and their threads: `.name`, `.loop`, `.on_start` …
   loop_pool_options<gyre::loop> each_loop = {.name = "loop"};
@@ -232,8 +233,8 @@ class runtime {
   }
 
   loop_pool& loops() noexcept { return loops_; }
-  /// For work that blocks or computes for long. It has one worker per CPU by default; give it more
-  /// if most of its tasks block.
+  /// For work that blocks or computes for long. It has available_parallelism() workers by default;
+  /// give it more if most of its tasks block.
   thread_pool& pool() noexcept { return pool_; }
 
   /// Each figure is read at its own time: together they are no snapshot.

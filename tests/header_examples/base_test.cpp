@@ -14,6 +14,12 @@
 namespace base_test {
 namespace {
 
+// gyre/base/available_parallelism.hpp
+TEST(BaseExamples, AvailableParallelismIsANumberOfLoops) {
+  gyre::loop_pool loops(gyre::available_parallelism());
+  EXPECT_EQ(loops.size(), gyre::available_parallelism());
+}
+
 // gyre/base/duration.hpp
 TEST(BaseExamples, DurationSaturates) {
   const gyre::duration longest = std::chrono::hours::max();  // 292 years, not a negative length

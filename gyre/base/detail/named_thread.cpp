@@ -6,10 +6,13 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <cassert>
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <memory>
+#include <new>
 #include <utility>
 
 namespace gyre::detail {
@@ -22,13 +25,18 @@ class thread_attributes {
   ~thread_attributes() { ::pthread_attr_destroy(&attributes_); }
 
   void pin(const std::vector<int>& cpus) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    for (const int cpu : cpus) {
-      if (cpu < 0 || cpu >= CPU_SETSIZE) throw_system_error(EINVAL, "thread affinity: no such CPU");
-      CPU_SET(static_cast<std::size_t>(cpu), &set);
+    constexpr int most_cpus = 1 << 20;  // far more than Linux supports
+    const auto [lowest, highest] = std::ranges::minmax(cpus);
+    if (lowest < 0 || highest >= most_cpus) {
+      throw_system_error(EINVAL, "thread affinity: no such CPU");
     }
-    check(::pthread_attr_setaffinity_np(&attributes_, sizeof set, &set), "thread affinity");
+    const std::size_t room =
+        std::max<std::size_t>(static_cast<std::size_t>(highest) + 1, std::size_t{CPU_SETSIZE});
+    const std::size_t size = CPU_ALLOC_SIZE(room);
+    std::vector<std::byte> memory(size);
+    auto* const set = ::new (memory.data()) cpu_set_t;
+    for (const int cpu : cpus) CPU_SET_S(static_cast<std::size_t>(cpu), size, set);
+    check(::pthread_attr_setaffinity_np(&attributes_, size, set), "thread affinity");
   }
 
   const pthread_attr_t* get() const noexcept { return &attributes_; }
@@ -79,17 +87,6 @@ void* run_thread(void* argument) {
 }
 
 }  // namespace
-
-std::vector<int> usable_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cpus;
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(static_cast<std::size_t>(cpu), &set)) cpus.push_back(cpu);
-  }
-  return cpus;
-}
 
 named_thread::named_thread(const std::string& name, const std::vector<int>& cpus,
                            move_only_function<void()> work) {

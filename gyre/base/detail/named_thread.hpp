@@ -13,10 +13,6 @@
 
 namespace gyre::detail {
 
-/// The CPUs on which the calling thread may run, in ascending order; none if the machine has more
-/// of them than fit into a cpu_set_t.
-std::vector<int> usable_cpus();
-
 /// Name and CPUs are in force before `work` begins. The owner joins or detaches the thread before
 /// it destroys this object; asserted.
 ///

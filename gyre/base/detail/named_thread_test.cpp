@@ -2,6 +2,8 @@
 // Tests of the thread with a name, CPUs and a join that gives up.
 #include <gyre/base/detail/named_thread.hpp>
 
+#include <gyre/base/available_parallelism.hpp>
+
 #include <gtest/gtest.h>
 
 #include <pthread.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/pool/detail/pool_core.hpp>
 
+#include <gyre/base/available_parallelism.hpp>
 #include <gyre/base/detail/duration_check.hpp>
 #include <gyre/base/detail/named_thread.hpp>
 #include <gyre/base/error.hpp>
@@ -64,7 +65,7 @@ std::shared_ptr<pool_core> pool_core::make(thread_pool_options options) {
   require_not_negative(options.aging, "gyre::thread_pool: aging");
   if (options.workers == 0) {
     options.workers =
-        std::clamp<std::size_t>(usable_cpus().size(), 1, thread_pool_options::most_workers);
+        std::min<std::size_t>(available_parallelism(), thread_pool_options::most_workers);
   }
   if (!options.on_exception) {
     options.on_exception = [](const std::exception_ptr& error) {

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/base/available_parallelism.hpp>
+
+#include <gyre/base/unique_fd.hpp>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <ranges>
+#include <string_view>
+#include <utility>
+
+namespace gyre {
+namespace {
+
+// A file of /proc or of a control group; none if it cannot be read.
+std::optional<std::string> read_file(const std::string& path) {
+  const unique_fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return std::nullopt;
+  std::string content;
+  std::array<char, 4096> piece;
+  for (;;) {
+    const ssize_t size = ::read(file.get(), piece.data(), piece.size());
+    if (size > 0) {
+      content.append(piece.data(), static_cast<std::size_t>(size));
+    } else if (size == 0) {
+      return content;
+    } else if (errno != EINTR) {
+      return std::nullopt;
+    }
+  }
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (const auto part : std::views::split(text, separator)) {
+    parts.emplace_back(part.begin(), part.end());
+  }
+  return parts;
+}
+
+bool contains(const std::vector<std::string_view>& parts, std::string_view word) {
+  return std::ranges::find(parts, word) != parts.end();
+}
+bool lists(std::string_view list, std::string_view word) {
+  return contains(split(list, ','), word);
+}
+
+std::optional<std::int64_t> number_in(std::string_view text) noexcept {
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// A quota of -1, or none, is no limit.
+std::optional<double> quota_of(std::optional<std::int64_t> quota,
+                               std::optional<std::int64_t> period) noexcept {
+  if (!quota || !period || *quota <= 0 || *period <= 0) return std::nullopt;
+  return static_cast<double>(*quota) / static_cast<double>(*period);
+}
+
+// "max 100000", "50000 100000"
+std::optional<double> unified_quota_in(const std::string& group) {
+  const std::optional<std::string> limit = read_file(group + "/cpu.max");
+  if (!limit) return std::nullopt;
+  const auto parts = split(*limit, ' ');
+  if (parts.size() < 2) return std::nullopt;
+  return quota_of(number_in(parts[0]), number_in(parts[1]));
+}
+
+std::optional<double> legacy_quota_in(const std::string& group) {
+  const std::optional<std::string> quota = read_file(group + "/cpu.cfs_quota_us");
+  const std::optional<std::string> period = read_file(group + "/cpu.cfs_period_us");
+  if (!quota || !period) return std::nullopt;
+  return quota_of(number_in(*quota), number_in(*period));
+}
+
+// A mount of a hierarchy of control groups.
+struct hierarchy_mount {
+  std::string root;  // the group that is mounted
+  std::string place;
+  bool is_unified;
+};
+
+// mountinfo writes blanks and the like as \040.
+std::string unescape(std::string_view text) {
+  const auto is_octal = [](char digit) { return digit >= '0' && digit <= '7'; };
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::string_view digits = text.substr(i + 1).substr(0, 3);
+    if (text[i] == '\\' && digits.size() == 3 && std::ranges::all_of(digits, is_octal)) {
+      int code = 0;
+      std::from_chars(digits.data(), digits.data() + digits.size(), code, 8);
+      plain += static_cast<char>(code);
+      i += 3;
+    } else {
+      plain += text[i];
+    }
+  }
+  return plain;
+}
+
+// A line of mountinfo; see proc_pid_mountinfo(5):
+//     31 23 0:28 ROOT PLACE rw,relatime OPTIONAL… - cgroup SOURCE rw,cpu,cpuacct
+std::optional<hierarchy_mount> parse_mount(std::string_view line) {
+  const auto parts = split(line, ' ');
+  const auto separator = std::ranges::find(parts, "-");
+  if (separator - parts.begin() < 6 || parts.end() - separator < 4) return std::nullopt;
+  const std::string_view type = separator[1];
+  const bool is_unified = type == "cgroup2";
+  if (!is_unified && !(type == "cgroup" && lists(separator[3], "cpu"))) return std::nullopt;
+  return hierarchy_mount{
+      .root = unescape(parts[3]), .place = unescape(parts[4]), .is_unified = is_unified};
+}
+
+// The way from the mounted group to `group`: "" or "/a/b"; none if the mount does not contain it,
+// as for a process whose group is outside of its namespace ("/../a").
+std::optional<std::string> way_from(std::string_view mounted, std::string_view group) {
+  if (mounted == "/") mounted = "";
+  if (!group.starts_with(mounted)) return std::nullopt;
+  group.remove_prefix(mounted.size());
+  while (group.ends_with('/')) group.remove_suffix(1);
+  if (!group.empty() && !group.starts_with('/')) return std::nullopt;
+  if (contains(split(group, '/'), "..")) return std::nullopt;
+  return std::string(group);
+}
+
+// The groups of the process that can have a quota.
+struct own_groups {
+  std::optional<std::string> unified;
+  std::optional<std::string> legacy;  // in the hierarchy with the controller of CPUs
+};
+
+// Lines of "NUMBER:CONTROLLERS:GROUP"; those of the unified hierarchy begin with "0::".
+own_groups parse_groups(std::string_view text) {
+  own_groups own;
+  for (const std::string_view line : split(text, '\n')) {
+    const std::size_t first = line.find(':');
+    const std::size_t second = first == line.npos ? line.npos : line.find(':', first + 1);
+    if (second == line.npos) continue;
+    const std::string_view controllers = line.substr(first + 1, second - first - 1);
+    const std::string group(line.substr(second + 1));
+    if (controllers.empty()) {
+      own.unified = group;
+    } else if (lists(controllers, "cpu")) {
+      own.legacy = group;
+    }
+  }
+  return own;
+}
+
+// The smallest quota on the way from a group up to the mounted one. A group on that way need not be
+// visible, as in a container that sees its own group only, but under the name that it has outside.
+std::optional<double> smallest_quota(const hierarchy_mount& mount, const std::string& root,
+                                     std::string way) {
+  std::optional<double> smallest;
+  for (;;) {
+    const std::string group = root + mount.place + way;
+    const auto quota = mount.is_unified ? unified_quota_in(group) : legacy_quota_in(group);
+    if (quota && (!smallest || *quota < *smallest)) smallest = quota;
+    if (way.empty()) return smallest;
+    way.resize(way.rfind('/'));
+  }
+}
+
+// The mount of a hierarchy that contains the group, or else the first one: in a container, a group
+// may be named as outside of it.
+std::optional<double> quota_in_hierarchy(const std::vector<hierarchy_mount>& mounts,
+                                         const std::string& root, const std::string& group,
+                                         bool is_unified) {
+  const hierarchy_mount* first = nullptr;
+  for (const hierarchy_mount& each : mounts) {
+    if (each.is_unified != is_unified) continue;
+    if (const auto way = way_from(each.root, group)) return smallest_quota(each, root, *way);
+    if (first == nullptr) first = &each;
+  }
+  return first != nullptr ? smallest_quota(*first, root, "") : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<double> detail::control_group_quota(const std::string& root) {
+  const std::optional<std::string> groups = read_file(root + "/proc/self/cgroup");
+  const std::optional<std::string> mount_lines = read_file(root + "/proc/self/mountinfo");
+  if (!groups || !mount_lines) return std::nullopt;
+  std::vector<hierarchy_mount> mounts;
+  for (const std::string_view line : split(*mount_lines, '\n')) {
+    if (auto mount = parse_mount(line)) mounts.push_back(*std::move(mount));
+  }
+  const own_groups own = parse_groups(*groups);
+  std::optional<double> smallest;
+  for (const auto& [group, is_unified] : {std::pair(&own.unified, true), {&own.legacy, false}}) {
+    if (!*group) continue;
+    const auto quota = quota_in_hierarchy(mounts, root, **group, is_unified);
+    if (quota && (!smallest || *quota < *smallest)) smallest = quota;
+  }
+  return smallest;
+}
+
+std::size_t detail::parallelism_of(std::size_t cpus, std::optional<double> quota) noexcept {
+  cpus = std::max<std::size_t>(cpus, 1);
+  if (!quota || *quota >= static_cast<double>(cpus)) return cpus;
+  return std::max<std::size_t>(static_cast<std::size_t>(std::ceil(*quota)), 1);
+}
+
+std::vector<int> detail::usable_cpus(affinity_call get_affinity) {
+  // The kernel refuses a set (EINVAL) that is smaller than the machine might need.
+  constexpr std::size_t most_cpus = std::size_t{1} << 20;
+  struct free_set {
+    void operator()(cpu_set_t* set) const noexcept { CPU_FREE(set); }
+  };
+  std::vector<int> cpus;
+  for (std::size_t room = CPU_SETSIZE; room <= most_cpus; room *= 2) {
+    const std::unique_ptr<cpu_set_t, free_set> set(CPU_ALLOC(room));
+    if (set == nullptr) return cpus;
+    const std::size_t size = CPU_ALLOC_SIZE(room);
+    CPU_ZERO_S(size, set.get());
+    if (get_affinity(0, size, set.get()) != 0) {
+      if (errno == EINVAL) continue;
+      return cpus;
+    }
+    for (std::size_t cpu = 0; cpu < room; ++cpu) {
+      if (CPU_ISSET_S(cpu, size, set.get())) cpus.push_back(static_cast<int>(cpu));
+    }
+    return cpus;
+  }
+  return cpus;
+}
+
+std::size_t available_parallelism() {
+  return detail::parallelism_of(detail::usable_cpus().size(), detail::control_group_quota());
+}
+
+}  // namespace gyre
