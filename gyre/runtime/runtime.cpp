@@ -4,6 +4,7 @@
 #include <gyre/base/available_parallelism.hpp>
 #include <gyre/base/detail/duration_check.hpp>
 #include <gyre/base/detail/named_thread.hpp>
+#include <gyre/runtime/detail/init_signals.hpp>
 
 #include <algorithm>
 #include <mutex>
@@ -63,6 +64,13 @@ std::unique_ptr<signal_set> runtime::take_signals() {
   });
 }
 
+void runtime::release_signals() noexcept {
+  if (signals_ == nullptr) return;
+  // Before a pending signal takes its effect.
+  detail::let_signals_end_init(options_.signals);
+  signals_.reset();
+}
+
 void runtime::watch_threads() {
   watchdog_.emplace(std::move(*options_.watchdog));
   for (std::size_t each = 0; each < loops_.size(); ++each) {
@@ -109,7 +117,7 @@ void runtime::report_hook(const std::exception_ptr& error) noexcept {
 void runtime::end() {
   if (std::exchange(ended_, true)) return;
   sequence_.run();
-  signals_.reset();
+  release_signals();
   watchdog_.reset();
   // A loop stops after the tasks that were posted before.
   for (std::size_t each = 0; each < loops_.size(); ++each) {

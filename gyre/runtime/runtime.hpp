@@ -62,8 +62,10 @@ struct runtime_options {
   thread_pool_options pool = {};
   /// Signals that call shutdown() or, during the shutdown, force_shutdown(). They are pending until
   /// run() or, without it, the destructor. From `force` on, and when only the threads are left to
-  /// end, a signal takes its ordinary effect. The signals are blocked in run()'s thread and in the
-  /// threads and child processes that inherit its mask; see unblock_signals().
+  /// end, a signal takes its ordinary effect. For the first process of a container (PID 1), for
+  /// which the kernel drops signals with the default action, that is to exit with 128 + the signal.
+  /// The signals are blocked in run()'s thread and in the threads and child processes that inherit
+  /// its mask; see unblock_signals().
   std::vector<int> signals = {SIGINT, SIGTERM};
   /// Ignores SIGPIPE in the whole process while the runtime lives, unless the program has a handler
   /// for it: writing to a pipe without reader then fails with EPIPE (on sockets in any case).
@@ -109,7 +111,7 @@ class runtime {
       : options_(with_defaults(std::move(settings))),
         sequence_(control_, {.drain = options_.drain_time, .force = options_.force_time},
                   [this](shutdown_phase phase) {
-                    if (phase == shutdown_phase::force) signals_.reset();
+                    if (phase == shutdown_phase::force) release_signals();
                   }),
         sigpipe_(options_.ignore_sigpipe),
         signals_(take_signals()),
@@ -311,6 +313,7 @@ class runtime {
   }
 
   std::unique_ptr<signal_set> take_signals();
+  void release_signals() noexcept;
   void watch_threads();
   void report(std::exception_ptr error) noexcept;
   void report_hook(const std::exception_ptr& error) noexcept;

@@ -63,7 +63,8 @@ GYRE_MISUSED_CALLBACK(misused_signal_callback,
 /// thread, or another while none runs the loop (else a data race). wait(): any thread.
 /// Lifetime: the loop must outlive the set, and the set the coroutines that wait for its signals.
 /// The destructor unblocks the signals that were not blocked before, unless another set of the
-/// thread receives them; a signal that is pending then takes its ordinary effect. The function may
+/// thread receives them; a signal that is pending then takes its ordinary effect, which for the
+/// first process of a container (PID 1) is none, unless the program has a handler. The function may
 /// destroy a set that was made on the loop's thread.
 /// Errors: exceptions of the function go to the loop's on_exception.
 /// Complexity: a signal costs one system call, and two more for a wait that did not find one.
