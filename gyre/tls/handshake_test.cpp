@@ -4,6 +4,7 @@
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/net/tcp_listener.hpp>
 #include <gyre/task/when_all.hpp>
+#include <gyre/tls/detail/context_state.hpp>
 #include <gyre/tls/detail/failure.hpp>
 #include <gyre/tls/error.hpp>
 #include <gyre/tls/tls_stream.hpp>
@@ -15,6 +16,10 @@
 #include <gtest/gtest.h>
 
 #include <openssl/ssl.h>
+
+#include <span>
+#include <string>
+#include <string_view>
 
 namespace handshake_test {
 namespace {
@@ -59,7 +64,14 @@ TEST(TlsHandshake, AClientRefusesBadCertificatesAndSaysWhy) {
          errc::certificate_wrong_host,
          "certificate is for a.example, b.example, c.example and 2 more, not localhost");
   expect(authority().issue({.alternative_names = ""}), errc::certificate_wrong_host,
-         "for no DNS name (a common name does not count), not localhost");
+         "for no DNS name or address (a common name does not count), not localhost");
+  expect(authority().issue({.alternative_names = "IP:10.1.2.4,IP:fd00::7,DNS:A.example"}),
+         errc::certificate_wrong_host,
+         "certificate is for a.example, 10.1.2.4, fd00::7, not localhost");
+  const handshake_result got =
+      with_certificate(loop, authority().issue({.alternative_names = "IP:10.1.2.4"}), "10.1.2.3");
+  EXPECT_EQ(got.client_error, errc::certificate_wrong_host);
+  EXPECT_THAT(got.client_text, HasSubstr("certificate is for 10.1.2.4, not 10.1.2.3"));
 }
 
 TEST(TlsHandshake, AClientChecksNamesWildcardsAndAddresses) {
@@ -73,6 +85,42 @@ TEST(TlsHandshake, AClientChecksNamesWildcardsAndAddresses) {
   EXPECT_EQ(with_certificate(loop, own, "a.b.example.org").client_error,
             errc::certificate_wrong_host);
   EXPECT_EQ(with_certificate(loop, own, "").client_error, errc::bad_configuration);
+}
+
+TEST(TlsHandshake, AnAddressIsCheckedWithoutItsZone) {
+  gyre::loop loop;
+  const issued own = authority().issue({.alternative_names = "IP:fe80::1,IP:10.1.2.3"});
+  for (const char* const host : {"fe80::1", "fe80::1%lo", "fe80:0::1%7", "fe80::1%nowhere0"}) {
+    const handshake_result got = with_certificate(loop, own, host);
+    EXPECT_FALSE(got.client_error) << host << ": " << got.client_text;
+    EXPECT_EQ(got.client.info().server_name, "") << "an address is no server name (RFC 6066, 3)";
+  }
+  EXPECT_EQ(with_certificate(loop, own, "fe80::2%lo").client_error, errc::certificate_wrong_host);
+  EXPECT_EQ(with_certificate(loop, own, "10.1.2.3%lo").client_error, errc::certificate_wrong_host);
+}
+
+// A root is not needed where something below it is trusted.
+TEST(TlsHandshake, IntermediatesAndLeavesMayBeTrusted) {
+  gyre::loop loop;
+  test_authority intermediate("intermediate", authority());
+  issued own = intermediate.issue();
+  const std::string leaf = own.certificate;
+  own.certificate += intermediate.certificate();
+  const auto error_where_trusted = [&](const std::string& anchor) {
+    server_options serves{.certificates = {in_memory(own)}};
+    serves.clients = gyre::tls::client_certificates::required;
+    serves.client_authorities = pem::text(anchor);
+    gyre::tls::client_options asks{.system_authorities = false, .authorities = {pem::text(anchor)}};
+    asks.own_certificate = in_memory(own);
+    const handshake_result got =
+        shake_hands(loop, tls_context::server(serves), tls_context::client(asks));
+    return got.client_error ? got.client_error : got.server_error;
+  };
+  for (const std::string& anchor : {authority().certificate(), intermediate.certificate(), leaf}) {
+    EXPECT_FALSE(error_where_trusted(anchor)) << anchor;
+  }
+  EXPECT_EQ(error_where_trusted(test_authority("other").certificate()),
+            errc::certificate_unknown_issuer);
 }
 
 TEST(TlsHandshake, AClientRefusesRevokedCertificates) {
@@ -177,6 +225,57 @@ TEST(TlsHandshake, TheServerNameChoosesTheCertificate) {
   const handshake_result refused = shake_hands(loop, server, client, "unknown.test");
   EXPECT_EQ(refused.server_error, errc::unknown_server_name);
   EXPECT_EQ(refused.client_error, errc::refused_by_peer);
+}
+
+// The name of a certificate's kind of key, for a client that can verify only that kind.
+std::string key_of(gyre::event_loop& loop, const tls_context& server, const char* host,
+                   const char* signatures, gyre::tls::version version) {
+  auto options = trusting();
+  options.max_version = version;
+  options.verify = false;
+  options.request_ocsp_staple = true;
+  const tls_context client = tls_context::client(options);
+  SSL_CTX* const native = client.state()->current()->entries.front().context.get();
+  EXPECT_EQ(SSL_CTX_set1_sigalgs_list(native, signatures), 1);
+  const handshake_result got = shake_hands(loop, server, client, host);
+  if (got.client_error) return got.client_error.message();
+  const auto info = got.client.info();
+  const std::string_view staple(reinterpret_cast<const char*>(info.ocsp_staple.data()),
+                                info.ocsp_staple.size());
+  return info.peer_subject + " " + std::string(staple);
+}
+
+TEST(TlsHandshake, ANameMayHaveCertificatesOfSeveralKindsOfKeys) {
+  gyre::loop loop;
+  const auto made = [](const char* name, unsigned rsa_bits, const char* names) {
+    gyre::tls::certificate own = in_memory(
+        authority().issue({.common_name = name, .alternative_names = names, .rsa_bits = rsa_bits}));
+    const auto staple = std::as_bytes(std::span(std::string_view(name)));
+    own.ocsp_staple.assign(staple.begin(), staple.end());
+    return own;
+  };
+  server_options options;
+  options.certificates = {made("rsa", 2048, "DNS:both.test,DNS:rsa.test"),
+                          made("ecdsa", 0, "DNS:both.test,DNS:*.wild.test"),
+                          made("second", 0, "DNS:both.test"),
+                          made("wild rsa", 2048, "DNS:*.wild.test")};
+  const tls_context server = tls_context::server(options);
+  for (const auto version : {gyre::tls::version::tls_1_2, gyre::tls::version::tls_1_3}) {
+    const auto with = [&](const char* host, const char* signatures) {
+      return key_of(loop, server, host, signatures, version);
+    };
+    const char* const rsa = "RSA-PSS+SHA256:RSA+SHA256";
+    const char* const any = "RSA-PSS+SHA256:RSA+SHA256:ECDSA+SHA256";
+    EXPECT_EQ(with("both.test", rsa), "CN = rsa rsa");
+    EXPECT_EQ(with("both.test", "ECDSA+SHA256"), "CN = ecdsa ecdsa");
+    EXPECT_EQ(with("both.test", any), "CN = ecdsa ecdsa");
+    EXPECT_EQ(with("rsa.test", any), "CN = rsa rsa");
+    EXPECT_EQ(with("any.wild.test", rsa), "CN = wild rsa wild rsa");
+    EXPECT_EQ(with("any.wild.test", any), "CN = ecdsa ecdsa");
+    // The default certificate comes with those beside it.
+    EXPECT_EQ(with("unknown.test", "ECDSA+SHA256"), "CN = ecdsa ecdsa");
+    EXPECT_EQ(with("unknown.test", rsa), "CN = rsa rsa");
+  }
 }
 
 TEST(TlsHandshake, ChoosesAnApplicationProtocol) {

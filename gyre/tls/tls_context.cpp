@@ -5,13 +5,11 @@
 #include <gyre/base/detail/duration_check.hpp>
 #include <gyre/tls/detail/context_state.hpp>
 #include <gyre/tls/detail/failure.hpp>
+#include <gyre/tls/detail/load_pem.hpp>
 #include <gyre/tls/error.hpp>
 
 #include <openssl/err.h>
 #include <openssl/evp.h>
-#include <openssl/pem.h>
-#include <openssl/pemerr.h>
-#include <openssl/x509_vfy.h>
 
 #include <algorithm>
 #include <array>
@@ -28,102 +26,6 @@ namespace {
 
 using gyre::detail::to_lower;
 
-bio_ptr reader_of(const std::string& text) {
-  bio_ptr reader(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
-  if (reader == nullptr) throw std::bad_alloc();
-  return reader;
-}
-
-// Without a password OpenSSL would ask at the terminal.
-int give_password(char* room, int size, int /*for_writing*/, void* password) {
-  const auto& text = *static_cast<const std::string*>(password);
-  const std::size_t count = std::min(text.size(), static_cast<std::size_t>(size));
-  std::copy_n(text.begin(), count, room);
-  return static_cast<int>(count);
-}
-
-// After the last of several: what follows is none of them, rather than one that is cut off.
-void expect_end(const char* part) {
-  const unsigned long error = ERR_peek_last_error();
-  const bool is_end =
-      ERR_GET_LIB(error) == ERR_LIB_PEM && ERR_GET_REASON(error) == PEM_R_NO_START_LINE;
-  if (error != 0 && !is_end) throw_openssl_error(errc::bad_certificate, part);
-  ERR_clear_error();
-}
-
-void use_certificate(SSL_CTX* context, const certificate& from) {
-  const std::string chain = from.chain.read();
-  std::string password = from.password;
-  const bio_ptr reader = reader_of(chain);
-  const x509_ptr leaf{PEM_read_bio_X509_AUX(reader.get(), nullptr, &give_password, &password)};
-  if (leaf == nullptr) throw_openssl_error(errc::bad_certificate, "gyre::tls: certificate chain");
-  if (SSL_CTX_use_certificate(context, leaf.get()) != 1) {
-    throw_openssl_error(errc::bad_certificate, "gyre::tls: certificate");
-  }
-  while (x509_ptr next{PEM_read_bio_X509(reader.get(), nullptr, &give_password, &password)}) {
-    if (SSL_CTX_add0_chain_cert(context, next.get()) != 1) {
-      throw_openssl_error(errc::bad_certificate, "gyre::tls: certificate chain");
-    }
-    static_cast<void>(next.release());
-  }
-  expect_end("gyre::tls: certificate chain");
-  const std::string key_text = from.key.empty() ? chain : from.key.read();
-  const bio_ptr key_reader = reader_of(key_text);
-  const key_ptr key{PEM_read_bio_PrivateKey(key_reader.get(), nullptr, &give_password, &password)};
-  if (key == nullptr) throw_openssl_error(errc::bad_private_key, "gyre::tls: private key");
-  if (X509_check_private_key(leaf.get(), key.get()) != 1) {
-    throw_openssl_error(errc::key_mismatch, "gyre::tls: private key");
-  }
-  if (SSL_CTX_use_PrivateKey(context, key.get()) != 1) {
-    throw_openssl_error(errc::bad_private_key, "gyre::tls: private key");
-  }
-}
-
-// Whether there was at least one.
-bool trust(SSL_CTX* context, const pem& authorities, bool name_to_clients) {
-  const std::string text = authorities.read();
-  const bio_ptr reader = reader_of(text);
-  X509_STORE* const store = SSL_CTX_get_cert_store(context);
-  bool any = false;
-  while (const x509_ptr next{PEM_read_bio_X509(reader.get(), nullptr, nullptr, nullptr)}) {
-    if (X509_STORE_add_cert(store, next.get()) != 1 ||
-        (name_to_clients && SSL_CTX_add_client_CA(context, next.get()) != 1)) {
-      throw_openssl_error(errc::bad_certificate, "gyre::tls: authorities");
-    }
-    any = true;
-  }
-  expect_end("gyre::tls: authorities");
-  return any;
-}
-
-void trust_all(SSL_CTX* context, const std::vector<pem>& authorities) {
-  for (const pem& each : authorities) {
-    if (!trust(context, each, false)) {
-      throw std::system_error(errc::bad_certificate, "gyre::tls: authorities");
-    }
-  }
-}
-
-void use_revocation_lists(SSL_CTX* context, const std::vector<pem>& lists) {
-  if (lists.empty()) return;
-  X509_STORE* const store = SSL_CTX_get_cert_store(context);
-  for (const pem& each : lists) {
-    const std::string text = each.read();
-    const bio_ptr reader = reader_of(text);
-    bool any = false;
-    while (
-        const x509_crl_ptr next{PEM_read_bio_X509_CRL(reader.get(), nullptr, nullptr, nullptr)}) {
-      if (X509_STORE_add_crl(store, next.get()) != 1) {
-        throw_openssl_error(errc::bad_certificate, "gyre::tls: revocation list");
-      }
-      any = true;
-    }
-    expect_end("gyre::tls: revocation list");
-    if (!any) throw std::system_error(errc::bad_certificate, "gyre::tls: revocation list");
-  }
-  X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
-}
-
 std::vector<unsigned char> wire_form(const std::vector<std::string>& protocols) {
   std::vector<unsigned char> bytes;
   for (const std::string& each : protocols) {
@@ -138,7 +40,15 @@ std::vector<unsigned char> wire_form(const std::vector<std::string>& protocols) 
 
 int native(version of) noexcept { return of == version::tls_1_2 ? TLS1_2_VERSION : TLS1_3_VERSION; }
 
-ssl_ctx_ptr make_context(const SSL_METHOD* method, version least, version most) {
+// "X25519:P-256"
+std::string listed_groups(const std::vector<std::string>& groups) {
+  std::string list;
+  for (const std::string& each : groups) list.append(list.empty() ? "" : ":").append(each);
+  return list;
+}
+
+ssl_ctx_ptr make_context(const SSL_METHOD* method, version least, version most,
+                         const std::vector<std::string>& groups) {
   ERR_clear_error();
   ssl_ctx_ptr made(SSL_CTX_new(method));
   if (made == nullptr) throw std::bad_alloc();
@@ -153,6 +63,9 @@ ssl_ctx_ptr make_context(const SSL_METHOD* method, version least, version most) 
       // Forward secrecy, and encryption that authenticates, in TLS 1.2, too.
       SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20") != 1) {
     throw_openssl_error(errc::bad_configuration, "gyre::tls: versions");
+  }
+  if (SSL_CTX_set1_groups_list(context, listed_groups(groups).c_str()) != 1) {
+    throw_openssl_error(errc::bad_configuration, "gyre::tls: groups " + listed_groups(groups));
   }
   return made;
 }
@@ -180,10 +93,20 @@ duration ticket_lifetime_of(const server_options& options) {
   return std::min(options.ticket_lifetime, longest);
 }
 
-loaded_context::entry make_entry(const server_options& options, const certificate& own) {
-  ssl_ctx_ptr made = make_context(TLS_server_method(), options.min_version, options.max_version);
+// Certificates of one name, by their place in the options: one of each kind of key.
+using certificate_set = std::vector<std::size_t>;
+
+loaded_context::entry make_entry(const server_options& options, const std::vector<key_pair>& pairs,
+                                 const certificate_set& chosen) {
+  ssl_ctx_ptr made =
+      make_context(TLS_server_method(), options.min_version, options.max_version, options.groups);
   SSL_CTX* const context = made.get();
-  use_certificate(context, own);
+  std::vector<loaded_context::staple> staples;
+  for (const std::size_t each : chosen) {
+    use_key_pair(context, pairs[each]);
+    const std::vector<std::byte>& staple = options.certificates[each].ocsp_staple;
+    if (!staple.empty()) staples.push_back({pairs[each].leaf.get(), staple});
+  }
   if (options.clients != client_certificates::ignored) {
     if (options.client_authorities.empty() || !trust(context, options.client_authorities, true)) {
       throw std::system_error(errc::bad_certificate, "gyre::tls: client_authorities");
@@ -202,7 +125,7 @@ loaded_context::entry make_entry(const server_options& options, const certificat
     SSL_CTX_set_num_tickets(context, 0);
   }
   set_server_callbacks(context, with_tickets);
-  return {std::move(made), own.ocsp_staple};
+  return {std::move(made), std::move(staples)};
 }
 
 // Its files are read once, so that all certificates, and the sessions, are under the same rules.
@@ -215,20 +138,49 @@ server_options with_rules_read(server_options options) {
   return options;
 }
 
+// The names that a certificate is chosen for, in lower case; an empty one if it has none.
+std::vector<std::string> names_for(const certificate& own, const key_pair& pair) {
+  std::vector<std::string> names = own.names.empty() ? names_of(pair.leaf.get()) : own.names;
+  if (names.empty()) names.emplace_back();
+  for (std::string& each : names) each = to_lower(each);
+  return names;
+}
+
+// The first of several certificates with one kind of key for one name.
+std::map<std::string, certificate_set> certificates_by_name(
+    const std::vector<certificate>& certificates, const std::vector<key_pair>& pairs) {
+  std::map<std::string, certificate_set> by_name;
+  for (std::size_t i = 0; i < certificates.size(); ++i) {
+    for (const std::string& name : names_for(certificates[i], pairs[i])) {
+      certificate_set& chosen = by_name[name];
+      const bool has_kind = std::ranges::any_of(
+          chosen, [&](std::size_t each) { return pairs[each].kind() == pairs[i].kind(); });
+      if (!has_kind) chosen.push_back(i);
+    }
+  }
+  return by_name;
+}
+
 std::shared_ptr<loaded_context> load_server(const server_options& given) {
   if (given.certificates.empty()) {
     throw std::system_error(errc::bad_certificate, "gyre::tls: a server needs a certificate");
   }
   const server_options options = with_rules_read(given);
   auto loaded = std::make_shared<loaded_context>();
-  for (const certificate& each : options.certificates) {
-    loaded->entries.push_back(make_entry(options, each));
-    std::vector<std::string> names = each.names;
-    if (names.empty())
-      names = names_of(SSL_CTX_get0_certificate(loaded->entries.back().context.get()));
-    for (const std::string& name : names) {
-      loaded->by_name.try_emplace(to_lower(name), loaded->entries.size() - 1);
-    }
+  std::vector<key_pair> pairs;
+  for (const certificate& each : options.certificates) pairs.push_back(load_key_pair(each));
+  const std::map<std::string, certificate_set> by_name =
+      certificates_by_name(options.certificates, pairs);
+  std::map<certificate_set, std::size_t> entries;
+  const auto entry_of = [&](const certificate_set& chosen) {
+    const auto [place, is_new] = entries.try_emplace(chosen, loaded->entries.size());
+    if (is_new) loaded->entries.push_back(make_entry(options, pairs, chosen));
+    return place->second;
+  };
+  // The first entry is for clients without a name.
+  entry_of(by_name.at(names_for(options.certificates.front(), pairs.front()).front()));
+  for (const auto& [name, chosen] : by_name) {
+    if (!name.empty()) loaded->by_name.emplace(name, entry_of(chosen));
   }
   const std::array<unsigned char, 32> id = session_context_of(options);
   for (const loaded_context::entry& each : loaded->entries) {
@@ -237,6 +189,7 @@ std::shared_ptr<loaded_context> load_server(const server_options& given) {
   gyre::detail::require_not_negative(options.handshake_timeout,
                                      "gyre::tls::server_options: handshake_timeout");
   loaded->is_server = true;
+  loaded->max_rsa_bits = options.max_rsa_bits;
   loaded->refuse_unknown_names = options.refuse_unknown_names;
   loaded->application_protocols = wire_form(options.application_protocols);
   loaded->handshake_timeout = options.handshake_timeout;
@@ -245,7 +198,8 @@ std::shared_ptr<loaded_context> load_server(const server_options& given) {
 
 std::shared_ptr<loaded_context> load_client(const client_options& options) {
   auto loaded = std::make_shared<loaded_context>();
-  ssl_ctx_ptr made = make_context(TLS_client_method(), options.min_version, options.max_version);
+  ssl_ctx_ptr made =
+      make_context(TLS_client_method(), options.min_version, options.max_version, options.groups);
   SSL_CTX* const context = made.get();
   if (options.verify) {
     if (options.system_authorities && SSL_CTX_set_default_verify_paths(context) != 1) {
@@ -257,10 +211,11 @@ std::shared_ptr<loaded_context> load_client(const client_options& options) {
   }
   gyre::detail::require_not_negative(options.handshake_timeout,
                                      "gyre::tls::client_options: handshake_timeout");
-  if (options.own_certificate) use_certificate(context, *options.own_certificate);
+  if (options.own_certificate) use_key_pair(context, load_key_pair(*options.own_certificate));
   set_client_callbacks(context);
   loaded->entries.push_back({std::move(made), {}});
   loaded->verify = options.verify;
+  loaded->max_rsa_bits = options.max_rsa_bits;
   loaded->application_protocols = wire_form(options.application_protocols);
   loaded->request_ocsp_staple = options.request_ocsp_staple;
   loaded->handshake_timeout = options.handshake_timeout;

@@ -61,20 +61,32 @@ enum class client_certificates : std::uint8_t { ignored, requested, required };
 
 /// Options of a server's context.
 struct server_options {
-  /// At least one. The client's server name (SNI) chooses: an exact name goes before a wildcard.
+  /// At least one. The client's server name (SNI) chooses: an exact name goes before a wildcard. A
+  /// name may have several with different kinds of keys, such as ECDSA and RSA: each client gets
+  /// one that it can verify, ECDSA first. Among those of one kind the first is chosen.
   std::vector<certificate> certificates;
   /// For a name that no certificate is for, and without one: the first certificate, unless this is
   /// set; then such a handshake fails with errc::unknown_server_name.
   bool refuse_unknown_names = false;
   /// Protocols of ALPN, the preferred one first. Clients that offer others only are refused.
   std::vector<std::string> application_protocols = {};
-  /// Mutual TLS: a certificate that is sent must be valid, by an issuer of `client_authorities`.
+  /// Mutual TLS: a certificate that is sent must be valid, by an issuer of `client_authorities`,
+  /// which may be roots, intermediate authorities, or certificates of the clients themselves.
   client_certificates clients = client_certificates::ignored;
   pem client_authorities = {};
   /// Lists of revoked certificates (CRLs) of these authorities; with any, each must have one.
   std::vector<pem> revocation_lists = {};
   version min_version = version::tls_1_2;
   version max_version = version::tls_1_3;
+  /// Groups of key agreement, the preferred one first, by OpenSSL's names. Each handshake that a
+  /// peer begins costs one agreement: a tenth of a millisecond with these, but up to 200 ms with
+  /// the finite fields (ffdhe8192), so that a few handshakes a second hold up a loop (D(HE)at,
+  /// CVE-2022-40735). No cipher of TLS 1.2 uses finite fields; its certificates
+  /// with EC keys must be of one of these groups.
+  std::vector<std::string> groups = {"X25519", "P-256", "P-384"};
+  /// The largest RSA key in a client's certificates; a larger one fails the handshake with
+  /// errc::certificate_refused before its signature is checked, which takes a millisecond and more.
+  std::size_t max_rsa_bits = 4096;
   /// Session tickets, by which clients resume without a full handshake. Their keys live as long,
   /// and half of that time a key is used for new tickets. No use to a client whose certificate has
   /// expired since. Zero: none. More than seven days count as seven (RFC 8446, 4.6.1).
@@ -91,6 +103,7 @@ struct client_options {
   bool verify = true;
   /// Whether the system's authorities are trusted, besides `authorities`.
   bool system_authorities = true;
+  /// Roots, intermediate authorities, or certificates of servers themselves.
   std::vector<pem> authorities = {};
   /// Lists of revoked certificates (CRLs); with any, each authority must have one.
   std::vector<pem> revocation_lists = {};
@@ -99,6 +112,10 @@ struct client_options {
   std::vector<std::string> application_protocols = {};
   version min_version = version::tls_1_2;
   version max_version = version::tls_1_3;
+  /// Groups of key agreement, the preferred one first, as in server_options.
+  std::vector<std::string> groups = {"X25519", "P-256", "P-384"};
+  /// The largest RSA key in a server's certificates; errc::certificate_refused.
+  std::size_t max_rsa_bits = 8192;
   /// Whether to ask the server for an OCSP response; it is given as it is, unchecked.
   bool request_ocsp_staple = false;
   duration handshake_timeout = std::chrono::seconds{10};

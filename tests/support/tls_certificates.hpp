@@ -7,6 +7,7 @@
 #include <openssl/ec.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <openssl/rsa.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 
@@ -28,6 +29,7 @@ struct certificate_request {
   std::string alternative_names = "DNS:localhost,IP:127.0.0.1";  // as in openssl.cnf
   long valid_from = -3600;                                       // in seconds from now
   long valid_to = 86400;
+  unsigned rsa_bits = 0;  // zero: a key of P-256
 };
 
 namespace detail {
@@ -59,19 +61,15 @@ inline void add_extension(X509* to, X509* issuer, int kind, const std::string& t
 class test_authority {
  public:
   explicit test_authority(const std::string& name = "gyre test authority")
-      : key_(EVP_EC_gen("P-256"), &EVP_PKEY_free), certificate_(X509_new(), &X509_free) {
-    fill(certificate_.get(), key_.get(), {.common_name = name}, nullptr);
-    detail::add_extension(certificate_.get(), certificate_.get(), NID_basic_constraints,
-                          "critical,CA:TRUE");
-    detail::add_extension(certificate_.get(), certificate_.get(), NID_key_usage,
-                          "critical,keyCertSign,cRLSign");
-    sign(certificate_.get());
-  }
+      : test_authority(name, nullptr) {}
+  /// An authority below `root`.
+  test_authority(const std::string& name, const test_authority& root)
+      : test_authority(name, &root) {}
 
   std::string certificate() const { return pem_of(certificate_.get()); }
 
   issued issue(const certificate_request& request = {}) {
-    const key_ptr key(EVP_EC_gen("P-256"), &EVP_PKEY_free);
+    const key_ptr key = key_for(request);
     const x509_ptr made(X509_new(), &X509_free);
     fill(made.get(), key.get(), request, certificate_.get());
     add_names(made.get(), certificate_.get(), request);
@@ -80,7 +78,7 @@ class test_authority {
   }
 
   static issued self_signed(const certificate_request& request = {}) {
-    const key_ptr key(EVP_EC_gen("P-256"), &EVP_PKEY_free);
+    const key_ptr key = key_for(request);
     const x509_ptr made(X509_new(), &X509_free);
     fill(made.get(), key.get(), request, nullptr);
     add_names(made.get(), made.get(), request);
@@ -116,6 +114,20 @@ class test_authority {
   using x509_ptr = std::unique_ptr<X509, decltype(&X509_free)>;
   using time_ptr = std::unique_ptr<ASN1_TIME, decltype(&ASN1_TIME_free)>;
 
+  test_authority(const std::string& name, const test_authority* root)
+      : key_(key_for({})), certificate_(X509_new(), &X509_free) {
+    X509* const own = certificate_.get();
+    X509* const issuer = root != nullptr ? root->certificate_.get() : own;
+    fill(own, key_.get(), {.common_name = name}, issuer);
+    detail::add_extension(own, issuer, NID_basic_constraints, "critical,CA:TRUE");
+    detail::add_extension(own, issuer, NID_key_usage, "critical,keyCertSign,cRLSign");
+    (root != nullptr ? *root : *this).sign(own);
+  }
+
+  static key_ptr key_for(const certificate_request& request) {
+    return {request.rsa_bits > 0 ? EVP_RSA_gen(request.rsa_bits) : EVP_EC_gen("P-256"),
+            &EVP_PKEY_free};
+  }
   static std::string pem_of(X509* certificate) {
     return detail::pem_of([&](BIO* to) { return PEM_write_bio_X509(to, certificate); });
   }

@@ -19,10 +19,15 @@ namespace gyre::tls::detail {
 
 /// Objects made by one loading, which its connections keep. Immutable.
 struct loaded_context {
-  /// A certificate in an SSL_CTX of its own.
+  /// A response of OCSP for one certificate.
+  struct staple {
+    const X509* of;
+    std::vector<std::byte> bytes;
+  };
+  /// The certificates for some names, one of each kind of key, in an SSL_CTX of their own.
   struct entry {
     ssl_ctx_ptr context;
-    std::vector<std::byte> ocsp_staple;
+    std::vector<staple> staples;
   };
 
   /// The entry for a client's server name, which may be empty; null if the name is refused.
@@ -35,6 +40,7 @@ struct loaded_context {
   std::vector<unsigned char> application_protocols;  // as in a message
   std::shared_ptr<ticket_keys> tickets;
   duration handshake_timeout;
+  std::size_t max_rsa_bits = 0;
   bool is_server = false;
   bool verify = true;
   bool request_ocsp_staple = false;

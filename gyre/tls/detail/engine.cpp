@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/tls/detail/engine.hpp>
 
+#include <gyre/base/detail/ascii.hpp>
 #include <gyre/net/address.hpp>
+#include <gyre/tls/detail/callbacks.hpp>
 #include <gyre/tls/error.hpp>
 
-#include <openssl/core_names.h>
 #include <openssl/err.h>
-#include <openssl/params.h>
-#include <openssl/rand.h>
 #include <openssl/x509v3.h>
 
 #include <algorithm>
-#include <cstring>
+#include <optional>
 #include <utility>
 
 namespace gyre::tls::detail {
@@ -19,244 +18,14 @@ namespace {
 
 // All that a peer may send before it has proved anything.
 constexpr std::size_t most_handshake_bytes = std::size_t{256} << 10;
-// Steps of OpenSSL's handshake behind its end, for messages such as KeyUpdate, and no data between
-// them. Each key costs far more than its message, and thousands may be received at once.
-constexpr std::size_t most_steps = 512;
+// OpenSSL's memory for one connection until its handshake is done, without the first message of a
+// client, for which it has room as soon as its length is known.
+constexpr std::size_t handshake_cost = std::size_t{42} << 10;
+constexpr std::size_t longest_hello = std::size_t{128} << 10;
 
-// OpenSSL marks the session of a connection that fails as one that cannot be resumed, without a
-// lock. Other connections, on other threads, have copies of their own. Null without memory.
-ssl_session_ptr copy_of(const SSL_SESSION* shared) {
-  return ssl_session_ptr(SSL_SESSION_dup(shared));
-}
-
-}  // namespace
-
-/// Functions that OpenSSL calls.
-struct callbacks {
-  // --- The BIO ---
-
-  static engine& engine_of(BIO* bio) noexcept { return *static_cast<engine*>(BIO_get_data(bio)); }
-
-  static int read(BIO* bio, char* room, std::size_t size, std::size_t* count) {
-    engine& self = engine_of(bio);
-    BIO_clear_retry_flags(bio);
-    *count = std::min(size, self.unread_.size());
-    if (self.steps_ > most_steps) {
-      self.failure_.code = errc::bad_record;
-      *count = 0;
-      return 0;
-    }
-    if (*count == 0) {
-      BIO_set_retry_read(bio);
-      return 0;
-    }
-    std::memcpy(room, self.unread_.data(), *count);
-    self.unread_ = self.unread_.subspan(*count);
-    if (!self.established_) self.handshake_bytes_ += *count;
-    return 1;
-  }
-  static int write(BIO* bio, const char* bytes, std::size_t size, std::size_t* count) {
-    engine& self = engine_of(bio);
-    BIO_clear_retry_flags(bio);
-    *count = 0;
-    try {
-      self.output_->append(std::string_view(bytes, size));
-    } catch (const std::exception&) {
-      self.failure_.code = std::make_error_code(std::errc::not_enough_memory);
-      return 0;
-    }
-    *count = size;
-    return 1;
-  }
-  static long control(BIO* /*bio*/, int command, long /*number*/, void* /*pointer*/) {
-    return command == BIO_CTRL_FLUSH ? 1 : 0;
-  }
-  static BIO_METHOD* method() {
-    static BIO_METHOD* const made = [] {
-      BIO_METHOD* const fresh =
-          BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "gyre buffers");
-      if (fresh != nullptr) {
-        BIO_meth_set_read_ex(fresh, &read);
-        BIO_meth_set_write_ex(fresh, &write);
-        BIO_meth_set_ctrl(fresh, &control);
-      }
-      return fresh;
-    }();
-    return made;
-  }
-
-  static void note_step(const SSL* ssl, int where, int /*value*/) {
-    engine& self = engine_of(ssl);
-    if ((where & SSL_CB_LOOP) != 0 && self.established_) ++self.steps_;
-  }
-
-  // --- Servers ---
-
-  // By the BIO: data of the SSL's own would cost two allocations.
-  static engine& engine_of(const SSL* ssl) noexcept { return engine_of(SSL_get_rbio(ssl)); }
-
-  // Called in each handshake, with a name or without, before a certificate is chosen; resumed
-  // sessions choose none. To accept the name has a session of TLS 1.2 keep it: a resumed connection
-  // gives that of its session.
-  static int accept_name(SSL* ssl, int* /*alert*/, void* /*argument*/) {
-    engine& self = engine_of(ssl);
-    try {
-      const char* const name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
-      self.entry_ = self.loaded_->entry_for(name == nullptr ? "" : name);
-      self.name_is_unknown_ = self.entry_ == nullptr;
-    } catch (const std::bad_alloc&) {
-      return SSL_TLSEXT_ERR_ALERT_FATAL;
-    }
-    return self.name_is_unknown_ ? SSL_TLSEXT_ERR_ALERT_FATAL : SSL_TLSEXT_ERR_OK;
-  }
-
-  static int choose_certificate(SSL* ssl, void* /*argument*/) {
-    const loaded_context::entry* const own = engine_of(ssl).entry_;
-    if (own == nullptr) return 0;
-    SSL_set_SSL_CTX(ssl, own->context.get());
-    // In TLS 1.3 the name comes with each handshake, so its tickets need none.
-    if (SSL_version(ssl) >= TLS1_3_VERSION &&
-        SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name) != nullptr) {
-      SSL_SESSION_set1_hostname(SSL_get_session(ssl), nullptr);
-    }
-    return 1;
-  }
-
-  static int choose_application(SSL* ssl, const unsigned char** chosen, unsigned char* size,
-                                const unsigned char* offered, unsigned int offered_size,
-                                void* /*argument*/) {
-    const auto& ours = engine_of(ssl).loaded_->application_protocols;
-    if (ours.empty()) return SSL_TLSEXT_ERR_NOACK;
-    unsigned char* selected = nullptr;
-    const int outcome = SSL_select_next_proto(
-        &selected, size, ours.data(), static_cast<unsigned>(ours.size()), offered, offered_size);
-    if (outcome != OPENSSL_NPN_NEGOTIATED) return SSL_TLSEXT_ERR_ALERT_FATAL;
-    *chosen = selected;
-    return SSL_TLSEXT_ERR_OK;
-  }
-
-  static int staple(SSL* ssl, void* /*argument*/) {
-    const loaded_context& loaded = *engine_of(ssl).loaded_;
-    const auto* const entry = loaded.entry_of(SSL_get_SSL_CTX(ssl));
-    if (entry == nullptr || entry->ocsp_staple.empty()) return SSL_TLSEXT_ERR_NOACK;
-    const auto& bytes = entry->ocsp_staple;
-    void* const copy = OPENSSL_memdup(bytes.data(), bytes.size());
-    if (copy == nullptr) return SSL_TLSEXT_ERR_NOACK;
-    SSL_set_tlsext_status_ocsp_resp(ssl, copy, static_cast<long>(bytes.size()));
-    return SSL_TLSEXT_ERR_OK;
-  }
-
-  // Fetched once: EVP_aes_256_cbc() is looked up by its name for each ticket.
-  static const EVP_CIPHER* ticket_cipher() noexcept {
-    static const EVP_CIPHER* const fetched = EVP_CIPHER_fetch(nullptr, "AES-256-CBC", nullptr);
-    return fetched != nullptr ? fetched : EVP_aes_256_cbc();
-  }
-
-  // Returns -1 for an error, 0 for a full handshake, 2 for a ticket that is to be renewed.
-  static int protect_ticket(SSL* ssl, unsigned char* name, unsigned char* iv,
-                            EVP_CIPHER_CTX* cipher, EVP_MAC_CTX* mac, int encrypts) {
-    const loaded_context& loaded = *engine_of(ssl).loaded_;
-    if (loaded.tickets == nullptr) return 0;
-    try {
-      const steady_time present = gyre::detail::monotonic_now();
-      ticket_key key;
-      int outcome = 1;
-      if (encrypts != 0) {
-        const auto newest = loaded.tickets->newest(present);
-        if (!newest || RAND_bytes(iv, EVP_CIPHER_get_iv_length(ticket_cipher())) != 1) return -1;
-        key = *newest;
-        std::ranges::copy(key.name, name);
-      } else {
-        const auto found = loaded.tickets->find(std::span(name, key.name.size()), present);
-        if (!found) return 0;
-        key = found->key;
-        // A client of TLS 1.3 uses a ticket once (RFC 8446, C.4), so it needs a new one each time.
-        outcome = found->is_newest && SSL_version(ssl) < TLS1_3_VERSION ? 1 : 2;
-      }
-      char digest[] = "SHA256";
-      const OSSL_PARAM parameters[] = {
-          OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, key.mac.data(), key.mac.size()),
-          OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
-          OSSL_PARAM_construct_end()};
-      const bool ready = EVP_CipherInit_ex(cipher, ticket_cipher(), nullptr, key.cipher.data(), iv,
-                                           encrypts != 0 ? 1 : 0) == 1 &&
-                         EVP_MAC_CTX_set_params(mac, parameters) == 1;
-      return ready ? outcome : -1;
-    } catch (const std::exception&) {
-      return -1;
-    }
-  }
-
-  // A resumed session is not verified again, and in TLS 1.3 each one brings a ticket with a new
-  // lifetime: a client could go on for ever after its certificate has expired.
-  static SSL_TICKET_RETURN judge_ticket(SSL* /*ssl*/, SSL_SESSION* opened,
-                                        const unsigned char* /*name*/, std::size_t /*size*/,
-                                        SSL_TICKET_STATUS status, void* /*argument*/) {
-    switch (status) {
-      case SSL_TICKET_EMPTY:
-      case SSL_TICKET_NO_DECRYPT: return SSL_TICKET_RETURN_IGNORE_RENEW;
-      case SSL_TICKET_SUCCESS:
-      case SSL_TICKET_SUCCESS_RENEW: break;
-      default: return SSL_TICKET_RETURN_ABORT;
-    }
-    if (is_past_its_certificate(opened)) return SSL_TICKET_RETURN_IGNORE_RENEW;
-    return status == SSL_TICKET_SUCCESS ? SSL_TICKET_RETURN_USE : SSL_TICKET_RETURN_USE_RENEW;
-  }
-
-  // --- Certificates of peers ---
-
-  static int verified(int is_good, X509_STORE_CTX* chain) {
-    const int error = X509_STORE_CTX_get_error(chain);
-    if (is_good == 1 ||
-        (error != X509_V_ERR_HOSTNAME_MISMATCH && error != X509_V_ERR_IP_ADDRESS_MISMATCH)) {
-      return is_good;
-    }
-    const auto* const ssl = static_cast<const SSL*>(
-        X509_STORE_CTX_get_ex_data(chain, SSL_get_ex_data_X509_STORE_CTX_idx()));
-    try {
-      engine_of(ssl).refused_names_ = dns_names_of(X509_STORE_CTX_get0_cert(chain));
-    } catch (const std::bad_alloc&) {
-      return is_good;  // the message will lack them
-    }
-    return is_good;
-  }
-
-  // --- Clients ---
-
-  // Returns 0: `made` stays the connection's own.
-  static int keep_session(SSL* ssl, SSL_SESSION* made) {
-    engine& self = engine_of(ssl);
-    try {
-      if (ssl_session_ptr copy = copy_of(made)) {
-        self.session_ = session(std::shared_ptr<SSL_SESSION>(std::move(copy)), self.loaded_);
-      }
-    } catch (const std::bad_alloc&) {
-      return 0;
-    }
-    return 0;
-  }
-};
-
-void set_server_callbacks(SSL_CTX* context, bool with_tickets) {
-  SSL_CTX_set_tlsext_servername_callback(context, &callbacks::accept_name);
-  SSL_CTX_set_cert_cb(context, &callbacks::choose_certificate, nullptr);
-  SSL_CTX_set_alpn_select_cb(context, &callbacks::choose_application, nullptr);
-  SSL_CTX_set_tlsext_status_cb(context, &callbacks::staple);
-  if (!with_tickets) return;
-  SSL_CTX_set_tlsext_ticket_key_evp_cb(context, &callbacks::protect_ticket);
-  SSL_CTX_set_session_ticket_cb(context, nullptr, &callbacks::judge_ticket, nullptr);
-}
-
-void verify_peers(SSL_CTX* context, int mode) {
-  SSL_CTX_set_verify(context, mode, &callbacks::verified);
-}
-
-void set_client_callbacks(SSL_CTX* context) {
-  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL_STORE);
-  SSL_CTX_sess_set_new_cb(context, &callbacks::keep_session);
-}
-
-namespace {
+constexpr std::size_t record_header = 5;
+constexpr std::byte handshake_record{22};
+constexpr std::byte client_hello{1};
 
 std::shared_ptr<const loaded_context> current_of(const tls_context& context) {
   if (!context) {
@@ -265,16 +34,35 @@ std::shared_ptr<const loaded_context> current_of(const tls_context& context) {
   return context.state()->current();
 }
 
+// The host, if it is an address and no name. The zone of an IPv6 address says how this machine
+// reaches it (RFC 4007), and is in no certificate; here it need not even be one of this machine.
+std::optional<net::ip_address> address_of(std::string_view host) {
+  const std::size_t zone = host.find('%');
+  const auto address = net::ip_address::parse(host.substr(0, zone));
+  if (!address || (zone != std::string_view::npos && address->is_v4())) return std::nullopt;
+  return *address;
+}
+
+// Whether the session may be offered to the host: one of another name would be resumed without a
+// look at the certificate.
+bool is_of_host(const SSL_SESSION* session, const std::string& host) {
+  const char* const name = SSL_SESSION_get0_hostname(session);
+  return name == nullptr || gyre::detail::to_lower(name) == gyre::detail::to_lower(host);
+}
+
 // The server's name, and the certificate that it must have.
 void expect_host(SSL* ssl, const std::string& host, bool verify) {
   // For OpenSSL a dot in front means any name below the rest.
   if (host.starts_with('.')) {
     throw std::system_error(errc::bad_configuration, "gyre::tls: host " + host);
   }
-  const bool is_address = net::ip_address::parse(host).has_value();
+  const std::optional<net::ip_address> address = address_of(host);
   bool done = true;
-  if (is_address) {
-    if (verify) done = X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host.c_str()) == 1;
+  if (address) {
+    const std::span<const std::uint8_t> bytes = address->bytes();
+    if (verify) {
+      done = X509_VERIFY_PARAM_set1_ip(SSL_get0_param(ssl), bytes.data(), bytes.size()) == 1;
+    }
   } else {
     if (!host.empty()) done = SSL_set_tlsext_host_name(ssl, host.c_str()) == 1;
     if (verify && done) {
@@ -293,24 +81,13 @@ engine::engine(const tls_context& context, std::string host, const session& resu
                io::buffer& output)
     : loaded_(current_of(context)), host_(std::move(host)), output_(&output) {
   if (host_.ends_with('.')) host_.pop_back();
-  ERR_clear_error();
-  ssl_.reset(SSL_new(loaded_->entries.front().context.get()));
-  bio_ptr bio(callbacks::method() == nullptr ? nullptr : BIO_new(callbacks::method()));
-  if (ssl_ == nullptr || bio == nullptr) throw std::bad_alloc();
-  BIO_set_data(bio.get(), this);
-  BIO_set_init(bio.get(), 1);
-  SSL* const ssl = ssl_.get();
-  SSL_set_info_callback(ssl, &callbacks::note_step);
-  BIO* const both = bio.release();
-  SSL_set_bio(ssl, both, both);
-  if (loaded_->is_server) {
-    SSL_set_accept_state(ssl);
-    return;
-  }
+  if (loaded_->is_server) return;  // see begin_to_serve()
   if (loaded_->verify && host_.empty()) {
     throw std::system_error(errc::bad_configuration,
                             "gyre::tls: to verify the certificate, the host's name is needed");
   }
+  make_ssl();
+  SSL* const ssl = ssl_.get();
   expect_host(ssl, host_, loaded_->verify);
   const auto& protocols = loaded_->application_protocols;
   // Returns 0 if it succeeds.
@@ -321,10 +98,49 @@ engine::engine(const tls_context& context, std::string host, const session& resu
   if (loaded_->request_ocsp_staple) SSL_set_tlsext_status_type(ssl, TLSEXT_STATUSTYPE_ocsp);
   // A resumed session is not verified again.
   auto* const offered = static_cast<SSL_SESSION*>(resumed.native());
-  if (resumed.may_be_offered(loaded_) && !(loaded_->verify && is_past_its_certificate(offered))) {
+  if (resumed.may_be_offered(loaded_) &&
+      !(loaded_->verify && (is_past_its_certificate(offered) || !is_of_host(offered, host_)))) {
     if (const ssl_session_ptr copy = copy_of(offered)) SSL_set_session(ssl, copy.get());
   }
   SSL_set_connect_state(ssl);
+}
+
+void engine::make_ssl() {
+  ERR_clear_error();
+  ssl_ptr made(SSL_new(loaded_->entries.front().context.get()));
+  bio_ptr bio(callbacks::method() == nullptr ? nullptr : BIO_new(callbacks::method()));
+  if (made == nullptr || bio == nullptr) throw std::bad_alloc();
+  BIO_set_data(bio.get(), this);
+  BIO_set_init(bio.get(), 1);
+  SSL_set_info_callback(made.get(), &callbacks::note_step);
+  BIO* const both = bio.release();
+  SSL_set_bio(made.get(), both, both);
+  ssl_ = std::move(made);
+}
+
+// Takes the first bytes that the client sends: a peer that sends none costs no memory of OpenSSL's.
+// Enough of them say how long the first message will be, or that they are no TLS.
+bool engine::begin_to_serve() {
+  const std::size_t count = std::min(opening_.size() - opening_size_, unread_.size());
+  std::ranges::copy(unread_.first(count), opening_.begin() + opening_size_);
+  opening_size_ = static_cast<std::uint8_t>(opening_size_ + count);
+  unread_ = unread_.subspan(count);
+  const bool may_be_tls = opening_[0] == handshake_record;
+  if (opening_size_ < (may_be_tls ? opening_.size() : record_header)) return false;
+  make_ssl();
+  opening_left_ = std::span(opening_).first(opening_size_);
+  SSL_set_accept_state(ssl_.get());
+  return true;
+}
+
+// A record of less than a message's header hides the length.
+std::size_t engine::held_by_handshake() const noexcept {
+  if (ssl_ == nullptr || established_) return 0;
+  if (!loaded_->is_server || opening_[0] != handshake_record) return handshake_cost;
+  const auto number = [this](std::size_t at) { return std::to_integer<std::size_t>(opening_[at]); };
+  const bool is_plain = (number(3) << 8 | number(4)) >= 4 && opening_[5] == client_hello;
+  const std::size_t length = number(6) << 16 | number(7) << 8 | number(8);
+  return handshake_cost + (is_plain ? std::min(length, longest_hello) : longest_hello);
 }
 
 engine::status engine::fail_with(std::error_code code, std::string text) {
@@ -347,15 +163,30 @@ engine::status engine::result_of(int returned) {
   if (failure_.code) return status::failed;
   if (name_is_unknown_) return fail_with(errc::unknown_server_name);
   failure_ = failure_of(ssl_.get(), established_, host_, refused_names_);
+  if (too_large_key_ > 0 && failure_.code == errc::certificate_refused) {
+    failure_.text = "a key of " + std::to_string(too_large_key_) +
+                    " bits is larger than max_rsa_bits, " + std::to_string(loaded_->max_rsa_bits);
+  }
+  if (!alert_sent_ && (failure_.code == errc::not_tls || failure_.code == errc::plain_http)) {
+    refuse_other_protocol();
+  }
   return status::failed;
+}
+
+// OpenSSL sends nothing then, and a peer that waits for a reply would not know why none comes.
+void engine::refuse_other_protocol() {
+  constexpr std::array<unsigned char, 7> unexpected_message = {21, 3, 1, 0, 2, 2, 10};
+  output_->append(std::as_bytes(std::span(unexpected_message)));
 }
 
 engine::status engine::handshake() {
   if (failure_.code) return status::failed;
+  if (ssl_ == nullptr && !begin_to_serve()) return status::wants_input;
   ERR_clear_error();
   const status now = result_of(SSL_do_handshake(ssl_.get()));
   if (now == status::done) {
     established_ = true;
+    requested_name_ = {};
     // A session of TLS 1.2 may be resumed again, and need not come anew.
     SSL* const ssl = ssl_.get();
     if (!loaded_->is_server && !session_ && SSL_session_reused(ssl) == 1 &&

@@ -12,7 +12,9 @@
 #include <gyre/tls/detail/openssl.hpp>
 #include <gyre/tls/session.hpp>
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -34,7 +36,8 @@ class engine {
     failed,       // see why(); nothing goes on
   };
 
-  /// Records go to `output`, which must live while the engine works. Throws std::system_error.
+  /// Records go to `output`, which must live while the engine works. A server's engine holds no
+  /// memory of OpenSSL's until the first bytes have come. Throws std::system_error.
   engine(const tls_context& context, std::string host, const session& resumed, io::buffer& output);
   engine(const engine&) = delete;
   engine& operator=(const engine&) = delete;
@@ -46,7 +49,10 @@ class engine {
   /// Records go there from now on.
   void send_to(io::buffer& output) noexcept { output_ = &output; }
 
+  /// Throws std::bad_alloc.
   status handshake();
+  /// Bytes that OpenSSL holds for a handshake that has begun and is not done, roughly.
+  std::size_t held_by_handshake() const noexcept;
   /// Decrypts up to `room.size()` bytes, of one record or several; `count` are there, also if it
   /// then failed or ended, which the next call tells.
   status read(std::span<std::byte> room, std::size_t& count);
@@ -73,12 +79,16 @@ class engine {
   bool covers_host(std::string_view host) const;
   const std::string& host() const noexcept { return host_; }
   const loaded_context& loaded() const noexcept { return *loaded_; }
+  /// Null in a server until the first bytes have come.
   SSL* native() const noexcept { return ssl_.get(); }
   const session& newest_session() const noexcept { return session_; }
 
  private:
   friend struct callbacks;
 
+  void make_ssl();
+  bool begin_to_serve();
+  void refuse_other_protocol();
   status fail_with(std::error_code code, std::string text = {});
   status result_of(int returned);
   // A part of a message of the peer has come behind the handshake.
@@ -88,15 +98,22 @@ class engine {
   std::string host_;
   io::buffer* output_;
   std::span<const std::byte> unread_;
+  // A server's first bytes: the headers of a record and of the message in it.
+  std::array<std::byte, 9> opening_{};
+  std::uint8_t opening_size_ = 0;
+  std::span<const std::byte> opening_left_;  // that OpenSSL has not read
   std::size_t handshake_bytes_ = 0;
   std::size_t steps_ = 0;  // of OpenSSL's handshake, since data was read or written
   failure failure_;
   std::vector<std::string> refused_names_;  // in a certificate that is for another host
+  std::size_t too_large_key_ = 0;           // bits, in a certificate that was refused for it
+  std::string requested_name_;              // of a server's client, in lower case
   session session_;
   bool established_ = false;
   bool peer_closed_ = false;
   bool closed_ = false;
   bool name_is_unknown_ = false;
+  bool alert_sent_ = false;
   const loaded_context::entry* entry_ = nullptr;  // of a server, for the client's name
   ssl_ptr ssl_;
 };

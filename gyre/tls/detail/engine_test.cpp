@@ -9,9 +9,12 @@
 
 #include <array>
 #include <cstddef>
+#include <initializer_list>
 #include <span>
+#include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 namespace engine_test {
 namespace {
@@ -154,6 +157,10 @@ TEST(TlsEngine, AWriteWithinAMessageOfThePeerFails) {
   gyre::io::buffer to_client;
   engine server(tls_context::server(requiring_certificates()), "", session(), to_client);
   engine client(tls_context::client(showing_certificate()), "localhost", session(), to_server);
+  EXPECT_EQ(client.handshake(), engine::status::wants_input);
+  server.feed(to_server.bytes());
+  EXPECT_EQ(server.handshake(), engine::status::wants_input);
+  to_server.consume_all();
   // A ticket, which has the client's certificate, takes several records.
   ASSERT_EQ(SSL_set_max_send_fragment(server.native(), 512), 1);
   shake_hands(client, server, to_client, to_server);
@@ -195,6 +202,178 @@ TEST(TlsEngine, AHostIsOneName) {
   for (const char* const host : {"", ".", ".example.org"}) {
     EXPECT_THROW(engine(client, host, session(), output), std::system_error) << host;
   }
+}
+
+// --- What a peer can make an engine compute and hold ---
+
+TEST(TlsEngine, AgreesOnKeysInTheGroupsOfItsContextOnly) {
+  const auto fails = [](const std::vector<std::string>& of_server,
+                        const std::vector<std::string>& of_client) {
+    gyre::tls::server_options serves = serving();
+    if (!of_server.empty()) serves.groups = of_server;
+    auto asks = trusting();
+    if (!of_client.empty()) asks.groups = of_client;
+    gyre::io::buffer to_server;
+    gyre::io::buffer to_client;
+    engine server(tls_context::server(serves), "", session(), to_client);
+    engine client(tls_context::client(asks), "localhost", session(), to_server);
+    EXPECT_EQ(client.handshake(), engine::status::wants_input);
+    server.feed(to_server.bytes());
+    return server.handshake() == engine::status::failed;
+  };
+  EXPECT_FALSE(fails({}, {}));
+  for (const char* const usual : {"X25519", "P-256", "P-384"}) EXPECT_FALSE(fails({}, {usual}));
+  for (const char* const slow : {"ffdhe2048", "P-521", "X448"}) {
+    EXPECT_TRUE(fails({}, {slow})) << slow;
+    EXPECT_FALSE(fails({slow}, {slow})) << slow;
+  }
+}
+
+TEST(TlsEngine, AServerHoldsNothingForASilentPeer) {
+  gyre::io::buffer to_server;
+  gyre::io::buffer to_client;
+  engine server(tls_context::server(serving()), "", session(), to_client);
+  engine client(tls_context::client(trusting()), "localhost", session(), to_server);
+  EXPECT_EQ(server.handshake(), engine::status::wants_input);
+  EXPECT_EQ(client.handshake(), engine::status::wants_input);
+  const std::span<const std::byte> hello = to_server.bytes();
+  constexpr std::size_t opening = 9;
+  for (std::size_t i = 0; i < opening; ++i) {
+    EXPECT_EQ(server.native(), nullptr) << i;
+    EXPECT_EQ(server.held_by_handshake(), 0u) << i;
+    server.feed(hello.subspan(i, 1));
+    EXPECT_EQ(server.handshake(), engine::status::wants_input);
+  }
+  EXPECT_NE(server.native(), nullptr);
+  EXPECT_GT(server.held_by_handshake(), hello.size());
+  server.feed(hello.subspan(opening));
+  EXPECT_EQ(server.handshake(), engine::status::wants_input);
+  EXPECT_FALSE(to_client.empty()) << "it has all of the message";
+  to_server.consume_all();
+  shake_hands(client, server, to_client, to_server);
+  EXPECT_TRUE(server.established());
+  EXPECT_EQ(server.held_by_handshake(), 0u);
+}
+
+// OpenSSL has room for the whole message as soon as its header has come.
+TEST(TlsEngine, CountsTheMessageThatAClientAnnounces) {
+  const tls_context serves = tls_context::server(serving());
+  const auto held_after = [&](std::initializer_list<int> sent) {
+    gyre::io::buffer bytes;
+    for (const int each : sent) bytes.append(std::string(1, static_cast<char>(each)));
+    gyre::io::buffer to_client;
+    engine server(serves, "", session(), to_client);
+    server.feed(bytes.bytes());
+    EXPECT_EQ(server.handshake(), engine::status::wants_input);
+    return server.held_by_handshake();
+  };
+  const std::size_t of_short_hello = held_after({22, 3, 1, 0, 200, 1, 0, 0, 196});
+  const std::size_t of_long_hello = held_after({22, 3, 1, 64, 0, 1, 1, 255, 0});
+  EXPECT_GE(of_long_hello, of_short_hello + 0x1f000);
+  // The header is spread over two records.
+  EXPECT_GE(held_after({22, 3, 1, 0, 1, 1, 22, 3, 1, 0, 3, 0, 0, 196}), of_long_hello);
+}
+
+TEST(TlsEngine, APeerThatSpeaksNoTlsGetsAnAlert) {
+  const auto reply_to = [](engine& machine, std::string_view text, errc code) {
+    gyre::io::buffer output;
+    machine.send_to(output);
+    machine.feed(bytes_of(text));
+    EXPECT_EQ(machine.handshake(), engine::status::failed);
+    EXPECT_EQ(machine.why().code, code) << machine.why().code.message();
+    return std::string(output.text());
+  };
+  const std::string alert("\x15\x03\x01\x00\x02\x02\x0a", 7);
+  gyre::io::buffer unused;
+  for (const std::string_view greeting :
+       {"GET / HTTP/1.1\r\n\r\n", "EHLO mail\r\n", "\r\n\r\n\r\n"}) {
+    engine server(tls_context::server(serving()), "", session(), unused);
+    EXPECT_EQ(
+        reply_to(server, greeting, greeting.starts_with("GET") ? errc::plain_http : errc::not_tls),
+        alert);
+  }
+  engine client(tls_context::client(trusting()), "localhost", session(), unused);
+  EXPECT_EQ(client.handshake(), engine::status::wants_input);
+  EXPECT_EQ(reply_to(client, "220 mail.example ESMTP\r\n", errc::not_tls), alert);
+}
+
+TEST(TlsEngine, RefusesLargerRsaKeysThanItsLimit) {
+  const issued own = authority().issue({.rsa_bits = 2048});
+  auto serves = requiring_certificates();
+  serves.certificates = {in_memory(own)};
+  auto asks = trusting();
+  asks.own_certificate = in_memory(own);
+  const auto failure = [&](std::size_t server_takes, std::size_t client_takes) {
+    serves.max_rsa_bits = server_takes;
+    asks.max_rsa_bits = client_takes;
+    gyre::io::buffer to_server;
+    gyre::io::buffer to_client;
+    engine server(tls_context::server(serves), "", session(), to_client);
+    engine client(tls_context::client(asks), "localhost", session(), to_server);
+    EXPECT_EQ(client.handshake(), engine::status::wants_input);
+    server.feed(to_server.bytes());
+    EXPECT_EQ(server.handshake(), engine::status::wants_input);
+    to_server.consume_all();
+    client.feed(to_client.bytes());
+    if (client.handshake() == engine::status::failed) return client.why();
+    server.feed(to_server.bytes());
+    static_cast<void>(server.handshake());
+    return server.why();
+  };
+  EXPECT_FALSE(failure(2048, 2048).code);
+  EXPECT_EQ(failure(2047, 2048).code, errc::certificate_refused);
+  const gyre::tls::detail::failure of_client = failure(2048, 2047);
+  EXPECT_EQ(of_client.code, errc::certificate_refused);
+  EXPECT_EQ(of_client.text, "a key of 2048 bits is larger than max_rsa_bits, 2047");
+}
+
+// --- Names ---
+
+// RFC 6066, 3: a session of TLS 1.2 belongs to the name that it was made for.
+TEST(TlsEngine, ASessionOfTls12IsNotResumedUnderAnotherName) {
+  const tls_context serves = tls_context::server(serving());
+  for (const auto version : {gyre::tls::version::tls_1_2, gyre::tls::version::tls_1_3}) {
+    const tls_context asks = tls_context::client({.verify = false, .max_version = version});
+    const auto visit = [&](const std::string& host, session& kept) {
+      gyre::io::buffer to_server;
+      gyre::io::buffer to_client;
+      engine server(serves, "", session(), to_client);
+      engine client(asks, host, kept, to_server);
+      shake_hands(client, server, to_client, to_server);
+      client.feed(to_client.bytes());
+      EXPECT_EQ(client.peek(), engine::status::wants_input);
+      kept = client.newest_session();
+      return SSL_session_reused(server.native()) == 1;
+    };
+    for (const char* const host : {"a.test", ""}) {
+      session kept;
+      EXPECT_FALSE(visit(host, kept));
+      EXPECT_TRUE(visit(*host == 'a' ? "A.test" : "", kept));
+      const bool is_resumed = version == gyre::tls::version::tls_1_3;
+      EXPECT_EQ(visit("b.test", kept), is_resumed);
+    }
+    session kept;
+    EXPECT_FALSE(visit("a.test", kept));
+    EXPECT_EQ(visit("", kept), version == gyre::tls::version::tls_1_3);
+  }
+}
+
+// A resumed session is not verified again.
+TEST(TlsEngine, AClientOffersASessionToTheHostOfItsCertificateOnly) {
+  const tls_context serves = tls_context::server(serving());
+  const tls_context asks = tls_context::client(trusting());
+  engines first(serves, asks);
+  first.client.feed(first.to_client.bytes());
+  ASSERT_EQ(first.client.peek(), engine::status::wants_input);
+  gyre::io::buffer output;
+  const auto offers = [&](const char* host) {
+    const engine client(asks, host, first.client.newest_session(), output);
+    return SSL_get_session(client.native()) != nullptr;
+  };
+  EXPECT_TRUE(offers("localhost"));
+  EXPECT_TRUE(offers("LocalHost."));
+  EXPECT_FALSE(offers("other.test"));
+  EXPECT_FALSE(offers("10.1.2.3"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gyre/tls/detail/failure.hpp>
 
 #include <gyre/base/detail/ascii.hpp>
+#include <gyre/net/address.hpp>
 #include <gyre/tls/error.hpp>
 
 #include <openssl/err.h>
@@ -11,6 +12,9 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <memory>
+#include <span>
 
 namespace gyre::tls::detail {
 namespace {
@@ -25,10 +29,45 @@ std::string common_name_of(X509* certificate) {
                     : std::string();
 }
 
+std::span<const unsigned char> bytes_of(const ASN1_STRING* text) {
+  return {ASN1_STRING_get0_data(text), static_cast<std::size_t>(ASN1_STRING_length(text))};
+}
+
+std::string name_of(const GENERAL_NAME& from) {
+  const std::span<const unsigned char> bytes = bytes_of(from.d.dNSName);
+  return to_lower({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+std::string address_text(const GENERAL_NAME& from) {
+  const std::span<const unsigned char> bytes = bytes_of(from.d.iPAddress);
+  net::ip_address::v4_bytes v4;
+  net::ip_address::v6_bytes v6;
+  if (bytes.size() == v4.size()) {
+    std::ranges::copy(bytes, v4.begin());
+    return net::ip_address(v4).to_string();
+  }
+  if (bytes.size() != v6.size()) return "a malformed address";
+  std::ranges::copy(bytes, v6.begin());
+  return net::ip_address(v6).to_string();
+}
+
+// The subject's alternative names of one kind.
+std::vector<std::string> alternative_names(X509* certificate, int kind,
+                                           std::string (*text_of)(const GENERAL_NAME&)) {
+  const std::unique_ptr<GENERAL_NAMES, freer<&GENERAL_NAMES_free>> all(static_cast<GENERAL_NAMES*>(
+      X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
+  std::vector<std::string> found;
+  for (int i = 0; i < sk_GENERAL_NAME_num(all.get()); ++i) {
+    const GENERAL_NAME& each = *sk_GENERAL_NAME_value(all.get(), i);
+    if (each.type == kind) found.push_back(text_of(each));
+  }
+  return found;
+}
+
 // "a.example, b.example and 3 more"
 std::string listed(const std::vector<std::string>& names) {
   constexpr std::size_t most = 3;
-  if (names.empty()) return "no DNS name (a common name does not count)";
+  if (names.empty()) return "no DNS name or address (a common name does not count)";
   std::string text = names.front();
   for (std::size_t i = 1; i < std::min(names.size(), most); ++i) text.append(", ").append(names[i]);
   if (names.size() > most) {
@@ -83,23 +122,15 @@ errc code_of(int reason, bool established) noexcept {
 
 }  // namespace
 
-std::vector<std::string> dns_names_of(X509* certificate) {
-  std::vector<std::string> names;
-  auto* const all = static_cast<GENERAL_NAMES*>(
-      X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr));
-  for (int i = 0; i < sk_GENERAL_NAME_num(all); ++i) {
-    const GENERAL_NAME* const each = sk_GENERAL_NAME_value(all, i);
-    if (each->type != GEN_DNS) continue;
-    const auto* const text = reinterpret_cast<const char*>(ASN1_STRING_get0_data(each->d.dNSName));
-    const auto size = static_cast<std::size_t>(ASN1_STRING_length(each->d.dNSName));
-    names.push_back(to_lower(std::string_view(text, size)));
-  }
-  GENERAL_NAMES_free(all);
-  return names;
+std::vector<std::string> hosts_of(X509* certificate) {
+  std::vector<std::string> hosts = alternative_names(certificate, GEN_DNS, &name_of);
+  std::ranges::move(alternative_names(certificate, GEN_IPADD, &address_text),
+                    std::back_inserter(hosts));
+  return hosts;
 }
 
 std::vector<std::string> names_of(X509* certificate) {
-  std::vector<std::string> names = dns_names_of(certificate);
+  std::vector<std::string> names = alternative_names(certificate, GEN_DNS, &name_of);
   if (names.empty()) {
     if (std::string name = common_name_of(certificate); !name.empty()) names.push_back(name);
   }

@@ -24,8 +24,8 @@ failure failure_of(SSL* ssl, bool established, std::string_view host,
 /// Throws std::system_error for `code` with `text` and OpenSSL's reason, if it has one.
 [[noreturn]] void throw_openssl_error(std::error_code code, std::string text);
 
-/// The DNS names in a certificate, in lower case.
-std::vector<std::string> dns_names_of(X509* certificate);
+/// The DNS names and addresses in a certificate, the names in lower case.
+std::vector<std::string> hosts_of(X509* certificate);
 /// The DNS names, or the common name if it has none.
 std::vector<std::string> names_of(X509* certificate);
 

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/tls/detail/callbacks.hpp>
+
+#include <gyre/base/detail/ascii.hpp>
+#include <gyre/tls/detail/engine.hpp>
+#include <gyre/tls/error.hpp>
+
+#include <openssl/core_names.h>
+#include <openssl/err.h>
+#include <openssl/params.h>
+#include <openssl/rand.h>
+#include <openssl/x509v3.h>
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <utility>
+
+namespace gyre::tls::detail {
+namespace {
+
+// Steps of OpenSSL's handshake behind its end, for messages such as KeyUpdate, and no data between
+// them. Each key costs far more than its message, and thousands may be received at once.
+constexpr std::size_t most_steps = 512;
+
+// The name in a client's extension (RFC 6066, 3); empty if the extension is malformed, which fails
+// the handshake later.
+std::string_view name_in(std::span<const unsigned char> extension) {
+  constexpr std::size_t head = 5;  // the list's length, the name's kind and length
+  if (extension.size() < head || extension[2] != TLSEXT_NAMETYPE_host_name) return {};
+  const std::size_t size = std::size_t{extension[3]} << 8 | extension[4];
+  if (size > extension.size() - head) return {};
+  return {reinterpret_cast<const char*>(extension.data() + head), size};
+}
+
+// Bits of a key of RSA or the like, whose work grows with a power of its size; zero: another kind.
+int bits_of_modulus(X509* certificate) noexcept {
+  const EVP_PKEY* const key = X509_get0_pubkey(certificate);
+  if (key == nullptr) return 0;
+  switch (EVP_PKEY_get_base_id(key)) {
+    case EVP_PKEY_RSA:
+    case EVP_PKEY_RSA_PSS:
+    case EVP_PKEY_DSA:
+    case EVP_PKEY_DH: return EVP_PKEY_get_bits(key);
+    default: return 0;
+  }
+}
+
+// A session of TLS 1.2 belongs to the name that its client asked for (RFC 6066, 3). In TLS 1.3 the
+// name comes with each handshake, and belongs to no session.
+bool is_for_name(const SSL_SESSION* session, std::string_view name) {
+  if (SSL_SESSION_get_protocol_version(session) >= TLS1_3_VERSION) return true;
+  const char* const own = SSL_SESSION_get0_hostname(session);
+  return gyre::detail::to_lower(own == nullptr ? "" : own) == name;
+}
+
+// Fetched once: EVP_aes_256_cbc() is looked up by its name for each ticket.
+const EVP_CIPHER* ticket_cipher() noexcept {
+  static const EVP_CIPHER* const fetched = EVP_CIPHER_fetch(nullptr, "AES-256-CBC", nullptr);
+  return fetched != nullptr ? fetched : EVP_aes_256_cbc();
+}
+
+}  // namespace
+
+ssl_session_ptr copy_of(const SSL_SESSION* shared) {
+  return ssl_session_ptr(SSL_SESSION_dup(shared));
+}
+
+// --- The BIO ---
+
+int callbacks::read(BIO* bio, char* room, std::size_t size, std::size_t* count) {
+  engine& self = engine_of(bio);
+  BIO_clear_retry_flags(bio);
+  *count = 0;
+  if (self.steps_ > most_steps) {
+    self.failure_.code = errc::bad_record;
+    return 0;
+  }
+  std::span<const std::byte>& from = self.opening_left_.empty() ? self.unread_ : self.opening_left_;
+  *count = std::min(size, from.size());
+  if (*count == 0) {
+    BIO_set_retry_read(bio);
+    return 0;
+  }
+  std::memcpy(room, from.data(), *count);
+  from = from.subspan(*count);
+  if (!self.established_) self.handshake_bytes_ += *count;
+  return 1;
+}
+int callbacks::write(BIO* bio, const char* bytes, std::size_t size, std::size_t* count) {
+  engine& self = engine_of(bio);
+  BIO_clear_retry_flags(bio);
+  *count = 0;
+  try {
+    self.output_->append(std::string_view(bytes, size));
+  } catch (const std::exception&) {
+    self.failure_.code = std::make_error_code(std::errc::not_enough_memory);
+    return 0;
+  }
+  *count = size;
+  return 1;
+}
+long callbacks::control(BIO* /*bio*/, int command, long /*number*/, void* /*pointer*/) {
+  return command == BIO_CTRL_FLUSH ? 1 : 0;
+}
+BIO_METHOD* callbacks::method() {
+  static BIO_METHOD* const made = [] {
+    BIO_METHOD* const fresh =
+        BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "gyre buffers");
+    if (fresh != nullptr) {
+      BIO_meth_set_read_ex(fresh, &read);
+      BIO_meth_set_write_ex(fresh, &write);
+      BIO_meth_set_ctrl(fresh, &control);
+    }
+    return fresh;
+  }();
+  return made;
+}
+
+void callbacks::note_step(const SSL* ssl, int where, int /*value*/) {
+  engine& self = engine_of(ssl);
+  if ((where & SSL_CB_LOOP) != 0 && self.established_) ++self.steps_;
+  if ((where & SSL_CB_WRITE_ALERT) == SSL_CB_WRITE_ALERT) self.alert_sent_ = true;
+}
+
+// --- Servers ---
+
+// Called before a session is resumed. OpenSSL reads the name itself only after that.
+int callbacks::note_hello(SSL* ssl, int* alert, void* /*argument*/) {
+  const unsigned char* bytes = nullptr;
+  std::size_t size = 0;
+  std::string_view name;
+  if (SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_server_name, &bytes, &size) == 1) {
+    name = name_in({bytes, size});
+  }
+  try {
+    engine_of(ssl).requested_name_ = gyre::detail::to_lower(name);
+  } catch (const std::bad_alloc&) {
+    *alert = SSL_AD_INTERNAL_ERROR;
+    return SSL_CLIENT_HELLO_ERROR;
+  }
+  return SSL_CLIENT_HELLO_SUCCESS;
+}
+
+// Called in each handshake, with a name or without, before a certificate is chosen; resumed
+// sessions choose none. To accept the name has a session of TLS 1.2 keep it: a resumed connection
+// gives that of its session.
+int callbacks::accept_name(SSL* ssl, int* /*alert*/, void* /*argument*/) {
+  engine& self = engine_of(ssl);
+  try {
+    const char* const name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
+    self.entry_ = self.loaded_->entry_for(name == nullptr ? "" : name);
+    self.name_is_unknown_ = self.entry_ == nullptr;
+  } catch (const std::bad_alloc&) {
+    return SSL_TLSEXT_ERR_ALERT_FATAL;
+  }
+  return self.name_is_unknown_ ? SSL_TLSEXT_ERR_ALERT_FATAL : SSL_TLSEXT_ERR_OK;
+}
+
+int callbacks::choose_certificate(SSL* ssl, void* /*argument*/) {
+  const loaded_context::entry* const own = engine_of(ssl).entry_;
+  if (own == nullptr) return 0;
+  SSL_set_SSL_CTX(ssl, own->context.get());
+  // In TLS 1.3 the name comes with each handshake, so its tickets need none.
+  if (SSL_version(ssl) >= TLS1_3_VERSION &&
+      SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name) != nullptr) {
+    SSL_SESSION_set1_hostname(SSL_get_session(ssl), nullptr);
+  }
+  return 1;
+}
+
+int callbacks::choose_application(SSL* ssl, const unsigned char** chosen, unsigned char* size,
+                                  const unsigned char* offered, unsigned int offered_size,
+                                  void* /*argument*/) {
+  const auto& ours = engine_of(ssl).loaded_->application_protocols;
+  if (ours.empty()) return SSL_TLSEXT_ERR_NOACK;
+  unsigned char* selected = nullptr;
+  const int outcome = SSL_select_next_proto(
+      &selected, size, ours.data(), static_cast<unsigned>(ours.size()), offered, offered_size);
+  if (outcome != OPENSSL_NPN_NEGOTIATED) return SSL_TLSEXT_ERR_ALERT_FATAL;
+  *chosen = selected;
+  return SSL_TLSEXT_ERR_OK;
+}
+
+int callbacks::staple(SSL* ssl, void* /*argument*/) {
+  const loaded_context& loaded = *engine_of(ssl).loaded_;
+  const auto* const entry = loaded.entry_of(SSL_get_SSL_CTX(ssl));
+  if (entry == nullptr) return SSL_TLSEXT_ERR_NOACK;
+  const X509* const chosen = SSL_get_certificate(ssl);
+  const auto found = std::ranges::find_if(entry->staples,
+                                          [chosen](const auto& each) { return each.of == chosen; });
+  if (found == entry->staples.end()) return SSL_TLSEXT_ERR_NOACK;
+  const std::vector<std::byte>& bytes = found->bytes;
+  void* const copy = OPENSSL_memdup(bytes.data(), bytes.size());
+  if (copy == nullptr) return SSL_TLSEXT_ERR_NOACK;
+  SSL_set_tlsext_status_ocsp_resp(ssl, copy, static_cast<long>(bytes.size()));
+  return SSL_TLSEXT_ERR_OK;
+}
+
+// Returns -1 for an error, 0 for a full handshake, 2 for a ticket that is to be renewed.
+int callbacks::protect_ticket(SSL* ssl, unsigned char* name, unsigned char* iv,
+                              EVP_CIPHER_CTX* cipher, EVP_MAC_CTX* mac, int encrypts) {
+  const loaded_context& loaded = *engine_of(ssl).loaded_;
+  if (loaded.tickets == nullptr) return 0;
+  try {
+    const steady_time present = gyre::detail::monotonic_now();
+    ticket_key key;
+    int outcome = 1;
+    if (encrypts != 0) {
+      const auto newest = loaded.tickets->newest(present);
+      if (!newest || RAND_bytes(iv, EVP_CIPHER_get_iv_length(ticket_cipher())) != 1) return -1;
+      key = *newest;
+      std::ranges::copy(key.name, name);
+    } else {
+      const auto found = loaded.tickets->find(std::span(name, key.name.size()), present);
+      if (!found) return 0;
+      key = found->key;
+      // A client of TLS 1.3 uses a ticket once (RFC 8446, C.4), so it needs a new one each time.
+      outcome = found->is_newest && SSL_version(ssl) < TLS1_3_VERSION ? 1 : 2;
+    }
+    char digest[] = "SHA256";
+    const OSSL_PARAM parameters[] = {
+        OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, key.mac.data(), key.mac.size()),
+        OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
+        OSSL_PARAM_construct_end()};
+    const bool ready = EVP_CipherInit_ex(cipher, ticket_cipher(), nullptr, key.cipher.data(), iv,
+                                         encrypts != 0 ? 1 : 0) == 1 &&
+                       EVP_MAC_CTX_set_params(mac, parameters) == 1;
+    return ready ? outcome : -1;
+  } catch (const std::exception&) {
+    return -1;
+  }
+}
+
+// A resumed session is not verified again, and in TLS 1.3 each one brings a ticket with a new
+// lifetime: a client could go on for ever after its certificate has expired.
+SSL_TICKET_RETURN callbacks::judge_ticket(SSL* ssl, SSL_SESSION* opened,
+                                          const unsigned char* /*name*/, std::size_t /*size*/,
+                                          SSL_TICKET_STATUS status, void* /*argument*/) {
+  switch (status) {
+    case SSL_TICKET_EMPTY:
+    case SSL_TICKET_NO_DECRYPT: return SSL_TICKET_RETURN_IGNORE_RENEW;
+    case SSL_TICKET_SUCCESS:
+    case SSL_TICKET_SUCCESS_RENEW: break;
+    default: return SSL_TICKET_RETURN_ABORT;
+  }
+  if (is_past_its_certificate(opened)) return SSL_TICKET_RETURN_IGNORE_RENEW;
+  try {
+    if (!is_for_name(opened, engine_of(ssl).requested_name_)) return SSL_TICKET_RETURN_IGNORE_RENEW;
+  } catch (const std::bad_alloc&) {
+    return SSL_TICKET_RETURN_ABORT;
+  }
+  return status == SSL_TICKET_SUCCESS ? SSL_TICKET_RETURN_USE : SSL_TICKET_RETURN_USE_RENEW;
+}
+
+// --- Certificates of peers ---
+
+// Before any signature of the chain is checked, and any issuer looked for.
+int callbacks::verify_chain(X509_STORE_CTX* chain, void* /*argument*/) {
+  const auto* const ssl = static_cast<const SSL*>(
+      X509_STORE_CTX_get_ex_data(chain, SSL_get_ex_data_X509_STORE_CTX_idx()));
+  engine& self = engine_of(ssl);
+  const STACK_OF(X509)* const sent = X509_STORE_CTX_get0_untrusted(chain);
+  int bits = bits_of_modulus(X509_STORE_CTX_get0_cert(chain));
+  for (int i = 0; i < sk_X509_num(sent); ++i) {
+    bits = std::max(bits, bits_of_modulus(sk_X509_value(sent, i)));
+  }
+  if (static_cast<std::size_t>(bits) <= self.loaded_->max_rsa_bits) return X509_verify_cert(chain);
+  self.too_large_key_ = static_cast<std::size_t>(bits);
+  X509_STORE_CTX_set_error(chain, X509_V_ERR_CERT_REJECTED);
+  return 0;
+}
+
+int callbacks::verified(int is_good, X509_STORE_CTX* chain) {
+  const int error = X509_STORE_CTX_get_error(chain);
+  if (is_good == 1 ||
+      (error != X509_V_ERR_HOSTNAME_MISMATCH && error != X509_V_ERR_IP_ADDRESS_MISMATCH)) {
+    return is_good;
+  }
+  const auto* const ssl = static_cast<const SSL*>(
+      X509_STORE_CTX_get_ex_data(chain, SSL_get_ex_data_X509_STORE_CTX_idx()));
+  try {
+    engine_of(ssl).refused_names_ = hosts_of(X509_STORE_CTX_get0_cert(chain));
+  } catch (const std::bad_alloc&) {
+    return is_good;  // the message will lack them
+  }
+  return is_good;
+}
+
+// --- Clients ---
+
+// Returns 0: `made` stays the connection's own.
+int callbacks::keep_session(SSL* ssl, SSL_SESSION* made) {
+  engine& self = engine_of(ssl);
+  try {
+    if (ssl_session_ptr copy = copy_of(made)) {
+      self.session_ = session(std::shared_ptr<SSL_SESSION>(std::move(copy)), self.loaded_);
+    }
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
+  return 0;
+}
+void set_server_callbacks(SSL_CTX* context, bool with_tickets) {
+  SSL_CTX_set_client_hello_cb(context, &callbacks::note_hello, nullptr);
+  SSL_CTX_set_tlsext_servername_callback(context, &callbacks::accept_name);
+  SSL_CTX_set_cert_cb(context, &callbacks::choose_certificate, nullptr);
+  SSL_CTX_set_alpn_select_cb(context, &callbacks::choose_application, nullptr);
+  SSL_CTX_set_tlsext_status_cb(context, &callbacks::staple);
+  if (!with_tickets) return;
+  SSL_CTX_set_tlsext_ticket_key_evp_cb(context, &callbacks::protect_ticket);
+  SSL_CTX_set_session_ticket_cb(context, nullptr, &callbacks::judge_ticket, nullptr);
+}
+
+void verify_peers(SSL_CTX* context, int mode) {
+  // An intermediate authority, or a peer's own certificate, may be all that is trusted.
+  X509_STORE_set_flags(SSL_CTX_get_cert_store(context), X509_V_FLAG_PARTIAL_CHAIN);
+  SSL_CTX_set_verify(context, mode, &callbacks::verified);
+  SSL_CTX_set_cert_verify_callback(context, &callbacks::verify_chain, nullptr);
+}
+
+void set_client_callbacks(SSL_CTX* context) {
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL_STORE);
+  SSL_CTX_sess_set_new_cb(context, &callbacks::keep_session);
+}
+
+}  // namespace gyre::tls::detail

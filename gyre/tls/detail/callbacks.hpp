@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// callbacks: the functions that OpenSSL calls for an engine.
+#pragma once
+
+#include <gyre/tls/detail/openssl.hpp>
+
+#include <cstddef>
+
+namespace gyre::tls::detail {
+
+class engine;
+
+/// Functions that OpenSSL calls: the engine's BIO, the choices of servers, and the checks of peers.
+/// They find their engine by the BIO: data of the SSL's own would cost two allocations.
+struct callbacks {
+  static engine& engine_of(BIO* bio) noexcept { return *static_cast<engine*>(BIO_get_data(bio)); }
+  static engine& engine_of(const SSL* ssl) noexcept { return engine_of(SSL_get_rbio(ssl)); }
+
+  // --- The BIO ---
+
+  static int read(BIO* bio, char* room, std::size_t size, std::size_t* count);
+  static int write(BIO* bio, const char* bytes, std::size_t size, std::size_t* count);
+  static long control(BIO* bio, int command, long number, void* pointer);
+  /// Null without memory.
+  static BIO_METHOD* method();
+  static void note_step(const SSL* ssl, int where, int value);
+
+  // --- Servers ---
+
+  static int note_hello(SSL* ssl, int* alert, void* argument);
+  static int accept_name(SSL* ssl, int* alert, void* argument);
+  static int choose_certificate(SSL* ssl, void* argument);
+  static int choose_application(SSL* ssl, const unsigned char** chosen, unsigned char* size,
+                                const unsigned char* offered, unsigned int offered_size,
+                                void* argument);
+  static int staple(SSL* ssl, void* argument);
+  static int protect_ticket(SSL* ssl, unsigned char* name, unsigned char* iv,
+                            EVP_CIPHER_CTX* cipher, EVP_MAC_CTX* mac, int encrypts);
+  static SSL_TICKET_RETURN judge_ticket(SSL* ssl, SSL_SESSION* opened, const unsigned char* name,
+                                        std::size_t size, SSL_TICKET_STATUS status, void* argument);
+
+  // --- Certificates of peers ---
+
+  static int verify_chain(X509_STORE_CTX* chain, void* argument);
+  static int verified(int is_good, X509_STORE_CTX* chain);
+
+  // --- Clients ---
+
+  static int keep_session(SSL* ssl, SSL_SESSION* made);
+};
+
+/// OpenSSL marks the session of a connection that fails as one that cannot be resumed, without a
+/// lock. Other connections, on other threads, have copies of their own. Null without memory.
+ssl_session_ptr copy_of(const SSL_SESSION* shared);
+
+}  // namespace gyre::tls::detail

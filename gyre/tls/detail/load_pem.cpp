@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/tls/detail/load_pem.hpp>
+
+#include <gyre/tls/detail/failure.hpp>
+#include <gyre/tls/error.hpp>
+
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/pemerr.h>
+#include <openssl/x509_vfy.h>
+
+#include <algorithm>
+#include <new>
+#include <system_error>
+#include <utility>
+
+namespace gyre::tls::detail {
+namespace {
+
+bio_ptr reader_of(const std::string& text) {
+  bio_ptr reader(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+  if (reader == nullptr) throw std::bad_alloc();
+  return reader;
+}
+
+// Without a password OpenSSL would ask at the terminal.
+int give_password(char* room, int size, int /*for_writing*/, void* password) {
+  const auto& text = *static_cast<const std::string*>(password);
+  const std::size_t count = std::min(text.size(), static_cast<std::size_t>(size));
+  std::copy_n(text.begin(), count, room);
+  return static_cast<int>(count);
+}
+
+// After the last of several: what follows is none of them, rather than one that is cut off.
+void expect_end(const char* part) {
+  const unsigned long error = ERR_peek_last_error();
+  const bool is_end =
+      ERR_GET_LIB(error) == ERR_LIB_PEM && ERR_GET_REASON(error) == PEM_R_NO_START_LINE;
+  if (error != 0 && !is_end) throw_openssl_error(errc::bad_certificate, part);
+  ERR_clear_error();
+}
+
+}  // namespace
+
+key_pair load_key_pair(const certificate& from) {
+  key_pair own;
+  const std::string chain = from.chain.read();
+  std::string password = from.password;
+  const bio_ptr reader = reader_of(chain);
+  own.leaf.reset(PEM_read_bio_X509_AUX(reader.get(), nullptr, &give_password, &password));
+  if (own.leaf == nullptr) {
+    throw_openssl_error(errc::bad_certificate, "gyre::tls: certificate chain");
+  }
+  while (x509_ptr next{PEM_read_bio_X509(reader.get(), nullptr, &give_password, &password)}) {
+    own.issuers.push_back(std::move(next));
+  }
+  expect_end("gyre::tls: certificate chain");
+  const std::string key_text = from.key.empty() ? chain : from.key.read();
+  const bio_ptr key_reader = reader_of(key_text);
+  own.key.reset(PEM_read_bio_PrivateKey(key_reader.get(), nullptr, &give_password, &password));
+  if (own.key == nullptr) throw_openssl_error(errc::bad_private_key, "gyre::tls: private key");
+  if (X509_check_private_key(own.leaf.get(), own.key.get()) != 1) {
+    throw_openssl_error(errc::key_mismatch, "gyre::tls: private key");
+  }
+  return own;
+}
+
+void use_key_pair(SSL_CTX* context, const key_pair& own) {
+  if (SSL_CTX_use_certificate(context, own.leaf.get()) != 1) {
+    throw_openssl_error(errc::bad_certificate, "gyre::tls: certificate");
+  }
+  for (const x509_ptr& each : own.issuers) {
+    if (SSL_CTX_add1_chain_cert(context, each.get()) != 1) {
+      throw_openssl_error(errc::bad_certificate, "gyre::tls: certificate chain");
+    }
+  }
+  if (SSL_CTX_use_PrivateKey(context, own.key.get()) != 1) {
+    throw_openssl_error(errc::bad_private_key, "gyre::tls: private key");
+  }
+}
+
+bool trust(SSL_CTX* context, const pem& authorities, bool name_to_clients) {
+  const std::string text = authorities.read();
+  const bio_ptr reader = reader_of(text);
+  X509_STORE* const store = SSL_CTX_get_cert_store(context);
+  bool any = false;
+  while (const x509_ptr next{PEM_read_bio_X509(reader.get(), nullptr, nullptr, nullptr)}) {
+    if (X509_STORE_add_cert(store, next.get()) != 1 ||
+        (name_to_clients && SSL_CTX_add_client_CA(context, next.get()) != 1)) {
+      throw_openssl_error(errc::bad_certificate, "gyre::tls: authorities");
+    }
+    any = true;
+  }
+  expect_end("gyre::tls: authorities");
+  return any;
+}
+
+void trust_all(SSL_CTX* context, const std::vector<pem>& authorities) {
+  for (const pem& each : authorities) {
+    if (!trust(context, each, false)) {
+      throw std::system_error(errc::bad_certificate, "gyre::tls: authorities");
+    }
+  }
+}
+
+void use_revocation_lists(SSL_CTX* context, const std::vector<pem>& lists) {
+  if (lists.empty()) return;
+  X509_STORE* const store = SSL_CTX_get_cert_store(context);
+  for (const pem& each : lists) {
+    const std::string text = each.read();
+    const bio_ptr reader = reader_of(text);
+    bool any = false;
+    while (
+        const x509_crl_ptr next{PEM_read_bio_X509_CRL(reader.get(), nullptr, nullptr, nullptr)}) {
+      if (X509_STORE_add_crl(store, next.get()) != 1) {
+        throw_openssl_error(errc::bad_certificate, "gyre::tls: revocation list");
+      }
+      any = true;
+    }
+    expect_end("gyre::tls: revocation list");
+    if (!any) throw std::system_error(errc::bad_certificate, "gyre::tls: revocation list");
+  }
+  X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
+}
+
+}  // namespace gyre::tls::detail
