@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/exec/event_loop.hpp>
 
-#include <gyre/base/detail/duration_check.hpp>
-#include <gyre/base/error.hpp>
 
 #include <algorithm>
 #include <cassert>
@@ -49,21 +47,12 @@ class event_loop::delayed_task : public timer_operation, public intrusive_list_n
 event_loop::event_loop(loop_options options, std::unique_ptr<gyre::poller> poller)
     : limited_(options.inbox_limit != loop_options::unlimited),
       gate_(options.wakeup == wakeup::per_task),
-      options_(std::move(options)),
+      options_(detail::checked(std::move(options))),
       poller_(std::move(poller)),
       timers_(poller_->now()),
       io_slice_(*poller_, options_.io_time),
-      batch_size_(std::max<std::size_t>(options_.batch, 1)),
+      batch_size_(options_.batch),
       wait_strategy_(options_.busy_poll) {
-  detail::require_not_negative(options_.batch_time, "gyre::event_loop: batch_time");
-  detail::require_not_negative(options_.io_time, "gyre::event_loop: io_time");
-  detail::require_not_negative(options_.busy_poll, "gyre::event_loop: busy_poll");
-  options_.batch = batch_size_;
-  if (!options_.on_exception) {
-    options_.on_exception = [](const std::exception_ptr& error) {
-      detail::terminate_with(error, "left a task of a loop");
-    };
-  }
   poller_->set_slice(&io_slice_);
 }
 

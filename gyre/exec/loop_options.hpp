@@ -51,4 +51,11 @@ struct loop_options {
   move_only_function<void(std::exception_ptr)> on_exception = {};
 };
 
+namespace detail {
+
+/// `options` with the defaults filled in. Throws std::invalid_argument for a negative time.
+loop_options checked(loop_options options);
+
+}  // namespace detail
+
 }  // namespace gyre
