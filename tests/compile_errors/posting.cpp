@@ -5,12 +5,14 @@
 #include <gyre/exec/timer.hpp>
 #include <gyre/task/task.hpp>
 
+#include <chrono>
 #include <memory>
 #include <utility>
 
 namespace {
 
 using gyre::task;
+using namespace std::chrono_literals;
 
 void posts_a_coroutine(gyre::loop& loop) {
   // expect: use gyre::spawn(executor, lambda())
