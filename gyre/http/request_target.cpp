@@ -60,6 +60,7 @@ std::expected<authority, std::error_code> authority::parse(std::string_view text
   if (!rest.starts_with(':')) return failure(format_errc::bad_host);
   constexpr std::size_t most_digits = 5;
   rest.remove_prefix(1);
+  if (rest.empty()) return parsed;  // "host:" has no port (RFC 3986, 3.2.3)
   if (rest.size() <= most_digits) parsed.port = detail::parse_decimal<std::uint16_t>(rest);
   if (!parsed.port || *parsed.port == 0) return failure(format_errc::bad_port);
   return parsed;

@@ -36,8 +36,8 @@ struct authority {
   std::optional<std::uint16_t> port = {};
   bool is_ipv6 = false;  ///< it stood in brackets
 
-  /// Reads "name", "name:80", "192.0.2.1" or "[2001:db8::7]:80". Names consist of ASCII letters,
-  /// digits, '-', '_' and '.', and have at most 253 characters, 63 in each label.
+  /// Reads "name", "name:80", "192.0.2.1" or "[2001:db8::7]:80"; "name:" has no port. Names consist
+  /// of ASCII letters, digits, '-', '_' and '.', and have at most 253 characters, 63 in each label.
   ///
   /// Errors: format_errc::bad_host, host_not_ascii, bad_port.
   [[nodiscard]] static std::expected<authority, std::error_code> parse(std::string_view text);

@@ -63,6 +63,7 @@ TEST(RequestTarget, OtherFormsBelongToTheirMethods) {
   EXPECT_EQ(parsed("*", method::options).path(), "*");
   EXPECT_EQ(error_of("*"), format_errc::bad_target);
   EXPECT_EQ(error_of("example.org", method::connect), format_errc::bad_port);
+  EXPECT_EQ(error_of("example.org:", method::connect), format_errc::bad_port);
   EXPECT_TRUE(error_of("/", method::connect));
   EXPECT_TRUE(error_of("http://example.org:80/", method::connect));
   EXPECT_EQ(error_of("example.org:443"), format_errc::bad_target);
@@ -105,8 +106,10 @@ TEST(Authority, PortsAreNumbers) {
   EXPECT_EQ(authority::parse("a:65535").value().port, 65535);
   EXPECT_EQ(authority::parse("[::1]:080").value().port, 80);
   EXPECT_EQ(authority::parse("a").value().port, std::nullopt);
+  EXPECT_EQ(authority::parse("a:").value(), (authority{.host = "a"}));
+  EXPECT_EQ(authority::parse("[::1]:").value().host, "::1");
   for (const std::string_view each :
-       {"a:", "a:0", "a:65536", "a:-1", "a:+1", "a:8o", "a:000080", "[::1]:", "a:80:80", "a: 80"}) {
+       {"a:0", "a:65536", "a:-1", "a:+1", "a:8o", "a:000080", "a:80:80", "a: 80"}) {
     EXPECT_EQ(authority::parse(each).error(), format_errc::bad_port) << each;
   }
 }

@@ -74,7 +74,6 @@ TEST(Url, ErrorsSayTheRule) {
            {"http://a@b@c/", format_errc::bad_host},
            {"http://m\xc3\xbcnchen.de/", format_errc::host_not_ascii},
            {"http://a:99999/", format_errc::bad_port},
-           {"http://a:/", format_errc::bad_port},
            {"http://a/b c", format_errc::bad_character},
            {"http://a/\r\nHost: b", format_errc::bad_character},
            {"http://a/?\xc3\xbc", format_errc::bad_character},
@@ -84,6 +83,16 @@ TEST(Url, ErrorsSayTheRule) {
        }) {
     EXPECT_EQ(error_of(text), error) << text.substr(0, 40);
   }
+}
+
+// RFC 9110, 4.2.3, and RFC 3986, 3.2.3.
+TEST(Url, AnEmptyPortIsThatOfTheScheme) {
+  const url plain = url::parse("http://EXAMPLE.com:/%7Esmith").value();
+  EXPECT_EQ(plain.port(), 80);
+  EXPECT_EQ(plain.to_string(), "http://example.com/%7Esmith");
+  EXPECT_EQ(plain, url::parse("http://example.com/%7Esmith").value());
+  EXPECT_EQ(url::parse("https://[::1]:?a").value().to_string(), "https://[::1]/?a");
+  EXPECT_EQ(resolved("http://a:81/", "//b:/c"), "http://b/c");
 }
 
 // RFC 3986, 5.4.
