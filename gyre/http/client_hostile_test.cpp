@@ -64,10 +64,10 @@ TEST_F(HttpClientHostile, MalformedHeadsAreErrors) {
            {"SSH-2.0-OpenSSH_9.2\r\n\r\n", errc::bad_start_line},
            {"HTTP/2.0 200 OK\r\n\r\n", errc::unsupported_version},
            {"HTTP/1.1 99 Low\r\n\r\n", errc::bad_start_line},
-           {"HTTP/1.1 200\r\n\r\n", errc::bad_start_line},
+           {"HTTP/1.1 20\r\n\r\n", errc::bad_start_line},
            {"HTTP/1.1 200 OK\nContent-Length: 0\n\n", errc::bare_line_end},
            {"HTTP/1.1 200 OK\r\nA : b\r\n\r\n", errc::bad_field},
-           {"HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n", errc::bad_field},
+           {"HTTP/1.1 200 OK\r\n c\r\nA: b\r\n\r\n", errc::bad_field},
            {"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", errc::bad_length},
            {"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", errc::bad_length},
            {"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
@@ -79,6 +79,38 @@ TEST_F(HttpClientHostile, MalformedHeadsAreErrors) {
     EXPECT_EQ(answer_get(each.head).error(), each.error) << each.head;
   }
   EXPECT_EQ(client->metrics().open, 0u);
+}
+
+TEST_F(HttpClientHostile, HeadsWithSmallFaultsAreRead) {
+  make();
+  const client_response& folded =
+      answer_get("HTTP/1.2 200\r\nA: b\r\n\tc\r\nContent-Length: 2\r\n\r\nok").response();
+  EXPECT_EQ(folded.reason(), "");
+  EXPECT_EQ(folded.minor_version(), 1U);
+  EXPECT_EQ(folded.field("A"), "b  \tc");
+  EXPECT_EQ(folded.body(), "ok");
+  const client_response& invalid =
+      answer_get("HTTP/1.1 799 Odd\r\nContent-Length: 0\r\n\r\n").response();
+  EXPECT_TRUE(is_server_error(invalid.status()));
+}
+
+// RFC 9112, 6.3, rule 1.
+TEST_F(HttpClientHostile, FramingOfAResponseWithoutABodyIsNotJudged) {
+  make();
+  for (const auto& [bytes, is_kept] : std::initializer_list<std::pair<std::string_view, bool>>{
+           {"HTTP/1.1 204 No\r\nContent-Length: 5\r\n\r\n", true},
+           {"HTTP/1.1 204 No\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n", false},
+           {"HTTP/1.1 304 No\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n", false},
+           {"HTTP/1.1 103 Early\r\nContent-Length: x\r\n\r\nHTTP/1.1 204 No\r\n\r\n", true}}) {
+    running_request& request = get();
+    peer& at = accept();
+    receive_head(at);
+    at.send(bytes);
+    EXPECT_TRUE(finish(request).has_response()) << bytes;
+    EXPECT_EQ(client->metrics().idle, is_kept ? 1u : 0u) << bytes;
+    client.reset();
+    make();
+  }
 }
 
 TEST_F(HttpClientHostile, MalformedChunksAreErrors) {

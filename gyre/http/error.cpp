@@ -20,7 +20,7 @@ constexpr std::array<entry, 28> entries{{
     {errc::bad_target, 400,
      "the request target has a forbidden byte, or not the form that its method demands"},
     {errc::target_too_long, 414, "the first line is longer than its limit"},
-    {errc::unsupported_version, 505, "the version of HTTP is neither 1.0 nor 1.1"},
+    {errc::unsupported_version, 505, "the major version of HTTP is not 1"},
     {errc::bad_field, 400,
      "a field line has no name, a space before its colon, a forbidden byte, or is folded"},
     {errc::bare_line_end, 400, "a line does not end in CR LF: one of them stands alone"},

@@ -53,7 +53,7 @@ TEST(HttpAllocation, ParsingAHeadAllocatesNothing) {
   });
   EXPECT_EQ(count, 0U);
 
-  constexpr std::string_view response =
+  std::string response =
       "HTTP/1.1 200 OK\r\nServer: x\r\nContent-Length: 5\r\nContent-Type: text/plain\r\n\r\n";
   detail::response_head answer;
   EXPECT_EQ(allocations_of_another([&] {

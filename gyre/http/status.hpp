@@ -12,7 +12,8 @@
 namespace gyre::http {
 
 /// A status code. Any number from 100 to 999 may occur; `static_cast<status>(299)` makes one that
-/// has no name. Codes that are unused, such as 306, have no name here.
+/// has no name. Codes that are unused, such as 306, have no name here. Those from 600 on are
+/// invalid, and count as server errors (RFC 9110, 15).
 enum class status : std::uint16_t {
   continue_ = 100,  // NOLINT(readability-identifier-naming): a keyword otherwise
   switching_protocols = 101,
@@ -160,7 +161,7 @@ enum class status : std::uint16_t {
   return to_number(code) / 100 == 4;
 }
 [[nodiscard]] constexpr bool is_server_error(status code) noexcept {
-  return to_number(code) / 100 == 5;
+  return to_number(code) / 100 >= 5;
 }
 /// Whether responses of this status never have a body (RFC 9112, 6.3).
 [[nodiscard]] constexpr bool never_has_body(status code) noexcept {

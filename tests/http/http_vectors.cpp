@@ -202,14 +202,15 @@ void message_judge::add_framing(const detail::message_framing& framing) {
   if (framing.upgrade) summary_ += " upgrade";
 }
 
-void message_judge::read_head(std::string_view bytes) {
-  const auto size = scanner_.find_end(bytes, limits_);
+void message_judge::read_head(std::span<char> bytes) {
+  const auto size = scanner_.find_end(std::string_view(bytes.data(), bytes.size()), limits_);
   if (!size) return refuse(size.error());
   if (*size == 0) return;
   consumed_ = *size;
-  const std::string_view head = bytes.substr(0, *size);
+  const std::span<char> head = bytes.first(*size);
   if (is_request_) {
-    const errc error = parse_request_head(head, limits_, request_);
+    const errc error =
+        parse_request_head(std::string_view(head.data(), head.size()), limits_, request_);
     if (error != errc{}) return refuse(error);
     summary_ = "accept " + std::string(request_.method) + ' ' + shortened(request_.target) + " 1." +
                std::to_string(request_.framing.minor_version) + " host=[" +
@@ -261,10 +262,10 @@ void message_judge::read_body(std::string_view bytes) {
 bool message_judge::feed(std::string_view so_far) {
   size_ = so_far.size();
   const std::string_view rest = so_far.substr(consumed_);
-  const std::vector<char> copy(rest.begin(), rest.end());
+  std::vector<char> copy(rest.begin(), rest.end());
   const std::string_view bytes(copy.data(), copy.size());
   const std::size_t before = consumed_;
-  if (state_ == state::head) read_head(bytes);
+  if (state_ == state::head) read_head(copy);
   const std::string_view body = bytes.substr(consumed_ - before);
   const bool in_body =
       state_ == state::length || state_ == state::chunked || state_ == state::until_close;

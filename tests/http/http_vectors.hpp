@@ -12,6 +12,7 @@
 #include <gyre/http/detail/message_parser.hpp>
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,7 +49,7 @@ class message_judge {
  private:
   enum class state { head, length, chunked, until_close, done, refused };
 
-  void read_head(std::string_view bytes);
+  void read_head(std::span<char> bytes);
   void read_body(std::string_view bytes);
   void add_framing(const detail::message_framing& framing);
   void refuse(errc code);

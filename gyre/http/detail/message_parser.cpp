@@ -22,6 +22,13 @@ std::string_view take_element(std::string_view& list) noexcept {
   return trim(take_until(list, ','));
 }
 
+bool has_element(std::string_view list) noexcept {
+  while (!list.empty()) {
+    if (!take_element(list).empty()) return true;
+  }
+  return false;
+}
+
 // The fields that decide of the framing, as one pass over the field lines collects them.
 struct framing_fields {
   std::string_view host;
@@ -36,6 +43,15 @@ struct framing_fields {
   bool upgrade_field = false;
   bool expect_continue = false;
   bool other_expectation = false;
+
+  // A list, whose empty elements count for nothing (RFC 9110 5.6.1.2). Parameters are refused.
+  void note_expectations(std::string_view value) noexcept {
+    while (!value.empty()) {
+      const std::string_view element = take_element(value);
+      if (element.empty()) continue;
+      (equals_lower(element, "100-continue") ? expect_continue : other_expectation) = true;
+    }
+  }
 
   void note_connection(std::string_view value) noexcept {
     do {
@@ -55,12 +71,10 @@ struct framing_fields {
         }
         break;
       case 6:
-        if (equals_lower(name, "expect")) {
-          (equals_lower(value, "100-continue") ? expect_continue : other_expectation) = true;
-        }
+        if (equals_lower(name, "expect")) note_expectations(value);
         break;
       case 7:
-        if (equals_lower(name, "upgrade")) upgrade_field = !value.empty();
+        if (equals_lower(name, "upgrade")) upgrade_field = upgrade_field || has_element(value);
         break;
       case 10:
         if (equals_lower(name, "connection")) note_connection(value);
@@ -121,14 +135,15 @@ errc read_fields(std::string_view section, const head_limits& limits, Note note)
   }
 }
 
-// HTTP-version (RFC 9112 2.3). Its name is case-sensitive.
+// HTTP-version (RFC 9112 2.3). Its name is case-sensitive. A minor version above 1 is served as
+// 1.1, the highest that is known here (RFC 9110 2.5).
 errc read_version(std::string_view text, std::uint8_t& minor) noexcept {
   if (text.size() != 8 || !text.starts_with("HTTP/") || !is_digit(text[5]) || text[6] != '.' ||
       !is_digit(text[7])) {
     return errc::bad_start_line;
   }
-  if (text[5] != '1' || text[7] > '1') return errc::unsupported_version;
-  minor = static_cast<std::uint8_t>(text[7] - '0');
+  if (text[5] != '1') return errc::unsupported_version;
+  minor = text[7] == '0' ? 0 : 1;
   return no_error;
 }
 
@@ -169,17 +184,20 @@ errc read_request_line(std::string_view line, request_head& parsed) noexcept {
   return check_target(parsed.method, parsed.target);
 }
 
-// status-line (RFC 9112 4). The space behind the status is required, also without a reason.
+// status-line (RFC 9112 4). Many servers omit the space after the status where there is no reason.
+// Statuses above 599 are invalid; a client has to read them as server errors (RFC 9110 15).
 errc read_status_line(std::string_view line, response_head& parsed) noexcept {
-  if (line.size() < 13 || line[8] != ' ') return errc::bad_start_line;
+  constexpr std::size_t without_reason = 12;
+  if (line.size() < without_reason || line[8] != ' ') return errc::bad_start_line;
   const errc error = read_version(line.substr(0, 8), parsed.framing.minor_version);
   if (error != no_error) return error;
-  const bool is_number = line[9] >= '1' && line[9] <= '5' && is_digit(line[10]) &&
-                         is_digit(line[11]) && line[12] == ' ';
+  const bool is_number =
+      line[9] != '0' && is_digit(line[9]) && is_digit(line[10]) && is_digit(line[11]);
   if (!is_number) return errc::bad_start_line;
+  if (line.size() > without_reason && line[without_reason] != ' ') return errc::bad_start_line;
   parsed.status =
       static_cast<unsigned>((line[9] - '0') * 100 + (line[10] - '0') * 10 + (line[11] - '0'));
-  parsed.reason = line.substr(13);
+  parsed.reason = line.substr(std::min(line.size(), without_reason + 1));
   return std::ranges::all_of(parsed.reason, is_value_character) ? no_error : errc::bad_start_line;
 }
 
@@ -251,6 +269,16 @@ errc check_request_fields(const framing_fields& fields, request_head& parsed) no
   if (fields.other_expectation) return errc::unknown_expectation;
   parsed.expect_continue = fields.expect_continue && parsed.framing.minor_version != 0;
   return no_error;
+}
+
+// Replaces each obs-fold between field lines by blanks, as a client must (RFC 9112 5.2). A fold
+// before the first field line stays, and is refused.
+void unfold(std::span<char> fields) noexcept {
+  for (std::size_t at = 1; at + 2 < fields.size(); ++at) {
+    if (fields[at] != '\r' || fields[at + 1] != '\n' || !is_blank(fields[at + 2])) continue;
+    fields[at] = ' ';
+    fields[at + 1] = ' ';
+  }
 }
 
 // Splits the start line off a head. The scanner has found line ends in it; other callers are told.
@@ -330,14 +358,16 @@ errc parse_request_head(std::string_view head, const head_limits& limits, reques
   return error == no_error ? check_request_fields(fields, parsed) : error;
 }
 
-errc parse_response_head(std::string_view head, const head_limits& limits,
+errc parse_response_head(std::span<char> bytes, const head_limits& limits,
                          std::string_view request_method, response_head& parsed) {
   parsed.fields.clear();
+  std::string_view head(bytes.data(), bytes.size());
   std::string_view line;
   errc error = take_start_line(head, limits, line);
   if (error != no_error) return error;
   error = read_status_line(line, parsed);
   if (error != no_error) return error;
+  unfold(bytes.last(head.size()));
   framing_fields fields;
   error = read_fields(head, limits, [&](const field_view& field) {
     fields.note(field.name, field.value);
@@ -346,15 +376,19 @@ errc parse_response_head(std::string_view head, const head_limits& limits,
   if (error != no_error) return error;
   message_framing& framing = parsed.framing;
   error = read_framing(fields, framing);
-  if (error != no_error) return error;
-
   const unsigned status = parsed.status;
   const bool has_none = status < 200 || status == 204 || status == 304 ||
                         request_method == "HEAD" || (status < 300 && request_method == "CONNECT");
   if (has_none) {
+    // It ends at the empty line, whatever its fields say (RFC 9112 6.3, rule 1). Where they
+    // contradict each other, the peer may have meant another end.
     framing.body = body_kind::none;
     framing.length = 0;
-  } else if (framing.body == body_kind::none) {
+    framing.keep_alive = framing.keep_alive && error == no_error;
+    return no_error;
+  }
+  if (error != no_error) return error;
+  if (framing.body == body_kind::none) {
     framing.body = body_kind::until_close;
     framing.keep_alive = false;
   }

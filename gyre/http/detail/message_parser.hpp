@@ -42,8 +42,8 @@ enum class body_kind : std::uint8_t { none, length, chunked, until_close };
 /// The framing of a body, and what the fields say of the connection.
 struct message_framing {
   body_kind body = body_kind::none;
-  std::uint64_t length = 0;  ///< bytes of a body of kind `length`
-  std::uint8_t minor_version = 1;
+  std::uint64_t length = 0;        ///< bytes of a body of kind `length`
+  std::uint8_t minor_version = 1;  ///< 0 or 1; later ones count as 1
   /// Whether the connection lasts: `Connection: close` is absent, and in 1.0 keep-alive is there.
   bool keep_alive = true;
   /// `Connection: upgrade` and an Upgrade field are there.
@@ -96,9 +96,11 @@ class head_scanner {
 [[nodiscard]] errc parse_request_head(std::string_view head, const head_limits& limits,
                                       request_head& parsed);
 /// As above. `request_method` is the method that the response answers: responses to HEAD, 1xx, 204,
-/// 304 and successful ones to CONNECT have no body, whatever their fields say. A body of kind
-/// until_close makes keep_alive false.
-[[nodiscard]] errc parse_response_head(std::string_view head, const head_limits& limits,
+/// 304 and successful ones to CONNECT have no body, whatever their fields say; where these are
+/// malformed, or contradict each other, keep_alive is false. So it is for a body of kind
+/// until_close. Blanks replace line ends within fields (obs-fold) in `head`, which a request must
+/// not have.
+[[nodiscard]] errc parse_response_head(std::span<char> head, const head_limits& limits,
                                        std::string_view request_method, response_head& parsed);
 /// Parses a trailer section with its empty line, and appends its fields, but not those that a
 /// trailer must not have (framing, routing, authentication: RFC 9110 6.5.1).
