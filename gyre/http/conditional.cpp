@@ -26,12 +26,20 @@ std::string_view take_entity_tag(std::string_view& text) noexcept {
   return {};
 }
 
+// Commas between elements, which may be empty (RFC 9110, 5.6.1.2), and blanks.
+void skip_separators(std::string_view& list) noexcept {
+  while (!list.empty() && (list.front() == ',' || detail::is_blank(list.front()))) {
+    list.remove_prefix(1);
+  }
+}
+
 enum class list_match : std::uint8_t { matches, differs, malformed };
 
 list_match compare(std::string_view list, const validators& resource,
                    bool (*is_equal)(std::string_view, std::string_view) noexcept) noexcept {
   list = detail::trim(list);
   if (list == "*") return resource.exists ? list_match::matches : list_match::differs;
+  skip_separators(list);
   if (list.empty()) return list_match::malformed;
   bool found = false;
   while (!list.empty()) {
@@ -39,9 +47,7 @@ list_match compare(std::string_view list, const validators& resource,
     list = detail::trim(list);
     if (tag.empty() || (!list.empty() && list.front() != ',')) return list_match::malformed;
     found = found || (resource.exists && is_equal(tag, resource.entity_tag));
-    while (!list.empty() && (list.front() == ',' || detail::is_blank(list.front()))) {
-      list.remove_prefix(1);
-    }
+    skip_separators(list);
   }
   return found ? list_match::matches : list_match::differs;
 }

@@ -53,6 +53,14 @@ TEST(Conditional, IfNoneMatchComparesWeakly) {
   EXPECT_EQ(evaluate(method::get, {.if_none_match = "*"}, strong), not_modified);
 }
 
+// RFC 9110, 5.6.1.2.
+TEST(Conditional, ElementsOfListsMayBeEmpty) {
+  for (const std::string_view each : {", \"a\"", "\"a\",", "\"b\",, ,\"a\"", ",,\"a\" , ,"}) {
+    EXPECT_EQ(evaluate(method::put, {.if_match = each}, strong), proceed) << each;
+    EXPECT_EQ(evaluate(method::get, {.if_none_match = each}, strong), not_modified) << each;
+  }
+}
+
 TEST(Conditional, MalformedTagsMatchNothing) {
   for (const std::string_view each : {"a", "\"a", "\"a\" \"b\"", "w/\"a\"", "\"a b\"", "", ","}) {
     EXPECT_EQ(evaluate(method::get, {.if_none_match = each}, strong), proceed) << each;

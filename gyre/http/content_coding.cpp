@@ -2,6 +2,7 @@
 #include <gyre/http/content_coding.hpp>
 
 #include <gyre/http/detail/characters.hpp>
+#include <gyre/http/detail/parameters.hpp>
 #include <gyre/http/detail/quality.hpp>
 
 #include <algorithm>
@@ -27,11 +28,13 @@ bool read(std::string_view text, preferences& into) noexcept {
     unsigned quality = 1000;
     item = detail::trim(item);
     if (name.empty() || (!item.empty() && item.front() != ';')) return false;
+    item = detail::without_empty_parameters(item);
     if (!item.empty()) {
       item = detail::trim(item.substr(1));
       if (!item.starts_with("q=") && !item.starts_with("Q=")) return false;
-      const auto given = detail::parse_quality(item.substr(2));
-      if (!given) return false;
+      std::string_view rest = item.substr(2);
+      const auto given = detail::parse_quality(detail::trim(detail::take_until(rest, ';')));
+      if (!given || !detail::without_empty_parameters(rest).empty()) return false;
       quality = *given;
     }
     const auto coding = content_coding_of(name);

@@ -44,6 +44,7 @@ TEST(ContentCoding, BestQualityIsChosen) {
            {"identity;q=0, gzip;q=0.1", gzip},
            {"x-gzip", gzip},
            {", ,gzip,,", gzip},
+           {"gzip;, br; ;q=0.5;", gzip},
            {"gzip;q=0, gzip", identity},
        }) {
     EXPECT_EQ(negotiate_coding(header), expected) << header;

@@ -94,7 +94,7 @@ std::optional<media_type> media_type::parse(std::string_view text) {
   text.remove_prefix(1);
   parsed.subtype_ = detail::take_while(detail::in_token, text);
   if (parsed.subtype_.empty()) return std::nullopt;
-  parsed.parameters_ = detail::trim(text);
+  parsed.parameters_ = detail::without_empty_parameters(text);
   // A name that occurs twice is a way to be read differently by others.
   constexpr std::size_t most_parameters = 16;
   std::array<std::string_view, most_parameters> names;

@@ -19,7 +19,7 @@ namespace gyre::http {
 class media_type {
  public:
   /// Nothing unless the text is "type/subtype" with parameters of tokens or quoted strings, each
-  /// name once.
+  /// name once. Parameters may be empty, as in "text/html;".
   [[nodiscard]] static std::optional<media_type> parse(std::string_view text);
 
   /// Before and after the '/', in the case in which they were written.

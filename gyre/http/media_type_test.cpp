@@ -28,12 +28,25 @@ TEST(MediaType, HasParameters) {
   EXPECT_EQ(type->parameter("x"), std::nullopt);
 }
 
+// RFC 9110, 5.6.6.
+TEST(MediaType, ParametersMayBeEmpty) {
+  for (const std::string_view each : {"application/json;", "application/json ; ;\t;"}) {
+    const auto type = media_type::parse(each);
+    ASSERT_TRUE(type) << each;
+    EXPECT_TRUE(type->is("application/json"));
+    EXPECT_EQ(type->parameter("charset"), std::nullopt);
+  }
+  const auto type = media_type::parse("text/html;; charset=utf-8 ; ;a=\";\"; ;");
+  ASSERT_TRUE(type);
+  EXPECT_EQ(type->parameter("charset"), "utf-8");
+  EXPECT_EQ(type->parameter("a"), ";");
+}
+
 TEST(MediaType, MalformedOnesAreRefused) {
   for (const std::string_view each : {"",
                                       "text",
                                       "text/",
                                       "/html",
-                                      "text/html;",
                                       "text/html; a",
                                       "text/html; =b",
                                       "text/html; a=",
@@ -43,6 +56,9 @@ TEST(MediaType, MalformedOnesAreRefused) {
                                       "text/html; a=\"b\"c",
                                       "text/html; a=b c",
                                       "text/html x",
+                                      "text/html; a=b;; a",
+                                      "text/html;; x y",
+                                      "text/html,",
                                       "text /html",
                                       "text/html; a=1; A=2",
                                       "text/html; a=\"\\",

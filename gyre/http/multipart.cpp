@@ -42,6 +42,7 @@ bool read_disposition(std::string_view value, detail::backslash meaning, multipa
   std::string_view rest = value;
   part.file_name.reset();
   if (!equals_lower(detail::take_while(detail::in_token, rest), "form-data")) return false;
+  rest = detail::without_empty_parameters(rest);
   bool has_name = false;
   while (!rest.empty()) {
     const auto each = detail::take_parameter(rest, meaning);

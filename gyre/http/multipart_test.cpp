@@ -122,6 +122,14 @@ TEST(MultipartReader, ABodyMayHaveAPreambleAndNoParts) {
   EXPECT_EQ(read("for old readers --b\r\n--\r\n--b--"), ".");
 }
 
+// RFC 9110, 5.6.6.
+TEST(MultipartReader, ParametersMayBeEmpty) {
+  EXPECT_EQ(read_part("Content-Disposition: form-data;; name=\"a\" ; ;filename=\"b\";\r\n"
+                      "Content-Type: text/html;"),
+            "a<b>(text/html;)=x;.");
+  EXPECT_EQ(gyre::http::multipart_boundary("multipart/form-data; boundary=b;"), "b");
+}
+
 TEST(MultipartReader, NamesAreDecoded) {
   EXPECT_EQ(read_part("Content-Disposition: form-data; name=\"%22a%0D%0A%41%\"; "
                       "filename=\"C:\\dir\\\\x\\\"y\""),

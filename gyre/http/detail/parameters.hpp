@@ -46,11 +46,23 @@ inline std::optional<std::string_view> take_quoted(std::string_view& text,
   return std::nullopt;
 }
 
-/// Cuts off the next parameter and the ';' before it; nothing if they are malformed. Blanks may
-/// stand around ';', and not around '='.
+/// The text from the ';' of the first parameter that is not empty; "" if none follows. Parameters
+/// may be empty, as in "text/html;" and "text/html;; charset=utf-8" (RFC 9110, 5.6.6).
+constexpr std::string_view without_empty_parameters(std::string_view text) noexcept {
+  text = trim(text);
+  while (text.starts_with(';')) {
+    const std::string_view rest = trim(text.substr(1));
+    if (!rest.empty() && rest.front() != ';') break;
+    text = rest;
+  }
+  return text;
+}
+
+/// Cuts off the next parameter, the ';' before it, and the empty parameters around it; nothing if
+/// they are malformed, or all empty. Blanks may stand around ';', and not around '='.
 inline std::optional<parameter> take_parameter(std::string_view& text,
                                                backslash meaning = backslash::escapes) noexcept {
-  text = trim(text);
+  text = without_empty_parameters(text);
   if (!text.starts_with(';')) return std::nullopt;
   text = trim(text.substr(1));
   parameter taken;
@@ -66,7 +78,7 @@ inline std::optional<parameter> take_parameter(std::string_view& text,
     taken.raw = take_while(in_token, text);
     if (taken.raw.empty()) return std::nullopt;
   }
-  text = trim(text);
+  text = without_empty_parameters(text);
   if (!text.empty() && text.front() != ';') return std::nullopt;
   return taken;
 }
