@@ -127,13 +127,16 @@ class pool_core {
   }
 
   /// Keeps a connection for the next caller, if it can serve another.
-  void give_back(entry returned) noexcept {
+  void give_back(entry returned, std::chrono::nanoseconds idle_limit) noexcept {
     const steady_time now = loop().now();
     // One for each caller that waits, besides max_idle.
     const bool has_room = idle_.size() < waiting_ || idle_.size() - waiting_ < options_.max_idle;
-    if (closed_ || !has_room || now >= returned.end_of_life) return discard(std::move(returned));
-    returned.expiry =
-        std::min(gyre::detail::later(now, options_.idle_timeout), returned.end_of_life);
+    const bool is_kept = !closed_ && has_room && now < returned.end_of_life &&
+                         idle_limit > std::chrono::nanoseconds(0);
+    if (!is_kept) return discard(std::move(returned));
+    returned.expiry = std::min(gyre::detail::later(now, std::min<std::chrono::nanoseconds>(
+                                                            idle_limit, options_.idle_timeout)),
+                               returned.end_of_life);
     try {
       idle_.push_back(std::move(returned));
     } catch (const std::bad_alloc&) {
@@ -305,9 +308,13 @@ class [[nodiscard]] pooled_connection {
 
   /// Lets the next caller of acquire() have the connection. Its peer must have answered everything:
   /// unexpected bytes close the connection. Idempotent.
-  void give_back() noexcept {
+  void give_back() noexcept { give_back(duration::max()); }
+  /// As above, for a connection whose peer closes it when it has been idle for longer than
+  /// `idle_limit`: it is then closed after this time, if connection_pool_options::idle_timeout is
+  /// not less. Zero or less: closed at once.
+  void give_back(duration idle_limit) noexcept {
     if (!has_connection()) return;
-    pool_->give_back(std::move(entry_));
+    pool_->give_back(std::move(entry_), idle_limit);
     permit_.release();
   }
   /// Takes the connection out of the pool, which may open another one in its place.

@@ -398,6 +398,26 @@ TEST_F(ConnectionPool, PreparesEachConnectionByTheHandshake) {
   EXPECT_EQ(handshakes, 3);
 }
 
+TEST_F(ConnectionPool, ClosesAnIdleConnectionWhenItsPeerWould) {
+  connection_pool pool(loop_, server_, {.idle_timeout = 24h});
+  const auto use = [&]() -> task<> {
+    auto connection = co_await pool.acquire();
+    tcp_stream peer = co_await listener_.accept();
+    connection.give_back(0s);
+    EXPECT_EQ(pool.metrics().open, 0u);
+    EXPECT_EQ(co_await next_bytes(peer), 0u);
+    auto second = co_await pool.acquire();
+    tcp_stream second_peer = co_await listener_.accept();
+    second.give_back(5ms);
+    EXPECT_EQ(co_await next_bytes(second_peer), 0u);
+    auto third = co_await pool.acquire();
+    third.give_back(std::chrono::hours::max());
+  };
+  run(use());
+  EXPECT_EQ(pool.metrics().discarded, 2u);
+  EXPECT_EQ(pool.metrics().idle, 1u);
+}
+
 TEST_F(ConnectionPool, ClosesIdleConnectionsInTime) {
   connection_pool pool(loop_, server_, {.idle_timeout = 5ms});
   const auto use = [&]() -> task<> {
