@@ -31,17 +31,39 @@ struct backend {
   bool healthy = false;
 };
 
-// Fields about one connection, which end with it (RFC 9110, 7.6.1), and those that the server and
-// the client write themselves.
-bool is_forwarded(std::string_view name) {
+bool equals_ignoring_case(std::string_view left, std::string_view right) {
+  const auto lower = [](char each) { return each >= 'A' && each <= 'Z' ? each + 32 : each; };
+  return std::ranges::equal(left, right, {}, lower, lower);
+}
+
+// Whether the fields Connection, which are lists, name a field.
+bool is_named_by_connection(const gyre::http::field_list& fields, std::string_view name) {
+  for (const auto& [key, list] : fields) {
+    if (!equals_ignoring_case(key, "connection")) continue;
+    for (std::size_t begin = 0; begin < list.size();) {
+      const std::size_t end = std::min(list.find(',', begin), list.size());
+      const std::size_t first = std::min(list.find_first_not_of(" \t", begin), end);
+      const std::size_t last = list.find_last_not_of(" \t", end - 1) + 1;
+      if (first < end && equals_ignoring_case(list.substr(first, last - first), name)) return true;
+      begin = end + 1;
+    }
+  }
+  return false;
+}
+
+// Fields about one connection end with it (RFC 9110, 7.6.1): those that Connection names, and some
+// others. Further ones are written by the server and the client themselves.
+gyre::http::fields forwarded(const gyre::http::field_list& received) {
   static constexpr std::array<std::string_view, 10> kept_back = {
       "connection", "content-length",    "expect", "host", "keep-alive", "proxy-connection", "te",
       "trailer",    "transfer-encoding", "upgrade"};
-  return std::ranges::none_of(kept_back, [name](std::string_view each) {
-    return std::ranges::equal(name, each, [](char left, char right) {
-      return (left >= 'A' && left <= 'Z' ? left + ('a' - 'A') : left) == right;
-    });
-  });
+  gyre::http::fields copy;
+  for (const auto& [name, value] : received) {
+    const auto is_name = [&](std::string_view each) { return equals_ignoring_case(name, each); };
+    const bool ends_here = std::ranges::any_of(kept_back, is_name);
+    if (!ends_here && !is_named_by_connection(received, name)) copy.add(name, value);
+  }
+  return copy;
 }
 
 class balancer {
@@ -84,20 +106,16 @@ class balancer {
   static gyre::http::client_request copy_of(const request& from, const backend& to) {
     gyre::http::client_request copy(from.method_text(), to.url + std::string(from.target()));
     if (!from.body().empty()) copy.set_body("", std::string(from.body()));
-    for (const auto& [name, value] : from.fields()) {
-      if (is_forwarded(name)) copy.add(name, value);
-    }
+    copy.fields() = forwarded(from.fields());
     copy.add("X-Forwarded-For", from.peer_endpoint().address().to_string());
     return copy;
   }
 
-  // The body passes through piece by piece: a slow client makes the backend wait.
+  // The body passes through piece by piece: a slow client makes the backend wait. The end comes
+  // when the backend has the whole request, too, as it may answer while it reads.
   static response copy_of(gyre::http::client_response from) {
     const gyre::http::status status = from.status();
-    gyre::http::fields fields;
-    for (const auto& [name, value] : from.fields()) {
-      if (is_forwarded(name)) fields.add(name, value);
-    }
+    gyre::http::fields fields = forwarded(from.fields());
     auto pass = [from = std::move(from)](gyre::http::body_writer& to) mutable -> gyre::task<> {
       while (auto piece = co_await from.next_chunk()) co_await to.write(*piece);
     };

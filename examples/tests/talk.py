@@ -463,6 +463,11 @@ class Backend(ThreadingHTTPServer):
             body = f"{self.server.name} {self.command} {self.path} {peer} ".encode() + sent
             self.send_response(status)
             self.send_header("X-Name", self.server.name)
+            self.send_header("X-Got", " ".join(self.headers.keys()))
+            self.send_header("Connection", "keep-alive, X-Hop")
+            self.send_header("Connection", ",x-other ,")
+            self.send_header("X-Hop", "1")
+            self.send_header("X-Other", "1")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -500,6 +505,14 @@ def reverse_proxy(program: str) -> None:
         status, name, body = ask("POST", "/a?b=c", b"sent")
         assert status == 201
         assert body == f"{name} POST /a?b=c 127.0.0.1 sent".encode()
+        # Fields that Connection names end at the proxy, both ways.
+        hop = {"Connection": ", X-Mine,x-yours", "X-Mine": "1", "X-Yours": "1", "X-Kept": "1"}
+        client.request("GET", "/", headers=hop)
+        answer = client.getresponse()
+        answer.read()
+        got = answer.headers["X-Got"].split()
+        assert "X-Kept" in got and not {"X-Mine", "X-Yours", "Connection"} & set(got)
+        assert answer.headers["X-Hop"] is None and answer.headers["X-Other"] is None
         second.healthy = False
         until({"first"})
         second.healthy = True
