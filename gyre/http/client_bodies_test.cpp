@@ -167,6 +167,7 @@ TEST_F(HttpClientBodies, AServerMayAnswerBeforeItHasTheRequest) {
   receive_head(at);
   at.send("HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\r\n");
   EXPECT_EQ(finish(sending).response().status(), status::content_too_large);
+  EXPECT_FALSE(sending.response().is_request_complete());
   EXPECT_TRUE(ends(at));
   EXPECT_EQ(client->metrics().open, 0u);
 }
@@ -284,10 +285,69 @@ TEST_F(HttpClientBodies, ABodyThatIsRefusedIsNotSent) {
   running_request& sending = send(expecting(server.url()));
   peer& at = accept();
   receive_head(at);
-  at.send("HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n");
-  EXPECT_EQ(finish(sending).response().status(), status::expectation_failed);
+  at.send("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n");
+  EXPECT_EQ(finish(sending).response().status(), status::unauthorized);
+  EXPECT_FALSE(sending.response().is_request_complete());
   EXPECT_TRUE(ends(at));
   EXPECT_EQ(at.text, "");
+}
+
+constexpr std::string_view expectation_failed =
+    "HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n";
+
+// RFC 9110, 10.1.1.
+TEST_F(HttpClientBodies, ARefusedExpectationIsLeftOut) {
+  make();
+  running_request& sending = send(expecting(server.url()));
+  peer& first = accept();
+  receive_head(first);
+  first.send(expectation_failed);
+  peer& second = accept();
+  EXPECT_THAT(receive_until(second, "hello"),
+              AllOf(StartsWith("POST / "), Not(HasSubstr("Expect:")), EndsWith("\r\n\r\nhello")));
+  EXPECT_TRUE(ends(first));
+  EXPECT_EQ(first.text, "");
+  second.send(ok);
+  EXPECT_EQ(finish(sending).response().body(), "ok");
+  EXPECT_TRUE(sending.response().is_request_complete());
+}
+
+TEST_F(HttpClientBodies, ARefusedExpectationIsLeftOutOnce) {
+  make();
+  running_request& sending = send(expecting(server.url()));
+  for (int attempt = 0; attempt != 2; ++attempt) {
+    peer& at = accept();
+    receive_head(at);
+    at.send(expectation_failed);
+  }
+  EXPECT_EQ(finish(sending).response().status(), status::expectation_failed);
+}
+
+TEST_F(HttpClientBodies, AStreamedBodyFollowsARefusedExpectation) {
+  make();
+  client_request request(method::post, server.url());
+  request.set_stream("text/plain", write_twice).expect_continue();
+  running_request& sending = send(std::move(request));
+  peer& first = accept();
+  receive_head(first);
+  first.send(expectation_failed);
+  EXPECT_THAT(receive_until(accept(), "0\r\nX-Sum: 12\r\n\r\n"), HasSubstr("5\r\nhello\r\n"));
+  sending.request_stop();
+}
+
+TEST_F(HttpClientBodies, AStreamedBodyThatWasBegunIsNotSentOnceMore) {
+  make();
+  client_request request(method::post, server.url());
+  request.set_stream("text/plain", write_twice).expect_continue();
+  running_request& sending = send(std::move(request));
+  peer& at = accept();
+  receive_head(at);
+  virtual_time.settle();
+  virtual_time.advance(2s);
+  receive_until(at, "0\r\nX-Sum: 12\r\n\r\n");
+  at.send(expectation_failed);
+  EXPECT_EQ(finish(sending).response().status(), status::expectation_failed);
+  EXPECT_TRUE(sending.response().is_request_complete());
 }
 
 // --- Bodies of responses ---
@@ -403,6 +463,81 @@ TEST_F(HttpClientBodies, APartOfAFileIsNotUnpacked) {
 TEST_F(HttpClientBodies, AnEmptyBodyNeedsNoCoding) {
   make();
   EXPECT_EQ(answer_get(with_length("Content-Encoding: gzip\r\n", "")).response().body(), "");
+  EXPECT_EQ(answer_get(with_length("Content-Encoding: compress\r\n", "")).response().body(), "");
+}
+
+// RFC 9110, 5.6.1.2 and 8.4: the codings are a list, in the order in which they were applied.
+TEST_F(HttpClientBodies, CodingsAreAList) {
+  make();
+  const std::string text = long_text(300'000);
+  const std::string gzip = packed(content_coding::gzip, text);
+  for (const std::string_view fields :
+       {"Content-Encoding: gzip,\r\n", "Content-Encoding: , gzip\r\n",
+        "Content-Encoding: identity, gzip\r\n", "Content-Encoding: GZIP ,, Identity\r\n",
+        "Content-Encoding:\r\nContent-Encoding: gzip\r\n",
+        "Content-Encoding: identity\r\nContent-Encoding: x-gzip\r\n"}) {
+    const client_response& response = answer_get(with_length(fields, gzip)).response();
+    EXPECT_EQ(response.body(), text) << fields;
+    EXPECT_FALSE(response.field("Content-Encoding")) << fields;
+  }
+  for (const std::string_view fields :
+       {"Content-Encoding:\r\n", "Content-Encoding: , ,\r\n", "Content-Encoding: identity\r\n"}) {
+    EXPECT_EQ(answer_get(with_length(fields, text)).response().body(), text) << fields;
+  }
+}
+
+TEST_F(HttpClientBodies, ABodyMayBePackedSeveralTimes) {
+  make();
+  const std::string text = long_text(300'000);
+  const std::string twice = packed(content_coding::br, packed(content_coding::gzip, text));
+  for (const std::string_view fields :
+       {"Content-Encoding: gzip, br\r\n", "Content-Encoding: gzip\r\nContent-Encoding: br\r\n"}) {
+    EXPECT_EQ(answer_get(with_length(fields, twice)).response().body(), text) << fields;
+  }
+  const std::string often = packed(content_coding::zstd, packed(content_coding::gzip, twice));
+  EXPECT_EQ(answer_get(with_length("Content-Encoding: gzip, br, gzip, zstd\r\n", often))
+                .response()
+                .body(),
+            text);
+  running_request& byte_by_byte = get();
+  peer& at = accept();
+  receive_head(at);
+  for (const char each :
+       with_length("Content-Encoding: gzip, br\r\n",
+                   packed(content_coding::br, packed(content_coding::gzip, "a")))) {
+    at.send(std::string_view(&each, 1));
+    virtual_time.settle();
+  }
+  EXPECT_EQ(finish(byte_by_byte).response().body(), "a");
+  at.end_sending();
+  EXPECT_EQ(answer_get(with_length("Content-Encoding: br, gzip\r\n", twice)).error(),
+            errc::bad_content_coding);
+  EXPECT_EQ(
+      answer_get(with_length("Content-Encoding: gzip, br\r\n", twice.substr(0, twice.size() / 2)))
+          .error(),
+      errc::truncated);
+  EXPECT_EQ(
+      answer_get(with_length("Content-Encoding: gzip, gzip, gzip, gzip, gzip\r\n", "x")).error(),
+      errc::bad_content_coding);
+}
+
+TEST_F(HttpClientBodies, TheCodingOfABodyThatNobodyReadsDoesNotMatter) {
+  make();
+  running_request& request = get();
+  peer& at = accept();
+  receive_head(at);
+  at.send(
+      "HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Encoding: compress\r\n"
+      "Content-Length: 4\r\n\r\ngone");
+  EXPECT_THAT(receive_head(at), StartsWith("GET /x "));
+  at.send(ok);
+  EXPECT_EQ(finish(request).response().body(), "ok");
+  running_request& streaming = stream_from();
+  receive_head(at);
+  at.send(with_length("Content-Encoding: compress\r\n", "abc"));
+  client_response response = std::move(finish(streaming).response());
+  EXPECT_EQ(response.field("Content-Encoding"), "compress");
+  EXPECT_EQ(next_chunk(response), "error");
 }
 
 TEST_F(HttpClientBodies, MalformedPackedBodiesAreErrors) {

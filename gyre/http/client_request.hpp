@@ -41,8 +41,8 @@ class request_body_writer {
   request_body_writer& operator=(const request_body_writer&) = delete;
 
   /// Sends bytes, as a chunk where the length is not known, and waits until the kernel has them. No
-  /// bytes: does nothing. Throws gyre::operation_cancelled when the server has answered already and
-  /// so needs no more: let it pass.
+  /// bytes: does nothing. Throws gyre::operation_cancelled when the server refuses the rest, or the
+  /// request or its response was given up: let it pass.
   ///
   /// Errors: std::system_error: errc::timed_out, errc::body_mismatch for more than the announced
   /// length, those of the connection.
@@ -105,6 +105,12 @@ class client_request {
   client_request& set_form(multipart_writer form) &;
   /// A body that `write` writes when the head has been sent: chunked, or of an announced length. It
   /// is written once, so such a request is neither repeated nor redirected by 307 and 308.
+  ///
+  /// The result of `write` runs as a coroutine of its own on the executor of the coroutine that
+  /// sends the request, without its task-local values. client::send() waits for its end in any
+  /// case. Beside a response of client::stream() it goes on. If that is destroyed before its end,
+  /// the coroutine is asked to stop, and may end a little later: where it refers to what the
+  /// program destroys with the response, await client_response::stop() before.
   client_request& set_stream(std::string_view content_type, body_function write,
                              std::optional<std::uint64_t> length = {}) &;
 

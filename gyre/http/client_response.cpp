@@ -7,7 +7,7 @@
 
 namespace gyre::http {
 
-client_response::client_response(std::unique_ptr<detail::client_exchange> exchange) noexcept
+client_response::client_response(detail::exchange_pointer exchange) noexcept
     : exchange_(std::move(exchange)) {}
 client_response::client_response(client_response&& other) noexcept = default;
 client_response& client_response::operator=(client_response&& other) noexcept = default;
@@ -36,6 +36,10 @@ task<std::optional<std::span<const std::byte>>> client_response::next_chunk() {
   return exchange_->next_chunk();
 }
 task<> client_response::read_body() { return exchange_->read_body(); }
+task<> client_response::stop() { return exchange_->stop(); }
+bool client_response::is_request_complete() const noexcept {
+  return exchange_->is_request_complete();
+}
 field_list client_response::trailers() const noexcept { return exchange_->reader().trailers(); }
 
 }  // namespace gyre::http

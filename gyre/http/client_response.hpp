@@ -24,10 +24,21 @@ namespace gyre::http {
 namespace detail {
 class client_call;
 class client_exchange;
+
+/// Stops a body of a request that is still being sent, whose end then destroys the exchange.
+struct exchange_deleter {
+  void operator()(client_exchange* exchange) const noexcept;
+};
+using exchange_pointer = std::unique_ptr<client_exchange, exchange_deleter>;
 }  // namespace detail
 
 /// A response. That of client::send() has its whole body. That of client::stream() has a connection
 /// until its body has been read; destroyed before, it closes it.
+///
+/// A server may answer while it still receives the body of the request. Unless its status is 400 or
+/// above, the client goes on sending, and next_chunk() gives nothing, for the end, only when the
+/// request has been sent, too. So read the response to its end: destroyed before, it stops the
+/// request; see is_request_complete().
 ///
 /// Thread-safety: the loop's thread; a response with its whole body may be handed from thread to
 /// thread.
@@ -61,23 +72,38 @@ class client_response {
   [[nodiscard]] std::string take_body() noexcept;
   /// The length that the server has announced, of the bytes as they are sent.
   [[nodiscard]] std::optional<std::uint64_t> content_length() const noexcept;
-  /// The next bytes of a streamed body, unpacked, valid until the next call; nothing at its end.
-  /// While they are not asked for, the server must wait.
+  /// The next bytes of a streamed body, unpacked, valid until the next call; nothing at its end,
+  /// and not before the request has been sent. While they are not asked for, the server must wait.
+  /// One that then reads no more of the request makes it fail after client_timeouts::send, so ask
+  /// for them while a long request is sent.
   ///
   /// Errors: std::system_error: errc::truncated, bad_chunk, bad_content_coding, timed_out,
-  /// body_too_large for one that unpacks to more than client_limits::decompressed.
+  /// body_too_large for one that unpacks to more than client_limits::decompressed; the exception of
+  /// the function that writes the body of the request, if it fails now.
   [[nodiscard]] task<std::optional<std::span<const std::byte>>> next_chunk();
   /// Reads the rest of a streamed body into body(). Errors: as above, and errc::body_too_large for
   /// more than client_limits::body.
   [[nodiscard]] task<> read_body();
+  /// Awaited, ends the exchange where it is: stops the body of the request, waits until its
+  /// function has ended, and closes the connection, unless the response was read to its end. After
+  /// it, what the function refers to may be destroyed. Of use after client::stream() with
+  /// client_request::set_stream(), as a destructor cannot wait. Not while next_chunk() or
+  /// read_body() is awaited.
+  [[nodiscard]] task<> stop();
+  /// Whether the whole request was sent, with its body. False while that goes on beside a streamed
+  /// response, and if the server refused the rest: by a status of 400 or above, by closing the
+  /// connection, or by an answer in place of "100 Continue". Then, even a response 2xx may not mean
+  /// that the server has the body. Also false if that happened before a redirect that has turned
+  /// the request into a GET.
+  [[nodiscard]] bool is_request_complete() const noexcept;
   /// Fields behind a chunked body, once it has been read.
   [[nodiscard]] field_list trailers() const noexcept;
 
  private:
   friend detail::client_call;
-  explicit client_response(std::unique_ptr<detail::client_exchange> exchange) noexcept;
+  explicit client_response(detail::exchange_pointer exchange) noexcept;
 
-  std::unique_ptr<detail::client_exchange> exchange_;
+  detail::exchange_pointer exchange_;
 };
 
 }  // namespace gyre::http

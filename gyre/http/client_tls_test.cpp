@@ -96,6 +96,26 @@ class HttpClientTls : public gyre::http::test::http_client_test {
       received += in.text();
     }
   }
+  // Answers 200 when a head has come, and ends the answer when `size` bytes of a body have.
+  task<> serve_while_reading(tls_context context, std::size_t size) {
+    auto accepting = listener.accept();
+    gyre::net::tcp_stream accepted = co_await std::move(accepting);
+    auto shaking = gyre::tls::accept(std::move(accepted), context);
+    tls_stream secure = co_await std::move(shaking);
+    gyre::io::buffer in;
+    auto reading = secure.read_until(in, "\r\n\r\n");
+    in.consume(co_await std::move(reading));
+    auto beginning = secure.write_all("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n");
+    co_await std::move(beginning);
+    for (std::size_t came = in.size(); came < size;) {
+      auto receiving = secure.receive();
+      const gyre::io::received bytes = co_await std::move(receiving);
+      if (bytes.size() == 0) co_return;
+      came += bytes.size();
+    }
+    auto ending = secure.write_all("ok");
+    co_await std::move(ending);
+  }
   // Accepts a connection, and answers as many requests as there are answers.
   task<> serve_one(tls_context context, std::vector<std::string> answers, end how, bool tunnel) {
     auto accepting = listener.accept();
@@ -299,6 +319,18 @@ TEST_F(HttpClientTls, ASessionEndsWithTheReloadOfTheContext) {
     own.reload();
   }
   EXPECT_EQ(resumed, (std::vector{false, false}));
+}
+
+TEST_F(HttpClientTls, AServerMayAnswerWhileItReads) {
+  make(trusting());
+  const std::string text = long_text(std::size_t{4} << 20);
+  gyre::spawn(virtual_time.loop, serve_while_reading(serving(), text.size()),
+              {.on_error = [](const std::exception_ptr&) {}});
+  client_request request(method::post, secure_url());
+  request.set_body("text/plain", text);
+  running_request& sending = send(std::move(request));
+  EXPECT_EQ(finish(sending).response().body(), "ok");
+  EXPECT_TRUE(sending.response().is_request_complete());
 }
 
 TEST_F(HttpClientTls, ALargeBodyMeetsAnEarlyAnswer) {

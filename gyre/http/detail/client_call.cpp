@@ -5,7 +5,9 @@
 #include <gyre/http/error.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/task/as_result.hpp>
+#include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/this_context.hpp>
+#include <gyre/task/shielded.hpp>
 
 #include <algorithm>
 #include <optional>
@@ -48,11 +50,12 @@ std::exception_ptr named_error(const std::exception_ptr& error, const request_cl
   return error;
 }
 
-client_call::client_call(client_core& client, client_request& request)
+client_call::client_call(client_core& client, client_request request, executor& caller)
     : client_(client),
-      request_(request),
-      clock_(client.loop(), request.total_timeout_.value_or(client.options().timeouts.total),
-             name_of(request)) {}
+      request_(std::move(request)),
+      clock_(client.loop(), request_.total_timeout_.value_or(client.options().timeouts.total),
+             name_of(request_)),
+      caller_(caller) {}
 
 task<client_response> client_call::run(std::shared_ptr<client_core> client, client_request request,
                                        body reading) {
@@ -64,72 +67,128 @@ task<client_response> client_call::run(std::shared_ptr<client_core> client, clie
     throw std::system_error(make_error_code(io::errc::wrong_thread), std::string(prefix));
   }
   ++client->counts.requests;
-  client_call call(*client, request);
-  task<exchange_pointer> following = call.follow();
-  exchange_pointer answered = co_await std::move(following);
-  if (reading == body::whole) {
-    auto rest = as_result(answered->read_body());
-    const auto read = co_await std::move(rest);
-    if (!read) std::rethrow_exception(named_error(read.error(), answered->clock()));
+  executor& caller = context.where != nullptr ? *context.where : client->loop();
+  client_call call(*client, std::move(request), caller);
+  std::exception_ptr error;
+  try {
+    task<> responding = call.respond(reading);
+    co_await std::move(responding);
+  } catch (...) {
+    error = gyre::detail::caught_error();
   }
-  co_return client_response(std::move(answered));
+  if (error && call.exchange_ && call.exchange_->is_uploading()) {
+    auto ending = shielded(call.exchange_->end_upload());
+    co_await std::move(ending);
+  }
+  co_await gyre::detail::fail_with(error);
+  co_return client_response(std::move(call.exchange_));
 }
 
-task<client_call::exchange_pointer> client_call::follow() {
+task<> client_call::respond(body reading) {
+  task<> following = follow();
+  co_await std::move(following);
+  exchange_->forget_request();
+  if (was_cut_) exchange_->note_cut_request();
+  if (reading == body::streamed) co_return;
+  auto rest = as_result(exchange_->read_body());
+  const auto read = co_await std::move(rest);
+  if (!read) std::rethrow_exception(named_error(read.error(), clock_));
+}
+
+task<> client_call::follow() {
   const client_options& options = client_.options();
   for (std::size_t redirects = 0;; ++redirects) {
-    task<exchange_pointer> attempting = attempt_twice();
-    exchange_pointer answered = co_await std::move(attempting);
-    receive_cookies(*answered);
-    if (!options.follow_redirects || !leads_on(*answered)) co_return answered;
+    task<> requesting = request_answer();
+    co_await std::move(requesting);
+    receive_cookies();
+    if (!options.follow_redirects || !leads_on()) co_return;
     if (redirects == options.limits.redirects) clock_.fail(errc::too_many_redirects, "redirect");
-    const std::string location(*answered->reader().fields().get("Location"));
-    const unsigned status = answered->reader().head().status;
-    task<> dropping = answered->drop_body();
-    co_await std::move(dropping);
-    answered.reset();
-    auto next = request_.url_.resolve(location);
-    if (!next) {
-      clock_.fail(errc::bad_redirect, "redirect to " + without_user(location).substr(0, 200));
-    }
-    change_method(status);
-    redirect_to(*std::move(next));
+    task<> following = follow_redirect();
+    co_await std::move(following);
     ++client_.counts.redirects;
   }
 }
 
-task<client_call::exchange_pointer> client_call::attempt_twice() {
-  const client_destination to = client_.destination_of(request_.url());
-  std::exception_ptr stale;
-  task<exchange_pointer> first = attempt(to, false, stale);
-  exchange_pointer answered = co_await std::move(first);
-  if (stale) {
-    ++client_.counts.retries;
-    task<exchange_pointer> second = attempt(to, true, stale);
-    answered = co_await std::move(second);
+// Changes the request to the one that the redirect demands. A body that is to be sent again stops
+// at once, but the last chance of one that is not is here: the server may answer while it reads.
+task<> client_call::follow_redirect() {
+  const std::string location(*exchange_->reader().fields().get("Location"));
+  const bool turns_to_get = becomes_get(exchange_->reader().head().status);
+  if (!turns_to_get) {
+    task<> stopping = exchange_->end_upload();
+    co_await std::move(stopping);
   }
-  co_return answered;
+  task<> dropping = exchange_->drop_body();
+  co_await std::move(dropping);
+  if (turns_to_get) {
+    exchange_->check_upload();
+    was_cut_ = was_cut_ || !exchange_->is_request_complete();
+  }
+  task<> ending = end_attempt();
+  co_await std::move(ending);
+  auto next = request_.url_.resolve(location);
+  if (!next) {
+    clock_.fail(errc::bad_redirect, "redirect to " + without_user(location).substr(0, 200));
+  }
+  if (turns_to_get) {
+    change_to_get();
+  } else if (request_.is_streamed()) {
+    clock_.fail(errc::bad_redirect, "redirect of a streamed body");
+  }
+  redirect_to(*std::move(next));
 }
 
-// Gives nothing, and sets `stale`, if another attempt is worth while.
-task<client_call::exchange_pointer> client_call::attempt(const client_destination& to, bool fresh,
-                                                         std::exception_ptr& stale) {
+// A server that does not know the expectation refuses it (RFC 9110, 10.1.1).
+task<> client_call::request_answer() {
+  task<> first = attempt_twice();
+  co_await std::move(first);
+  if (!exchange_->refuses_expectation()) co_return;
+  task<> dropping = exchange_->drop_body();
+  co_await std::move(dropping);
+  task<> ending = end_attempt();
+  co_await std::move(ending);
+  request_.expects_continue_ = false;
+  task<> second = attempt_twice();
+  co_await std::move(second);
+}
+
+task<> client_call::attempt_twice() {
+  const client_destination to = client_.destination_of(request_.url());
+  task<bool> first = attempt(to, false);
+  const bool answered = co_await std::move(first);
+  if (answered) co_return;
+  ++client_.counts.retries;
+  task<bool> second = attempt(to, true);
+  co_await std::move(second);
+}
+
+// False if another attempt is worth while.
+task<bool> client_call::attempt(const client_destination& to, bool fresh) {
   auto acquiring =
       as_result(clock_.wait(client_.acquire(to, fresh), steady_time::max(), "connecting"));
   auto acquired = co_await std::move(acquiring);
   if (!acquired) std::rethrow_exception(named_error(acquired.error(), clock_));
-  auto exchange =
-      std::make_unique<client_exchange>(std::move(*acquired), clock_, client_.options(), request_);
   const request_route route = route_for(to);
-  auto running = as_result(exchange->run(request_, route));
+  const bool may_repeat = !fresh && request_.is_idempotent();
+  exchange_.reset(new client_exchange(std::move(*acquired), clock_, client_.options(),
+                                      std::move(request_), caller_));
+  auto running = as_result(exchange_->run(route));
   const auto ran = co_await std::move(running);
-  if (ran) co_return exchange;
-  const bool is_stale = exchange->is_stale(ran.error());
-  if (fresh || !is_stale || !request_.is_idempotent()) {
+  if (ran) co_return true;
+  if (!may_repeat || !exchange_->is_stale(ran.error())) {
     std::rethrow_exception(named_error(ran.error(), clock_));
   }
-  stale = ran.error();
-  co_return nullptr;
+  task<> ending = end_attempt();
+  co_await std::move(ending);
+  co_return false;
+}
+
+// Ends the exchange, and takes the request back.
+task<> client_call::end_attempt() {
+  task<> stopping = exchange_->end_upload();
+  co_await std::move(stopping);
+  request_ = exchange_->take_request();
+  exchange_.reset();
 }
 
 request_route client_call::route_for(const client_destination& to) {
@@ -147,33 +206,32 @@ request_route client_call::route_for(const client_destination& to) {
   return route;
 }
 
-void client_call::receive_cookies(const client_exchange& answered) {
+void client_call::receive_cookies() {
   if (!client_.options().cookies) return;
-  for (const field& each : answered.reader().fields()) {
+  for (const field& each : exchange_->reader().fields()) {
     if (equals_lower(each.name, "set-cookie")) {
-      client_.cookies.receive(answered.url(), each.value);
+      client_.cookies.receive(exchange_->url(), each.value);
     }
   }
 }
 
 // --- Redirects ---
 
-bool client_call::leads_on(const client_exchange& answered) {
-  const unsigned status = answered.reader().head().status;
+bool client_call::leads_on() const {
+  const response_reader& reader = exchange_->reader();
+  const unsigned status = reader.head().status;
   const bool is_redirect = (status >= 301 && status <= 303) || status == 307 || status == 308;
-  return is_redirect && answered.reader().fields().contains("Location");
+  return is_redirect && reader.fields().contains("Location");
 }
 
 // As RFC 9110, 15.4, and the Fetch standard: a POST becomes a GET, but for 307 and 308.
-void client_call::change_method(unsigned status) {
-  const bool is_get = request_.method_ == method::get || request_.method_ == method::head;
-  const bool becomes_get = status == 303   ? !is_get
-                           : status <= 302 ? request_.method_ == method::post
-                                           : false;
-  if (!becomes_get) {
-    if (request_.is_streamed()) clock_.fail(errc::bad_redirect, "redirect of a streamed body");
-    return;
-  }
+bool client_call::becomes_get(unsigned status) const {
+  const method sent = exchange_->method();
+  if (status == 303) return sent != method::get && sent != method::head;
+  return status <= 302 && sent == method::post;
+}
+
+void client_call::change_to_get() {
   request_.method_ = method::get;
   request_.method_text_ = to_text(method::get);
   request_.idempotent_ = true;

@@ -7,6 +7,7 @@
 #include <gyre/http/detail/client_core.hpp>
 #include <gyre/http/detail/client_exchange.hpp>
 #include <gyre/http/detail/request_clock.hpp>
+#include <gyre/task/executor.hpp>
 #include <gyre/task/task.hpp>
 
 #include <exception>
@@ -15,7 +16,8 @@
 
 namespace gyre::http::detail {
 
-/// Lives in the frame of the coroutine that runs it. The loop's thread.
+/// Lives in the frame of the coroutine that runs it, which ends only when no body of a request is
+/// sent any more, except beside a response that it gives. The loop's thread.
 class client_call {
  public:
   enum class body { whole, streamed };
@@ -25,23 +27,28 @@ class client_call {
                                    body reading);
 
  private:
-  using exchange_pointer = std::unique_ptr<client_exchange>;
+  client_call(client_core& client, client_request request, executor& caller);
 
-  client_call(client_core& client, client_request& request);
-
-  task<exchange_pointer> follow();
-  task<exchange_pointer> attempt_twice();
-  task<exchange_pointer> attempt(const client_destination& to, bool fresh,
-                                 std::exception_ptr& stale);
+  task<> respond(body reading);
+  task<> follow();
+  task<> follow_redirect();
+  task<> request_answer();
+  task<> attempt_twice();
+  task<bool> attempt(const client_destination& to, bool fresh);
+  task<> end_attempt();
   request_route route_for(const client_destination& to);
-  void receive_cookies(const client_exchange& answered);
-  bool leads_on(const client_exchange& answered);
-  void change_method(unsigned status);
+  void receive_cookies();
+  bool leads_on() const;
+  bool becomes_get(unsigned status) const;
+  void change_to_get();
   void redirect_to(url next);
 
   client_core& client_;
-  client_request& request_;
+  client_request request_;  // moved from while an exchange has it
   request_clock clock_;
+  executor& caller_;
+  exchange_pointer exchange_;  // the latest attempt
+  bool was_cut_ = false;       // so was the request that a redirect has turned into a GET
 };
 
 /// `error`, with the request's name if it is that of the system.

@@ -2,22 +2,27 @@
 #include <gyre/http/detail/client_exchange.hpp>
 
 #include <gyre/http/content_coding.hpp>
-#include <gyre/http/detail/characters.hpp>
 #include <gyre/http/error.hpp>
 #include <gyre/http/format_error.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/task/as_result.hpp>
+#include <gyre/task/as_task.hpp>
+#include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/shielded.hpp>
+#include <gyre/task/spawn.hpp>
 #include <gyre/task/when_any.hpp>
 #include <gyre/tls/error.hpp>
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 namespace gyre::http::detail {
 namespace {
 
-constexpr std::size_t unpacked_at_once = std::size_t{64} << 10;
 constexpr std::size_t most_dropped = std::size_t{64} << 10;
+constexpr unsigned first_refusal = 400;  // statuses by which a server refuses a request
+constexpr const char* sending_body = "sending the body";
 
 }  // namespace
 
@@ -41,37 +46,51 @@ bool is_timeout(const std::exception_ptr& error) noexcept try {
 }
 
 client_exchange::client_exchange(client_lease connection, request_clock clock,
-                                 const client_options& options, const client_request& request)
-    : clock_(std::move(clock)),
+                                 const client_options& options, client_request request,
+                                 executor& uploader)
+    : request_(std::move(request)),
+      clock_(std::move(clock)),
       timeouts_(options.timeouts),
       limits_(options.limits),
-      url_(request.url()),
+      url_(request_->url()),
       connection_(std::move(connection)),
       reused_(connection_.is_reused()),
-      closes_(asks_for_close(request.fields())),
-      reader_(*connection_, clock_, options, request.method_text()) {}
+      closes_(asks_for_close(request_->fields())),
+      uploader_(uploader),
+      sender_(*connection_, clock_, *request_, timeouts_),
+      reader_(*connection_, clock_, options, request_->method_text()) {}
 
-task<> client_exchange::run(client_request& request, const request_route& route) {
-  request_sender sender(*connection_, clock_, request, timeouts_);
-  sender.write_head(route);
-  auto sending = as_result(send_and_read_head(sender));
-  const auto done = co_await std::move(sending);
-  sent_ = sender.is_whole();
-  body_used_ = sender.is_body_used();
-  if (!done) std::rethrow_exception(done.error());
-  begin_body(route.accept_compressed);
+// The upload refers to the exchange until it has ended.
+void exchange_deleter::operator()(client_exchange* exchange) const noexcept {
+  if (exchange->is_uploading()) exchange->stop_upload_.request_stop();
+  if (exchange->is_uploading()) {
+    exchange->orphaned_ = true;
+  } else {
+    delete exchange;
+  }
 }
 
-task<> client_exchange::send_and_read_head(request_sender& sender) {
-  auto sending = as_result(sender.send_head());
+task<> client_exchange::run(const request_route& route) {
+  sender_.write_head(route);
+  task<> exchanging = send_and_read_head();
+  co_await std::move(exchanging);
+  begin_body(route.accept_compressed);
+  if (!is_uploading() || reader_.head().status < first_refusal) co_return;
+  task<> ending = end_upload();
+  co_await std::move(ending);
+}
+
+task<> client_exchange::send_and_read_head() {
+  auto sending = as_result(sender_.send_head());
   const auto sent = co_await std::move(sending);
   std::exception_ptr error = sent ? nullptr : sent.error();
-  if (!error && !sender.is_whole()) {
-    task<bool> asking = must_send_body(sender);
+  if (!error && !sender_.is_whole()) {
+    task<bool> asking = must_send_body();
     const bool must_send = co_await std::move(asking);
     if (!must_send) co_return;
-    task<> racing = race_body(sender);
-    co_await std::move(racing);
+    begin_upload();
+    task<> reading = read_head_while_uploading();
+    co_await std::move(reading);
     co_return;
   }
   task<> reading = read_head_after(std::move(error));
@@ -88,9 +107,9 @@ task<> client_exchange::read_head_after(std::exception_ptr send_error) {
   std::rethrow_exception(read.error());
 }
 
-// False if the server has answered a request that expects "100 Continue".
-task<bool> client_exchange::must_send_body(request_sender& sender) {
-  if (!sender.expects_continue()) co_return true;
+// False if the server has answered a request that expects "100 Continue": it wants no body.
+task<bool> client_exchange::must_send_body() {
+  if (!sender_.expects_continue()) co_return true;
   for (;;) {
     auto waiting = as_result(reader_.read_head(clock_.expiry_of(timeouts_.expect_continue)));
     const auto came = co_await std::move(waiting);
@@ -109,10 +128,60 @@ task<bool> client_exchange::must_send_body(request_sender& sender) {
   }
 }
 
-task<std::exception_ptr> client_exchange::try_send_body(request_sender& sender) {
-  auto sending = as_result(sender.send_body());
+bool client_exchange::refuses_expectation() const noexcept {
+  return reader_.head().status == 417 && sender_.expects_continue() && !sender_.is_body_used();
+}
+
+void client_exchange::forget_request() noexcept {
+  keeps_request_ = false;
+  if (!is_uploading()) release_request();
+}
+
+void client_exchange::release_request() noexcept {
+  sender_.release();
+  request_.reset();
+}
+
+// --- The upload ---
+
+void client_exchange::begin_upload() {
+  reader_.limit_gaps(false);  // the server may wait for the rest
+  upload_ended_.reset();
+  spawn(uploader_, upload(upload_share(*this)),
+        {.stop = stop_upload_.get_token(), .name = "http::client: body of a request"});
+}
+
+task<> client_exchange::upload(upload_share of) {
+  // The function of the body does not begin after a stop.
+  if (of->stop_upload_.stop_requested()) co_return;
+  auto sending = as_result(of->sender_.send_body());
   const auto sent = co_await std::move(sending);
-  co_return sent ? std::exception_ptr() : sent.error();
+  if (!sent) of->upload_error_ = sent.error();
+}
+
+// The coroutine is being destroyed, and nothing of it is used afterwards.
+void client_exchange::upload_ended() noexcept {
+  if (!sender_.is_whole() && !upload_error_ && !stop_upload_.stop_requested()) {
+    upload_error_ = gyre::detail::make_error(std::errc::operation_canceled);
+  }
+  reader_.limit_gaps(true);
+  if (!keeps_request_) release_request();
+  if (orphaned_) {
+    delete this;
+  } else {
+    upload_ended_.set();
+  }
+}
+
+task<> client_exchange::end_upload() {
+  stop_upload_.request_stop();
+  co_await upload_ended_.wait();
+}
+
+void client_exchange::check_upload() const {
+  if (upload_error_ && !is_broken_connection(upload_error_)) {
+    std::rethrow_exception(upload_error_);
+  }
 }
 
 task<std::exception_ptr> client_exchange::try_read_head() {
@@ -121,75 +190,96 @@ task<std::exception_ptr> client_exchange::try_read_head() {
   co_return read ? std::exception_ptr() : read.error();
 }
 
-task<> client_exchange::race_body(request_sender& sender) {
-  auto race = when_any(try_send_body(sender), try_read_head());
+task<> client_exchange::read_head_while_uploading() {
+  auto race = when_any(try_read_head(), upload_ended_.wait());
   auto ended = co_await std::move(race);
-  const std::optional<std::exception_ptr>& sent = std::get<0>(ended.values);
-  const std::optional<std::exception_ptr>& read = std::get<1>(ended.values);
-  if (read && !*read) co_return;  // the response is there, with or without the whole request
-  std::exception_ptr error = sent ? *sent : nullptr;
-  if (error && !is_broken_connection(error)) std::rethrow_exception(error);
-  if (read) std::rethrow_exception(error && !reader_.has_begun() ? error : *read);
-  task<> reading = read_head_after(std::move(error));
+  const std::optional<std::exception_ptr>& read = std::get<0>(ended.values);
+  if (read && !*read) co_return;  // with or without the whole request
+  if (read) {
+    task<> ending = end_upload();
+    co_await std::move(ending);
+    check_upload();
+    std::rethrow_exception(upload_error_ && !reader_.has_begun() ? upload_error_ : *read);
+  }
+  task<> reading = read_head_after(upload_error_);
   co_await std::move(reading);
+}
+
+// The response has ended. The server reads on, or closes.
+task<> client_exchange::finish_upload() {
+  auto race = when_any(server_closes(), upload_ended_.wait());
+  auto ended = co_await std::move(race);
+  if (is_uploading() && std::get<0>(ended.values) == true) {
+    task<> ending = end_upload();
+    co_await std::move(ending);
+  }
+  if (is_uploading()) {
+    auto waiting = clock_.wait(as_task(upload_ended_.wait()), steady_time::max(), sending_body);
+    co_await std::move(waiting);
+  }
+  check_upload();
+}
+
+// False if bytes have come, which belong to no response of this exchange.
+task<bool> client_exchange::server_closes() {
+  auto watching = as_result(reader_.wait_for_more());
+  const auto more = co_await std::move(watching);
+  if (!more && !is_broken_connection(more.error())) std::rethrow_exception(more.error());
+  co_return !more || !*more;
 }
 
 // --- The body ---
 
 void client_exchange::begin_body(bool unpack) {
   if (!unpack || reader_.head().framing.body == body_kind::none) return;
-  std::optional<content_coding> coding = content_coding::identity;
-  std::size_t codings = 0;
-  for (const field& each : reader_.fields()) {
-    if (!equals_lower(each.name, "content-encoding")) continue;
-    coding = content_coding_of(each.value);
-    ++codings;
-  }
-  if (!coding || codings > 1) clock_.fail(errc::bad_content_coding, reading_body);
-  if (*coding == content_coding::identity) return;
-  decompressor_.emplace(*coding, decompression_options{.max_output = limits_.decompressed});
+  const auto codings = content_codings_of(reader_.fields());
+  has_unknown_coding_ = !codings.has_value();
+  if (!codings || codings->empty()) return;
+  unpacker_.emplace(*codings, limits_.decompressed);
   reader_.hide_content_coding();
 }
 
 // The unpacked form of the bytes that have come; nothing: more are needed.
-std::optional<std::span<const std::byte>> client_exchange::unpack() {
-  if (unpacked_.empty()) unpacked_.resize(unpacked_at_once);
-  while (!packed_.empty() || more_unpacked_) {
-    const auto step = decompressor_->step(packed_, unpacked_);
-    if (!step) {
-      const bool is_limit = step.error() == make_error_code(format_errc::output_limit);
-      clock_.fail(is_limit ? errc::body_too_large : errc::bad_content_coding, reading_body);
-    }
-    packed_ = packed_.subspan(step->consumed);
-    more_unpacked_ = step->produced == unpacked_.size();
-    if (step->produced != 0) return std::span(unpacked_).first(step->produced);
-    if (step->consumed == 0 && !packed_.empty()) {
-      clock_.fail(errc::bad_content_coding, reading_body);
-    }
-  }
-  return std::nullopt;
+client_exchange::piece client_exchange::take_unpacked() {
+  const auto unpacked = unpacker_->take();
+  if (unpacked) return *unpacked;
+  const bool is_limit = unpacked.error() == make_error_code(format_errc::output_limit);
+  clock_.fail(is_limit ? errc::body_too_large : errc::bad_content_coding, reading_body);
 }
 
-task<std::optional<std::span<const std::byte>>> client_exchange::next_chunk() {
-  if (!connection_.has_connection()) co_return std::nullopt;
-  for (bool any = decompressor_ && decompressor_->output_size() != 0;; any = true) {
-    if (decompressor_) {
-      if (const auto unpacked = unpack()) co_return unpacked;
-    }
-    auto reading = reader_.next_piece();
-    const auto piece = co_await std::move(reading);
-    if (piece && !decompressor_) co_return piece;
-    if (piece) {
-      packed_ = *piece;
-      continue;
-    }
-    // An empty body is one without a coding.
-    if (decompressor_ && any && !decompressor_->is_complete()) {
-      clock_.fail(errc::truncated, reading_body);
-    }
-    end();
-    co_return std::nullopt;
+// The next bytes of the body as they came. Throws the error of an upload that has failed meanwhile.
+task<client_exchange::piece> client_exchange::read_piece() {
+  if (is_uploading()) {
+    auto race = when_any(reader_.next_piece(), upload_ended_.wait());
+    auto ended = co_await std::move(race);
+    if (const auto& read = std::get<0>(ended.values)) co_return *read;
   }
+  check_upload();
+  auto reading = reader_.next_piece();
+  const piece read = co_await std::move(reading);
+  co_return read;
+}
+
+task<client_exchange::piece> client_exchange::next_chunk() {
+  if (!connection_.has_connection()) co_return std::nullopt;
+  for (;;) {
+    if (unpacker_) {
+      if (const auto unpacked = take_unpacked()) co_return unpacked;
+    }
+    task<piece> reading = read_piece();
+    const piece read = co_await std::move(reading);
+    if (!read) break;
+    if (has_unknown_coding_) clock_.fail(errc::bad_content_coding, reading_body);
+    if (!unpacker_) co_return read;
+    unpacker_->feed(*read);
+  }
+  if (unpacker_ && !unpacker_->is_complete()) clock_.fail(errc::truncated, reading_body);
+  if (is_uploading()) {
+    task<> finishing = finish_upload();
+    co_await std::move(finishing);
+  }
+  end();
+  co_return std::nullopt;
 }
 
 task<> client_exchange::read_body() {
@@ -208,31 +298,41 @@ task<> client_exchange::read_body() {
 }
 
 task<> client_exchange::drop_body() {
-  if (reader_.content_length().value_or(0) > most_dropped) co_return;
-  for (std::size_t dropped = 0; dropped <= most_dropped;) {
-    auto reading = as_result(reader_.next_piece());
-    const auto piece = co_await std::move(reading);
-    if (!piece) co_return;
-    if (!*piece) {
+  if (!is_uploading() && reader_.content_length().value_or(0) > most_dropped) co_return;
+  for (std::size_t dropped = 0; is_uploading() || dropped <= most_dropped;) {
+    auto reading = as_result(read_piece());
+    const auto read = co_await std::move(reading);
+    if (!read) co_return;
+    if (!*read) {
+      if (is_uploading()) {
+        task<> finishing = finish_upload();
+        co_await std::move(finishing);
+      }
       end();
       co_return;
     }
-    dropped += (*piece)->size();
+    dropped += (*read)->size();
   }
 }
 
+task<> client_exchange::stop() {
+  auto ending = shielded(end_upload());
+  co_await std::move(ending);
+  connection_ = {};
+  unpacker_.reset();
+}
+
 void client_exchange::end() noexcept {
-  const bool is_reusable = sent_ && !closes_ && reader_.leaves_reusable();
-  if (is_reusable) {
+  if (sender_.is_whole() && !closes_ && reader_.leaves_reusable()) {
     connection_->in = io::buffer({.prepend = 0});  // an idle connection holds no memory
     connection_.give_back();
   }
   connection_ = {};
-  unpacked_ = {};
+  unpacker_.reset();
 }
 
 bool client_exchange::is_stale(const std::exception_ptr& error) const noexcept {
-  return reused_ && !reader_.has_begun() && !body_used_ && is_broken_connection(error);
+  return reused_ && !reader_.has_begun() && !sender_.is_body_used() && is_broken_connection(error);
 }
 
 }  // namespace gyre::http::detail

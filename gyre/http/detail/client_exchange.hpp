@@ -1,16 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // client_exchange: one request and its response, on a connection of a client's pool.
+//
+// Both directions run at once while the body of a request is sent ("the upload"):
+//
+// | the server | the upload | the response |
+// |---|---|---|
+// | sends the head of a final response below 400 | goes on | is read as the caller asks for it |
+// | sends one from 400 on | is stopped | is read |
+// | ends the response | goes on: the exchange ends after both | has ended |
+// | closes the connection | is stopped | ends there, or is truncated |
+//
+// The upload is a coroutine of its own, as the caller of client::stream() has the response
+// meanwhile. It owns the exchange once the response was destroyed.
 #pragma once
 
 #include <gyre/http/client_options.hpp>
 #include <gyre/http/client_request.hpp>
-#include <gyre/http/compression.hpp>
+#include <gyre/http/client_response.hpp>
+#include <gyre/http/detail/body_unpacker.hpp>
 #include <gyre/http/detail/client_stream.hpp>
 #include <gyre/http/detail/request_clock.hpp>
 #include <gyre/http/detail/request_sender.hpp>
 #include <gyre/http/detail/response_reader.hpp>
 #include <gyre/http/url.hpp>
 #include <gyre/net/connection_pool.hpp>
+#include <gyre/sync/event.hpp>
+#include <gyre/task/executor.hpp>
+#include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
 
 #include <cstddef>
@@ -18,8 +34,7 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
-#include <vector>
+#include <utility>
 
 namespace gyre::http::detail {
 
@@ -29,24 +44,50 @@ using client_lease = net::pooled_connection<client_connection>;
 /// at its end.
 ///
 /// Thread-safety: the loop's thread.
-/// Lifetime: may outlive the client.
+/// Lifetime: may outlive the client. Destroyed by exchange_deleter.
 class client_exchange {
  public:
+  /// `uploader`: runs the coroutine that sends a long or streamed body.
   client_exchange(client_lease connection, request_clock clock, const client_options& options,
-                  const client_request& request);
+                  client_request request, executor& uploader);
   client_exchange(const client_exchange&) = delete;
   client_exchange& operator=(const client_exchange&) = delete;
 
-  /// Sends the request, which must live until the end of the call, and reads the response's head.
-  /// A server may answer before it has the whole request, which then ends.
-  task<> run(client_request& request, const request_route& route);
+  /// Sends the request, and reads the response's head. After it, also if it fails, the upload may
+  /// still run, unless the server refuses it.
+  task<> run(const request_route& route);
+  /// Whether the body of the request is being sent.
+  bool is_uploading() const noexcept { return !upload_ended_.is_set(); }
+  /// Stops the upload, and waits until it has ended.
+  task<> end_upload();
+  /// Throws the error of an upload that has ended, unless it is that of a broken connection, by
+  /// which the server tells that it wants no more.
+  void check_upload() const;
 
-  /// The next bytes of the body, unpacked.
+  /// Whether the server answers 417 to our Expect, and the request can be sent once more.
+  bool refuses_expectation() const noexcept;
+  /// That of the request. Not after forget_request().
+  http::method method() const noexcept { return request_->method(); }
+  /// The request, for another attempt. Not while it is being sent.
+  client_request take_request() noexcept { return *std::move(request_); }
+  /// Frees the request when it has been sent.
+  void forget_request() noexcept;
+
+  /// The next bytes of the body, unpacked; nothing once the request has been sent, too.
   task<std::optional<std::span<const std::byte>>> next_chunk();
   /// Reads the rest of the body into body(). Errors: errc::body_too_large.
   task<> read_body();
-  /// Reads what is left of a body of no use, if it is short, so that the connection can be kept.
+  /// Reads what is left of a body of no use, if it is short or the upload goes on, so that the
+  /// connection can be kept.
   task<> drop_body();
+
+  /// Ends the exchange where it is.
+  task<> stop();
+
+  /// Whether the whole request has been sent, and was not cut short by an earlier server.
+  bool is_request_complete() const noexcept { return sender_.is_whole() && !was_cut_; }
+  /// Notes that a request which led here was cut short.
+  void note_cut_request() noexcept { was_cut_ = true; }
 
   const response_reader& reader() const noexcept { return reader_; }
   const request_clock& clock() const noexcept { return clock_; }
@@ -57,16 +98,42 @@ class client_exchange {
   bool is_stale(const std::exception_ptr& error) const noexcept;
 
  private:
-  task<> send_and_read_head(request_sender& sender);
-  task<bool> must_send_body(request_sender& sender);
-  task<> race_body(request_sender& sender);
-  task<std::exception_ptr> try_send_body(request_sender& sender);
+  friend exchange_deleter;
+  using piece = std::optional<std::span<const std::byte>>;
+
+  // The upload's share in the exchange: its destructor tells the end, however it comes.
+  class upload_share {
+   public:
+    explicit upload_share(client_exchange& of) noexcept : of_(&of) {}
+    upload_share(upload_share&& other) noexcept : of_(std::exchange(other.of_, nullptr)) {}
+    upload_share& operator=(upload_share&&) = delete;
+    ~upload_share() {
+      if (of_ != nullptr) of_->upload_ended();
+    }
+    client_exchange* operator->() const noexcept { return of_; }
+
+   private:
+    client_exchange* of_;
+  };
+
+  ~client_exchange() = default;  // by exchange_deleter
+  task<> send_and_read_head();
+  task<bool> must_send_body();
+  task<> read_head_while_uploading();
   task<std::exception_ptr> try_read_head();
   task<> read_head_after(std::exception_ptr send_error);
+  void begin_upload();
+  static task<> upload(upload_share of);
+  void upload_ended() noexcept;
+  void release_request() noexcept;
+  task<> finish_upload();
+  task<bool> server_closes();
   void begin_body(bool unpack);
-  std::optional<std::span<const std::byte>> unpack();
+  piece take_unpacked();
+  task<piece> read_piece();
   void end() noexcept;
 
+  std::optional<client_request> request_;
   request_clock clock_;
   const client_timeouts timeouts_;
   const client_limits limits_;
@@ -74,14 +141,19 @@ class client_exchange {
   client_lease connection_;
   const bool reused_;
   const bool closes_;  // the request says so
+  executor& uploader_;
+  request_sender sender_;
   response_reader reader_;
-  std::optional<decompressor> decompressor_;
-  std::span<const std::byte> packed_;
-  std::vector<std::byte> unpacked_;
-  bool more_unpacked_ = false;  // the decompressor has filled all room
+  std::optional<body_unpacker> unpacker_;
+  bool has_unknown_coding_ = false;
   std::string body_;
-  bool sent_ = false;
-  bool body_used_ = false;
+
+  inplace_stop_source stop_upload_;
+  manual_reset_event upload_ended_{true};  // reset while it runs
+  std::exception_ptr upload_error_;
+  bool keeps_request_ = true;
+  bool orphaned_ = false;  // the response was destroyed
+  bool was_cut_ = false;
 };
 
 /// Whether `error` is that of a connection which has broken.

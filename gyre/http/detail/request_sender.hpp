@@ -48,6 +48,12 @@ class request_sender {
   /// For request_body_writer.
   task<> write_body(std::span<const std::byte> bytes);
 
+  /// Frees the memory. After it, only the state may be asked for.
+  void release() noexcept {
+    head_ = {};
+    chunk_ = {};
+  }
+
   bool is_whole() const noexcept { return whole_; }
   /// Whether a streamed body has been asked for.
   bool is_body_used() const noexcept { return body_used_; }

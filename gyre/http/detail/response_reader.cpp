@@ -28,7 +28,8 @@ task<bool> response_reader::read_more(steady_time expiry, const char* phase) {
   task<std::size_t> reading = clock_.wait(from_.stream().read(from_.in), expiry, phase);
   const std::size_t count = co_await std::move(reading);
   begun_ = begun_ || count != 0;
-  co_return count != 0;
+  ended_ = count == 0;
+  co_return !ended_;
 }
 
 bool response_reader::take_head() {
@@ -48,7 +49,7 @@ bool response_reader::take_head() {
 task<> response_reader::read_head(steady_time first_byte) {
   while (from_.in.empty() || !take_head()) {
     const bool waits_for_first = from_.in.empty();
-    const steady_time expiry = waits_for_first ? first_byte : clock_.expiry_of(between_bytes_);
+    const steady_time expiry = waits_for_first ? first_byte : end_of_gap();
     task<bool> reading =
         read_more(expiry, waits_for_first ? "waiting for the response" : reading_head);
     const bool came = co_await std::move(reading);
@@ -105,13 +106,21 @@ task<std::optional<std::span<const std::byte>>> response_reader::next_piece() {
   while (!complete_) {
     if (const auto piece = take_piece()) co_return piece;
     if (complete_) break;
-    task<bool> reading = read_more(clock_.expiry_of(between_bytes_), reading_body);
+    task<bool> reading = read_more(end_of_gap(), reading_body);
     const bool came = co_await std::move(reading);
     if (came) continue;
     if (head_.framing.body != body_kind::until_close) clock_.fail(errc::truncated, reading_body);
     complete_ = true;
   }
   co_return std::nullopt;
+}
+
+task<bool> response_reader::wait_for_more() {
+  if (ended_) co_return false;
+  if (!from_.in.empty()) co_return true;
+  task<bool> reading = read_more(steady_time::max(), "sending the body");
+  const bool came = co_await std::move(reading);
+  co_return came;
 }
 
 // They are views into the connection's memory.

@@ -42,6 +42,10 @@ class response_reader {
   void count_interim();
   /// The next bytes of the body, without chunks; valid until the next call. Nothing at its end.
   task<std::optional<std::span<const std::byte>>> next_piece();
+  /// Waits for bytes behind the response; false at the end of the connection.
+  task<bool> wait_for_more();
+  /// Whether reads that begin from now on have the time limit between bytes.
+  void limit_gaps(bool limited) noexcept { gaps_are_limited_ = limited; }
 
   /// Whether a byte of a response has come.
   bool has_begun() const noexcept { return begun_; }
@@ -63,6 +67,9 @@ class response_reader {
   std::span<const std::byte> take_of_length();
   void keep_trailers();
   task<bool> read_more(steady_time expiry, const char* phase);
+  steady_time end_of_gap() const noexcept {
+    return gaps_are_limited_ ? clock_.expiry_of(between_bytes_) : steady_time::max();
+  }
 
   client_connection& from_;
   const request_clock& clock_;
@@ -80,6 +87,8 @@ class response_reader {
   std::size_t interim_ = 0;
   bool begun_ = false;
   bool complete_ = false;
+  bool ended_ = false;  // so has the connection
+  bool gaps_are_limited_ = true;
 };
 
 }  // namespace gyre::http::detail

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/detail/body_unpacker.hpp>
+
+#include <gyre/http/detail/characters.hpp>
+#include <gyre/http/format_error.hpp>
+
+#include <algorithm>
+#include <string_view>
+
+namespace gyre::http::detail {
+namespace {
+
+constexpr std::size_t unpacked_at_once = std::size_t{64} << 10;
+
+}  // namespace
+
+std::optional<std::vector<content_coding>> content_codings_of(field_list fields) {
+  std::vector<content_coding> codings;
+  for (const field& each : fields) {
+    if (!equals_lower(each.name, "content-encoding")) continue;
+    for (std::string_view list = each.value; !list.empty();) {
+      const std::string_view name = trim(take_until(list, ','));
+      if (name.empty()) continue;
+      const auto coding = content_coding_of(name);
+      if (coding == content_coding::identity) continue;
+      if (!coding || codings.size() == body_unpacker::max_codings) return std::nullopt;
+      codings.push_back(*coding);
+    }
+  }
+  return codings;
+}
+
+body_unpacker::body_unpacker(const std::vector<content_coding>& codings, std::uint64_t max_output) {
+  stages_.reserve(codings.size());
+  for (auto last = codings.rbegin(); last != codings.rend(); ++last) {
+    stages_.push_back({.coding = decompressor(*last, {.max_output = max_output})});
+  }
+}
+
+// False if the stage needs more input.
+std::expected<bool, std::error_code> body_unpacker::unpack(stage& of,
+                                                           std::span<const std::byte>& produced) {
+  if (of.out.empty()) of.out.resize(unpacked_at_once);
+  while (!of.in.empty() || of.has_more) {
+    of.begun = true;
+    const auto step = of.coding.step(of.in, of.out);
+    if (!step) return std::unexpected(step.error());
+    of.in = of.in.subspan(step->consumed);
+    of.has_more = step->produced == of.out.size();
+    if (step->produced != 0) {
+      produced = std::span(of.out).first(step->produced);
+      return true;
+    }
+    if (step->consumed == 0 && !of.in.empty()) {
+      return std::unexpected(make_error_code(format_errc::bad_compression));
+    }
+  }
+  return false;
+}
+
+std::expected<std::optional<std::span<const std::byte>>, std::error_code> body_unpacker::take() {
+  // From the last stage that has input, on to the end. A stage that needs more asks the one before.
+  for (std::size_t at = stages_.size(); at != 0;) {
+    std::span<const std::byte> produced;
+    const auto has_output = unpack(stages_[at - 1], produced);
+    if (!has_output) return std::unexpected(has_output.error());
+    if (!*has_output) {
+      --at;
+    } else if (at == stages_.size()) {
+      return produced;
+    } else {
+      stages_[at].in = produced;
+      ++at;
+    }
+  }
+  return std::nullopt;
+}
+
+bool body_unpacker::is_complete() const noexcept {
+  return !begun_ || std::ranges::all_of(stages_, [](const stage& each) {
+    return !each.begun || each.coding.is_complete();
+  });
+}
+
+}  // namespace gyre::http::detail
