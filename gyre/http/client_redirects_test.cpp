@@ -174,11 +174,62 @@ TEST_F(HttpClientRedirects, RefusesWhereItMustNotGo) {
   }
 }
 
+TEST_F(HttpClientRedirects, CharactersThatMustBeEncodedAreEncoded) {
+  make();
+  for (const auto& [location, target] : std::vector<std::pair<std::string, std::string>>{
+           {"/a b?c d", "/a%20b?c%20d"},
+           {"/x|y[1]\"<>^`{}\\?a|b[]=c", "/x%7Cy%5B1%5D%22%3C%3E%5E%60%7B%7D%5C?a%7Cb%5B%5D=c"},
+           {"/m\xc3\xbcnchen", "/m%C3%BCnchen"},
+           {"/a\tb", "/a%09b"},
+           {"/100%/%4/%zz/%41", "/100%25/%254/%25zz/%41"},
+           {server.url("/a b"), "/a%20b"},
+           {"//" + server.authority() + "/|", "/%7C"},
+           {"a//b c", "/a//b%20c"},
+           {"/?to=http://x y/", "/?to=http://x%20y/"},
+           {"/\\evil.test/", "/%5Cevil.test/"},
+       }) {
+    EXPECT_THAT(head_after(client_request(method::get, server.url()), redirect(302, location)),
+                StartsWith("GET " + target + " HTTP/1.1\r\n"))
+        << location;
+    client.reset();
+    make();
+  }
+}
+
+TEST_F(HttpClientRedirects, AnEmptyPortIsThatOfTheScheme) {
+  client_options options;
+  options.proxy.http = url::parse(server.url()).value();
+  make(std::move(options));
+  EXPECT_THAT(head_after(client_request(method::get, "http://a.test:81/"),
+                         redirect(302, "http://EXAMPLE.test:/~smith")),
+              AllOf(StartsWith("GET http://example.test/~smith HTTP/1.1\r\n"),
+                    HasSubstr("\r\nHost: example.test\r\n")));
+}
+
+// RFC 9110, 10.2.2.
+TEST_F(HttpClientRedirects, TheFragmentIsKeptUnlessTheLocationHasOne) {
+  make();
+  for (const auto& [location, fragment] : std::vector<std::pair<std::string, std::string>>{
+           {"/x", "mine"}, {"/x#theirs", "theirs"}, {"/x#", ""}, {"/x#a#b c", "a%23b%20c"}}) {
+    running_request& request = send(client_request(method::get, server.url("/#mine")));
+    peer& at = accept();
+    receive_head(at);
+    at.send(redirect(302, location));
+    EXPECT_THAT(receive_head(at), StartsWith("GET /x HTTP/1.1\r\n"));
+    at.send(redirect(302, "/y"));
+    EXPECT_THAT(receive_head(at), StartsWith("GET /y HTTP/1.1\r\n"));
+    at.send(ok);
+    EXPECT_EQ(finish(request).response().url().fragment(), fragment) << location;
+    client.reset();
+    make();
+  }
+}
+
 TEST_F(HttpClientRedirects, AMalformedLocationIsShownWithoutItsPassword) {
   make();
   const std::string message =
       answer_get(redirect(302, "http://me:secret@a b/?mail=you@c")).message();
-  EXPECT_THAT(message, testing::HasSubstr("redirect to http://a b/?mail=you@c"));
+  EXPECT_THAT(message, testing::HasSubstr("redirect to http://a b/?mail=you@c (the host "));
 }
 
 TEST_F(HttpClientRedirects, WithoutALocationItIsAResponse) {

@@ -2,6 +2,7 @@
 #include <gyre/http/detail/client_call.hpp>
 
 #include <gyre/http/detail/characters.hpp>
+#include <gyre/http/detail/redirect_location.hpp>
 #include <gyre/http/error.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/task/as_result.hpp>
@@ -126,9 +127,10 @@ task<> client_call::follow_redirect() {
   }
   task<> ending = end_attempt();
   co_await std::move(ending);
-  auto next = request_.url_.resolve(location);
+  auto next = request_.url_.resolve(redirect_reference(location, request_.url_.fragment()));
   if (!next) {
-    clock_.fail(errc::bad_redirect, "redirect to " + without_user(location).substr(0, 200));
+    clock_.fail(errc::bad_redirect, "redirect to " + without_user(location).substr(0, 200) + " (" +
+                                        next.error().message() + ')');
   }
   if (turns_to_get) {
     change_to_get();
