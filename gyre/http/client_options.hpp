@@ -57,7 +57,8 @@ struct client_options {
   std::size_t connections_per_host = 8;
   /// Requests that wait so; a further one fails with io::errc::waiting_limit.
   std::size_t waiting_per_host = std::numeric_limits<std::size_t>::max();
-  /// An idle connection is closed after this time. Let it be less than the servers' own limit.
+  /// An idle connection is closed after this time. Let it be less than the servers' own limit. A
+  /// server that sends "Keep-Alive: timeout=N" shortens it to N - 1 seconds.
   duration idle_timeout = std::chrono::seconds{30};
   /// A connection is not used again once it is this old.
   duration max_lifetime = std::chrono::minutes{30};

@@ -200,6 +200,46 @@ TEST_F(HttpClient, GetAloneNeedsNoClient) {
 
 // --- Connections that are kept ---
 
+TEST_F(HttpClient, AServerLimitsTheTimeOfAnIdleConnection) {
+  struct example {
+    std::string_view fields;
+    std::chrono::seconds kept;  // and closed a second later
+  };
+  for (const example& each : std::initializer_list<example>{
+           {"Keep-Alive: timeout=5\r\n", 3s},
+           {"keep-alive: max=100 ,, TIMEOUT = 5\r\n", 3s},
+           {"Keep-Alive: timeout=20\r\nKeep-Alive: timeout=5\r\n", 3s},
+           {"Keep-Alive: timeout=100\r\n", 29s},
+           {"Keep-Alive: timeout=x, timeout=, timeout=-1, timeout, max\r\n", 29s}}) {
+    make();
+    running_request& request = get();
+    peer& at = accept();
+    receive_head(at);
+    at.send("HTTP/1.1 204 No\r\n" + std::string(each.fields) + "\r\n");
+    finish(request);
+    virtual_time.settle();
+    virtual_time.advance(each.kept);
+    virtual_time.settle();
+    EXPECT_EQ(client->metrics().idle, 1u) << each.fields;
+    virtual_time.advance(1s);
+    EXPECT_TRUE(ends(at)) << each.fields;
+    EXPECT_EQ(client->metrics().open, 0u);
+    client.reset();
+  }
+}
+
+TEST_F(HttpClient, AConnectionThatItsServerClosesAtOnceIsNotKept) {
+  make();
+  for (const std::string_view field : {"Keep-Alive: timeout=0\r\n", "Keep-Alive: timeout=1\r\n"}) {
+    running_request& request = get();
+    peer& at = accept();
+    receive_head(at);
+    at.send("HTTP/1.1 204 No\r\n" + std::string(field) + "\r\n");
+    finish(request);
+    EXPECT_EQ(client->metrics().open, 0u);
+  }
+}
+
 TEST_F(HttpClient, KeepsAConnectionForTheNextRequest) {
   make();
   running_request& first = get("/1");

@@ -325,7 +325,8 @@ task<> client_exchange::stop() {
 void client_exchange::end() noexcept {
   if (sender_.is_whole() && !closes_ && reader_.leaves_reusable()) {
     connection_->in = io::buffer({.prepend = 0});  // an idle connection holds no memory
-    connection_.give_back();
+    const std::optional<std::chrono::seconds> limit = reader_.idle_time_of_server();
+    connection_.give_back(limit ? duration(*limit) : duration::max());
   }
   connection_ = {};
   unpacker_.reset();

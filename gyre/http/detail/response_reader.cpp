@@ -136,6 +136,22 @@ void response_reader::keep_trailers() {
   for (field& each : trailers_) each = {.name = keep(each.name), .value = keep(each.value)};
 }
 
+std::optional<std::chrono::seconds> response_reader::idle_time_of_server() const noexcept {
+  std::optional<std::chrono::seconds> shortest;
+  for (const field& each : head_.fields) {
+    if (!equals_lower(each.name, "keep-alive")) continue;
+    for (std::string_view list = each.value; !list.empty();) {
+      std::string_view value = take_until(list, ',');
+      const std::string_view name = trim(take_until(value, '='));
+      const auto seconds = parse_decimal<std::uint32_t>(trim(value));
+      if (!equals_lower(name, "timeout") || !seconds) continue;
+      const std::chrono::seconds kept(*seconds - std::min(*seconds, 1U));
+      shortest = std::min(shortest.value_or(kept), kept);
+    }
+  }
+  return shortest;
+}
+
 std::optional<std::uint64_t> response_reader::content_length() const noexcept {
   if (head_.framing.body != body_kind::length) return std::nullopt;
   return head_.framing.length;

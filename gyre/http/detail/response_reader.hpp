@@ -10,6 +10,7 @@
 #include <gyre/http/fields.hpp>
 #include <gyre/task/task.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -56,6 +57,9 @@ class response_reader {
   field_list trailers() const noexcept { return field_list(trailers_); }
   /// For a body that is unpacked: its length and coding are of no more use.
   void hide_content_coding();
+  /// The time for which the server keeps the idle connection by "Keep-Alive: timeout=N", less a
+  /// second for which the response may have been on its way. Nothing: it does not say.
+  std::optional<std::chrono::seconds> idle_time_of_server() const noexcept;
   /// Whether the body was read, and the connection can serve another request.
   bool leaves_reusable() const noexcept {
     return complete_ && head_.framing.keep_alive && from_.in.empty();
