@@ -97,6 +97,7 @@ bool if_range_holds(std::string_view if_range, const validators& resource,
                     std::chrono::sys_seconds now) noexcept {
   if_range = detail::trim(if_range);
   if (is_entity_tag(if_range)) return is_strongly_equal(if_range, resource.entity_tag);
+  if (!resource.last_modified_is_strong) return false;
   const auto date = parse_date(if_range, now);
   return date && resource.last_modified == date && now - *date >= std::chrono::seconds(1);
 }

@@ -32,6 +32,9 @@ struct conditions {
 struct validators {
   std::string_view entity_tag = {};  ///< with quotes: "\"a\"", "W/\"a\""; empty if it has none
   std::optional<std::chrono::sys_seconds> last_modified = {};
+  /// Whether the program knows that the resource has not changed twice in the second of
+  /// `last_modified`. Only then does the date tell versions apart (RFC 9110, 8.8.2.2).
+  bool last_modified_is_strong = false;
   bool exists = true;  ///< false: the request would create it
 };
 
@@ -50,8 +53,9 @@ enum class condition_outcome : std::uint8_t {
                                          const validators& resource) noexcept;
 
 /// Whether the header Range counts although there is a header If-Range: its entity tag is strong
-/// and equal; or its date is equal, and the resource has not changed in the last second, so that a
-/// date tells its versions apart. `now`: the time of the response.
+/// and equal; or its date is equal, strong (validators::last_modified_is_strong), and at least a
+/// second ago, so that no change can still come within it. Otherwise the client would put parts of
+/// two versions together. `now`: the time of the response.
 [[nodiscard]] bool if_range_holds(std::string_view if_range, const validators& resource,
                                   std::chrono::sys_seconds now) noexcept;
 

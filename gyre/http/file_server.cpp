@@ -85,6 +85,18 @@ std::string entity_tag_of(const found_file& found) {
   return tag;
 }
 
+std::chrono::sys_seconds present_second() {
+  return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+}
+
+// A date in the future is not this server's (RFC 9110, 8.8.2.1), and would hide every change until
+// then.
+std::optional<std::string_view> date_not_after(std::chrono::sys_seconds now,
+                                               std::optional<std::string_view> field) {
+  const auto date = field ? parse_date(detail::trim(*field), now) : std::nullopt;
+  return date && *date > now ? std::nullopt : field;
+}
+
 response failure(int error) {
   switch (error) {
     case EACCES:
@@ -167,14 +179,12 @@ response multipart(found_file& found, std::string_view type, const byte_ranges& 
 // --- Files ---
 
 response with_file(const request& from, found_file& found, std::string_view type,
-                   const validators& present) {
+                   const validators& present, std::chrono::sys_seconds now) {
   const std::uint64_t size = found.size;
   const auto range = from.field("Range");
   const bool is_ranged = range && from.method() == method::get;
   const auto if_range = from.field("If-Range");
-  if (is_ranged && (!if_range || if_range_holds(*if_range, present,
-                                                std::chrono::floor<std::chrono::seconds>(
-                                                    std::chrono::system_clock::now())))) {
+  if (is_ranged && (!if_range || if_range_holds(*if_range, present, now))) {
     const byte_ranges ranges = byte_ranges::parse(*range, size);
     if (ranges.outcome() == range_outcome::not_satisfiable) {
       return response::text("There are no such bytes.\n", status::range_not_satisfiable)
@@ -192,16 +202,19 @@ response with_file(const request& from, found_file& found, std::string_view type
   return response::file(type, std::move(found.fd), 0, size);
 }
 
+// Last-Modified is at most the Date (RFC 9110, 8.8.2.1): from a date in the future a client would
+// conclude for as long that a file that replaces this one has not changed.
 response answer_with_file(const site& served, const request& from, found_file& found,
                           std::string_view name) {
   const std::string tag = entity_tag_of(found);
-  const auto modified = std::chrono::floor<std::chrono::seconds>(found.modified);
+  const auto now = present_second();
+  const auto modified = std::min(std::chrono::floor<std::chrono::seconds>(found.modified), now);
   const validators present{.entity_tag = tag, .last_modified = modified};
   const joined_field if_match(from.fields(), "If-Match");
   const joined_field if_none_match(from.fields(), "If-None-Match");
   const conditions wanted{.if_match = if_match.get(),
                           .if_none_match = if_none_match.get(),
-                          .if_modified_since = from.field("If-Modified-Since"),
+                          .if_modified_since = date_not_after(now, from.field("If-Modified-Since")),
                           .if_unmodified_since = from.field("If-Unmodified-Since")};
   response answer;
   switch (evaluate(from.method(), wanted, present)) {
@@ -209,7 +222,7 @@ response answer_with_file(const site& served, const request& from, found_file& f
       return response::text("The file is another one now.\n", status::precondition_failed);
     case condition_outcome::not_modified: answer = response(status::not_modified); break;
     case condition_outcome::proceed:
-      answer = with_file(from, found, media_type_of(name), present);
+      answer = with_file(from, found, media_type_of(name), present, now);
       break;
   }
   if (served.options.precompressed) answer.set("Vary", "Accept-Encoding");
@@ -221,6 +234,8 @@ response answer_with_file(const site& served, const request& from, found_file& f
     }
   }
   answer.set("ETag", tag).set("Last-Modified", format_date(modified));
+  // The server's own Date may be older by the time that this handler took.
+  if (now - modified <= std::chrono::seconds{1}) answer.set("Date", format_date(now));
   if (!served.options.cache_control.empty()) {
     answer.set("Cache-Control", served.options.cache_control);
   }

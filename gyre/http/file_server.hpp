@@ -58,7 +58,9 @@ struct file_server_options {
 ///
 /// The ETag is strong, of the modification time and the size; weak within two seconds of the last
 /// modification, as the file may change again without changing them. Replace files by rename(2):
-/// a file that is cut while it is sent ends the connection.
+/// a file that is cut while it is sent ends the connection. Last-Modified is never later than the
+/// Date, even if the file's own time is. If-Range counts with a strong ETag only, as a file may
+/// change twice within the second of a date.
 ///
 /// Thread-safety: any number of loops.
 /// Lifetime: the root stays open. If another directory gets its name, the former one is served.
