@@ -28,6 +28,7 @@ const char* format_message(format_errc error) noexcept {
     case format_errc::part_headers_too_long:
       return "the headers of a part are longer than the limit";
     case format_errc::preamble_too_long: return "too many bytes come before the first boundary";
+    case format_errc::epilogue_too_long: return "too many bytes come after the last boundary";
     case format_errc::incomplete: return "the data ended too early";
     case format_errc::bad_compression: return "the compressed data are malformed";
     case format_errc::output_limit: return "the data unpack to more bytes than the limit";

@@ -35,6 +35,7 @@ enum class format_errc {
   too_many_parts,  ///< more parts than the limit
   part_headers_too_long,  ///< longer than the limit
   preamble_too_long,      ///< more bytes before the first boundary than the limit
+  epilogue_too_long,      ///< more bytes after the last boundary than the limit
   incomplete,             ///< the body ended before the last boundary, or in compressed data
 
   // Compressed bodies.

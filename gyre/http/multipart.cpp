@@ -154,17 +154,38 @@ multipart_event multipart_reader::fail(std::error_code error) noexcept {
   return {};
 }
 
-// CR LF before the next part's headers, or "--" behind the last part.
+// Skips the blanks that transports may add behind a boundary (RFC 2046, 5.1.1); whether it is past
+// them.
+bool multipart_reader::skip_blanks(io::input& piece, std::size_t most,
+                                   std::error_code error) noexcept {
+  const std::string_view text = piece.text();
+  const std::size_t blanks = std::min(text.find_first_not_of(" \t"), text.size());
+  if (blanks != 0) tail_ = ' ';
+  piece.consume(blanks);
+  ignored_ += blanks;
+  if (ignored_ > most) {
+    fail(error);
+    return false;
+  }
+  return !piece.empty();
+}
+
+// Blanks and CR LF before the next part's headers, or "--" behind the last part.
 multipart_event multipart_reader::read_boundary_end(io::input& piece) noexcept {
+  const bool begins = tail_ == '\0' || tail_ == ' ';
+  if (begins && !skip_blanks(piece, limits_.max_head, format_errc::part_headers_too_long)) {
+    return {};
+  }
   const char byte = piece.text().front();
   piece.consume(1);
-  if (tail_ == '\0') {
-    if (byte != '\r' && byte != '-') return fail(format_errc::bad_part);
+  if (begins) {
+    if (byte != '\r' && (byte != '-' || tail_ == ' ')) return fail(format_errc::bad_part);
     tail_ = byte;
     return {};
   }
   if (byte != (tail_ == '\r' ? '\n' : '-')) return fail(format_errc::bad_part);
   tail_ = '\0';
+  ignored_ = 0;
   if (byte == '-') {
     state_ = state::epilogue;
     return {.kind = multipart_event::end};
@@ -191,11 +212,20 @@ multipart_event multipart_reader::read_head(io::input& piece) {
   return {.kind = multipart_event::part};
 }
 
+// Blanks, and then perhaps CR LF and any bytes.
 void multipart_reader::read_epilogue(io::input& piece) noexcept {
+  if (tail_ == '\n') {
+    ignored_ += piece.size();
+    piece.consume_all();
+    if (ignored_ > limits_.max_epilogue) fail(format_errc::epilogue_too_long);
+    return;
+  }
+  if (tail_ != '\r' && !skip_blanks(piece, limits_.max_epilogue, format_errc::epilogue_too_long)) {
+    return;
+  }
   const char byte = piece.text().front();
   piece.consume(1);
-  const char expected = tail_ == '\0' ? '\r' : '\n';
-  if (tail_ == '\n' || byte != expected) {
+  if (byte != (tail_ == '\r' ? '\n' : '\r')) {
     fail(format_errc::bad_part);
   } else {
     tail_ = byte;
@@ -208,8 +238,9 @@ multipart_event multipart_reader::advance(io::input& piece) {
   switch (state_) {
     case state::preamble:
       if (find_delimiter(piece, before)) state_ = state::boundary_end;
-      preamble_ += before.size();
-      if (preamble_ > limits_.max_preamble) return fail(format_errc::preamble_too_long);
+      ignored_ += before.size();
+      if (ignored_ > limits_.max_preamble) return fail(format_errc::preamble_too_long);
+      if (state_ == state::boundary_end) ignored_ = 0;
       return {};
     case state::data:
       if (find_delimiter(piece, before)) {

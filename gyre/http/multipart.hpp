@@ -28,6 +28,7 @@ struct multipart_limits {
   std::size_t max_parts = 1000;
   std::size_t max_head = 8 * 1024;      ///< bytes of the headers of a part
   std::size_t max_preamble = 4 * 1024;  ///< bytes before the first boundary, which are ignored
+  std::size_t max_epilogue = 4 * 1024;  ///< bytes after the last boundary, which are ignored
 };
 
 /// The headers of a part, decoded.
@@ -63,11 +64,12 @@ struct multipart_event {
 
 /// Reads a body of multipart/form-data (RFC 7578) that comes in pieces, cut anywhere.
 ///
-/// It is strict: lines end in CR LF, nothing but that may stand behind a boundary, and nothing but
-/// an empty line behind the last one. A part has one Content-Disposition of form-data, with one
-/// name. `\"` and `\\` in quoted names are decoded, and %22, %0D and %0A, which browsers send for a
-/// quote and for line ends. The parameter `filename*` is ignored, as RFC 7578 demands, and so are
-/// headers but Content-Type and Content-Transfer-Encoding, which must be 7bit, 8bit or binary.
+/// It is strict: lines end in CR LF, and nothing but blanks stands between a boundary and its line
+/// end. Lines after the last boundary are ignored (RFC 2046, 5.1.1). A part has one
+/// Content-Disposition of form-data, with one name. `\"` and `\\` in quoted names are decoded, and
+/// %22, %0D and %0A, which browsers send for a quote and for line ends. The parameter `filename*`
+/// is ignored, as RFC 7578 demands, and so are headers but Content-Type and
+/// Content-Transfer-Encoding, which must be 7bit, 8bit or binary.
 ///
 /// Thread-safety: none; may be handed from thread to thread.
 /// Complexity: linear; data are searched with memmem(3). Only parts' heads are copied; their memory
@@ -80,8 +82,8 @@ class multipart_reader {
   /// Consumes bytes up to the next event. The data are views into the piece's memory or, where a
   /// boundary seemed to begin in an earlier piece, into the reader's: valid until the next call.
   ///
-  /// Errors: format_errc::bad_part, too_many_parts, part_headers_too_long, preamble_too_long; the
-  /// same again in later calls.
+  /// Errors: format_errc::bad_part, too_many_parts, part_headers_too_long (blanks behind a boundary
+  /// count, too), preamble_too_long, epilogue_too_long; the same again in later calls.
   [[nodiscard]] std::expected<multipart_event, std::error_code> next(io::input& piece);
 
   /// The current part, from its event `part` to the next one.
@@ -100,6 +102,7 @@ class multipart_reader {
   multipart_event read_boundary_end(io::input& piece) noexcept;
   multipart_event read_head(io::input& piece);
   void read_epilogue(io::input& piece) noexcept;
+  bool skip_blanks(io::input& piece, std::size_t most, std::error_code error) noexcept;
 
   std::string delimiter_;  // CR LF "--" boundary
   multipart_limits limits_;
@@ -109,9 +112,9 @@ class multipart_reader {
   // Bytes of the delimiter that have come. The first CR LF is implied: a body begins with "--".
   std::size_t matched_ = 2;
   std::size_t implied_ = 2;
-  std::size_t preamble_ = 0;  // bytes of the preamble
+  std::size_t ignored_ = 0;  // bytes of the preamble, of blanks behind a boundary, of the epilogue
   std::size_t parts_ = 0;
-  char tail_ = '\0';  // the last byte that came behind a boundary
+  char tail_ = '\0';  // the last byte that came behind a boundary, blanks included
   state state_ = state::preamble;
 };
 

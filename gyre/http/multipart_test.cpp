@@ -182,10 +182,31 @@ TEST(MultipartReader, MalformedPartsAreRefused) {
 TEST(MultipartReader, MalformedBoundariesAreRefused) {
   const std::string bad = '!' + message_of(format_errc::bad_part);
   for (const std::string_view body :
-       {"--b \r\n", "--bb\r\n", "--b\n", "--b\rx", "--b-x", "--b--x", "--b--\rx", "--b--\r\n\r\n",
-        "--b--\r\n--b\r\n", "--b\r\n\r\n", "--b\r\n--b\r\n\r\n"}) {
+       {"--b x\r\n", "--b --\r\n", "--b \n", "--b \r ", "--b\v\r\n", "--bb\r\n", "--b\n", "--b\rx",
+        "--b-x", "--b- -", "--b--x", "--b-- x", "--b--\n", "--b-- \n", "--b--\rx", "--b--\r \n",
+        "--b\r\n\r\n", "--b\r\n--b\r\n\r\n"}) {
     EXPECT_THAT(read(body), testing::EndsWith(bad)) << body;
   }
+}
+
+TEST(MultipartReader, BlanksBehindABoundaryAreIgnored) {
+  EXPECT_EQ(read("--b \t \r\n" + std::string(plain) + "\r\n\r\none\r\n--b\t\r\n" +
+                 std::string(plain) + "\r\n\r\n \r\n--b-- \t\r\n"),
+            "a(text/plain)=one;a(text/plain)= ;.");
+  EXPECT_EQ(read("--b-- "), ".");
+  EXPECT_EQ(read("--b \r\n" + std::string(plain) + "\r\n\r\nx", {.max_head = plain.size() + 4}),
+            "a(text/plain)=x!" + message_of(format_errc::incomplete));
+  EXPECT_EQ(read("--b" + std::string(100, ' ') + "\r\n", {.max_head = 99}),
+            '!' + message_of(format_errc::part_headers_too_long));
+}
+
+TEST(MultipartReader, LinesAfterTheLastBoundaryAreIgnored) {
+  for (const std::string_view epilogue :
+       {"\r\n", "\r\n\r\n", "\r\nfor old readers", " \r\n--b\r\n\r\nno part\r\n--b--\r\n", "\r\n\r",
+        "\r\n\n"}) {
+    EXPECT_EQ(read("--b--" + std::string(epilogue)), ".") << epilogue;
+  }
+  EXPECT_EQ(read("--b--\r"), ".!" + message_of(format_errc::incomplete));
 }
 
 TEST(MultipartReader, ABodyThatEndsTooEarlyIsIncomplete) {
@@ -209,6 +230,11 @@ TEST(MultipartReader, LimitsAreKept) {
   EXPECT_EQ(read("abc\r\n--b--", {.max_preamble = 3}), ".");
   EXPECT_EQ(read("abcd\r\n--b--", {.max_preamble = 3}),
             '!' + message_of(format_errc::preamble_too_long));
+  EXPECT_EQ(read("--b-- \r\nab", {.max_epilogue = 3}), ".");
+  EXPECT_EQ(read("--b-- \r\nabc", {.max_epilogue = 3}),
+            ".!" + message_of(format_errc::epilogue_too_long));
+  EXPECT_EQ(read("--b--    ", {.max_epilogue = 3}),
+            ".!" + message_of(format_errc::epilogue_too_long));
   EXPECT_EQ(read(std::string(100, 'x'), {.max_preamble = 3}),
             '!' + message_of(format_errc::preamble_too_long));
 }

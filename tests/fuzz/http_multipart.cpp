@@ -20,10 +20,12 @@ using gyre::fuzz::require;
 using gyre::http::multipart_event;
 using gyre::http::multipart_reader;
 
-constexpr gyre::http::multipart_limits limits{.max_parts = 8, .max_head = 256, .max_preamble = 32};
+constexpr gyre::http::multipart_limits limits{
+    .max_parts = 8, .max_head = 256, .max_preamble = 32, .max_epilogue = 32};
 
-constexpr std::array<std::string_view, 24> pieces{
+constexpr std::array<std::string_view, 25> pieces{
     "--b\r\n",
+    " ",
     "\r\n--b\r\n",
     "\r\n--b--",
     "--b--\r\n",
