@@ -2,6 +2,7 @@
 #include <gyre/http/server.hpp>
 
 #include <gyre/exec/loop_thread.hpp>
+#include <gyre/http/server_test_support.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/net/callback_test_support.hpp>
 #include <gyre/runtime/loop_pool.hpp>
@@ -32,6 +33,7 @@
 namespace http_server_test {
 namespace {
 
+using namespace gyre::http::test;
 using namespace gyre::net::test;
 using gyre::task;
 using gyre::http::body_writer;
@@ -47,68 +49,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-// The first whole response in `text`, without its date; nothing if more must come.
-std::optional<std::string> take_response(std::string& text, bool to_head = false) {
-  const std::size_t head_end = text.find("\r\n\r\n");
-  if (head_end == std::string::npos) return std::nullopt;
-  std::size_t size = head_end + 4;
-  std::string head = text.substr(0, size);
-  const auto length = head.find("Content-Length: ");
-  if (head.find("Transfer-Encoding: chunked") != std::string::npos && !to_head) {
-    const std::size_t end = text.find("0\r\n", size);
-    const std::size_t last = end == std::string::npos ? end : text.find("\r\n\r\n", end);
-    if (last == std::string::npos) return std::nullopt;
-    size = last + 4;
-  } else if (length != std::string::npos && !to_head) {
-    size += std::strtoul(head.c_str() + length + 16, nullptr, 10);
-    if (text.size() < size) return std::nullopt;
-  }
-  const std::size_t date = head.find("Date: ");
-  if (date != std::string::npos) head.erase(date, head.find("\r\n", date) + 2 - date);
-  std::string whole = head + text.substr(head_end + 4, size - head_end - 4);
-  text.erase(0, size);
-  return whole;
-}
-
-std::string get(std::string_view path, std::string_view more = "") {
-  return "GET " + std::string(path) + " HTTP/1.1\r\nHost: a\r\n" + std::string(more) + "\r\n";
-}
-
-std::string post(std::string_view path, std::string_view body, std::string_view more = "") {
-  return "POST " + std::string(path) +
-         " HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(body.size()) + "\r\n" +
-         std::string(more) + "\r\n" + std::string(body);
-}
-
-class HttpServer : public testing::Test {
- protected:
-  void make(server_options options = {}) { on.emplace(virtual_time.loop, any_port(), options); }
-  peer connect() { return peer(on->local_endpoint()); }
-  std::string next_response(peer& from, bool to_head = false) {
-    std::optional<std::string> whole;
-    virtual_time.turn_until([&] {
-      from.receive();
-      whole = take_response(from.text, to_head);
-      return whole || from.ended;
-    });
-    return whole.value_or("ended");
-  }
-  std::string answer_to(std::string_view bytes) {
-    peer client = connect();
-    client.send(bytes);
-    return next_response(client);
-  }
-  bool ends(peer& client) {
-    virtual_time.turn_until([&] {
-      client.receive();
-      return client.ended;
-    });
-    return client.error == 0;
-  }
-
-  gyre::test::io_in_virtual_time virtual_time;
-  std::optional<server> on;
-};
+using HttpServer = gyre::http::test::server_fixture;
 
 // --- Routes and the three forms of handlers ---
 
@@ -577,23 +518,6 @@ TEST_F(HttpServer, Http10KeepsAliveIfAsked) {
     client.send("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
     EXPECT_THAT(next_response(client), HasSubstr("\r\nConnection: keep-alive\r\n"));
   }
-}
-
-TEST_F(HttpServer, APeerThatHasEndedItsSideGetsItsAnswer) {
-  make();
-  on->get("/", [](request&) -> task<response> {
-    co_await gyre::sleep_for(1s);
-    co_return response::text("x");
-  });
-  on->start();
-  peer client = connect();
-  client.send(get("/"));
-  client.end_sending();
-  virtual_time.turn_until([&] { return on->metrics().active == 1; });
-  virtual_time.settle();
-  virtual_time.advance(2s);
-  EXPECT_THAT(next_response(client), EndsWith("\r\n\r\nx"));
-  EXPECT_TRUE(ends(client));
 }
 
 TEST_F(HttpServer, AStopIsRequestedWhenTheConnectionEnds) {
