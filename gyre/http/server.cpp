@@ -31,7 +31,9 @@ exchange& server_shard::acquire() {
 
 void server_shard::release(exchange& unused) noexcept {
   std::unique_ptr<exchange> owned(&unused);
-  if (unused_.size() < most_unused) unused_.push_back(std::move(owned));  // reserved: cannot throw
+  if (unused_.size() < most_unused && unused.is_reusable()) {
+    unused_.push_back(std::move(owned));  // reserved: cannot throw
+  }
 }
 
 std::string_view server_shard::date_line(steady_time present) {

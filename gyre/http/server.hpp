@@ -122,7 +122,7 @@ class server {
   /// outermost.
   server& use(middleware around);
   /// Called on the connection's loop, several loops at the same time, when a handler has thrown,
-  /// other than an http_error. The default prints a line to stderr.
+  /// other than an http_error; not once its client has left. The default prints a line to stderr.
   server& on_error(move_only_function<void(const request&, std::exception_ptr)> callback);
   /// Called when a request has been answered.
   server& on_access(move_only_function<void(const access_record&)> callback);

@@ -58,6 +58,13 @@ struct server_options {
   /// Addresses are compared as text, those of IPv6 in brackets. The constructor of the server
   /// throws std::invalid_argument for an entry that is no host.
   std::vector<std::string> hosts = {};
+  /// Whether a client that has ended its side (a FIN; over TLS a close_notify) is still served,
+  /// such as `printf … | nc -N`. By default its end is taken for its leave, as clients that give up
+  /// close their sockets: a handler that runs then is asked to stop, and so are streamed responses,
+  /// event streams and upgraded connections; one that ends by operation_cancelled sends no answer.
+  /// Either way the requests that came before are answered, in their order: the end counts only
+  /// when all of them have been taken.
+  bool serve_half_closed = false;
 };
 
 /// Options of a route.

@@ -88,7 +88,7 @@ void exchange::run() {
   if (!is_streamed()) request_.body_ = body_.text();
   stop = stop_source_.get_token();
   finished = [](task_context& self) noexcept -> std::coroutine_handle<> {
-    static_cast<exchange&>(self).handler_ended();
+    static_cast<exchange&>(self).coroutine_ended();
     return std::noop_coroutine();
   };
   try {
@@ -115,13 +115,24 @@ task<response> exchange::through_middleware(next_handler first) {
   co_return co_await std::move(rest);
 }
 
-void exchange::handler_ended() noexcept {
+// The handler, or the function of its streamed response. A stop that ended it may still be at work
+// in this object.
+void exchange::coroutine_ended() noexcept {
   ended_ = true;
-  if (connection_ == nullptr) {
-    // The stop that ended it may still be in this object.
-    if (holds_ == 0) end_alone();
-    return;
-  }
+  if (holds_ == 0) conclude();
+}
+
+void exchange::release_hold() noexcept {
+  if (--holds_ == 0 && ended_) conclude();
+}
+
+void exchange::conclude() noexcept {
+  ended_ = false;
+  if (connection_ == nullptr) return end_alone();
+  stream_ ? conclude_stream() : conclude_handler();
+}
+
+void exchange::conclude_handler() noexcept {
   auto& state = gyre::detail::task_access::state(*handler_);
   if (std::exception_ptr error = state.take_error()) {
     handler_.reset();
@@ -149,23 +160,34 @@ void exchange::answer_with(std::exception_ptr error) noexcept {
           static_cast<status>(status_code_of(static_cast<errc>(known.code().value())));
       return answer(response(code));
     }
-    shard_->core().report(request_, error);
   } catch (...) {
-    shard_->core().report(request_, error);
+    // Reported below.
   }
+  if (client_has_left()) return abandon();
+  report(error);
   answer(response(status::internal_server_error));
+}
+
+// Its FIN was taken for its leave, or the connection has failed.
+bool exchange::client_has_left() const noexcept {
+  return connection_ == nullptr || stop_source_.stop_requested() || !connection_->tcp().can_send();
+}
+
+// Errors that a client causes by leaving are none of the program: it could fill a log with them.
+void exchange::report(const std::exception_ptr& error) noexcept {
+  if (!client_has_left()) shard_->core().report(request_, error);
 }
 
 void exchange::answer(response result) noexcept {
   try {
     send(result);
   } catch (...) {
-    shard_->core().report(request_, std::current_exception());
+    report(std::current_exception());
     if (connection_ != nullptr) connection_->tcp().abort();
   }
 }
 
-// The exchange is used again from here on, or not at all.
+// The request is answered. As after the next two, the object is used for another one, or destroyed.
 void exchange::finish() noexcept {
   server_core& core = shard_->core();
   shard_->counts.by_class[std::min(to_number(status_) / 100, 5U)].add(1);
@@ -179,6 +201,17 @@ void exchange::finish() noexcept {
       core.report(request_, std::current_exception());
     }
   }
+  leave_connection();
+}
+
+// The request is not answered, as its client has left.
+void exchange::abandon() noexcept {
+  close_ = true;
+  leave_connection();
+}
+
+void exchange::leave_connection() noexcept {
+  server_core& core = shard_->core();
   server_connection& from = *connection_;
   // A peer that has asked for the close sends no more.
   const ending how = !close_                                  ? ending::keep_alive
@@ -214,7 +247,7 @@ void exchange::reset() noexcept {
 }
 
 void exchange::detach() noexcept {
-  const bool runs = (handler_ || stream_) && !ended_;
+  const bool runs = (handler_ || stream_) && (!ended_ || holds_ != 0);
   if (!runs) {
     const auto core = is_counted_ ? connection_->share_core() : nullptr;  // its answer failed
     connection_ = nullptr;
@@ -230,7 +263,7 @@ void exchange::detach() noexcept {
   wake(reader_waits_);
   wake(writer_waits_);
   stop_source_.request_stop();
-  if (--holds_ == 0 && ended_) end_alone();
+  release_hold();
 }
 
 void exchange::end_alone() noexcept {

@@ -76,7 +76,7 @@ class exchange final : public gyre::detail::slab_object, private task_context {
   [[nodiscard]] bool is_waiting_for_handler() const noexcept;
   /// Gives the handler `error` when it reads on.
   void fail_body(errc error);
-  /// The peer has ended its side.
+  /// The peer has ended its side: asks the handler to stop, unless the server serves such peers.
   void on_peer_ended();
   /// Calls the handler.
   void run();
@@ -87,6 +87,8 @@ class exchange final : public gyre::detail::slab_object, private task_context {
   [[nodiscard]] inplace_stop_token server_stop_token() const noexcept;
   /// Before the next use, which keeps memory that is not large.
   void reset() noexcept;
+  /// Whether it may be used for another request: not after a stop, which cannot be taken back.
+  [[nodiscard]] bool is_reusable() const noexcept { return !stop_source_.stop_requested(); }
 
  private:
   friend http::request;
@@ -104,9 +106,16 @@ class exchange final : public gyre::detail::slab_object, private task_context {
   void send_source(response& answer, bool head_only);
   void start_stream(move_only_function<task<>(body_writer&)> write);
   void start_upgrade(move_only_function<task<>(upgraded_connection&)> run);
-  void handler_ended() noexcept;
-  void stream_ended() noexcept;
+  void coroutine_ended() noexcept;
+  void release_hold() noexcept;
+  void conclude() noexcept;
+  void conclude_handler() noexcept;
+  void conclude_stream() noexcept;
+  bool client_has_left() const noexcept;
+  void report(const std::exception_ptr& error) noexcept;
   void finish() noexcept;
+  void abandon() noexcept;
+  void leave_connection() noexcept;
   void end_alone() noexcept;
   void wake(waiter& waiting) noexcept;
   task<response> through_middleware(http::next_handler first);
@@ -130,7 +139,7 @@ class exchange final : public gyre::detail::slab_object, private task_context {
   std::uint64_t remaining_ = 0;  // of a body of known length
   std::uint64_t received_ = 0;
   std::uint64_t sent_body_ = 0;
-  std::size_t sent_in_a_row_ = 0;  // by writes that have not waited
+  std::size_t sent_in_a_row_ = 0;           // by writes that have not waited
   steady_time begun_{};
   http::status status_ = http::status::ok;
   errc body_error_{};
@@ -139,7 +148,8 @@ class exchange final : public gyre::detail::slab_object, private task_context {
   bool chunked_ = false;  // the body of the response
   bool close_ = false;
   bool upgraded_ = false;
-  std::uint8_t holds_ = 0;
+  std::uint8_t holds_ =
+      0;  // calls that may end the coroutine, and must return before its end counts
   bool ended_ = false;
   bool is_counted_ = false;  // as work of the server
   inplace_stop_source stop_source_;

@@ -76,10 +76,16 @@ void exchange::fail_body(errc error) {
 }
 
 void exchange::on_peer_ended() {
-  if (!body_open_) return;
-  if (!upgraded_) return fail_body(errc::truncated);
-  body_open_ = false;
-  wake(reader_waits_);
+  ++holds_;
+  if (body_open_ && upgraded_) {
+    body_open_ = false;
+    wake(reader_waits_);
+  } else if (body_open_) {
+    fail_body(errc::truncated);
+  }
+  const bool runs = (handler_ || stream_) && !ended_;
+  if (runs && !shard_->core().options.serve_half_closed) stop_source_.request_stop();
+  release_hold();
 }
 
 void exchange::wake(waiter& waiting) noexcept {

@@ -28,6 +28,17 @@ constexpr std::size_t most_copied = std::size_t{4} << 10;
 // A handler gives way to other connections then, as a fast peer may never make it wait.
 constexpr std::size_t most_in_a_row = std::size_t{256} << 10;
 
+// Whether reading the request's body has thrown it: an error of the client's.
+bool is_of_body(const std::exception_ptr& error) noexcept {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::system_error& known) {
+    return known.code().category() == http_category();
+  } catch (...) {
+    return false;
+  }
+}
+
 }  // namespace
 
 void exchange::send(response& result) {
@@ -39,8 +50,8 @@ void exchange::send(response& result) {
   }
   if (to_number(result.status()) < 200 && to_number(result.status()) != 101) {
     // The client would wait for another answer, and take the next one for it.
-    shard_->core().report(request_, std::make_exception_ptr(std::logic_error(
-                                        "http::server: an answer with a status below 200")));
+    report(std::make_exception_ptr(
+        std::logic_error("http::server: an answer with a status below 200")));
     result = response(status::internal_server_error);
   }
   if (result.source_ != nullptr && !has_whole_file(*result.source_)) {
@@ -125,7 +136,7 @@ bool exchange::has_whole_file(const body_source& source) noexcept {
     net::tcp_connection::check_file(source.file.get(), source.offset, source.count);
     return true;
   } catch (...) {
-    shard_->core().report(request_, std::current_exception());
+    report(std::current_exception());
     return false;
   }
 }
@@ -148,7 +159,7 @@ void exchange::start_stream(move_only_function<task<>(body_writer&)> write) {
   write_ = std::move(write);
   upgraded_connection& writer = writer_.emplace(*this);
   finished = [](task_context& self) noexcept -> std::coroutine_handle<> {
-    static_cast<exchange&>(self).stream_ended();
+    static_cast<exchange&>(self).coroutine_ended();
     return std::noop_coroutine();
   };
   ended_ = false;
@@ -167,15 +178,12 @@ void exchange::start_upgrade(move_only_function<task<>(upgraded_connection&)> ru
   start_stream({});
 }
 
-void exchange::stream_ended() noexcept {
-  ended_ = true;
-  if (connection_ == nullptr) {
-    if (holds_ == 0) end_alone();
-    return;
-  }
+void exchange::conclude_stream() noexcept {
+  const std::exception_ptr error = gyre::detail::task_access::state(*stream_).take_error();
+  stream_.reset();
   try {
-    if (std::exception_ptr error = gyre::detail::task_access::state(*stream_).take_error()) {
-      shard_->core().report(request_, error);
+    if (error) {
+      if (!is_of_body(error)) report(error);
       close_ = true;
       // A client must not take the part for the whole.
       if (!upgraded_) connection_->tcp().abort();
@@ -187,7 +195,6 @@ void exchange::stream_ended() noexcept {
   } catch (...) {
     connection_->tcp().abort();
   }
-  stream_.reset();
   finish();
 }
 

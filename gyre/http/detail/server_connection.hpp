@@ -23,18 +23,20 @@ enum class ending : std::uint8_t { keep_alive, linger, close };
 /// The context of a tcp_connection. One request at a time: the next one is read when this one is
 /// answered, so that answers go out in order.
 ///
-/// | state   | bytes come                        | handler answers      | peer's FIN     | timer   |
-/// |---------|-----------------------------------|----------------------|----------------|---------|
-/// | head    | whole head: body, or handler runs | -                    | closes         | 408 (1) |
-/// | body    | whole body: handler runs          | -                    | closes         | 408     |
-/// | handler | streamed body, or they wait (2)   | head, or closing (3) | answers, closes | 408 (4) |
-/// | closing | dropped                           | -                    | ends           | -       |
+/// | state   | bytes come                        | handler answers      | peer's FIN       | timer   |
+/// |---------|-----------------------------------|----------------------|------------------|---------|
+/// | head    | whole head: body, or handler runs | -                    | closes           | 408 (1) |
+/// | body    | whole body: handler runs          | -                    | closes           | 408     |
+/// | handler | streamed body, or they wait (2)   | head, or closing (3) | stop (5), closes | 408 (4) |
+/// | closing | dropped                           | -                    | ends             | -       |
 ///
 /// 1. Closes without an answer when no byte of a head has come.
 /// 2. With reading paused: the peer must wait.
 /// 3. After `Connection: close`, in HTTP/1.0 without keep-alive, while the server stops, and if the
 ///    body of the request has not been read.
 /// 4. Only while the handler waits for a streamed body.
+/// 5. The handler is asked to stop, and may answer nevertheless; see
+///    server_options::serve_half_closed. The FIN is noticed when no request waits in front of it.
 ///
 /// Thread-safety: the loop's thread.
 class server_connection final : public gyre::detail::slab_object, private timer_operation {
