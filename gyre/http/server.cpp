@@ -9,7 +9,9 @@
 #include <gyre/tls/transport.hpp>
 
 #include <array>
+#include <atomic>
 #include <chrono>
+#include <cinttypes>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -148,6 +150,7 @@ void server_core::report(const request& from, const std::exception_ptr& error) n
     try {
       std::rethrow_exception(error);
     } catch (const std::exception& known) {
+      if (!may_print_error(from.loop().now())) return;
       std::fprintf(stderr, "gyre: http::server: a handler of %.*s %.*s threw: %s\n",
                    static_cast<int>(from.method_text().size()), from.method_text().data(),
                    static_cast<int>(std::min<std::size_t>(from.path().size(), 200)),
@@ -156,9 +159,25 @@ void server_core::report(const request& from, const std::exception_ptr& error) n
   } catch (const operation_cancelled&) {
     return;  // the handler ended as it was asked to
   } catch (...) {
+    if (!may_print_error(from.loop().now())) return;
     std::fputs("gyre: http::server: a handler, or on_error(), threw an unknown exception\n",
                stderr);
   }
+}
+
+// Clients may be able to make a handler throw: they must not fill a log.
+bool server_core::may_print_error(steady_time present) {
+  // relaxed: a statistic.
+  if (!printed_errors_.try_acquire(present)) {
+    unprinted_errors_.fetch_add(1, std::memory_order_relaxed);
+    return false;
+  }
+  const std::uint64_t unprinted = unprinted_errors_.exchange(0, std::memory_order_relaxed);
+  if (unprinted != 0) {
+    std::fprintf(stderr, "gyre: http::server: %" PRIu64 " more errors of handlers, not printed\n",
+                 unprinted);
+  }
+  return true;
 }
 
 void server_core::start() {

@@ -122,7 +122,8 @@ class server {
   /// outermost.
   server& use(middleware around);
   /// Called on the connection's loop, several loops at the same time, when a handler has thrown,
-  /// other than an http_error; not once its client has left. The default prints a line to stderr.
+  /// other than an http_error; not once its client has left. The default prints a line to stderr,
+  /// of at most 10 errors at once and 1 per second: clients must not fill a log.
   server& on_error(move_only_function<void(const request&, std::exception_ptr)> callback);
   /// Called when a request has been answered.
   server& on_access(move_only_function<void(const access_record&)> callback);

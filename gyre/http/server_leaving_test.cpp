@@ -382,5 +382,27 @@ TEST_F(HttpServerLeaving, AMalformedBodyIsNoErrorOfTheStreamThatReadsIt) {
   EXPECT_EQ(errors, 0);
 }
 
+TEST_F(HttpServerLeaving, ErrorsOfHandlersDoNotFillALog) {
+  server_fixture::make();
+  on->get("/", [](request&) -> response { throw std::runtime_error("as the client wants"); });
+  on->start();
+  peer client = connect();
+  const auto printed_by = [&](int requests) {
+    testing::internal::CaptureStderr();
+    for (int i = 0; i < requests; ++i) {
+      client.send(get("/"));
+      EXPECT_THAT(next_response(client), StartsWith("HTTP/1.1 500 "));
+    }
+    return testing::internal::GetCapturedStderr();
+  };
+  const std::string first = printed_by(30);
+  EXPECT_EQ(std::ranges::count(first, '\n'), 10) << first;
+  virtual_time.advance(1s);
+  const std::string second = printed_by(1);
+  EXPECT_EQ(std::ranges::count(second, '\n'), 2) << second;
+  EXPECT_THAT(second, StartsWith("gyre: http::server: 20 more errors of handlers"));
+  EXPECT_THAT(second, HasSubstr("as the client wants"));
+}
+
 }  // namespace
 }  // namespace http_server_leaving_test

@@ -175,7 +175,8 @@ class tcp_server : public connection_handler_setters<tcp_server> {
   ~tcp_server();
 
   /// Accepting pauses (see accept_backoff). Called on the accepting loop, once for each series of
-  /// failures. The default prints a line to stderr. Throws std::logic_error after start().
+  /// failures. The default prints a line to stderr, at most 10 at once and 1 per second. Throws
+  /// std::logic_error after start().
   tcp_server& on_accept_error(move_only_function<void(std::error_code)> callback);
   // Explains wrong arguments: see base/detail/misuse.hpp.
   tcp_server& on_accept_error(detail::misused_error_callback explained);

@@ -12,9 +12,11 @@
 #include <gyre/http/router.hpp>
 #include <gyre/http/server.hpp>
 #include <gyre/io/buffer.hpp>
+#include <gyre/sync/rate_limiter.hpp>
 #include <gyre/task/stop_token.hpp>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -114,6 +116,7 @@ class server_core : public std::enable_shared_from_this<server_core> {
 
  private:
   void finish_stop();
+  bool may_print_error(steady_time present);
 
   basic_router<std::unique_ptr<endpoint>> routes_;
   method_set methods_;  // of all routes
@@ -122,6 +125,8 @@ class server_core : public std::enable_shared_from_this<server_core> {
   endpoint options_;
   endpoint misdirected_;
   const host_list hosts_;
+  rate_limiter printed_errors_{{.tokens = 1, .per = std::chrono::seconds{1}, .burst = 10}};
+  gyre::detail::atomic<std::uint64_t> unprinted_errors_{0};
   gyre::detail::atomic<std::size_t> work_{0};
   gyre::detail::atomic<bool> draining_{false};
   std::mutex mutex_;  // of these
