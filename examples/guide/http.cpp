@@ -88,6 +88,9 @@ void add_stream(gyre::http::server& server) {
   server.get("/numbers", [](gyre::http::request&) {
     return gyre::http::response::stream("text/plain", write_numbers);
   });
+  server.get("/numbers.txt", [](gyre::http::request&) {
+    return gyre::http::response::stream("text/plain", 6, write_numbers);  // 3 lines of 2 bytes
+  });
 }
 
 gyre::task<> echo(gyre::http::upgraded_connection& client) {
@@ -137,7 +140,8 @@ void add_log(gyre::http::server& server, std::string& log) {
 gyre::task<std::string> ask(gyre::net::endpoint server, std::string request) {
   gyre::net::tcp_stream stream = co_await gyre::net::connect(server);
   co_await stream.write_all(request);
-  stream.shutdown(gyre::net::shutdown_side::send);
+  // To end its side before the answer would mean to leave.
+  if (request.contains("Upgrade: ")) stream.shutdown(gyre::net::shutdown_side::send);
   std::string answer;
   std::string room(4096, '\0');
   for (;;) {
@@ -164,6 +168,7 @@ gyre::task<> show_answers(gyre::http::server& server) {
       request("POST /sign", close, "name=Grace+Hopper"),
       request("PUT /upload", close, std::string(100'000, 'x')),
       request("GET /numbers", close),
+      request("GET /numbers.txt", close),
       request("GET /echo", "Connection: upgrade\r\nUpgrade: echo\r\n") + "again",
       request("GET /news", close),
       request("GET /admin/users", close),

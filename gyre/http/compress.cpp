@@ -161,7 +161,10 @@ task<response> compress_answer(const settings& used, request& from, next_handler
   const bool is_stream = body_access::is_stream(answer);
   const bool is_whole = body_access::is_whole(answer);
   const std::string_view body = answer.body();
-  if (!is_stream && (!is_whole || body.empty() || body.size() < used.options.min_size)) {
+  if (is_stream) {
+    const auto length = body_access::length(answer);
+    if (length && *length < used.options.min_size) co_return answer;
+  } else if (!is_whole || body.empty() || body.size() < used.options.min_size) {
     co_return answer;
   }
   vary(answer);
@@ -175,6 +178,7 @@ task<response> compress_answer(const settings& used, request& from, next_handler
     auto& write = body_access::writing_function(answer);
     write = [write = std::move(write), packer = compressor(*coding), permit = std::move(*permit)](
                 body_writer& out) mutable { return write_compressed(out, packer, write); };
+    body_access::length(answer).reset();
     set_coding(answer, *coding);
     co_return answer;
   }

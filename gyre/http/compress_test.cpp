@@ -124,6 +124,25 @@ TEST_F(HttpCompress, CompressesALargeBodyOnThePool) {
   EXPECT_EQ(unpacked(content_coding::gzip, get(gzip).body), large);
 }
 
+TEST_F(HttpCompress, AStreamLosesItsLengthOnlyIfItIsCompressed) {
+  std::size_t length = 0;
+  serve(
+      [&](request&) {
+        return response::stream("text/plain", length, [&](body_writer& out) {
+          return out.write(std::string_view(text).substr(0, length));
+        });
+      },
+      {.min_size = 100});
+  length = text.size();
+  const answer packed = get(gzip);
+  EXPECT_THAT(packed.head, Not(HasSubstr("Content-Length")));
+  EXPECT_EQ(unpacked(content_coding::gzip, unchunked(packed.body)), text);
+  length = 99;
+  const answer plain = get(gzip);
+  EXPECT_THAT(plain.head, HasSubstr("\r\nContent-Length: 99\r\n"));
+  EXPECT_EQ(plain.body, text.substr(0, 99));
+}
+
 TEST_F(HttpCompress, CompressesAStreamPieceByPiece) {
   gyre::manual_reset_event go_on;
   serve([&](request&) {

@@ -161,16 +161,19 @@ response multipart(found_file& found, std::string_view type, const byte_ranges& 
   const std::string boundary = detail::random_boundary();
   const auto body = std::make_shared<multipart_body>();
   body->file = io::file(std::move(found.fd));
+  std::uint64_t length = 0;
   for (const byte_range& each : ranges) {
     std::string head = body->parts.empty() ? "--" : "\r\n--";
     head += boundary;
     head += "\r\nContent-Type: ";
     head += type;
     head += "\r\nContent-Range: " + content_range(each, found.size) + "\r\n\r\n";
+    length += head.size() + each.size;
     body->parts.push_back({.head = std::move(head), .bytes = each});
   }
   body->end = "\r\n--" + boundary + "--\r\n";
-  response answer = response::stream("multipart/byteranges; boundary=" + boundary,
+  length += body->end.size();
+  response answer = response::stream("multipart/byteranges; boundary=" + boundary, length,
                                      [body](body_writer& out) { return write_parts(*body, out); });
   answer.set_status(status::partial_content);
   return answer;

@@ -65,6 +65,13 @@ response response::stream(std::string_view content_type,
   return made;
 }
 
+response response::stream(std::string_view content_type, std::uint64_t length,
+                          move_only_function<task<>(body_writer&)> write) {
+  response made = stream(content_type, std::move(write));
+  made.source_->length = length;
+  return made;
+}
+
 response response::upgrade(std::string_view protocol,
                            move_only_function<task<>(upgraded_connection&)> run) {
   response made(http::status::switching_protocols);

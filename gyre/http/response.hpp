@@ -89,7 +89,9 @@ class upgraded_connection : public body_writer {
 
 /// An answer: by default 200 without a body. The server adds Date, the framing of the body
 /// (Content-Length, Transfer-Encoding) and Connection, and sends no body where HTTP allows none.
-/// `Connection: close` ends the connection after the response.
+/// `Connection: close` ends the connection after the response. Other connection options of the
+/// handler are sent, too, and a response with Upgrade has the option `upgrade` (RFC 9110, 7.8).
+/// An answer to HEAD without a body may have a Content-Length: that of the body to GET.
 ///
 /// Thread-safety: none. Movable.
 /// Errors: set() and add() throw as those of http::fields.
@@ -121,8 +123,13 @@ class response {
   /// for the whole. A stop is requested when the connection ends.
   [[nodiscard]] static response stream(std::string_view content_type,
                                        move_only_function<task<>(body_writer&)> write);
-  /// 101: hands the connection to `run`; it is closed when that ends. Only for a request with an
-  /// Upgrade field, to whose names `protocol` belongs.
+  /// As above, of a body of `length` bytes, which the client learns from Content-Length. A write
+  /// that exceeds them throws std::length_error; a `write` that ends before them ends the
+  /// connection, and is reported by on_error().
+  [[nodiscard]] static response stream(std::string_view content_type, std::uint64_t length,
+                                       move_only_function<task<>(body_writer&)> write);
+  /// 101: hands the connection to `run`; it is closed when that ends. A request that has not
+  /// offered `protocol` in its Upgrade field is answered by 426 instead.
   [[nodiscard]] static response upgrade(std::string_view protocol,
                                         move_only_function<task<>(upgraded_connection&)> run);
 

@@ -23,6 +23,12 @@
 
 namespace gyre::http {
 namespace detail {
+namespace {
+
+// The server's own handlers answer before a body is asked for, and read none.
+constexpr route_options without_body{.streamed_body = true};
+
+}  // namespace
 
 exchange& server_shard::acquire() {
   if (unused_.empty()) return *new exchange(*this);
@@ -77,21 +83,25 @@ server_core::server_core(std::vector<event_loop*> loops, server_options settings
                   .fields = options.limits.fields,
                   .field_count = options.limits.field_count},
       not_found_{handler([](request&) {
-        return response::text("There is nothing at this path.\n", status::not_found);
-      })},
+                   return response::text("There is nothing at this path.\n", status::not_found);
+                 }),
+                 without_body},
       not_allowed_{handler([](request& refused) {
-        return response::text("The method is not allowed here.\n", status::method_not_allowed)
-            .set("Allow", refused.allowed_methods().to_string());
-      })},
-      options_{handler([](request& asked) {
-        return response(status::no_content).set("Allow", asked.allowed_methods().to_string());
-      })},
-      // It does not read the body, whose connection then ends.
+                     return response::text("The method is not allowed here.\n",
+                                           status::method_not_allowed)
+                         .set("Allow", refused.allowed_methods().to_string());
+                   }),
+                   without_body},
+      options_{
+          handler([](request& asked) {
+            return response(status::no_content).set("Allow", asked.allowed_methods().to_string());
+          }),
+          without_body},
       misdirected_{handler([](request&) {
                      return response::text(make_error_code(errc::misdirected).message() + "\n",
                                            status::misdirected_request);
                    }),
-                   {.streamed_body = true}},
+                   without_body},
       hosts_(options.hosts) {
   for (event_loop* const each : loops)
     shards.push_back(std::make_unique<server_shard>(*this, *each));

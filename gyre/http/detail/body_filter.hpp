@@ -8,6 +8,8 @@
 #include <gyre/task/task.hpp>
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
 
 namespace gyre::http::detail {
@@ -30,6 +32,8 @@ struct body_access {
   static bool is_stream(const response& of) noexcept {
     return of.source_ != nullptr && of.source_->which == body_source::kind::stream;
   }
+  /// The length of a stream; nothing if it is unknown.
+  static std::optional<std::uint64_t>& length(response& of) noexcept { return of.source_->length; }
   /// The function of a stream.
   static move_only_function<task<>(body_writer&)>& writing_function(response& of) noexcept {
     return of.source_->write;

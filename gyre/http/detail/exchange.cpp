@@ -238,6 +238,7 @@ void exchange::reset() noexcept {
   received_ = sent_body_ = 0;
   sent_in_a_row_ = 0;
   body_error_ = {};
+  unwritten_.reset();
   chunked_ = upgraded_ = ended_ = false;
   if (writer_) {
     writer_.reset();

@@ -39,6 +39,7 @@ struct body_source {
   unique_fd file = {};
   std::uint64_t offset = 0;
   std::uint64_t count = 0;
+  std::optional<std::uint64_t> length = {};  // of a stream, if it is known
   move_only_function<task<>(body_writer&)> write = {};
   move_only_function<task<>(upgraded_connection&)> run = {};
 };
@@ -98,10 +99,21 @@ class exchange final : public gyre::detail::slab_object, private task_context {
 
   using waiter = std::optional<completion<void>>;
 
+  struct field_traits {
+    bool has_date = false;
+    bool has_connection = false;
+    bool has_upgrade = false;               // an Upgrade field, or the connection option
+    std::optional<std::uint64_t> length{};  // Content-Length
+  };
+
   void answer_with(std::exception_ptr error) noexcept;
   void answer(response answer) noexcept;
   void send(response& answer);
-  bool put_fields(head_writer& head, const http::fields& fields);
+  static bool is_of(const response& result, body_source::kind which) noexcept;
+  static bool may_be_sent(const response& result) noexcept;
+  bool offers_protocols_of(const response& result) const noexcept;
+  field_traits put_fields(head_writer& head, const http::fields& fields);
+  void put_connection(head_writer& head, const http::fields& fields, field_traits traits);
   bool has_whole_file(const body_source& source) noexcept;
   void send_source(response& answer, bool head_only);
   void start_stream(move_only_function<task<>(body_writer&)> write);
@@ -139,6 +151,7 @@ class exchange final : public gyre::detail::slab_object, private task_context {
   std::uint64_t remaining_ = 0;  // of a body of known length
   std::uint64_t received_ = 0;
   std::uint64_t sent_body_ = 0;
+  std::optional<std::uint64_t> unwritten_;  // bytes of a streamed response of known length
   std::size_t sent_in_a_row_ = 0;           // by writes that have not waited
   steady_time begun_{};
   http::status status_ = http::status::ok;

@@ -9,6 +9,7 @@
 #include <gyre/task/from_callback.hpp>
 #include <gyre/task/schedule.hpp>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstddef>
@@ -16,6 +17,7 @@
 #include <exception>
 #include <limits>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -27,6 +29,18 @@ namespace {
 constexpr std::size_t most_copied = std::size_t{4} << 10;
 // A handler gives way to other connections then, as a fast peer may never make it wait.
 constexpr std::size_t most_in_a_row = std::size_t{256} << 10;
+
+constexpr std::string_view connection_field = "Connection";
+constexpr std::string_view upgrade_field = "Upgrade";
+
+// The connection options that the server decides on; nor may a proxy drop the framing.
+constexpr bool is_own_option(std::string_view option) noexcept {
+  for (const std::string_view own :
+       {"close", "keep-alive", "upgrade", "content-length", "transfer-encoding"}) {
+    if (equals_ignoring_case(option, own)) return true;
+  }
+  return false;
+}
 
 // Whether reading the request's body has thrown it: an error of the client's.
 bool is_of_body(const std::exception_ptr& error) noexcept {
@@ -43,59 +57,56 @@ bool is_of_body(const std::exception_ptr& error) noexcept {
 
 void exchange::send(response& result) {
   io::buffer& out = connection_->output();
-  const bool is_head = request_.method_ == method::head;
-  if (result.source_ != nullptr && result.source_->which == body_source::kind::upgrade &&
-      (!head_.framing.upgrade || body_open_)) {
-    result = response(status::upgrade_required).set("Upgrade", *result.fields_.get("Upgrade"));
-  }
-  if (to_number(result.status()) < 200 && to_number(result.status()) != 101) {
-    // The client would wait for another answer, and take the next one for it.
-    report(std::make_exception_ptr(
-        std::logic_error("http::server: an answer with a status below 200")));
+  if (!may_be_sent(result)) {
+    report(std::make_exception_ptr(std::logic_error(
+        "http::server: an answer with a status below 200 that is no response::upgrade()")));
     result = response(status::internal_server_error);
+  }
+  using kind = body_source::kind;
+  if (is_of(result, kind::upgrade) && (body_open_ || !offers_protocols_of(result))) {
+    result = response(status::upgrade_required).set("Upgrade", *result.fields_.get("Upgrade"));
   }
   if (result.source_ != nullptr && !has_whole_file(*result.source_)) {
     result = response(status::internal_server_error);
   }
   status_ = result.status();
   continue_due_ = false;  // from here on it would stand in the answer
-  const bool is_upgrade =
-      result.source_ != nullptr && result.source_->which == body_source::kind::upgrade;
-  const bool is_stream =
-      result.source_ != nullptr && result.source_->which == body_source::kind::stream;
-  chunked_ = is_stream && request_.minor_version_ != 0;
+  upgraded_ = is_of(result, kind::upgrade);
+  const bool is_head = request_.method_ == method::head;
+  const bool has_framing = !never_has_body(status_);
+  // A 205 is framed, and empty (RFC 9110, 15.3.6).
+  const bool has_content = has_framing && status_ != status::reset_content;
+  const bool is_stream = is_of(result, kind::stream) && has_content;
+  const bool is_endless = is_stream && !result.source_->length;
+  chunked_ = is_endless && request_.minor_version_ != 0;
   // A body that is not read to its end is cut off together with the connection.
-  if (body_open_ || connection_->must_close() || (is_stream && !chunked_ && !is_head)) {
+  if (body_open_ || connection_->must_close() || (is_endless && !chunked_ && !is_head)) {
     close_ = true;
   }
 
   head_writer head(out, result.fields_.text().size());
   head.put_status_line(status_);
-  if (!put_fields(head, result.fields_)) head.put(shard_->date_line(connection_->present()));
+  const field_traits traits = put_fields(head, result.fields_);
+  if (!traits.has_date) head.put(shard_->date_line(connection_->present()));
 
   const std::string_view body = result.body();
-  const bool has_body = !never_has_body(status_);
-  if (is_upgrade) {
-    head.put("Connection: upgrade\r\n\r\n");
-  } else {
-    if (chunked_ && has_body) {
-      head.put("Transfer-Encoding: chunked\r\n");
-    } else if (!is_stream && has_body) {
-      head.put("Content-Length: ");
-      head.put_number(result.source_ != nullptr ? result.source_->count : body.size());
-      head.put("\r\n");
-    }
-    if (close_) {
-      head.put("Connection: close\r\n");
-    } else if (request_.minor_version_ == 0) {
-      head.put("Connection: keep-alive\r\n");
-    }
+  if (chunked_) {
+    head.put("Transfer-Encoding: chunked\r\n");
+  } else if (has_framing && !is_endless) {
+    std::uint64_t length = body.size();
+    if (result.source_ != nullptr) length = result.source_->length.value_or(result.source_->count);
+    // A handler of HEAD may know the length of a body without having it.
+    if (is_head && body.empty() && result.source_ == nullptr) length = traits.length.value_or(0);
+    head.put("Content-Length: ");
+    head.put_number(has_content ? length : 0);
     head.put("\r\n");
   }
+  put_connection(head, result.fields_, traits);
+  head.put("\r\n");
   head.finish();
 
-  if (result.source_ != nullptr) return send_source(result, is_head || !has_body);
-  if (!is_head && has_body) {
+  if (result.source_ != nullptr) return send_source(result, is_head || !has_content);
+  if (!is_head && has_content) {
     sent_body_ = body.size();
     if (body.size() > most_copied) {
       connection_->flush_with(std::as_bytes(std::span(body)));
@@ -106,27 +117,92 @@ void exchange::send(response& result) {
   finish();
 }
 
-// Returns whether the Date is among them. The framing is the server's.
-bool exchange::put_fields(head_writer& head, const http::fields& fields) {
-  constexpr std::string_view date = "Date", connection = "Connection", length = "Content-Length",
-                             coding = "Transfer-Encoding";
-  if (!fields.may_have_names_of({date.size(), connection.size(), length.size(), coding.size()})) {
-    if (!fields.empty()) head.put(fields.text());
-    return false;
+// Whether its status is final, or that of an upgrade. A client would wait for another answer after
+// an interim one, and take the next one for it.
+bool exchange::may_be_sent(const response& result) noexcept {
+  const bool switches = result.status() == status::switching_protocols;
+  if (is_of(result, body_source::kind::upgrade)) {
+    return switches && result.fields_.contains(upgrade_field);
   }
-  bool has_date = false;
+  return !is_informational(result.status());
+}
+
+// Whether the client has offered all protocols that the response switches to (RFC 9110, 7.8).
+bool exchange::offers_protocols_of(const response& result) const noexcept {
+  if (!head_.framing.upgrade) return false;
+  const auto is_offered = [this](std::string_view protocol) {
+    return std::ranges::any_of(request_.fields_, [&](const field& each) {
+      return equals_ignoring_case(each.name, upgrade_field) && list_has_word(each.value, protocol);
+    });
+  };
+  for (const field& each : result.fields_) {
+    if (!equals_ignoring_case(each.name, upgrade_field)) continue;
+    std::string_view protocols = each.value;
+    while (!protocols.empty()) {
+      const std::string_view protocol = trim(take_until(protocols, ','));
+      if (!protocol.empty() && !is_offered(protocol)) return false;
+    }
+  }
+  return true;
+}
+
+bool exchange::is_of(const response& result, body_source::kind which) noexcept {
+  return result.source_ != nullptr && result.source_->which == which;
+}
+
+// Puts the handler's fields, except those that are the server's: the framing and Connection.
+exchange::field_traits exchange::put_fields(head_writer& head, const http::fields& fields) {
+  constexpr std::string_view date = "Date", length = "Content-Length", coding = "Transfer-Encoding";
+  field_traits traits;
+  if (!fields.may_have_names_of({date.size(), connection_field.size(), length.size(), coding.size(),
+                                 upgrade_field.size()})) {
+    if (!fields.empty()) head.put(fields.text());
+    return traits;
+  }
   for (const field& each : fields) {
-    if (equals_ignoring_case(each.name, connection)) {
+    if (equals_ignoring_case(each.name, connection_field)) {
+      traits.has_connection = true;
       close_ = close_ || list_has_word(each.value, "close");
+      traits.has_upgrade = traits.has_upgrade || list_has_word(each.value, upgrade_field);
       continue;
     }
-    if (equals_ignoring_case(each.name, length) || equals_ignoring_case(each.name, coding)) {
+    if (equals_ignoring_case(each.name, length)) {
+      traits.length = parse_decimal<std::uint64_t>(each.value);
       continue;
     }
-    has_date = has_date || equals_ignoring_case(each.name, date);
+    if (equals_ignoring_case(each.name, coding)) continue;
+    traits.has_upgrade = traits.has_upgrade || equals_ignoring_case(each.name, upgrade_field);
+    traits.has_date = traits.has_date || equals_ignoring_case(each.name, date);
     head.put(std::string_view(each.name.data(), each.name.size() + each.value.size() + 4));
   }
-  return has_date;
+  return traits;
+}
+
+// One field with the handler's connection options (RFC 9110, 7.6.1), and the server's.
+void exchange::put_connection(head_writer& head, const http::fields& fields, field_traits traits) {
+  bool is_first = true;
+  // The handler's options must not take more room than its fields.
+  const auto put = [&](std::string_view option, std::string_view separator = ", ") {
+    head.put(std::exchange(is_first, false) ? "Connection: " : separator);
+    head.put(option);
+  };
+  if (traits.has_connection) {
+    for (const field& each : fields) {
+      if (!equals_ignoring_case(each.name, connection_field)) continue;
+      std::string_view options = each.value;
+      while (!options.empty()) {
+        const std::string_view option = trim(take_until(options, ','));
+        if (is_token(option) && !is_own_option(option)) put(option, ",");
+      }
+    }
+  }
+  if (traits.has_upgrade) put("upgrade");
+  if (close_ && !upgraded_) {
+    put("close");
+  } else if (request_.minor_version_ == 0) {
+    put("keep-alive");
+  }
+  if (!is_first) head.put("\r\n");
 }
 
 // Before the head promises its bytes. It may still become shorter while it is sent.
@@ -145,7 +221,10 @@ void exchange::send_source(response& result, bool head_only) {
   body_source& source = *result.source_;
   if (source.which == body_source::kind::upgrade) return start_upgrade(std::move(source.run));
   if (head_only) return finish();
-  if (source.which == body_source::kind::stream) return start_stream(std::move(source.write));
+  if (source.which == body_source::kind::stream) {
+    unwritten_ = source.length;
+    return start_stream(std::move(source.write));
+  }
   connection_->flush();
   if (source.count != 0) {
     sent_body_ = source.count;
@@ -168,7 +247,6 @@ void exchange::start_stream(move_only_function<task<>(body_writer&)> write) {
 }
 
 void exchange::start_upgrade(move_only_function<task<>(upgraded_connection&)> run) {
-  upgraded_ = true;
   close_ = true;
   body_open_ = !connection_->must_close();  // the bytes that follow
   head_.framing.body = body_kind::length;
@@ -179,9 +257,14 @@ void exchange::start_upgrade(move_only_function<task<>(upgraded_connection&)> ru
 }
 
 void exchange::conclude_stream() noexcept {
-  const std::exception_ptr error = gyre::detail::task_access::state(*stream_).take_error();
+  std::exception_ptr error = gyre::detail::task_access::state(*stream_).take_error();
   stream_.reset();
   try {
+    if (!error && unwritten_.value_or(0) != 0) {
+      error = std::make_exception_ptr(std::length_error("http::response::stream: the body ended " +
+                                                        std::to_string(*unwritten_) +
+                                                        " bytes before its length"));
+    }
     if (error) {
       if (!is_of_body(error)) report(error);
       close_ = true;
@@ -222,6 +305,12 @@ task<> exchange::write(std::span<const std::byte> bytes) {
     }
   };
   check();
+  if (unwritten_) {
+    if (bytes.size() > *unwritten_) {
+      throw std::length_error("http::body_writer::write: more than the length of the response");
+    }
+    *unwritten_ -= bytes.size();
+  }
   sent_body_ += bytes.size();
   if (request_.method_ == method::head && !upgraded_) co_return;
   connection_->flush();

@@ -136,7 +136,12 @@ bool server_connection::read_head(io::input& in) {
   state_ = state::body;
   body_begun_ = shard_.turn_begun;
   if (current_->is_streamed()) {
-    pause_body_clock();
+    // An answer that needs no more than what has come lets the connection live.
+    if (const errc error = current_->receive_body(in); error != errc{}) {
+      refuse(error);
+      return false;
+    }
+    if (current_->expects_body()) pause_body_clock();
     run_handler();
   } else if (in.empty()) {
     current_->send_continue();
