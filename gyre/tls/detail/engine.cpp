@@ -193,6 +193,8 @@ engine::status engine::handshake() {
         SSL_version(ssl) < TLS1_3_VERSION) {
       callbacks::keep_session(ssl, SSL_get_session(ssl));
     }
+  } else if (now == status::failed) {
+    answer_plain_http();
   } else if (now == status::ended) {
     return fail_with(errc::handshake_ended);
   } else if (handshake_bytes_ > most_handshake_bytes) {
