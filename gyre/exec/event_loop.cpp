@@ -100,7 +100,8 @@ void event_loop::stop() noexcept {
 // polls.
 //   1. Tasks: a batch of the inbox.
 //   2. Events: without a task in phase 1, waits for work; else polls for I/O.
-//   3. I/O: serves what phase 2 found, for io_time at most; then runs what that deferred.
+//   3. I/O: serves what phase 2 found, for io_time at most; then runs what that deferred, and heavy
+//      operations, for heavy_time at most.
 //   4. Timers that were due when phase 3 began.
 inline std::size_t event_loop::turn(steady_time deadline) {
   turns_.add(1);
@@ -108,8 +109,8 @@ inline std::size_t event_loop::turn(steady_time deadline) {
   std::size_t done = run_tasks();
   if (stopped()) return done;
   // Deferred operations are left over where on_exception has thrown.
-  const bool may_wait =
-      done == 0 && deadline != steady_time::min() && !io_slice_.was_cut() && deferred_.empty();
+  const bool may_wait = done == 0 && deadline != steady_time::min() && !io_slice_.was_cut() &&
+                        deferred_.empty() && heavy_.empty();
   if (may_wait) {
     wait_for_work(deadline);
     done += run_io();
@@ -117,7 +118,7 @@ inline std::size_t event_loop::turn(steady_time deadline) {
     poll_for_io();
     done += run_io();
   }
-  if (!deferred_.empty()) done += run_deferred();
+  if (!deferred_.empty() || !heavy_.empty()) done += run_deferred();
   return done + run_timers();
 }
 
@@ -228,7 +229,7 @@ std::size_t event_loop::run_io() {
   return completed;
 }
 
-// Operations that these start are posted, so the list ends.
+// Operations that the deferred ones start are posted, so the list ends.
 std::size_t event_loop::run_deferred() {
   std::size_t ran = 0;
   const auto run = [&] {
@@ -236,6 +237,7 @@ std::size_t event_loop::run_deferred() {
       ++ran;
       next->execute();
     }
+    heavy_.run(*poller_, options_.heavy_time, ran);
   };
   guard(run, [&] { tasks_run_.add(ran); });
   return ran;

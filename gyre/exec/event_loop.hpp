@@ -15,6 +15,7 @@
 #include <gyre/base/operation.hpp>
 #include <gyre/base/timer_operation.hpp>
 #include <gyre/base/timer_wheel.hpp>
+#include <gyre/exec/detail/heavy_queue.hpp>
 #include <gyre/exec/detail/io_slice.hpp>
 #include <gyre/exec/detail/release_queue.hpp>
 #include <gyre/exec/detail/sleep_gate.hpp>
@@ -160,6 +161,10 @@ class event_loop : public executor, public timer_service, public posting<event_l
   /// loop serves I/O, `op` runs at the end of that, in the same turn, without a way through the
   /// inbox and another poll. The loop's thread.
   void defer(operation& op) noexcept { serving_io_ ? deferred_.push_back(op) : post(op); }
+  /// For operations that each compute for long: runs `op` after the ready I/O of this turn or of a
+  /// later one, in the order of these calls. A turn runs them for loop_options::heavy_time, at
+  /// least one and at most 16; the loop does not sleep while some wait. The loop's thread.
+  void defer_heavy(heavy_operation& op) noexcept { heavy_.push_back(op); }
   /// For timer and sleeping coroutines. The loop's thread.
   void start_timer(timer_operation& timer, steady_time deadline) noexcept final;
   /// False if the timer was not started, or has fired.
@@ -265,6 +270,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   unsigned busy_sleeps_ = 0;
   inbox::batch batch_{0};
   intrusive_queue<operation> deferred_;
+  detail::heavy_queue heavy_;
   bool serving_io_ = false;
   intrusive_queue<operation> drained_;  // operations of unstored_, in the loop's hands
   bool inbox_first_ = false;            // whether the last batch of both began with the inbox

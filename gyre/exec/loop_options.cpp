@@ -11,6 +11,7 @@ namespace gyre::detail {
 loop_options checked(loop_options options) {
   require_not_negative(options.batch_time, "gyre::event_loop: batch_time");
   require_not_negative(options.io_time, "gyre::event_loop: io_time");
+  require_not_negative(options.heavy_time, "gyre::event_loop: heavy_time");
   require_not_negative(options.busy_poll, "gyre::event_loop: busy_poll");
   options.batch = std::max<std::size_t>(options.batch, 1);
   if (!options.on_exception) {

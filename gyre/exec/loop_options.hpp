@@ -36,6 +36,10 @@ struct loop_options {
   /// The time limit for descriptors between two looks at timers and tasks. Descriptors that were
   /// not served come first in the next turn. A function that takes longer is not interrupted.
   duration io_time = std::chrono::milliseconds{1};
+  /// The time limit for heavy operations, such as steps of TLS handshakes, between two looks at
+  /// everything else; at least one runs. The others wait for the next turn, in their order, so that
+  /// a flood of handshakes leaves established connections their share of the loop.
+  duration heavy_time = std::chrono::milliseconds{1};
   /// How long the loop polls for I/O, tasks and timers before it sleeps; zero: not at all. A
   /// message that arrives within that time finds the loop awake, which saves waking up a sleeping
   /// processor (5 to 50 us). Busy polling costs up to this much processor time per sleep, and helps

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// heavy_queue: operations that each compute for long, such as steps of TLS handshakes, of which a
+// loop runs few in a turn.
+#pragma once
+
+#include <gyre/base/clock.hpp>
+#include <gyre/base/intrusive_list.hpp>
+#include <gyre/exec/poller.hpp>
+
+#include <chrono>
+#include <cstddef>
+
+namespace gyre {
+
+/// A work item for event_loop::defer_heavy(). Derive from it, and pass the function to run.
+///
+/// Thread-safety: belongs to the loop's thread.
+/// Lifetime: stays where it is until its function is called, which may destroy it or defer it
+/// again, or until unlink(), after which the function is not called. The destructor unlinks.
+class heavy_operation : public intrusive_list_node {
+ public:
+  using function = void (*)(heavy_operation&);
+
+  explicit heavy_operation(function run) noexcept : execute_(run) {}
+  heavy_operation& operator=(heavy_operation&&) = delete;
+
+  void execute() { execute_(*this); }
+
+ protected:
+  ~heavy_operation() { unlink(); }
+
+ private:
+  function execute_;
+};
+
+namespace detail {
+
+/// Thread-safety: belongs to the loop's thread.
+class heavy_queue {
+ public:
+  /// Bounds a turn besides its time, which may be virtual.
+  static constexpr std::size_t most_in_turn = 16;
+
+  bool empty() const noexcept { return waiting_.empty(); }
+  void push_back(heavy_operation& op) noexcept { waiting_.push_back(op); }
+
+  /// Runs operations until `limit` has passed, and at least one; adds 1 to `ran` before each.
+  void run(const poller& clock, std::chrono::nanoseconds limit, std::size_t& ran) {
+    if (empty()) return;
+    const steady_time began = clock.now();
+    for (std::size_t left = most_in_turn; left > 0; --left) {
+      heavy_operation* const next = waiting_.pop_front();
+      if (next == nullptr) return;
+      ++ran;
+      next->execute();
+      if (clock.now() - began >= limit) return;
+    }
+  }
+
+ private:
+  intrusive_list<heavy_operation> waiting_;
+};
+
+}  // namespace detail
+}  // namespace gyre
