@@ -81,11 +81,11 @@ struct server_options {
   /// Groups of key agreement, the preferred one first, by OpenSSL's names. Each handshake that a
   /// peer begins costs one agreement: a tenth of a millisecond with these, but up to 200 ms with
   /// the finite fields (ffdhe8192), so that a few handshakes a second hold up a loop (D(HE)at,
-  /// CVE-2022-40735). No cipher of TLS 1.2 uses finite fields; its certificates
-  /// with EC keys must be of one of these groups.
+  /// CVE-2022-40735). No cipher of TLS 1.2 uses finite fields.
+  /// Errors: errc::bad_configuration for a name that OpenSSL does not know.
   std::vector<std::string> groups = {"X25519", "P-256", "P-384"};
   /// The largest RSA key in a client's certificates; a larger one fails the handshake with
-  /// errc::certificate_refused before its signature is checked, which takes a millisecond and more.
+  /// errc::certificate_refused before any signature of the chain is checked.
   std::size_t max_rsa_bits = 4096;
   /// Session tickets, by which clients resume without a full handshake. Their keys live as long,
   /// and half of that time a key is used for new tickets. No use to a client whose certificate has
@@ -112,7 +112,8 @@ struct client_options {
   std::vector<std::string> application_protocols = {};
   version min_version = version::tls_1_2;
   version max_version = version::tls_1_3;
-  /// Groups of key agreement, the preferred one first, as in server_options.
+  /// Groups of key agreement, the preferred one first, as in server_options. A server of TLS 1.2
+  /// that has only a certificate of another curve, such as P-521, refuses the client.
   std::vector<std::string> groups = {"X25519", "P-256", "P-384"};
   /// The largest RSA key in a server's certificates; errc::certificate_refused.
   std::size_t max_rsa_bits = 8192;

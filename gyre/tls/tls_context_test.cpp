@@ -75,6 +75,13 @@ TEST(TlsContext, TellsWhichPartIsWrong) {
             errc::key_mismatch);
   EXPECT_EQ(error_of({.certificates = {{.chain = pem::file("/nowhere.pem"), .key = {}}}}),
             std::errc::no_such_file_or_directory);
+  for (const std::vector<std::string>& groups :
+       {std::vector<std::string>{}, {""}, {"X25519", "P-255"}}) {
+    server_options unknown{.certificates = {in_memory(one)}};
+    unknown.groups = groups;
+    EXPECT_EQ(error_of(unknown), errc::bad_configuration) << groups.size();
+    EXPECT_THROW(static_cast<void>(tls_context::client({.groups = groups})), std::system_error);
+  }
   server_options demanding{.certificates = {in_memory(one)}};
   demanding.clients = gyre::tls::client_certificates::required;
   EXPECT_EQ(error_of(demanding), errc::bad_certificate);

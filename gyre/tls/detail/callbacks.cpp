@@ -12,6 +12,7 @@
 #include <openssl/x509v3.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <span>
 #include <string_view>
@@ -20,9 +21,10 @@
 namespace gyre::tls::detail {
 namespace {
 
-// Steps of OpenSSL's handshake behind its end, for messages such as KeyUpdate, and no data between
-// them. Each key costs far more than its message, and thousands may be received at once.
-constexpr std::size_t most_steps = 512;
+// Steps of OpenSSL's handshake behind its end within a second, for messages such as KeyUpdate. Each
+// key costs 50 us and its message 22 bytes, and thousands may be received at once.
+constexpr std::size_t most_steps = 128;
+constexpr std::chrono::seconds step_period{1};
 
 // The name in a client's extension (RFC 6066, 3); empty if the extension is malformed, which fails
 // the handshake later.
@@ -120,7 +122,14 @@ BIO_METHOD* callbacks::method() {
 
 void callbacks::note_step(const SSL* ssl, int where, int /*value*/) {
   engine& self = engine_of(ssl);
-  if ((where & SSL_CB_LOOP) != 0 && self.established_) ++self.steps_;
+  if ((where & SSL_CB_LOOP) != 0 && self.established_) {
+    const steady_time present = gyre::detail::monotonic_now();
+    if (present - self.steps_since_ >= step_period) {
+      self.steps_since_ = present;
+      self.steps_ = 0;
+    }
+    ++self.steps_;
+  }
   if ((where & SSL_CB_WRITE_ALERT) == SSL_CB_WRITE_ALERT) self.alert_sent_ = true;
 }
 

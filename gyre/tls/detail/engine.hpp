@@ -5,6 +5,7 @@
 // buffer, by a BIO of our own.
 #pragma once
 
+#include <gyre/base/clock.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/detail/scratch_buffer.hpp>
 #include <gyre/tls/detail/context_state.hpp>
@@ -93,6 +94,7 @@ class engine {
   void make_ssl();
   bool begin_to_serve();
   void refuse_other_protocol();
+  void count_data(std::size_t bytes) noexcept;
   status fail_with(std::error_code code, std::string text = {});
   status result_of(int returned);
   void answer_plain_http();  // in plain_http.cpp
@@ -109,7 +111,9 @@ class engine {
   std::span<const std::byte> opening_left_;  // that OpenSSL has not read
   std::size_t handshake_bytes_ = 0;
   first_bytes first_bytes_;
-  std::size_t steps_ = 0;  // of OpenSSL's handshake, since data was read or written
+  std::size_t steps_ = 0;      // of OpenSSL's handshake behind its end
+  steady_time steps_since_{};  // the beginning of their period
+  std::size_t credit_ = 0;     // bytes of data that have paid for no step yet
   failure failure_;
   std::vector<std::string> refused_names_;  // in a certificate that is for another host
   std::size_t too_large_key_ = 0;           // bits, in a certificate that was refused for it
