@@ -4,6 +4,7 @@
 #include <gyre/io/error.hpp>
 #include <gyre/net/detail/connection_extra.hpp>
 #include <gyre/net/detail/connection_group.hpp>
+#include <gyre/net/detail/last_words.hpp>
 #include <gyre/net/detail/message_with_fds.hpp>
 #include <gyre/net/tcp_connection.hpp>
 
@@ -331,6 +332,9 @@ void tcp_connection::drop_output() noexcept {
 // only the other direction may be shut), the timer does.
 void tcp_connection::sending_failed(std::error_code why) noexcept {
   resume(pauser::output);
+  if (filtered_ && phase_ == phase::open && reading_paused() && !peer_done_) {
+    return end(detail::last_words(handle::fd(), *filtered().filter, why), ending::in_order);
+  }
   if (phase_ != phase::open || reading_paused() || peer_done_) return end(why, ending::in_order);
   shutdown_requested_ = fin_sent_ = true;
   // Nothing but reading goes on.

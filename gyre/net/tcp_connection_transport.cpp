@@ -71,7 +71,8 @@ void tcp_connection::receive_filtered(std::span<const std::byte> bytes) {
     reading_paused() ? keep_rest(plain->bytes()) : deliver(plain->bytes());
   }
   if (!is_open()) return;
-  if (failed) return receiving_failed(failed);
+  // Sending may have failed before, because of what the peer has said now.
+  if (failed) return end(failed, ending::in_order);
   if (filter.has_ended() && phase_ == phase::open && !peer_done_) {
     if (handle::reading()) io().cancel(*handle::reader);
     // Behind bytes that wait for their turn, or for the program.

@@ -56,9 +56,11 @@ class stream_state;
 /// - errc::truncated from reads if the connection ends without the peer's close_notify. A protocol
 ///   that marks the ends of its messages may ignore that between two of them.
 /// - errc::bad_record, errc::refused_by_peer and the like, after which nothing can be read or
-///   written. In TLS 1.3 a server's refusal of the client's certificate comes to the first read.
+///   written. In TLS 1.3 a server's refusal of the client's certificate comes to the first read, or
+///   to a write that fails because the server has gone.
 ///
-/// Complexity: some 10 KiB of OpenSSL's for each connection; besides, each operation allocates a
+/// Complexity: some 10 KiB of OpenSSL's for each connection, and 44 KiB within the handshake, but
+/// nothing before a server's peer has sent its first bytes; besides, each operation allocates a
 /// coroutine frame of the slab.
 class tls_stream {
  public:
@@ -136,7 +138,8 @@ class tls_stream {
   std::shared_ptr<detail::stream_state> state_;
 };
 
-/// The server's handshake over an accepted connection.
+/// The server's handshake over an accepted connection. Its steps, like a client's, wait for their
+/// turns (loop_options::heavy_time): many that begin at once leave the loop's other work its share.
 ///
 /// Errors: errc::handshake_timeout after server_options::handshake_timeout, and the other errc of
 /// handshakes, with a text that says more; those of io::stream; gyre::operation_cancelled after a

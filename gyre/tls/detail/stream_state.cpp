@@ -2,6 +2,7 @@
 #include <gyre/tls/detail/stream_state.hpp>
 
 #include <gyre/base/error.hpp>
+#include <gyre/exec/detail/heavy_turn.hpp>
 #include <gyre/io/backend.hpp>
 #include <gyre/tls/error.hpp>
 
@@ -10,6 +11,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <exception>
 
 namespace gyre::tls::detail {
 namespace {
@@ -250,6 +252,28 @@ task<> read_rest(state_ptr state, const char* name) {
 
 }  // namespace
 
+namespace {
+
+bool says_that_peer_has_gone(const std::error_code& error) noexcept {
+  return error == std::errc::connection_reset || error == std::errc::broken_pipe;
+}
+
+// Reads what a peer that has gone has sent before: an alert says more than a connection reset.
+task<> read_last_words(state_ptr state, const char* name) {
+  try {
+    while (state->is_reading) co_await state->more_is_read(name);  // the reader meets the alert
+    reading_lock lock(*state, state->writer_reads, name);
+    while (state->machine.peek() == engine::status::wants_input) {
+      io::received came = co_await lock.receive(name);
+      lock.take(std::move(came), name);
+    }
+  } catch (const std::exception&) {
+    co_return;  // it has said nothing
+  }
+}
+
+}  // namespace
+
 task<std::size_t> write(state_ptr state, std::span<const std::byte> bytes, bool whole,
                         io::received lent) {
   static constexpr const char* name = "gyre::tls::tls_stream: write";
@@ -263,6 +287,7 @@ task<std::size_t> write(state_ptr state, std::span<const std::byte> bytes, bool 
   }
   const std::size_t most = lent.empty() ? most_sent_at_once : bytes.size();
   std::size_t done = 0;
+  std::exception_ptr failed;
   do {
     const std::span<const std::byte> part =
         bytes.subspan(done, std::min(bytes.size() - done, most));
@@ -272,10 +297,22 @@ task<std::size_t> write(state_ptr state, std::span<const std::byte> bytes, bool 
     lent.reset();
     while (!state->output.empty()) {
       sending_lock sending(*state);
-      while (!sending.bytes.empty()) {
-        const std::size_t sent = co_await state->inner.write_some(sending.bytes.bytes());
-        sending.bytes.consume(sent);
+      try {
+        while (!sending.bytes.empty()) {
+          const std::size_t sent = co_await state->inner.write_some(sending.bytes.bytes());
+          sending.bytes.consume(sent);
+        }
+      } catch (const std::system_error& error) {
+        if (!says_that_peer_has_gone(error.code())) throw;
+        sending.bytes.consume_all();
+        failed = std::current_exception();
       }
+      if (failed) break;
+    }
+    if (failed) [[unlikely]] {
+      co_await read_last_words(state, name);
+      if (state->machine.why().code) state->throw_failure(name);
+      std::rethrow_exception(failed);
     }
     done += part.size();
   } while (whole && done < bytes.size());
@@ -344,17 +381,17 @@ task<> end_writing(state_ptr state) {
 task<> shake_hands(state_ptr state) {
   const char* const name =
       state->machine.loaded().is_server ? "gyre::tls::accept" : "gyre::tls::connect";
-  reading_lock lock(*state, name);
   for (;;) {
     const engine::status now = state->machine.handshake();
     if (now == engine::status::failed) state->throw_failure(name);
-    if (!state->output.empty()) {
-      lock.give_back();
-      co_await write(state, {}, true);
-    }
+    if (!state->output.empty()) co_await write(state, {}, true);
     if (now == engine::status::done) co_return;
-    io::received came = co_await lock.receive(name);
-    lock.take(std::move(came), name);
+    {
+      reading_lock lock(*state, name);
+      io::received came = co_await lock.receive(name);
+      lock.take(std::move(came), name);
+    }
+    co_await gyre::detail::heavy_turn(state->inner.loop());
   }
 }
 

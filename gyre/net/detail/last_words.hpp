@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// last_words: why a peer has gone, by a transport's message such as a TLS alert.
+#pragma once
+
+#include <gyre/net/transport.hpp>
+
+#include <system_error>
+
+namespace gyre::net::detail {
+
+/// The error of a connection on which sending has failed with `sending_failed`: what the peer has
+/// sent before it went says more than a connection reset. Reads and drops what is left in the
+/// kernel, 256 KiB at most, without waiting.
+std::error_code last_words(int fd, transport_filter& filter,
+                           std::error_code sending_failed) noexcept;
+
+}  // namespace gyre::net::detail
