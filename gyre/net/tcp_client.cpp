@@ -249,7 +249,7 @@ void tcp_client::core::begin_handshake(unique_fd connected) {
     const std::string host = host_             ? host_->name
                              : server_.is_ip() ? server_.address().to_string()
                                                : std::string();
-    handshake_.emplace(loop(), std::move(connected), *client_options.transport, host,
+    handshake_.emplace(*this, std::move(connected), *client_options.transport, host,
                        [this](std::error_code why) { end_handshake(why); });
     return;
   } catch (const std::system_error& error) {

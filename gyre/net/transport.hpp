@@ -32,6 +32,9 @@ class transport_filter {
   /// Goes on with the handshake. Called without bytes first. Bytes that come after the handshake's
   /// are kept for open(). Throws std::bad_alloc, as do the others.
   virtual std::error_code shake_hands(std::span<const std::byte> received, io::buffer& to_send) = 0;
+  /// Bytes of memory that the handshake holds, roughly, for the memory limit of a server; 0 once it
+  /// is done.
+  virtual std::size_t held_by_handshake() const noexcept { return 0; }
   /// Whether shake_hands() has come to a good end.
   virtual bool is_established() const noexcept = 0;
 

@@ -61,6 +61,7 @@ class filter final : public net::transport_filter {
     machine_.feed({});
     return {};
   }
+  std::size_t held_by_handshake() const noexcept override { return machine_.held_by_handshake(); }
   bool is_established() const noexcept override { return machine_.established(); }
 
   std::error_code open(std::span<const std::byte> received, io::buffer& plain,

@@ -39,7 +39,11 @@ using handshake_failure_handler =
 ///   plain or encrypted. send_file() reads and encrypts 64 KiB at a time; send_fds() is refused.
 /// - Failed handshakes are counted in tcp_server_metrics.
 ///
-/// Complexity: some 10 KiB of OpenSSL's for each connection; no buffers while it is idle.
+/// A connection whose sending fails ends with errc::refused_by_peer if the peer has said why.
+///
+/// Complexity: some 10 KiB of OpenSSL's for each connection, and 44 KiB within the handshake, which
+/// count in tcp_server_options::memory_limit; nothing before the peer's first bytes. No buffers
+/// while it is idle. Handshakes take turns: see loop_options::heavy_time.
 [[nodiscard]] std::shared_ptr<const net::transport> server_transport(
     tls_context context, handshake_failure_handler on_handshake_failed = {});
 

@@ -102,7 +102,14 @@ class connection_group {
   bool count_held(std::size_t before, std::size_t held) noexcept {
     held_ += held - before;
     const std::size_t half = limits_.memory / 2;
-    return held <= before || held_ <= half || held <= half / size_;
+    return held <= before || held_ <= half || held <= half / (size_ + handshakes_);
+  }
+  /// As count_held(), for a transport's handshake, which counts as a connection while it holds
+  /// bytes.
+  bool count_held_by_handshake(std::size_t before, std::size_t held) noexcept {
+    if (before == 0 && held > 0) ++handshakes_;
+    if (before > 0 && held == 0) --handshakes_;
+    return count_held(before, held);
   }
   /// Bytes that `count` descriptors of one connection count as.
   std::size_t held_as_descriptors(std::size_t count) const noexcept {
@@ -189,8 +196,9 @@ class connection_group {
   std::size_t next_scheduled_ = 0;  // of running_
   std::size_t next_ended_ = 0;
   run_operation run_operation_{*this};
-  bool run_posted_ = false;  // run_operation_ waits in the loop
-  std::size_t held_ = 0;     // bytes, by all connections
+  bool run_posted_ = false;     // run_operation_ waits in the loop
+  std::size_t held_ = 0;        // bytes, by all connections and handshakes
+  std::size_t handshakes_ = 0;  // that hold bytes
   gyre::detail::deferred_release<connection_group> release_{&connection_group::release};
 };
 

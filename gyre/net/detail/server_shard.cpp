@@ -273,7 +273,7 @@ bool tcp_server::core::shard::begin_handshake(unique_fd connection, const endpoi
   try {
     arriving& begun = arriving_.emplace_back(peer, std::exchange(proxy_header_, std::nullopt));
     try {
-      begun.handshake.emplace(loop(), std::move(connection), *core_.options.transport,
+      begun.handshake.emplace(*this, std::move(connection), *core_.options.transport,
                               std::string_view(),
                               [this, &begun](std::error_code why) { transport_ended(begun, why); });
     } catch (...) {
