@@ -15,6 +15,7 @@
 #include <csignal>
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -48,29 +49,63 @@ void reap(idtype_t kind, id_t id) noexcept {
 
 void reap(int pidfd) noexcept { reap(by_pidfd, static_cast<id_t>(pidfd)); }
 
-/// For a child that has no pidfd.
+/// Whether it is a child of this process that has not been reaped.
+bool is_child(idtype_t kind, id_t id) noexcept {
+  siginfo_t info{};
+  return ::waitid(kind, id, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+/// For a child that has no pidfd. If other code has reaped it, the number may be another process's.
 void kill_and_reap(pid_t id) noexcept {
+  if (!is_child(P_PID, static_cast<id_t>(id))) return;
   ::kill(id, SIGKILL);
   reap(P_PID, static_cast<id_t>(id));
 }
 
 unique_fd open_or_kill(pid_t id) {
   unique_fd descriptor(open_pidfd(id));
-  if (descriptor) return descriptor;
+  if (descriptor && is_child(by_pidfd, static_cast<id_t>(descriptor.get()))) return descriptor;
+  if (descriptor || errno == ESRCH) {
+    gyre::detail::throw_system_error(ECHILD, "gyre::io::process: other code has reaped the child");
+  }
   const int error = errno;
   kill_and_reap(id);
   gyre::detail::throw_system_error(error, "gyre::io::process: pidfd_open");
 }
 
+/// The kernel reaps children as they end while SIGCHLD is ignored, as inherited from the program
+/// that has started this one: their status would be lost, and their numbers free for others.
+void keep_ended_children() noexcept {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  struct sigaction action{};
+  if (::sigaction(SIGCHLD, nullptr, &action) != 0) return;
+  const bool is_ignored = (action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler == SIG_IGN;
+  if (!is_ignored && (action.sa_flags & SA_NOCLDWAIT) == 0) return;
+  if (is_ignored) action.sa_handler = SIG_DFL;
+  action.sa_flags &= ~SA_NOCLDWAIT;
+  ::sigaction(SIGCHLD, &action, nullptr);
+}
+
 }  // namespace
 
-child_process::child_process(event_loop& loop, pid_t id)
-    : id_(id), descriptor_(open_or_kill(id)), waits_(loop, descriptor_.get(), *this) {}
+child_process::child_process(event_loop& loop, pid_t id, bool leads_group)
+    : id_(id),
+      leads_group_(leads_group),
+      descriptor_(open_or_kill(id)),
+      waits_(loop, descriptor_.get(), *this) {}
 
 child_process::~child_process() {
-  if (!descriptor_ || status_) return;
-  send_signal(descriptor_.get(), SIGKILL);
-  if (try_take()) return;
+  if (!descriptor_) return;
+  if (status_) {
+    if (leads_group_) reap(descriptor_.get());
+    return;
+  }
+  if (leads_group_) ::kill(-id_, SIGKILL);
+  send_signal(descriptor_.get(), SIGKILL);  // it may have joined another group
+  siginfo_t info{};
+  const auto id = static_cast<id_t>(descriptor_.get());
+  if (::waitid(by_pidfd, id, &info, WEXITED | WNOHANG) != 0 || info.si_pid != 0) return;
   // The kernel frees the child's memory first, so the loop must not wait.
   const int pidfd = descriptor_.release();
   try {
@@ -92,10 +127,21 @@ bool child_process::send(int signal) {
   return error == 0;
 }
 
+void child_process::send_to_group(int signal) {
+  if (!leads_group_) {
+    throw std::logic_error(
+        "gyre::io::process: kill_group() needs process_group::own() or own_session()");
+  }
+  if (::kill(-id_, signal) != 0 && errno != ESRCH) {
+    gyre::detail::throw_errno("gyre::io::process: kill_group");
+  }
+}
+
 std::optional<std::expected<exit_status, std::error_code>> child_process::try_take() noexcept {
   if (status_) return *status_;
   siginfo_t info{};
-  if (::waitid(by_pidfd, static_cast<id_t>(descriptor_.get()), &info, WEXITED | WNOHANG) != 0) {
+  const int flags = WEXITED | WNOHANG | (leads_group_ ? WNOWAIT : 0);
+  if (::waitid(by_pidfd, static_cast<id_t>(descriptor_.get()), &info, flags) != 0) {
     return std::unexpected(std::error_code(errno, std::system_category()));
   }
   if (info.si_pid == 0) return std::nullopt;
@@ -142,7 +188,7 @@ class file_actions {
   posix_spawn_file_actions_t actions_{};
 };
 
-/// posix_spawnattr_t: no signal is blocked, and SIGPIPE is not ignored.
+/// posix_spawnattr_t: no signal is blocked, and SIGPIPE and SIGCHLD are not ignored.
 class spawn_attributes {
  public:
   spawn_attributes() {
@@ -151,15 +197,28 @@ class spawn_attributes {
     ::sigemptyset(&signals);
     ::posix_spawnattr_setsigmask(&attributes_, &signals);
     ::sigaddset(&signals, SIGPIPE);
+    ::sigaddset(&signals, SIGCHLD);
     ::posix_spawnattr_setsigdefault(&attributes_, &signals);
-    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    add(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   }
+  /// `group`: 0: one of its own.
+  void set_group(pid_t group) noexcept {
+    ::posix_spawnattr_setpgroup(&attributes_, group);
+    add(POSIX_SPAWN_SETPGROUP);
+  }
+  void make_session() noexcept { add(POSIX_SPAWN_SETSID); }
   spawn_attributes& operator=(spawn_attributes&&) = delete;
   ~spawn_attributes() { ::posix_spawnattr_destroy(&attributes_); }
   const posix_spawnattr_t* get() const noexcept { return &attributes_; }
 
  private:
+  void add(int flags) noexcept {
+    flags_ |= flags;
+    ::posix_spawnattr_setflags(&attributes_, static_cast<short>(flags_));
+  }
+
   posix_spawnattr_t attributes_{};
+  int flags_ = 0;
 };
 
 /// The array of pointers that exec() takes. Throws std::invalid_argument for a text with a null
@@ -225,7 +284,14 @@ class process::starter {
     }
     if (!options_.directory.empty()) actions.change_directory(options_.directory);
     actions.close_others();
-    const spawn_attributes attributes;
+    spawn_attributes attributes;
+    switch (options_.group.kind_) {
+      case process_group::kind::inherit: break;
+      case process_group::kind::own: attributes.set_group(0); break;
+      case process_group::kind::own_session: attributes.make_session(); break;
+      case process_group::kind::of: attributes.set_group(options_.group.id_); break;
+    }
+    detail::keep_ended_children();
     pid_t id = -1;
     check(
         ::posix_spawnp(&id, argument_pointers[0], actions.get(), attributes.get(),
@@ -276,7 +342,7 @@ process::process(event_loop& loop, const std::vector<std::string>& arguments,
   starter starts(loop, options);
   const pid_t id = starts.start(arguments);
   try {
-    child_ = std::make_unique<detail::child_process>(loop, id);
+    child_ = std::make_unique<detail::child_process>(loop, id, options.group.is_own());
   } catch (const std::bad_alloc&) {
     detail::kill_and_reap(id);
     throw;

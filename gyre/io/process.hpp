@@ -51,6 +51,34 @@ class stdio {
   int descriptor_;
 };
 
+/// The process group of a child process, to which a terminal and kill_group() send signals.
+class process_group {
+ public:
+  /// That of this process: a terminal's Ctrl-C reaches the child, too.
+  static constexpr process_group inherit() noexcept { return process_group(kind::inherit); }
+  /// A new one, which the child leads. Programs that the child starts belong to it, too, unless
+  /// they leave it. The terminal stops its members that read from it (SIGTTIN).
+  static constexpr process_group own() noexcept { return process_group(kind::own); }
+  /// A new session, and in it a new group, which the child leads; it has no controlling terminal.
+  static constexpr process_group own_session() noexcept { return process_group(kind::own_session); }
+  /// An existing one of this session: `leader` is the process id of a child that was started with
+  /// own() and whose process object still exists.
+  static constexpr process_group of(pid_t leader) noexcept {
+    return process_group(kind::of, leader);
+  }
+
+ private:
+  friend class process;
+  enum class kind : std::uint8_t { inherit, own, own_session, of };
+  constexpr explicit process_group(kind which, pid_t id = 0) noexcept : kind_(which), id_(id) {}
+  constexpr bool is_own() const noexcept {
+    return kind_ == kind::own || kind_ == kind::own_session;
+  }
+
+  kind kind_;
+  pid_t id_;
+};
+
 /// Settings of a child process.
 struct process_options {
   stdio input = stdio::inherit();
@@ -60,25 +88,31 @@ struct process_options {
   std::optional<std::vector<std::string>> environment = {};
   /// The working directory. Empty: that of this process.
   std::string directory = {};
+  process_group group = process_group::inherit();
 };
 
 /// A child process, which starts with the constructor and ends, at the latest, with the destructor.
 ///
-/// The child has an empty signal mask, the default action for SIGPIPE, and no descriptors besides
-/// its standard streams (before glibc 2.34, also those without FD_CLOEXEC). It runs in the process
-/// group of this process, so a terminal's Ctrl-C reaches it, too.
+/// The child has an empty signal mask, the default actions for SIGPIPE and SIGCHLD, and no
+/// descriptors besides its standard streams (before glibc 2.34, also those without FD_CLOEXEC). It
+/// runs in the process group of this process, so a terminal's Ctrl-C reaches it, too, unless
+/// process_options::group says otherwise.
 ///
 /// A program that reads all input before it writes, or the reverse, works in any order. With one
 /// that does both at once, such as cat, write and read concurrently (when_all), or both wait for
 /// ever once the pipes are full. Writing to a child that reads no more raises SIGPIPE, as any pipe
 /// without a reader: see stream.
 ///
-/// Thread-safety: kill() and pid(): any thread, but not during the destruction. wait(): any thread.
-/// The rest: the loop's thread; while no thread runs the loop, one thread at a time.
+/// Thread-safety: kill(), kill_group() and pid(): any thread, but not during the destruction.
+/// wait(): any thread. The rest: the loop's thread; while no thread runs the loop, one thread at a
+/// time.
 /// Lifetime: the loop must outlive the object, and the object the coroutines that wait for it. The
-/// destructor kills a child that has not ended (SIGKILL), and lets blocking_pool() reap it:
-/// without a call that blocks, and without a zombie. To let a child run on, release() it. No other
-/// code of the program may reap all children, as by wait(2), or ignore SIGCHLD.
+/// destructor kills a child that has not ended (SIGKILL), with its group if that is its own, and
+/// lets blocking_pool() reap it: without a call that blocks, and without a zombie. To let a child
+/// run on, release() it. No other code of the program may reap all children, as by wait(2), or
+/// ignore SIGCHLD. If SIGCHLD is ignored when a child is started, or SA_NOCLDWAIT is set, as a
+/// program may inherit it, the constructor ends that for the whole process: ended children then
+/// stay until they are reaped.
 /// Complexity: the constructor blocks until the child runs its program, some 1 ms, with vfork's
 /// cost, whatever memory this process has; a descriptor and a block of the slab for each child.
 class process {
@@ -88,7 +122,8 @@ class process {
   ///
   /// Errors: std::invalid_argument without arguments. std::system_error: ENOENT if there is no such
   /// program or directory, EACCES if it may not be executed, E2BIG, EAGAIN (RLIMIT_NPROC), EMFILE,
-  /// ENOMEM, EBADF for a descriptor that is not open, ENOSYS on Linux before 5.4.
+  /// ENOMEM, EBADF for a descriptor that is not open, EPERM or ESRCH for a process_group that
+  /// cannot be joined, ECHILD if other code has reaped the child, ENOSYS on Linux before 5.4.
   process(event_loop& loop, const std::vector<std::string>& arguments,
           const process_options& options = {});
   process(process&& other) noexcept = default;
@@ -118,6 +153,13 @@ class process {
   /// Sends `signal`, such as SIGTERM. False if a wait() has given the child's end. Throws
   /// std::system_error: EINVAL, EPERM; std::logic_error after release().
   bool kill(int signal) { return child().send(signal); }
+
+  /// Sends `signal` to all processes of the child's own group that have not ended, also after the
+  /// child's end. So that no other group can get its number, a child with a group of its own stays
+  /// a zombie until this object is destroyed. Throws std::system_error: EINVAL, EPERM if none of
+  /// them may be sent to; std::logic_error without process_group::own() or own_session(), and after
+  /// release().
+  void kill_group(int signal) { child().send_to_group(signal); }
 
   /// Lets the child run on: nothing kills or reaps it any more. Returns its pidfd, for
   /// waitid(P_PIDFD, …): the child stays a zombie from its end until the caller reaps it. The

@@ -19,6 +19,9 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,6 +41,7 @@
 #include <string_view>
 #include <system_error>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -425,6 +429,184 @@ TEST_F(Process, HasNoBlockedSignalsAndTheDefaultForSigpipe) {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   EXPECT_EQ(terminated, exit_status::killed(SIGTERM));
   EXPECT_EQ(broken, exit_status::killed(SIGPIPE));
+}
+
+// Restores the action of SIGCHLD.
+class sigchld_action {
+ public:
+  explicit sigchld_action(void (*handler)(int), int flags = 0) {
+    struct sigaction action{};
+    action.sa_handler = handler;
+    action.sa_flags = flags;
+    ::sigaction(SIGCHLD, &action, &before_);
+  }
+  sigchld_action& operator=(sigchld_action&&) = delete;
+  ~sigchld_action() { ::sigaction(SIGCHLD, &before_, nullptr); }
+
+  static struct sigaction present() {
+    struct sigaction action{};
+    ::sigaction(SIGCHLD, nullptr, &action);
+    return action;
+  }
+
+ private:
+  struct sigaction before_{};
+};
+
+// The kernel reaps the children of a process that ignores SIGCHLD as they end.
+TEST_F(Process, GivesTheExitCodeWhereSigchldWasIgnored) {
+  const sigchld_action ignored(SIG_IGN);
+  for (int code = 1; code <= 10; ++code) {
+    EXPECT_EQ(run(shell("exit " + std::to_string(code))), exit_status::exited(code));
+  }
+  EXPECT_EQ(sigchld_action::present().sa_handler, SIG_DFL);
+}
+
+TEST_F(Process, GivesTheExitCodeWhereChildrenWereNotToWait) {
+  const auto handler = [](int) {};
+  const sigchld_action handled(handler, SA_NOCLDWAIT | SA_RESTART);
+  EXPECT_EQ(run(shell("exit 3")), exit_status::exited(3));
+  EXPECT_EQ(sigchld_action::present().sa_handler, +handler);
+  EXPECT_EQ(sigchld_action::present().sa_flags & (SA_NOCLDWAIT | SA_RESTART), SA_RESTART);
+}
+
+// The first line of a child's output.
+std::string line_of(gyre::event_loop& loop, process& child) {
+  gyre::io::buffer line;
+  sync_wait(loop, child.output().read_until(line, "\n"));
+  std::string text(line.text());
+  text.pop_back();
+  return text;
+}
+
+TEST_F(Process, IsNotAnotherOneThatHasItsNumber) {
+  process shell_of_another(loop_, shell("sleep 1000 & echo $!; read line"),
+                           {.input = stdio::pipe(), .output = stdio::pipe()});
+  const pid_t grandchild = std::stoi(line_of(loop_, shell_of_another));
+  try {
+    const gyre::io::detail::child_process not_ours(loop_, grandchild, false);
+    ADD_FAILURE() << "took over a process that is no child";
+  } catch (const std::system_error& error) {
+    EXPECT_EQ(error.code().value(), ECHILD);
+  }
+  EXPECT_TRUE(exists(grandchild));
+  ::kill(grandchild, SIGKILL);
+}
+
+TEST_F(Process, IsEndedWhenThereIsNoDescriptorForIt) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (;;) ::pause();
+  }
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  int error = 0;
+  try {
+    const gyre::io::detail::child_process refused(loop_, child, false);
+  } catch (const std::system_error& refusal) {
+    error = refusal.code().value();
+  }
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(error, EMFILE);
+  EXPECT_FALSE(exists(child));
+}
+
+// ---- groups
+
+using gyre::io::process_group;
+
+// A shell that tells the number of a child of its own, and waits for the end of both.
+process_options grouped(process_group group) {
+  return {.input = stdio::pipe(), .output = stdio::pipe(), .group = group};
+}
+std::vector<std::string> parent_of_another() {
+  return shell("sleep 1000 & echo $!; exec 1>&-; wait");
+}
+
+// Returns once the process, which is no child of this one, has ended.
+void wait_for_end_of(const gyre::unique_fd& pidfd) {
+  ::pollfd ended{.fd = pidfd.get(), .events = POLLIN, .revents = 0};
+  while (::poll(&ended, 1, -1) < 0) continue;
+}
+gyre::unique_fd pidfd_of(pid_t id) {
+  return gyre::unique_fd(static_cast<int>(::syscall(SYS_pidfd_open, id, 0)));
+}
+
+TEST_F(Process, BelongsToTheGroupAskedFor) {
+  const auto group_and_session_of = [&](process_group group) {
+    process child(loop_, shell("read line"), grouped(group));
+    return std::tuple(child.pid(), ::getpgid(child.pid()), ::getsid(child.pid()));
+  };
+  {
+    const auto [id, group, session] = group_and_session_of(process_group::inherit());
+    EXPECT_EQ(std::pair(group, session), std::pair(::getpgrp(), ::getsid(0)));
+  }
+  {
+    const auto [id, group, session] = group_and_session_of(process_group::own());
+    EXPECT_EQ(std::pair(group, session), std::pair(id, ::getsid(0)));
+  }
+  {
+    const auto [id, group, session] = group_and_session_of(process_group::own_session());
+    EXPECT_EQ(std::pair(group, session), std::pair(id, id));
+  }
+  process leader(loop_, shell("read line"), grouped(process_group::own()));
+  const auto [id, group, session] = group_and_session_of(process_group::of(leader.pid()));
+  EXPECT_EQ(group, leader.pid());
+  EXPECT_NE(id, group);
+  EXPECT_NE(error_of_start(loop_, shell("exit"), {.group = process_group::of(1)}), 0);
+}
+
+TEST_F(Process, ItsGroupIsKilledWithAllThatAreInIt) {
+  for (const process_group group : {process_group::own(), process_group::own_session()}) {
+    process child(loop_, parent_of_another(), grouped(group));
+    const gyre::unique_fd grandchild = pidfd_of(std::stoi(line_of(loop_, child)));
+    child.kill_group(SIGTERM);
+    wait_for_end_of(grandchild);
+    EXPECT_EQ(sync_wait(loop_, child.wait()), exit_status::killed(SIGTERM));
+    child.kill_group(SIGTERM);
+  }
+}
+
+TEST_F(Process, ItsGroupCanBeKilledAfterItsEnd) {
+  process child(loop_, shell("sleep 1000 & echo $!"), grouped(process_group::own()));
+  const gyre::unique_fd grandchild = pidfd_of(std::stoi(line_of(loop_, child)));
+  EXPECT_EQ(sync_wait(loop_, child.wait()), exit_status::exited(0));
+  EXPECT_TRUE(exists(child.pid())) << "its number must stay that of its group";
+  child.kill_group(SIGKILL);
+  wait_for_end_of(grandchild);
+  EXPECT_EQ(sync_wait(loop_, child.wait()), exit_status::exited(0));
+}
+
+TEST_F(Process, DestructorKillsTheGroupAndReapsTheChild) {
+  gyre::unique_fd grandchild;
+  pid_t id = 0;
+  {
+    process child(loop_, parent_of_another(), grouped(process_group::own()));
+    grandchild = pidfd_of(std::stoi(line_of(loop_, child)));
+    id = child.pid();
+  }
+  wait_for_end_of(grandchild);
+  while (exists(id)) std::this_thread::yield();
+  process ended(loop_, shell("exit 1"), grouped(process_group::own()));
+  sync_wait(loop_, ended.wait());
+  id = ended.pid();
+  {
+    const process destroyed = std::move(ended);
+  }
+  EXPECT_FALSE(exists(id));
+}
+
+TEST_F(Process, HasNoGroupToKillUnlessItHasItsOwn) {
+  process child(loop_, shell("read line"), grouped(process_group::inherit()));
+  EXPECT_THROW(child.kill_group(SIGTERM), std::logic_error);
+  process leader(loop_, shell("read line"), grouped(process_group::own()));
+  process member(loop_, shell("read line"), grouped(process_group::of(leader.pid())));
+  EXPECT_THROW(member.kill_group(SIGTERM), std::logic_error);
+  EXPECT_THROW(leader.kill_group(-1), std::system_error);
+  static_cast<void>(leader.release());
+  EXPECT_THROW(leader.kill_group(SIGTERM), std::logic_error);
 }
 
 // ---- many

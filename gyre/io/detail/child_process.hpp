@@ -17,29 +17,35 @@
 
 namespace gyre::io::detail {
 
-/// Thread-safety: the loop's thread, but for send() and id().
+/// Thread-safety: the loop's thread, but for send(), send_to_group() and id().
 class child_process : public gyre::detail::slab_object {
  public:
   using line = gyre::detail::readable_line<child_process, exit_status>;
   using wait = gyre::detail::readable_wait<child_process, exit_status>;
   static constexpr const char* wait_name = "gyre::io::process: wait";
 
-  /// Takes the child over; kills and reaps it on error. Throws std::system_error (EMFILE).
-  child_process(event_loop& loop, pid_t id);
+  /// Takes the child over; kills and reaps it on error. `leads_group`: its number is that of a
+  /// group of its own. Throws std::system_error (EMFILE; ECHILD if the child is gone, or `id` is
+  /// another process by now).
+  child_process(event_loop& loop, pid_t id, bool leads_group);
   child_process& operator=(child_process&&) = delete;
-  /// Kills the child and lets it be reaped, unless that has happened.
+  /// Kills the child, and its own group, unless it has ended, and lets it be reaped.
   ~child_process();
 
   pid_t id() const noexcept { return id_; }
   line& waits() noexcept { return waits_; }
   /// False if it was reaped. Throws std::system_error.
   bool send(int signal);
-  /// Reaps the child, if it has ended.
+  /// Throws std::system_error; std::logic_error without a group of its own.
+  void send_to_group(int signal);
+  /// The status of a child that has ended. Reaps it, but for the leader of a group: until it is
+  /// reaped, no other process or group can get the number.
   std::optional<std::expected<exit_status, std::error_code>> try_take() noexcept;
   unique_fd release() noexcept { return std::move(descriptor_); }
 
  private:
   const pid_t id_;
+  const bool leads_group_;
   unique_fd descriptor_;
   std::optional<exit_status> status_;
   line waits_;
