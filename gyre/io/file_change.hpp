@@ -57,8 +57,15 @@ struct file_watch_options {
   /// Watches for a file of this name in its directory, instead of the file that has the name now,
   /// if there is one. Needs the directory, and one watch for it. Events have no name. When the
   /// directory is renamed, that is `moved_from`, and the watch stays with it.
+  ///
+  /// Symbolic links anywhere on the path are followed at all times, with a watch for each of their
+  /// directories: the events are those of the file to which the path leads. When a link on the way,
+  /// or a directory to which one leads, is replaced, so that the path leads to another file, that
+  /// is `moved_to`, and to none, `moved_from`. So it is told that a volume of Kubernetes
+  /// (ConfigMap, Secret) or a link to the current release has changed.
   bool by_name = false;
-  /// False: if `path` is a symbolic link, watches the link itself.
+  /// False: if `path` is a symbolic link, watches the link itself; by name, links on the way to its
+  /// directory are followed once.
   bool follow_symlink = true;
 };
 

@@ -30,7 +30,8 @@ namespace gyre::io {
 ///
 /// Many programs, editors among them, replace a file: they write another one and rename it to the
 /// old one's name. A watch of the file keeps to the old file then, and ends with it. To follow a
-/// name instead, whatever file has it, now or later, set file_watch_options::by_name.
+/// name instead, whatever file has it, now or later, set file_watch_options::by_name: it also
+/// follows symbolic links that are replaced anywhere on the path.
 ///
 /// A recursive watch concerns all directories of a tree. It adds the directories that are made or
 /// moved there later, and reports the entries that were in such a directory before it was watched

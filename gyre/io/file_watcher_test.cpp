@@ -87,7 +87,7 @@ class FileWatcher : public testing::Test {
   void SetUp() override {
     std::string name = (fs::temp_directory_path() / "gyre-watch-XXXXXX").native();
     ASSERT_NE(::mkdtemp(name.data()), nullptr);  // NOLINT
-    folder_ = name;
+    folder_ = fs::canonical(name);
   }
   void TearDown() override { fs::remove_all(folder_); }
 
@@ -249,6 +249,110 @@ TEST_F(FileWatcher, WatchByNameGoesOnWhenTheFileIsReplaced) {
   fs::remove(folder_ / "other");
   fs::remove(folder_);
   EXPECT_EQ(text_of(next()), "unwatched") << "the directory is gone";
+}
+
+// As Kubernetes replaces the files of a ConfigMap.
+class config_volume {
+ public:
+  explicit config_volume(fs::path folder) : folder_(std::move(folder)) {
+    fs::create_directory(folder_);
+    publish("one");
+    fs::create_symlink("..data/config", folder_ / "config");
+  }
+  void publish(const std::string& content) {
+    const std::string version = "..version" + std::to_string(++versions_);
+    fs::create_directory(folder_ / version);
+    write_file(folder_ / version / "config", content);
+    fs::create_directory_symlink(version, folder_ / "..data_tmp");
+    fs::rename(folder_ / "..data_tmp", folder_ / "..data");
+    fs::remove_all(folder_ / ("..version" + std::to_string(versions_ - 1)));
+  }
+
+ private:
+  fs::path folder_;
+  int versions_ = 0;
+};
+
+TEST_F(FileWatcher, WatchByNameFollowsALinkThatIsReplacedOnTheWay) {
+  config_volume volume(folder_ / "volume");
+  watch(folder_ / "volume/config",
+        {.changes = file_change::closed_after_write | file_change::moved_to, .by_name = true});
+  for (int i = 0; i < 5; ++i) {
+    volume.publish("new " + std::to_string(i));
+    EXPECT_EQ(text_of(next()), "moved to");
+    write_file(folder_ / "volume/config");
+    EXPECT_EQ(text_of(next()), "closed") << "the file that the path leads to now";
+  }
+  serve();
+  volume.publish("last");
+  EXPECT_EQ(text_of(next()), "moved to");
+}
+
+TEST_F(FileWatcher, WatchByNameFollowsLinksAboveItsDirectory) {
+  fs::create_directories(folder_ / "releases/1");
+  fs::create_directories(folder_ / "releases/2");
+  write_file(folder_ / "releases/1/config");
+  write_file(folder_ / "releases/2/config");
+  fs::create_directory_symlink("releases/1", folder_ / "current");
+  fs::create_directory(folder_ / "links");
+  fs::create_directory_symlink("../current/.", folder_ / "links/alias");
+  watch(folder_ / "links/alias/config", {.by_name = true});
+  fs::create_directory_symlink("releases/2", folder_ / "next");
+  fs::rename(folder_ / "next", folder_ / "current");
+  EXPECT_EQ(text_of(next()), "moved to");
+  fs::remove_all(folder_ / "releases/1");
+  fs::remove(folder_ / "current");
+  EXPECT_EQ(text_of(next()), "moved from") << "the old release does not matter";
+  fs::create_directory_symlink("releases/3", folder_ / "current");
+  fs::rename(folder_ / "releases/2", folder_ / "releases/3");
+  EXPECT_EQ(text_of(next()), "moved to");
+}
+
+TEST_F(FileWatcher, WatchByNameFollowsALinkThatLeadsNowhereYet) {
+  fs::create_symlink("target", folder_ / "config");
+  watch(folder_ / "config", {.changes = names_only, .by_name = true});
+  write_file(folder_ / "target");
+  EXPECT_EQ(text_of(next()), "created");
+  fs::rename(folder_ / "target", folder_ / "old");
+  EXPECT_EQ(text_of(next()), "moved from");
+  fs::create_symlink("old", folder_ / "target");
+  EXPECT_EQ(text_of(next()), "created");
+  fs::remove(folder_ / "old");
+  EXPECT_EQ(text_of(next()), "removed");
+}
+
+TEST_F(FileWatcher, WatchByNameTellsOnceThatTheLinkItselfIsReplaced) {
+  write_file(folder_ / "a");
+  write_file(folder_ / "b");
+  fs::create_symlink("a", folder_ / "config");
+  watch(folder_ / "config", {.changes = names_only, .by_name = true});
+  fs::create_symlink("b", folder_ / "next");
+  fs::rename(folder_ / "next", folder_ / "config");
+  EXPECT_EQ(text_of(next()), "moved to");
+  fs::remove(folder_ / "a");
+  fs::remove(folder_ / "b");
+  EXPECT_EQ(text_of(next()), "removed");
+}
+
+TEST_F(FileWatcher, WatchByNameOfALinkThatIsNotFollowedKeepsToTheLink) {
+  config_volume volume(folder_ / "volume");
+  watch(folder_ / "volume/config",
+        {.changes = names_only, .by_name = true, .follow_symlink = false});
+  volume.publish("new");
+  fs::remove(folder_ / "volume/config");
+  EXPECT_EQ(text_of(next()), "removed");
+}
+
+TEST_F(FileWatcher, WatchByNameOfLinksInACircleIsRefusedAndToldLater) {
+  fs::create_symlink("config", folder_ / "config");
+  EXPECT_THROW(watch(folder_ / "config", {.by_name = true}), std::system_error);
+  fs::remove(folder_ / "config");
+  watch(folder_ / "config", {.changes = file_change::moved_to, .by_name = true});
+  fs::create_symlink("config", folder_ / "config");
+  EXPECT_EQ(error_of_next(), std::errc::too_many_symbolic_link_levels);
+  write_file(folder_ / "new");
+  fs::rename(folder_ / "new", folder_ / "config");
+  EXPECT_EQ(text_of(next()), "moved to");
 }
 
 TEST_F(FileWatcher, WatchByNameTellsThatItsDirectoryIsRenamed) {

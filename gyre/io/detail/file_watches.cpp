@@ -84,6 +84,7 @@ file_watch file_watches::add(const std::string& path, const file_watch_options& 
           "path");
     }
   }
+  const bool follows_path = options.by_name && options.follow_symlink;
   const bool is_directory = options.by_name || options.recursive;
   const bool follows = options.follow_symlink || options.by_name;
   const std::uint32_t flags = (is_directory ? IN_ONLYDIR : 0U) |
@@ -91,7 +92,13 @@ file_watch file_watches::add(const std::string& path, const file_watch_options& 
 
   program_watch& watch = watches_.emplace(id, std::move(added)).first->second;
   try {
-    if (const int error = trees_.watch_top(watch, flags); error != 0) {
+    if (follows_path) {
+      watch.path = place.native();
+      const path_end end = follow_path(watch);
+      if (end.error != 0 && !(end.is_missing() && end.has_directory)) {
+        throw_watch_error(watch_error(end.error), watch.path);
+      }
+    } else if (const int error = trees_.watch_top(watch, flags); error != 0) {
       throw_watch_error(watch_error(error), watch.path);
     }
     if (watch.is_recursive) {
@@ -114,6 +121,7 @@ bool file_watches::forget(file_watch watch) noexcept {
   const auto found = watches_.find(watch);
   if (found == watches_.end()) return false;
   if (found->second.top != nullptr) trees_.drop(*found->second.top);
+  drop_steps(found->second.steps);
   watches_.erase(found);
   return true;
 }
@@ -136,8 +144,12 @@ std::optional<std::expected<file_event, std::error_code>> file_watches::try_take
         return next;
       }
       if (const std::error_code failed = trees_.take_failure()) return std::unexpected(failed);
+      if (const std::error_code failed = std::exchange(failure_, {})) {
+        return std::unexpected(failed);
+      }
       if (has_lost_) {
         read_trees_again();
+        follow_all_paths();
         has_lost_ = false;
         return file_event{.kind = file_change::overflowed};
       }
@@ -170,11 +182,13 @@ file_watches::progress file_watches::process_record() {
     pair_deadline_.reset();
   }
   const inotify_record next = records_.take_front();
+  ++record_;
   if (other) {
     process_rename(next, *other);
   } else {
     process(next);
   }
+  follow_changed_paths();
   return progress::some;
 }
 
@@ -208,6 +222,7 @@ void file_watches::report(const watched_inode& to, file_change kind, const inoti
   if (contains(file_change::moved_from | file_change::moved_to, kind)) event.cookie = about.cookie;
   if (kind == file_change::renamed) event.old_name = old_name;
   ready_.push_back(std::move(event));
+  if (watch.owner != nullptr) watch.owner->told_at = record_;
 }
 
 void file_watches::process(const inotify_record& read) {
@@ -231,6 +246,7 @@ void file_watches::process(const inotify_record& read) {
     for (const auto& [events, kind] : kinds) {
       if ((read.mask & events) != 0) report(*each, kind, read);
     }
+    note_change(*each, read);
   }
   if ((read.mask & IN_ISDIR) == 0 || read.name.empty()) return;
   for (watched_inode* const each : sources_) {
@@ -262,6 +278,7 @@ void file_watches::process_rename(const inotify_record& from, const inotify_reco
   collect(from, sources_);
   collect(to, targets_);
   for (watched_inode* const source : sources_) {
+    note_change(*source, from);
     const auto target = std::ranges::find_if(targets_, in_watch_of(source));
     const bool is_tree = is_directory && source->watch.is_recursive;
     if (target == targets_.end()) {
@@ -278,6 +295,7 @@ void file_watches::process_rename(const inotify_record& from, const inotify_reco
     }
   }
   for (watched_inode* const target : targets_) {
+    note_change(*target, to);
     if (std::ranges::any_of(sources_, in_watch_of(target))) continue;
     report(*target, file_change::moved_to, to);
     if (is_directory && target->watch.is_recursive) trees_.come(*target, to.name);
@@ -293,9 +311,91 @@ void file_watches::process_end(const inotify_record& read) {
       continue;
     }
     const file_watch ended = each->watch.id;
+    if (program_watch* const owner = each->watch.owner; owner != nullptr && owner->has_links) {
+      trees_.drop(*each);
+      owner->must_follow = has_changed_path_ = true;
+      continue;
+    }
     forget(ended);
     ready_.push_back({.watch = ended, .kind = file_change::unwatched});
   }
+}
+
+// ---- watches by name, whose paths may have links
+
+void file_watches::drop_steps(std::list<program_watch>& steps) noexcept {
+  for (program_watch& each : steps) {
+    if (each.top != nullptr) trees_.drop(*each.top);
+  }
+  steps.clear();
+}
+
+path_end file_watches::follow_path(program_watch& watch) {
+  constexpr std::uint32_t name_changes = IN_CREATE | IN_DELETE | IN_MOVE | IN_MOVE_SELF;
+  std::list<program_watch> steps;
+  path_end end;
+  try {
+    end = walk_path(watch.path, [&](const path_step& step) {
+      const bool tells = step.kind != path_step::role::link;
+      steps.push_back({.id = watch.id,
+                       .path = step.directory,
+                       .only = step.name,
+                       .changes = tells ? watch.changes : file_change::none,
+                       .mask = tells ? watch.mask | name_changes : name_changes,
+                       .is_recursive = false,
+                       .owner = &watch});
+      return trees_.watch_top(steps.back(), IN_ONLYDIR);
+    });
+  } catch (...) {
+    drop_steps(steps);
+    throw;
+  }
+  watch.steps.swap(steps);
+  drop_steps(steps);  // after the new ones: directories of both stay watched
+  watch.has_links = end.has_links;
+  watch.file = end.file;
+  return end;
+}
+
+void file_watches::note_change(const watched_inode& of, const inotify_record& about) noexcept {
+  program_watch* const owner = of.watch.owner;
+  if (owner == nullptr) return;
+  const bool is_name =
+      about.name == of.watch.only && (about.mask & (IN_CREATE | IN_DELETE | IN_MOVE)) != 0;
+  const bool is_directory =
+      about.name.empty() && (about.mask & IN_MOVE_SELF) != 0 && owner->has_links;
+  if (is_name || is_directory) owner->must_follow = has_changed_path_ = true;
+}
+
+// After each record, when its inodes are no longer needed.
+void file_watches::follow_changed_paths() {
+  if (!std::exchange(has_changed_path_, false)) return;
+  for (auto& [id, watch] : watches_) {
+    if (std::exchange(watch.must_follow, false)) follow_again(watch);
+  }
+}
+
+// Another file that has come by a link is reported here; nothing of a path without links.
+void file_watches::follow_again(program_watch& watch) {
+  const auto file_before = watch.file;
+  const bool had_links = watch.has_links;
+  const path_end end = follow_path(watch);
+  if (end.error != 0 && !end.is_missing()) failure_ = watch_error(end.error);
+  if (watch.told_at == record_ || end.file == file_before) return;
+  if (!had_links && !end.has_links) return;
+  const file_change kind = end.file ? file_change::moved_to : file_change::moved_from;
+  if (contains(watch.changes, kind)) ready_.push_back({.watch = watch.id, .kind = kind});
+}
+
+// Records of links may be among those that were lost.
+void file_watches::follow_all_paths() {
+  ++record_;
+  for (auto& [id, watch] : watches_) {
+    if (watch.steps.empty()) continue;
+    watch.told_at = record_;  // by the overflow
+    watch.must_follow = has_changed_path_ = true;
+  }
+  follow_changed_paths();
 }
 
 // ---- waits

@@ -8,6 +8,7 @@
 #include <gyre/exec/detail/readable_line.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/io/detail/inotify_queue.hpp>
+#include <gyre/io/detail/path_trail.hpp>
 #include <gyre/io/detail/watched_inodes.hpp>
 #include <gyre/io/detail/watched_trees.hpp>
 #include <gyre/io/file_change.hpp>
@@ -15,6 +16,7 @@
 #include <cstdint>
 #include <deque>
 #include <expected>
+#include <list>
 #include <map>
 #include <optional>
 #include <string>
@@ -50,6 +52,12 @@ class file_watches : public gyre::detail::slab_object {
   enum class progress { some, none, awaits_other_part };
 
   bool forget(file_watch watch) noexcept;
+  void drop_steps(std::list<program_watch>& steps) noexcept;
+  path_end follow_path(program_watch& watch);
+  void follow_changed_paths();
+  void follow_all_paths();
+  void follow_again(program_watch& watch);
+  void note_change(const watched_inode& of, const inotify_record& about) noexcept;
   void read_trees_again();
   progress process_record();
   bool awaits_other_part() noexcept;
@@ -75,7 +83,10 @@ class file_watches : public gyre::detail::slab_object {
   // rename, the directories of the old name and of the new one.
   std::vector<watched_inode*> sources_;
   std::vector<watched_inode*> targets_;
-  bool has_lost_ = false;  // events were lost
+  bool has_lost_ = false;          // events were lost
+  std::uint64_t record_ = 0;       // the number of the present record
+  bool has_changed_path_ = false;  // of a watch that must_follow
+  std::error_code failure_;        // of a watch that could not follow its path
 
   struct wake_timer : timer_operation {
     explicit wake_timer(file_watches& owner) noexcept : timer_operation(&on_timer), self(&owner) {}

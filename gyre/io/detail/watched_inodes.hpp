@@ -4,7 +4,10 @@
 
 #include <gyre/io/file_change.hpp>
 
+#include <sys/types.h>
+
 #include <cstdint>
+#include <list>
 #include <map>
 #include <optional>
 #include <ranges>
@@ -12,6 +15,7 @@
 #include <string_view>
 #include <system_error>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace gyre::io::detail {
@@ -27,6 +31,15 @@ struct program_watch {
   std::uint32_t mask;  // of inotify
   bool is_recursive;
   watched_inode* top = nullptr;
+
+  // For a watch by name that follows links: it has no top, but steps, each of which is a watch of
+  // one name in a directory.
+  std::list<program_watch> steps = {};
+  program_watch* owner = nullptr;  // of a step
+  std::optional<std::pair<dev_t, ino_t>> file = {};
+  bool has_links = false;
+  bool must_follow = false;   // a link, or a name on the way, has changed
+  std::uint64_t told_at = 0;  // the last record that gave an event
 
   // For a tree.
   unsigned generation = 0;       // counts how often all of it is read

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/io/detail/path_trail.hpp>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <ranges>
+#include <string_view>
+#include <vector>
+
+namespace gyre::io::detail {
+namespace {
+
+constexpr int most_links = 40;  // as in the kernel
+
+bool is_missing(int error) noexcept { return error == ENOENT || error == ENOTDIR; }
+
+// Puts the names of `path` in front of those that are still to be walked; the next one is last.
+void push_names(std::vector<std::string>& rest, std::string_view path) {
+  for (std::size_t end = path.size(); end > 0;) {
+    const std::size_t slash = path.rfind('/', end - 1);
+    const std::size_t begin = slash == path.npos ? 0 : slash + 1;
+    if (begin < end) rest.emplace_back(path.substr(begin, end - begin));
+    end = slash == path.npos ? 0 : slash;
+  }
+}
+
+// Empty for anything but a link.
+std::string target_of(const std::string& link) {
+  std::array<char, PATH_MAX> target;
+  const ssize_t size = ::readlink(link.c_str(), target.data(), target.size());
+  return size > 0 ? std::string(target.data(), static_cast<std::size_t>(size)) : std::string();
+}
+
+class walk {
+ public:
+  walk(const std::string& path, const std::function<int(const path_step&)>& visit) : visit_(visit) {
+    push_names(rest_, path);
+  }
+
+  path_end run() {
+    while (end_.error == 0 && !rest_.empty()) {
+      const std::string name = std::move(rest_.back());
+      rest_.pop_back();
+      take(name);
+    }
+    return end_;
+  }
+
+ private:
+  void take(const std::string& name) {
+    const bool is_last = rest_.empty();
+    if (is_last && !visit_last(name)) return;
+    if (name == "..") directory_.resize(directory_.empty() ? 0 : directory_.rfind('/'));
+    const bool is_directory = name == "." || name == "..";
+    const std::string place = directory_ + '/' + (is_directory ? "." : name);
+    // The last name is visited already.
+    bool is_visited = is_last;
+    for (;;) {
+      struct ::stat status{};
+      const int error = ::lstat(place.c_str(), &status) == 0 ? 0 : errno;
+      if (error == 0 && !S_ISLNK(status.st_mode)) {
+        if (is_last) end_.file.emplace(status.st_dev, status.st_ino);
+        if (!is_directory) directory_ = place;
+        return;
+      }
+      if (error != 0 && (is_visited || !is_missing(error))) return fail(error);
+      if (!is_visited) {
+        // Looked at again once its changes are seen.
+        if (!visit(path_step::role::link, name)) return;
+        is_visited = true;
+        continue;
+      }
+      end_.has_links = true;
+      if (++links_ > most_links) return fail(ELOOP);
+      const std::string target = target_of(place);
+      if (target.empty()) continue;  // it has just been replaced
+      if (target.front() == '/') directory_.clear();
+      return push_names(rest_, target);
+    }
+  }
+
+  void fail(int error) noexcept { end_.error = error; }
+
+  // Returns whether the walk goes on.
+  bool visit_last(const std::string& name) {
+    if (!end_.has_directory) {
+      return end_.has_directory = visit(path_step::role::name, name);
+    }
+    return name == "." || name == ".." || visit(path_step::role::file, name);
+  }
+
+  // Returns whether the walk goes on.
+  bool visit(path_step::role kind, const std::string& name) {
+    end_.error =
+        visit_({.kind = kind, .directory = directory_.empty() ? "/" : directory_, .name = name});
+    return end_.error == 0;
+  }
+
+  const std::function<int(const path_step&)>& visit_;
+  std::vector<std::string> rest_;  // the next one is last
+  std::string directory_;          // without links, and without a slash at its end
+  int links_ = 0;
+  path_end end_;
+};
+
+}  // namespace
+
+path_end walk_path(const std::string& path, const std::function<int(const path_step&)>& visit) {
+  return walk(path, visit).run();
+}
+
+}  // namespace gyre::io::detail
