@@ -8,6 +8,7 @@
 #include <gyre/net/detail/errors.hpp>
 
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
@@ -38,12 +39,24 @@ std::string next_name(std::string_view& names) {
   return std::string(detail::take_until(names, separator));
 }
 
+// Another process may pass anything that is a descriptor.
+void require_socket(int fd, std::string_view name, const char* call) {
+  int type = 0;
+  socklen_t size = sizeof type;
+  if (::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0) return;
+  const int error = errno;
+  const std::string which = std::string(call) + ": '" + std::string(name) + '\'';
+  gyre::detail::throw_system_error(error, which.c_str());
+}
+
 std::vector<passed_socket> named(std::vector<unique_fd> fds, std::string_view names) {
   std::vector<passed_socket> sockets;
   for (unique_fd& each : fds) {
     if (names.empty()) fail(std::errc::protocol_error, "receive_sockets: fewer names than sockets");
+    std::string name = next_name(names);
+    require_socket(each.get(), name, "receive_sockets");
     sockets.push_back(
-        {.name = next_name(names), .passed = socket(io::made_non_blocking(std::move(each)))});
+        {.name = std::move(name), .passed = socket(io::made_non_blocking(std::move(each)))});
   }
   if (!names.empty()) fail(std::errc::protocol_error, "receive_sockets: more names than sockets");
   return sockets;
@@ -62,12 +75,19 @@ std::vector<passed_socket> sockets_from_environment() {
   if (!meant || !sockets) fail(std::errc::invalid_argument, "LISTEN_PID, LISTEN_FDS");
   if (std::cmp_not_equal(*meant, ::getpid())) return {};
 
-  std::vector<passed_socket> passed;
-  std::string_view names = all_names;
+  // All are this process's from now on, and closed if one of them is no socket.
+  std::vector<unique_fd> fds;
   for (int fd = first_passed; fd < first_passed + *sockets; ++fd) {
     if (::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) gyre::detail::throw_errno("LISTEN_FDS");
+    fds.emplace_back(fd);
+  }
+  std::vector<passed_socket> passed;
+  std::string_view names = all_names;
+  for (unique_fd& each : fds) {
+    std::string name = next_name(names);
+    require_socket(each.get(), name, "LISTEN_FDS");
     passed.push_back(
-        {.name = next_name(names), .passed = socket(io::made_non_blocking(unique_fd(fd)))});
+        {.name = std::move(name), .passed = socket(io::made_non_blocking(std::move(each)))});
   }
   return passed;
 }
@@ -79,6 +99,7 @@ task<> send_sockets(unix_stream& to, std::span<const passed_socket> sockets) {
     if (each.name.find(separator) != std::string::npos || each.name.contains('\0')) {
       fail(std::errc::invalid_argument, "send_sockets: the name of a socket");
     }
+    require_socket(each.passed.fd(), each.name, "send_sockets");
     names += each.name;
     names += separator;
     fds.push_back(each.passed.fd());

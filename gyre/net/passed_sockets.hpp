@@ -27,7 +27,8 @@ struct passed_socket {
 ///
 /// Thread-safety: changes the environment; call it before other threads begin.
 /// Errors: std::system_error: std::errc::bad_file_descriptor if one of the descriptors is not open
-/// (those before it are then closed), std::errc::invalid_argument if the variables make no sense.
+/// (those before it are then closed), std::errc::not_a_socket for a pipe or file (all are then
+/// closed; the message has its name), std::errc::invalid_argument if the variables make no sense.
 std::vector<passed_socket> sockets_from_environment();
 
 /// Sends copies of sockets to another process, such as the successor of a server that restarts.
@@ -36,12 +37,13 @@ std::vector<passed_socket> sockets_from_environment();
 ///
 /// Lifetime: `to` and `sockets` must outlive the wait.
 /// Errors: those of unix_stream::send_fds(); std::errc::invalid_argument for a name with a ':' or a
-/// zero in it, or more sockets than go with one message (253).
+/// zero in it, or more sockets than go with one message (253); std::errc::not_a_socket.
 /// Complexity: allocates two coroutine frames.
 [[nodiscard]] task<> send_sockets(unix_stream& to, std::span<const passed_socket> sockets);
 /// The sockets of send_sockets() at the other end. Lifetime: `from` must outlive the wait. Errors:
-/// those of unix_stream::receive_fds(), and std::errc::protocol_error if something else came, or
-/// the stream ended.
+/// those of unix_stream::receive_fds(), std::errc::protocol_error if something else came, or the
+/// stream ended, and std::errc::not_a_socket for another kind of descriptor, by the name in the
+/// message; then all that came are closed. tcp_server::listen() checks that a socket listens.
 [[nodiscard]] task<std::vector<passed_socket>> receive_sockets(unix_stream& from);
 
 /// A socket that listens at `at`, for a program that keeps the socket to pass it on later, and

@@ -186,6 +186,45 @@ TEST(PassedSockets, MalformedListOfSocketsIsAnError) {
   EXPECT_EQ(error_of(loop, receive()), std::errc::protocol_error) << "the end";
 }
 
+// A peer that is not send_sockets() may pass anything.
+TEST(PassedSockets, DescriptorsOfAnotherKindAreRefusedAndClosed) {
+  gyre::loop loop;
+  auto [one, other] = gyre::net::stream_pair(loop);
+  auto pipe = gyre::net::make_pipe();
+  gyre::net::socket listening = listening_socket(any_port);
+  const endpoint at = listening.local_endpoint();
+  const std::array<int, 2> fds{listening.fd(), pipe.writer.get()};
+  const auto pass = [&]() -> task<> {
+    const std::string_view names("\0\0\0\4a:b:", 8);
+    auto sending = one.send_fds(std::as_bytes(std::span(names)), fds);
+    co_await std::move(sending);
+  };
+  gyre::sync_wait(loop, pass());
+  listening.close();
+  pipe.writer.reset();
+  try {
+    static_cast<void>(gyre::sync_wait(loop, receive_sockets(other)));
+    ADD_FAILURE() << "a pipe was received as a socket";
+  } catch (const std::system_error& error) {
+    EXPECT_EQ(error.code(), std::errc::not_a_socket);
+    EXPECT_NE(std::string_view(error.what()).find("'b'"), std::string_view::npos) << error.what();
+  }
+  char byte = 0;
+  EXPECT_EQ(::read(pipe.reader.get(), &byte, 1), 0) << "the pipe has no writer any more";
+  EXPECT_NO_THROW(static_cast<void>(listening_socket(at))) << "nor the port a listener";
+}
+
+TEST(PassedSockets, OnlySocketsCanBeSent) {
+  gyre::loop loop;
+  auto [one, other] = gyre::net::stream_pair(loop);
+  const passed_socket bad{.name = "a", .passed = gyre::net::socket(gyre::net::make_pipe().reader)};
+  const auto send = [&]() -> task<> {
+    auto sending = send_sockets(one, std::span(&bad, 1));
+    co_await std::move(sending);
+  };
+  EXPECT_EQ(error_of(loop, send()), std::errc::not_a_socket);
+}
+
 TEST(PassedSockets, NameMayHaveNoColon) {
   gyre::loop loop;
   auto [one, other] = gyre::net::stream_pair(loop);
@@ -256,6 +295,29 @@ TEST(SocketsFromEnvironment, AreNoneForAnotherProcessAndErrorsForNonsense) {
                 }
               }
               return errors == 3 ? 0 : 3;
+            }),
+            0);
+}
+
+TEST(SocketsFromEnvironment, AreClosedIfOneIsNone) {
+  EXPECT_EQ(status_of_child([] {
+              gyre::net::socket one = listening_socket(any_port);
+              auto pipe = gyre::net::make_pipe();
+              const int high_one = ::fcntl(one.fd(), F_DUPFD, 100);
+              const int high_pipe = ::fcntl(pipe.writer.get(), F_DUPFD, 100);
+              static_cast<void>(one.release().release());
+              static_cast<void>(pipe.writer.release());
+              static_cast<void>(pipe.reader.release());
+              ::dup2(high_one, 3);
+              ::dup2(high_pipe, 4);
+              set_environment(std::to_string(::getpid()), "2", "http:pipe");
+              try {
+                static_cast<void>(gyre::net::sockets_from_environment());
+                return 1;
+              } catch (const std::system_error& error) {
+                if (error.code() != std::errc::not_a_socket) return 2;
+              }
+              return ::fcntl(3, F_GETFD) < 0 && ::fcntl(4, F_GETFD) < 0 ? 0 : 3;
             }),
             0);
 }
