@@ -4,6 +4,7 @@
 #include <gyre/http/detail/characters.hpp>
 #include <gyre/http/format_error.hpp>
 #include <gyre/net/address.hpp>
+#include <gyre/net/host_port.hpp>
 
 #include <algorithm>
 
@@ -28,7 +29,7 @@ bool is_name(std::string_view host) {
       return false;
     }
   }
-  return !std::ranges::all_of(label, detail::is_digit);
+  return !net::ends_in_number(host);
 }
 
 bool is_visible(char each) { return each > ' ' && each < '\x7f' && each != '#'; }

@@ -93,10 +93,11 @@ TEST(Authority, HostsAreNamesOrAddresses) {
   for (const std::string_view each :
        {std::string_view(""), std::string_view("."), std::string_view("a..b"),
         std::string_view(".a"), std::string_view("300.1.1.1"), std::string_view("1.2.3"),
-        std::string_view("0x7f.1"), std::string_view("a%41"), std::string_view("::1"),
-        std::string_view("[::1"), std::string_view("[1.2.3.4]"), std::string_view("[fe80::1%1]"),
-        std::string_view("[v1.a]"), std::string_view("[]"), std::string_view("[::1]a"),
-        std::string_view("a,b"), std::string_view(label)}) {
+        std::string_view("0x7f.1"), std::string_view("0x7f000001"), std::string_view("1.2.3.0x4."),
+        std::string_view("a%41"), std::string_view("::1"), std::string_view("[::1"),
+        std::string_view("[1.2.3.4]"), std::string_view("[fe80::1%1]"), std::string_view("[v1.a]"),
+        std::string_view("[]"), std::string_view("[::1]a"), std::string_view("a,b"),
+        std::string_view(label)}) {
     EXPECT_EQ(authority::parse(each).error(), format_errc::bad_host) << each;
   }
   EXPECT_EQ(authority::parse("m\xc3\xbcnchen.de").error(), format_errc::host_not_ascii);

@@ -4,6 +4,8 @@
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/net/detail/errors.hpp>
 #include <gyre/net/detail/host_text.hpp>
+#include <gyre/net/host_port.hpp>
+#include <gyre/net/resolve_error.hpp>
 
 #include <arpa/inet.h>
 
@@ -99,7 +101,10 @@ std::expected<endpoint, std::error_code> endpoint::parse(std::string_view text) 
   if (split->is_any()) return any(split->port);
   if (split->is_localhost()) return endpoint(ip_address::loopback_v4(), split->port);
   const auto address = ip_address::parse(split->host);
-  if (!address) return std::unexpected(address.error());
+  if (!address) {
+    return std::unexpected(ends_in_number(split->host) ? resolve_errc::numeric_host
+                                                       : address.error());
+  }
   return endpoint(*address, split->port);
 }
 

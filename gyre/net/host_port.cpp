@@ -38,8 +38,7 @@ bool may_be_name(std::string_view host) noexcept {
   const bool has_empty_label = host.starts_with('.') || host.find("..") != host.npos;
   if (has_empty_label) return false;
   if (host.ends_with('.')) host.remove_suffix(1);
-  const std::string_view last = host.substr(host.rfind('.') + 1);
-  return !last.empty() && !std::ranges::all_of(last, is_digit);
+  return !host.empty() && !host.ends_with('.') && !ends_in_number(host);
 }
 
 }  // namespace
@@ -87,11 +86,26 @@ constexpr std::string_view localhost = "localhost";
 
 }  // namespace
 
+bool ends_in_number(std::string_view host) noexcept {
+  if (host.ends_with('.')) host.remove_suffix(1);
+  std::string_view last = host.substr(host.rfind('.') + 1);
+  if (last.starts_with("0x") || last.starts_with("0X")) {
+    last.remove_prefix(2);
+    return std::ranges::all_of(last, [](char each) {
+      return gyre::detail::is_digit(each) || (each >= 'a' && each <= 'f') ||
+             (each >= 'A' && each <= 'F');
+    });
+  }
+  return !last.empty() && std::ranges::all_of(last, gyre::detail::is_digit);
+}
+
 std::expected<host_port, std::error_code> host_port::made_of(std::string_view host,
                                                              std::uint16_t port) {
   const auto address = ip_address::parse(host);
   if (address) return host_port(endpoint(*address, port));
-  if (!detail::may_be_name(host)) return std::unexpected(address.error());
+  if (!detail::may_be_name(host)) {
+    return std::unexpected(ends_in_number(host) ? resolve_errc::numeric_host : address.error());
+  }
   host_port named;
   named.host_ = host;
   named.port_ = port;

@@ -36,7 +36,8 @@ class host_port {
 
   /// Reads what endpoint::parse() reads, and "NAME:SERVICE". A name consists of ASCII letters,
   /// digits, '-', '_' and '.', and of bytes beyond ASCII; its last label is not a number, so that
-  /// "300.1.1.1:80" is no name. Whether there is such a host, the resolver tells.
+  /// "300.1.1.1:80" is no name (resolve_errc::numeric_host). Whether there is such a host, the
+  /// resolver tells.
   ///
   /// Errors: as endpoint::parse(). Complexity: as endpoint::parse().
   [[nodiscard]] static std::expected<host_port, std::error_code> parse(std::string_view text);
@@ -68,5 +69,12 @@ class host_port {
   std::string host_;
   std::uint16_t port_ = 0;
 };
+
+/// Whether the last label of a host is a number, decimal or with "0x" in front: such a host is no
+/// name, but an IPv4 address (the URL Standard's "ends in a number"), and ip_address::parse()
+/// decides which. Other numbers that inet_aton(3) takes for addresses ("127.1", "0x7f.1",
+/// "017700000001") are refused by endpoints, resolvers and URLs, because filters that compare texts
+/// overlook them.
+bool ends_in_number(std::string_view host) noexcept;
 
 }  // namespace gyre::net

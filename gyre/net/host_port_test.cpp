@@ -91,6 +91,16 @@ TEST(HostPort, RefusesTextThatCanBeNeither) {
   EXPECT_THROW(host_port("example.org", "no-such-service-here"), std::system_error);
 }
 
+TEST(HostPort, RefusesNumbersThatAreNoAddress) {
+  for (const char* text : {"127.1:80", "0x7f.1:80", "017700000001:80", "2130706433:80", "0x:80",
+                           "1.2.3.0X4:80", "127.0.0.1.:80", "a.5:80", "0x7f000001.:80"}) {
+    EXPECT_EQ(host_port::parse(text).error(), resolve_errc::numeric_host) << text;
+    EXPECT_EQ(gyre::net::endpoint::parse(text).error(), resolve_errc::numeric_host) << text;
+  }
+  EXPECT_TRUE(host_port::parse("0x7g:80"));
+  EXPECT_TRUE(host_port::parse("1.example:80"));
+}
+
 TEST(HostPort, NamesTheTextAndTheFormsItAccepts) {
   try {
     const host_port server = "example.org";

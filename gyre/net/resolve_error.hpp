@@ -19,6 +19,9 @@ enum class resolve_errc {
   no_server,           ///< no server could be reached, or each of several failed
   service_not_found,   ///< no port of that name is known
   resolver_destroyed,  ///< while the lookup waited; also equal to std::errc::operation_canceled
+  /// A number that is no address of four decimal parts, such as "127.1", "0x7f.1" or "2130706433";
+  /// also equal to std::errc::invalid_argument.
+  numeric_host,
 };
 
 /// The category of resolve_errc, named "resolve".

@@ -27,6 +27,8 @@ class category final : public std::error_category {
       case resolve_errc::no_server: return "no name server gave an answer";
       case resolve_errc::service_not_found: return "service not found";
       case resolve_errc::resolver_destroyed: return "the resolver was destroyed during the lookup";
+      case resolve_errc::numeric_host:
+        return "a number is no host: an IPv4 address has four decimal parts";
     }
     return "unknown error";
   }
@@ -36,6 +38,8 @@ class category final : public std::error_category {
       case resolve_errc::timed_out: return std::make_error_condition(std::errc::timed_out);
       case resolve_errc::resolver_destroyed:
         return std::make_error_condition(std::errc::operation_canceled);
+      case resolve_errc::numeric_host:
+        return std::make_error_condition(std::errc::invalid_argument);
       default: return {value, *this};
     }
   }

@@ -80,7 +80,8 @@ struct dns_cache_metrics {
 
 /// Options of a resolver, fixed when it is constructed.
 struct resolver_options {
-  /// Name servers in their order: IP endpoints without a scope. Default: those in resolv.conf.
+  /// Name servers in their order: IP endpoints; the wildcard address is this machine. Default:
+  /// those in resolv.conf, also with a scope ("fe80::1%eth0") or a port ("[::1]:5353").
   std::vector<endpoint> servers = {};
   /// Timeout of a query in the first round over the servers; each further round doubles it. Rounded
   /// up to milliseconds; more than a day counts as a day.

@@ -159,6 +159,46 @@ TEST_F(Resolver, AsksNobodyForNumbersAndTheLocalHost) {
   EXPECT_TRUE(server_.questions().empty());
 }
 
+// Texts that inet_aton(3) reads as addresses are asked of no server.
+TEST_F(Resolver, RefusesNumbersThatAreNoAddress) {
+  auto how = options();
+  how.search_domains = {"test"};
+  make(how);
+  for (const std::string name :
+       {"127.1", "0x7f.1", "017700000001", "2130706433", "0x7f000001", "1.2.3.0x4", "0X",
+        "1.2.3.4.5", "127.0.0.1.", "a.1", "256.1.1.1"}) {
+    EXPECT_EQ(error_of(name), resolve_errc::numeric_host) << name;
+    EXPECT_EQ(error_of(name), std::errc::invalid_argument) << name;
+  }
+  EXPECT_TRUE(server_.questions().empty());
+}
+
+TEST_F(Resolver, NameServersMayHaveScopesAndPorts) {
+  EXPECT_THAT(gyre::net::detail::parse_name_servers("# nameserver 192.0.2.9\n"
+                                                    "search nowhere.test\n"
+                                                    "nameserver 192.0.2.1\n"
+                                                    "nameserver\tfe80::1%lo  # a router\n"
+                                                    "nameserver [2001:db8::7]:5353\n"
+                                                    "nameserver elsewhere.test\n"
+                                                    "nameserver\n"
+                                                    "nameserver 0.0.0.0"),
+              ElementsAre(endpoint("192.0.2.1:53"), endpoint("[fe80::1%lo]:53"),
+                          endpoint("[2001:db8::7]:5353"), endpoint("0.0.0.0:53")));
+}
+
+TEST_F(Resolver, TheWildcardAddressAsAServerIsThisMachine) {
+  const std::string port = std::to_string(server_.local_endpoint().port());
+  const temporary_file file("nameserver 0.0.0.0:" + port + "\n");
+  auto how = options();
+  how.servers = {};
+  how.resolv_conf = file.path();
+  make(how);
+  EXPECT_EQ(error_of("v4.test"), std::error_code());
+  how.servers = {endpoint(ip_address::any_v4(), server_.local_endpoint().port())};
+  make(how);
+  EXPECT_EQ(error_of("v4.test"), std::error_code());
+}
+
 TEST_F(Resolver, SaysWhyThereIsNoAddress) {
   server_["broken.test"] = {.reply = reply_kind::server_failure};
   server_["secret.test"] = {.reply = reply_kind::refused};
@@ -306,7 +346,6 @@ TEST_F(Resolver, RefusesOptionsThatMakeNoSense) {
   refuses([](auto& how) { how.timeout = 0ms; });
   refuses([](auto& how) { how.max_concurrent = 0; });
   refuses([](auto& how) { how.servers = {endpoint::unix_path("/x")}; });
-  refuses([](auto& how) { how.servers = {endpoint(ip_address("fe80::1%1"), 53)}; });
 }
 
 // The examples of RFC 6724, section 10.2.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/base/detail/duration_check.hpp>
+#include <gyre/net/detail/errors.hpp>
 #include <gyre/net/detail/name_engine.hpp>
 
 #include <ares.h>
@@ -14,6 +15,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <new>
 #include <span>
 
@@ -35,12 +38,21 @@ void use_library() {
   check(status, "ares_library_init");
 }
 
+constexpr std::uint16_t dns_port = 53;
+
+// The wildcard address as a server's is this machine, as for other programs; its answers come from
+// the loopback address, which c-ares would take for another server's.
+ip_address reachable(const ip_address& server) noexcept {
+  if (!server.is_any()) return server;
+  return server.is_v4() ? ip_address::loopback_v4() : ip_address::loopback_v6();
+}
+
 void set_servers(ares_channel channel, const std::vector<endpoint>& servers) {
   std::vector<ares_addr_port_node> nodes;
   nodes.reserve(servers.size());  // each points to the next
   for (const endpoint& each : servers) {
     ares_addr_port_node node{};
-    const ip_address address = each.address();
+    const ip_address address = reachable(each.address());
     node.family = static_cast<int>(each.family());
     node.udp_port = node.tcp_port = each.port();
     std::memcpy(&node.addr, address.bytes().data(), address.bytes().size());
@@ -56,6 +68,11 @@ bool has_one_server(ares_channel channel) {
   const bool one = servers != nullptr && servers->next == nullptr;
   ares_free_data(servers);
   return one;
+}
+
+std::vector<endpoint> read_name_servers(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return parse_name_servers(std::string(std::istreambuf_iterator<char>(file), {}));
 }
 
 // Used in place of c-ares's own calls, because 1.18 writes to TCP connections by writev(2):
@@ -74,7 +91,18 @@ ares_socket_t open_socket(int family, int type, int protocol, void*) {
 
 int close_socket(ares_socket_t fd, void*) { return ::close(fd); }
 
-int connect_socket(ares_socket_t fd, const sockaddr* to, ares_socklen_t size, void*) {
+// c-ares has no place for the scope of a server.
+int connect_socket(ares_socket_t fd, const sockaddr* to, ares_socklen_t size, void* servers) {
+  endpoint scoped;
+  std::memcpy(scoped.data(), to, std::min(size, endpoint::capacity()));
+  scoped.resize(std::min(size, endpoint::capacity()));
+  if (!scoped.is_ip()) return ::connect(fd, to, size);
+  for (const endpoint& each : *static_cast<const std::vector<endpoint>*>(servers)) {
+    if (each.port() == scoped.port() &&
+        std::ranges::equal(each.address().bytes(), scoped.address().bytes())) {
+      return ::connect(fd, each.data(), each.size());
+    }
+  }
   return ::connect(fd, to, size);
 }
 
@@ -109,6 +137,22 @@ std::vector<std::string> search_list::names_for(std::string_view host) const {
   return names;
 }
 
+std::vector<endpoint> parse_name_servers(std::string_view text) {
+  std::vector<endpoint> servers;
+  while (!text.empty()) {
+    std::string_view line = take_until(text, "\n");
+    line = take_until(line, "#;");
+    if (next_word(line) != "nameserver") continue;
+    const std::string_view server = next_word(line);
+    if (const auto address = ip_address::parse(server)) {
+      servers.emplace_back(*address, dns_port);
+    } else if (const auto with_port = endpoint::parse(server); with_port && with_port->is_ip()) {
+      servers.push_back(*with_port);
+    }
+  }
+  return servers;
+}
+
 dns_channel::dns_channel(name_engine& owner, const resolver_options& options)
     : owner_(owner),
       query_timeout_(owner.loop(), [this] { process(ARES_SOCKET_BAD, ARES_SOCKET_BAD); }) {
@@ -122,6 +166,7 @@ dns_channel::~dns_channel() { ares_destroy(channel_); }
 // reach any. With several servers that is right, as the next one is asked; of one, the error is
 // wanted.
 void dns_channel::open(const resolver_options& options) {
+  servers_ = options.servers.empty() ? read_name_servers(options.resolv_conf) : options.servers;
   char dns_only[] = "b";
   std::vector<char*> domains;
   ares_options raw{};
@@ -152,8 +197,8 @@ void dns_channel::open(const resolver_options& options) {
     ares_channel channel = nullptr;
     check(ares_init_options(&channel, &raw, mask), "ares_init_options");
     owned_channel owned(channel, &ares_destroy);
-    ares_set_socket_functions(channel, &socket_functions, nullptr);
-    if (!options.servers.empty()) set_servers(channel, options.servers);
+    ares_set_socket_functions(channel, &socket_functions, &servers_);
+    if (!servers_.empty()) set_servers(channel, servers_);
     return owned;
   };
   owned_channel channel = open();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // failure, cancelled, no_memory, require, fail: the room's errors, as values and thrown.
 // require_loops: the check of a server's loops.
-// parse_number, take_until: numbers and words in its texts.
+// parse_number, take_until, next_word: numbers and words in its texts.
 #pragma once
 
 #include <algorithm>
@@ -59,6 +59,13 @@ inline std::string_view take_until(std::string_view& text, std::string_view ends
   const std::string_view taken = text.substr(0, end);
   text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
   return taken;
+}
+
+/// Cuts off the first word of a line, and returns it; nothing is left of a line without one.
+inline std::string_view next_word(std::string_view& line) noexcept {
+  constexpr std::string_view blank = " \t\r\v\f";
+  line.remove_prefix(std::min(line.find_first_not_of(blank), line.size()));
+  return take_until(line, blank);
 }
 
 /// The decimal number that `text` is, digits and nothing else; nothing if it is none, or too large.

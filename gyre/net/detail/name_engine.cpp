@@ -61,8 +61,7 @@ name_engine::name_engine(event_loop& loop, resolver_options options)
   gyre::detail::require_not_negative(options_.cache.longest_negative,
                                      "gyre::net::resolver: cache.longest_negative");
   for (const endpoint& each : options_.servers) {
-    require(each.is_ip() && each.address().scope() == 0,
-            "gyre::net::resolver: a server must be an IP endpoint without a scope");
+    require(each.is_ip(), "gyre::net::resolver: a server must be an IP endpoint");
   }
   delivery_.emplace(loop, [this] { deliver_completions(); });
   resolv_conf_.update(options_.resolv_conf);

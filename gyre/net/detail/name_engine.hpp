@@ -158,6 +158,10 @@ struct search_list {
   std::vector<std::string> names_for(std::string_view host) const;
 };
 
+/// The servers that the lines "nameserver ADDRESS" of a resolv.conf name, also with a scope
+/// ("fe80::1%eth0"), which c-ares 1.18 passes over, or a port ("[::1]:53"). Others are passed over.
+std::vector<endpoint> parse_name_servers(std::string_view text);
+
 /// A channel of c-ares on a loop, which carries queries to name servers and answers back.
 ///
 /// Thread-safety: none; belongs to the loop's thread.
@@ -199,6 +203,7 @@ class dns_channel {
   std::map<int, fd_watch> watches_;  // the sockets of c-ares
   timer query_timeout_;
   search_list search_;
+  std::vector<endpoint> servers_;  // empty: those of c-ares
 };
 
 struct question;

@@ -7,6 +7,7 @@
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/net/detail/errors.hpp>
 #include <gyre/net/endpoint.hpp>
+#include <gyre/net/host_port.hpp>
 
 #include <sys/socket.h>
 
@@ -22,13 +23,6 @@ namespace gyre::net::detail {
 // --- The hosts file ---
 
 namespace {
-
-constexpr std::string_view blank = " \t\r\v\f";
-
-std::string_view next_word(std::string_view& line) {
-  line.remove_prefix(std::min(line.find_first_not_of(blank), line.size()));
-  return take_until(line, blank);
-}
 
 void parse_line(std::string_view line, hosts& into) {
   const auto address = ip_address::parse(next_word(line));
@@ -308,6 +302,7 @@ std::optional<resolve_result> name_engine::resolve_locally(waiting_lookup& looku
   }
   if (!can_be_name(host)) return failure(resolve_errc::bad_name);
   if (lookup.kind.records == 0) {
+    if (ends_in_number(host)) return failure(resolve_errc::numeric_host);
     using enum lookup_order;
     const std::string key = host_key(host);
     const bool local = is_localhost(key);
