@@ -4,6 +4,7 @@
 #include <gyre/base/detail/ascii.hpp>
 #include <gyre/net/address.hpp>
 #include <gyre/tls/detail/callbacks.hpp>
+#include <gyre/tls/detail/plain_http.hpp>
 #include <gyre/tls/error.hpp>
 
 #include <openssl/err.h>
@@ -170,14 +171,21 @@ engine::status engine::result_of(int returned) {
     failure_.text = "a key of " + std::to_string(too_large_key_) +
                     " bits is larger than max_rsa_bits, " + std::to_string(loaded_->max_rsa_bits);
   }
-  if (!alert_sent_ && (failure_.code == errc::not_tls || failure_.code == errc::plain_http)) {
-    refuse_other_protocol();
-  }
+  if (failure_.code == errc::not_tls || failure_.code == errc::plain_http) refuse_other_protocol();
   return status::failed;
 }
 
-// OpenSSL sends nothing then, and a peer that waits for a reply would not know why none comes.
+// OpenSSL sends nothing for most openings, and a peer that waits for a reply would not know why
+// none comes.
 void engine::refuse_other_protocol() {
+  if (loaded_->is_server && !established_ &&
+      is_http_request(std::span(opening_).first(opening_size_))) {
+    failure_.code = errc::plain_http;
+    output_->clear();  // an alert would spoil the response
+    output_->append(plain_http_response);
+    return;
+  }
+  if (alert_sent_) return;
   constexpr std::array<unsigned char, 7> unexpected_message = {21, 3, 1, 0, 2, 2, 10};
   output_->append(std::as_bytes(std::span(unexpected_message)));
 }
@@ -196,8 +204,6 @@ engine::status engine::handshake() {
         SSL_version(ssl) < TLS1_3_VERSION) {
       callbacks::keep_session(ssl, SSL_get_session(ssl));
     }
-  } else if (now == status::failed) {
-    answer_plain_http();
   } else if (now == status::ended) {
     return fail_with(errc::handshake_ended);
   } else if (handshake_bytes_ > most_handshake_bytes) {

@@ -11,7 +11,6 @@
 #include <gyre/tls/detail/context_state.hpp>
 #include <gyre/tls/detail/failure.hpp>
 #include <gyre/tls/detail/openssl.hpp>
-#include <gyre/tls/detail/plain_http.hpp>
 #include <gyre/tls/session.hpp>
 
 #include <array>
@@ -45,10 +44,7 @@ class engine {
   engine& operator=(const engine&) = delete;
 
   /// Bytes to be read next; they must stay until the engine has read them, or is fed others.
-  void feed(std::span<const std::byte> received) noexcept {
-    if (!established_) first_bytes_.note(received);
-    unread_ = received;
-  }
+  void feed(std::span<const std::byte> received) noexcept { unread_ = received; }
   std::span<const std::byte> unread() const noexcept { return unread_; }
 
   /// Records go there from now on.
@@ -97,7 +93,6 @@ class engine {
   void count_data(std::size_t bytes) noexcept;
   status fail_with(std::error_code code, std::string text = {});
   status result_of(int returned);
-  void answer_plain_http();  // in plain_http.cpp
   // A part of a message of the peer has come behind the handshake.
   bool is_within_message() const noexcept { return established_ && SSL_in_init(ssl_.get()) == 1; }
 
@@ -110,7 +105,6 @@ class engine {
   std::uint8_t opening_size_ = 0;
   std::span<const std::byte> opening_left_;  // that OpenSSL has not read
   std::size_t handshake_bytes_ = 0;
-  first_bytes first_bytes_;
   std::size_t steps_ = 0;      // of OpenSSL's handshake behind its end
   steady_time steps_since_{};  // the beginning of their period
   std::size_t credit_ = 0;     // bytes of data that have paid for no step yet
