@@ -127,16 +127,16 @@ class pool_core {
   }
 
   /// Keeps a connection for the next caller, if it can serve another.
-  void give_back(entry returned, std::chrono::nanoseconds idle_limit) noexcept {
+  void give_back(entry returned, duration idle_limit) noexcept {
     const steady_time now = loop().now();
     // One for each caller that waits, besides max_idle.
     const bool has_room = idle_.size() < waiting_ || idle_.size() - waiting_ < options_.max_idle;
-    const bool is_kept = !closed_ && has_room && now < returned.end_of_life &&
-                         idle_limit > std::chrono::nanoseconds(0);
+    const bool is_kept =
+        !closed_ && has_room && now < returned.end_of_life && idle_limit > duration::zero();
     if (!is_kept) return discard(std::move(returned));
-    returned.expiry = std::min(gyre::detail::later(now, std::min<std::chrono::nanoseconds>(
-                                                            idle_limit, options_.idle_timeout)),
-                               returned.end_of_life);
+    returned.expiry =
+        std::min(gyre::detail::later(now, std::min(idle_limit, options_.idle_timeout)),
+                 returned.end_of_life);
     try {
       idle_.push_back(std::move(returned));
     } catch (const std::bad_alloc&) {

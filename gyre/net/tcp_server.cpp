@@ -2,8 +2,8 @@
 #include <gyre/net/tcp_server.hpp>
 
 #include <gyre/base/clock.hpp>
-#include <gyre/base/detail/duration_check.hpp>
 #include <gyre/base/error.hpp>
+#include <gyre/net/detail/checked_server_options.hpp>
 #include <gyre/net/detail/server_core.hpp>
 #include <gyre/net/passed_sockets.hpp>
 #include <gyre/sync/rate_limiter.hpp>
@@ -117,22 +117,13 @@ std::size_t half_of_descriptors() noexcept {
 }  // namespace
 
 tcp_server::core::core(const std::vector<event_loop*>& loops, tcp_server_options settings)
-    : options(std::move(settings)),
+    : options(detail::checked(std::move(settings))),
       loops_(std::max<std::size_t>(loops.size(), 1)),
       broadcast_quota_(options.broadcast_limit),
       address_limits_(options.connections_per_address.value_or(half_of_descriptors()),
                       options.accepts_per_address, options.accept_interval),
       shards_running_(loops.size()) {
-  using detail::require;
   detail::require_loops(loops, "gyre::net::tcp_server");
-  require(options.max_connections > 0, "gyre::net::tcp_server: max_connections is zero");
-  gyre::detail::require_positive(options.accept_interval, "gyre::net::tcp_server: accept_interval");
-  gyre::detail::require_not_negative(options.accept_backoff,
-                                     "gyre::net::tcp_server: accept_backoff");
-  gyre::detail::require_not_negative(options.accept_backoff_limit,
-                                     "gyre::net::tcp_server: accept_backoff_limit");
-  gyre::detail::require_not_negative(options.proxy_protocol.timeout,
-                                     "gyre::net::tcp_server: proxy_protocol.timeout");
   // Clients that take all descriptors must not fill a log as well.
   const rate_limiter_options printed{.tokens = 1, .per = std::chrono::seconds{1}, .burst = 10};
   handlers.accept_error = [name = options.name,
