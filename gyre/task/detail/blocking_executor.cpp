@@ -3,12 +3,18 @@
 
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/futex.hpp>
+#include <gyre/base/unique_fd.hpp>
 #include <gyre/task/async_backtrace.hpp>
 #include <gyre/task/schedule.hpp>
 
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/types.h>
+
+#include <array>
 #include <bit>
 #include <cstddef>
-#include <filesystem>
+#include <cstring>
 #include <system_error>
 
 namespace gyre::detail {
@@ -16,16 +22,20 @@ namespace {
 
 constinit thread_local blocking_executor* innermost = nullptr;
 
-// Whether the program is known to have one thread.
+// Whether the program is known to have one thread. Needs no memory, so that a wait never fails.
 bool is_alone() noexcept {
-  std::error_code error;
-  std::filesystem::directory_iterator each("/proc/self/task", error);
-  std::size_t threads = 0;
-  while (!error && each != std::filesystem::directory_iterator()) {
-    ++threads;
-    each.increment(error);
+  constexpr int entries_of_one_thread = 3;  // with "." and ".."
+  const unique_fd tasks(::open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!tasks) return false;
+  alignas(dirent64) std::array<char, 1024> listed;
+  const ssize_t size = ::getdents64(tasks.get(), listed.data(), listed.size());
+  int entries = 0;
+  for (ssize_t position = 0; position < size; ++entries) {
+    unsigned short length = 0;
+    std::memcpy(&length, listed.data() + position + offsetof(dirent64, d_reclen), sizeof length);
+    position += length;
   }
-  return !error && threads == 1;
+  return entries == entries_of_one_thread;
 }
 
 static_assert(std::endian::native == std::endian::little, "the lower half comes first");
