@@ -13,7 +13,6 @@
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/runtime/loop_pool.hpp>
 #include <gyre/sync/event.hpp>
-#include <gyre/task/as_result.hpp>
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/shielded.hpp>
@@ -28,7 +27,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <expected>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -84,7 +82,8 @@ concept stops_asynchronously = requires(T& instance) {
 /// instance's stop() then ends the program, too.
 /// Errors: those of functions; std::logic_error before start() and once stop() has begun.
 /// Complexity: a call costs one hop to the loop and one back, none if the coroutine is there, and
-/// two frames from the slab, three for an awaitable; no lock.
+/// two frames from the slab, three for an awaitable; no lock. start() also allocates what the end
+/// needs, three frames for each loop, so that it cannot fail.
 template <class T, class Loop = gyre::loop>
 class sharded {
  public:
@@ -96,7 +95,7 @@ class sharded {
   ~sharded() {
     if (!is_started()) return;
     check_end();
-    sync_wait(stop());
+    sync_wait(std::move(end_));
   }
 
   /// Awaited, makes all instances concurrently: T(loop, arguments…) if there is such a constructor,
@@ -104,21 +103,27 @@ class sharded {
   /// `sync_wait(shards.start(…))`. A stop does not prevent it.
   ///
   /// Errors: an exception of a constructor; instances that were made are destroyed again.
-  /// std::logic_error if it is started already.
+  /// std::bad_alloc, then none was made. std::logic_error if it is started already.
   template <class... Arguments>
   task<> start(Arguments... arguments) {
     if (is_started()) throw std::logic_error("gyre::sharded: started twice");
-    // relaxed, all: the shards themselves are looked at on their loops.
-    started_.store(true, std::memory_order_relaxed);
+    errors each_error(size());
     std::vector<task<>> starts;
     starts.reserve(size());
     for (std::size_t index = 0; index < size(); ++index) {
-      starts.push_back(on(loops_[index], make_instance(index, arguments...)));
+      starts.push_back(on(loops_[index], make_instance(each_error[index], index, arguments...)));
     }
-    const auto ends = co_await when_all_ready(std::move(starts));
-    const std::exception_ptr error = first_error(ends);
+    // From here on only instances need memory, and their end needs none.
+    end_ = prepare_end();
+    // relaxed, all: the shards themselves are looked at on their loops.
+    started_.store(true, std::memory_order_relaxed);
+    co_await when_all(std::move(starts));
+    const std::exception_ptr error = first_of(each_error);
     if (error == nullptr) co_return;
-    static_cast<void>(co_await as_result(stop()));  // the first error is the one to tell
+    try {
+      co_await std::move(end_);
+    } catch (...) {  // the first error is the one to tell
+    }
     std::rethrow_exception(error);
   }
 
@@ -126,18 +131,10 @@ class sharded {
   /// running calls end; and destroys the instances, each on its loop. Not by a call, which would
   /// wait for itself. Nothing to do unless started. A stop request does not prevent it.
   ///
-  /// Errors: the first exception of an instance's stop(), once all are destroyed.
+  /// Errors: the first exception of an instance's stop(), once all are destroyed. std::bad_alloc
+  /// from the call itself: nothing has changed then.
   task<> stop() {
-    if (!is_started()) co_return;
-    std::vector<task<>> stops;
-    stops.reserve(size());
-    for (std::size_t index = 0; index < size(); ++index) {
-      stops.push_back(on(loops_[index], shielded(end_instance(index))));
-    }
-    const auto ends = co_await when_all_ready(std::move(stops));
-    started_.store(false, std::memory_order_relaxed);
-    const std::exception_ptr error = first_error(ends);
-    if (error != nullptr) std::rethrow_exception(error);
+    if (is_started()) co_await std::move(end_);
   }
 
   /// Whether start() was called, and stop() has not ended since.
@@ -226,17 +223,42 @@ class sharded {
   template <class F>
   using result_of = typename detail::shard_call_result<F, T>::type;
 
+  // One for each loop.
+  using errors = std::vector<std::exception_ptr>;
+
   template <class... Arguments>
-  task<> make_instance(std::size_t index, const Arguments&... arguments) {
-    shards_[index] = std::make_unique<shard>(loops_[index], arguments...);
+  task<> make_instance(std::exception_ptr& error, std::size_t index,
+                       const Arguments&... arguments) {
+    try {
+      shards_[index] = std::make_unique<shard>(loops_[index], arguments...);
+    } catch (...) {
+      error = std::current_exception();
+    }
     co_return;
   }
 
-  task<> end_instance(std::size_t index) {
+  // Allocates all that the end needs. The task is started once.
+  task<> prepare_end() {
+    errors each_error(size());
+    std::vector<task<>> ends;
+    ends.reserve(size());
+    for (std::size_t index = 0; index < size(); ++index) {
+      ends.push_back(on(loops_[index], shielded(end_instance(each_error[index], index))));
+    }
+    return end_all(std::move(ends), std::move(each_error));
+  }
+
+  task<> end_all(std::vector<task<>> ends, errors each_error) {
+    co_await when_all(std::move(ends));
+    started_.store(false, std::memory_order_relaxed);
+    const std::exception_ptr error = first_of(each_error);
+    if (error != nullptr) std::rethrow_exception(error);
+  }
+
+  task<> end_instance(std::exception_ptr& error, std::size_t index) {
     shard* const ending = shards_[index].get();
     if (ending == nullptr) co_return;  // its constructor threw
     ending->stopping = true;
-    std::exception_ptr error;
     if constexpr (detail::stops_asynchronously<T>) {
       try {
         co_await ending->instance.stop();
@@ -247,7 +269,6 @@ class sharded {
     }
     if (ending->running_calls > 0) co_await ending->calls_ended.wait();
     shards_[index].reset();
-    if (error) std::rethrow_exception(error);
   }
 
   template <class F>
@@ -277,10 +298,9 @@ class sharded {
     return calls;
   }
 
-  static std::exception_ptr first_error(
-      const std::vector<std::expected<void, std::exception_ptr>>& ends) noexcept {
-    for (const auto& each : ends) {
-      if (!each) return each.error();
+  static std::exception_ptr first_of(const errors& each_error) noexcept {
+    for (const std::exception_ptr& each : each_error) {
+      if (each != nullptr) return each;
     }
     return nullptr;
   }
@@ -306,6 +326,7 @@ class sharded {
   pool_type& loops_;
   std::vector<std::unique_ptr<shard>> shards_;  // each element belongs to its loop's thread
   std::atomic<bool> started_{false};
+  task<> end_;  // prepared by start(), so that no lack of memory prevents it
 };
 
 }  // namespace gyre
