@@ -16,7 +16,7 @@ namespace {
 
 constexpr int most_links = 40;  // as in the kernel
 
-bool is_missing(int error) noexcept { return error == ENOENT || error == ENOTDIR; }
+bool names_nothing(int error) noexcept { return error == ENOENT || error == ENOTDIR; }
 
 // Puts the names of `path` in front of those that are still to be walked; the next one is last.
 void push_names(std::vector<std::string>& rest, std::string_view path) {
@@ -35,9 +35,10 @@ std::string target_of(const std::string& link) {
   return size > 0 ? std::string(target.data(), static_cast<std::size_t>(size)) : std::string();
 }
 
-class walk {
+class path_walk {
  public:
-  walk(const std::string& path, const std::function<int(const path_step&)>& visit) : visit_(visit) {
+  path_walk(const std::string& path, const std::function<int(const path_step&)>& visit)
+      : visit_(visit) {
     push_names(rest_, path);
   }
 
@@ -67,7 +68,7 @@ class walk {
         if (!is_directory) directory_ = place;
         return;
       }
-      if (error != 0 && (is_visited || !is_missing(error))) return fail(error);
+      if (error != 0 && (is_visited || !names_nothing(error))) return fail(error);
       if (!is_visited) {
         // Looked at again once its changes are seen.
         if (!visit(path_step::role::link, name)) return;
@@ -110,7 +111,7 @@ class walk {
 }  // namespace
 
 path_end walk_path(const std::string& path, const std::function<int(const path_step&)>& visit) {
-  return walk(path, visit).run();
+  return path_walk(path, visit).run();
 }
 
 }  // namespace gyre::io::detail
