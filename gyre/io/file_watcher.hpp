@@ -100,7 +100,8 @@ class file_watcher {
   /// that came into a recursive watch cannot be watched (errc::watch_limit, errc::watch_moved,
   /// EACCES): then its changes are lost, and the next wait goes on with the others. For want of
   /// descriptors or memory (EMFILE, ENFILE, ENOMEM) the tree is read again every 200 ms, until that
-  /// succeeds; this error is told once.
+  /// succeeds; this error is told once. Likewise once if the path of a watch by name cannot be
+  /// followed (errc::watch_limit, EACCES, ELOOP); it is followed again when a name on it changes.
   /// Complexity: allocates nothing but the names.
   [[nodiscard]] detail::file_watches::wait next() {
     return detail::file_watches::wait(watches_->waits());
