@@ -42,7 +42,7 @@ enum class errc {
 
   /// The connection ended without the peer's close_notify: the last bytes may have been cut off.
   truncated = 40,
-  /// Bytes that are no record of this connection, or dozens of changes of keys within a second and
+  /// Bytes that are no record of this connection, or dozens of changes of keys within a minute and
   /// no data in proportion; std::errc::protocol_error.
   bad_record = 41,
 

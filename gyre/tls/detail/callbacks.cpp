@@ -21,10 +21,11 @@
 namespace gyre::tls::detail {
 namespace {
 
-// Steps of OpenSSL's handshake behind its end within a second, for messages such as KeyUpdate. Each
-// key costs 50 us and its message 22 bytes, and thousands may be received at once.
-constexpr std::size_t most_steps = 128;
-constexpr std::chrono::seconds step_period{1};
+// Steps of OpenSSL's handshake behind its end within a minute, for messages such as KeyUpdate, of
+// which each takes up to five. Each key costs 50 us and its message 22 bytes, and thousands may be
+// received at once.
+constexpr std::size_t most_steps = 320;
+constexpr std::chrono::minutes step_period{1};
 
 // The name in a client's extension (RFC 6066, 3); empty if the extension is malformed, which fails
 // the handshake later.
