@@ -11,9 +11,11 @@
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gyre::test {
@@ -124,9 +126,17 @@ class test_authority {
     (root != nullptr ? *root : *this).sign(own);
   }
 
+  // An RSA key takes long to make, so the certificates of a program share one of each size.
   static key_ptr key_for(const certificate_request& request) {
-    return {request.rsa_bits > 0 ? EVP_RSA_gen(request.rsa_bits) : EVP_EC_gen("P-256"),
-            &EVP_PKEY_free};
+    if (request.rsa_bits == 0) return {EVP_EC_gen("P-256"), &EVP_PKEY_free};
+    static std::map<unsigned, key_ptr> made;
+    auto found = made.find(request.rsa_bits);
+    if (found == made.end()) {
+      key_ptr fresh(EVP_RSA_gen(request.rsa_bits), &EVP_PKEY_free);
+      found = made.emplace(request.rsa_bits, std::move(fresh)).first;
+    }
+    EVP_PKEY_up_ref(found->second.get());
+    return {found->second.get(), &EVP_PKEY_free};
   }
   static std::string pem_of(X509* certificate) {
     return detail::pem_of([&](BIO* to) { return PEM_write_bio_X509(to, certificate); });
