@@ -455,6 +455,19 @@ TEST_F(HttpClientUpload, ARedirectThatKeepsTheBodyStopsItAndSendsItAgain) {
   EXPECT_TRUE(ends(at));
 }
 
+TEST_F(HttpClientUpload, TheBodyOfARedirectIsNotAwaitedWhereTheConnectionIsOfNoUse) {
+  make();
+  running_request& sending = send(large_request());
+  peer& at = accept();
+  receive_head(at);
+  at.send("HTTP/1.1 307 Elsewhere\r\nLocation: /x\r\nContent-Length: 4\r\n\r\n");
+  peer& next = accept();
+  EXPECT_THAT(receive_head(next), StartsWith("POST /x "));
+  receive_body(next);
+  next.send(ok);
+  EXPECT_EQ(finish(sending).response().body(), "ok");
+}
+
 TEST_F(HttpClientUpload, ARedirectThatKeepsAStreamedBodyIsAnError) {
   make();
   body_source source;

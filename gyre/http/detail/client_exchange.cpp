@@ -298,7 +298,9 @@ task<> client_exchange::read_body() {
 }
 
 task<> client_exchange::drop_body() {
-  if (!is_uploading() && reader_.content_length().value_or(0) > most_dropped) co_return;
+  const bool may_be_kept = sender_.is_whole() && !closes_;
+  const bool is_long = reader_.content_length().value_or(0) > most_dropped;
+  if (!is_uploading() && (!may_be_kept || is_long)) co_return;
   for (std::size_t dropped = 0; is_uploading() || dropped <= most_dropped;) {
     auto reading = as_result(read_piece());
     const auto read = co_await std::move(reading);
