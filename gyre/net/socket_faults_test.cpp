@@ -23,9 +23,11 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -322,6 +324,29 @@ TEST_P(FailingAccept, MakesItPause) {
 
 INSTANTIATE_TEST_SUITE_P(ForWantOf, FailingAccept,
                          testing::Values(EMFILE, ENFILE, ENOBUFS, ENOMEM));
+
+// A line for each series would let clients fill a log.
+TEST_F(ServerFaults, TheDefaultTellsFewOfManySeriesOfFailures) {
+  if (gyre::test::facts_of(loop_).watch == nullptr) GTEST_SKIP() << "a ring goes on accepting";
+  tcp_server server(loop_, tcp_server_options{.accept_backoff = std::chrono::nanoseconds(0),
+                                              .accept_backoff_limit = std::chrono::nanoseconds(0)});
+  server.listen(any_port);
+  server.start();
+  settle(loop_);
+  constexpr std::uint64_t series = 100;
+  testing::internal::CaptureStderr();
+  for (std::uint64_t i = 0; i < series; ++i) {
+    const fault exhausted("accept4", ENOBUFS);
+    const peer client(server.local_endpoint());
+    turn_until(loop_, [&] { return server.metrics().accepted > i; });
+  }
+  const std::uint64_t failures = server.metrics().accept_errors;
+  const std::string printed = testing::internal::GetCapturedStderr();
+  const auto lines = std::ranges::count(printed, '\n');
+  EXPECT_EQ(failures, series);
+  EXPECT_GE(lines, 1);
+  EXPECT_LT(lines, static_cast<std::ptrdiff_t>(series)) << printed;
+}
 
 TEST_F(ServerFaults, AConnectionAbortedBeforeAcceptIsIgnored) {
   server_.listen(any_port);
