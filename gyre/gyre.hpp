@@ -197,6 +197,7 @@
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/task/task_local.hpp>
+#include <gyre/task/time_limit_error.hpp>
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/when_any.hpp>
 #include <gyre/task/with_timeout.hpp>

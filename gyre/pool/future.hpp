@@ -208,7 +208,12 @@ class future_state_awaiter : future_state_waiter {
   T await_resume() {
     on_stop_.reset();
     if (!future_.state_->is_finished()) throw_cancelled(*context);
-    return future_.get();
+    try {
+      return future_.get();
+    } catch (...) {
+      note_taken_error(context);
+      throw;
+    }
   }
 
  private:

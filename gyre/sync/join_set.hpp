@@ -229,7 +229,7 @@ class join_set {
     const std::unique_ptr<detail::join_set_task> ended = core.pop();
     core.remove_one();
     if (std::exception_ptr error = ended->take_error()) [[unlikely]] {
-      std::rethrow_exception(context != nullptr ? detail::error_for(*context, std::move(error))
+      std::rethrow_exception(context != nullptr ? detail::error_of_taken(*context, std::move(error))
                                                 : detail::error_outside(std::move(error)));
     }
     auto& task = static_cast<detail::join_set_task_of<T>&>(*ended);

@@ -10,6 +10,7 @@
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/scope.hpp>
 #include <gyre/task/sleep.hpp>
+#include <gyre/task/spawn.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/with_timeout.hpp>
@@ -120,6 +121,35 @@ TEST_F(JoinSet, IsEmptyAtFirstAndAfterwardsAndMayBeUsedAgain) {
   EXPECT_EQ(run(set.next()), std::nullopt);
   set.spawn(gives_after(2, 1s));
   EXPECT_EQ(run(set.next()), 2);
+}
+
+// The task has ended, and its taker is about to resume, when the limit expires.
+TEST_F(JoinSet, ATaskThatWasTakenAndStoppedIsNoExpiredLimit) {
+  async_scope tasks(executor_);
+  join_set<> set(tasks);
+  set.spawn(sleep_for(1h));
+  auto taken = gyre::spawn_future(executor_, gyre::with_timeout(set.next(), 1s));
+  executor_.run_all();
+  set.request_stop();
+  EXPECT_TRUE(executor_.run_one());
+  ASSERT_EQ(executor_.pending(), 1U) << "the taker";
+  EXPECT_TRUE(executor_.expire_next());
+  executor_.run_all();
+  EXPECT_EQ(error_of([&] { taken.get(); }), std::errc::operation_canceled);
+  EXPECT_EQ(set.size(), 0);
+  set.spawn(sleep_for(1h));
+  run(tasks.join());
+}
+
+TEST_F(JoinSet, ALimitThatExpiresBeforeAnyTaskHasEndedTakesNone) {
+  async_scope tasks(executor_);
+  join_set<> set(tasks);
+  set.spawn(sleep_for(1h));
+  auto nothing = gyre::spawn_future(executor_, gyre::with_timeout(set.next(), 1s));
+  executor_.advance(2s);
+  EXPECT_EQ(error_of([&] { nothing.get(); }), gyre::time_limit_errc::expired);
+  EXPECT_EQ(set.size(), 1);
+  run(tasks.join());
 }
 
 TEST_F(JoinSet, SizeLimitsHowManyRun) {

@@ -261,7 +261,11 @@ class select_awaiter {
     if (const std::error_code error = finish(context)) {
       return std::unexpected(failure_value(error, context));
     }
-    return expected_of([this] { return cases_.take(chosen_); });
+    std::expected<result_type, std::error_code> taken =
+        expected_of([this] { return cases_.take(chosen_); });
+    if (!taken) [[unlikely]]
+      note_taken_error(context);
+    return taken;
   }
 
  private:

@@ -40,6 +40,9 @@ struct task_context {
   mutable std::uint32_t cancellations = 0;
   /// How often consume_budget() was awaited since it last gave way.
   std::uint8_t budget_used = 0;
+  /// Whether the last cancellation is the result of other work, which a wait has taken, such as a
+  /// task that was stopped: so no time limit was its reason. Mutable as `cancellations`.
+  mutable bool has_taken_cancellation = false;
 
 #if GYRE_ASYNC_BACKTRACE
   detail::promise_base* innermost = nullptr;         // the coroutine that runs or waits

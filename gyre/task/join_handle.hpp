@@ -102,7 +102,7 @@ class joinable_state final : public joinable_work {
   T take(const task_context* context) {
     if (!claim_result()) throw_joined_twice();
     if (std::exception_ptr error = take_error()) [[unlikely]] {
-      std::rethrow_exception(context != nullptr ? error_for(*context, std::move(error))
+      std::rethrow_exception(context != nullptr ? error_of_taken(*context, std::move(error))
                                                 : error_outside(std::move(error)));
     }
     return task_access::state(work_).take_result();

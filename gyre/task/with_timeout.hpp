@@ -13,6 +13,7 @@
 #include <gyre/task/detail/transfer.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
+#include <gyre/task/time_limit_error.hpp>
 
 #include <chrono>
 #include <concepts>
@@ -140,12 +141,14 @@ class [[nodiscard]] limited_operation final : public suspends_always, deadline_s
 /// Awaits `awaitable` and gives its result, but asks it to stop when `limit` has passed since the
 /// await began. `awaitable` is awaited to its end all the same, and a value that comes in spite of
 /// the limit is given. A limit of zero or less expires in the executor's next turn. For errors as
-/// values write as_expected(with_timeout(…)), as with_timeout() throws its std::errc::timed_out.
+/// values write as_expected(with_timeout(…)), as with_timeout() throws.
 /// Converts to a task.
 ///
 /// Lifetime: on an executor of one thread, the coroutine may be destroyed on that thread while it
 /// waits, if `awaitable` allows that.
-/// Errors: std::errc::timed_out if the limit ended `awaitable`; else those of `awaitable`;
+/// Errors: time_limit_errc::expired (equal to std::errc::timed_out) if the limit ended `awaitable`,
+/// with the limit in what(); else those of `awaitable`, also that of a task which was stopped and
+/// whose end `awaitable` has taken (join_set::next(), join_handle::join(), a future's);
 /// std::errc::operation_not_supported where the coroutine's executor has no timers.
 /// Complexity: a timer and a stop callback in the frame of the coroutine that awaits it, some 300
 /// bytes. No allocation for a task or for a single operation of gyre (a read, a sleep); a coroutine

@@ -3,10 +3,14 @@
 #include <gyre/task/with_timeout.hpp>
 
 #include <gyre/base/timer_operation.hpp>
+#include <gyre/pool/thread_pool.hpp>
+#include <gyre/sync/oneshot.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/as_task.hpp>
+#include <gyre/task/join_handle.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sleep.hpp>
+#include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/testing/run_in_virtual_time.hpp>
 #include <tests/support/thread_executor.hpp>
@@ -19,6 +23,7 @@
 #include <future>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -90,6 +95,93 @@ TEST_F(WithTimeout, GivesTheValueThatComesInTime) {
 TEST_F(WithTimeout, ThrowsTimedOutWhenTheTimeIsOver) {
   EXPECT_EQ(error_of(with_timeout(after(1h, 5), 2s)), std::errc::timed_out);
   EXPECT_EQ(executor_.timers_pending(), 0);
+}
+
+TEST_F(WithTimeout, ItsErrorNamesTheTimeLimit) {
+  const auto message_of = [&](auto work) -> std::string {
+    try {
+      static_cast<void>(run(std::move(work)));
+    } catch (const std::system_error& error) {
+      EXPECT_EQ(error.code(), gyre::time_limit_errc::expired);
+      EXPECT_EQ(error.code(), std::errc::timed_out);
+      return error.what();
+    }
+    return {};
+  };
+  EXPECT_EQ(message_of(with_timeout(after(1h, 5), 2s)),
+            "gyre::with_timeout of 2 s: the time limit expired");
+  EXPECT_EQ(message_of(with_timeout(sleep_for(1h), 1500ms)),
+            "gyre::with_timeout of 1.5 s: the time limit expired");
+  EXPECT_EQ(message_of(with_timeout(sleep_for(1h), 20ms + 30us)),
+            "gyre::with_timeout of 20.03 ms: the time limit expired");
+  EXPECT_EQ(message_of(with_timeout(sleep_for(1h), 7ns)),
+            "gyre::with_timeout of 7 ns: the time limit expired");
+  EXPECT_EQ(message_of(with_timeout(sleep_for(1h), -1s)),
+            "gyre::with_timeout of 0 s: the time limit expired");
+}
+
+TEST_F(WithTimeout, ItsErrorAsAValueNamesTheTimeLimit) {
+  const auto task_error = run(gyre::as_expected(with_timeout(after(1h, 5), 2s)));
+  ASSERT_FALSE(task_error.has_value());
+  EXPECT_EQ(task_error.error(), std::errc::timed_out);
+  EXPECT_EQ(task_error.error().message(), "the time limit expired");
+  const auto operation_error = run(gyre::as_expected(with_timeout(sleep_for(1h), 2s)));
+  ASSERT_FALSE(operation_error.has_value());
+  EXPECT_EQ(operation_error.error(), gyre::time_limit_errc::expired);
+  EXPECT_EQ(operation_error.error().message(), "the time limit expired");
+  EXPECT_STREQ(operation_error.error().category().name(), "gyre.time_limit");
+}
+
+TEST_F(WithTimeout, AnInnerLimitKeepsItsMessage) {
+  const auto inner = []() -> task<> { co_await with_timeout(sleep_for(1h), 1s); };
+  try {
+    run(with_timeout(inner(), 2s));
+    FAIL();
+  } catch (const std::system_error& error) {
+    EXPECT_STREQ(error.what(), "gyre::with_timeout of 1 s: the time limit expired");
+  }
+}
+
+// Runs `taking` with a limit that expires when other work has ended, stopped, and the coroutine of
+// `taking` is about to take that.
+template <class Taking, class Stop>
+std::error_code error_of_taken(manual_executor& executor, Taking taking, Stop stop) {
+  auto taken = gyre::spawn_future(executor, with_timeout(std::move(taking), 1s));
+  executor.run_all();
+  stop();
+  EXPECT_EQ(executor.pending(), 1U) << "the taker";
+  EXPECT_TRUE(executor.expire_next());
+  executor.run_all();
+  try {
+    static_cast<void>(taken.get());
+  } catch (const std::system_error& error) {
+    return error.code();
+  }
+  return {};
+}
+
+TEST_F(WithTimeout, PassesOnTheErrorOfStoppedWorkWhoseEndWasTaken) {
+  manual_executor there;
+  auto handle = gyre::spawn_joinable(there, sleep_for(1h));
+  there.run_all();
+  const auto stop = [&] {
+    handle.request_stop();
+    there.run_all();
+  };
+  EXPECT_EQ(error_of_taken(executor_, handle.join(), stop), std::errc::operation_canceled);
+
+  gyre::oneshot<int> answer = gyre::make_oneshot<int>();
+  EXPECT_EQ(error_of_taken(executor_, answer.receiver.receive(),
+                           [&] {
+                             answer.sender.send_error(std::make_exception_ptr(std::system_error(
+                                 std::make_error_code(std::errc::operation_canceled))));
+                           }),
+            std::errc::operation_canceled);
+
+  gyre::thread_pool pool({.workers = 1});
+  pool.pause();
+  EXPECT_EQ(error_of_taken(executor_, pool.submit([] {}), [&] { pool.purge(); }),
+            std::errc::operation_canceled);
 }
 
 TEST_F(WithTimeout, EndsWhenTheTimeIsOverNotLater) {

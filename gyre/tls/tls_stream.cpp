@@ -37,7 +37,7 @@ task<tls_stream> shake_hands_in_time(state_ptr state) {
     }
   } catch (const std::system_error& error) {
     // ETIMEDOUT of the socket is another error.
-    if (error.code() == std::make_error_code(std::errc::timed_out)) {
+    if (error.code() == time_limit_errc::expired) {
       throw std::system_error(errc::handshake_timeout, "gyre::tls");
     }
     throw;

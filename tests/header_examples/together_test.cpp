@@ -374,6 +374,21 @@ gyre::task<std::string> ask_for_two_seconds(slow_server server) {
   co_return reply;
 }
 
+// gyre/task/time_limit_error.hpp
+gyre::task<> count_slow_replies(slow_server server, int& too_slow) {
+  auto reply = co_await gyre::as_expected(gyre::with_timeout(ask(server), 2s));
+  if (!reply && reply.error() == gyre::time_limit_errc::expired) ++too_slow;
+}
+
+TEST(TaskExamples, AnExpiredLimitIsAnErrorAsAValue) {
+  gyre::testing::manual_executor executor;
+  int too_slow = 0;
+  run_in_virtual_time(executor, count_slow_replies({1s}, too_slow));
+  EXPECT_EQ(too_slow, 0);
+  run_in_virtual_time(executor, count_slow_replies({3s}, too_slow));
+  EXPECT_EQ(too_slow, 1);
+}
+
 TEST(TaskExamples, WithTimeoutThrowsWhenTimeIsUp) {
   gyre::testing::manual_executor executor;
   EXPECT_EQ(run_in_virtual_time(executor, ask_for_two_seconds({1s})), "reply");

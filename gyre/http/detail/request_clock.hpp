@@ -43,7 +43,7 @@ class request_clock {
     try {
       co_return co_await std::move(limited);
     } catch (const std::system_error& error) {
-      const bool expired = error.code() == std::make_error_code(std::errc::timed_out);
+      const bool expired = error.code() == time_limit_errc::expired;
       if (!expired || loop_->now() < end) throw;
     }
     fail(errc::timed_out, phase);

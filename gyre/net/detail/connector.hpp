@@ -141,7 +141,7 @@ class connector {
     try {
       co_return co_await std::move(connecting);
     } catch (const std::system_error& error) {
-      const bool expired = error.code() == std::make_error_code(std::errc::timed_out);
+      const bool expired = error.code() == time_limit_errc::expired;
       if (!expired || loop_.now() < expiry) throw;
     }
     fail(io::errc::connect_timeout, "connect");

@@ -6,9 +6,11 @@
 #include <gyre/pool/detail/submission_awaiter.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/executor.hpp>
+#include <gyre/task/time_limit_error.hpp>
 
 #include <cassert>
 #include <cerrno>
+#include <system_error>
 
 namespace gyre::detail {
 namespace {
@@ -43,7 +45,8 @@ class queued_task {
 void throw_refused(admission_result reason) {
   switch (reason) {
     case admission_result::timed_out:
-      throw_system_error(ETIMEDOUT, "gyre::thread_pool: no slot for a task within block_timeout");
+      throw std::system_error(make_error_code(time_limit_errc::expired),
+                              "gyre::thread_pool: no slot for a task within block_timeout");
     case admission_result::closed:
       throw_system_error(ECANCELED, "gyre::thread_pool: drained or stopped");
     default: throw_system_error(EAGAIN, "gyre::thread_pool: full");

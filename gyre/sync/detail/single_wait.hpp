@@ -103,9 +103,13 @@ class single_wait {
   }
 
   std::expected<result_type, std::error_code> result() {
+    const task_context* const waited_in = wait_ ? &wait_->context() : nullptr;
     if (const task_context* const context = finish()) return cancelled_result(*context);
     if (const std::error_code error = case_.error()) return std::unexpected(error);
-    return expected_of([this]() noexcept(noexcept(case_.take())) { return case_.take(); });
+    auto taken = expected_of([this]() noexcept(noexcept(case_.take())) { return case_.take(); });
+    if (!taken) [[unlikely]]
+      note_taken_error(waited_in);
+    return taken;
   }
 
  private:

@@ -40,6 +40,7 @@ bool is_stop(std::error_code error, const task_context* context) noexcept {
 }  // namespace
 
 void count_cancellation(const task_context& context) {
+  context.has_taken_cancellation = false;
   if (++context.cancellations >= most_cancellations) end_program(context);
 }
 
@@ -111,6 +112,17 @@ std::exception_ptr error_for(const task_context& parent, std::exception_ptr erro
   if (error != cancellation()) return error;
   if (parent.stop.stop_requested()) count_cancellation(parent);
   return cancellation_in(parent);
+}
+
+void note_taken_error(const task_context* context) noexcept {
+  // Coroutines without a context share one.
+  if (context != nullptr && context != &no_context()) context->has_taken_cancellation = true;
+}
+
+std::exception_ptr error_of_taken(const task_context& taking, std::exception_ptr error) noexcept {
+  error = error_for(taking, std::move(error));
+  note_taken_error(&taking);
+  return error;
 }
 
 std::exception_ptr error_outside(std::exception_ptr error) noexcept {

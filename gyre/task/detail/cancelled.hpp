@@ -64,6 +64,13 @@ inline bool gives_way(const task_context& context, std::coroutine_handle<> await
 /// is counted.
 [[gnu::cold]] std::exception_ptr error_for(const task_context& parent,
                                            std::exception_ptr error) noexcept;
+/// Notes, when a wait in `context` gives the error of other work whose end it has taken, that this
+/// is no error of the wait: with_timeout() passes it on if it is a cancellation. `context` may be
+/// null.
+[[gnu::cold]] void note_taken_error(const task_context* context) noexcept;
+/// As error_for(), for the error of a task that the coroutine has taken.
+[[gnu::cold]] std::exception_ptr error_of_taken(const task_context& taking,
+                                                std::exception_ptr error) noexcept;
 /// `error` for ordinary code: std::system_error in place of cancellation().
 [[gnu::cold]] std::exception_ptr error_outside(std::exception_ptr error) noexcept;
 /// `error`, which another coroutine gets: std::system_error in place of any operation_cancelled.

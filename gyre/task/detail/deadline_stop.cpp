@@ -5,11 +5,43 @@
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/needed_timers.hpp>
 #include <gyre/task/detail/task_state.hpp>
+#include <gyre/task/time_limit_error.hpp>
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <new>
+#include <string>
 #include <utility>
 
 namespace gyre::detail {
+namespace {
+
+// A length of time for people, such as "2 s", "1.5 s" or "250 ms".
+std::string in_words(std::chrono::nanoseconds length) {
+  struct unit {
+    std::int64_t nanoseconds;
+    const char* name;
+  };
+  constexpr std::array<unit, 4> units{
+      {{1'000'000'000, " s"}, {1'000'000, " ms"}, {1'000, " us"}, {1, " ns"}}};
+  const std::int64_t count = std::max<std::int64_t>(length.count(), 0);
+  const unit& fitting =
+      count == 0 ? units.front() : *std::ranges::find_if(units, [&](const unit& each) {
+        return each.nanoseconds <= count;
+      });
+  std::string words = std::to_string(count / fitting.nanoseconds);
+  // Thousandths, without zeros at the end.
+  const std::int64_t thousandths =
+      fitting.nanoseconds == 1 ? 0 : count % fitting.nanoseconds / (fitting.nanoseconds / 1000);
+  if (thousandths != 0) {
+    words += '.' + std::to_string(1000 + thousandths).substr(1);
+    words.erase(words.find_last_not_of('0') + 1);
+  }
+  return words + fitting.name;
+}
+
+}  // namespace
 
 void deadline_stop::check_not_awaited() const {
   if (awaiting_) throw_empty_task();
@@ -26,6 +58,7 @@ std::coroutine_handle<> deadline_stop::begin() noexcept {
 
 std::coroutine_handle<> deadline_stop::start() noexcept {
   replaced_stop_.emplace(context(), source_.emplace(context().stop).get_token());
+  context().has_taken_cancellation = false;
   works_ = true;
   const bool at_once = limit_ <= std::chrono::nanoseconds{0};
   timers_->start_timer(*this, at_once ? steady_time::min() : later(timers_->now(), limit_));
@@ -88,18 +121,29 @@ void deadline_stop::abandon() noexcept {
 
 void deadline_stop::throw_no_timers() { detail::throw_no_timers("gyre::with_timeout"); }
 
+bool deadline_stop::ended_by_limit() const noexcept {
+  return was_first_ && !context().has_taken_cancellation;
+}
+
+void deadline_stop::throw_expired() const {
+  throw std::system_error(make_error_code(time_limit_errc::expired),
+                          "gyre::with_timeout of " + in_words(limit_));
+}
+
 void deadline_stop::throw_error_of_work(std::exception_ptr error) const {
-  if (was_first_ && is_cancelled(error)) throw_error(std::errc::timed_out);
+  if (ended_by_limit() && is_cancelled(error)) throw_expired();
   if (error == cancellation()) error = cancellation_in(context());
   std::rethrow_exception(std::move(error));
 }
 
 void deadline_stop::throw_error_of_work(std::error_code error) const {
-  throw std::system_error(error_of_work(error));
+  const std::error_code passed_on = error_of_work(error);
+  if (passed_on == time_limit_errc::expired && passed_on != error) throw_expired();
+  throw std::system_error(passed_on);
 }
 
 std::error_code deadline_stop::value_of_error(std::exception_ptr error) const {
-  if (was_first_ && is_cancelled(error)) return std::make_error_code(std::errc::timed_out);
+  if (ended_by_limit() && is_cancelled(error)) return make_error_code(time_limit_errc::expired);
   if (error == cancellation() && !context().stop.stop_requested())
     return std::make_error_code(std::errc::operation_canceled);
   try {
@@ -113,7 +157,7 @@ std::error_code deadline_stop::value_of_error(std::exception_ptr error) const {
 
 std::error_code deadline_stop::error_of_work(std::error_code error) const {
   if (error != std::errc::operation_canceled) return error;
-  if (was_first_) return std::make_error_code(std::errc::timed_out);
+  if (ended_by_limit()) return make_error_code(time_limit_errc::expired);
   return failure_value(error, &context());
 }
 

@@ -84,8 +84,8 @@ class deadline_stop : operation, timer_operation {
   /// Whether the limit was the reason to stop.
   bool was_first() const noexcept { return was_first_; }
 
-  /// Throws the error of the coroutine whose work ended with `error`: std::errc::timed_out if the
-  /// limit ended the work.
+  /// Throws the error of the coroutine whose work ended with `error`: time_limit_errc::expired, and
+  /// the limit, if that ended the work.
   [[noreturn, gnu::cold]] void throw_error_of_work(std::exception_ptr error) const;
   [[noreturn, gnu::cold]] void throw_error_of_work(std::error_code error) const;
   /// As throw_error_of_work(), but returns errors that as_expected() gives as values.
@@ -96,6 +96,8 @@ class deadline_stop : operation, timer_operation {
   enum class state : std::uint8_t { started, expired, awaited };
 
   void check_not_awaited() const;
+  bool ended_by_limit() const noexcept;
+  [[noreturn, gnu::cold]] void throw_expired() const;
   std::coroutine_handle<> begin() noexcept;
   std::coroutine_handle<> start() noexcept;
   bool finish_work() noexcept;
