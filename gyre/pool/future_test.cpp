@@ -15,6 +15,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <exception>
@@ -25,6 +26,7 @@
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace future_test {
 namespace {
@@ -270,6 +272,24 @@ TEST_F(Future, AWaitForOneselfIsADeadlock) {
   EXPECT_EQ(direct, std::errc::resource_deadlock_would_occur);
   EXPECT_EQ(nested, std::errc::resource_deadlock_would_occur);
   EXPECT_EQ(outer.get(), 1);
+}
+
+// Each wait runs the next task above itself; the last one waits for the first.
+TEST_F(Future, AWaitForATaskFarBelowIsADeadlock) {
+  const gyre::detail::helping_scope worker(pool_);
+  constexpr std::size_t length = 1000;
+  std::vector<future<int>> chain(length);
+  std::size_t failed = 0;
+  for (std::size_t each = 0; each < length; ++each) {
+    chain[each] = pool_.submit([&, each] {
+      const std::error_code error = error_of([&] { chain[(each + 1) % length].wait(); });
+      failed += error == std::errc::resource_deadlock_would_occur ? 1 : 0;
+      return static_cast<int>(each);
+    });
+  }
+  pool_.run_one();
+  EXPECT_EQ(failed, 1U) << "only the wait that closes the circle";
+  EXPECT_EQ(chain[1].get(), 1);
 }
 
 TEST_F(Future, HelpersNest) {

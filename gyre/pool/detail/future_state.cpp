@@ -23,8 +23,15 @@ constexpr std::chrono::nanoseconds longest_sleep = 3200us;
   throw std::system_error(std::make_error_code(std::errc::resource_deadlock_would_occur), what);
 }
 
-// The innermost task that the thread is running.
-constinit thread_local intrusive_node* running_tasks = nullptr;
+// A number of its own for each thread, not 0.
+std::uint32_t this_thread() noexcept {
+  static constinit atomic<std::uint32_t> threads{0};
+  static constinit thread_local std::uint32_t number = 0;
+  // relaxed: orders nothing.
+  if (number == 0) [[unlikely]]
+    number = threads.fetch_add(1, std::memory_order_relaxed) + 1;
+  return number;
+}
 
 }  // namespace
 
@@ -33,16 +40,15 @@ void throw_empty_future() {
       "gyre::future: has no task: default-constructed, moved from, or get() was called");
 }
 
+// relaxed, here and below: a thread recognises only its own store.
 future_state_base::running::running(future_state_base& task) noexcept : task_(task) {
-  task.next = std::exchange(running_tasks, &task);
+  task.runner_.store(this_thread(), std::memory_order_relaxed);
 }
 
-future_state_base::running::~running() { running_tasks = std::exchange(task_.next, nullptr); }
+future_state_base::running::~running() { task_.runner_.store(0, std::memory_order_relaxed); }
 
 bool future_state_base::runs_below() const noexcept {
-  const intrusive_node* each = running_tasks;
-  while (each != nullptr && each != this) each = each->next;
-  return each != nullptr;
+  return runner_.load(std::memory_order_relaxed) == this_thread();
 }
 
 void future_state_base::finish() noexcept {

@@ -68,7 +68,7 @@ class future_state_base : public droppable_operation, public slab_object {
   /// The task has ended; afterwards it may be gone.
   void finish() noexcept;
 
-  /// Marks the task as run by the calling thread, by the queue's link, which it does not need.
+  /// Marks the task as run by the calling thread.
   class running {
    public:
     explicit running(future_state_base& task) noexcept;
@@ -91,6 +91,7 @@ class future_state_base : public droppable_operation, public slab_object {
   void sleep_until(steady_time deadline) noexcept;
 
   atomic<std::uint32_t> word_{0};
+  atomic<std::uint32_t> runner_{0};  // the number of the thread that runs the task
   union {
     const void* pool_ = nullptr;   // until a coroutine waits
     future_state_waiter* waiter_;  // from then on
