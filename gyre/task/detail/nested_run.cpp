@@ -6,23 +6,23 @@
 namespace gyre::detail {
 namespace {
 
-constinit thread_local const nested_run* innermost = nullptr;
+constinit thread_local const nested_run* innermost_run = nullptr;
 constinit thread_local const char thread_mark = 0;
 
 }  // namespace
 
-nested_run::nested_run() noexcept : outer_(std::exchange(innermost, this)) {}
+nested_run::nested_run() noexcept : outer_(std::exchange(innermost_run, this)) {}
 
-void nested_run::end() noexcept { innermost = outer_; }
+void nested_run::end() noexcept { innermost_run = outer_; }
 
 [[gnu::noinline]] const void* current_run() noexcept {
-  if (innermost != nullptr) return innermost;
+  if (innermost_run != nullptr) return innermost_run;
   return &thread_mark;
 }
 
 [[gnu::noinline]] bool is_run_of_this_thread(const void* run) noexcept {
   if (run == &thread_mark) return true;
-  const nested_run* each = innermost;
+  const nested_run* each = innermost_run;
   while (each != nullptr && each != run) each = each->outer_;
   return each != nullptr;
 }
