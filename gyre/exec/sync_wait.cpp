@@ -6,8 +6,9 @@
 
 namespace gyre::detail {
 
-waiting_loop::waiting_loop(event_loop& loop, inplace_stop_token stop_when)
-    : loop_(loop), stop_(stop_when) {
+waiting_loop::waiting_loop(event_loop& loop, inplace_stop_token stop_when,
+                           std::source_location from)
+    : loop_(loop), stop_(stop_when), recorded_(entry_if_asked(loop, "sync_wait", from)) {
   if (loop.in_loop_thread()) {
     throw std::logic_error("gyre::sync_wait: called by a task of the loop it would run");
   }

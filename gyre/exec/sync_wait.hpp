@@ -8,8 +8,11 @@
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/detail/nested_run.hpp>
+#include <gyre/task/detail/recorded_task.hpp>
 #include <gyre/task/sync_wait.hpp>
 
+#include <memory>
+#include <source_location>
 #include <thread>
 #include <utility>
 
@@ -20,7 +23,7 @@ namespace detail {
 /// The context of the coroutine that a loop is run for.
 class waiting_loop : task_context {
  public:
-  waiting_loop(event_loop& loop, inplace_stop_token stop_when);
+  waiting_loop(event_loop& loop, inplace_stop_token stop_when, std::source_location from);
 
   template <class T>
   T run(task_state<T>& task) {
@@ -39,6 +42,7 @@ class waiting_loop : task_context {
   nested_run run_;  // also of the coroutine's part before the loop runs
   bool done_ = false;
   done_operation when_elsewhere_{done_};
+  std::unique_ptr<live_task_entry> recorded_;
 };
 
 }  // namespace detail
@@ -58,8 +62,9 @@ class waiting_loop : task_context {
 /// (std::errc::operation_canceled).
 template <awaitable Awaitable>
   requires detail::well_awaited<Awaitable>
-decltype(auto) sync_wait(event_loop& target, Awaitable&& awaitable, inplace_stop_token stop = {}) {
-  detail::waiting_loop here(target, stop);  // outlives the coroutines, also abandoned ones
+decltype(auto) sync_wait(event_loop& target, Awaitable&& awaitable, inplace_stop_token stop = {},
+                         std::source_location from = std::source_location::current()) {
+  detail::waiting_loop here(target, stop, from);  // outlives the coroutines, also abandoned ones
   auto task = as_task(std::forward<Awaitable>(awaitable));
   return here.run(detail::task_access::state(task));
 }

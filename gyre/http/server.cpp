@@ -128,7 +128,7 @@ server_shard& server_core::shard_of(const event_loop& loop) noexcept {
 
 void server_core::add(method which, std::string_view pattern, handler answer, route_options route) {
   if (started) throw std::logic_error("http::server: routes are added before start()");
-  auto added = std::make_unique<endpoint>(endpoint{std::move(answer), route});
+  auto added = std::make_unique<endpoint>(endpoint{std::move(answer), route, std::string(pattern)});
   routes_.add(which, pattern, std::move(added));
   methods_.add({which, method::options});
   if (which == method::get) methods_.add(method::head);

@@ -100,7 +100,7 @@ class connection_race {
     for (;;) {
       if (const std::optional<endpoint> to = candidates_.next()) {
         one_ended_.reset();
-        attempts.spawn(loop_, attempt(*to, attempts));
+        attempts.spawn(loop_, attempt(*to, attempts), "net::connect: attempt");
         auto ended = as_expected(with_timeout(one_ended_.wait(), options_.attempt_delay));
         const auto waited = co_await std::move(ended);
         if (!waited && waited.error() != std::errc::timed_out) co_return;
@@ -162,7 +162,7 @@ class host_race {
         race_(loop, std::move(options)) {}
 
   task<> run(scope& within) {
-    within.spawn(loop_, connect_early(within));
+    within.spawn(loop_, connect_early(within), "net::connect: first addresses");
     auto asking = as_expected(names_.resolve(host_, port_));
     all_ = co_await std::move(asking);
     if (*all_) race_.add(**all_);

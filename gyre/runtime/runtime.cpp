@@ -5,9 +5,12 @@
 #include <gyre/base/detail/duration_check.hpp>
 #include <gyre/base/detail/named_thread.hpp>
 #include <gyre/runtime/detail/init_signals.hpp>
+#include <gyre/task/live_tasks.hpp>
 
 #include <algorithm>
+#include <cstdio>
 #include <mutex>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -71,6 +74,15 @@ void runtime::release_signals() noexcept {
   signals_.reset();
 }
 
+std::unique_ptr<signal_set> runtime::take_debug_signal() {
+  if (options_.debug_signal == 0) return nullptr;
+  record_live_tasks(true);
+  return std::make_unique<signal_set>(
+      control_, std::span(&options_.debug_signal, 1), [](const signal_info&) {
+        static_cast<void>(std::fputs(live_tasks_summary().c_str(), stderr));
+      });
+}
+
 void runtime::watch_threads() {
   watchdog_.emplace(std::move(*options_.watchdog));
   for (std::size_t each = 0; each < loops_.size(); ++each) {
@@ -118,6 +130,7 @@ void runtime::end() {
   if (std::exchange(ended_, true)) return;
   sequence_.run();
   release_signals();
+  debug_signal_.reset();
   watchdog_.reset();
   // A loop stops after the tasks that were posted before.
   for (std::size_t each = 0; each < loops_.size(); ++each) {
@@ -134,7 +147,7 @@ void runtime::end() {
 }
 
 runtime_metrics runtime::metrics() {
-  runtime_metrics all{.loops = {}, .pool = pool_.metrics(), .tasks = sequence_.tasks()};
+  runtime_metrics all{.loops = {}, .pool = pool_.metrics(), .tasks = sequence_.count_tasks()};
   for (std::size_t each = 0; each < loops_.size(); ++each) all.loops += loops_[each].metrics();
   return all;
 }

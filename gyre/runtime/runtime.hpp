@@ -67,13 +67,18 @@ struct runtime_options {
   /// The signals are blocked in run()'s thread and in the threads and child processes that inherit
   /// its mask; see unblock_signals().
   std::vector<int> signals = {SIGINT, SIGTERM};
+  /// A signal, such as SIGUSR1, at which the runtime prints live_tasks_summary() to stderr, from
+  /// run() on and also in the shutdown: for programs that hang. It switches the record of live
+  /// tasks on (see live_tasks.hpp), and is blocked as `signals` are. 0: none.
+  int debug_signal = 0;
   /// Ignores SIGPIPE in the whole process while the runtime lives, unless the program has a handler
   /// for it: writing to a pipe without reader then fails with EPIPE (on sockets in any case).
   bool ignore_sigpipe = true;
   /// The time from the beginning of the shutdown to `force`. `max()`: no limit.
   duration drain_time = std::chrono::seconds{10};
-  /// The time limit of `force`. Then the program prints the number of tasks and hooks that are left
-  /// and calls std::_Exit(EXIT_FAILURE), as running tasks cannot be destroyed. `max()`: no limit.
+  /// The time limit of `force`. Then the program prints the number of tasks and hooks that are
+  /// left, and the tasks if they are recorded (live_tasks.hpp), and calls
+  /// std::_Exit(EXIT_FAILURE), as running tasks cannot be destroyed. `max()`: no limit.
   duration force_time = std::chrono::seconds{5};
   /// Lets an executor_watchdog tell when a loop or the pool is held for too long. Empty: none.
   std::optional<executor_watchdog_options> watchdog = {};
@@ -86,7 +91,8 @@ struct runtime_options {
 struct runtime_metrics {
   loop_metrics loops;
   thread_pool_metrics pool;
-  std::size_t tasks = 0;  ///< that have been spawned and not ended, the main task included
+  /// Tasks that have been spawned and not ended: also the main task, and those in drained().
+  std::size_t tasks = 0;
 };
 
 /// An application runtime: loops with their threads, a thread pool, signals, orderly shutdown.
@@ -115,6 +121,7 @@ class runtime {
                   }),
         sigpipe_(options_.ignore_sigpipe),
         signals_(take_signals()),
+        debug_signal_(take_debug_signal()),
         loops_(options_.loops, std::move(options_.each_loop)),
         pool_(std::move(options_.pool)) {
     if (options_.watchdog) watch_threads();
@@ -314,6 +321,7 @@ class runtime {
 
   std::unique_ptr<signal_set> take_signals();
   void release_signals() noexcept;
+  std::unique_ptr<signal_set> take_debug_signal();
   void watch_threads();
   void report(std::exception_ptr error) noexcept;
   void report_hook(const std::exception_ptr& error) noexcept;
@@ -324,6 +332,7 @@ class runtime {
   detail::shutdown_sequence sequence_;
   ignored_sigpipe sigpipe_;
   std::unique_ptr<signal_set> signals_;  // blocked before the threads start
+  std::unique_ptr<signal_set> debug_signal_;
   loop_pool loops_;
   thread_pool pool_;
   std::optional<executor_watchdog> watchdog_;

@@ -22,6 +22,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstddef>
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <future>
@@ -31,6 +32,7 @@
 #include <source_location>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -97,6 +99,80 @@ TEST(Runtime, ItsTasksAreInTheRecordOfLiveTasks) {
   EXPECT_EQ(found[0].name, "main task");
   EXPECT_EQ(found[1].from.line(), line);
   EXPECT_TRUE(gyre::live_tasks().empty());
+}
+
+TEST(Runtime, CountsATaskThatWaitsInDrained) {
+  runtime rt(two_loops());
+  std::size_t counted = 0;
+  std::vector<std::string> names;
+  gyre::record_live_tasks(true);
+  EXPECT_EQ(rt.run([&](runtime& self) -> task<> {
+    // Runs when the main task waits, on the same loop.
+    self.spawn(self.loops()[0],
+               [](runtime& of, std::size_t& tasks, std::vector<std::string>& live) -> task<> {
+                 tasks = of.metrics().tasks;
+                 for (const gyre::live_task& each : gyre::live_tasks()) live.push_back(each.name);
+                 of.shutdown();
+                 co_return;
+               }(self, counted, names));
+    co_await self.drained();
+  }),
+            0);
+  gyre::record_live_tasks(false);
+  EXPECT_EQ(counted, 2U);
+  EXPECT_THAT(names, testing::UnorderedElementsAre("main task", ""));
+  EXPECT_EQ(rt.metrics().tasks, 0U);
+}
+
+// Stands for stderr while it lives.
+class redirected_stderr {
+ public:
+  redirected_stderr() : saved_(::dup(STDERR_FILENO)) {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(::pipe(ends.data()), 0);
+    read_ = ends[0];
+    std::fflush(stderr);
+    ::dup2(ends[1], STDERR_FILENO);
+    ::close(ends[1]);
+  }
+  redirected_stderr& operator=(redirected_stderr&&) = delete;
+  ~redirected_stderr() {
+    ::dup2(saved_, STDERR_FILENO);
+    ::close(saved_);
+    ::close(read_);
+  }
+  /// Blocks until `text` has been written.
+  std::string read_until(std::string_view text) const {
+    std::string all;
+    std::array<char, 4096> some{};
+    while (all.find(text) == std::string::npos) {
+      const ssize_t count = ::read(read_, some.data(), some.size());
+      if (count <= 0) break;
+      all.append(some.data(), static_cast<std::size_t>(count));
+    }
+    return all;
+  }
+
+ private:
+  int saved_;
+  int read_ = -1;
+};
+
+TEST(Runtime, PrintsItsLiveTasksAtTheDebugSignal) {
+  runtime_options options = two_loops();
+  options.debug_signal = SIGUSR1;
+  std::string printed;
+  {
+    const redirected_stderr errors;
+    const int code = runtime::main(std::move(options), [&](runtime&) -> task<> {
+      ::kill(::getpid(), SIGUSR1);
+      printed = errors.read_until("\"main task\"");
+      co_return;
+    });
+    EXPECT_EQ(code, 0);
+  }
+  gyre::record_live_tasks(false);
+  EXPECT_THAT(printed, testing::StartsWith("1 live task\n  1 of \"main task\""));
 }
 
 TEST(Runtime, HasALoopForEachUsableCpuUnlessToldOtherwise) {
@@ -752,7 +828,36 @@ TEST_F(RuntimeDeath, GivesUpOnWhatDoesNotEndWhenForced) {
     }));
   };
   // One, or two if the hook has not returned yet.
-  EXPECT_EXIT(hang(), testing::ExitedWithCode(EXIT_FAILURE), "[12] shutdown hooks did not end");
+  EXPECT_EXIT(hang(), testing::ExitedWithCode(EXIT_FAILURE),
+              "[12] shutdown hooks did not end\ngyre::record_live_tasks\\(true\\)");
+  const auto hang_recorded = [&] {
+    gyre::record_live_tasks(true);
+    hang();
+  };
+  EXPECT_EXIT(hang_recorded(), testing::ExitedWithCode(EXIT_FAILURE),
+              "gave up: [01] tasks and [12] shutdown hooks did not end\n[01] live task");
+}
+
+TEST_F(RuntimeDeath, NamesTheTasksThatItGivesUp) {
+  const auto hang = [] {
+    gyre::record_live_tasks(true);
+    runtime_options options = two_loops();
+    options.drain_time = 0ms;
+    options.force_time = 1ms;
+    runtime rt(std::move(options));
+    rt.shutdown();
+    static_cast<void>(rt.run([](runtime& self) -> task<> {
+      auto deaf = gyre::shielded([]() -> task<> {
+        gyre::manual_reset_event never;
+        co_await never.wait();
+      }());
+      static_cast<void>(self);
+      co_await std::move(deaf);
+    }));
+  };
+  EXPECT_EXIT(hang(), testing::ExitedWithCode(EXIT_FAILURE),
+              "gave up: 1 tasks and 0 shutdown hooks did not end\n"
+              "1 live task\n  1 of \"main task\" from ");
 }
 
 TEST_F(RuntimeDeath, AThirdSignalTakesItsOrdinaryEffect) {

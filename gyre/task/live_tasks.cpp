@@ -66,11 +66,14 @@ steady_time time_of_last_tick() noexcept {
 }
 
 live_task described(const live_task_entry& entry, steady_time now) {
-  return {.name = entry.name() != nullptr ? entry.name() : "",
-          .from = entry.from(),
-          .where = entry.where(),
-          .age = std::max(now - entry.started(), std::chrono::nanoseconds(0)),
-          .has_begun = entry.has_begun()};
+  live_task task{.name = entry.name() != nullptr ? entry.name() : "",
+                 .peer = {},
+                 .from = entry.from(),
+                 .where = entry.where(),
+                 .age = std::max(now - entry.started(), std::chrono::nanoseconds(0)),
+                 .has_begun = entry.has_begun()};
+  if (entry.details() != nullptr) entry.details()->describe(task);
+  return task;
 }
 
 /// Calls `take(task)` for each recorded task, while its part is locked.
@@ -83,8 +86,14 @@ void for_each_live_task(auto take) {
 }
 
 void write_place(std::ostream& out, const live_task& task) {
-  if (!task.name.empty()) out << '"' << task.name << "\" ";
+  if (!task.name.empty()) out << '"' << task.name << '"';
+  if (task.from.line() == 0) return;
+  if (!task.name.empty()) out << ' ';
   out << "from " << task.from.file_name() << ':' << task.from.line();
+}
+
+void write_peer(std::ostream& out, const live_task& task) {
+  if (!task.peer.empty()) out << ", peer " << task.peer;
 }
 
 void write_age(std::ostream& out, std::chrono::nanoseconds age) {
@@ -110,10 +119,12 @@ struct tasks_of_place {
 
 }  // namespace
 
-live_task_entry::live_task_entry(const executor& where, const char* name, std::source_location from)
+live_task_entry::live_task_entry(const executor& where, const char* name, std::source_location from,
+                                 const live_task_details* details)
     : name_(name),
       from_(from),
       where_(&where),
+      details_(details),
       started_(time_of_last_tick()),
       part_(part_of_this_thread()) {
   part_of_record& part = all_parts()[part_];
@@ -133,6 +144,7 @@ std::ostream& operator<<(std::ostream& out, const live_task& task) {
   detail::write_place(line, task);
   line << ", for ";
   detail::write_age(line, task.age);
+  detail::write_peer(line, task);
   if (!task.has_begun) line << ", has not begun";
   return out << line.view();
 }
@@ -178,6 +190,7 @@ std::string live_tasks_summary() {
     detail::write_place(text, tasks->oldest);
     text << (tasks->size == 1 ? ", for " : ", the oldest for ");
     detail::write_age(text, tasks->oldest.age);
+    detail::write_peer(text, tasks->oldest);
     if (tasks->not_begun != 0) {
       text << ", " << tasks->not_begun << (tasks->not_begun == 1 ? " has" : " have")
            << " not begun";

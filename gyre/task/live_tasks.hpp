@@ -21,9 +21,12 @@ class executor;
 
 /// A task that has not ended, as live_tasks() found it.
 struct live_task {
-  /// The name that was given to spawn(), scope::spawn() and the like; empty if none was.
+  /// The name that was given to spawn(), scope::spawn() and the like; empty if none was. Of a
+  /// handler of HTTP: method and route, such as `GET /users/{id}`.
   std::string name;
-  /// The call that started it.
+  /// The peer that a handler serves, such as `127.0.0.1:4711`; empty for other tasks.
+  std::string peer;
+  /// The call that started it; its line is 0 if no call of the program did.
   std::source_location from;
   /// The executor on which it was started. Only to be compared: the executor may be gone.
   const executor* where = nullptr;
@@ -37,13 +40,15 @@ struct live_task {
 };
 
 /// Switches the record of started tasks on or off: of those that spawn(), spawn_future(),
-/// spawn_joinable(), a scope, a join_set or a runtime starts from then on. Children that their
-/// parent awaits (when_all, when_any, fork) and the task of a sync_wait() are not recorded. Tasks
-/// that are recorded stay so until they end.
+/// spawn_joinable(), a scope, a join_set, a runtime, a sync_wait(), an adapter or an HTTP server
+/// starts from then on. A handler of HTTP that is a coroutine is recorded until its response has
+/// been handed over, with its stream or upgraded connection. Children that their parent awaits
+/// (when_all, when_any, fork, shared_task) are not recorded. Tasks that are recorded stay so until
+/// they end.
 ///
 /// Thread-safety: any thread.
-/// Complexity: off, one load for each task that is started. On, some 200 bytes from the slab and
-/// two short locks, about 40 ns for each task; nothing for its awaits.
+/// Complexity: off, one load for each task or request that is started. On, some 200 bytes from the
+/// slab and two short locks, about 40 ns for each task or request; nothing for its awaits.
 void record_live_tasks(bool on) noexcept;
 
 /// The recorded tasks that have not ended, at most `most`, the oldest first.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/live_tasks.hpp>
 
+#include <gyre/exec/loop.hpp>
+#include <gyre/exec/sync_wait.hpp>
 #include <gyre/task/async_scope.hpp>
 #include <gyre/task/detail/recorded_task.hpp>
 #include <gyre/task/join_handle.hpp>
@@ -127,6 +129,45 @@ TEST_F(LiveTasks, EachWayToStartATaskRecordsItsCaller) {
   EXPECT_EQ(future.get(), 1);
   EXPECT_EQ(gyre::sync_wait(handle.join()), 2);
   EXPECT_EQ(gyre::sync_wait(in_scope.join()), 3);
+}
+
+TEST_F(LiveTasks, ASyncWaitIsRecordedWithItsCaller) {
+  std::vector<gyre::live_task> found;
+  const auto looks = [&]() -> gyre::task<> {
+    found = live_tasks();
+    co_return;
+  };
+  const unsigned line = line_after();
+  gyre::sync_wait(looks());
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(found[0].name, "sync_wait");
+  EXPECT_EQ(found[0].from.line(), line);
+  EXPECT_TRUE(found[0].has_begun);
+  EXPECT_THAT(live_tasks(), IsEmpty());
+
+  gyre::loop loop;
+  const unsigned line_of_loop = line_after();
+  gyre::sync_wait(loop, looks());
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(found[0].name, "sync_wait");
+  EXPECT_EQ(found[0].from.line(), line_of_loop);
+  EXPECT_EQ(found[0].where, &loop);
+}
+
+TEST_F(LiveTasks, DetailsCompleteADescription) {
+  struct of_a_handler : gyre::detail::live_task_details {
+    void describe(gyre::live_task& described) const override {
+      described.name = "GET /";
+      described.peer = "127.0.0.1:4711";
+    }
+  } const details;
+  gyre::detail::live_task_entry entry(executor_, nullptr, std::source_location{}, &details);
+  entry.begin();
+  std::ostringstream line;
+  line << live_tasks().at(0);
+  EXPECT_THAT(line.str(), MatchesRegex("\"GET /\", for [0-9.]+ s, peer 127\\.0\\.0\\.1:4711"));
+  EXPECT_THAT(gyre::live_tasks_summary(),
+              MatchesRegex("1 live task\n  1 of \"GET /\", for [0-9.]+ s, peer 127.0.0.1:4711\n"));
 }
 
 TEST_F(LiveTasks, ATaskThatIsDiscardedBeforeItsStartIsRemoved) {

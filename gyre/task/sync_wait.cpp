@@ -143,7 +143,8 @@ class live_tasks {
 }  // namespace
 #endif
 
-waiting_thread::waiting_thread(inplace_stop_token stop_when) noexcept {
+waiting_thread::waiting_thread(inplace_stop_token stop_when, std::source_location from)
+    : recorded_(entry_if_asked(executor_, "sync_wait", from)) {
 #if GYRE_ASYNC_BACKTRACE
   on_stop_.emplace(stop_when, request_stop_of{&end_all_});
   stop = end_all_.get_token();
@@ -185,6 +186,7 @@ void waiting_thread::end_deadlock(task_end& work) {
 void waiting_thread::release::operator()(waiting_thread* ended) const noexcept {
   if (ended->left_suspended_) {
     ended->on_stop_.reset();
+    ended->recorded_.reset();
     ended->executor_.retire();
   } else {
     delete ended;

@@ -8,11 +8,13 @@
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/detail/blocking_executor.hpp>
 #include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/recorded_task.hpp>
 #include <gyre/task/stop_token.hpp>
 
 #include <exception>
 #include <memory>
 #include <optional>
+#include <source_location>
 #include <utility>
 
 namespace gyre {
@@ -37,7 +39,7 @@ T take_outside(task_state<T>& ended) {
 /// A thread that waits for a coroutine, as the coroutine's context.
 class waiting_thread : public slab_object, task_context {
  public:
-  explicit waiting_thread(inplace_stop_token stop_when) noexcept;
+  waiting_thread(inplace_stop_token stop_when, std::source_location from);
 #if GYRE_ASYNC_BACKTRACE
   /// Destroys it, unless coroutines that are left suspended refer to it.
   struct release {
@@ -71,6 +73,7 @@ class waiting_thread : public slab_object, task_context {
   blocking_executor executor_;
   bool done_ = false;
   done_operation when_elsewhere_{done_};  // for a coroutine that ends on another thread
+  std::unique_ptr<live_task_entry> recorded_;
 };
 
 }  // namespace detail
@@ -86,6 +89,7 @@ class waiting_thread : public slab_object, task_context {
 /// (async_backtrace.hpp), std::errc::resource_deadlock_would_occur if all coroutines wait and the
 /// program has no other thread to wake one; elsewhere sync_wait() then waits for ever.
 /// Complexity: no system call if nothing has to wait.
+/// live_tasks() lists it as "sync_wait", with the place of the call.
 ///
 /// - The report of a deadlock, on stderr and in what(), shows the awaits in which each task is
 ///   suspended, children below the task that waits for them.
@@ -97,14 +101,15 @@ class waiting_thread : public slab_object, task_context {
 ///   gets the same error, with a backtrace.
 template <awaitable Awaitable>
   requires detail::well_awaited<Awaitable>
-decltype(auto) sync_wait(Awaitable&& awaitable, inplace_stop_token stop = {}) {
+decltype(auto) sync_wait(Awaitable&& awaitable, inplace_stop_token stop = {},
+                         std::source_location from = std::source_location::current()) {
   // Outlives the coroutines, also those left suspended.
 #if GYRE_ASYNC_BACKTRACE
   const std::unique_ptr<detail::waiting_thread, detail::waiting_thread::release> waiting(
-      new detail::waiting_thread(stop));
+      new detail::waiting_thread(stop, from));
   detail::waiting_thread& here = *waiting;
 #else
-  detail::waiting_thread here(stop);
+  detail::waiting_thread here(stop, from);
 #endif
   auto task = as_task(std::forward<Awaitable>(awaitable));
   return here.run(detail::task_access::state(task));

@@ -104,10 +104,19 @@ void exchange::run() {
     } else {
       handler_.emplace(target(request_));
     }
+    record_if_asked();
     gyre::detail::task_access::state(*handler_).start(*this);
   } catch (...) {
     answer_with(std::current_exception());
   }
+}
+
+// A handler that is no coroutine does not wait.
+void exchange::record_if_asked() {
+  if (!gyre::detail::records_live_tasks() || live_ != nullptr) [[likely]]
+    return;
+  live_ = std::make_unique<live_handler>(*where, request_.method_text_, endpoint_->pattern,
+                                         connection_->tcp().peer_endpoint());
 }
 
 task<response> exchange::through_middleware(next_handler first) {
@@ -227,6 +236,7 @@ void exchange::leave_connection() noexcept {
 }
 
 void exchange::reset() noexcept {
+  live_.reset();
   keep_little(head_bytes_);
   keep_little(body_);
   keep_little(chunk_);

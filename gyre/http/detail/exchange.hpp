@@ -4,6 +4,7 @@
 
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/slab_object.hpp>
+#include <gyre/http/detail/live_handler.hpp>
 #include <gyre/http/detail/message_parser.hpp>
 #include <gyre/http/request.hpp>
 #include <gyre/http/response.hpp>
@@ -116,6 +117,7 @@ class exchange final : public gyre::detail::slab_object, private task_context {
   void put_connection(head_writer& head, const http::fields& fields, field_traits traits);
   bool has_whole_file(const body_source& source) noexcept;
   void send_source(response& answer, bool head_only);
+  void record_if_asked();
   void start_stream(move_only_function<task<>(body_writer&)> write);
   void start_upgrade(move_only_function<task<>(upgraded_connection&)> run);
   void coroutine_ended() noexcept;
@@ -173,6 +175,7 @@ class exchange final : public gyre::detail::slab_object, private task_context {
   std::optional<upgraded_connection> writer_;
   waiter reader_waits_;
   waiter writer_waits_;
+  std::unique_ptr<live_handler> live_;  // while tasks are recorded: last, as it refers to the rest
 };
 
 }  // namespace gyre::http::detail

@@ -242,6 +242,7 @@ void exchange::start_stream(move_only_function<task<>(body_writer&)> write) {
     return std::noop_coroutine();
   };
   ended_ = false;
+  record_if_asked();
   stream_.emplace(upgraded_ ? run_(writer) : write_(writer));
   gyre::detail::task_access::state(*stream_).start(*this);
 }

@@ -22,6 +22,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -34,6 +35,7 @@ class server_core;
 struct endpoint {
   handler answer;
   route_options options = {};
+  std::string pattern = "(no route)";
 };
 
 /// A server on one loop: what its connections share.

@@ -2,7 +2,9 @@
 #include <gyre/runtime/detail/shutdown_sequence.hpp>
 
 #include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/recorded_task.hpp>
 #include <gyre/task/detail/this_context.hpp>
+#include <gyre/task/live_tasks.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -55,6 +57,20 @@ void shutdown_entry::forget() noexcept {
   forgotten_.store(true, std::memory_order_relaxed);
   if (!calling_) call_ = {};
 }
+
+namespace {
+
+void print_live_tasks() noexcept try {
+  if (records_live_tasks()) {
+    static_cast<void>(std::fputs(live_tasks_summary().c_str(), stderr));
+  } else {
+    static_cast<void>(std::fputs(
+        "gyre::record_live_tasks(true), first in main(), makes this name them\n", stderr));
+  }
+} catch (...) {  // NOLINT: without memory, without names
+}
+
+}  // namespace
 
 shutdown_sequence::shutdown_sequence(event_loop& control, limits time_limits,
                                      move_only_function<void(shutdown_phase)> on_phase)
@@ -154,7 +170,8 @@ void shutdown_sequence::give_up() noexcept {
   const std::lock_guard lock(mutex_);
   static_cast<void>(
       std::fprintf(stderr, "gyre::runtime: gave up: %zu tasks and %zu shutdown hooks did not end\n",
-                   tasks(), steps_));
+                   unended_tasks(), steps_));
+  print_live_tasks();
   std::_Exit(EXIT_FAILURE);
 }
 

@@ -121,7 +121,11 @@ class shutdown_sequence {
     std::unique_ptr<shutdown_sequence, end_task> sequence_;
     local_binding mark_{nullptr};
   };
-  std::size_t tasks() const noexcept { return tasks_.load(std::memory_order_relaxed) / one_task; }
+  /// Tasks that have begun and not ended, also those in others_ended().
+  std::size_t count_tasks() const noexcept {
+    const std::lock_guard lock(mutex_);
+    return unended_tasks();
+  }
   /// Stores the first error, and requests the shutdown.
   void fail(std::exception_ptr error) noexcept;
   /// The first error. After run().
@@ -147,6 +151,10 @@ class shutdown_sequence {
   void enter(shutdown_phase phase, steady_time deadline);
   bool try_finish() noexcept;
   [[noreturn]] void give_up() noexcept;
+  // With the mutex.
+  std::size_t unended_tasks() const noexcept {
+    return tasks_.load(std::memory_order_relaxed) / one_task + waiting_;
+  }
   void begin_task();
   void end_task() noexcept;
   bool has_member(const task_context& context) const noexcept;

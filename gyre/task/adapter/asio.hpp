@@ -23,6 +23,7 @@
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/recorded_task.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/from_callback.hpp>
 #include <gyre/task/schedule.hpp>
@@ -43,6 +44,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <source_location>
 #include <system_error>
 #include <tuple>
 #include <type_traits>
@@ -204,6 +206,7 @@ class asio_awaiting final : task_context, operation {
         handler_(std::move(handler)),
         handler_guard_(boost::asio::make_work_guard(handler_, target)),
         guard_(boost::asio::make_work_guard(target)) {
+    record_if_asked(work_, executor_, "asio::async_await", std::source_location{});
     where = &executor_;
     stop = stop_source_.get_token();
     finished = [](task_context& self) noexcept -> std::coroutine_handle<> {

@@ -18,16 +18,29 @@
 namespace gyre {
 
 class executor;
+struct live_task;
 
 namespace detail {
 
 /// Whether tasks that start are recorded. Not modelled: it orders nothing.
 extern std::atomic<bool> live_tasks_are_recorded;
 
+/// The rest of a description of a live task, which its entry cannot hold.
+class live_task_details {
+ public:
+  /// Any thread, while the entry exists: so it reads only what does not change.
+  virtual void describe(live_task& described) const = 0;
+
+ protected:
+  ~live_task_details() = default;
+};
+
 /// A task in the record.
 class live_task_entry : public slab_object, public intrusive_list_node {
  public:
-  live_task_entry(const executor& where, const char* name, std::source_location from);
+  /// `from` may be empty: the place is then not known. `details` may be null.
+  live_task_entry(const executor& where, const char* name, std::source_location from,
+                  const live_task_details* details = nullptr);
   live_task_entry(const live_task_entry&) = delete;
   live_task_entry& operator=(const live_task_entry&) = delete;
   ~live_task_entry();
@@ -39,16 +52,34 @@ class live_task_entry : public slab_object, public intrusive_list_node {
   const char* name() const noexcept { return name_; }  ///< or null
   const std::source_location& from() const noexcept { return from_; }
   const executor* where() const noexcept { return where_; }
+  const live_task_details* details() const noexcept { return details_; }
   steady_time started() const noexcept { return started_; }
 
  private:
   const char* const name_;
   const std::source_location from_;
   const executor* const where_;
+  const live_task_details* const details_;
   const steady_time started_;
   const unsigned part_;  // of the record
   atomic<bool> has_begun_{false};
 };
+
+// relaxed: orders nothing.
+inline bool records_live_tasks() noexcept {
+  return live_tasks_are_recorded.load(std::memory_order_relaxed);
+}
+
+/// The entry of work that begins now, without a coroutine around it; null unless tasks are
+/// recorded.
+inline std::unique_ptr<live_task_entry> entry_if_asked(const executor& where, const char* name,
+                                                       std::source_location from) {
+  if (!records_live_tasks()) [[likely]]
+    return nullptr;
+  auto entry = std::make_unique<live_task_entry>(where, name, from);
+  entry->begin();
+  return entry;
+}
 
 /// `work` as a task that removes `entry` from the record at its end.
 template <class T>
@@ -69,8 +100,7 @@ template <class T>
 template <class T>
 void record_if_asked(task<T>& work, const executor& where, const char* name,
                      std::source_location from) {
-  // relaxed: orders nothing.
-  if (live_tasks_are_recorded.load(std::memory_order_relaxed)) [[unlikely]]
+  if (records_live_tasks()) [[unlikely]]
     add_to_record(work, where, name, from);
 }
 

@@ -6,6 +6,7 @@
 #include <gyre/task/adapter/detail/execution.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/recorded_task.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
@@ -14,6 +15,7 @@
 #include <exception>
 #include <new>
 #include <optional>
+#include <source_location>
 #include <type_traits>
 #include <utility>
 
@@ -64,6 +66,7 @@ class task_operation : operation, task_context {
 
   task_operation(executor& target, task<T>&& work, Receiver&& receiver)
       : operation(&run), receiver_(std::move(receiver)), work_(std::move(work)) {
+    record_if_asked(work_, target, "sender", std::source_location{});
     where = &target;
     finished = [](task_context& self) noexcept -> std::coroutine_handle<> {
       static_cast<task_operation&>(self).complete();

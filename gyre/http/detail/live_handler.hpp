@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// live_handler: a handler in the record of live tasks, with its route and its peer.
+#pragma once
+
+#include <gyre/base/detail/slab_object.hpp>
+#include <gyre/net/endpoint.hpp>
+#include <gyre/task/detail/recorded_task.hpp>
+#include <gyre/task/executor.hpp>
+#include <gyre/task/live_tasks.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace gyre::http::detail {
+
+/// Lifetime: the method and the route are referred to.
+class live_handler final : public gyre::detail::slab_object, gyre::detail::live_task_details {
+ public:
+  live_handler(const executor& where, std::string_view method, std::string_view route,
+               const net::endpoint& peer)
+      : method_(method),
+        route_(route),
+        peer_(peer),
+        entry_(where, nullptr, std::source_location{}, this) {
+    entry_.begin();
+  }
+
+ private:
+  void describe(live_task& described) const override {
+    described.name.append(method_).append(" ").append(route_);
+    described.peer = peer_.to_string();
+  }
+
+  const std::string_view method_;
+  const std::string_view route_;
+  const net::endpoint peer_;
+  gyre::detail::live_task_entry entry_;  // last, as others may read the rest while it exists
+};
+
+}  // namespace gyre::http::detail
