@@ -55,7 +55,7 @@ namespace gyre {
 namespace detail {
 
 /// The handler that a thread runs: its executor, and the run in which it began.
-struct asio_handler {
+struct running_asio_handler {
   const executor* where = nullptr;
   const void* run = nullptr;
 };
@@ -77,7 +77,7 @@ class asio_executor final : public executor {
 
   void post(operation& op) noexcept override {
     boost::asio::post(target_, [this, &op] {
-      const detail::asio_handler outer = std::exchange(running_, {this, current_run()});
+      const detail::running_asio_handler outer = std::exchange(running_, {this, current_run()});
       op.execute();
       running_ = outer;
     });
@@ -89,7 +89,7 @@ class asio_executor final : public executor {
   const AsioExecutor& get() const noexcept { return target_; }
 
  private:
-  static inline constinit thread_local detail::asio_handler running_{};  // on this thread
+  static inline constinit thread_local detail::running_asio_handler running_{};  // on this thread
 
   AsioExecutor target_;
 };
