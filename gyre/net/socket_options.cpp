@@ -29,6 +29,10 @@ constexpr option so_linger{SOL_SOCKET, SO_LINGER, "SO_LINGER"};
 constexpr option so_incoming_cpu{SOL_SOCKET, SO_INCOMING_CPU, "SO_INCOMING_CPU"};
 constexpr option so_keepalive{SOL_SOCKET, SO_KEEPALIVE, "SO_KEEPALIVE"};
 constexpr option so_broadcast{SOL_SOCKET, SO_BROADCAST, "SO_BROADCAST"};
+constexpr option ip_bind_address_no_port{IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT,
+                                         "IP_BIND_ADDRESS_NO_PORT"};
+constexpr option ip_pktinfo{IPPROTO_IP, IP_PKTINFO, "IP_PKTINFO"};
+constexpr option ipv6_recvpktinfo{IPPROTO_IPV6, IPV6_RECVPKTINFO, "IPV6_RECVPKTINFO"};
 constexpr option ip_tos{IPPROTO_IP, IP_TOS, "IP_TOS"};
 constexpr option ip_multicast_loop{IPPROTO_IP, IP_MULTICAST_LOOP, "IP_MULTICAST_LOOP"};
 constexpr option ip_multicast_ttl{IPPROTO_IP, IP_MULTICAST_TTL, "IP_MULTICAST_TTL"};
@@ -207,6 +211,19 @@ std::chrono::seconds socket_ref::defer_accept() const {
 }
 void socket_ref::set_fast_open(int waiting) const { set_number(fd_, tcp_fastopen, waiting); }
 int socket_ref::fast_open() const { return get(fd_, tcp_fastopen); }
+void socket_ref::set_bind_address_no_port(bool on) const {
+  set_flag(fd_, ip_bind_address_no_port, on);
+}
+bool socket_ref::bind_address_no_port() const { return get(fd_, ip_bind_address_no_port) != 0; }
+
+// An IPv6 socket reports IPv4 datagrams by both; only IP_PKTINFO has the address to reply from to a
+// broadcast.
+void socket_ref::set_packet_info(bool on) const {
+  set_flag(fd_, ip_pktinfo, on);
+  if (family() == address_family::ipv6) set_flag(fd_, ipv6_recvpktinfo, on);
+}
+bool socket_ref::packet_info() const { return get(fd_, ip_pktinfo) != 0; }
+
 void socket_ref::set_broadcast(bool on) const { set_flag(fd_, so_broadcast, on); }
 bool socket_ref::broadcast() const { return get_flag(fd_, so_broadcast); }
 

@@ -88,6 +88,10 @@ class socket_ref {
   /// datagrams (SO_REUSEPORT). Set it before bind, on each of them.
   void set_reuse_port(bool on) const;
   bool reuse_port() const;
+  /// Has bind() to port 0 reserve no port (IP_BIND_ADDRESS_NO_PORT): connect() chooses one that
+  /// only has to be free for its peer. For stream sockets; set it before bind.
+  void set_bind_address_no_port(bool on) const;
+  bool bind_address_no_port() const;
   /// The size of the kernel's buffer (SO_SNDBUF, SO_RCVBUF). The kernel doubles the value, and ends
   /// its auto-tuning. Limited by net.core.wmem_max and rmem_max. TCP: before connect or listen.
   void set_send_buffer(std::size_t bytes) const;
@@ -144,6 +148,11 @@ class socket_ref {
 
   // Datagrams.
 
+  /// Notes the local address at which each datagram arrives as the source() of its sender's
+  /// endpoint, so that a reply leaves from there (IP_PKTINFO, IPV6_RECVPKTINFO). IP sockets only.
+  /// Two system calls.
+  void set_packet_info(bool on) const;
+  bool packet_info() const;
   /// Allows sending to broadcast addresses (SO_BROADCAST).
   void set_broadcast(bool on) const;
   bool broadcast() const;
