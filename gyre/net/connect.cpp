@@ -23,6 +23,8 @@ socket open_to_connect(const endpoint& to, const endpoint& local, const socket_o
   opened.apply(options);
   if (local.family() != address_family::none) {
     if (!options.reuse_address) opened.set_reuse_address(true);
+    // Connecting then chooses a port that is free for this peer, not for all of them.
+    if (local.is_ip() && local.port() == 0) opened.set_bind_address_no_port(true);
     opened.bind(local);
   }
   return opened;

@@ -34,7 +34,9 @@ struct connect_options {
   /// Set before connecting.
   socket_options socket = {.no_delay = true};
   /// The local address to connect from; none: the kernel chooses. With one, SO_REUSEADDR is set,
-  /// unless `socket` says otherwise.
+  /// unless `socket` says otherwise. Port 0: the kernel chooses one when it connects
+  /// (IP_BIND_ADDRESS_NO_PORT), so that connections to different servers can share a port, as
+  /// without a local address.
   std::optional<endpoint> local = {};
 };
 

@@ -58,7 +58,8 @@ struct tcp_client_options {
   /// Bytes that send() keeps while no connection can send. The next connection, to any server,
   /// sends them first; disconnect() drops them. Zero: send() refuses them.
   std::size_t keep_limit = 0;
-  /// The local address to connect from; none: the kernel chooses.
+  /// The local address to connect from; none: the kernel chooses. Port 0: as with
+  /// connect_options::local.
   endpoint local = {};
   /// A protocol below the callbacks, such as TLS (tls::client_transport()). An attempt has
   /// succeeded when its handshake is done.

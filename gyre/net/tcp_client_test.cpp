@@ -439,6 +439,15 @@ TEST_F(TcpClient, DoesNotTakeItselfForTheServer) {
   EXPECT_EQ(ups, 0);
 }
 
+TEST_F(TcpClient, ReservesNoPortOfItsLocalAddress) {
+  const ip_address own("127.0.0.2");
+  server->listen(any_port());
+  make({.local = {own, 0}}).connect(server->local_endpoint(0));
+  turn_until(loop, [&] { return ups == 1; });
+  EXPECT_TRUE(gyre::net::socket_ref(client->connection()->fd()).bind_address_no_port());
+  EXPECT_EQ(client->connection()->local_endpoint().address(), own);
+}
+
 TEST_F(TcpClient, ChangesToAnotherServer) {
   server->listen(any_port());
   make().connect(server->local_endpoint(0));

@@ -6,6 +6,7 @@
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/net/connect.hpp>
+#include <gyre/net/detail/connect_attempt.hpp>
 #include <gyre/net/resolver.hpp>
 #include <gyre/net/tcp_listener.hpp>
 #include <gyre/task/as_expected.hpp>
@@ -285,6 +286,26 @@ TEST(Tcp, ConnectToItselfIsRefused) {
   };
   EXPECT_EQ(error_of(loop, run()), std::errc::connection_refused);
   EXPECT_EQ(error_of(loop, run()), gyre::io::errc::connected_to_itself);
+}
+
+// Otherwise all connections from a local address share one range of ports, to whatever servers.
+TEST(Tcp, ALocalAddressReservesNoPortBeforeItConnects) {
+  gyre::loop loop;
+  tcp_listener listener(loop, any_port);
+  const ip_address own("127.0.0.2");
+  EXPECT_EQ(gyre::net::detail::open_to_connect(listener.local_endpoint(), {own, 0})
+                .local_endpoint()
+                .port(),
+            0);
+  const auto run = [&]() -> task<> {
+    gyre::net::connect_options from;
+    from.local = endpoint(own, 0);
+    auto peer = co_await connect(listener.local_endpoint(), from);
+    EXPECT_TRUE(peer.options().bind_address_no_port());
+    EXPECT_EQ(peer.local_endpoint().address(), own);
+    EXPECT_NE(peer.local_endpoint().port(), 0);
+  };
+  gyre::sync_wait(loop, run());
 }
 
 TEST(Tcp, ConnectAndAcceptCanBeStopped) {
