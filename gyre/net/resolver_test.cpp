@@ -7,6 +7,7 @@
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/net/detail/dns_message.hpp>
 #include <gyre/net/detail/name_engine.hpp>
+#include <gyre/net/udp_server.hpp>
 #include <gyre/pool/thread_pool.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/schedule.hpp>
@@ -35,6 +36,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -184,6 +186,41 @@ TEST_F(Resolver, NameServersMayHaveScopesAndPorts) {
                                                     "nameserver 0.0.0.0"),
               ElementsAre(endpoint("192.0.2.1:53"), endpoint("[fe80::1%lo]:53"),
                           endpoint("[2001:db8::7]:5353"), endpoint("0.0.0.0:53")));
+}
+
+// The first link-local address of the machine, with its scope.
+std::optional<ip_address> link_local() {
+  std::ifstream addresses("/proc/net/if_inet6");
+  std::string digits, index, prefix, scope, flags, interface;
+  while (addresses >> digits >> index >> prefix >> scope >> flags >> interface) {
+    if (!digits.starts_with("fe80")) continue;
+    std::string text;
+    for (std::size_t i = 0; i < digits.size(); i += 4) text += digits.substr(i, 4) + ':';
+    text.back() = '%';
+    return ip_address(text + interface);
+  }
+  return std::nullopt;
+}
+
+TEST_F(Resolver, ReachesAServerByItsScope) {
+  const std::optional<ip_address> at = link_local();
+  if (!at) GTEST_SKIP() << "no interface has a link-local address";
+  gyre::net::udp_server server(loop_);
+  server.on_datagram([](gyre::net::udp_server::channel& by, std::span<const std::byte> question,
+                        const endpoint& from) {
+    std::vector<std::byte> answer(question.begin(), question.end());
+    answer[2] |= std::byte{0x80};  // it is an answer,
+    answer[3] |= std::byte{0x03};  // that there is no such name
+    EXPECT_TRUE(by.send_to(answer, from));
+  });
+  server.listen({*at, 0});
+  server.start();
+  const temporary_file file("nameserver " + server.local_endpoint().to_string() + "\n");
+  auto how = options();
+  how.servers = {};
+  how.resolv_conf = file.path();
+  make(how);
+  EXPECT_EQ(error_of("v4.test"), resolve_errc::host_not_found);
 }
 
 TEST_F(Resolver, TheWildcardAddressAsAServerIsThisMachine) {
