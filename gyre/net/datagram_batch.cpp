@@ -15,7 +15,7 @@ struct datagram_slot {
   iovec piece{};
   bool truncated = false;
   std::size_t segment = 0;
-  segment_control control{};
+  control_room control{};
 };
 
 }  // namespace detail
@@ -55,6 +55,7 @@ bool datagram_batch::add_reference(std::span<const std::byte> bytes, const endpo
   slot.truncated = false;
   slot.segment = 0;
   detail::set_message(headers_[size_].msg_hdr, slot.piece, slot.peer, slot.peer.size());
+  detail::write_control(headers_[size_].msg_hdr, slot.control, slot.peer);
   ++size_;
   return true;
 }
@@ -77,8 +78,9 @@ void datagram_batch::received(std::size_t count) noexcept {
     const msghdr& header = headers_[i].msg_hdr;
     slot.peer.resize(header.msg_namelen);
     slot.piece.iov_len = headers_[i].msg_len;
-    slot.truncated = (header.msg_flags & MSG_TRUNC) != 0;
-    slot.segment = detail::received_segment(header);
+    const detail::message_properties properties = detail::read_control(header, slot.peer);
+    slot.truncated = properties.truncated;
+    slot.segment = properties.segment;
   }
 }
 

@@ -51,6 +51,7 @@ endpoint::endpoint(const ip_address& address, std::uint16_t port, std::uint32_t 
     storage_.v6.sin6_scope_id = address.scope();
     std::memcpy(&storage_.v6.sin6_addr, bytes.data(), bytes.size());
   }
+  set_source(std::nullopt);
 }
 
 // A path has a zero behind it, an abstract name in front of it.
@@ -149,6 +150,26 @@ std::uint32_t endpoint::flow() const noexcept {
   return family() == address_family::ipv6 ? ntohl(storage_.v6.sin6_flowinfo) : 0;
 }
 
+std::optional<ip_address> endpoint::source() const noexcept {
+  if (!is_ip()) return std::nullopt;
+  const address_and_source& own = storage_.with_source;
+  if (own.source_family == AF_INET6) return ip_address(own.source, own.source_scope);
+  if (own.source_family != AF_INET) return std::nullopt;
+  ip_address::v4_bytes bytes;
+  std::copy_n(own.source.begin(), bytes.size(), bytes.begin());
+  return ip_address(bytes);
+}
+
+void endpoint::set_source(const std::optional<ip_address>& address) noexcept {
+  if (!is_ip()) return;
+  address_and_source& own = storage_.with_source;
+  own.source_family = AF_UNSPEC;
+  if (!address) return;
+  own.source_family = address->is_v4() ? AF_INET : AF_INET6;
+  std::ranges::copy(address->bytes(), own.source.begin());
+  own.source_scope = address->scope();
+}
+
 // A Unix socket's name, with the zero in front of an abstract one, without that behind a path.
 std::string_view endpoint::name() const noexcept {
   if (!is_unix()) return {};
@@ -192,6 +213,7 @@ void endpoint::resize(socklen_t size) noexcept {
   size_ = fits(storage_, size) ? size : 0;
   if (family() == address_family::ipv4) size_ = sizeof(sockaddr_in);
   if (family() == address_family::ipv6) size_ = sizeof(sockaddr_in6);
+  set_source(std::nullopt);
 }
 
 std::strong_ordering operator<=>(const endpoint& left, const endpoint& right) noexcept {

@@ -20,6 +20,7 @@
 #include <expected>
 #include <functional>
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -109,6 +110,18 @@ class endpoint {
   std::string_view abstract_name() const noexcept;
   bool is_abstract() const noexcept;
 
+  /// The local address from which datagrams to this endpoint leave; none: the kernel chooses. A
+  /// socket that is bound to all addresses receives its peers' endpoints with the address at which
+  /// the datagram arrived, so that a reply leaves from there: clients drop others (RFC 1122,
+  /// 4.1.3.5). Only a link-local address of IPv6 decides the interface, too, by its scope; others
+  /// take the route to the peer. None after a multicast of IPv6, and for a Unix socket. Carried by
+  /// copies, but not compared, hashed or printed. Complexity: a datagram with a source costs 32 or
+  /// 40 bytes of ancillary data.
+  std::optional<ip_address> source() const noexcept;
+  /// Does nothing unless is_ip(). Sending from an address that is not the machine's fails with
+  /// std::errc::invalid_argument.
+  void set_source(const std::optional<ip_address>& address) noexcept;
+
   // For system calls.
 
   /// Throws std::system_error: std::errc::address_family_not_supported for a family that is not in
@@ -130,12 +143,20 @@ class endpoint {
   friend std::ostream& operator<<(std::ostream& out, const endpoint& printed);
 
  private:
+  // The address of an IP endpoint, and behind it its source.
+  struct address_and_source {
+    sockaddr_in6 address;
+    sa_family_t source_family;  // AF_UNSPEC: none
+    ip_address::v6_bytes source;
+    std::uint32_t source_scope;
+  };
   // Linux reports a path of 108 bytes with a zero behind it: one byte more than sockaddr_un has.
   union storage {
     sockaddr any;
     sockaddr_in v4;
     sockaddr_in6 v6;
     sockaddr_un local;
+    address_and_source with_source;
     char bytes[sizeof(sockaddr_un) + 1];
   };
   static constexpr socklen_t name_offset = offsetof(sockaddr_un, sun_path);

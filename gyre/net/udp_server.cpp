@@ -132,6 +132,7 @@ std::span<mmsghdr> udp_port::describe_unsent() noexcept {
     replies::reply& reply = unsent[i];
     pieces_[i] = {draining_.bytes.data() + reply.offset, reply.size};
     set_message(messages_[i].msg_hdr, pieces_[i], reply.to, reply.to.size());
+    write_control(messages_[i].msg_hdr, controls_[i], reply.to);
   }
   return std::span(messages_).first(count);
 }
@@ -241,6 +242,7 @@ void udp_server::core::listen(const endpoint& at) {
     }
     detail::bind_listener(opened, bound, true);
     bound = opened.local_endpoint();  // the others get the port of the first
+    if (options.packet_info) detail::note_sources(opened, bound);
     added.push_back(std::make_unique<detail::udp_port>(*this, *loop, std::move(opened)));
     if (at.is_unix()) break;
   }

@@ -34,7 +34,7 @@ class udp_port;
 /// Options of a udp_server, fixed when it is constructed.
 struct udp_server_options {
   std::string name = "udp_server";
-  /// Datagrams per system call, 1 to 1024. A socket holds batch * (max_datagram + 240) bytes.
+  /// Datagrams per system call, 1 to 1024. A socket holds batch * (max_datagram + 344) bytes.
   std::size_t batch = 32;
   /// Bytes of the longest datagram; longer ones are dropped and counted.
   std::size_t max_datagram = 2048;
@@ -46,6 +46,12 @@ struct udp_server_options {
   int send_buffer = 0;
   bool reuse_address = false;
   bool ipv6_only = false;
+  /// A socket that is bound to all addresses notes at which of them each datagram arrives, as the
+  /// source() of its peer, and a reply to that peer leaves from there. Costs two system calls for a
+  /// socket, and 32 to 72 bytes of ancillary data for a datagram and for its reply. Without it the
+  /// kernel chooses the address of replies: peers that asked another address of this machine drop
+  /// them.
+  bool packet_info = true;
 };
 
 /// Counts since a server was constructed.

@@ -71,6 +71,55 @@ class UdpServer : public testing::Test {
   std::vector<std::string> seen;
 };
 
+// Regression: the kernel chose the address, and clients that asked another one dropped the reply.
+TEST_F(UdpServer, RepliesFromTheAddressThatWasAsked) {
+  for (const ip_address& all : {ip_address::any_v4(), ip_address::any_v6()}) {
+    start({}, {all, 0});
+    const std::uint16_t port = server->local_endpoint().port();
+    std::vector<ip_address> asked{ip_address("127.0.0.1"), ip_address("127.0.0.2")};
+    if (all.is_v6()) asked.push_back(ip_address::loopback_v6());
+    for (const ip_address& each : asked) {
+      seen.clear();
+      udp_client client({each, port}, {each.is_v4() ? ip_address("127.0.0.1") : each, 0});
+      client.send("x");
+      wait_for(1);
+      EXPECT_EQ(answer(client), "x") << each;
+    }
+  }
+}
+
+TEST_F(UdpServer, TellsTheAddressThatWasAskedAndMayReplyLater) {
+  endpoint later;
+  udp_server::channel* channel = nullptr;
+  const auto keep = [&](udp_server::channel& by, bytes, const endpoint& from) {
+    channel = &by;
+    later = from;
+  };
+  start_with(keep, {}, {ip_address::any_v4(), 0});
+  const ip_address asked("127.0.0.3");
+  udp_client client({asked, server->local_endpoint().port()}, {ip_address::loopback_v4(), 0});
+  client.send("x");
+  turn_until(loop, [&] { return later.is_ip(); });
+  EXPECT_EQ(later.source(), asked);
+  EXPECT_EQ(later, client.local_endpoint());
+  EXPECT_TRUE(channel->send_to("later", later));
+  EXPECT_EQ(answer(client), "later");
+}
+
+TEST_F(UdpServer, NotesNoAddressesWhereItNeedNot) {
+  endpoint from;
+  const auto keep = [&](udp_server::channel&, bytes, const endpoint& peer) { from = peer; };
+  start_with(keep);
+  udp_client(server->local_endpoint()).send("x");
+  turn_until(loop, [&] { return from.is_ip(); });
+  EXPECT_EQ(from.source(), std::nullopt) << "it is bound to one";
+  from = {};
+  start_with(keep, {.packet_info = false}, {ip_address::any_v4(), 0});
+  udp_client({ip_address::loopback_v4(), server->local_endpoint().port()}).send("x");
+  turn_until(loop, [&] { return from.is_ip(); });
+  EXPECT_EQ(from.source(), std::nullopt) << "the program does not want it";
+}
+
 TEST_F(UdpServer, AnswersEveryFamily) {
   for (const endpoint& at : {any_port(), endpoint(ip_address::loopback_v6(), 0)}) {
     seen.clear();

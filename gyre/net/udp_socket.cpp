@@ -21,11 +21,16 @@ using batch_sending = io::detail::request_awaiter<detail::send_batch_operation>;
 constexpr std::size_t most_segments = 64;   // the kernel's limits
 constexpr std::size_t most_bytes = 65'507;  // of a datagram over IPv4
 
+socket noting_sources(socket served) {
+  detail::note_sources(served, served.local_endpoint());
+  return served;
+}
+
 socket bound_to(const endpoint& local, const socket_options& options) {
   socket opened = socket::open(local.family(), socket_type::datagram);
   opened.apply(options);
   opened.bind(local);
-  return opened;
+  return noting_sources(std::move(opened));
 }
 
 // Kernels that do not know UDP_SEGMENT would send everything as one datagram.
@@ -86,7 +91,10 @@ udp_socket::udp_socket(event_loop& loop, const endpoint& local, const socket_opt
     : datagram_socket(loop, bound_to(local, options)) {}
 
 udp_socket::udp_socket(event_loop& loop, address_family family)
-    : datagram_socket(loop, socket::open(family, socket_type::datagram)) {}
+    : datagram_socket(loop, noting_sources(socket::open(family, socket_type::datagram))) {}
+
+udp_socket::udp_socket(event_loop& loop, socket served)
+    : datagram_socket(loop, noting_sources(std::move(served))) {}
 
 task<std::size_t> udp_socket::send_segments(std::span<const std::byte> bytes, std::size_t segment,
                                             endpoint to) {

@@ -22,6 +22,8 @@
 namespace gyre::net {
 
 /// A UDP socket, with GSO and GRO. For multicast see options() and socket_ref::join_group().
+/// One that is bound to all addresses notes where each datagram arrives, and a reply to its `peer`
+/// leaves from there: see endpoint::source(). options().set_packet_info(false) ends that.
 /// Thread-safety, Lifetime, Errors: as datagram_socket.
 class udp_socket : public datagram_socket {
  public:
@@ -33,7 +35,7 @@ class udp_socket : public datagram_socket {
   /// Unbound: the kernel assigns an address at the first send or connect().
   udp_socket(event_loop& loop, address_family family);
   /// Serves a non-blocking socket.
-  udp_socket(event_loop& loop, socket served) : datagram_socket(loop, std::move(served)) {}
+  udp_socket(event_loop& loop, socket served);
 
   /// Sends `bytes` to `to` (none: the peer of connect()) as datagrams of `segment` bytes, the last
   /// one with the rest; returns bytes.size(). Up to 64 go with one system call, by GSO

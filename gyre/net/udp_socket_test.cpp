@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -49,6 +50,75 @@ const endpoint any_port(ip_address::loopback_v4(), 0);
 
 std::string_view text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// Regression: the kernel chose the address, and clients that asked another one dropped the reply.
+TEST(Udp, RepliesLeaveFromTheAddressThatWasAsked) {
+  gyre::loop loop;
+  for (const ip_address& all : {ip_address::any_v4(), ip_address::any_v6()}) {
+    udp_socket server(loop, {all, 0});
+    udp_socket client(loop, any_port);
+    const ip_address asked("127.0.0.2");
+    client.connect({asked, server.local_endpoint().port()});
+    const auto run = [&]() -> task<> {
+      std::array<std::byte, 64> room;
+      co_await client.send("one");
+      const auto one = co_await server.receive_from(room);
+      EXPECT_TRUE(one.peer.source());
+      EXPECT_EQ(one.peer.source()->unmapped(), asked);
+      co_await server.send_to("single", one.peer);
+      co_await client.send("two");
+      datagram_batch batch(4, 64);
+      co_await server.receive_batch(batch);
+      const endpoint peer = batch[0].peer;
+      EXPECT_EQ(peer.source(), one.peer.source());
+      batch.clear();
+      EXPECT_TRUE(batch.add("batched", peer));
+      co_await server.send_batch(batch);
+      const std::string_view pieces = "first..second.";
+      co_await server.send_segments(std::as_bytes(std::span(pieces)), 7, peer);
+      for (const std::string_view expected : {"single", "batched", "first..", "second."}) {
+        const std::size_t size = co_await client.receive(room);
+        EXPECT_EQ(text(std::span(room).first(size)), expected);
+      }
+    };
+    gyre::sync_wait(loop, run());
+  }
+}
+
+TEST(Udp, NotesAddressesWhereItIsBoundToAllOfThem) {
+  gyre::loop loop;
+  EXPECT_FALSE(udp_socket(loop, any_port).options().packet_info());
+  EXPECT_TRUE(udp_socket(loop, {ip_address::any_v6(), 0}).options().packet_info());
+  EXPECT_TRUE(udp_socket(loop, gyre::net::address_family::ipv4).options().packet_info());
+  EXPECT_TRUE(udp_socket(loop, gyre::net::socket::open(gyre::net::address_family::ipv6,
+                                                       gyre::net::socket_type::datagram))
+                  .options()
+                  .packet_info());
+}
+
+// Without the size of its segments, datagrams that the kernel has joined would look like one.
+TEST(Udp, ADatagramWhoseAncillaryDataIsCutOffIsTruncated) {
+  gyre::loop loop;
+  udp_socket server(loop, {ip_address::any_v6(), 0});
+  const int on = 1;
+  for (const int option : {IPV6_RECVTCLASS, IPV6_RECVHOPLIMIT, IPV6_RECVDSTOPTS, IPV6_RECVRTHDR,
+                           IPV6_RECVORIGDSTADDR}) {
+    ASSERT_EQ(::setsockopt(server.fd(), IPPROTO_IPV6, option, &on, sizeof on), 0);
+  }
+  for (const int option : {SO_TIMESTAMPNS, SO_RXQ_OVFL}) {
+    ASSERT_EQ(::setsockopt(server.fd(), SOL_SOCKET, option, &on, sizeof on), 0);
+  }
+  udp_socket client(loop, {ip_address::loopback_v6(), 0});
+  const auto run = [&]() -> task<> {
+    std::array<std::byte, 8> room;
+    const endpoint at(ip_address::loopback_v6(), server.local_endpoint().port());
+    co_await client.send_to("x", at);
+    const auto got = co_await server.receive_from(room);
+    EXPECT_TRUE(got.truncated);
+    EXPECT_EQ(got.size, 1u);
+  };
+  gyre::sync_wait(loop, run());
 }
 
 TEST(Udp, SendsAndReceivesEvenEmptyDatagrams) {

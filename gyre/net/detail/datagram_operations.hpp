@@ -5,9 +5,13 @@
 #include <gyre/io/detail/stream_operations.hpp>
 #include <gyre/net/datagram_batch.hpp>
 #include <gyre/net/endpoint.hpp>
+#include <gyre/net/socket_options.hpp>
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <cstddef>
+#include <ctime>
 #include <optional>
 
 namespace gyre::net {
@@ -22,18 +26,28 @@ struct received_datagram {
 
 namespace detail {
 
-/// Room for the ancillary data of a message: the size of segments.
-struct segment_control {
-  alignas(cmsghdr) char bytes[CMSG_SPACE(sizeof(int))];
+/// Room for the ancillary data of a message: the size of segments, the two forms of a local
+/// address, and a time, which a program may have turned on.
+struct control_room {
+  alignas(cmsghdr) char bytes[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(in_pktinfo)) +
+                              CMSG_SPACE(sizeof(in6_pktinfo)) + CMSG_SPACE(sizeof(timespec))];
 };
-/// The segment size in `message`; 0 for none.
-std::size_t received_segment(const msghdr& message) noexcept;
-/// Makes the kernel cut the bytes of `message` into segments.
-void request_segment(msghdr& message, segment_control& room, std::size_t segment) noexcept;
 
-/// Fills a header of one piece; `peer` of no bytes is none. With `room`, to receive a segment size.
+/// Properties of a received message.
+struct message_properties {
+  bool truncated;       ///< the message, or its ancillary data, so that `segment` is not known
+  std::size_t segment;  ///< 0 for none
+};
+/// Reads the ancillary data of `message`, whose `peer` gets its source.
+message_properties read_control(const msghdr& message, endpoint& peer) noexcept;
+/// Has `message` leave from the source of its peer, and the kernel cut it into segments, unless
+/// `segment` is 0.
+void write_control(msghdr& message, control_room& room, const endpoint& peer,
+                   std::size_t segment = 0) noexcept;
+
+/// Fills a header of one piece; `peer` of no bytes is none. With `room`, to receive.
 inline void set_message(msghdr& header, iovec& piece, endpoint& peer, socklen_t peer_size,
-                        segment_control* room = nullptr) noexcept {
+                        control_room* room = nullptr) noexcept {
   header = {};
   if (peer_size > 0) {
     header.msg_name = peer.data();
@@ -45,6 +59,10 @@ inline void set_message(msghdr& header, iovec& piece, endpoint& peer, socklen_t 
   header.msg_control = room->bytes;
   header.msg_controllen = sizeof room->bytes;
 }
+
+/// Has a socket that is bound to all addresses note where each datagram arrives. Throws
+/// std::system_error.
+void note_sources(const socket_ref& of, const endpoint& bound);
 
 /// sendmmsg(2) for Unix sockets that are not connected, which are not notified when a receiver's
 /// queue has room again: epoll reports that the sender's buffer has room. So they never wait.
@@ -74,7 +92,7 @@ struct receive_from_operation : io::detail::single_request<io::receive_message_r
   msghdr header_;
   iovec piece_;
   endpoint peer_;
-  segment_control control_;
+  control_room control_;
 };
 
 struct send_to_operation : io::detail::counting_request<io::send_message_request> {
@@ -97,7 +115,7 @@ struct send_to_operation : io::detail::counting_request<io::send_message_request
   std::size_t segment_;
   msghdr header_;
   iovec piece_;
-  segment_control control_;
+  control_room control_;
 };
 
 struct receive_batch_operation : io::detail::counting_request<io::receive_messages_request> {

@@ -9,6 +9,7 @@
 #include <gyre/io/request.hpp>
 #include <gyre/net/datagram_batch.hpp>
 #include <gyre/net/detail/callback_gate.hpp>
+#include <gyre/net/detail/datagram_operations.hpp>
 #include <gyre/net/socket.hpp>
 #include <gyre/net/udp_server.hpp>
 
@@ -115,6 +116,7 @@ class udp_port final : public udp_server::channel {
   replies draining_;
   std::array<mmsghdr, most_sent> messages_;
   std::array<iovec, most_sent> pieces_;
+  std::array<control_room, most_sent> controls_;
   bool delivering_ = false;
   bool stopping_ = false;
   gyre::detail::deferred_release<udp_port> release_{
