@@ -26,13 +26,18 @@ gyre::task<> answer(gyre::runtime& rt, gyre::net::tcp_stream& peer, std::string 
   co_await peer.write_all("answer to " + request);
 }
 
+gyre::task<> serve_one(gyre::runtime& rt, gyre::net::tcp_stream& peer, gyre::io::buffer& input) {
+  const std::size_t length = co_await peer.read_until(input, "\n");
+  std::string request(input.text().substr(0, length));
+  input.consume(length);
+  co_await answer(rt, peer, std::move(request));
+}
+
 gyre::task<> serve(gyre::runtime& rt, gyre::net::tcp_stream peer) {
   gyre::io::buffer input;
   for (;;) {
-    const std::size_t length = co_await peer.read_until(input, "\n");  // a stop ends this wait
-    std::string request(input.text().substr(0, length));
-    input.consume(length);
-    co_await gyre::shielded(answer(rt, peer, std::move(request)), 5s);  // but no answer
+    if (input.empty()) co_await peer.wait_for_input();        // a stop ends this wait
+    co_await gyre::shielded(serve_one(rt, peer, input), 5s);  // but no request that has come
   }
 }
 

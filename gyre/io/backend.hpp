@@ -55,6 +55,11 @@ class backend {
   /// touches it or its memory. Returns the outcome (a descriptor is the caller's) if it was done.
   virtual std::optional<result> cancel(request& request) noexcept = 0;
 
+  /// Whether something has arrived for an attached handle that no request was given yet: bytes, an
+  /// end, an error, a connection. May be true without any while the loop has still to look at what
+  /// the kernel reported. One system call.
+  [[nodiscard]] virtual bool has_arrivals(const handle& target) noexcept = 0;
+
   /// The memory that receive requests use.
   virtual receive_memory& memory() noexcept = 0;
 

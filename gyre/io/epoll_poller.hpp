@@ -46,6 +46,7 @@ class epoll_requests final : public ready_requests {
   void remove(handle& watched) noexcept override;
   int wait_for(handle& waiting, direction way) noexcept override;
   result take_early(request&) noexcept override { return result::failure(EINVAL); }
+  bool may_have_early(const handle&) const noexcept override { return false; }
 
   std::span<epoll_event>& reported_;
   int epoll_ = -1;

@@ -182,6 +182,10 @@ class stream {
   /// end of a pipe ends when the read end is closed.
   auto wait_readable() noexcept { return awaiter<detail::waiting_for_readiness>(direction::read); }
   auto wait_writable() noexcept { return awaiter<detail::waiting_for_readiness>(direction::write); }
+  /// As wait_readable(), but a stop ends it only while nothing has arrived, even one that was
+  /// requested before: for a server, which answers what has arrived before it ends. A loop around
+  /// it does not end while the peer always has more.
+  auto wait_for_input() noexcept { return awaiter<detail::waiting_for_input>(); }
 
  protected:
   explicit stream(detail::owned_descriptor descriptor) noexcept

@@ -560,6 +560,21 @@ TEST_F(Waiting, IsEndedByAStopOfAnotherThread) {
   }
 }
 
+TEST_F(Waiting, ForInputThatHasArrivedIsEndedByNoStop) {
+  inplace_stop_source source;
+  const auto arrive_and_stop = [&] {
+    EXPECT_EQ(::send(ends_.other.fd(), "x", 1, MSG_NOSIGNAL), 1);
+    source.request_stop();
+  };
+  const auto wait = [&]() -> task<> { co_await ends_.one.wait_for_input(); };
+  loop_.post(arrive_and_stop);
+  EXPECT_EQ(error_of(loop_, wait(), source.get_token()), std::error_code()) << "while it waits";
+  EXPECT_EQ(error_of(loop_, wait(), source.get_token()), std::error_code()) << "when it begins";
+  char byte = 0;
+  EXPECT_EQ(::recv(ends_.one.fd(), &byte, 1, 0), 1);
+  EXPECT_EQ(error_of(loop_, wait(), source.get_token()), std::errc::operation_canceled);
+}
+
 TEST_F(Waiting, ThatIsStoppedEndsALoopThatLogsErrors) {
   for (const operation& each : operations()) {
     inplace_stop_source source;

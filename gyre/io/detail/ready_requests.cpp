@@ -134,6 +134,12 @@ std::optional<result> ready_requests::cancel(request& request) noexcept {
   return std::nullopt;
 }
 
+// The kernel first: what moves from there into reports meanwhile is then seen there.
+bool ready_requests::has_arrivals(const handle& target) noexcept {
+  pollfd arrival{.fd = target.fd(), .events = POLLIN | POLLRDHUP, .revents = 0};
+  return ::poll(&arrival, 1, 0) != 0 || may_have_early(target);
+}
+
 void ready_requests::serve(handle& ready, std::uint32_t events, std::size_t& completed) {
   note_events(ready, events);
   // A queued handle has its turn as one that is pending.

@@ -50,6 +50,7 @@ class ready_requests : public backend {
   result attempt(request& request) noexcept final;
   void charge(std::size_t bytes) noexcept final { spend(result::of(bytes)); }
   std::optional<result> cancel(request& request) noexcept final;
+  bool has_arrivals(const handle& target) noexcept final;
   receive_memory& memory() noexcept final { return memory_; }
 
   // The poller's.
@@ -89,6 +90,8 @@ class ready_requests : public backend {
   /// Carries out a request that reads, for a handle with handle_flag::kernel_receives; EAGAIN when
   /// nothing came.
   virtual result take_early(request& reader) noexcept = 0;
+  /// Whether take_early() may have something for the handle, now or once the reports were served.
+  virtual bool may_have_early(const handle& target) const noexcept = 0;
   /// The count of bytes of the last call that received; once, then 0.
   std::size_t take_last_receive() noexcept { return std::exchange(last_receive_, 0); }
   /// Hands received bytes to a request that receives.

@@ -142,6 +142,8 @@ struct awaiter_slot {
 ///     cancel() -> optional<result>     as backend::cancel()
 ///     advance(result) -> optional<result>       optional, where several requests make up the
 ///                               operation: begins the next one, or gives the outcome of all
+///     outcome_despite_stop() -> optional<result>      optional: the outcome of a stopped operation
+///                               that is done all the same
 ///     check(result) -> error_code       optional, where a result that is no error may be a failure
 ///     value(result) -> value_type       the coroutine's value; may throw
 ///     brings_bytes              optional, for transient_receive_request: value(received) instead
@@ -266,13 +268,20 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
     return false;
   }
 
+  io::result stopped_outcome() noexcept {
+    if constexpr (requires { this->outcome_despite_stop(); }) {
+      if (const std::optional<io::result> outcome = this->outcome_despite_stop()) return *outcome;
+    }
+    return io::result::failure(ECANCELED);
+  }
+
   // False: there is nothing to wait for.
   bool wait(inplace_stop_token stop) noexcept {
     const open_descriptor* const target = this->descriptor();
     if (target == nullptr || !target->is_open()) return refuse(errc::not_open);
     loop_ = &target->loop();
     if (&where() != loop_ && !may_use(*loop_, where())) return refuse(errc::wrong_thread);
-    if (stop.stop_requested()) return refuse(ECANCELED);
+    if (stop.stop_requested()) return end_at_once(stopped_outcome());
     if (this->busy()) return refuse(errc::busy);
     if (const std::optional<io::result> outcome = this->begin()) return end_at_once(*outcome);
     stage_ = stage::waiting;
@@ -317,7 +326,8 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
     auto& self = static_cast<request_awaiter&>(posted);
     if (self.stage_ == stage::posted) return gyre::detail::resume(self.waiting_);
     if (self.stage_ == stage::waiting) {
-      self.finish(self.cancel().value_or(io::result::failure(ECANCELED)));
+      const std::optional<io::result> done = self.cancel();
+      self.finish(done ? *done : self.stopped_outcome());
     }
     self.resume();
   }

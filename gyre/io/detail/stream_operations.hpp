@@ -125,6 +125,20 @@ struct waiting_for_readiness : single_request<readiness_request> {
   static void value(io::result) noexcept {}
 };
 
+/// Waits for something to read; a stop ends it only while there is nothing.
+struct waiting_for_input : waiting_for_readiness {
+  static constexpr const char* name = "gyre::io::stream: wait_for_input";
+
+  explicit waiting_for_input(open_descriptor* descriptor) noexcept
+      : waiting_for_readiness(descriptor, direction::read) {}
+
+  std::optional<result> outcome_despite_stop() noexcept {
+    open_descriptor& source = *descriptor();
+    if (!source.io().has_arrivals(source.handle())) return std::nullopt;
+    return result::of(0);
+  }
+};
+
 /// sendfile(2), without SIGPIPE. EAGAIN: `sink` has no room; 0: the file ends at `offset`.
 result send_file_part(int sink, int file, ::off_t& offset, std::size_t count) noexcept;
 

@@ -163,6 +163,9 @@ class uring_requests final : public ready_requests {
   }
   void subscribe_to(handle& waiting, direction way) noexcept;
   result take_early(request& reader) noexcept override;
+  bool may_have_early(const handle& target) const noexcept override {
+    return ring_.ready() > 0 || registrations_[target.index].has_early_data();
+  }
 
   void subscribe(handle& target, subscription which) noexcept;
   void unsubscribe(handle& target, subscription which) noexcept;

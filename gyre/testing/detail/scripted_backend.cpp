@@ -288,6 +288,11 @@ io::result scripted_backend::attempt(io::request& request) noexcept {
   return target == nullptr ? io::result::failure(EBADF) : target->perform(request, memory_);
 }
 
+bool scripted_backend::has_arrivals(const io::handle& target) noexcept {
+  const scripted_connection* const found = connection_of(target);
+  return found == nullptr || found->has_arrivals();
+}
+
 std::optional<io::result> scripted_backend::cancel(io::request& request) noexcept {
   if (request.under_way()) slot_of(request) = nullptr;
   return std::nullopt;

@@ -70,6 +70,7 @@ class scripted_connection : public std::enable_shared_from_this<scripted_connect
   const std::string& received() const noexcept { return received_; }
   bool is_done() const noexcept { return script_.empty() && arrived_.empty(); }
   bool has_seen_end() const noexcept;
+  bool has_arrivals() const noexcept { return !arrived_.empty(); }
 
   // The backend's.
   /// Carries out what can be done at once. EAGAIN: nothing can.
@@ -137,6 +138,7 @@ class scripted_backend final : public io::backend {
   io::result attempt(io::request& request) noexcept override;
   void charge(std::size_t) noexcept override {}
   std::optional<io::result> cancel(io::request& request) noexcept override;
+  bool has_arrivals(const io::handle& target) noexcept override;
   io::receive_memory& memory() noexcept override { return memory_; }
 
  private:
