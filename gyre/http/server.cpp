@@ -115,6 +115,7 @@ server_core::server_core(std::vector<event_loop*> loops, server_options settings
   };
   tcp->on_message(
       [side_of](net::tcp_connection& from, io::input& in) { side_of(from).on_message(in); });
+  tcp->on_stopping([side_of](net::tcp_connection& stopping) { side_of(stopping).drain(); });
   tcp->on_low_water([side_of](net::tcp_connection& to) { side_of(to).on_low_water(); });
   tcp->on_peer_ended([side_of](net::tcp_connection& from) { side_of(from).on_peer_ended(); });
 }
@@ -221,7 +222,7 @@ void server_core::stop(duration timeout, move_only_function<void()> done) {
     if (const auto core = self.lock()) core->finish_stop();
   });
   if (begins) {
-    tcp->pause_accepting();
+    tcp->stop(deadline);  // connections without a request in work are drained
     // Destroyed when every loop has seen it.
     struct visit {
       explicit visit(std::shared_ptr<server_core> of) : core(std::move(of)) {}
@@ -232,7 +233,7 @@ void server_core::stop(duration timeout, move_only_function<void()> done) {
     };
     begin_work();
     tcp->for_each([held = std::make_shared<visit>(shared_from_this())](net::tcp_connection& each) {
-      if (auto* side = each.context<std::unique_ptr<server_connection>>()) (*side)->drain();
+      if (auto* side = each.context<std::unique_ptr<server_connection>>()) (*side)->begin_stop();
     });
   }
   end_work();

@@ -133,7 +133,9 @@ class server {
   void start();
 
   /// Graceful stop: closes idle connections, answers the requests of which a byte has come, with
-  /// `Connection: close`, and after `timeout` ends what is left. Then calls `done` on the first
+  /// `Connection: close`, and after `timeout` ends what is left. A request that has arrived and was
+  /// not read yet is answered as well, and a new connection may send its first request within
+  /// tcp_server_options::stop_grace. Then calls `done` on the first
   /// loop. Event streams end when it begins; other handlers that wait long learn it from
   /// request::server_stop_token(). Returns at once.
   void stop(duration timeout = std::chrono::seconds{5}, move_only_function<void()> done = {});

@@ -193,6 +193,8 @@ TEST_F(HttpServerStop, AHeadThatIsArrivingIsAnswered) {
   virtual_time.turn_until([&] { return on.metrics().tcp.traffic.bytes_received == 1; });
   EXPECT_EQ(on.metrics().active, 1u);
   stop();
+  virtual_time.settle();
+  virtual_time.advance(2s);
   EXPECT_EQ(received_end(idle), "");
   EXPECT_FALSE(done);
   client.send("ET / HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -200,6 +202,61 @@ TEST_F(HttpServerStop, AHeadThatIsArrivingIsAnswered) {
   EXPECT_THAT(client.text, EndsWith("\r\n\r\nx"));
   virtual_time.turn_until([&] { return done; });
   EXPECT_EQ(on.metrics().active, 0u);
+}
+
+TEST_F(HttpServerStop, ARequestInTheSocketsBufferIsAnswered) {
+  on.get("/", [](request&) { return response::text("x"); });
+  on.start();
+  peer kept(on.local_endpoint());
+  kept.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  virtual_time.turn_until([&] {
+    kept.receive();
+    return kept.text.ends_with("x");
+  });
+  kept.text.clear();
+  kept.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  peer waiting(on.local_endpoint());
+  waiting.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  stop();
+  for (peer* each : {&kept, &waiting}) {
+    EXPECT_THAT(received_end(*each), HasSubstr("\r\nConnection: close\r\n"));
+    EXPECT_THAT(each->text, EndsWith("\r\n\r\nx"));
+  }
+  virtual_time.turn_until([&] { return done; });
+  EXPECT_EQ(on.metrics().successes, 3u);
+}
+
+TEST_F(HttpServerStop, ANewConnectionMayStillSendItsFirstRequest) {
+  on.get("/", [](request&) { return response::text("x"); });
+  on.start();
+  peer client(on.local_endpoint());
+  virtual_time.turn_until([&] { return on.metrics().tcp.connections == 1; });
+  stop();
+  virtual_time.settle();
+  EXPECT_FALSE(done);
+  client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_THAT(received_end(client), EndsWith("\r\n\r\nx"));
+  virtual_time.turn_until([&] { return done; });
+}
+
+TEST_F(HttpServerStop, AConnectionThatIsKeptEndsAtOnce) {
+  on.get("/", [](request&) { return response::text("x"); });
+  add_slow();
+  on.start();
+  peer slow(on.local_endpoint());
+  send_slow(slow);
+  peer kept(on.local_endpoint());
+  kept.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  virtual_time.turn_until([&] {
+    kept.receive();
+    return kept.text.ends_with("x");
+  });
+  stop();
+  EXPECT_THAT(received_end(kept), EndsWith("x"));
+  EXPECT_FALSE(done);
+  virtual_time.advance(1min);
+  EXPECT_THAT(received_end(slow), EndsWith("slow"));
+  virtual_time.turn_until([&] { return done; });
 }
 
 TEST_F(HttpServerStop, ABodyThatIsArrivingIsAnswered) {

@@ -1150,10 +1150,11 @@ TEST_F(HttpServer, AStopAnswersWhatHasComeAndClosesTheRest) {
   virtual_time.turn_until([&] { return on->metrics().tcp.connections == 2; });
   bool done = false;
   on->stop(10s, [&] { done = true; });
-  EXPECT_TRUE(ends(idle));
-  idle.close();
+  virtual_time.settle();
   EXPECT_FALSE(done);
   virtual_time.advance(2s);
+  EXPECT_TRUE(ends(idle));
+  idle.close();
   EXPECT_THAT(next_response(busy), HasSubstr("\r\nConnection: close\r\n"));
   EXPECT_TRUE(ends(busy));
   EXPECT_EQ(busy.text, "");

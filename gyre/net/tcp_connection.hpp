@@ -304,7 +304,6 @@ class alignas(64) tcp_connection : private intrusive_list_node, private io::hand
   void sending_failed(std::error_code why) noexcept;
   bool has_failed() const noexcept { return failed_; }
   std::error_code failure() const noexcept;
-
   std::span<iovec> next_output() noexcept;
   void on_output_shrunk() noexcept;
   void watch_output() noexcept;
@@ -383,6 +382,7 @@ class alignas(64) tcp_connection : private intrusive_list_node, private io::hand
   peer_form peer_form_ : 2;
   bool lingers_ : 1 = true;             // after its output: see close_without_lingering()
   bool limited_when_sent_ : 1 = false;  // see close_when_sent()
+  bool drained_ : 1 = false;            // the group was told so
   std::uint8_t idle_since_ = 0;         // the group's idle_clock() when end_if_idle() saw a change
   std::uint64_t bytes_received_ = 0;
   std::uint64_t bytes_sent_ = 0;

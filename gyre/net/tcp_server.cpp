@@ -122,7 +122,7 @@ tcp_server::core::core(const std::vector<event_loop*>& loops, tcp_server_options
       broadcast_quota_(options.broadcast_limit),
       address_limits_(options.connections_per_address.value_or(half_of_descriptors()),
                       options.accepts_per_address, options.accept_interval),
-      shards_running_(loops.size()) {
+      unfinished_(loops.size()) {
   detail::require_loops(loops, "gyre::net::tcp_server");
   // Clients that take all descriptors must not fill a log as well.
   const rate_limiter_options printed{.tokens = 1, .per = std::chrono::seconds{1}, .burst = 10};
@@ -235,7 +235,7 @@ void tcp_server::core::adopt(unique_fd connection) {
   const endpoint peer = socket_ref(served.get()).peer_endpoint();
   if (peer.is_ip()) detail::apply(options.connections, socket_ref(served.get()));
   post(*shards_.front(), [served = std::move(served), peer](shard& target) mutable {
-    target.accepted(std::move(served), peer);
+    target.adopted(std::move(served), peer);
   });
 }
 
@@ -279,9 +279,9 @@ void tcp_server::core::begin_to_stop(move_only_function<void()> done) {
   if (stopped) catch_up_later(*shards_.front());
 }
 
-void tcp_server::core::shard_stopped() noexcept {
+void tcp_server::core::finish_one() noexcept {
   // acq_rel: the last one sees all that the others did.
-  if (shards_running_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
@@ -368,6 +368,7 @@ bool tcp_server::core::is_full() const noexcept {
 
 // The number of slots taken, with this one.
 std::size_t tcp_server::core::take_slot(shard& receiver) noexcept {
+  unfinished_.fetch_add(1, memory_order_relaxed);  // the caller's shard counts as well
   const std::size_t taken = slots_taken_.fetch_add(1, memory_order_relaxed) + 1;
   if (taken == options.max_connections) {
     for (auto& each : accepting_shards()) {
@@ -378,8 +379,10 @@ std::size_t tcp_server::core::take_slot(shard& receiver) noexcept {
 }
 
 void tcp_server::core::release_slot() noexcept {
-  if (slots_taken_.fetch_sub(1, memory_order_relaxed) != options.max_connections) return;
-  for (auto& each : accepting_shards()) catch_up_later(*each);
+  if (slots_taken_.fetch_sub(1, memory_order_relaxed) == options.max_connections) {
+    for (auto& each : accepting_shards()) catch_up_later(*each);
+  }
+  finish_one();
 }
 
 std::span<const std::unique_ptr<tcp_server::core::shard>> tcp_server::core::accepting_shards()
@@ -399,6 +402,11 @@ tcp_server::~tcp_server() { core_->abandon(); }
 connection_handlers& tcp_server::settable_handlers() { return core_->settable_handlers(); }
 tcp_server& tcp_server::on_accept_error(move_only_function<void(std::error_code)> callback) {
   core_->settable_handlers().accept_error = std::move(callback);
+  return *this;
+}
+
+tcp_server& tcp_server::on_stopping(move_only_function<void(tcp_connection&)> callback) {
+  core_->settable_handlers().stopping = std::move(callback);
   return *this;
 }
 

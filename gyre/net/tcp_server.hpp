@@ -106,6 +106,9 @@ struct tcp_server_options {
   /// descriptor and closed, so that their peers know.
   duration accept_backoff = std::chrono::milliseconds{10};
   duration accept_backoff_limit = std::chrono::seconds{1};
+  /// The time after stop() in which a new connection may bring its first bytes, and another one the
+  /// rest of an incomplete message; at most the timeout of stop().
+  duration stop_grace = std::chrono::seconds{1};
   /// The PROXY protocol. On connections of trusted proxies peer_endpoint() is the client's, if the
   /// header has one, and context() is a proxy_header when on_connection is called.
   proxy_protocol_options proxy_protocol = {};
@@ -183,6 +186,14 @@ class tcp_server : public connection_handler_setters<tcp_server> {
   // Explains wrong arguments: see base/detail/misuse.hpp.
   tcp_server& on_accept_error(detail::misused_error_callback explained);
 
+  /// The server stops, and all that had arrived for the connection was delivered: called once for
+  /// each, on its loop, also for connections that begin later or are closing. The function closes
+  /// the connection, or leaves it open until its answer is sent; at the end of the timeout the
+  /// server does. Without this function the connection is closed. Throws std::logic_error after
+  /// start().
+  tcp_server& on_stopping(move_only_function<void(tcp_connection&)> callback);
+  tcp_server& on_stopping(detail::misused_connection_callback explained);
+
   /// Binds and listens, so that peers can connect; connections are accepted after start(). May be
   /// called for several endpoints, also after start(); no effect after stop(). Port 0: the kernel
   /// chooses. A Unix socket's file that no process listens at any more is replaced; the file stays
@@ -213,10 +224,19 @@ class tcp_server : public connection_handler_setters<tcp_server> {
   void pause_accepting();
   void resume_accepting();
 
-  /// Graceful stop, for ever: accepts no more, closes all connections as close(timeout, timeout) of
-  /// tcp_connection does, and then calls `done` on the first of the loops, unless the server has
-  /// been destroyed. Returns at once. May be called before start(). A second call can make the end
-  /// earlier; the `done` of each call is called.
+  /// Graceful stop, for ever, which loses nothing that has arrived. Calls `done` on the first of
+  /// the loops when all connections have ended, unless the server has been destroyed. Returns at
+  /// once. May be called before start(). A second call can make the end earlier; the `done` of each
+  /// call is called.
+  /// - Sockets of listen(endpoint): accepts the connections in their queues, then closes them. A
+  ///   socket that was passed in, and any while accepting is paused, is only closed: its queue is
+  ///   left to others that have the socket.
+  /// - Handshakes continue. A new connection is awaited for its first bytes, and one with an
+  ///   incomplete message for the rest, for up to `stop_grace`.
+  /// - A connection is closed, as by close() of tcp_connection, when all that has arrived for it
+  ///   was delivered to on_message; see also on_stopping(). A handler that sends its answer later
+  ///   pauses reading until then: the connection is closed after resume_reading().
+  /// - After `timeout`, connections that are left are closed by close(0).
   void stop(duration timeout = std::chrono::seconds{5}, move_only_function<void()> done = {});
   /// As above, with a point in time of the loops' clock.
   void stop(time_point deadline, move_only_function<void()> done = {});

@@ -369,7 +369,26 @@ TEST(TlsTransport, AHandshakeHasALimitOfTime) {
   EXPECT_EQ(failed.codes.back(), errc::handshake_timeout);
 }
 
-TEST(TlsTransport, StoppingEndsHandshakes) {
+TEST(TlsTransport, AStopServesConnectionsWhoseHandshakeIsUnderWay) {
+  gyre::loop loop;
+  failed_handshakes failed;
+  tcp_server_options options = secure(failed);
+  options.stop_grace = 1h;
+  both_ends ends(loop, std::move(options));
+  echo(ends.server);
+  ends.start();
+  turn_until(loop, [&] { return ends.server.metrics().accepted == 1; });
+  bool stopped = false;
+  ends.server.stop(1h, [&] { stopped = true; });
+  turn_until(loop, [&] { return ends.client.connected(); });
+  EXPECT_TRUE(ends.client.send("hello"));
+  turn_until(loop, [&] { return stopped; });
+  turn_until(loop, [&] { return ends.client_end.has_value(); });
+  EXPECT_EQ(ends.text, "hello");
+  EXPECT_TRUE(failed.codes.empty());
+}
+
+TEST(TlsTransport, TheEndOfAStopEndsHandshakes) {
   gyre::loop loop;
   failed_handshakes failed;
   both_ends ends(loop, secure(failed));
@@ -377,7 +396,7 @@ TEST(TlsTransport, StoppingEndsHandshakes) {
   peer silent(ends.server.local_endpoint());
   turn_until(loop, [&] { return ends.server.metrics().accepted == 1; });
   bool stopped = false;
-  ends.server.stop(1s, [&] { stopped = true; });
+  ends.server.stop(1ms, [&] { stopped = true; });
   turn_until(loop, [&] { return stopped; });
   EXPECT_TRUE(failed.codes.empty());
   EXPECT_TRUE(silent.receive_end(loop));

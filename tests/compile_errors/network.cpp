@@ -46,6 +46,11 @@ void takes_a_failed_accept(gyre::net::tcp_server& server) {
   server.on_accept_error([] {});
 }
 
+void takes_a_stop_without_its_connection(gyre::net::tcp_server& server) {
+  // expect: the callback takes (gyre::net::tcp_connection&)
+  server.on_stopping([] {});
+}
+
 void takes_a_failed_attempt(gyre::net::tcp_client& client) {
   // expect: the callback takes (std::error_code, std::size_t attempts, bool last)
   client.on_connect_failed([](std::error_code) {});

@@ -292,15 +292,15 @@ void server_connection::on_low_water() {
   if (current_ != nullptr) current_->on_low_water();
 }
 
+void server_connection::begin_stop() noexcept { shard_.stopping.request_stop(); }
+
 void server_connection::drain() {
-  if (current_ == nullptr && !arriving_) {
-    if (tcp_.pending_output() == 0) {
-      tcp_.close(drain_linger, drain_linger);
-    } else {
-      close_tcp();
-    }
+  if (current_ != nullptr || arriving_) return;
+  if (tcp_.pending_output() == 0) {
+    tcp_.close(drain_linger, drain_linger);
+  } else {
+    close_tcp();
   }
-  shard_.stopping.request_stop();
 }
 
 // --- Time limits ---

@@ -50,8 +50,10 @@ class server_connection final : public gyre::detail::slab_object, private timer_
   void on_message(io::input& in);
   void on_peer_ended();
   void on_low_water();
-  /// The server's stop begins: closes it if no byte of a request waits for its answer, and lets the
-  /// loop's handlers learn it.
+  /// The server's stop begins: lets the loop's handlers learn it.
+  void begin_stop() noexcept;
+  /// The server stops, and has delivered what had arrived: closes the connection if no byte of a
+  /// request waits for its answer.
   void drain();
 
   net::tcp_connection& tcp() const noexcept { return tcp_; }

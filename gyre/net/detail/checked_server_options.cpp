@@ -15,6 +15,7 @@ tcp_server_options checked(tcp_server_options options) {
   gyre::detail::require_positive(options.accept_interval, "gyre::net::tcp_server: accept_interval");
   require_not_negative(options.accept_backoff, "gyre::net::tcp_server: accept_backoff");
   require_not_negative(options.accept_backoff_limit, "gyre::net::tcp_server: accept_backoff_limit");
+  require_not_negative(options.stop_grace, "gyre::net::tcp_server: stop_grace");
   require_not_negative(options.proxy_protocol.timeout,
                        "gyre::net::tcp_server: proxy_protocol.timeout");
   return options;

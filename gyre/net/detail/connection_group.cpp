@@ -3,6 +3,7 @@
 
 #include <gyre/base/detail/duration_check.hpp>
 #include <gyre/io/descriptor.hpp>
+#include <gyre/net/detail/connection_extra.hpp>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -159,6 +160,53 @@ void connection_group::end_some_idle() {
     next.end_if_idle(present);
   }
   start_idle_timer();
+}
+
+// --- Draining ---
+
+void connection_group::begin_to_drain() {
+  draining_ = true;
+  drain_all();
+}
+
+void connection_group::end_patience() {
+  patient_ = false;
+  drain_all();
+}
+
+// Each looks at itself after a call from the loop.
+void connection_group::drain_all() {
+  for_each([](tcp_connection&) {});
+}
+
+void connection_group::drain(tcp_connection& connection) {
+  if (!connection.is_open() || connection.drained_) return;
+  if (connection.phase_ == tcp_connection::phase::open && !connection.has_failed()) {
+    if (connection.reading_paused()) return;
+    if (patient_ && !connection.peer_done_ && may_receive(connection)) return;
+  }
+  connection.drained_ = true;
+  connection_drained(connection);
+}
+
+// Whether more is to be delivered first: what has arrived, the first bytes of a new connection, on
+// which nobody has sent yet, or the rest of a message.
+bool connection_group::may_receive(tcp_connection& connection) noexcept {
+  const bool is_new =
+      connection.messages_ == 0 && connection.bytes_sent_ == 0 && connection.pending_output() == 0;
+  if (is_new) return true;
+  if (connection.backlog() != nullptr && !connection.backlog()->rest.empty()) return true;
+  if (!io_.has_arrivals(connection)) return false;
+  connection.schedule({});  // to look again, should nothing come
+  return true;
+}
+
+void connection_group::limit_closing(closed_by which, std::chrono::nanoseconds timeout) {
+  for_each([=](tcp_connection& each) {
+    if (which == closed_by::all || each.phase_ != tcp_connection::phase::open) {
+      each.close(timeout, timeout);
+    }
+  });
 }
 
 void connection_group::close_all() noexcept {

@@ -84,6 +84,19 @@ class connection_group {
     if (thrown) std::rethrow_exception(thrown);
   }
 
+  /// Calls connection_drained() once for each connection, also those that begin later, when all
+  /// that has arrived for it was delivered; for a new connection, and one with an incomplete
+  /// message, when that has come. A connection with reading paused is drained after it resumes, one
+  /// that is closing at once.
+  void begin_to_drain();
+  /// From now on, nothing is awaited any more that has not arrived, nor an end of what arrives.
+  void end_patience();
+  /// Whether connections are being drained.
+  bool drains() const noexcept { return draining_; }
+  /// Closes those that are closing already, or all, as close(timeout, timeout).
+  enum class closed_by : bool { closing, all };
+  void limit_closing(closed_by which, std::chrono::nanoseconds timeout);
+
   /// Any thread: no handler runs any more when this returns; then `group`'s connections are closed
   /// and freed by its loop, at once where that is possible.
   static void abandon(std::shared_ptr<connection_group> group) noexcept;
@@ -124,6 +137,8 @@ class connection_group {
   virtual void connection_begins(tcp_connection&) {}
   virtual void connection_ends(tcp_connection&) noexcept {}
   virtual void connection_gone() {}
+  virtual void connection_drained(tcp_connection&) {}
+  void drain(tcp_connection& connection);
   void remove(tcp_connection& ended) noexcept;
   io::receive_memory& receive_memory() const noexcept { return receive_memory_; }
   /// Has the connection's on_scheduled() called in a turn of its own; at most once at a time.
@@ -174,6 +189,8 @@ class connection_group {
   void close_all() noexcept;
   static void release(std::shared_ptr<connection_group> group,
                       gyre::detail::release_point point) noexcept;
+  void drain_all();
+  bool may_receive(tcp_connection& connection) noexcept;
 
   event_loop& loop_;
   io::backend& io_;
@@ -197,6 +214,8 @@ class connection_group {
   std::size_t next_ended_ = 0;
   run_operation run_operation_{*this};
   bool run_posted_ = false;     // run_operation_ waits in the loop
+  bool draining_ = false;
+  bool patient_ = true;         // while draining
   std::size_t held_ = 0;        // bytes, by all connections and handshakes
   std::size_t handshakes_ = 0;  // that hold bytes
   gyre::detail::deferred_release<connection_group> release_{&connection_group::release};
@@ -218,6 +237,8 @@ void gyre::net::tcp_connection::from_loop(Work&& work) {
   if (!passing) return;
   try {
     work();
+    if (group_->drains()) [[unlikely]]
+      group_->drain(*this);
   } catch (const std::bad_alloc&) {
     abort(detail::no_memory());
   } catch (...) {

@@ -56,6 +56,7 @@ class address_limits {
 
 struct server_handlers : connection_handlers {
   move_only_function<void(std::error_code)> accept_error;
+  move_only_function<void(tcp_connection&)> stopping;
 };
 
 }  // namespace detail
@@ -114,7 +115,7 @@ class tcp_server::core : public std::enable_shared_from_this<core> {
   void release_slot() noexcept;
   bool is_full() const noexcept;
   void begin_to_stop(move_only_function<void()> done);
-  void shard_stopped() noexcept;
+  void finish_one() noexcept;
   void call_one_done();
   void catch_up_later(shard& target) noexcept;
 
@@ -138,7 +139,8 @@ class tcp_server::core : public std::enable_shared_from_this<core> {
   gyre::detail::atomic<std::uint64_t> accept_errors_{0};
   gyre::detail::atomic<std::uint64_t> next_id_{0};
   gyre::detail::atomic<std::size_t> slots_taken_{0};
-  gyre::detail::atomic<std::size_t> shards_running_;
+  // Connections in any stage, and loops that accept: the server has stopped when it is zero.
+  gyre::detail::atomic<std::size_t> unfinished_;
   std::size_t next_shard_ = 0;  // the accepting loop's
 };
 
@@ -156,6 +158,7 @@ class tcp_server::core::shard final : public detail::connection_group {
   /// Reacts to changes on other loops, or before this turn.
   void catch_up();
   void accepted(unique_fd connection, const endpoint& peer);
+  void adopted(unique_fd connection, const endpoint& peer);
   void adopt_accepted(unique_fd connection, const endpoint& peer);
   void stop(std::chrono::nanoseconds timeout);
 
@@ -175,6 +178,7 @@ class tcp_server::core::shard final : public detail::connection_group {
   void connection_begins(tcp_connection& begun) override;
   void connection_ends(tcp_connection& ended) noexcept override;
   void connection_gone() override;
+  void connection_drained(tcp_connection& drained) override;
   /// The header has come, or none that makes sense, or not in time. Destroys `ended`.
   void handshake_ended(proxy_handshake& ended, std::optional<proxy_header> header);
   void serve(unique_fd connection, const endpoint& peer);
@@ -192,7 +196,9 @@ class tcp_server::core::shard final : public detail::connection_group {
   void close_others() noexcept override;
   void refuse_assigned() noexcept;
   void release_assigned() noexcept;
-  void stop_if_empty();
+  void drain_acceptors();
+  void note_accepting_ended() noexcept;
+  void advance_stop();
 
   core& core_;
   std::list<acceptor> acceptors_;
@@ -200,8 +206,14 @@ class tcp_server::core::shard final : public detail::connection_group {
   std::list<arriving> arriving_;
   std::optional<proxy_header> proxy_header_;  // for the connection that begins
   gyre::detail::flag_set<hold> holds_;
-  bool stopping_ = false;
-  bool stopped_ = false;
+
+  // The stages of a stop: `impatient` begins at grace_ends_.
+  enum class stop_stage : std::uint8_t { none, begun, impatient };
+  stop_stage stage_ = stop_stage::none;
+  bool accepting_ended_ = false;
+  steady_time grace_ends_{};
+  steady_time stop_by_{};
+  std::optional<timer> stop_timer_;  // as the idle timer of the group
 };
 
 }  // namespace gyre::net

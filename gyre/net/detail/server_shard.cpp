@@ -31,6 +31,7 @@ class tcp_server::core::acceptor {
   /// `listening` listens already. Throws what attaching throws.
   acceptor(shard& receiver, socket listening, bool is_own)
       : shard_(receiver),
+        is_own_(is_own),
         descriptor_(receiver.loop(), listening.release(), io::handle_kind::socket),
         // A loop that is busy must not keep connections from others, nor may a server exceed its
         // limit.
@@ -51,6 +52,13 @@ class tcp_server::core::acceptor {
     // A repeating request does not complete at once.
     if (may_accept && !accepting) static_cast<void>(descriptor_.start(request_));
   }
+
+  /// Whether no connection is left in its queue that is the server's own.
+  bool is_drained() noexcept {
+    return !is_own_ || shard_.holds_.has(hold::paused) ||
+           !descriptor_.io().has_arrivals(descriptor_.handle());
+  }
+  bool is_accepting() const noexcept { return request_.under_way(); }
 
  private:
   struct accept_any final : io::accept_request {
@@ -77,6 +85,7 @@ class tcp_server::core::acceptor {
   }
 
   shard& shard_;
+  const bool is_own_;
   io::descriptor descriptor_;
   accept_any request_;
   timer retry_;  // active: pausing
@@ -177,11 +186,12 @@ void tcp_server::core::shard::catch_up() {
   const detail::callback_gate::pass passing(gate());
   if (!passing) return;
   set_hold(hold::full, core_.is_full());
+  if (stage_ != stop_stage::none) drain_acceptors();
   core_.call_one_done();
 }
 
 void tcp_server::core::shard::open(socket listening, bool is_own) {
-  if (!stopping_) acceptors_.emplace_back(*this, std::move(listening), is_own);
+  if (stage_ == stop_stage::none) acceptors_.emplace_back(*this, std::move(listening), is_own);
 }
 
 void tcp_server::core::shard::set_hold(hold why, bool held) noexcept {
@@ -192,6 +202,7 @@ void tcp_server::core::shard::set_hold(hold why, bool held) noexcept {
 void tcp_server::core::shard::accepted(unique_fd connection, const endpoint& peer) {
   const detail::callback_gate::pass passing(gate());
   if (!passing) return;
+  if (stage_ != stop_stage::none) core_.catch_up_later(*this);
   core_.accepted_.fetch_add(1, memory_order_relaxed);
   const std::size_t taken = core_.take_slot(*this);
   if (taken >= core_.options.max_connections) set_hold(hold::full, core_.is_full());
@@ -210,12 +221,18 @@ void tcp_server::core::shard::accepted(unique_fd connection, const endpoint& pee
   }
 }
 
+void tcp_server::core::shard::adopted(unique_fd connection, const endpoint& peer) {
+  if (stage_ == stop_stage::none) return accepted(std::move(connection), peer);
+  core_.accepted_.fetch_add(1, memory_order_relaxed);
+  core_.refused_.fetch_add(1, memory_order_relaxed);
+}
+
 void tcp_server::core::shard::adopt_accepted(unique_fd connection, const endpoint& peer) {
   // After the server's end the other loops may be gone, to which releasing the slot would post.
   const detail::callback_gate::pass passing(gate());
   if (!passing) return;
   const auto& trusted = core_.options.proxy_protocol.trusted;
-  if (!trusted || stopping_) return serve(std::move(connection), peer);
+  if (!trusted || stage_ == stop_stage::impatient) return serve(std::move(connection), peer);
   bool is_proxy = false;
   try {
     is_proxy = trusted(peer);
@@ -259,7 +276,7 @@ void tcp_server::core::shard::serve(unique_fd connection, const endpoint& peer) 
     core_.limited_.fetch_add(1, memory_order_relaxed);
     connection.reset();
   } else {
-    if (core_.options.transport == nullptr || stopping_) {
+    if (core_.options.transport == nullptr || stage_ == stop_stage::impatient) {
       return begin_connection(std::move(connection), peer, nullptr);
     }
     if (begin_handshake(std::move(connection), peer)) return;
@@ -312,7 +329,7 @@ void tcp_server::core::shard::transport_ended(arriving& ended, std::error_code w
 void tcp_server::core::shard::begin_connection(unique_fd connection, const endpoint& peer,
                                                std::unique_ptr<transport_filter> filter) {
   const std::uint64_t id = core_.next_id_.fetch_add(1, memory_order_relaxed) + 1;
-  if (stopping_) {
+  if (stage_ == stop_stage::impatient) {
     connection.reset();
   } else if (adopt(std::move(connection), peer, id, std::move(filter))) {
     return;
@@ -344,30 +361,70 @@ void tcp_server::core::shard::release_assigned() noexcept {
   core_.release_slot();
 }
 
-void tcp_server::core::shard::connection_gone() {
-  release_assigned();
-  if (stopping_) stop_if_empty();
-}
+void tcp_server::core::shard::connection_gone() { release_assigned(); }
+
+// --- Its end ---
 
 void tcp_server::core::shard::stop(std::chrono::nanoseconds timeout) {
-  stopping_ = true;
-  const std::size_t handshakes = handshakes_.size() + arriving_.size();
-  for (const arriving& each : arriving_) core_.address_limits_.release(each.peer);
-  close_others();
-  for (std::size_t i = 0; i < handshakes; ++i) release_assigned();
-  for_each([timeout](tcp_connection& each) { each.close(timeout, timeout); });
-  stop_if_empty();
+  const steady_time stop_by = loop().deadline_after(timeout);
+  const bool begins = stage_ == stop_stage::none;
+  if (begins) {
+    stage_ = stop_stage::begun;
+    stop_by_ = stop_by;
+    grace_ends_ = loop().deadline_after(core_.options.stop_grace);
+    stop_timer_.emplace(loop(), [this] { advance_stop(); });
+  }
+  stop_by_ = std::min(stop_by_, stop_by);
+  grace_ends_ = std::min(grace_ends_, stop_by_);
+  // First: the calls below may throw what callbacks throw.
+  stop_timer_->start_at(stage_ == stop_stage::begun ? grace_ends_ : stop_by_);
+  if (!begins) return limit_closing(closed_by::closing, timeout);
+  drain_acceptors();
+  begin_to_drain();
 }
 
-void tcp_server::core::shard::stop_if_empty() {
-  if (!empty() || std::exchange(stopped_, true)) return;
-  core_.shard_stopped();
+void tcp_server::core::shard::advance_stop() {
+  const detail::callback_gate::pass passing(gate());
+  if (!passing) return;
+  const bool is_over = loop().now() >= stop_by_;
+  if (!is_over) stop_timer_->start_at(stop_by_);
+  if (stage_ == stop_stage::begun) {
+    stage_ = stop_stage::impatient;
+    const std::size_t handshakes = handshakes_.size() + arriving_.size();
+    for (const arriving& each : arriving_) core_.address_limits_.release(each.peer);
+    acceptors_.clear();
+    handshakes_.clear();
+    arriving_.clear();
+    for (std::size_t i = 0; i < handshakes; ++i) release_assigned();
+    note_accepting_ended();
+    if (!is_over) return end_patience();
+  }
+  if (is_over) limit_closing(closed_by::all, std::chrono::nanoseconds{0});
+}
+
+// The peers of connections in the queue of a socket have connected, and may have sent.
+void tcp_server::core::shard::drain_acceptors() {
+  acceptors_.remove_if([](acceptor& each) { return each.is_drained(); });
+  if (acceptors_.empty()) return note_accepting_ended();
+  // Where accepting is held, or pauses, the next connection leads here.
+  if (std::ranges::any_of(acceptors_, &acceptor::is_accepting)) core_.catch_up_later(*this);
+}
+
+void tcp_server::core::shard::note_accepting_ended() noexcept {
+  if (!std::exchange(accepting_ended_, true)) core_.finish_one();
+}
+
+void tcp_server::core::shard::connection_drained(tcp_connection& drained) {
+  if (auto& stopping = core_.handlers.stopping) return stopping(drained);
+  const std::chrono::nanoseconds left = stop_by_ - std::min(stop_by_, loop().now());
+  drained.close(left, left);
 }
 
 void tcp_server::core::shard::close_others() noexcept {
   acceptors_.clear();
   handshakes_.clear();
   arriving_.clear();
+  stop_timer_.reset();
 }
 
 }  // namespace gyre::net
