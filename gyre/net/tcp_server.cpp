@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/tcp_server.hpp>
 
-#include <gyre/base/clock.hpp>
 #include <gyre/base/error.hpp>
-#include <gyre/net/detail/checked_server_options.hpp>
+#include <gyre/net/detail/server_defaults.hpp>
 #include <gyre/net/detail/server_core.hpp>
 #include <gyre/net/passed_sockets.hpp>
-#include <gyre/sync/rate_limiter.hpp>
 
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -14,7 +12,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <memory>
 #include <new>
 #include <stdexcept>
@@ -124,13 +121,7 @@ tcp_server::core::core(const std::vector<event_loop*>& loops, tcp_server_options
                       options.accepts_per_address, options.accept_interval),
       unfinished_(loops.size()) {
   detail::require_loops(loops, "gyre::net::tcp_server");
-  // Clients that take all descriptors must not fill a log as well.
-  const rate_limiter_options printed{.tokens = 1, .per = std::chrono::seconds{1}, .burst = 10};
-  handlers.accept_error = [name = options.name,
-                           limit = std::make_shared<rate_limiter>(printed)](std::error_code why) {
-    if (!limit->try_acquire(gyre::detail::monotonic_now())) return;
-    std::fprintf(stderr, "gyre: %s: accepting pauses: %s\n", name.c_str(), why.message().c_str());
-  };
+  handlers.accept_error = detail::print_accept_errors(options.name);
   for (event_loop* loop : loops) shards_.push_back(std::make_unique<shard>(*this, *loop));
 }
 

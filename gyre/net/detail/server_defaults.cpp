@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gyre/net/detail/checked_server_options.hpp>
+#include <gyre/net/detail/server_defaults.hpp>
 
+#include <gyre/base/clock.hpp>
 #include <gyre/base/detail/duration_check.hpp>
+#include <gyre/sync/rate_limiter.hpp>
 
+#include <chrono>
+#include <cstdio>
+#include <memory>
 #include <stdexcept>
+#include <utility>
 
 namespace gyre::net::detail {
 
@@ -19,6 +25,15 @@ tcp_server_options checked(tcp_server_options options) {
   require_not_negative(options.proxy_protocol.timeout,
                        "gyre::net::tcp_server: proxy_protocol.timeout");
   return options;
+}
+
+move_only_function<void(std::error_code)> print_accept_errors(std::string name) {
+  const rate_limiter_options printed{.tokens = 1, .per = std::chrono::seconds{1}, .burst = 10};
+  return [name = std::move(name),
+          limit = std::make_unique<rate_limiter>(printed)](std::error_code why) {
+    if (!limit->try_acquire(gyre::detail::monotonic_now())) return;
+    std::fprintf(stderr, "gyre: %s: accepting pauses: %s\n", name.c_str(), why.message().c_str());
+  };
 }
 
 }  // namespace gyre::net::detail
