@@ -14,8 +14,10 @@ class file_service;
 
 /// The completion-style I/O of one loop: requests on handles (see request.hpp).
 ///
-/// To be fair to all handles, the requests that start() carries out at once have a budget, of 64
-/// requests and of 1 MiB; when either is used up, the loop serves other handles first.
+/// To be fair to all handles, a visit of the loop to one of them has a share, of 64 requests and of
+/// some bytes in each direction: 1 MiB with one handle or a few that are ready, 64 KiB with many.
+/// When a share is used up, the loop serves other handles first, those that have asked for less
+/// before those that have used up theirs. So a request may move fewer bytes than it could.
 ///
 /// Thread-safety: the loop's thread; while none runs the loop, one thread at a time.
 class backend {
@@ -42,14 +44,17 @@ class backend {
   /// Begins a request, on an attached handle (else EBADF) without another request of that direction
   /// (else EINPROGRESS). Returns the outcome if the request could be carried out at once; its
   /// callback is then not called. Otherwise the loop calls the callback later. A request that
-  /// repeats, or is beyond the budget, is left to the loop.
+  /// repeats, or is beyond the share, is left to the loop.
   [[nodiscard]] virtual std::optional<result> start(request& request) noexcept = 0;
   /// Tries to carry out a request at once, and returns the outcome; the request is not under way
   /// afterwards. EAGAIN: it would have to wait; start() it then, as attempts alone may never learn
-  /// that the handle has become ready. Ignores the budget, but its bytes are charged to it. Not for
+  /// that the handle has become ready. Ignores the share, but its bytes are charged to it. Not for
   /// a request with `whole`, for which EAGAIN may also mean a partial transfer.
   [[nodiscard]] virtual result attempt(request& request) noexcept = 0;
-  /// Charges bytes that the caller has moved by system calls of its own to the budget.
+  /// Bytes of that direction left in the share, for a caller with system calls of its own. When
+  /// none are left, a request that is started waits for the handle's next turn.
+  virtual std::size_t share_left(direction way) const noexcept = 0;
+  /// Charges bytes that the caller has moved by system calls of its own to the share.
   virtual void charge(std::size_t bytes) noexcept = 0;
   /// Ends a request, also one that repeats, without calling its callback; from then on nothing
   /// touches it or its memory. Returns the outcome (a descriptor is the caller's) if it was done.

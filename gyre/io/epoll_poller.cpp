@@ -199,7 +199,7 @@ int epoll_poller::wait_for_events(steady_time deadline) {
 
 void epoll_poller::complete(std::size_t& completed) {
   const auto over = [this]() noexcept { return is_time_over(); };
-  requests_.serve_all(completed, over, [&] { return serve_reported(completed); });
+  requests_.serve_all(reported_.size(), completed, over, [&] { return serve_reported(completed); });
 }
 
 // Returns whether all events were served.

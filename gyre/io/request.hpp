@@ -130,7 +130,7 @@ class handle {
   std::uint32_t index = 0;  // among the backend's handles
   request* reader = nullptr;
   request* writer = nullptr;
-  std::uint32_t queue_index = 0;  // among the handles that it serves next
+  std::uint32_t queue_index = 0;  // among the handles that wait; else what it used (fair_queue)
   gyre::detail::flag_set<detail::handle_flag> flags;
   bool unwatched : 1 = false;  // the kernel does not watch it yet
 

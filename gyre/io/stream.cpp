@@ -127,6 +127,11 @@ class sigpipe_blocker {
 
 }  // namespace
 
+std::size_t bytes_of_file(const backend& io) noexcept {
+  constexpr std::size_t least = std::size_t{64} << 10;
+  return std::clamp(io.share_left(direction::write), least, std::size_t{1} << 20);
+}
+
 result send_file_part(int sink, int file, ::off_t& offset, std::size_t count) noexcept {
   const sigpipe_blocker blocker;
   for (;;) {
@@ -225,8 +230,8 @@ bool gather_operation::take(std::size_t count) noexcept {
 
 std::optional<result> send_file_operation::begin() noexcept {
   while (left_ > 0) {
-    const io::result sent =
-        send_file_part(descriptor()->fd(), file_, offset_, std::min(left_, most_at_once));
+    const std::size_t count = std::min(left_, bytes_of_file(descriptor()->io()));
+    const io::result sent = send_file_part(descriptor()->fd(), file_, offset_, count);
     if (!sent && !sent.would_block()) return sent;
     if (sent) {
       if (sent.count() == 0) break;  // the file ends here

@@ -42,9 +42,10 @@ namespace gyre::io {
 ///
 /// An operation that can be done at once does not suspend the coroutine. Otherwise the loop resumes
 /// it, directly if the loop is its executor. After 64 operations in a row that need not wait, or
-/// after 1 MiB, one is put off to the loop's next turn all the same, so that other coroutines get
-/// theirs. A limit as short as a turn, such as `within(0s)`, may then end it with operation_timeout
-/// although it could have been done.
+/// when the stream's share of bytes has been moved, one is put off until others had their turn all
+/// the same. The share is 1 MiB in each direction, and less where many streams are ready; quiet
+/// ones do not wait for busy ones. A limit as short as a turn, such as `within(0s)`, may then end
+/// it with operation_timeout although it could have been done.
 ///
 /// At most one coroutine reads and one writes at a time; waiting to be readable or writable counts
 /// as reading or writing.

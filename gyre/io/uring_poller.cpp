@@ -185,8 +185,15 @@ void uring_poller::wake() noexcept {
 
 void uring_poller::complete(std::size_t& completed) {
   const auto over = [this]() noexcept { return is_time_over(); };
-  const auto serve_reported = [&] { return report_watches(completed) && serve_ring(completed); };
-  if (!requests_.serve_all(completed, over, serve_reported)) return;
+  const auto serve_reported = [&] {
+    if (!report_watches(completed) || !serve_ring(completed)) return false;
+    reap_files(completed);
+    return true;
+  };
+  requests_.serve_all(ring_.ready() + reported_.size(), completed, over, serve_reported);
+}
+
+void uring_poller::reap_files(std::size_t& completed) {
   if (files_ && (std::exchange(files_ready_, false) || files_->pending())) files_->reap(completed);
 }
 

@@ -71,6 +71,7 @@ class uring_poller final : public poller {
   void serve(const io_uring_cqe& completion, std::size_t& completed);
   bool report_watches(std::size_t& completed);
   bool serve_ring(std::size_t& completed);
+  void reap_files(std::size_t& completed);
 
   gyre::detail::thread_parker parker_;
   const uring_features features_;

@@ -30,9 +30,6 @@ std::span<iovec> first_bytes(std::span<iovec> pieces, std::size_t bytes) noexcep
 
 namespace {
 
-// At once: so that other connections get their turn.
-constexpr std::size_t most_of_file_at_once = std::size_t{1} << 20;
-
 constexpr std::size_t received_at_once = std::size_t{16} << 10;
 
 }  // namespace
@@ -63,7 +60,7 @@ bool tcp_connection::send_attachment() noexcept {
 
 std::error_code tcp_connection::send_file_part(bool& done) noexcept {
   detail::output_attachment& part = backlog()->attached->first();
-  const std::size_t count = std::min(part.left, most_of_file_at_once);
+  const std::size_t count = std::min(part.left, io::detail::bytes_of_file(io()));
   const io::result sent =
       io::detail::send_file_part(handle::fd(), part.file.get(), part.offset, count);
   if (sent.would_block()) return {};
@@ -125,7 +122,6 @@ void tcp_connection::receive_with_descriptors() {
   if (came) {
     std::vector<unique_fd> fds = message.take();
     if (came.count() == 0) return on_peer_end();
-    io().charge(came.count());
     if (message.is_truncated() || !keep_descriptors(std::move(fds))) {
       return abort(io::errc::fd_limit);
     }

@@ -191,12 +191,15 @@ std::error_code tcp_connection::seal_next() {
     if (end_is_due()) own.filter->seal_end(own.sealed);
     return {};
   }
+  // More than this visit may send would only wait.
+  const std::size_t most =
+      std::clamp(io().share_left(io::direction::write), record_size, most_sealed_at_once);
   scratch_buffer plain;
   std::size_t taken = 0;
   for (const iovec& piece : next_output()) {
     const std::span<const std::byte> bytes(static_cast<const std::byte*>(piece.iov_base),
                                            piece.iov_len);
-    const auto part = first_part(bytes, most_sealed_at_once - taken);
+    const auto part = first_part(bytes, most - taken);
     taken += part.size();
     // Small pieces share a record.
     if (plain->size() + part.size() > record_size && !plain->empty()) {
@@ -208,7 +211,7 @@ std::error_code tcp_connection::seal_next() {
     } else {
       plain->append(part);
     }
-    if (taken == most_sealed_at_once) break;
+    if (taken == most) break;
   }
   if (!plain->empty()) {
     if (const auto failed = own.filter->seal(plain->bytes(), own.sealed)) return failed;

@@ -77,6 +77,9 @@ class file_ring_poller final : public poller {
       return epoll().start(asked);
     }
     io::result attempt(io::request& asked) noexcept override { return epoll().attempt(asked); }
+    std::size_t share_left(io::direction way) const noexcept override {
+      return epoll().share_left(way);
+    }
     void charge(std::size_t bytes) noexcept override { epoll().charge(bytes); }
     std::optional<io::result> cancel(io::request& asked) noexcept override {
       return epoll().cancel(asked);
@@ -85,7 +88,7 @@ class file_ring_poller final : public poller {
     io::file_service* files() noexcept override { return of_.made_ring(); }
 
    private:
-    io::backend& epoll() noexcept { return *of_.epoll_.io(); }
+    io::backend& epoll() const noexcept { return *of_.epoll_.io(); }
     file_ring_poller& of_;
   };
 

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <cassert>
+#include <limits>
 
 namespace gyre::io::detail {
 namespace {
@@ -24,6 +25,10 @@ bool waits_in_vain(const request& request) noexcept {
                           request.kind() == request_kind::wait_writable;
   return !only_waits && request.target().refuses(request.way());
 }
+
+constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+
+std::size_t bytes_of(result outcome) noexcept { return outcome ? outcome.count() : 0; }
 
 bool ends(const request& request, result outcome) noexcept {
   return !request.repeats() || !outcome || (request.receives() && outcome.count() == 0);
@@ -46,9 +51,7 @@ void ready_requests::refuse_file(int fd) {
 
 void ready_requests::attach(handle& added) {
   assert(!added.attached() && "attached twice");
-  const std::size_t room = handles_.size() + 1 + vacated_;
-  if (again_.capacity() < room) again_.reserve(2 * room);
-  if (serving_.capacity() < room) serving_.reserve(2 * room);
+  queue_.reserve(handles_.size() + 1);
   added.index = handles_.next_index();
   added.flags = handle_flag::may_write;
   // A peer may have sent before it was accepted. A connection that is closed after the answer then
@@ -62,19 +65,12 @@ void ready_requests::attach(handle& added) {
 void ready_requests::detach(handle& removed) noexcept {
   if (!removed.attached()) return;
   remove(removed);
-  if (removed.flags.has(handle_flag::queued)) {
-    const std::uint32_t position = removed.queue_index;
-    if (position < again_.size() && again_[position] == &removed) {
-      again_[position] = nullptr;
-      ++vacated_;
-    } else {
-      serving_[position] = nullptr;
-    }
-  }
+  if (removed.flags.has(handle_flag::queued)) queue_.remove(removed);
   if (current_ == &removed) current_ = nullptr;
   handles_.erase(removed);
   removed.reader = removed.writer = nullptr;
   removed.flags.clear();
+  removed.queue_index = 0;
   removed.unwatched = false;
   set_attached(removed, false);
 }
@@ -86,7 +82,7 @@ std::optional<result> ready_requests::start(request& request) noexcept {
   if (slot != nullptr) return result::failure(EINPROGRESS);
   slot = &request;
   const bool ready = may_be_ready(target, request.way());
-  if (ready && (request.repeats() || at_once_ == 0 || bytes_left_ == 0)) {
+  if (ready && (request.repeats() || at_once_ == 0 || bytes_left(request.way()) == 0)) {
     serve_later(target);
     return std::nullopt;
   }
@@ -118,8 +114,14 @@ result ready_requests::attempt(request& request) noexcept {
   handle& target = request.target();
   if (!target.attached()) return result::failure(EBADF);
   if (slot_of(request) != nullptr) return result::failure(EINPROGRESS);
-  const result outcome =
-      may_be_ready(target, request.way()) ? perform(request) : result::failure(EAGAIN);
+  result outcome = result::failure(EAGAIN);
+  if (may_be_ready(target, request.way())) {
+    // Beyond the share, but counted.
+    std::size_t& left_to_move = bytes_left(request.way());
+    const std::size_t before = std::exchange(left_to_move, unlimited);
+    outcome = perform(request);
+    left_to_move = before - std::min(before, unlimited - left_to_move);
+  }
   if (outcome.would_block() && target.unwatched) {  // nothing would tell when it is ready
     if (const int error = wait_for(target, request.way()); error != 0)
       return result::failure(error);
@@ -142,12 +144,18 @@ bool ready_requests::has_arrivals(const handle& target) noexcept {
 
 void ready_requests::serve(handle& ready, std::uint32_t events, std::size_t& completed) {
   note_events(ready, events);
-  // A queued handle has its turn as one that is pending.
-  if (!ready.flags.has(handle_flag::queued)) serve_requests(ready, completed);
+  if (ready.flags.has(handle_flag::queued)) return;  // it has its turn
+  if (!queue_.is_new(ready)) return serve_later(ready);
+  serve_requests(ready, queue_.share_of_new(), completed);
 }
 
 void ready_requests::hand_over(request& request, result outcome, std::size_t& completed) {
-  begin_share();
+  begin_share(queue_.share_of_new());
+  handle& target = request.target();
+  const std::size_t cost =
+      fair_queue::cost_of_request + (request.receives() ? bytes_of(outcome) : 0);
+  queue_.note_moved(cost);
+  if (!target.flags.has(handle_flag::queued)) queue_.note_used(target, cost);
   report(request, outcome, completed);
 }
 
@@ -169,37 +177,39 @@ void ready_requests::await_readiness(request& waiting, std::size_t& completed) {
     report(waiting, result::failure(error), completed);
 }
 
-void ready_requests::begin_pending() noexcept {
-  if (served_ < serving_.size()) return;
-  serving_.clear();
-  served_ = 0;
-  std::swap(serving_, again_);
-  vacated_ = 0;
-}
-
-void ready_requests::serve_one_pending(std::size_t& completed) {
-  handle* const next = serving_[served_++];  // before the call: it may throw
-  if (next == nullptr) return;
-  next->flags.erase(handle_flag::queued);
-  serve_requests(*next, completed);
+bool ready_requests::serve_waiting(handle* waiting, std::size_t share, std::size_t& completed) {
+  if (waiting == nullptr) return false;
+  waiting->flags.erase(handle_flag::queued);
+  serve_requests(*waiting, share, completed);
+  return true;
 }
 
 // Readiness is not reported twice, so nothing may be left undone when a function throws.
-void ready_requests::serve_requests(handle& ready, std::size_t& completed) {
-  struct turn {
+void ready_requests::serve_requests(handle& ready, std::size_t share, std::size_t& completed) {
+  struct visit {
     ready_requests& self;
     handle& ready;
     bool done = false;
-    ~turn() {
-      if (!done && self.current_ == &ready) self.serve_later(ready);
-      self.current_ = nullptr;
-    }
+    ~visit() { self.end_visit(ready, !done); }
   } present{*this, ready};
   current_ = &ready;
-  begin_share();
+  wants_more_ = false;
+  begin_share(share);
   serve_writer(ready, completed);
   if (current_ == &ready) serve_reader(ready, completed);
   present.done = true;
+}
+
+void ready_requests::end_visit(handle& visited, bool is_interrupted) noexcept {
+  const std::size_t cost = cost_of_visit();
+  queue_.note_moved(cost);
+  if (std::exchange(current_, nullptr) != &visited) return;
+  if (wants_more_ || is_interrupted) {
+    visited.flags.insert(handle_flag::queued);
+    queue_.push_old(visited);
+  } else {
+    queue_.note_used(visited, cost);
+  }
 }
 
 void ready_requests::serve_writer(handle& ready, std::size_t& completed) {
@@ -221,16 +231,20 @@ void ready_requests::serve_reader(handle& ready, std::size_t& completed) {
     const bool ended = ends(*reader, outcome);
     report(*reader, outcome, completed);
     if (ended || current_ != &ready || ready.reader != reader) return;
-    if (bytes_left_ == 0) break;
+    if (bytes_left(direction::read) == 0) break;
   }
   serve_later(ready);
 }
 
+// The handle that is being visited has had its turn.
 void ready_requests::serve_later(handle& ready) noexcept {
   if (ready.flags.has(handle_flag::queued)) return;
+  if (current_ == &ready) {
+    wants_more_ = true;
+    return;
+  }
   ready.flags.insert(handle_flag::queued);
-  ready.queue_index = static_cast<std::uint32_t>(again_.size());
-  again_.push_back(&ready);
+  queue_.push(ready);
 }
 
 void ready_requests::retry_starved() noexcept {

@@ -5,15 +5,16 @@
 #pragma once
 
 #include <gyre/io/backend.hpp>
+#include <gyre/io/detail/fair_queue.hpp>
 #include <gyre/io/detail/handle_table.hpp>
 #include <gyre/io/request.hpp>
 
 #include <poll.h>
 
 #include <algorithm>
+#include <array>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace gyre::io::detail {
 
@@ -48,7 +49,11 @@ class ready_requests : public backend {
   void detach(handle& removed) noexcept final;
   std::optional<result> start(request& request) noexcept final;
   result attempt(request& request) noexcept final;
-  void charge(std::size_t bytes) noexcept final { spend(result::of(bytes)); }
+  std::size_t share_left(direction way) const noexcept final { return bytes_left(way); }
+  void charge(std::size_t bytes) noexcept final {
+    spend(direction::read, bytes);
+    spend(direction::write, bytes);
+  }
   std::optional<result> cancel(request& request) noexcept final;
   bool has_arrivals(const handle& target) noexcept final;
   receive_memory& memory() noexcept final { return memory_; }
@@ -56,23 +61,23 @@ class ready_requests : public backend {
   // The poller's.
   std::size_t attached() const noexcept { return handles_.count(); }
   const handle_table& handles() const noexcept { return handles_; }
-  /// Serves the requests of a handle that was reported as ready. `events`: poll(2)'s.
+  /// Serves the requests of a handle that was reported as ready, or has it wait for its turn if it
+  /// has used up its share. `events`: poll(2)'s.
   void serve(handle& ready, std::uint32_t events, std::size_t& completed);
   /// How many handles have something to do that is not reported.
-  std::size_t pending() const noexcept { return again_.size() + (serving_.size() - served_); }
-  /// Has `serve_reported()` serve reports, and serves the pending handles, each once, until
-  /// `over()` says that the rest must wait. They take turns, also when both are more than fits into
-  /// one call. Returns whether all were served, as `serve_reported()` does.
+  std::size_t pending() const noexcept { return queue_.size(); }
+  /// Serves a turn: has `serve_reported()` serve the reports, of which there are `reported`; then
+  /// serves the waiting handles, new ones first, each once, until `over()` says that the rest must
+  /// wait, or new handles are to be looked for. `serve_reported()` returns whether all reports were
+  /// served; if not, the next turn continues with them. After all reports at least one old handle
+  /// is served, so that new ones cannot starve the old ones.
   template <class Over, class ServeReported>
-  bool serve_all(std::size_t& completed, Over over, ServeReported serve_reported) {
-    if (!pending_first_) begin_pending();
-    if (pending_first_ && !serve_pending(completed, over)) return false;
-    pending_first_ = false;
-    if (!serve_reported()) return false;
-    pending_first_ = true;
-    if (!serve_pending(completed, over)) return false;
-    pending_first_ = false;
-    return true;
+  void serve_all(std::size_t reported, std::size_t& completed, Over over,
+                 ServeReported serve_reported) {
+    queue_.begin_turn(reported);
+    if (!serve_reported()) return;
+    serve_new(completed, over);
+    serve_old(completed, over);
   }
 
  protected:
@@ -98,30 +103,37 @@ class ready_requests : public backend {
   void lend_to(request& receiver, received bytes) noexcept { data_of(receiver) = std::move(bytes); }
   /// Completes a request with a result that came by another way than a call.
   void hand_over(request& request, result outcome, std::size_t& completed);
-  /// Has the handle's requests tried in the loop's next turn.
+  /// Has the handle's requests tried when its turn comes.
   void serve_later(handle& ready) noexcept;
 
  private:
-  // A handle's share of a turn, so that a fast peer does not keep the loop from the others.
+  // The requests of one visit. fair_queue decides on its bytes.
   static constexpr unsigned most_at_once = 64;
   static constexpr int most_receives = 4;
   static constexpr int most_accepts = 64;
   static constexpr int most_rounds = 4;  // of a request for a whole buffer
-  // Also of one call.
-  static constexpr std::size_t most_bytes = std::size_t{1} << 20;
+  // The bytes of a call without a share.
+  static constexpr std::size_t most_bytes = fair_queue::most_share;
 
-  // Chooses the pending handles to serve next: all, unless some of the last ones are left.
-  void begin_pending() noexcept;
   template <class Over>
-  bool serve_pending(std::size_t& completed, Over over) {
-    while (served_ < serving_.size()) {
-      serve_one_pending(completed);
-      if (served_ < serving_.size() && over()) return false;
+  void serve_new(std::size_t& completed, Over over) {
+    for (std::size_t left = queue_.new_ones(); left > 0; --left) {
+      const bool visited = serve_waiting(queue_.pop_new(), queue_.share_of_new(), completed);
+      if (visited && left > 1 && over()) return;
     }
-    return true;
   }
-  void serve_one_pending(std::size_t& completed);
-  void serve_requests(handle& ready, std::size_t& completed);
+  template <class Over>
+  void serve_old(std::size_t& completed, Over over) {
+    for (std::size_t left = queue_.begin_round(); left > 0; --left) {
+      const bool visited = serve_waiting(queue_.pop_old(), queue_.share(), completed);
+      if (visited && left > 1 && (over() || queue_.is_turn_over())) return;
+    }
+  }
+  // Null: the handle was detached; returns false.
+  bool serve_waiting(handle* waiting, std::size_t share, std::size_t& completed);
+  void serve_requests(handle& ready, std::size_t share, std::size_t& completed);
+  // `is_interrupted`: a function threw, and something may be left to do.
+  void end_visit(handle& visited, bool is_interrupted) noexcept;
   void serve_reader(handle& ready, std::size_t& completed);
   void serve_writer(handle& ready, std::size_t& completed);
   void report(request& request, result outcome, std::size_t& completed);
@@ -142,28 +154,36 @@ class ready_requests : public backend {
                      bool exhausted = false) noexcept;
   result note_read(handle& target, result outcome, std::size_t wanted) noexcept;
   result note_write(handle& target, result outcome, std::size_t wanted) noexcept;
-  void begin_share() noexcept {
+  // The bytes of this visit.
+  void begin_share(std::size_t bytes) noexcept {
     at_once_ = most_at_once;
-    bytes_left_ = most_bytes;
+    performed_ = 0;
+    share_ = bytes;
+    left_ = {bytes, bytes};
   }
-  void spend(result outcome) noexcept {
-    if (outcome) bytes_left_ -= std::min(outcome.count(), bytes_left_);
+  std::size_t& bytes_left(direction way) noexcept { return left_[way == direction::write ? 1 : 0]; }
+  std::size_t bytes_left(direction way) const noexcept {
+    return left_[way == direction::write ? 1 : 0];
+  }
+  void spend(direction way, std::size_t bytes) noexcept {
+    bytes_left(way) -= std::min(bytes, bytes_left(way));
+  }
+  std::size_t cost_of_visit() const noexcept {
+    return share_ - std::min(left_[0], left_[1]) + performed_ * fair_queue::cost_of_request;
   }
 
-  // Requests that may still be done at once before the loop gets its turn, and the bytes that they
-  // and those that the loop serves may still move.
+  // Requests that may still be done at once in this visit, and the bytes that they and those that
+  // the loop serves may still read and write. After a visit its rest is for requests that begin
+  // before the next one.
   unsigned at_once_ = most_at_once;
-  std::size_t bytes_left_ = most_bytes;
+  std::size_t share_ = fair_queue::most_share;
+  std::array<std::size_t, 2> left_ = {fair_queue::most_share, fair_queue::most_share};
+  std::size_t performed_ = 0;
   std::size_t last_receive_ = 0;
-  handle* current_ = nullptr;  // being served; null once it was detached
+  handle* current_ = nullptr;  // being visited; null once it was detached
+  bool wants_more_ = false;    // the handle that is being visited
   handle_table handles_;
-  // The pending handles, and those of them whose turn it is, from `served_` on; null: was detached.
-  // Both have room for all handles, and for the `vacated_` entries of again_.
-  std::vector<handle*> again_;
-  std::size_t vacated_ = 0;
-  std::vector<handle*> serving_;
-  std::size_t served_ = 0;
-  bool pending_first_ = false;  // the time was over before pending handles had their turn
+  fair_queue queue_;
   receive_memory memory_;
 };
 

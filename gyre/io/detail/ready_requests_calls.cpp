@@ -53,23 +53,50 @@ result write_some(const request& request, std::span<const std::byte> from) noexc
   return retried([&] { return ::send(fd, from.data(), from.size(), MSG_NOSIGNAL); });
 }
 
-result scatter(const scatter_request& request) noexcept {
-  const int fd = request.target().fd();
-  return call_to_read(request.target(), [&] {
-    return ::readv(fd, request.pieces.data(), static_cast<int>(request.pieces.size()));
-  });
+std::size_t bytes_in(std::span<const mmsghdr> messages) noexcept {
+  std::size_t sum = 0;
+  for (const mmsghdr& message : messages) sum += message.msg_len;
+  return sum;
 }
 
-result gather(const gather_request& request) noexcept {
+// The first `most` bytes of several pieces of memory: all pieces that fit whole, or a part of the
+// first one.
+class first_pieces {
+ public:
+  first_pieces(std::span<const iovec> pieces, std::size_t most) noexcept : pieces_(pieces) {
+    std::size_t count = 0;
+    while (count < pieces.size() && pieces[count].iov_len <= most) most -= pieces[count++].iov_len;
+    if (count == pieces.size()) return;
+    if (count > 0) {
+      pieces_ = pieces.first(count);
+    } else {
+      part_ = {pieces.front().iov_base, most};
+      pieces_ = {&part_, 1};
+    }
+  }
+  first_pieces(const first_pieces&) = delete;
+
+  std::span<const iovec> get() const noexcept { return pieces_; }
+
+ private:
+  std::span<const iovec> pieces_;
+  iovec part_{};
+};
+
+result scatter(const request& request, std::span<const iovec> pieces) noexcept {
+  const int fd = request.target().fd();
+  return call_to_read(request.target(),
+                      [&] { return ::readv(fd, pieces.data(), static_cast<int>(pieces.size())); });
+}
+
+result gather(const request& request, std::span<const iovec> pieces) noexcept {
   const int fd = request.target().fd();
   if (is_no_socket(request)) {
-    return retried([&] {
-      return ::writev(fd, request.pieces.data(), static_cast<int>(request.pieces.size()));
-    });
+    return retried([&] { return ::writev(fd, pieces.data(), static_cast<int>(pieces.size())); });
   }
   msghdr message{};
-  message.msg_iov = const_cast<iovec*>(request.pieces.data());  // sendmsg only reads it
-  message.msg_iovlen = request.pieces.size();
+  message.msg_iov = const_cast<iovec*>(pieces.data());  // sendmsg only reads it
+  message.msg_iovlen = pieces.size();
   return retried([&] { return ::sendmsg(fd, &message, MSG_NOSIGNAL); });
 }
 
@@ -124,14 +151,14 @@ result ready_requests::note_read(handle& target, result outcome, std::size_t wan
                                 !target.flags.has(handle_flag::short_reads_mislead);
   const bool exhausted =
       outcome && outcome.count() > 0 && outcome.count() < wanted && short_reads_tell;
-  spend(outcome);
+  if (outcome) spend(direction::read, outcome.count());
   target.flags.erase(handle_flag::trusts_short_read);
   if (exhausted) target.flags.insert(handle_flag::trusts_short_read);
   return note(target, handle_flag::may_read, outcome, exhausted);
 }
 
 result ready_requests::note_write(handle& target, result outcome, std::size_t wanted) noexcept {
-  spend(outcome);
+  if (outcome) spend(direction::write, outcome.count());
   return note(target, handle_flag::may_write, outcome, outcome && outcome.count() < wanted);
 }
 
@@ -139,6 +166,7 @@ result ready_requests::note_write(handle& target, result outcome, std::size_t wa
 result ready_requests::perform(request& request) noexcept {
   handle& target = request.target();
   using enum handle_flag;
+  ++performed_;
   if (target.flags.has(kernel_receives) && !request.writes()) {
     const result outcome = take_early(request);
     // The kernel receives no more, and a call has not been tried yet.
@@ -152,17 +180,20 @@ result ready_requests::perform(request& request) noexcept {
     case request_kind::write: return transfer(static_cast<write_request&>(request), may_write);
     case request_kind::scatter: {
       const auto& reading = static_cast<scatter_request&>(request);
-      return note_read(target, scatter(reading), bytes_in(reading.pieces));
+      const first_pieces part(reading.pieces, bytes_left(direction::read));
+      return note_read(target, scatter(reading, part.get()), bytes_in(part.get()));
     }
     case request_kind::gather: {
       const auto& writing = static_cast<gather_request&>(request);
-      return note_write(target, gather(writing), bytes_in(writing.pieces));
+      const first_pieces part(writing.pieces, bytes_left(direction::write));
+      return note_write(target, gather(writing, part.get()), bytes_in(part.get()));
     }
     case request_kind::receive_message: {
       auto& message = *static_cast<receive_message_request&>(request).message;
-      return note(target, may_read, call_to_read(target, [&] {
-                    return ::recvmsg(target.fd(), &message, MSG_CMSG_CLOEXEC);
-                  }));
+      const result outcome =
+          call_to_read(target, [&] { return ::recvmsg(target.fd(), &message, MSG_CMSG_CLOEXEC); });
+      if (outcome) spend(direction::read, outcome.count());
+      return note(target, may_read, outcome);
     }
     case request_kind::send_message: {
       const auto& message = *static_cast<send_message_request&>(request).message;
@@ -177,15 +208,18 @@ result ready_requests::perform(request& request) noexcept {
         return ::recvmmsg(target.fd(), messages.data(), static_cast<unsigned>(messages.size()),
                           MSG_DONTWAIT | MSG_CMSG_CLOEXEC, nullptr);
       });
+      if (outcome) spend(direction::read, bytes_in(messages.first(outcome.count())));
       return note(target, may_read, outcome, outcome && outcome.count() < messages.size());
     }
     case request_kind::send_messages: {
       const std::span<mmsghdr> messages = static_cast<send_messages_request&>(request).messages;
+      const result outcome = retried([&] {
+        return ::sendmmsg(target.fd(), messages.data(), static_cast<unsigned>(messages.size()),
+                          MSG_NOSIGNAL);
+      });
+      if (outcome) spend(direction::write, bytes_in(messages.first(outcome.count())));
       // Fewer than requested can also mean that one of them failed: the next call tells.
-      return note(target, may_write, retried([&] {
-                    return ::sendmmsg(target.fd(), messages.data(),
-                                      static_cast<unsigned>(messages.size()), MSG_NOSIGNAL);
-                  }));
+      return note(target, may_write, outcome);
     }
     case request_kind::accept: {
       const result outcome = accept(static_cast<accept_request&>(request));
@@ -209,12 +243,13 @@ result ready_requests::receive(request& request) noexcept {
   handle& from = request.target();
   received& place = data_of(request);
   place.reset();
-  const std::span<std::byte> room = memory_.room();
+  std::span<std::byte> room = memory_.room();
   if (room.empty()) {
     if (!memory_.lent()) return result::failure(ENOMEM);
     from.flags.insert(handle_flag::awaits_memory);
     return result::failure(EAGAIN);
   }
+  room = room.first(std::min(room.size(), bytes_left(direction::read)));
   const result outcome = note_read(from, read_some(request, room), room.size());
   if (outcome && outcome.count() > 0) {
     last_receive_ = outcome.count();
@@ -229,7 +264,8 @@ template <class Request>
 result ready_requests::transfer(Request& request, handle_flag readiness) noexcept {
   handle& target = request.target();
   for (int round = 0; round < most_rounds; ++round) {
-    const auto bytes = request.rest.first(std::min(request.rest.size(), most_bytes));
+    const std::size_t most = std::min(bytes_left(request.way()), most_bytes);
+    const auto bytes = request.rest.first(std::min(request.rest.size(), most));
     result outcome = result::of(0);
     if constexpr (std::is_same_v<Request, read_request>) {
       outcome = note_read(target, read_some(request, bytes), bytes.size());
@@ -242,7 +278,7 @@ result ready_requests::transfer(Request& request, handle_flag readiness) noexcep
     const bool at_end = readiness == handle_flag::may_read && outcome.count() == 0;
     if (!request.whole() || request.rest.empty() || at_end) return result::of(request.done);
     if (!target.flags.has(readiness)) return result::failure(EAGAIN);
-    if (bytes_left_ == 0) break;
+    if (bytes_left(request.way()) == 0) break;
   }
   serve_later(target);
   return result::failure(EAGAIN);

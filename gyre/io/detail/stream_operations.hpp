@@ -2,6 +2,7 @@
 // The operations of a stream, as Operations of request_awaiter.
 #pragma once
 
+#include <gyre/io/backend.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/detail/request_awaiter.hpp>
 #include <gyre/io/error.hpp>
@@ -139,6 +140,9 @@ struct waiting_for_input : waiting_for_readiness {
   }
 };
 
+/// How many bytes of a file one call may send, so that other descriptors get their turn: the share
+/// of this visit, but enough for a call.
+std::size_t bytes_of_file(const backend& io) noexcept;
 /// sendfile(2), without SIGPIPE. EAGAIN: `sink` has no room; 0: the file ends at `offset`.
 result send_file_part(int sink, int file, ::off_t& offset, std::size_t count) noexcept;
 
@@ -157,9 +161,6 @@ struct send_file_operation : counting_request<readiness_request> {
   std::optional<io::result> advance(io::result outcome) noexcept;
 
  private:
-  // The bytes of one call, so that other descriptors get their turn.
-  static constexpr std::size_t most_at_once = std::size_t{1} << 20;
-
   int file_;
   ::off_t offset_;
   std::size_t left_;

@@ -136,6 +136,7 @@ class scripted_backend final : public io::backend {
   void detach(io::handle& removed) noexcept override;
   std::optional<io::result> start(io::request& request) noexcept override;
   io::result attempt(io::request& request) noexcept override;
+  std::size_t share_left(io::direction) const noexcept override { return std::size_t{1} << 20; }
   void charge(std::size_t) noexcept override {}
   std::optional<io::result> cancel(io::request& request) noexcept override;
   bool has_arrivals(const io::handle& target) noexcept override;

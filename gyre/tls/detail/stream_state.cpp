@@ -285,10 +285,15 @@ task<std::size_t> write(state_ptr state, std::span<const std::byte> bytes, bool 
     bytes = copy.bytes();
     lent.reset();
   }
-  const std::size_t most = lent.empty() ? most_sent_at_once : bytes.size();
+  const io::backend& io = io::backend_of(state->inner.loop());
+  const bool at_once = !lent.empty();
   std::size_t done = 0;
   std::exception_ptr failed;
   do {
+    // More than this visit may send would only wait.
+    const std::size_t most =
+        at_once ? bytes.size()
+                : std::clamp(io.share_left(io::direction::write), record_size, most_sent_at_once);
     const std::span<const std::byte> part =
         bytes.subspan(done, std::min(bytes.size() - done, most));
     if (!part.empty() && !state->machine.may_write()) co_await read_rest(state, name);

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// fair_queue: the order in which ready handles are served, and the share of each: deficit round
+// robin (Shreedhar and Varghese, 1995) with new flows first (RFC 8290, fq_codel).
+#pragma once
+
+#include <gyre/io/request.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace gyre::io::detail {
+
+/// A first-in, first-out queue of handles that can leave it in any order.
+///
+/// Thread-safety: none.
+/// Complexity: each operation constant; reserve() is amortised.
+class handle_queue {
+ public:
+  /// Makes room for `handles` in all. Throws std::bad_alloc.
+  void reserve(std::size_t handles) {
+    const std::size_t needed = handles + vacated_;
+    if (needed > slots_.size()) grow(needed);
+  }
+  /// Entries, with those of handles that have left.
+  std::size_t size() const noexcept { return next_ - first_; }
+  void push(handle& added) noexcept {
+    added.queue_index = next_;
+    slot(next_++) = &added;
+  }
+  /// The first entry; null if its handle has left.
+  handle* pop() noexcept {
+    handle* const first = slot(first_++);
+    if (first == nullptr) --vacated_;
+    return first;
+  }
+  /// Returns whether the handle was in this queue.
+  bool remove(const handle& removed) noexcept {
+    const bool is_inside = removed.queue_index - first_ < size();
+    if (!is_inside || slot(removed.queue_index) != &removed) return false;
+    slot(removed.queue_index) = nullptr;
+    ++vacated_;
+    return true;
+  }
+
+ private:
+  handle*& slot(std::uint32_t number) noexcept { return slots_[number & (slots_.size() - 1)]; }
+  void grow(std::size_t needed) {
+    std::size_t size = std::max<std::size_t>(slots_.size(), 8);
+    while (size < needed) size *= 2;
+    std::vector<handle*> larger(size);
+    for (std::uint32_t each = first_; each != next_; ++each) larger[each & (size - 1)] = slot(each);
+    slots_.swap(larger);
+  }
+
+  std::vector<handle*> slots_;  // a ring; its size is a power of two
+  std::uint32_t first_ = 0;     // the numbers of the first entry, and of the one after the last
+  std::uint32_t next_ = 0;
+  std::size_t vacated_ = 0;
+};
+
+/// The handles that are ready and wait for a visit of the loop, in two queues: *new* ones, which
+/// are served first, and *old* ones, which have had a visit and want more. A *round* is one
+/// rotation of the old ones, in which each gets a *share*.
+///
+/// A handle that becomes ready is new, unless its last visit used much, a few rounds ago at most,
+/// or its visits of this round have used a share: then it waits after the old ones. So a quiet
+/// connection does not wait for busy ones, and yet gets no more than its share before they do.
+///
+/// Thread-safety: none.
+class fair_queue {
+ public:
+  /// The bytes of a round, of which each ready handle gets its part, within the bounds of a share:
+  /// the lower one keeps system calls large, as a loop that reads in small parts takes up to twice
+  /// the time for a byte; the upper one bounds a visit.
+  static constexpr std::size_t bytes_of_round = std::size_t{32} << 20;
+  static constexpr std::size_t least_share = std::size_t{256} << 10;
+  static constexpr std::size_t most_share = std::size_t{1} << 20;
+  /// The same for new handles.
+  static constexpr std::size_t bytes_of_new = std::size_t{4} << 20;
+  static constexpr std::size_t least_share_of_new = std::size_t{64} << 10;
+  /// After as many bytes, new handles are looked for before the round goes on.
+  static constexpr std::size_t bytes_of_turn = std::size_t{1} << 20;
+  /// A visit that uses as many bytes has used much, which is remembered for some rounds.
+  static constexpr std::size_t much = std::size_t{16} << 10;
+  static constexpr std::uint16_t rounds_of_memory = 16;
+  /// The cost of a request besides its bytes, so that small ones are not free.
+  static constexpr std::size_t cost_of_request = 1024;
+
+  /// Makes room for `handles` in all. Throws std::bad_alloc.
+  void reserve(std::size_t handles) {
+    new_.reserve(handles);
+    old_.reserve(handles);
+  }
+  /// How many entries wait, with those of handles that have left.
+  std::size_t size() const noexcept { return new_.size() + old_.size(); }
+
+  /// Begins a turn, which decides on the shares. `reported`: how many handles are ready besides
+  /// the waiting ones.
+  void begin_turn(std::size_t reported) noexcept {
+    const std::size_t ready = std::max<std::size_t>(size() + reported, 1);
+    share_ = std::clamp(bytes_of_round / ready, least_share, most_share);
+    share_of_new_ = std::clamp(bytes_of_new / ready, least_share_of_new, most_share);
+    moved_ = 0;
+  }
+  /// Bytes that a visit of an old handle, or of a new one, may move in each direction.
+  std::size_t share() const noexcept { return share_; }
+  std::size_t share_of_new() const noexcept { return share_of_new_; }
+  /// Counts what a visit of any handle has cost.
+  void note_moved(std::size_t bytes) noexcept { moved_ += bytes; }
+  /// Whether to look for new handles before the round goes on.
+  bool is_turn_over() const noexcept { return moved_ >= bytes_of_turn; }
+
+  /// Whether a handle that does not wait would be new.
+  bool is_new(const handle& ready) const noexcept {
+    const usage recent = usage::of(ready);
+    const std::uint16_t age = rounds_since(recent);
+    return recent.was_much ? age > rounds_of_memory : age > 0 || recent.bytes() < share_;
+  }
+  /// Counts what a visit of a handle has cost that does not wait after it.
+  void note_used(handle& visited, std::size_t bytes) noexcept {
+    const usage recent = usage::of(visited);
+    const std::size_t before = rounds_since(recent) == 0 ? recent.bytes() : 0;
+    usage::store(visited, round_, bytes >= much, before + bytes);
+  }
+  /// Has a handle wait that does not wait yet.
+  void push(handle& ready) noexcept { (is_new(ready) ? new_ : old_).push(ready); }
+  /// Has a handle wait that wants more after a visit.
+  void push_old(handle& visited) noexcept { old_.push(visited); }
+  /// Ends a wait.
+  void remove(const handle& waiting) noexcept {
+    if (!new_.remove(waiting)) old_.remove(waiting);
+  }
+
+  std::size_t new_ones() const noexcept { return new_.size(); }
+  /// The next new handle; null if it has left.
+  handle* pop_new() noexcept { return popped(new_); }
+  /// Begins the next round if none is under way. Returns how many old ones are left in it.
+  std::size_t begin_round() noexcept {
+    if (left_in_round_ == 0) {
+      ++round_;
+      left_in_round_ = old_.size();
+    }
+    return left_in_round_;
+  }
+  /// The next old handle of the round; null if it has left.
+  handle* pop_old() noexcept {
+    --left_in_round_;
+    return popped(old_);
+  }
+
+ private:
+  // The bytes that a handle used in a round. They are kept in its queue_index while it does not
+  // wait.
+  struct usage {
+    static constexpr std::size_t unit = 64;
+    static constexpr std::size_t most_units = (std::size_t{1} << 15) - 1;
+    static_assert(most_units * unit >= most_share);
+
+    std::uint16_t round;
+    bool was_much;  // in the last visit
+    std::uint16_t units;
+
+    static usage of(const handle& visited) noexcept {
+      const std::uint32_t all = visited.queue_index;
+      return {static_cast<std::uint16_t>(all >> 16), (all >> 15 & 1) != 0,
+              static_cast<std::uint16_t>(all & most_units)};
+    }
+    static void store(handle& visited, std::uint16_t round, bool was_much,
+                      std::size_t bytes) noexcept {
+      const std::size_t units = std::min((bytes + unit - 1) / unit, most_units);
+      visited.queue_index = std::uint32_t{round} << 16 | (was_much ? std::uint32_t{1} << 15 : 0u) |
+                            static_cast<std::uint32_t>(units);
+    }
+    std::size_t bytes() const noexcept { return units * unit; }
+  };
+
+  // Modulo 2^16: after a pause, a handle is mistaken for a busy one in one of 4000 cases.
+  std::uint16_t rounds_since(usage recent) const noexcept {
+    return static_cast<std::uint16_t>(round_ - recent.round);
+  }
+  handle* popped(handle_queue& queue) const noexcept {
+    handle* const first = queue.pop();
+    if (first != nullptr) usage::store(*first, round_, false, 0);
+    return first;
+  }
+
+  handle_queue new_;
+  handle_queue old_;
+  std::size_t left_in_round_ = 0;
+  std::size_t share_ = most_share;
+  std::size_t share_of_new_ = most_share;
+  std::size_t moved_ = 0;  // in this turn
+  std::uint16_t round_ = 0;
+};
+
+}  // namespace gyre::io::detail
