@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/exec/event_loop.hpp>
 
-
 #include <algorithm>
 #include <cassert>
 #include <cstring>

@@ -2,8 +2,8 @@
 #include <gyre/net/tcp_server.hpp>
 
 #include <gyre/base/error.hpp>
-#include <gyre/net/detail/server_defaults.hpp>
 #include <gyre/net/detail/server_core.hpp>
+#include <gyre/net/detail/server_defaults.hpp>
 #include <gyre/net/passed_sockets.hpp>
 
 #include <sys/resource.h>

@@ -213,7 +213,7 @@ class connection_group {
   std::size_t next_scheduled_ = 0;  // of running_
   std::size_t next_ended_ = 0;
   run_operation run_operation_{*this};
-  bool run_posted_ = false;     // run_operation_ waits in the loop
+  bool run_posted_ = false;  // run_operation_ waits in the loop
   bool draining_ = false;
   bool patient_ = true;         // while draining
   std::size_t held_ = 0;        // bytes, by all connections and handshakes
