@@ -55,9 +55,10 @@ class duration : public std::chrono::nanoseconds {
       const auto count =
           static_cast<long double>(length.count()) * Period::num * parts_of_second / Period::den;
       if (count >= static_cast<long double>(highest)) return max();
-      if (count <= static_cast<long double>(lowest)) return min();
-      const bool is_number = count <= 0 || count >= 0;
-      return nanoseconds{is_number ? static_cast<std::int64_t>(count) : 0};
+      if (count > static_cast<long double>(lowest)) {
+        return nanoseconds{static_cast<std::int64_t>(count)};
+      }
+      return count <= static_cast<long double>(lowest) ? min() : zero();  // zero() for a NaN
     }
   }
 };
