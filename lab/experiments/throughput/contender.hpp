@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The main() of the contenders of throughput, throughput_threads, ping_pong and latency. Contenders
-// move bytes of sessions, and the experiment supplies their protocol, so one source file of a
-// contender serves all four.
+// The main() of the contenders of throughput, throughput_threads, ping_pong, latency and fairness.
+// Contenders move bytes of sessions, and the experiment supplies their protocol, so one source file
+// of a contender serves all five.
 #pragma once
 
+#include <lab/experiments/fairness/workload.hpp>
 #include <lab/experiments/latency/workload.hpp>
 #include <lab/experiments/ping_pong/workload.hpp>
 #include <lab/experiments/throughput/workload.hpp>
