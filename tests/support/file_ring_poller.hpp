@@ -77,6 +77,9 @@ class file_ring_poller final : public poller {
       return epoll().start(asked);
     }
     io::result attempt(io::request& asked) noexcept override { return epoll().attempt(asked); }
+    bool has_arrivals(const io::handle& target) noexcept override {
+      return epoll().has_arrivals(target);
+    }
     std::size_t share_left(io::direction way) const noexcept override {
       return epoll().share_left(way);
     }
