@@ -6,15 +6,17 @@
 cmake_minimum_required(VERSION 3.25)
 
 # Calls that cannot fail with gyre's arguments, or whose failure does not matter; posix_spawnp, which
-# tests make fail by a missing program; and those of terminals, by a descriptor that is none.
+# tests make fail by a missing program; those of terminals, by a descriptor that is none; lstat and
+# readlink, by a path that leads nowhere.
 set(others
   abort atexit cfmakeraw environ fprintf free getenv getpgrp getpid getsid inotify_rm_watch
-  io_uring_free_probe io_uring_peek_batch_cqe io_uring_queue_exit ioctl isatty kill malloc
+  io_uring_free_probe io_uring_peek_batch_cqe io_uring_queue_exit ioctl isatty kill lstat malloc
   munmap posix_spawn_file_actions_addchdir_np posix_spawn_file_actions_addclosefrom_np
   posix_spawn_file_actions_adddup2 posix_spawn_file_actions_destroy
   posix_spawn_file_actions_init posix_spawnattr_destroy posix_spawnattr_init
-  posix_spawnattr_setflags posix_spawnattr_setsigdefault posix_spawnattr_setsigmask posix_spawnp
-  pthread_atfork pthread_mutex_lock pthread_mutex_unlock pthread_sigmask sched_yield
+  posix_spawnattr_setflags posix_spawnattr_setpgroup posix_spawnattr_setsigdefault
+  posix_spawnattr_setsigmask posix_spawnp pthread_atfork pthread_mutex_lock pthread_mutex_unlock
+  pthread_sigmask readlink sched_yield
   secure_getenv sigaction sigaddset sigemptyset sigismember sigtimedwait snprintf stderr sysconf
   tcgetattr tcgetpgrp tcgetsid tcsetattr waitid)
 
