@@ -10,7 +10,6 @@
 #include <gyre/base/detail/slab_object.hpp>
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/task/context.hpp>
-#include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/child_set.hpp>
 #include <gyre/task/detail/frame.hpp>
 #include <gyre/task/detail/resumption.hpp>
@@ -258,12 +257,7 @@ class [[nodiscard]] shared_task {
     using detail::shared_waiter::shared_waiter;
     Result await_resume() {
       this->finish();
-      try {
-        return static_cast<state&>(this->work()).result();
-      } catch (...) {
-        detail::note_taken_error(this->context());
-        throw;
-      }
+      return static_cast<state&>(this->work()).result();
     }
   };
 
