@@ -127,6 +127,12 @@ server_shard& server_core::shard_of(const event_loop& loop) noexcept {
   return *shards.front();
 }
 
+// A middleware may answer in place of a route that is missing, from the body.
+void server_core::add(middleware around) {
+  middlewares.push_back(std::move(around));
+  for (endpoint* const refusal : {&not_found_, &not_allowed_, &options_}) refusal->options = {};
+}
+
 void server_core::add(method which, std::string_view pattern, handler answer, route_options route) {
   if (started) throw std::logic_error("http::server: routes are added before start()");
   auto added = std::make_unique<endpoint>(endpoint{std::move(answer), route, std::string(pattern)});
@@ -309,7 +315,7 @@ server& server::route(method which, std::string_view pattern, handler answer,
 
 server& server::use(middleware around) {
   if (core_->started) throw std::logic_error("http::server: use() comes before start()");
-  core_->middlewares.push_back(std::move(around));
+  core_->add(std::move(around));
   return *this;
 }
 

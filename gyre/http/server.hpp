@@ -118,8 +118,8 @@ class server {
     return route(method::delete_, pattern, std::move(answer), options);
   }
   server& route(method which, std::string_view pattern, handler answer, route_options options = {});
-  /// Calls `around` for each request, also for those without a route; the first one added is the
-  /// outermost.
+  /// Calls `around` for each request, also for those without a route, whose whole body is read
+  /// before; the first one added is the outermost.
   server& use(middleware around);
   /// Called on the connection's loop, several loops at the same time, when a handler has thrown,
   /// other than an http_error; not once its client has left. The default prints a line to stderr,

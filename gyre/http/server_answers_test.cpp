@@ -280,6 +280,21 @@ TEST_F(HttpServerAnswers, RefusesAPathAndAMethodBeforeTheBody) {
   }
 }
 
+TEST_F(HttpServerAnswers, MiddlewareGetsTheBodyWhateverThePath) {
+  make();
+  on->use([](request& from, gyre::http::next_handler) -> task<response> {
+    co_return response::text("got " + std::string(from.body()));
+  });
+  on->put("/a", [](request&) { return status::ok; });
+  on->start();
+  for (const char* path : {"/", "/a"}) {
+    peer client = connect();
+    client.send("POST " + std::string(path) +
+                " HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody");
+    EXPECT_THAT(next_response(client), EndsWith("got body")) << path;
+  }
+}
+
 TEST_F(HttpServerAnswers, RefusingABodyThatHasComeKeepsTheConnection) {
   make();
   on->put("/a", [](request&) { return status::ok; });

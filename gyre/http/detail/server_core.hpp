@@ -88,6 +88,7 @@ class server_core : public std::enable_shared_from_this<server_core> {
   server_core(std::vector<event_loop*> loops, server_options settings);
 
   static server_options checked(server_options settings);
+  void add(middleware around);
   void add(method which, std::string_view pattern, handler answer, route_options route);
   void start();
   void stop(duration timeout, move_only_function<void()> done);
