@@ -122,7 +122,7 @@ class sharded {
     if (error == nullptr) co_return;
     try {
       co_await std::move(end_);
-    } catch (...) {  // the first error is the one to tell
+    } catch (...) {  // NOLINT(bugprone-empty-catch): the first error is the one to tell
     }
     std::rethrow_exception(error);
   }
