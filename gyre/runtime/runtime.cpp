@@ -3,11 +3,9 @@
 
 #include <gyre/base/available_parallelism.hpp>
 #include <gyre/base/detail/duration_check.hpp>
-#include <gyre/base/detail/named_thread.hpp>
 #include <gyre/runtime/detail/init_signals.hpp>
 #include <gyre/task/live_tasks.hpp>
 
-#include <algorithm>
 #include <cstdio>
 #include <mutex>
 #include <span>

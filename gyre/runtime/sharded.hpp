@@ -223,7 +223,7 @@ class sharded {
   template <class F>
   using result_of = typename detail::shard_call_result<F, T>::type;
 
-  // One for each loop.
+  // The error of each loop, in the order of the loops; null where nothing failed.
   using errors = std::vector<std::exception_ptr>;
 
   template <class... Arguments>

@@ -37,7 +37,7 @@ body_unpacker::body_unpacker(const std::vector<content_coding>& codings, std::ui
   }
 }
 
-// False if the stage needs more input.
+// Unpacks a part of a stage's input; false if the stage needs more input.
 std::expected<bool, std::error_code> body_unpacker::unpack(stage& of,
                                                            std::span<const std::byte>& produced) {
   if (of.out.empty()) of.out.resize(unpacked_at_once);

@@ -164,7 +164,7 @@ task<> client_call::attempt_twice() {
   co_await std::move(second);
 }
 
-// False if another attempt is worth while.
+// Attempts the request once; false if another attempt is worth while.
 task<bool> client_call::attempt(const client_destination& to, bool fresh) {
   auto acquiring =
       as_result(clock_.wait(client_.acquire(to, fresh), steady_time::max(), "connecting"));

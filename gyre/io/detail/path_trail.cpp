@@ -28,7 +28,7 @@ void push_names(std::vector<std::string>& rest, std::string_view path) {
   }
 }
 
-// Empty for anything but a link.
+// The path that a link contains; empty for anything but a link.
 std::string target_of(const std::string& link) {
   std::array<char, PATH_MAX> target;
   const ssize_t size = ::readlink(link.c_str(), target.data(), target.size());

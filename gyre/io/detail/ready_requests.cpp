@@ -116,7 +116,7 @@ result ready_requests::attempt(request& request) noexcept {
   if (slot_of(request) != nullptr) return result::failure(EINPROGRESS);
   result outcome = result::failure(EAGAIN);
   if (may_be_ready(target, request.way())) {
-    // Beyond the share, but counted.
+    // The request may move more than the share that is left, but its bytes are counted.
     std::size_t& left_to_move = bytes_left(request.way());
     const std::size_t before = std::exchange(left_to_move, unlimited);
     outcome = perform(request);

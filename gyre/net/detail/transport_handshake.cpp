@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t received_at_once = std::size_t{16} << 10;
 
-// As recv(2), but again after a signal.
+// recv(2), repeated when a signal has interrupted it.
 ssize_t receive(int fd, std::span<std::byte> room, int flags) noexcept {
   ssize_t count = 0;
   do {

@@ -3,7 +3,6 @@
 
 #include <gyre/base/available_parallelism.hpp>
 #include <gyre/base/detail/duration_check.hpp>
-#include <gyre/base/detail/named_thread.hpp>
 #include <gyre/base/error.hpp>
 #include <gyre/base/fence.hpp>
 #include <gyre/pool/detail/shared_queue_scheduler.hpp>

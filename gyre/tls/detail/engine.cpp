@@ -100,7 +100,7 @@ engine::engine(const tls_context& context, std::string host, const session& resu
     throw std::bad_alloc();
   }
   if (loaded_->request_ocsp_staple) SSL_set_tlsext_status_type(ssl, TLSEXT_STATUSTYPE_ocsp);
-  // A resumed session is not verified again.
+  // OpenSSL does not verify the certificate of a resumed session again.
   auto* const offered = static_cast<SSL_SESSION*>(resumed.native());
   if (resumed.may_be_offered(loaded_) &&
       !(loaded_->verify && (is_past_its_certificate(offered) || !is_of_host(offered, host_)))) {
