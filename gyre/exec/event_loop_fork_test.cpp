@@ -130,19 +130,20 @@ TEST(EventLoopFork, TheChildKeepsEdgeAndLevelApart) {
 }
 
 // Every post to one process's loop makes a wake-up call; the other process's loop must sleep
-// through all of these calls, until its pipe wakes it.
+// through all of these calls, until its pipe wakes it. It does not sleep at all when it comes so
+// late that the pipe is written already.
 class EventLoopForkWakeups : public testing::Test {
  protected:
   void post_many() {
     for (int i = 0; i < 100; ++i) loop_.post([] {});
     while (loop_.metrics().tasks_pending > 0) loop_.poll();
   }
-  bool sleeps_once_until_the_pipe_is_written() {
+  bool sleeps_at_most_once_until_the_pipe_is_written() {
     gyre::fd_watch watch(loop_, pipe_.reader.get(), [&](readiness) { loop_.stop(); });
     watch.start(readiness::readable);
     const std::uint64_t before = loop_.metrics().sleeps;
     loop_.run();
-    return loop_.metrics().sleeps == before + 1;
+    return loop_.metrics().sleeps <= before + 1;
   }
   gyre::loop loop_{gyre::loop_options{.wakeup = gyre::wakeup::per_task}};
   pipe_ends pipe_;
@@ -151,7 +152,7 @@ class EventLoopForkWakeups : public testing::Test {
 TEST_F(EventLoopForkWakeups, TheParentDoesNotWakeTheChild) {
   const pid_t child = fork_to([&] {
     loop_.after_fork_in_child();
-    return sleeps_once_until_the_pipe_is_written();
+    return sleeps_at_most_once_until_the_pipe_is_written();
   });
   post_many();
   pipe_.write();
@@ -165,7 +166,7 @@ TEST_F(EventLoopForkWakeups, TheChildDoesNotWakeTheParent) {
     pipe_.write();
     return true;
   });
-  EXPECT_TRUE(sleeps_once_until_the_pipe_is_written());
+  EXPECT_TRUE(sleeps_at_most_once_until_the_pipe_is_written());
   EXPECT_TRUE(succeeded(child));
 }
 

@@ -39,7 +39,6 @@ std::size_t uring_poller::wait(steady_time deadline) {
   if (!ring_.usable_here()) {
     abandon_ring();
     open_ring();
-    deadline = steady_time::min();  // a message to the old ring may have been lost
   }
   if (std::exchange(woken_, false) || pending() > 0) deadline = steady_time::min();
   deadline = bound_by_retry(deadline);
@@ -102,6 +101,7 @@ void uring_poller::open_ring() {
 }
 
 void uring_poller::abandon_ring() noexcept {
+  woken_ = woken_ || ring_.is_open();  // a message to the ring may be lost
   ring_.end_all();
   save_completions();
   close_ring();

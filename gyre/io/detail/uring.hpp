@@ -37,6 +37,7 @@ class uring {
   /// The same number for as long as this lives. Any thread.
   int fd() const noexcept { return fd_; }
   io_uring& raw() noexcept { return ring_; }
+  bool is_open() const noexcept { return open_; }
   /// Whether the ring belongs to no thread yet, or to the calling one.
   bool usable_here() const noexcept { return open_ && (thread_ == 0 || thread_ == this_thread()); }
   /// Ends all requests; their completions until then are ready() to be taken.
