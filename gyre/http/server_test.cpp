@@ -7,8 +7,10 @@
 #include <gyre/net/callback_test_support.hpp>
 #include <gyre/runtime/loop_pool.hpp>
 #include <gyre/sync/event.hpp>
+#include <gyre/task/as_expected.hpp>
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/sync_wait.hpp>
+#include <gyre/task/when_all.hpp>
 #include <tests/support/io_in_virtual_time.hpp>
 
 #include <gmock/gmock.h>
@@ -983,6 +985,36 @@ TEST_F(HttpServer, HandsAnUpgradedConnectionToTheProgram) {
   client.end_sending();
   EXPECT_TRUE(ends(client));
   EXPECT_EQ(client.text, "early morebye");
+}
+
+TEST_F(HttpServer, AnUpgradedConnectionReadsWhileItWrites) {
+  make();
+  on->get("/", [](request&) {
+    return response::upgrade("echo", [](upgraded_connection& client) -> task<> {
+      const auto reading = [&]() -> task<std::string> {
+        auto bytes = co_await client.next();
+        co_return std::string(gyre::io::input(bytes.value()).text());
+      };
+      const auto writing = [&]() -> task<> {
+        co_await client.write("written");
+        const auto second = co_await gyre::as_expected(client.next());
+        EXPECT_FALSE(second) << "two calls of next() at once";
+      };
+      task<std::string> read = reading();
+      task<> write = writing();
+      auto [text, nothing] = co_await gyre::when_all(std::move(read), std::move(write));
+      co_await client.write(text);
+    });
+  });
+  on->start();
+  peer client = connect();
+  client.send(get("/", "Connection: Upgrade\r\nUpgrade: echo\r\n"));
+  EXPECT_THAT(next_response(client), StartsWith("HTTP/1.1 101 "));
+  client.receive(virtual_time.loop, 7);
+  EXPECT_EQ(client.text, "written");
+  client.send(" read");
+  EXPECT_TRUE(ends(client));
+  EXPECT_EQ(client.text, "written read");
 }
 
 TEST_F(HttpServer, AnUpgradeNeedsAClientThatAsks) {
