@@ -4,10 +4,12 @@
 //     for (auto& one : gyre::net::sockets_from_environment()) server.listen(std::move(one.passed));
 #pragma once
 
+#include <gyre/base/detail/awaited_value.hpp>
 #include <gyre/net/socket.hpp>
 #include <gyre/net/unix_stream.hpp>
 #include <gyre/task/task.hpp>
 
+#include <coroutine>
 #include <span>
 #include <string>
 #include <vector>
@@ -40,6 +42,10 @@ std::vector<passed_socket> sockets_from_environment();
 /// zero in it, or more sockets than go with one message (253); std::errc::not_a_socket.
 /// Complexity: allocates two coroutine frames.
 [[nodiscard]] task<> send_sockets(unix_stream& to, std::span<const passed_socket> sockets);
+// Explains wrong arguments: see base/detail/awaited_value.hpp.
+template <gyre::detail::unsafe_temporary Sockets>
+GYRE_MISUSE(GYRE_UNSAFE_TEMPORARY)
+std::suspend_never send_sockets(unix_stream& to, Sockets&& sockets);
 /// The sockets of send_sockets() at the other end. Lifetime: `from` must outlive the wait. Errors:
 /// those of unix_stream::receive_fds(), std::errc::protocol_error if something else came, or the
 /// stream ended, and std::errc::not_a_socket for another kind of descriptor, by the name in the

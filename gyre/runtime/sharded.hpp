@@ -10,6 +10,7 @@
 #pragma once
 
 #include <gyre/base/cache_line.hpp>
+#include <gyre/base/detail/awaited_value.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/runtime/loop_pool.hpp>
 #include <gyre/sync/event.hpp>
@@ -22,6 +23,7 @@
 
 #include <atomic>
 #include <concepts>
+#include <coroutine>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -74,6 +76,9 @@ concept stops_asynchronously = requires(T& instance) {
 /// runs there, in turns with other calls. Its result, or exception, comes back to the executor of
 /// the awaiting coroutine. Results are values: a reference to a loop's data must not leave it.
 ///
+/// With GCC 12, arguments of start(), keys and initial values must be variables if they are
+/// aggregates: see channel::send().
+///
 /// Thread-safety: any thread or executor, but start() and stop() only one at a time. Calls may run
 /// meanwhile: those that come too early or too late fail.
 /// Lifetime: the pool must outlive the shards, and must not be stopped before them. The destructor
@@ -105,27 +110,15 @@ class sharded {
   /// Errors: an exception of a constructor; instances that were made are destroyed again.
   /// std::bad_alloc, then none was made. std::logic_error if it is started already.
   template <class... Arguments>
-  task<> start(Arguments... arguments) {
-    if (is_started()) throw std::logic_error("gyre::sharded: started twice");
-    errors each_error(size());
-    std::vector<task<>> starts;
-    starts.reserve(size());
-    for (std::size_t index = 0; index < size(); ++index) {
-      starts.push_back(on(loops_[index], make_instance(each_error[index], index, arguments...)));
-    }
-    // From here on only instances need memory, and their end needs none.
-    end_ = prepare_end();
-    // relaxed, all: the shards themselves are looked at on their loops.
-    started_.store(true, std::memory_order_relaxed);
-    co_await when_all(std::move(starts));
-    const std::exception_ptr error = first_of(each_error);
-    if (error == nullptr) co_return;
-    try {
-      co_await std::move(end_);
-    } catch (...) {  // NOLINT(bugprone-empty-catch): the first error is the one to tell
-    }
-    std::rethrow_exception(error);
+    requires(!(detail::unsafe_temporary<Arguments> || ...))
+  task<> start(Arguments&&... arguments) {
+    return start_with<std::decay_t<Arguments>...>(std::forward<Arguments>(arguments)...);
   }
+  // Explains wrong arguments, here and below: see base/detail/awaited_value.hpp.
+  template <class... Arguments>
+    requires(detail::unsafe_temporary<Arguments> || ...)
+  GYRE_MISUSE(GYRE_UNSAFE_TEMPORARY)
+  std::suspend_never start(Arguments&&... arguments);
 
   /// Awaited, refuses further calls; awaits `instance.stop()`, if there is such an awaitable; lets
   /// running calls end; and destroys the instances, each on its loop. Not by a call, which would
@@ -148,6 +141,9 @@ class sharded {
   auto call(const Key& key, F function) {
     return call_on(loops_.index_for_hash(detail::shard_hash(key)), std::move(function));
   }
+  template <detail::unsafe_temporary Key, class F>
+  GYRE_MISUSE(GYRE_UNSAFE_TEMPORARY)
+  std::suspend_never call(Key&& key, F function);
   /// Awaited, calls `function` with the instance of the loop with that index in the pool. Throws
   /// std::out_of_range.
   template <std::invocable<T&> F>
@@ -166,12 +162,14 @@ class sharded {
   /// Awaited, calls a copy of `map` with each instance, concurrently, and then gives
   /// reduce(… reduce(reduce(initial, first), second) …, last), in the order of the loops.
   template <std::invocable<T&> Map, class Value, class Reduce = std::plus<>>
-  task<Value> map_reduce(Map map, Value initial, Reduce reduce = {}) {
-    std::vector<task<result_of<Map>>> calls = calls_of_all(map);
-    auto mapped = co_await when_all(std::move(calls));
-    for (auto& each : mapped) initial = std::invoke(reduce, std::move(initial), std::move(each));
-    co_return initial;
+    requires(!detail::unsafe_temporary<Value>)
+  task<std::decay_t<Value>> map_reduce(Map map, Value&& initial, Reduce reduce = {}) {
+    return reduce_mapped(std::move(map), std::decay_t<Value>(std::forward<Value>(initial)),
+                         std::move(reduce));
   }
+  template <class Map, detail::unsafe_temporary Value, class Reduce = std::plus<>>
+  GYRE_MISUSE(GYRE_UNSAFE_TEMPORARY)
+  std::suspend_never map_reduce(Map map, Value&& initial, Reduce reduce = {});
 
   /// The instance of the loop that the calling thread runs. Throws std::logic_error elsewhere.
   /// O(loops).
@@ -225,6 +223,29 @@ class sharded {
 
   // The error of each loop, in the order of the loops; null where nothing failed.
   using errors = std::vector<std::exception_ptr>;
+
+  template <class... Arguments>
+  task<> start_with(Arguments... arguments) {
+    if (is_started()) throw std::logic_error("gyre::sharded: started twice");
+    errors each_error(size());
+    std::vector<task<>> starts;
+    starts.reserve(size());
+    for (std::size_t index = 0; index < size(); ++index) {
+      starts.push_back(on(loops_[index], make_instance(each_error[index], index, arguments...)));
+    }
+    // From here on only instances need memory, and their end needs none.
+    end_ = prepare_end();
+    // relaxed, all: the shards themselves are looked at on their loops.
+    started_.store(true, std::memory_order_relaxed);
+    co_await when_all(std::move(starts));
+    const std::exception_ptr error = first_of(each_error);
+    if (error == nullptr) co_return;
+    try {
+      co_await std::move(end_);
+    } catch (...) {  // NOLINT(bugprone-empty-catch): the first error is the one to tell
+    }
+    std::rethrow_exception(error);
+  }
 
   template <class... Arguments>
   task<> make_instance(std::exception_ptr& error, std::size_t index,
@@ -287,6 +308,14 @@ class sharded {
     } else {
       co_return std::invoke(function, here->instance);
     }
+  }
+
+  template <class Map, class Value, class Reduce>
+  task<Value> reduce_mapped(Map map, Value initial, Reduce reduce) {
+    std::vector<task<result_of<Map>>> calls = calls_of_all(map);
+    auto mapped = co_await when_all(std::move(calls));
+    for (auto& each : mapped) initial = std::invoke(reduce, std::move(initial), std::move(each));
+    co_return initial;
   }
 
   template <class F>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Aggregates as temporaries in awaited expressions, which GCC before 13 destroys twice.
 #include <gyre/http/client.hpp>
+#include <gyre/net/passed_sockets.hpp>
+#include <gyre/net/unix_stream.hpp>
+#include <gyre/runtime/sharded.hpp>
 #include <gyre/sync/async_cache.hpp>
 #include <gyre/sync/channel.hpp>
 #include <gyre/sync/select.hpp>
@@ -38,8 +41,23 @@ task<int> one() { co_return 1; }
 int load(const job& key) { return key.id; }
 task<> work(job) { co_return; }
 
+}  // namespace
+
+template <>
+struct std::hash<job> : hash_of_job {};
+
+namespace {
+
+struct store {
+  store() = default;
+  explicit store(const job&) {}
+};
+const auto job_of = [](store&) { return job{1, "name"}; };
+const auto later_of = [](job, const job& second) { return second; };
+
 task<> safe_calls(gyre::channel<job>& jobs, gyre::channel<point>& points,
-                  gyre::async_cache<job, int, hash_of_job>& cache) {
+                  gyre::async_cache<job, int, hash_of_job>& cache, gyre::sharded<store>& stores,
+                  gyre::net::unix_stream& stream) {
   job named{1, "name"};
   co_await jobs.send(named);
   co_await jobs.send_from(named);
@@ -51,6 +69,16 @@ task<> safe_calls(gyre::channel<job>& jobs, gyre::channel<point>& points,
   co_await gyre::when_all(std::span(tasks));
   co_await gyre::when_all(one(), one());
   co_await gyre::invoke(work, named);
+  co_await stores.start();
+  co_await stores.start(named);
+  co_await stores.call(named, job_of);
+  co_await stores.call(1, job_of);
+  co_await stores.map_reduce(job_of, named, later_of);
+  co_await stores.map_reduce([](store&) { return point{1, 2}; }, point{1, 2},
+                             [](point, point second) { return second; });
+  std::array<gyre::net::passed_socket, 1> sockets;
+  co_await gyre::net::send_sockets(stream, sockets);
+  co_await gyre::net::send_sockets(stream, {});
 }
 
 task<> sends(gyre::channel<job>& jobs) {
@@ -96,6 +124,22 @@ task<> gets() {
 task<> invokes() {
   // expect gcc: give it a name
   co_await gyre::invoke(work, job{1, "name"});
+}
+task<> starts(gyre::sharded<store>& stores) {
+  // expect gcc: give it a name
+  co_await stores.start(job{1, "name"});
+}
+task<> calls(gyre::sharded<store>& stores) {
+  // expect gcc: give it a name
+  co_await stores.call(job{1, "name"}, job_of);
+}
+task<> reduces(gyre::sharded<store>& stores) {
+  // expect gcc: give it a name
+  co_await stores.map_reduce(job_of, job{1, "name"}, later_of);
+}
+task<> passes(gyre::net::unix_stream& stream) {
+  // expect gcc: give it a name
+  co_await gyre::net::send_sockets(stream, std::array<gyre::net::passed_socket, 1>{});
 }
 task<> awaits_all() {
   // expect gcc: a std::span of a variable
