@@ -1,24 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/exec/sync_wait.hpp>
 
+#include <coroutine>
 #include <exception>
 #include <stdexcept>
+#include <utility>
 
 namespace gyre::detail {
 
 waiting_loop::waiting_loop(event_loop& loop, inplace_stop_token stop_when,
                            std::source_location from)
-    : loop_(loop), stop_(stop_when), recorded_(entry_if_asked(loop, "sync_wait", from)) {
+    : loop_(loop), recorded_(entry_if_asked(loop, "sync_wait", from)) {
   if (loop.in_loop_thread()) {
     throw std::logic_error("gyre::sync_wait: called by a task of the loop it would run");
   }
   where = &loop;
+  if (stop_when.stop_possible()) {
+    on_stop_.emplace(stop_when, request_stop_of{&stop_});
+    announces_end = true;
+  }
   stop = stop_.get_token();
   finished = &finish;
 }
 
 std::coroutine_handle<> waiting_loop::finish(task_context& self) noexcept {
   auto& context = static_cast<waiting_loop&>(self);
+  if (std::exchange(context.announces_end, false)) {
+    context.on_stop_.reset();
+    return std::noop_coroutine();
+  }
   // Not context.where alone: a foreign awaitable may resume coroutines on any thread.
   if (context.where == &context.loop_ && context.thread_ == std::this_thread::get_id()) {
     context.done_ = true;

@@ -9,9 +9,11 @@
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/detail/nested_run.hpp>
 #include <gyre/task/detail/recorded_task.hpp>
+#include <gyre/task/stop_token.hpp>
 #include <gyre/task/sync_wait.hpp>
 
 #include <memory>
+#include <optional>
 #include <source_location>
 #include <thread>
 #include <utility>
@@ -38,7 +40,8 @@ class waiting_loop : task_context {
 
   event_loop& loop_;
   const std::thread::id thread_ = std::this_thread::get_id();
-  linked_stop_source stop_;
+  inplace_stop_source stop_;
+  std::optional<inplace_stop_callback<request_stop_of>> on_stop_;  // until the coroutine has ended
   nested_run run_;  // also of the coroutine's part before the loop runs
   bool done_ = false;
   done_operation when_elsewhere_{done_};

@@ -9,6 +9,7 @@
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/scope.hpp>
 #include <gyre/task/spawn.hpp>
+#include <gyre/task/stop_token.hpp>
 #include <gyre/task/when_all.hpp>
 #include <tests/support/sanitizers.hpp>
 
@@ -18,6 +19,7 @@
 #include <coroutine>
 #include <exception>
 #include <future>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <system_error>
@@ -49,6 +51,19 @@ TEST(SyncWaitOnALoop, CoroutineHopsBetweenLoops) {
   gyre::loop loop;
   gyre::loop_thread other;
   EXPECT_EQ(sync_wait(loop, hop_to_and_fro(other.loop())), 2000);
+}
+
+TEST(SyncWaitOnALoop, CoroutineMayOwnTheSourceOfItsToken) {
+  gyre::loop loop;
+  auto source = std::make_shared<gyre::inplace_stop_source>();
+  const gyre::inplace_stop_token token = source->get_token();
+  const std::weak_ptr<gyre::inplace_stop_source> observer = source;
+  const auto is_stopped = [](std::shared_ptr<gyre::inplace_stop_source>) -> task<bool> {
+    const gyre::inplace_stop_token seen = co_await gyre::current_stop_token();
+    co_return seen.stop_requested();
+  };
+  EXPECT_FALSE(sync_wait(loop, is_stopped(std::move(source)), token));
+  EXPECT_TRUE(observer.expired());
 }
 
 // Resumes the coroutine that waits within set(), as events of other libraries do.

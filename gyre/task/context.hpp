@@ -43,6 +43,9 @@ struct task_context {
   /// Whether the last cancellation is the result of other work, which a wait has taken, such as a
   /// task that was stopped: so no time limit was its reason. Mutable as `cancellations`.
   mutable bool has_taken_cancellation = false;
+  /// Whether `finished` is called while that frame still exists, too, and its result ignored: to
+  /// end stop callbacks, as the frame may own their source. That call clears this.
+  bool announces_end = false;
 
 #if GYRE_ASYNC_BACKTRACE
   detail::promise_base* innermost = nullptr;         // the coroutine that runs or waits
@@ -124,6 +127,11 @@ void set_holder([[maybe_unused]] std::coroutine_handle<Promise> awaiting,
     if (context.where != &holder) context.held_by = &holder;
   }
 #endif
+}
+
+/// Before the frame of the outermost coroutine is destroyed: see task_context::announces_end.
+inline void announce_end(task_context& context) noexcept {
+  if (context.announces_end) static_cast<void>(context.finished(context));
 }
 
 /// Makes `child` a context, without an end, for work that runs concurrently with that of `from`.

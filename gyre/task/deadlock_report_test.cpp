@@ -122,6 +122,17 @@ TEST_F(DeadlockReport, NamesTheTasksOfAScope) {
   EXPECT_EQ(alive(), 0);
 }
 
+TEST_F(DeadlockReport, DestroyedTaskMayOwnTheSourceOfItsToken) {
+  auto source = std::make_shared<gyre::inplace_stop_source>();
+  const gyre::inplace_stop_token token = source->get_token();
+  const std::weak_ptr<gyre::inplace_stop_source> observer = source;
+  const auto hangs = [](std::shared_ptr<gyre::inplace_stop_source>) -> task<> {
+    co_await forever{};
+  };
+  EXPECT_THROW(sync_wait(hangs(std::move(source)), token), std::system_error);
+  EXPECT_TRUE(observer.expired());
+}
+
 TEST_F(DeadlockReport, NamesTheTasksOfAScopeWhoseBodyWaitsToo) {
   const std::string report = report_of(with_scope([this](scope& here) -> task<> {
     here.spawn(first_to_hang(alive_));

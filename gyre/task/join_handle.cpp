@@ -5,6 +5,7 @@
 
 #include <stdexcept>
 #include <system_error>
+#include <utility>
 
 namespace gyre::detail {
 
@@ -38,8 +39,13 @@ joinable_work::joinable_work(executor& target, scope* owner,
 
 void joinable_work::launch() {
   if (owner_ != nullptr) scope_access::add_task(*owner_, *this, *this);
-  if (parent_.stop_possible()) on_stop_.emplace(parent_, pass_on_stop{this});
   start_owned(&discard);
+}
+
+void joinable_work::observe_parent() noexcept {
+  if (!parent_.stop_possible()) return;
+  on_stop_.emplace(parent_, pass_on_stop{this});
+  announces_end = true;
 }
 
 void joinable_work::detach() noexcept {
@@ -50,9 +56,12 @@ void joinable_work::detach() noexcept {
 
 std::coroutine_handle<> joinable_work::on_end(task_context& context) noexcept {
   auto& self = static_cast<joinable_work&>(context);
+  if (std::exchange(self.announces_end, false)) {
+    self.on_stop_.reset();
+    return std::noop_coroutine();
+  }
   scope* const owner = self.owner_;
   const executor* const here = self.where;
-  self.on_stop_.reset();
   // acquire: pairs with the release in detach(). A coroutine that joins gets the error itself.
   if (self.detached_.load(std::memory_order_acquire) && !self.has_waiters() &&
       self.claim_result()) {

@@ -27,7 +27,8 @@ namespace gyre {
 
 /// Settings of a task that spawn_joinable() starts.
 struct joinable_options {
-  /// Asks the task to stop, besides its handle; the source must outlive the task.
+  /// Asks the task to stop, besides its handle. The source must outlive the task's code: it may be
+  /// destroyed with the task's frame, as a parameter of its coroutine.
   inplace_stop_token stop = {};
   /// Shown by live_tasks(), and by backtraces where they are on; must outlive the task.
   const char* name = nullptr;
@@ -58,6 +59,8 @@ class joinable_work : public shared_work, scope_entry {
   // In `owner`, unless that is null.
   joinable_work(executor& target, scope* owner, const joinable_options& options) noexcept;
 
+  /// When the task starts: even a frame that never ran may own the parent's source.
+  void observe_parent() noexcept;
   /// Whether the caller is the first to take the result.
   bool claim_result() noexcept {
     // relaxed: the result was seen by waiting for it.
@@ -80,7 +83,7 @@ class joinable_work : public shared_work, scope_entry {
 
   scope* const owner_;
   const inplace_stop_token parent_;
-  std::optional<inplace_stop_callback<pass_on_stop>> on_stop_;  // until the task has ended
+  std::optional<inplace_stop_callback<pass_on_stop>> on_stop_;  // while the task runs
   atomic<bool> detached_{false};
   atomic<bool> claimed_{false};
 };
@@ -110,6 +113,7 @@ class joinable_state final : public joinable_work {
 
  private:
   std::coroutine_handle<> start(task_context& in) noexcept override {
+    observe_parent();
     return task_access::state(work_).prepare(in);
   }
   bool has_failed() const noexcept override { return task_access::state(work_).failed(); }

@@ -4,7 +4,7 @@
 //
 // Each of these mutations, tried by hand, makes a test fail: the handle does not count as an
 // awaiter; the task leaves its scope before it wakes its awaiters; dropping the handle does not
-// release its reference.
+// release its reference; the task's callback of its parent source ends after the task's frame.
 #include <gyre/task/join_handle.hpp>
 
 #include <gyre/task/async_scope.hpp>
@@ -17,6 +17,7 @@
 #include <gtest/gtest.h>
 
 #include <coroutine>
+#include <memory>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -136,6 +137,24 @@ TEST(JoinHandleModel, StopAndDestructionRaceWithTheEnd) {
       model::thread stopper([&] { stop.request_stop(); });
       const join_handle<int> dropped = std::move(handle);
     }
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+// The one that asks for the stop and the task's frame share the source.
+TEST(JoinHandleModel, StopBySourceThatTheTaskOwnsRacesWithTheEnd) {
+  const auto checked = model::check({.preemptions = 3, .stale_reads = 1}, [] {
+    one_post worker;
+    auto source = std::make_shared<inplace_stop_source>();
+    const inplace_stop_token token = source->get_token();
+    const auto owns = [](std::shared_ptr<inplace_stop_source>) -> task<int> { co_return 42; };
+    const join_handle<int> handle = spawn_joinable(worker, owns(source), {.stop = token});
+    model::thread runs([&] { worker.run(); });
+    model::thread stopper([owner = std::move(source)]() mutable {
+      owner->request_stop();
+      owner.reset();
+    });
+    model::assert_that(joining(handle).finish() == ending::value, "served");
   });
   EXPECT_TRUE(checked) << checked;
 }

@@ -260,6 +260,58 @@ TEST_F(JoinHandle, OutlivesTheSourceOfTheOptions) {
   EXPECT_EQ(run(handle.join()), 42);
 }
 
+// The frame of the task is the last owner of the source that stops the task.
+struct owned_source {
+  std::shared_ptr<inplace_stop_source> owner = std::make_shared<inplace_stop_source>();
+  gyre::inplace_stop_token token = owner->get_token();
+  std::weak_ptr<inplace_stop_source> observer = owner;
+};
+task<int> keeps(std::shared_ptr<inplace_stop_source>, nanoseconds delay) {
+  co_await sleep_for(delay);
+  co_return 42;
+}
+task<int> stops_itself(std::shared_ptr<inplace_stop_source> source) {
+  source->request_stop();
+  co_await sleep_for(1h);
+  co_return 42;
+}
+
+TEST_F(JoinHandle, TaskMayOwnTheSourceOfTheOptions) {
+  owned_source source;
+  const join_handle<int> handle =
+      spawn_joinable(executor_, keeps(std::move(source.owner), 1s), {.stop = source.token});
+  executor_.advance(2s);
+  EXPECT_TRUE(source.observer.expired());
+  EXPECT_EQ(run(handle.join()), 42);
+}
+
+TEST_F(JoinHandle, SourceThatTheTaskOwnsStopsIt) {
+  owned_source source;
+  const join_handle<int> handle =
+      spawn_joinable(executor_, keeps(std::move(source.owner), 1h), {.stop = source.token});
+  executor_.run_all();
+  source.observer.lock()->request_stop();
+  EXPECT_EQ(error_of([&] { run(handle.join()); }), std::errc::operation_canceled);
+  EXPECT_TRUE(source.observer.expired());
+}
+
+TEST_F(JoinHandle, SourceThatTheTaskOwnsStopsItBeforeItStarts) {
+  owned_source source;
+  const join_handle<int> handle =
+      spawn_joinable(executor_, keeps(std::move(source.owner), 1h), {.stop = source.token});
+  source.observer.lock()->request_stop();
+  EXPECT_EQ(error_of([&] { run(handle.join()); }), std::errc::operation_canceled);
+  EXPECT_TRUE(source.observer.expired());
+}
+
+TEST_F(JoinHandle, TaskMayStopItselfByTheSourceThatItOwns) {
+  owned_source source;
+  const join_handle<int> handle =
+      spawn_joinable(executor_, stops_itself(std::move(source.owner)), {.stop = source.token});
+  EXPECT_EQ(error_of([&] { run(handle.join()); }), std::errc::operation_canceled);
+  EXPECT_TRUE(source.observer.expired());
+}
+
 TEST_F(JoinHandle, MayBeDestroyedWhileItIsJoined) {
   std::optional<join_handle<int>> handle = spawn_joinable(executor_, answers_after(1s));
   std::future<int> joined = gyre::spawn_future(executor_, handle->join());
@@ -311,6 +363,16 @@ TEST_F(JoinHandle, DestroyedExecutorEndsATaskThatHasNotStarted) {
   EXPECT_TRUE(handle.is_done());
   EXPECT_EQ(error_of([&] { run(handle.join()); }), std::errc::operation_canceled);
   EXPECT_EQ(ended_, 0);
+}
+
+TEST_F(JoinHandle, DestroyedExecutorDestroysTheSourceThatTheTaskOwns) {
+  discarding_executor loop;
+  owned_source source;
+  const join_handle<int> handle =
+      spawn_joinable(loop, keeps(std::move(source.owner), 1h), {.stop = source.token});
+  loop.discard_all();
+  EXPECT_TRUE(source.observer.expired());
+  EXPECT_EQ(error_of([&] { run(handle.join()); }), std::errc::operation_canceled);
 }
 
 // A coroutine of the executor that joins is left to its queue.
@@ -408,6 +470,11 @@ TEST_F(JoinHandle, StartThatFailsLeavesNothingBehind) {
   executor_without_memory full;
   const std::size_t before = gyre::read_slab_stats().blocks_in_use;
   EXPECT_THROW(static_cast<void>(spawn_joinable(full, sleeps(1h, ended_))), std::bad_alloc);
+  owned_source source;
+  EXPECT_THROW(static_cast<void>(spawn_joinable(full, keeps(std::move(source.owner), 1h),
+                                                {.stop = source.token})),
+               std::bad_alloc);
+  EXPECT_TRUE(source.observer.expired());
   EXPECT_EQ(gyre::read_slab_stats().blocks_in_use, before);
   async_scope tasks(executor_);
   EXPECT_THROW(static_cast<void>(tasks.spawn_joinable(full, sleeps(1h, ended_))), std::bad_alloc);

@@ -118,7 +118,9 @@ class inplace_stop_source {
   constexpr inplace_stop_source() noexcept = default;
   ~inplace_stop_source() {
     // relaxed: a source that is used while it is destroyed is lost anyway.
-    assert(first(state_.load(std::memory_order_relaxed)) == nullptr && "outlived by a callback");
+    assert(first(state_.load(std::memory_order_relaxed)) == nullptr &&
+           "a stop source was destroyed before a callback of its token: keep it until the wait, "
+           "scope or callback that got the token has ended");
     if (destroyed_ != nullptr) *destroyed_ = true;
   }
 

@@ -322,6 +322,19 @@ TEST(StopCallbackDeathTest, TerminatesWhenItsFunctionThrows) {
       "");
 }
 
+#ifndef NDEBUG
+TEST(StopSourceDeathTest, DestroyedBeforeACallbackSaysHowLongToKeepIt) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        std::optional<inplace_stop_source> source(std::in_place);
+        inplace_stop_callback callback(source->get_token(), [] {});
+        source.reset();
+      },
+      "keep it until the wait, .*scope or callback that got the token has ended");
+}
+#endif
+
 TEST(LinkedStopSource, StopsWithItsParent) {
   inplace_stop_source parent;
   linked_stop_source child(parent.get_token());

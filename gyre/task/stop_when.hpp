@@ -40,7 +40,8 @@ class either_stop {
 /// Awaits `awaitable`, and asks it to stop at a stop request of `token` or of the awaiting
 /// coroutine. A value that comes in spite of the stop is given.
 ///
-/// Lifetime: the source of `token` must outlive the wait. Destroying the coroutine: as `awaitable`.
+/// Lifetime: the source of `token` must outlive the wait: `awaitable` must not be its last owner.
+/// Destroying the coroutine: as `awaitable`.
 /// Errors: those of `awaitable`; std::system_error (std::errc::operation_canceled) if only `token`
 /// ended it; throws gyre::operation_cancelled if the coroutine was asked to stop.
 /// Complexity: a coroutine frame, and a callback for each token that can stop.

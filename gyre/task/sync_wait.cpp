@@ -41,6 +41,7 @@ bool cancel(task_context& context) {
   try {
     throw_cancelled(context);
   } catch (...) {
+    announce_end(context);
     context.destroy(*context.outermost);
   }
   context.innermost = nullptr;
@@ -146,7 +147,10 @@ class live_tasks {
 waiting_thread::waiting_thread(inplace_stop_token stop_when, std::source_location from)
     : recorded_(entry_if_asked(executor_, "sync_wait", from)) {
 #if GYRE_ASYNC_BACKTRACE
-  on_stop_.emplace(stop_when, request_stop_of{&end_all_});
+  if (stop_when.stop_possible()) {
+    on_stop_.emplace(stop_when, request_stop_of{&end_all_});
+    announces_end = true;
+  }
   stop = end_all_.get_token();
 #else
   stop = stop_when;
@@ -157,6 +161,12 @@ waiting_thread::waiting_thread(inplace_stop_token stop_when, std::source_locatio
 
 std::coroutine_handle<> waiting_thread::finish(task_context& self) noexcept {
   auto& thread = static_cast<waiting_thread&>(self);
+#if GYRE_ASYNC_BACKTRACE
+  if (std::exchange(thread.announces_end, false)) {
+    thread.on_stop_.reset();
+    return std::noop_coroutine();
+  }
+#endif
   // thread.where does not tell: a foreign awaitable may resume coroutines on any thread.
   if (thread.executor_.running_here()) {
     thread.done_ = true;

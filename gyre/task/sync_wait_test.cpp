@@ -20,6 +20,7 @@
 
 #include <coroutine>
 #include <csignal>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <system_error>
@@ -169,6 +170,18 @@ TEST(SyncWait, HandsOverTheStopToken) {
   EXPECT_FALSE(sync_wait(asked(), source.get_token()));
   source.request_stop();
   EXPECT_TRUE(sync_wait(asked(), source.get_token()));
+}
+
+TEST(SyncWait, CoroutineMayOwnTheSourceOfItsToken) {
+  auto source = std::make_shared<gyre::inplace_stop_source>();
+  const gyre::inplace_stop_token token = source->get_token();
+  const std::weak_ptr<gyre::inplace_stop_source> observer = source;
+  const auto is_stopped = [](std::shared_ptr<gyre::inplace_stop_source>) -> task<bool> {
+    const gyre::inplace_stop_token seen = co_await gyre::current_stop_token();
+    co_return seen.stop_requested();
+  };
+  EXPECT_FALSE(sync_wait(is_stopped(std::move(source)), token));
+  EXPECT_TRUE(observer.expired());
 }
 
 TEST(SyncWait, HasNoTimers) {

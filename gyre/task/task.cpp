@@ -46,6 +46,7 @@ std::coroutine_handle<> end_specially(task_promise_base& promise,
     return next;
   }
   promise.end->end_without_continuation();
+  announce_end(context);
   self.destroy();
   return context.finished(context);
 }

@@ -132,14 +132,10 @@ struct task_final_awaiter {
     // Equivalent; each compiler needs fewer instructions for its own.
 #ifdef __clang__
     const std::coroutine_handle<> next = promise.end->continuation();
-    task_context& context = *promise.context;
-    if (next) [[likely]] {
-      self.destroy();
-      return transfer_to(next);
-    }
-    promise.end->end_without_continuation();
+    if (!next) [[unlikely]]
+      return transfer_to(end_specially(promise, self));
     self.destroy();
-    return transfer_to(context.finished(context));
+    return transfer_to(next);
 #else
     const task_end& end = *promise.end;
     if (!end.succeeded_for_another()) [[unlikely]]
