@@ -84,6 +84,7 @@ outcome_of<bool> make_directories(path_arguments& arguments) {
   std::size_t size = whole.size();
   std::vector<std::size_t> missing;
   bool has_made = false;
+  bool goes_down = false;
   for (;;) {
     const std::string path(whole.substr(0, size));
     const ::mode_t to_go_on = size < whole.size() ? S_IWUSR | S_IXUSR : 0;
@@ -93,11 +94,13 @@ outcome_of<bool> make_directories(path_arguments& arguments) {
       if (missing.empty()) return has_made;
       size = missing.back();
       missing.pop_back();
+      goes_down = true;
       continue;
     }
-    const std::size_t parent = error == ENOENT ? parent_size(path) : 0;
-    // A directory whose parent was just made, and is gone again, is not tried for ever.
-    if (parent == 0 || (!missing.empty() && size > missing.front())) {
+    // On the way down the parent was there a moment ago: it takes no directories, as /proc and a
+    // directory that was removed, or is gone again. Neither is tried for ever.
+    const std::size_t parent = error == ENOENT && !goes_down ? parent_size(path) : 0;
+    if (parent == 0) {
       arguments.path = path;
       return failure_of(error);
     }

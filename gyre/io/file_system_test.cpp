@@ -128,6 +128,13 @@ TEST(FileSystem, GivesUpOnADirectoryThatVanishesAsSoonAsItIsMade) {
             std::errc::no_such_file_or_directory);
 }
 
+TEST(FileSystem, GivesUpInADirectoryThatTakesNoOther) {
+  EXPECT_EQ(message_of(io::create_directories("/proc/gyre")),
+            "create_directories /proc/gyre: No such file or directory");
+  EXPECT_EQ(message_of(io::create_directories("/proc/gyre/a/b")),
+            "create_directories /proc/gyre: No such file or directory");
+}
+
 TEST(FileSystem, CreatesTheSameDirectoriesFromSeveralThreads) {
   const temporary_folder folder;
   for (int round = 0; round < 20; ++round) {
