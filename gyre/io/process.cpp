@@ -293,10 +293,14 @@ class process::starter {
     }
     detail::keep_ended_children();
     pid_t id = -1;
-    check(
+    const int error =
         ::posix_spawnp(&id, argument_pointers[0], actions.get(), attributes.get(),
-                       argument_pointers.data(), options_.environment ? variables.data() : environ),
-        "gyre::io::process: start " + arguments[0]);
+                       argument_pointers.data(), options_.environment ? variables.data() : environ);
+    if (error != 0) {
+      const std::string text =
+          "gyre::io::process: start " + arguments[0] + hint_of(error, arguments[0]);
+      gyre::detail::throw_system_error(error, text.c_str());
+    }
     return id;
   }
 
@@ -304,6 +308,18 @@ class process::starter {
   event_loop& loop() const noexcept { return loop_; }
 
  private:
+  /// posix_spawn() does not tell which of its steps has failed.
+  std::string hint_of(int error, const std::string& program) const {
+    const std::string& directory = options_.directory;
+    if (!directory.empty() && ::access((directory + "/.").c_str(), X_OK) != 0 && errno == error) {
+      return " (the directory " + directory + ")";
+    }
+    if (error != ENOENT || !program.contains('/')) return "";
+    const bool is_relative = !program.starts_with('/') && !directory.empty();
+    const std::string path = is_relative ? directory + '/' + program : program;
+    return ::access(path.c_str(), F_OK) == 0 ? " (the interpreter or loader that it names)" : "";
+  }
+
   void connect(stdio to, int number) {
     const auto index = static_cast<std::size_t>(number);
     const bool reads = number == STDIN_FILENO;

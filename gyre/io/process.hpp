@@ -121,9 +121,10 @@ class process {
   /// looked up in this process's PATH; a relative path begins at process_options::directory.
   ///
   /// Errors: std::invalid_argument without arguments. std::system_error: ENOENT if there is no such
-  /// program or directory, EACCES if it may not be executed, E2BIG, EAGAIN (RLIMIT_NPROC), EMFILE,
-  /// ENOMEM, EBADF for a descriptor that is not open, EPERM or ESRCH for a process_group that
-  /// cannot be joined, ECHILD if other code has reaped the child, ENOSYS on Linux before 5.4.
+  /// program, interpreter of a script, or directory, which what() then names; EACCES if it may not
+  /// be executed; E2BIG, EAGAIN (RLIMIT_NPROC), EMFILE, ENOMEM, EBADF for a descriptor that is not
+  /// open, EPERM or ESRCH for a process_group that cannot be joined, ECHILD if other code has
+  /// reaped the child, ENOSYS on Linux before 5.4.
   process(event_loop& loop, const std::vector<std::string>& arguments,
           const process_options& options = {});
   process(process&& other) noexcept = default;

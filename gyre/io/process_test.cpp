@@ -14,6 +14,7 @@
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/with_timeout.hpp>
+#include <tests/support/temporary_folder.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,6 +22,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/wait.h>
@@ -55,6 +57,7 @@ using gyre::io::process;
 using gyre::io::process_options;
 using gyre::io::stdio;
 using gyre::io::stream;
+using gyre::test::temporary_folder;
 
 std::vector<std::string> shell(std::string script) { return {"/bin/sh", "-c", std::move(script)}; }
 
@@ -111,6 +114,17 @@ int error_of_start(gyre::event_loop& loop, const std::vector<std::string>& argum
     return error.code().value();
   }
   return 0;
+}
+
+std::string message_of_start(gyre::event_loop& loop, const std::vector<std::string>& arguments,
+                             const process_options& options = {}) {
+  try {
+    const process child(loop, arguments, options);
+  } catch (const std::system_error& error) {
+    const std::string_view what = error.what();
+    return std::string(what.substr(std::string_view("gyre::io::process: ").size()));
+  }
+  return "";
 }
 
 // ---- the end
@@ -303,13 +317,24 @@ TEST_F(Process, ThrowsIfTheProgramCannotStart) {
   EXPECT_EQ(error_of_start(loop_, {"true", std::string(10'000'000, 'x')}), E2BIG);
 }
 
-TEST_F(Process, NamesTheProgramThatIsMissing) {
-  try {
-    const process child(loop_, {"gyre-has-no-such-program"});
-    FAIL();
-  } catch (const std::system_error& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("start gyre-has-no-such-program"));
-  }
+TEST_F(Process, NamesWhatIsMissing) {
+  const temporary_folder folder;
+  folder.make_file("script", "#!/no/such/shell\n");
+  ASSERT_EQ(::chmod((folder / "script").c_str(), 0700), 0);
+  EXPECT_EQ(message_of_start(loop_, {"gyre-has-no-such-program"}),
+            "start gyre-has-no-such-program: No such file or directory");
+  EXPECT_EQ(message_of_start(loop_, {"/no/such"}, {.directory = "/"}),
+            "start /no/such: No such file or directory");
+  EXPECT_EQ(message_of_start(loop_, {"true"}, {.directory = "/no/such"}),
+            "start true (the directory /no/such): No such file or directory");
+  EXPECT_EQ(message_of_start(loop_, {"true"}, {.directory = "/dev/null"}),
+            "start true (the directory /dev/null): Not a directory");
+  const std::string missing_shell =
+      " (the interpreter or loader that it names): No such file or directory";
+  EXPECT_EQ(message_of_start(loop_, {folder / "script"}),
+            "start " + (folder / "script") + missing_shell);
+  EXPECT_EQ(message_of_start(loop_, {"./script"}, {.directory = folder / "."}),
+            "start ./script" + missing_shell);
 }
 
 TEST_F(Process, RefusesArgumentsThatCannotBePassed) {

@@ -6,10 +6,10 @@
 cmake_minimum_required(VERSION 3.25)
 
 # Calls that cannot fail with gyre's arguments, or whose failure does not matter; posix_spawnp, which
-# tests make fail by a missing program; those of terminals, by a descriptor that is none; lstat and
-# readlink, by a path that leads nowhere.
+# tests make fail by a missing program; those of terminals, by a descriptor that is none; access,
+# lstat and readlink, by a path that leads nowhere.
 set(others
-  abort atexit cfmakeraw environ fprintf free getenv getpgrp getpid getsid inotify_rm_watch
+  abort access atexit cfmakeraw environ fprintf free getenv getpgrp getpid getsid inotify_rm_watch
   io_uring_free_probe io_uring_peek_batch_cqe io_uring_queue_exit ioctl isatty kill lstat malloc
   munmap posix_spawn_file_actions_addchdir_np posix_spawn_file_actions_addclosefrom_np
   posix_spawn_file_actions_adddup2 posix_spawn_file_actions_destroy
