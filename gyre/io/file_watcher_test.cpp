@@ -364,6 +364,31 @@ TEST_F(FileWatcher, WatchByNameTellsThatItsDirectoryIsRenamed) {
   EXPECT_EQ(text_of(next()), "created") << "the watch stays with the directory";
 }
 
+TEST_F(FileWatcher, WatchByNameStaysWithItsRenamedDirectory) {
+  fs::create_directory(folder_ / "old");
+  watch(folder_ / "old/file", {.changes = names_only, .by_name = true});
+  fs::rename(folder_ / "old", folder_ / "new");
+  EXPECT_EQ(text_of(next()), "moved from");
+  fs::create_directory(folder_ / "old");
+  for (int i = 0; i < 3; ++i) {
+    write_file(folder_ / "new/file");
+    EXPECT_EQ(text_of(next()), "created");
+    write_file(folder_ / "old/file");
+    fs::remove(folder_ / "new/file");
+    EXPECT_EQ(text_of(next()), "removed");
+  }
+}
+
+TEST_F(FileWatcher, WatchByNameEndsWithItsDirectory) {
+  fs::create_directory(folder_ / "directory");
+  write_file(folder_ / "directory/file");
+  const file_watch ended =
+      watch(folder_ / "directory/file", {.changes = names_only, .by_name = true});
+  fs::remove_all(folder_ / "directory");
+  EXPECT_THAT(next(2), ElementsAre("removed", "unwatched"));
+  EXPECT_FALSE(watcher_.remove(ended));
+}
+
 TEST_F(FileWatcher, WatchByNameOfARelativePathWatchesTheWorkingDirectory) {
   const fs::path before = fs::current_path();
   fs::current_path(folder_);

@@ -350,10 +350,12 @@ path_end file_watches::follow_path(program_watch& watch) {
     drop_steps(steps);
     throw;
   }
-  watch.steps.swap(steps);
-  drop_steps(steps);  // after the new ones: directories of both stay watched
-  watch.has_links = end.has_links;
   watch.file = end.file;
+  // Without links the watch stays with its directory, wherever that is now.
+  const bool keeps_directory = !watch.steps.empty() && !watch.has_links && !end.has_links;
+  if (!keeps_directory) watch.steps.swap(steps);
+  drop_steps(steps);  // after the others: directories of both stay watched
+  watch.has_links = end.has_links;
   return end;
 }
 
