@@ -23,9 +23,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <coroutine>
+#include <cstddef>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -57,6 +59,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsSupersetOf;
 using testing::UnorderedElementsAre;
+using testing::UnorderedElementsAreArray;
 
 constexpr file_change names_only = file_change::created | file_change::removed |
                                    file_change::moved_from | file_change::moved_to |
@@ -707,6 +710,103 @@ TEST_F(FileWatcher, TellsAnOverflowAndGoesOnInDirectoriesItMissed) {
   EXPECT_THAT(next(2), ElementsAre("created missed/", "created missed/inner/"));
   write_file(folder_ / "missed/inner/file");
   EXPECT_EQ(text_of(next()), "created missed/inner/file");
+}
+
+class FileWatcherAfterAnOverflow : public FileWatcher {
+ protected:
+  void SetUp() override {
+    FileWatcher::SetUp();
+    for (const char* each : {"directory", "kept", "link's", "name's", "noise", "tree"}) {
+      fs::create_directory(folder_ / each);
+    }
+    fs::create_directory_symlink("link's", folder_ / "link");
+    write_file(folder_ / "file");
+    watch(folder_ / "kept", {.changes = names_only});
+    ended_ = {watch(folder_ / "file"), watch(folder_ / "directory"),
+              watch(folder_ / "name's/file", {.by_name = true}),
+              watch(folder_ / "tree", {.recursive = true})};
+    linked_ = watch(folder_ / "link/file", {.by_name = true});
+  }
+  // False if the kernel's queue is too long for a test. The events are of a watch that is removed.
+  bool overflow() {
+    int most = 0;
+    std::ifstream("/proc/sys/fs/inotify/max_queued_events") >> most;
+    if (most == 0 || most > 100'000) return false;
+    const file_watch noise = watch(folder_ / "noise", {.changes = file_change::modified});
+    std::array<std::ofstream, 2> files{std::ofstream(folder_ / "noise/0"),
+                                       std::ofstream(folder_ / "noise/1")};
+    for (int i = 0; i <= most; ++i) files[static_cast<std::size_t>(i % 2)] << 'x' << std::flush;
+    return watcher_.remove(noise);
+  }
+  void remove_watched() const {
+    for (const char* each : {"directory", "file", "link's", "name's", "tree"}) {
+      fs::remove(folder_ / each);
+    }
+  }
+  void expect_overflow() { EXPECT_EQ(text_of(next()), "overflowed"); }
+  std::vector<file_watch> unwatched(std::size_t count) {
+    std::vector<file_watch> watches;
+    while (watches.size() < count) {
+      const file_event event = next();
+      EXPECT_EQ(event.kind, file_change::unwatched) << text_of(event);
+      watches.push_back(event.watch);
+    }
+    return watches;
+  }
+  void expect_going_on() {
+    write_file(folder_ / "kept/new");
+    EXPECT_EQ(text_of(next()), "created new");
+  }
+
+  std::vector<file_watch> ended_;
+  file_watch linked_{};
+};
+
+TEST_F(FileWatcherAfterAnOverflow, TellsWhichWatchesHaveEnded) {
+  if (!overflow()) GTEST_SKIP();
+  remove_watched();
+  expect_overflow();
+  EXPECT_THAT(unwatched(ended_.size()), UnorderedElementsAreArray(ended_));
+  for (const file_watch each : ended_) EXPECT_FALSE(watcher_.remove(each));
+  expect_going_on();
+  fs::create_directory(folder_ / "link's");
+  write_file(folder_ / "link/file");
+  EXPECT_EQ(next().watch, linked_) << "a path with links is followed";
+}
+
+TEST_F(FileWatcherAfterAnOverflow, TellsThatAllWatchesHaveEnded) {
+  if (!overflow()) GTEST_SKIP();
+  watcher_.remove(linked_);
+  remove_watched();
+  fs::remove_all(folder_ / "kept");
+  expect_overflow();
+  unwatched(ended_.size() + 1);
+  EXPECT_TRUE(sync_wait(loop_, [&]() -> task<bool> {
+    co_return !co_await gyre::as_expected(gyre::with_timeout(watcher_.next(), 0s));
+  }()));
+}
+
+TEST_F(FileWatcherAfterAnOverflow, TellsEndsOnceThereIsADescriptorToSeeThem) {
+  if (!overflow()) GTEST_SKIP();
+  remove_watched();
+  {
+    const fault none_left("open", EMFILE);
+    expect_overflow();
+  }
+  std::vector<file_watch> seen;
+  while (seen.size() < ended_.size()) {
+    const auto event = sync_wait(loop_, gyre::as_expected(watcher_.next()));
+    if (event && event->kind == file_change::unwatched) seen.push_back(event->watch);
+  }
+  EXPECT_THAT(seen, UnorderedElementsAreArray(ended_));
+  expect_going_on();
+}
+
+TEST_F(FileWatcherAfterAnOverflow, GoesOnWhereTheKernelListsNoWatches) {
+  if (!overflow()) GTEST_SKIP();
+  const fault no_proc("open", ENOENT, {.times = -1});
+  expect_overflow();
+  expect_going_on();
 }
 
 TEST_F(FileWatcher, AtTheUsersLimitTheErrorNamesTheSetting) {

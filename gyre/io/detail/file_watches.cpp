@@ -21,7 +21,7 @@ namespace {
 // The kernel queues both parts of a rename within one system call, so the second follows the first
 // after microseconds, unless its name is not watched.
 constexpr std::chrono::milliseconds longest_wait_for_other_part{10};
-// A tree that could not be read for want of descriptors is read again after so long.
+// A tree, or list of watches, that could not be read for want of descriptors is read again then.
 constexpr std::chrono::milliseconds retry_interval{200};
 // After so many records that no watch asks for, or entries, the loop serves others first.
 constexpr int steps_in_a_row = 256;
@@ -148,6 +148,7 @@ std::optional<std::expected<file_event, std::error_code>> file_watches::try_take
         return std::unexpected(failed);
       }
       if (has_lost_) {
+        find_ended_watches();
         read_trees_again();
         follow_all_paths();
         has_lost_ = false;
@@ -230,7 +231,7 @@ void file_watches::process(const inotify_record& read) {
     has_lost_ = true;
     return;
   }
-  if ((read.mask & IN_IGNORED) != 0) return process_end(read);
+  if ((read.mask & IN_IGNORED) != 0) return process_end(read.number);
   struct {
     std::uint32_t events;
     file_change kind;
@@ -303,8 +304,8 @@ void file_watches::process_rename(const inotify_record& from, const inotify_reco
 }
 
 // The kernel has ended its watch: the inode or its file system is gone.
-void file_watches::process_end(const inotify_record& read) {
-  trees_.inodes().collect(read.number, sources_);
+void file_watches::process_end(int number) {
+  trees_.inodes().collect(number, sources_);
   for (watched_inode* const each : sources_) {
     if (!each->is_top()) {
       trees_.drop(*each);
@@ -318,6 +319,16 @@ void file_watches::process_end(const inotify_record& read) {
     }
     forget(ended);
     ready_.push_back({.watch = ended, .kind = file_change::unwatched});
+  }
+}
+
+// For records of process_end() that may be lost. Of the directories in trees the next scans tell.
+void file_watches::find_ended_watches() {
+  const auto present = records_.numbers();
+  must_find_ended_ = !present && is_want(present.error());
+  if (!present) return;
+  for (const int number : trees_.inodes().numbers_of_tops()) {
+    if (!std::ranges::binary_search(*present, number)) process_end(number);
   }
 }
 
@@ -405,13 +416,19 @@ void file_watches::follow_all_paths() {
 void file_watches::retry_starved() {
   if (!retry_time_ || loop_.now() < *retry_time_) return;
   retry_time_.reset();
+  if (must_find_ended_) {
+    find_ended_watches();
+    follow_changed_paths();
+  }
   for (auto& [id, watch] : watches_) {
     if (watch.is_starved) trees_.begin_again(watch);
   }
 }
 
 void file_watches::await_retry() noexcept {
-  if (trees_.take_starved()) retry_time_ = loop_.deadline_after(retry_interval);
+  if (trees_.take_starved() || (must_find_ended_ && !retry_time_)) {
+    retry_time_ = loop_.deadline_after(retry_interval);
+  }
   if (retry_time_) wake_at(*retry_time_);
 }
 

@@ -63,7 +63,8 @@ class file_watches : public gyre::detail::slab_object {
   bool awaits_other_part() noexcept;
   void process(const inotify_record& read);
   void process_rename(const inotify_record& from, const inotify_record& to);
-  void process_end(const inotify_record& read);
+  void process_end(int number);
+  void find_ended_watches();
   void collect(const inotify_record& part, std::vector<watched_inode*>& concerned);
   void report(const watched_inode& to, file_change kind, const inotify_record& about,
               std::string_view old_name = {});
@@ -84,6 +85,7 @@ class file_watches : public gyre::detail::slab_object {
   std::vector<watched_inode*> sources_;
   std::vector<watched_inode*> targets_;
   bool has_lost_ = false;          // events were lost
+  bool must_find_ended_ = false;   // the ends of watches may be among them
   std::uint64_t record_ = 0;       // the number of the present record
   bool has_changed_path_ = false;  // of a watch that must_follow
   std::error_code failure_;        // of a watch that could not follow its path

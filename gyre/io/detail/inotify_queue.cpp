@@ -2,14 +2,21 @@
 #include <gyre/io/detail/inotify_queue.hpp>
 
 #include <gyre/base/error.hpp>
+#include <gyre/io/detail/path_call.hpp>
 
+#include <fcntl.h>
 #include <sys/inotify.h>
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <charconv>
 #include <climits>
+#include <cstdio>
 #include <cstring>
+#include <string>
 #include <utility>
 
 namespace gyre::io::detail {
@@ -27,9 +34,52 @@ unique_fd open_inotify() {
   return descriptor;
 }
 
+std::expected<std::string, int> content_of(const char* path) {
+  const unique_fd file(retry_interrupted([&] { return ::open(path, O_RDONLY | O_CLOEXEC); }));
+  if (!file) return std::unexpected(errno);
+  std::string content;
+  for (std::array<char, 4096> part;;) {
+    const ssize_t count =
+        retry_interrupted([&] { return ::read(file.get(), part.data(), part.size()); });
+    if (count < 0) return std::unexpected(errno);
+    if (count == 0) return content;
+    content.append(part.data(), static_cast<std::size_t>(count));
+  }
+}
+
+std::expected<std::vector<int>, int> numbers_of(int inotify) {
+  std::array<char, 40> path;
+  std::snprintf(path.data(), path.size(), "/proc/self/fdinfo/%d", inotify);
+  const auto content = content_of(path.data());
+  if (!content) return std::unexpected(content.error());
+  std::vector<int> numbers;
+  constexpr std::string_view mark = "inotify wd:";
+  for (std::size_t at = content->find(mark); at != content->npos; at = content->find(mark, at)) {
+    at += mark.size();
+    int number = 0;
+    constexpr int base = 16;
+    std::from_chars(content->data() + at, content->data() + content->size(), number, base);
+    numbers.push_back(number);
+  }
+  std::ranges::sort(numbers);
+  return numbers;
+}
+
 }  // namespace
 
 inotify_queue::inotify_queue() : descriptor_(open_inotify()) {}
+
+std::expected<std::vector<int>, int> inotify_queue::numbers() const {
+  const auto found = numbers_of(fd());
+  if (!found || !found->empty()) return found;
+  // All watches have ended, or this kernel lists none, not even one that is there.
+  const int number = ::inotify_add_watch(fd(), "/", IN_DELETE_SELF);
+  if (number < 0) return std::unexpected(errno);
+  const auto with_one = numbers_of(fd());
+  ::inotify_rm_watch(fd(), number);
+  if (!with_one || !with_one->empty()) return with_one;
+  return std::unexpected(ENOSYS);
+}
 
 bool inotify_queue::has_room() const noexcept {
   return records_.size() - (end_ - first_) >= longest_record;

@@ -7,8 +7,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <expected>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 namespace gyre::io::detail {
 
@@ -34,6 +36,9 @@ class inotify_queue {
   bool has_room() const noexcept;
   /// False if there are no further records, or no room for them. Throws std::system_error.
   bool read();
+  /// The numbers of all watches that have not ended, in ascending order, or an error of errno's:
+  /// that of opening a file of /proc, ENOSYS if the kernel does not list watches there.
+  std::expected<std::vector<int>, int> numbers() const;
 
   // The rest is for a queue that is not empty.
 

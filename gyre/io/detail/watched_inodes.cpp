@@ -73,6 +73,14 @@ void watched_inodes::collect(int number, std::vector<watched_inode*>& found) {
   for (auto entry = first; entry != last; ++entry) found.push_back(&entry->second);
 }
 
+std::vector<int> watched_inodes::numbers_of_tops() const {
+  std::vector<int> numbers;
+  for (const auto& [number, each] : table_) {
+    if (each.is_top()) numbers.push_back(number);
+  }
+  return numbers;
+}
+
 watched_inode* watched_inodes::child(watched_inode& parent, std::string_view name,
                                      order rank) noexcept {
   const auto all = named(parent, name);

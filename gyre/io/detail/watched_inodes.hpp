@@ -110,6 +110,8 @@ class watched_inodes {
   watched_inode* find(int number, const program_watch& watch) noexcept;
   /// Fills `found` with the inodes of that number, one for each watch.
   void collect(int number, std::vector<watched_inode*>& found);
+  /// The numbers of the tops of watches; one of several watches comes as often.
+  std::vector<int> numbers_of_tops() const;
   /// The children of that name, as entries of watched_inode::children; the oldest is first.
   static auto named(watched_inode& parent, std::string_view name) noexcept {
     const auto [first, last] = parent.children.equal_range(name);

@@ -22,9 +22,9 @@ bool is_absence(int error) noexcept {
   return error == ENOENT || error == ENOTDIR || error == ELOOP || error == ESTALE;
 }
 
-bool is_want(int error) noexcept { return error == EMFILE || error == ENFILE || error == ENOMEM; }
-
 }  // namespace
+
+bool is_want(int error) noexcept { return error == EMFILE || error == ENFILE || error == ENOMEM; }
 
 std::error_code watch_error(int number) noexcept {
   if (number == ENOSPC) return errc::watch_limit;

@@ -113,5 +113,7 @@ class watched_trees {
 
 /// watch_limit instead of ENOSPC.
 std::error_code watch_error(int number) noexcept;
+/// Whether an error of errno's tells a lack of descriptors or memory, which may pass.
+bool is_want(int error) noexcept;
 
 }  // namespace gyre::io::detail
