@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -141,10 +142,32 @@ void vary(response& answer) {
   answer.add("Vary", "Accept-Encoding");
 }
 
-void set_coding(response& answer, content_coding coding) {
-  answer.set("Content-Encoding", to_text(coding));
+void weaken_tag(response& answer) {
   const auto tag = answer.fields().get("ETag");
   if (tag && tag->starts_with('"')) answer.set("ETag", "W/" + std::string(*tag));
+}
+
+void set_coding(response& answer, content_coding coding) {
+  answer.set("Content-Encoding", to_text(coding));
+  weaken_tag(answer);
+}
+
+std::optional<content_coding> coding_for(const request& from, const compress_options& options) {
+  const std::string accepted = joined(from.fields(), "Accept-Encoding");
+  const auto coding = negotiate_coding(accepted, options.codings);
+  return coding == content_coding::identity ? std::nullopt : coding;
+}
+
+// The handler of HEAD has told the length of a body that it does not have, and the one to GET may
+// be compressed. Its length is then unknown, and left out (RFC 9110, 8.6).
+void adapt_head(response& answer, const request& from, const compress_options& options) {
+  const auto length = answer.fields().get("Content-Length");
+  const auto size = length ? detail::parse_decimal<std::uint64_t>(*length) : std::nullopt;
+  if (!size || *size < options.min_size) return;
+  vary(answer);
+  if (!coding_for(from, options)) return;
+  answer.fields().erase("Content-Length");
+  weaken_tag(answer);
 }
 
 task<> pack(compressor& packer, std::string_view body, io::buffer& packed) {
@@ -161,6 +184,10 @@ task<response> compress_answer(const settings& used, request& from, next_handler
   const bool is_stream = body_access::is_stream(answer);
   const bool is_whole = body_access::is_whole(answer);
   const std::string_view body = answer.body();
+  if (is_whole && body.empty() && from.method() == method::head) {
+    adapt_head(answer, from, used.options);
+    co_return answer;
+  }
   if (is_stream) {
     const auto length = body_access::length(answer);
     if (length && *length < used.options.min_size) co_return answer;
@@ -168,9 +195,8 @@ task<response> compress_answer(const settings& used, request& from, next_handler
     co_return answer;
   }
   vary(answer);
-  const std::string accepted = joined(from.fields(), "Accept-Encoding");
-  const auto coding = negotiate_coding(accepted, used.options.codings);
-  if (!coding || *coding == content_coding::identity) co_return answer;
+  const auto coding = coding_for(from, used.options);
+  if (!coding) co_return answer;
 
   if (is_stream) {
     auto permit = stream_permit::acquire(used.streams, used.options.max_streams);

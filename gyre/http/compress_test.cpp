@@ -118,6 +118,28 @@ TEST_F(HttpCompress, VariesAlsoWithoutACoding) {
   }
 }
 
+TEST_F(HttpCompress, AHandlerOfHeadTellsNoLengthOfABodyThatIsCompressed) {
+  std::string_view length = "5000";
+  serve([&length](request&) {
+    return response()
+        .set("Content-Type", "text/plain")
+        .set("ETag", "\"7\"")
+        .set("Content-Length", length);
+  });
+  const answer packed = get(gzip, "HEAD");
+  EXPECT_THAT(packed.head, Not(HasSubstr("Content-Length")));
+  EXPECT_THAT(packed.head, HasSubstr("\r\nETag: W/\"7\"\r\n"));
+  EXPECT_THAT(packed.head, HasSubstr("\r\nVary: Accept-Encoding\r\n"));
+  const answer plain = get("", "HEAD");
+  EXPECT_THAT(plain.head, HasSubstr("\r\nContent-Length: 5000\r\n"));
+  EXPECT_THAT(plain.head, HasSubstr("\r\nETag: \"7\"\r\n"));
+  EXPECT_THAT(plain.head, HasSubstr("\r\nVary: Accept-Encoding\r\n"));
+  length = "99";
+  const answer little = get(gzip, "HEAD");
+  EXPECT_THAT(little.head, HasSubstr("\r\nContent-Length: 99\r\n"));
+  EXPECT_THAT(little.head, Not(HasSubstr("Vary")));
+}
+
 TEST_F(HttpCompress, CompressesALargeBodyOnThePool) {
   const std::string large = long_text(500'000);
   serve([&large](request&) { return response::borrowed("application/json", large); });

@@ -91,7 +91,8 @@ class upgraded_connection : public body_writer {
 /// (Content-Length, Transfer-Encoding) and Connection, and sends no body where HTTP allows none.
 /// `Connection: close` ends the connection after the response. Other connection options of the
 /// handler are sent, too, and a response with Upgrade has the option `upgrade` (RFC 9110, 7.8).
-/// An answer to HEAD without a body may have a Content-Length: that of the body to GET.
+/// An answer to HEAD without a body may have a Content-Length: that of the body to GET. Without one
+/// the length is not told, as zero would be wrong.
 ///
 /// Thread-safety: none. Movable.
 /// Errors: set() and add() throw as those of http::fields.

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <exception>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -93,13 +94,17 @@ void exchange::send(response& result) {
   if (chunked_) {
     head.put("Transfer-Encoding: chunked\r\n");
   } else if (has_framing && !is_endless) {
-    std::uint64_t length = body.size();
+    std::optional<std::uint64_t> length = body.size();
     if (result.source_ != nullptr) length = result.source_->length.value_or(result.source_->count);
-    // A handler of HEAD may know the length of a body without having it.
-    if (is_head && body.empty() && result.source_ == nullptr) length = traits.length.value_or(0);
-    head.put("Content-Length: ");
-    head.put_number(has_content ? length : 0);
-    head.put("\r\n");
+    // A handler of HEAD may know the length of a body without having it. A length that it does not
+    // know must not be told (RFC 9110, 8.6).
+    if (is_head && body.empty() && result.source_ == nullptr) length = traits.length;
+    if (!has_content) length = 0;
+    if (length) {
+      head.put("Content-Length: ");
+      head.put_number(*length);
+      head.put("\r\n");
+    }
   }
   put_connection(head, result.fields_, traits);
   head.put("\r\n");
