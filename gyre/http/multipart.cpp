@@ -84,8 +84,9 @@ bool read_part_head(std::string_view head, multipart_part& part) {
     if (equals_lower(name, "content-disposition")) {
       if (std::exchange(has_disposition, true) || !read_disposition(value, part)) return false;
     } else if (equals_lower(name, "content-type")) {
-      if (std::exchange(has_type, true) || !media_type::parse(value)) return false;
-      part.content_type = value;
+      if (std::exchange(has_type, true)) return false;
+      // A malformed type counts as the default one (RFC 2045, 5.2): senders leave it empty.
+      if (media_type::parse(value)) part.content_type = value;
     } else if (equals_lower(name, "content-transfer-encoding")) {
       if (!is_identity_encoding(value)) return false;
     }

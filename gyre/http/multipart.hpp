@@ -37,7 +37,7 @@ struct multipart_part {
   /// The name of an uploaded file as its sender says: it may hold any bytes, "../" among them.
   /// Nothing for other fields.
   std::optional<std::string> file_name;
-  std::string content_type = "text/plain";
+  std::string content_type = "text/plain";  ///< this, too, if the sender's is malformed
 
   friend bool operator==(const multipart_part&, const multipart_part&) = default;
 };

@@ -169,13 +169,22 @@ TEST(MultipartReader, MalformedPartsAreRefused) {
            " Content-Disposition: form-data; name=\"a\""sv,
            "Content-Disposition: form-data;\r\n name=\"a\""sv,
            "Content-Disposition: form-data; name=\"a\"\r\nContent-Disposition: form-data; name=a"sv,
-           "Content-Disposition: form-data; name=\"a\"\r\nContent-Type: x"sv,
+           "Content-Disposition: form-data; name=\"a\"\r\nContent-Type: x\r\nContent-Type: a/b"sv,
            "Content-Disposition: form-data; name=\"a\"\r\nContent-Type: a/b\r\nContent-Type: a/b"sv,
            "Content-Disposition: form-data; name=\"a\"\r\nContent-Transfer-Encoding: base64"sv,
            "Content-Disposition: form-data; name=\"a\"\r\nno colon"sv,
            "Content-Disposition: form-data; name=\"a\"\r\n: x"sv,
        }) {
     EXPECT_EQ(read_part(head), bad) << head;
+  }
+}
+
+TEST(MultipartReader, AMalformedTypeIsTheDefault) {
+  for (const std::string_view type :
+       {"", "image", "a/", "/b", "a/b; c", "a b/c", "a/b;charset=\""}) {
+    const std::string body = "--b\r\n" + std::string(plain) +
+                             "\r\nContent-Type: " + std::string(type) + "\r\n\r\none\r\n--b--";
+    EXPECT_EQ(read(body), "a(text/plain)=one;.") << type;
   }
 }
 
