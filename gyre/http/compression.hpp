@@ -86,7 +86,8 @@ struct decompression_options {
   std::uint64_t max_output = std::uint64_t{64} * 1024 * 1024;
 };
 
-/// Unpacks one body; content_coding::identity copies it.
+/// Unpacks one body; content_coding::identity copies it. One of gzip may have several members, and
+/// zero bytes behind them, which pad it.
 ///
 /// Thread-safety: none; may be handed from thread to thread.
 /// Errors: format_errc::bad_compression, output_limit; the next call returns the error again.

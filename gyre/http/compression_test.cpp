@@ -160,6 +160,29 @@ TEST(Compressor, GzipMayHaveSeveralMembers) {
   EXPECT_EQ(text_of(out), "first second");
 }
 
+TEST(Compressor, GzipMayBePaddedWithZeros) {
+  const std::string member = packed(content_coding::gzip, "a");
+  const std::string zeros(1000, '\0');
+  const auto unpack_in_pieces = [](std::string_view data, std::size_t size) {
+    gyre::io::buffer out;
+    decompressor unpack(content_coding::gzip);
+    for (; !data.empty(); data.remove_prefix(std::min(size, data.size()))) {
+      EXPECT_FALSE(unpack.write(bytes(data.substr(0, size)), out));
+    }
+    EXPECT_TRUE(unpack.is_complete());
+    return std::string(text_of(out));
+  };
+  for (const std::size_t size : {std::size_t{1}, std::size_t{1'000'000}}) {
+    EXPECT_EQ(unpack_in_pieces(member + zeros, size), "a");
+    EXPECT_EQ(unpack_in_pieces(member + zeros + member + '\0', size), "aa");
+  }
+  gyre::io::buffer out;
+  decompressor behind(content_coding::gzip);
+  EXPECT_EQ(behind.write(bytes(member + '\0' + "xyz"), out), format_errc::bad_compression);
+  decompressor before(content_coding::gzip);
+  EXPECT_EQ(before.write(bytes('\0' + member), out), format_errc::bad_compression);
+}
+
 TEST(Compressor, BadUseIsTold) {
   EXPECT_THROW(compressor(content_coding::gzip, {.level = 10}), std::invalid_argument);
   EXPECT_THROW(compressor(content_coding::br, {.level = 12}), std::invalid_argument);

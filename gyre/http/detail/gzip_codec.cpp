@@ -64,7 +64,8 @@ class gzip_encoder final : public encoder {
   z_stream stream_ = {};
 };
 
-// A body may consist of several members (RFC 1952, 2.2).
+// A body may consist of several members (RFC 1952, 2.2), and be padded with zero bytes, as gzip(1)
+// reads it.
 class gzip_decoder final : public decoder {
  public:
   gzip_decoder() {
@@ -75,7 +76,10 @@ class gzip_decoder final : public decoder {
   std::optional<compression_step> step(std::span<const std::byte> input,
                                        std::span<std::byte> output) override {
     if (complete_) {
-      if (input.empty()) return compression_step{.is_done = true};
+      const auto padding =
+          std::ranges::find_if(input, [](std::byte each) { return each != std::byte{}; });
+      const auto zeros = static_cast<std::size_t>(padding - input.begin());
+      if (zeros != 0 || input.empty()) return compression_step{.consumed = zeros, .is_done = true};
       inflateReset(&stream_);
       complete_ = false;
     }
