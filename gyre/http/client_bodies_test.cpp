@@ -395,6 +395,27 @@ TEST_F(HttpClientBodies, AStreamedResponseThatIsDroppedEndsTheConnection) {
   EXPECT_TRUE(ends(at));
 }
 
+TEST_F(HttpClientBodies, ABrokenConnectionOfAStreamedResponseNamesTheRequest) {
+  make();
+  for (const bool whole : {false, true}) {
+    running_request& request = stream_from();
+    peer& at = accept();
+    receive_head(at);
+    at.send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nabc");
+    client_response response = std::move(finish(request).response());
+    EXPECT_EQ(next_chunk(response), "abc");
+    at.reset();
+    auto reading = [](client_response& from, bool all) -> task<client_response> {
+      if (all) co_await from.read_body();
+      co_await from.next_chunk();
+      throw std::logic_error("it must fail");
+    };
+    running_request& rest = start(reading(response, whole));
+    EXPECT_EQ(finish(rest).error(), std::errc::connection_reset);
+    EXPECT_THAT(rest.message(), StartsWith("http::client: GET " + server.url() + ": "));
+  }
+}
+
 TEST_F(HttpClientBodies, AServerThatSendsTooFastMustWait) {
   make();
   running_request& request = stream_from();

@@ -20,7 +20,7 @@
 namespace gyre::http::detail {
 namespace {
 
-constexpr std::string_view prefix = "http::client";
+constexpr const char* name = "http::client";
 
 // For messages, which show no password of an authority.
 std::string without_user(std::string reference) {
@@ -39,18 +39,6 @@ std::string name_of(const client_request& request) {
 
 }  // namespace
 
-std::exception_ptr named_error(const std::exception_ptr& error, const request_clock& clock) try {
-  std::rethrow_exception(error);
-} catch (const std::system_error& failure) {
-  std::string_view what = failure.what();
-  if (what.starts_with(prefix)) return error;
-  const std::string message = ": " + failure.code().message();
-  if (what.ends_with(message)) what.remove_suffix(message.size());
-  return std::make_exception_ptr(std::system_error(failure.code(), clock.describe(what)));
-} catch (...) {
-  return error;
-}
-
 client_call::client_call(client_core& client, client_request request, executor& caller)
     : client_(client),
       request_(std::move(request)),
@@ -62,10 +50,10 @@ task<client_response> client_call::run(std::shared_ptr<client_core> client, clie
                                        body reading) {
   const task_context& context = co_await gyre::detail::this_context();
   if (client == nullptr) {
-    throw std::system_error(make_error_code(io::errc::not_open), std::string(prefix));
+    throw std::system_error(make_error_code(io::errc::not_open), name);
   }
   if (context.where != &client->loop() && !client->loop().in_loop_thread()) {
-    throw std::system_error(make_error_code(io::errc::wrong_thread), std::string(prefix));
+    throw std::system_error(make_error_code(io::errc::wrong_thread), name);
   }
   ++client->counts.requests;
   executor& caller = context.where != nullptr ? *context.where : client->loop();
@@ -93,7 +81,7 @@ task<> client_call::respond(body reading) {
   if (reading == body::streamed) co_return;
   auto rest = as_result(exchange_->read_body());
   const auto read = co_await std::move(rest);
-  if (!read) std::rethrow_exception(named_error(read.error(), clock_));
+  if (!read) std::rethrow_exception(clock_.named(read.error()));
 }
 
 task<> client_call::follow() {
@@ -169,7 +157,7 @@ task<bool> client_call::attempt(const client_destination& to, bool fresh) {
   auto acquiring =
       as_result(clock_.wait(client_.acquire(to, fresh), steady_time::max(), "connecting"));
   auto acquired = co_await std::move(acquiring);
-  if (!acquired) std::rethrow_exception(named_error(acquired.error(), clock_));
+  if (!acquired) std::rethrow_exception(clock_.named(acquired.error()));
   const request_route route = route_for(to);
   const bool may_repeat = !fresh && request_.is_idempotent();
   exchange_.reset(new client_exchange(std::move(*acquired), clock_, client_.options(),
@@ -178,7 +166,7 @@ task<bool> client_call::attempt(const client_destination& to, bool fresh) {
   const auto ran = co_await std::move(running);
   if (ran) co_return true;
   if (!may_repeat || !exchange_->is_stale(ran.error())) {
-    std::rethrow_exception(named_error(ran.error(), clock_));
+    std::rethrow_exception(clock_.named(ran.error()));
   }
   task<> ending = end_attempt();
   co_await std::move(ending);

@@ -51,7 +51,4 @@ class client_call {
   bool was_cut_ = false;       // so was the request that a redirect has turned into a GET
 };
 
-/// `error`, with the request's name if it is that of the system.
-std::exception_ptr named_error(const std::exception_ptr& error, const request_clock& clock);
-
 }  // namespace gyre::http::detail

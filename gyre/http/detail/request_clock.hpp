@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -56,6 +57,8 @@ class request_clock {
   std::string describe(std::string_view phase) const {
     return std::string("http::client: ").append(request_).append(": ").append(phase);
   }
+  /// The error with the request's name, if it is a std::system_error without it.
+  [[nodiscard]] std::exception_ptr named(const std::exception_ptr& error) const;
   /// Throws std::system_error, with the request and `phase`.
   [[noreturn, gnu::cold]] void fail(std::error_code error, std::string_view phase) const {
     throw std::system_error(error, describe(phase));

@@ -4,6 +4,7 @@
 #include <gyre/http/detail/characters.hpp>
 #include <gyre/http/error.hpp>
 #include <gyre/http/percent_encoding.hpp>
+#include <gyre/task/as_result.hpp>
 
 #include <algorithm>
 #include <array>
@@ -147,10 +148,11 @@ task<> request_sender::write_body(std::span<const std::byte> bytes) {
 
 task<> request_sender::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    task<std::size_t> writing =
-        clock_.wait(to_.stream().write_some(bytes), timeouts_.send, "sending the request");
-    const std::size_t count = co_await std::move(writing);
-    bytes = bytes.subspan(count);
+    auto writing = as_result(
+        clock_.wait(to_.stream().write_some(bytes), timeouts_.send, "sending the request"));
+    const auto count = co_await std::move(writing);
+    if (!count) std::rethrow_exception(clock_.named(count.error()));
+    bytes = bytes.subspan(*count);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <gyre/http/detail/characters.hpp>
 #include <gyre/http/error.hpp>
+#include <gyre/task/as_result.hpp>
 
 #include <algorithm>
 
@@ -25,10 +26,11 @@ response_reader::response_reader(client_connection& from, const request_clock& c
       method_(method) {}
 
 task<bool> response_reader::read_more(steady_time expiry, const char* phase) {
-  task<std::size_t> reading = clock_.wait(from_.stream().read(from_.in), expiry, phase);
-  const std::size_t count = co_await std::move(reading);
-  begun_ = begun_ || count != 0;
-  ended_ = count == 0;
+  auto reading = as_result(clock_.wait(from_.stream().read(from_.in), expiry, phase));
+  const auto count = co_await std::move(reading);
+  if (!count) std::rethrow_exception(clock_.named(count.error()));
+  begun_ = begun_ || *count != 0;
+  ended_ = *count == 0;
   co_return !ended_;
 }
 
