@@ -37,7 +37,7 @@ class client_core;
 /// | follows redirects, up to a limit; drops the program's Authorization, Cookie and Host at another origin | follow_redirects is off |
 /// | sends a body on while the server answers | the status is 400 or above: see client_response |
 /// | unpacks gzip, br and zstd | decompress is off, or the request sets Accept-Encoding or Range |
-/// | repeats, once and on a new connection, an idempotent request to which a connection that was kept ended without a byte of response | the body is streamed |
+/// | repeats, once and on a new connection, an idempotent request to which a connection that was kept ended without a byte of response, or with a 408 and `Connection: close` | the body is streamed |
 ///
 /// Thread-safety: the loop's thread, but for send() with a callback. For several loops have a
 /// client on each.

@@ -378,6 +378,46 @@ TEST_F(HttpClient, RepeatsItOnANewConnectionAndOnlyOnce) {
   EXPECT_EQ(client->metrics().open, 0u);
 }
 
+// A server that gives up an idle connection may say so by a response, just as a request comes.
+TEST_F(HttpClient, RepeatsARequestThatMetATimeLimitOfAnIdleConnection) {
+  constexpr std::string_view closing =
+      "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 4\r\n\r\nlate";
+  constexpr std::string_view staying = "HTTP/1.1 408 Timeout\r\nContent-Length: 0\r\n\r\n";
+  struct example {
+    method which;
+    std::string_view response;
+    bool on_first;  // of the connection
+    bool repeats;
+  };
+  for (const example& each :
+       {example{method::get, closing, false, true}, example{method::get, closing, true, false},
+        example{method::get, staying, false, false},
+        example{method::post, closing, false, false}}) {
+    make();
+    peer* at = nullptr;
+    if (!each.on_first) {
+      running_request& first = get();
+      at = &accept();
+      receive_head(*at);
+      at->send(ok);
+      finish(first);
+    }
+    running_request& second = send(client_request(each.which, server.url("/again")));
+    if (at == nullptr) at = &accept();
+    receive_head(*at);
+    at->send(each.response);
+    if (each.repeats) {
+      peer& fresh = accept();
+      EXPECT_THAT(receive_head(fresh), StartsWith("GET /again "));
+      fresh.send(ok);
+    }
+    const unsigned expected = each.repeats ? 200 : 408;
+    EXPECT_EQ(gyre::http::to_number(finish(second).response().status()), expected);
+    EXPECT_EQ(client->metrics().retries, each.repeats ? 1u : 0u);
+    client.reset();
+  }
+}
+
 TEST_F(HttpClient, RepeatsNoRequestThatMayHaveHadAnEffect) {
   make();
   running_request& first = get();

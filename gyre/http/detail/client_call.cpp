@@ -164,9 +164,11 @@ task<bool> client_call::attempt(const client_destination& to, bool fresh) {
                                       std::move(request_), caller_));
   auto running = as_result(exchange_->run(route));
   const auto ran = co_await std::move(running);
-  if (ran) co_return true;
-  if (!may_repeat || !exchange_->is_stale(ran.error())) {
-    std::rethrow_exception(clock_.named(ran.error()));
+  const bool repeats =
+      may_repeat && (ran ? exchange_->met_idle_limit() : exchange_->is_stale(ran.error()));
+  if (!repeats) {
+    if (!ran) std::rethrow_exception(clock_.named(ran.error()));
+    co_return true;
   }
   task<> ending = end_attempt();
   co_await std::move(ending);

@@ -22,6 +22,7 @@ namespace {
 
 constexpr std::size_t most_dropped = std::size_t{64} << 10;
 constexpr unsigned first_refusal = 400;  // statuses by which a server refuses a request
+constexpr unsigned request_timeout = 408;
 constexpr const char* sending_body = "sending the body";
 
 }  // namespace
@@ -336,6 +337,12 @@ void client_exchange::end() noexcept {
 
 bool client_exchange::is_stale(const std::exception_ptr& error) const noexcept {
   return reused_ && !reader_.has_begun() && !sender_.is_body_used() && is_broken_connection(error);
+}
+
+bool client_exchange::met_idle_limit() const noexcept {
+  const response_head& head = reader_.head();
+  return reused_ && !sender_.is_body_used() && head.status == request_timeout &&
+         !head.framing.keep_alive;
 }
 
 }  // namespace gyre::http::detail

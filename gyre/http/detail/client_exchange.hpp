@@ -96,6 +96,9 @@ class client_exchange {
   /// Whether a failed exchange may have met a connection that the server had just closed, and has
   /// done nothing that forbids another attempt.
   bool is_stale(const std::exception_ptr& error) const noexcept;
+  /// As is_stale(), of a server that says so: by a 408 to a connection that was idle, and that it
+  /// closes (RFC 9110, 15.5.9).
+  bool met_idle_limit() const noexcept;
 
  private:
   friend exchange_deleter;
