@@ -75,7 +75,8 @@ struct client_options {
   bool cookies = false;
   /// For https; tls_context::client() makes one with other authorities or a certificate. Empty:
   /// tls::tls_context::default_client(), which trusts the system's authorities. New connections
-  /// resume the newest session of their scheme, host and port.
+  /// resume the newest session of their scheme, host and port. A server that chooses another
+  /// application protocol than http/1.1 gets no request: tls::errc::no_shared_application.
   tls::tls_context tls = {};
   /// None by default: proxy_from_environment() reads http_proxy and its like.
   proxy_settings proxy = {};

@@ -205,6 +205,31 @@ TEST_F(HttpClientTls, AServerWithoutAHandshakeIsGivenUp) {
   EXPECT_TRUE(ends(at));
 }
 
+TEST_F(HttpClientTls, AServerThatChoosesAnotherProtocolGetsNoRequest) {
+  for (const std::string& chosen : {std::string("h2"), std::string("http/1.1")}) {
+    const gyre::test::issued made = authority().issue({});
+    client_options options;
+    options.tls =
+        tls_context::client({.system_authorities = false,
+                             .authorities = {gyre::tls::pem::text(authority().certificate())},
+                             .application_protocols = {"h2", "http/1.1"}});
+    make(std::move(options));
+    serve(tls_context::server({.certificates = {{.chain = gyre::tls::pem::text(made.certificate),
+                                                 .key = gyre::tls::pem::text(made.key)}},
+                               .application_protocols = {chosen}}),
+          {std::string(ok)});
+    running_request& request = finish(get_secure());
+    if (chosen == "h2") {
+      EXPECT_EQ(request.error(), gyre::tls::errc::no_shared_application);
+      EXPECT_THAT(request.message(), AllOf(HasSubstr(secure_url()), HasSubstr("h2")));
+      EXPECT_TRUE(heads.empty());
+    } else {
+      EXPECT_EQ(request.response().body(), "ok");
+    }
+    EXPECT_EQ(client->metrics().open, chosen == "h2" ? 0u : 1u);
+  }
+}
+
 TEST_F(HttpClientTls, ABodyThatEndsWithoutCloseNotifyIsTruncated) {
   make(trusting());
   serve(serving(), {"HTTP/1.1 200 OK\r\n\r\nall of it"}, end::close_notify);

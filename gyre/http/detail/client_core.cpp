@@ -6,6 +6,7 @@
 #include <gyre/io/error.hpp>
 #include <gyre/net/connect.hpp>
 #include <gyre/net/host_port.hpp>
+#include <gyre/tls/error.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -146,6 +147,11 @@ task<std::unique_ptr<client_connection>> client_core::connect(
   auto securing = clock.wait(make_tls(connection->stream().take_tcp(), to, resumed),
                              options_.timeouts.handshake, "TLS handshake");
   tls::tls_stream secure = co_await std::move(securing);
+  const std::string protocol = secure.info().application_protocol;
+  if (!protocol.empty() && !protocol.starts_with("http/1.")) {
+    clock.fail(tls::errc::no_shared_application,
+               "TLS handshake: the server has chosen the protocol " + protocol);
+  }
   if (!*newest) *newest = resumed;
   co_return std::make_unique<client_connection>(
       std::make_unique<tls_client_stream>(std::move(secure), std::move(newest)));
