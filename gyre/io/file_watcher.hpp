@@ -54,8 +54,8 @@ namespace gyre::io {
 /// (16384 by default). Further ones are lost, and told by one event of the kind `overflowed`, which
 /// belongs to no watch: look at the files themselves then. Watches that have ended meanwhile are
 /// `unwatched` after that, if /proc tells them. Recursive watches then read their trees again, and
-/// report new directories and their entries as `created`. The kernel merges equal events in a row. A second watch of one directory may give changes from before it was added, if they
-/// wait there.
+/// report new directories and their entries as `created`. The kernel merges equal events in a row.
+/// A second watch of one directory may give changes from before it was added, if they wait there.
 ///
 /// inotify reports what programs of this machine do. It does not see changes by other clients of a
 /// network file system, writes through mmap(2), nor changes in /proc and /sys. fanotify(7) would
