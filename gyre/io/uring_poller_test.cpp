@@ -727,6 +727,27 @@ TEST_P(Uring, NewEventsBehindManyOldOnesAreFoundWithoutAWait) {
   EXPECT_EQ(told, 10u);
 }
 
+// The kernel may hand out only some events a call: a turn that served those first would make the
+// others wait for all the bytes that it moves.
+TEST_P(Uring, ATurnBeginsWithAllThatIsReady) {
+  constexpr std::size_t many = 200;
+  std::vector<std::unique_ptr<descriptor>> here;
+  std::vector<std::unique_ptr<asking<readiness_request>>> waiting;
+  std::size_t told = 0;
+  for (std::size_t i = 0; i < many; ++i) {
+    here.push_back(std::make_unique<descriptor>(
+        loop(), unique_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), handle_kind::other));
+    waiting.push_back(
+        std::make_unique<asking<readiness_request>>(here.back()->handle(), direction::read));
+    waiting.back()->then = [&](result) { ++told; };
+    ASSERT_FALSE(here.back()->start(*waiting.back()));
+  }
+  settle();
+  for (const auto& each : here) ASSERT_EQ(::eventfd_write(each->fd(), 1), 0);
+  loop().poll();
+  EXPECT_EQ(told, many);
+}
+
 // Whether this process may open that many descriptors.
 bool can_open(rlim_t count) {
   rlimit limit{};

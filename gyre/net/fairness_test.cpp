@@ -196,6 +196,29 @@ TEST_F(FairServer, AQuietConnectionDoesNotWaitForARoundOfOutput) {
   EXPECT_LE(most, quiet_connection::most_meanwhile);
 }
 
+// All of them wait for a report, and the report of the quiet one is the last.
+TEST_F(FairServer, AQuietConnectionDoesNotWaitForReportsOfBusyOnes) {
+  std::size_t pings = 0;
+  std::size_t received = 0;
+  std::size_t most = 0;
+  server_.on_message([&](tcp_connection& from, gyre::io::input& in) {
+    if (!is_last(from)) {
+      received += in.size();
+    } else if (++pings > 2) {  // it is known who is busy
+      most = std::max(most, received);
+    }
+    in.consume_all();
+  });
+  for (std::size_t turn = 0; turn < 6; ++turn) {
+    gyre::net::test::settle(loop_);
+    for (const auto& each : busy_peers()) fill(each.get());
+    received = 0;
+    send_ping(quiet_peer());
+    while (pings == turn) loop_.poll();
+  }
+  EXPECT_LE(most, quiet_connection::most_meanwhile);
+}
+
 // Also where the time of a turn is over after one of them.
 class FairToBusyOne : public FairServer, public testing::WithParamInterface<std::int64_t> {
  protected:

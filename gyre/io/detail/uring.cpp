@@ -151,16 +151,31 @@ bool uring::has_business() const noexcept {
   return (flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
 }
 
+bool uring::has_uncollected() const noexcept {
+  if (!features_.deferred_task_running || io_uring_cq_ready(&ring_) >= enough_completions)
+    return false;
+  return (IO_URING_READ_ONCE(*ring_.sq.kflags) & IORING_SQ_TASKRUN) != 0;
+}
+
+// Where completions are deferred, Linux 6.14 and later bring 20 of them a call. Bounded, as more
+// may come meanwhile.
 int uring::enter() noexcept {
+  constexpr unsigned most_calls = 32;
   if (const int failed = begin_use()) return failed;
-  return error_of(io_uring_submit_and_get_events(&ring_));
+  for (unsigned calls = 1;; ++calls) {
+    const int failed = error_of(io_uring_submit_and_get_events(&ring_));
+    if (failed != 0 || calls == most_calls || !has_uncollected()) return failed;
+  }
 }
 
 int uring::enter_and_wait(steady_time present, steady_time deadline) noexcept {
   if (const int failed = begin_use()) return failed;
-  if (deadline == steady_time::max()) {
-    return error_of(io_uring_submit_and_wait(&ring_, 1));
-  }
+  const int failed = wait_for_one(present, deadline);
+  return failed == 0 && has_uncollected() ? enter() : failed;
+}
+
+int uring::wait_for_one(steady_time present, steady_time deadline) noexcept {
+  if (deadline == steady_time::max()) return error_of(io_uring_submit_and_wait(&ring_, 1));
   const auto left = deadline > present ? deadline - present : steady_time::duration::zero();
   const timespec precise = gyre::detail::to_timespec(left);
   __kernel_timespec timeout{};

@@ -30,6 +30,8 @@ class uring {
  public:
   static constexpr unsigned submissions = 256;
   static constexpr unsigned completions = 4096;
+  /// As many are reported at a time at least, if they are due; as many as by epoll.
+  static constexpr unsigned enough_completions = 256;
   /// Throws std::system_error (EMFILE, ENFILE, ENOMEM, EPERM, ENOSYS; EAGAIN: no thread for it).
   explicit uring(const uring_features& features);
   uring& operator=(uring&&) = delete;
@@ -59,7 +61,8 @@ class uring {
   io_uring_sqe* next_submission() noexcept;
   /// Whether enter() might do anything now: submit, or make the kernel's completions ready().
   bool has_business() const noexcept;
-  /// Submits, and brings completions. 0, or errno's number.
+  /// Submits, and brings the completions that are due, but no more calls once there are
+  /// `enough_completions`. 0, or errno's number.
   int enter() noexcept;
   /// As enter(), and waits for a completion or `deadline` (steady_time::max(): none). EINTR when a
   /// signal handler ran.
@@ -88,6 +91,9 @@ class uring {
     return ring_.cq.cqes[(*ring_.cq.khead + index) & *ring_.cq.kring_mask];
   }
   int begin_use() noexcept;
+  // Whether completions are due that another call would bring, and that are still wanted.
+  bool has_uncollected() const noexcept;
+  int wait_for_one(steady_time present, steady_time deadline) noexcept;
 
   uring_features features_;
   int fd_ = -1;
