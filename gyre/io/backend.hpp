@@ -15,7 +15,7 @@ class file_service;
 /// The completion-style I/O of one loop: requests on handles (see request.hpp).
 ///
 /// To be fair to all handles, a visit of the loop to one of them has a share, of 64 requests and of
-/// some bytes in each direction: 1 MiB with one handle or a few that are ready, 64 KiB with many.
+/// some bytes in each direction: 1 MiB with few handles that are ready, down to 64 KiB with many.
 /// When a share is used up, the loop serves other handles first, those that have asked for less
 /// before those that have used up theirs. So a request may move fewer bytes than it could.
 ///

@@ -77,11 +77,13 @@ class fair_queue {
   static constexpr std::size_t bytes_of_round = std::size_t{32} << 20;
   static constexpr std::size_t least_share = std::size_t{256} << 10;
   static constexpr std::size_t most_share = std::size_t{1} << 20;
-  /// The same for new handles.
+  /// After as many bytes, new handles are looked for before the round goes on.
+  static constexpr std::size_t bytes_of_turn = std::size_t{2} << 20;
+  /// The share of a new handle is that of an old one, so that its message is not cut in pieces. New
+  /// handles that come after `bytes_of_turn` get a part of these bytes, so that many new ones with
+  /// large messages do not delay those with small ones.
   static constexpr std::size_t bytes_of_new = std::size_t{4} << 20;
   static constexpr std::size_t least_share_of_new = std::size_t{64} << 10;
-  /// After as many bytes, new handles are looked for before the round goes on.
-  static constexpr std::size_t bytes_of_turn = std::size_t{1} << 20;
   /// A visit that uses as many bytes has used much, which is remembered for some rounds.
   static constexpr std::size_t much = std::size_t{16} << 10;
   static constexpr std::uint16_t rounds_of_memory = 16;
@@ -101,12 +103,12 @@ class fair_queue {
   void begin_turn(std::size_t reported) noexcept {
     const std::size_t ready = std::max<std::size_t>(size() + reported, 1);
     share_ = std::clamp(bytes_of_round / ready, least_share, most_share);
-    share_of_new_ = std::clamp(bytes_of_new / ready, least_share_of_new, most_share);
+    late_share_of_new_ = std::clamp(bytes_of_new / ready, least_share_of_new, most_share);
     moved_ = 0;
   }
   /// Bytes that a visit of an old handle, or of a new one, may move in each direction.
   std::size_t share() const noexcept { return share_; }
-  std::size_t share_of_new() const noexcept { return share_of_new_; }
+  std::size_t share_of_new() const noexcept { return is_turn_over() ? late_share_of_new_ : share_; }
   /// Counts what a visit of any handle has cost.
   void note_moved(std::size_t bytes) noexcept { moved_ += bytes; }
   /// Whether to look for new handles before the round goes on.
@@ -136,9 +138,10 @@ class fair_queue {
   std::size_t new_ones() const noexcept { return new_.size(); }
   /// The next new handle; null if it has left.
   handle* pop_new() noexcept { return popped(new_); }
-  /// Begins the next round if none is under way. Returns how many old ones are left in it.
+  /// Begins the next round if none is under way and old ones wait. Returns how many are left in it.
+  /// A turn without old ones is no round: idle turns would make busy handles new.
   std::size_t begin_round() noexcept {
-    if (left_in_round_ == 0) {
+    if (left_in_round_ == 0 && old_.size() > 0) {
       ++round_;
       left_in_round_ = old_.size();
     }
@@ -190,7 +193,7 @@ class fair_queue {
   handle_queue old_;
   std::size_t left_in_round_ = 0;
   std::size_t share_ = most_share;
-  std::size_t share_of_new_ = most_share;
+  std::size_t late_share_of_new_ = most_share;
   std::size_t moved_ = 0;  // in this turn
   std::uint16_t round_ = 0;
 };

@@ -94,8 +94,10 @@ class FairQueue : public testing::Test {
 };
 
 TEST_F(FairQueue, TheShareDependsOnHowManyAreReady) {
+  // Shares of an old handle, and of a new one after the bytes of a turn.
   const auto shares = [this](std::size_t ready) {
     queue_.begin_turn(ready);
+    queue_.note_moved(fair_queue::bytes_of_turn);
     return std::pair(queue_.share(), queue_.share_of_new());
   };
   constexpr std::size_t kib = 1024;
@@ -104,6 +106,16 @@ TEST_F(FairQueue, TheShareDependsOnHowManyAreReady) {
   EXPECT_EQ(shares(16), std::pair(1024 * kib, 256 * kib));
   EXPECT_EQ(shares(64), std::pair(512 * kib, 64 * kib));
   EXPECT_EQ(shares(10'000), std::pair(256 * kib, 64 * kib));
+}
+
+// A large message that is cut in pieces costs more calls.
+TEST_F(FairQueue, TheFirstNewHandlesOfATurnGetAWholeShare) {
+  for (const std::size_t ready : {4, 64, 10'000}) {
+    queue_.begin_turn(ready);
+    EXPECT_EQ(queue_.share_of_new(), queue_.share());
+    queue_.note_moved(fair_queue::bytes_of_turn - 1);
+    EXPECT_EQ(queue_.share_of_new(), queue_.share());
+  }
 }
 
 TEST_F(FairQueue, WaitingHandlesAreReadyToo) {
@@ -137,9 +149,18 @@ TEST_F(FairQueue, AHandleThatHasUsedMuchIsOldForSomeRounds) {
   keep_busy(a_);
   for (int round = 0; round <= fair_queue::rounds_of_memory; ++round) {
     EXPECT_FALSE(queue_.is_new(a_)) << round;
-    queue_.begin_round();
+    queue_.push_old(b_);
+    serve_round();
   }
   EXPECT_TRUE(queue_.is_new(a_));
+}
+
+TEST_F(FairQueue, ATurnWithoutOldHandlesIsNoRound) {
+  keep_busy(a_);
+  for (int turn = 0; turn < 2 * fair_queue::rounds_of_memory; ++turn) {
+    EXPECT_EQ(queue_.begin_round(), 0u);
+  }
+  EXPECT_FALSE(queue_.is_new(a_));
 }
 
 TEST_F(FairQueue, AHandleThatUsesLittleAfterMuchIsNewAgain) {
@@ -164,6 +185,7 @@ TEST_F(FairQueue, ANewHandleGetsNoMoreThanAShareInARound) {
   EXPECT_EQ(used, queue_.share());
   queue_.pop_old();
   queue_.pop_old();
+  queue_.push_old(b_);
   queue_.begin_round();
   EXPECT_TRUE(queue_.is_new(a_)) << "it has a share of the next round";
 }
