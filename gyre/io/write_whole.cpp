@@ -36,8 +36,10 @@ file_steps::next write_path_steps::advance(result outcome) noexcept {
   switch (stage_) {
     case stage::opening:
       if (!outcome) return fail(outcome.error_number());
-      stage_ = stage::writing;
       closing_ = close_steps(unique_fd(outcome.fd()));
+      // A ring would write to a pipe, whatever the offset, and wait while it is full.
+      if (::lseek(outcome.fd(), 0, SEEK_CUR) < 0) return write_or_close(fail(errno));
+      stage_ = stage::writing;
       writing_ = write_steps(outcome.fd(), bytes_, 0);
       return write_or_close(writing_.begin());
     case stage::writing: return write_or_close(writing_.advance(outcome));

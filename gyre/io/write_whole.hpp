@@ -86,7 +86,8 @@ class replacement {
 /// and file::close() as one operation, by io_uring where file does.
 ///
 /// Lifetime: `bytes` must outlive the operation.
-/// Errors: those of the calls, as std::system_error that names the path.
+/// Errors: those of the calls, as std::system_error that names the path; std::errc::invalid_seek
+/// for a pipe or terminal, such as /dev/stdout may be: use a stream for those.
 inline auto write_whole(std::string path, std::span<const std::byte> bytes) {
   return detail::file_operation("write", {.kind = file_call_kind::open},
                                 detail::write_path_steps(std::move(path), bytes));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/write_whole.hpp>
 
+#include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/io/file.hpp>
@@ -18,9 +19,11 @@
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <functional>
@@ -81,6 +84,25 @@ TEST(WriteWhole, WritesByARing) {
     EXPECT_EQ(ended.error(), std::errc::io_error);
   }
   EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST(WriteWhole, WritesToNoPipe) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK), 0);
+  const gyre::unique_fd reader(ends[0]);
+  const gyre::unique_fd writer(ends[1]);
+  const std::string path = "/proc/self/fd/" + std::to_string(writer.get());
+  EXPECT_EQ(error_of(write_whole(path, "x"sv)), std::errc::invalid_seek);
+  if (!gyre::io::probe_uring().features.files) GTEST_SKIP() << "no files on io_uring here";
+  gyre::loop loop(gyre::loop_options{}, std::make_unique<gyre::test::file_ring_poller>());
+  int open = 0;
+  for (int round = 0; round < 2; ++round) {
+    const auto written = gyre::sync_wait(loop, as_expected(write_whole(path, "x"sv)));
+    ASSERT_FALSE(written);
+    EXPECT_EQ(written.error(), std::errc::invalid_seek);
+    if (round == 0) open = open_descriptors();  // with those of the ring
+  }
+  EXPECT_EQ(open_descriptors(), open);
 }
 
 TEST(WriteWhole, TellsErrors) {
