@@ -56,7 +56,7 @@ struct terminal_extent {
 /// Complexity: two system calls, and those of stream().
 /// Errors: std::system_error: ENOTTY for a descriptor that is no terminal; EACCES if the terminal
 /// belongs to another user, as after su(1); EINVAL for the master of a pseudo-terminal, which
-/// cannot be opened again: make a stream of that.
+/// cannot be opened again: make a stream of that, which ends when all have closed the terminal.
 [[nodiscard]] stream open_terminal(event_loop& loop, int fd);
 
 /// A setting of a terminal, as a change of that of a shell. Within another of these settings it

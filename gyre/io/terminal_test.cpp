@@ -453,5 +453,14 @@ TEST_F(Terminal, MasterIsAStreamAndNotOpenedAnew) {
   EXPECT_EQ(sync_wait(loop_, read_keys(screen, 16)), "text");
 }
 
+TEST_F(Terminal, MasterEndsWhenTheTerminalIsClosed) {
+  stream screen(loop_, std::move(master_));
+  ASSERT_EQ(::write(terminal_.get(), "text", 4), 4);
+  terminal_.reset();
+  EXPECT_EQ(sync_wait(loop_, read_keys(screen, 16)), "text");
+  EXPECT_EQ(sync_wait(loop_, read_keys(screen, 16)), "");
+  EXPECT_TRUE(sync_wait(loop_, screen.receive()).empty());
+}
+
 }  // namespace
 }  // namespace terminal_test

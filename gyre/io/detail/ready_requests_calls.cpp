@@ -2,10 +2,13 @@
 // The system calls of ready_requests; ready_requests.cpp decides when they are made.
 #include <gyre/io/detail/ready_requests.hpp>
 
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
 
 namespace gyre::io::detail {
 namespace {
@@ -34,17 +37,30 @@ result read_past_mark(const handle& from, Call call) noexcept {
   }
 }
 
+bool is_master_of_terminal(int fd) noexcept {
+  unsigned number = 0;
+  return ::ioctl(fd, TIOCGPTN, &number) == 0;
+}
+
 template <class Call>
 result call_to_read(const handle& from, Call call) noexcept {
+  if (from.kind() == handle_kind::other) {
+    const result outcome = retried(call);
+    // The kernel's way of telling a master that the last descriptor of its terminal was closed.
+    const bool is_end = outcome.error_number() == EIO && is_master_of_terminal(from.fd());
+    return is_end ? result::of(0) : outcome;
+  }
   const bool may_have_urgent_data =
       from.kind() == handle_kind::stream_socket && from.flags.has(handle_flag::short_reads_mislead);
   return may_have_urgent_data ? read_past_mark(from, call) : retried(call);
 }
 
 result read_some(const request& request, std::span<std::byte> to) noexcept {
-  const int fd = request.target().fd();
-  if (is_no_socket(request)) return retried([&] { return ::read(fd, to.data(), to.size()); });
-  return call_to_read(request.target(), [&] { return ::recv(fd, to.data(), to.size(), 0); });
+  const handle& from = request.target();
+  if (is_no_socket(request)) {
+    return call_to_read(from, [&] { return ::read(from.fd(), to.data(), to.size()); });
+  }
+  return call_to_read(from, [&] { return ::recv(from.fd(), to.data(), to.size(), 0); });
 }
 
 result write_some(const request& request, std::span<const std::byte> from) noexcept {
