@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/base/available_parallelism.hpp>
 
+#include <gyre/base/detail/retry_interrupted.hpp>
 #include <gyre/base/unique_fd.hpp>
 
 #include <fcntl.h>
@@ -27,14 +28,11 @@ std::optional<std::string> read_file(const std::string& path) {
   std::string content;
   std::array<char, 4096> piece;
   for (;;) {
-    const ssize_t size = ::read(file.get(), piece.data(), piece.size());
-    if (size > 0) {
-      content.append(piece.data(), static_cast<std::size_t>(size));
-    } else if (size == 0) {
-      return content;
-    } else if (errno != EINTR) {
-      return std::nullopt;
-    }
+    const ssize_t size =
+        detail::retry_interrupted([&] { return ::read(file.get(), piece.data(), piece.size()); });
+    if (size < 0) return std::nullopt;
+    if (size == 0) return content;
+    content.append(piece.data(), static_cast<std::size_t>(size));
   }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/directory.hpp>
 
+#include <gyre/base/detail/retry_interrupted.hpp>
+
 #include <fcntl.h>
 
 #include <cerrno>
@@ -10,8 +12,8 @@ namespace gyre::io {
 
 detail::outcome_of<void> detail::directory_listing::open() {
   if (path.contains('\0')) return failure_of(EINVAL);
-  unique_fd fd(
-      retry_interrupted([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
+  unique_fd fd(gyre::detail::retry_interrupted(
+      [&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
   if (!fd) return failure_of(errno);
   directory = open_directory(std::move(fd));
   return {};

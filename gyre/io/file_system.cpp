@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/file_system.hpp>
 
+#include <gyre/base/detail/retry_interrupted.hpp>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/io/detail/directory_stack.hpp>
 
@@ -23,7 +24,7 @@ bool is_missing(int error) noexcept { return error == ENOENT || error == ENOTDIR
 
 // Returns an error number, or zero.
 int get_status(const char* path, unsigned flags, unsigned mask, struct ::statx& status) noexcept {
-  const auto returned = retry_interrupted([&] {
+  const auto returned = gyre::detail::retry_interrupted([&] {
     return ::statx(AT_FDCWD, path, static_cast<int>(flags) | AT_NO_AUTOMOUNT, mask, &status);
   });
   return returned < 0 ? errno : 0;
@@ -171,7 +172,7 @@ class tree_remover {
     begun_ = true;
     if (const int error = refusal(); error != 0) return fail(error, root_);
     const std::string parent = name_begin_ == 0 ? "." : root_.substr(0, name_begin_);
-    parent_ = unique_fd(retry_interrupted(
+    parent_ = unique_fd(gyre::detail::retry_interrupted(
         [&] { return ::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC); }));
     if (!parent_) return !is_missing(errno) && fail(errno, root_);
     // With the slashes behind the name: they demand a directory.

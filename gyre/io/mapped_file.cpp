@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/mapped_file.hpp>
 
+#include <gyre/base/detail/retry_interrupted.hpp>
 #include <gyre/base/error.hpp>
 
 #include <fcntl.h>
@@ -36,7 +37,7 @@ mapped_file::mapped_file(const file& of, mapping_options options) {
 detail::outcome_of<mapped_file> mapped_file::opening::run() const {
   if (path_.contains('\0')) return detail::failure_of(EINVAL);
   // Not to wait for the other end of a FIFO.
-  const unique_fd fd(detail::retry_interrupted(
+  const unique_fd fd(gyre::detail::retry_interrupted(
       [&] { return ::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC); }));
   if (!fd) return detail::failure_of(errno);
   mapped_file mapped;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/temporary.hpp>
 
+#include <gyre/base/detail/retry_interrupted.hpp>
 #include <gyre/io/detail/random_name.hpp>
 #include <gyre/io/file_system.hpp>
 
@@ -28,7 +29,7 @@ std::string prefix_in(const std::string& folder) {
 }
 
 int open_file(const std::string& path, int flags, unique_fd& opened) noexcept {
-  opened = unique_fd(detail::retry_interrupted(
+  opened = unique_fd(gyre::detail::retry_interrupted(
       [&] { return ::open(path.c_str(), O_RDWR | O_CLOEXEC | flags, 0600); }));
   return opened ? 0 : errno;
 }

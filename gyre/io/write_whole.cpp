@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/write_whole.hpp>
 
+#include <gyre/base/detail/retry_interrupted.hpp>
 #include <gyre/io/detail/random_name.hpp>
 
 #include <fcntl.h>
@@ -15,7 +16,7 @@ namespace gyre::io::detail {
 namespace {
 
 int sync(int fd) noexcept {
-  return retry_interrupted([&] { return ::fsync(fd); }) < 0 ? errno : 0;
+  return gyre::detail::retry_interrupted([&] { return ::fsync(fd); }) < 0 ? errno : 0;
 }
 
 // The permissions of the file to replace, if there is one.
@@ -64,7 +65,7 @@ outcome_of<void> replacement::run() {
   if (path_.contains('\0')) return failure_of(EINVAL);
   if (name.empty()) return failure_of(path_.empty() ? ENOENT : EISDIR);
   const std::string folder = slash == path_.npos ? "." : path_.substr(0, slash + 1);
-  const unique_fd opened(retry_interrupted(
+  const unique_fd opened(gyre::detail::retry_interrupted(
       [&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
   const int error = opened ? replace(opened.get(), name) : errno;
   if (error != 0) return failure_of(error);
@@ -96,7 +97,7 @@ int replacement::replace(int folder, const std::string& name) {
 
 int replacement::make_file(int folder, const std::string& name, ::mode_t mode,
                            unique_fd& made) const {
-  made = unique_fd(retry_interrupted([&] {
+  made = unique_fd(gyre::detail::retry_interrupted([&] {
     return ::openat(folder, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                     mode);
   }));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connections with a transport: what it decrypts is delivered, and output is encrypted when it is
 // sent.
+#include <gyre/base/detail/retry_interrupted.hpp>
 #include <gyre/io/backend.hpp>
 #include <gyre/io/detail/scratch_buffer.hpp>
 #include <gyre/io/error.hpp>
@@ -226,10 +227,8 @@ std::error_code tcp_connection::seal_file_part() {
   const std::size_t wanted = std::min(part.left, most_read_at_once);
   scratch_buffer plain;
   const std::span<std::byte> room = plain->prepare(wanted);
-  ssize_t count = 0;
-  do {
-    count = ::pread(part.file.get(), room.data(), wanted, part.offset);
-  } while (count < 0 && errno == EINTR);
+  const ssize_t count = gyre::detail::retry_interrupted(
+      [&] { return ::pread(part.file.get(), room.data(), wanted, part.offset); });
   if (count < 0) return {errno, std::system_category()};
   if (count == 0) return io::errc::unexpected_end;  // it has become shorter
   plain->commit(static_cast<std::size_t>(count));

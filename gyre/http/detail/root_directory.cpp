@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/detail/root_directory.hpp>
 
+#include <gyre/base/detail/retry_interrupted.hpp>
 #include <gyre/http/detail/characters.hpp>
 #include <gyre/http/percent_encoding.hpp>
 
@@ -104,12 +105,9 @@ std::expected<unique_fd, int> root_directory::open_by_segments(std::string_view 
     name = path.empty() ? std::string_view(".") : take_until(path, '/');
     const int from = opened ? opened.get() : root_.get();
     const int flags = (path.empty() ? open_flags : O_PATH | O_DIRECTORY | O_CLOEXEC) | O_NOFOLLOW;
-    int fd = -1;
-    do {
-      fd = ::openat(from, name.c_str(), flags);
-    } while (fd < 0 && errno == EINTR);
-    if (fd < 0) return std::unexpected(errno);
-    opened = unique_fd(fd);
+    opened = unique_fd(
+        gyre::detail::retry_interrupted([&] { return ::openat(from, name.c_str(), flags); }));
+    if (!opened) return std::unexpected(errno);
   } while (!path.empty());
   return opened;
 }

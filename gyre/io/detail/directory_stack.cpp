@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/detail/directory_stack.hpp>
 
+#include <gyre/base/detail/retry_interrupted.hpp>
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -51,7 +53,7 @@ file_type type_of_mode(::mode_t mode) noexcept {
 }
 
 unique_fd open_directory_in(int directory, const char* name, int flags) noexcept {
-  return unique_fd(retry_interrupted(
+  return unique_fd(gyre::detail::retry_interrupted(
       [&] { return ::openat(directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags); }));
 }
 
@@ -67,8 +69,8 @@ outcome_of<std::optional<raw_entry>> open_directory::next() {
   if (!buffer_) buffer_ = std::make_unique_for_overwrite<std::byte[]>(buffer_size);
   for (;;) {
     if (needs_read()) {
-      const auto count =
-          retry_interrupted([&] { return ::getdents64(fd(), buffer_.get(), buffer_size); });
+      const auto count = gyre::detail::retry_interrupted(
+          [&] { return ::getdents64(fd(), buffer_.get(), buffer_size); });
       // A directory that was removed while it was open has no entries.
       if (count < 0 && errno != ENOENT) return failure_of(errno);
       if (count <= 0) return std::nullopt;

@@ -20,15 +20,6 @@ inline std::unexpected<std::error_code> failure_of(int error) noexcept {
   return std::unexpected(std::error_code(error, std::system_category()));
 }
 
-/// Makes a call again for as long as signals interrupt it.
-template <class Call>
-auto retry_interrupted(Call call) noexcept {
-  for (;;) {
-    const auto returned = call();
-    if (returned >= 0 || errno != EINTR) return returned;
-  }
-}
-
 /// Steps without a call for a ring: begin() does all the work. `Work` has a value_type, a run()
 /// that gives an outcome, and a path() for messages.
 template <class Work>

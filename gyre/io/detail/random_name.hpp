@@ -2,6 +2,8 @@
 // make_with_random_name: makes a file or directory whose name nobody can guess or has.
 #pragma once
 
+#include <gyre/base/detail/retry_interrupted.hpp>
+
 #include <sys/random.h>
 #include <sys/types.h>
 
@@ -21,10 +23,8 @@ int make_with_random_name(const std::string& prefix, Make make) {
   constexpr const char* digits = "abcdefghijklmnopqrstuvwxyz234567";
   for (int attempts = 100; attempts > 0; --attempts) {
     std::array<std::uint8_t, 12> random{};
-    ::ssize_t count = 0;
-    do {
-      count = ::getrandom(random.data(), random.size(), 0);
-    } while (count < 0 && errno == EINTR);
+    const ::ssize_t count = gyre::detail::retry_interrupted(
+        [&] { return ::getrandom(random.data(), random.size(), 0); });
     if (count < 0) return errno;
     std::string name = prefix;
     for (const std::uint8_t each : random) name += digits[each % 32];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/detail/last_words.hpp>
 
+#include <gyre/base/detail/retry_interrupted.hpp>
 #include <gyre/io/detail/scratch_buffer.hpp>
 
 #include <sys/socket.h>
@@ -28,7 +29,8 @@ std::error_code last_words(int fd, transport_filter& filter,
     if (failed) return failed;
     for (io::buffer* const each : {&*received, &*plain, &replies}) each->consume_all();
     const std::span<std::byte> room = received->prepare(received_at_once);
-    count = ::recv(fd, room.data(), room.size(), MSG_DONTWAIT);
+    count = gyre::detail::retry_interrupted(
+        [&] { return ::recv(fd, room.data(), room.size(), MSG_DONTWAIT); });
     if (count == 0) break;
     if (count > 0) received->commit(static_cast<std::size_t>(count));
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/detail/transport_handshake.hpp>
 
+#include <gyre/base/detail/retry_interrupted.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/net/detail/last_words.hpp>
 
@@ -16,13 +17,9 @@ namespace {
 
 constexpr std::size_t received_at_once = std::size_t{16} << 10;
 
-// recv(2), repeated when a signal has interrupted it.
 ssize_t receive(int fd, std::span<std::byte> room, int flags) noexcept {
-  ssize_t count = 0;
-  do {
-    count = ::recv(fd, room.data(), room.size(), flags);
-  } while (count < 0 && errno == EINTR);
-  return count;
+  return gyre::detail::retry_interrupted(
+      [&] { return ::recv(fd, room.data(), room.size(), flags); });
 }
 
 }  // namespace
