@@ -184,15 +184,11 @@ void server_core::report(const request& from, const std::exception_ptr& error) n
 
 // Clients may be able to make a handler throw: they must not fill a log.
 bool server_core::may_print_error(steady_time present) {
-  // relaxed: a statistic.
-  if (!printed_errors_.try_acquire(present)) {
-    unprinted_errors_.fetch_add(1, std::memory_order_relaxed);
-    return false;
-  }
-  const std::uint64_t unprinted = unprinted_errors_.exchange(0, std::memory_order_relaxed);
-  if (unprinted != 0) {
+  const auto left_out = printed_errors_.admit(present);
+  if (!left_out) return false;
+  if (*left_out != 0) {
     std::fprintf(stderr, "gyre: http::server: %" PRIu64 " more errors of handlers, not printed\n",
-                 unprinted);
+                 *left_out);
   }
   return true;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gyre/base/atomic.hpp>
+#include <gyre/base/detail/message_limit.hpp>
 #include <gyre/base/detail/relaxed_counter.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/http/date.hpp>
@@ -12,13 +13,10 @@
 #include <gyre/http/router.hpp>
 #include <gyre/http/server.hpp>
 #include <gyre/io/buffer.hpp>
-#include <gyre/sync/rate_limiter.hpp>
 #include <gyre/task/stop_token.hpp>
 
 #include <array>
-#include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -128,8 +126,7 @@ class server_core : public std::enable_shared_from_this<server_core> {
   endpoint options_;
   endpoint misdirected_;
   const host_list hosts_;
-  rate_limiter printed_errors_{{.tokens = 1, .per = std::chrono::seconds{1}, .burst = 10}};
-  gyre::detail::atomic<std::uint64_t> unprinted_errors_{0};
+  gyre::detail::message_limit printed_errors_;
   gyre::detail::atomic<std::size_t> work_{0};
   gyre::detail::atomic<bool> draining_{false};
   std::mutex mutex_;  // of these

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/detail/server_defaults.hpp>
 
-#include <gyre/base/clock.hpp>
 #include <gyre/base/detail/duration_check.hpp>
-#include <gyre/sync/rate_limiter.hpp>
+#include <gyre/base/detail/message_limit.hpp>
 
-#include <chrono>
+#include <cinttypes>
 #include <cstdio>
 #include <memory>
 #include <stdexcept>
@@ -27,11 +26,16 @@ tcp_server_options checked(tcp_server_options options) {
   return options;
 }
 
-move_only_function<void(std::error_code)> print_accept_errors(std::string name) {
-  const rate_limiter_options printed{.tokens = 1, .per = std::chrono::seconds{1}, .burst = 10};
-  return [name = std::move(name),
-          limit = std::make_unique<rate_limiter>(printed)](std::error_code why) {
-    if (!limit->try_acquire(gyre::detail::monotonic_now())) return;
+move_only_function<void(std::error_code)> print_accept_errors(std::string name,
+                                                              steady_time (*now)() noexcept) {
+  return [name = std::move(name), now,
+          limit = std::make_unique<gyre::detail::message_limit>()](std::error_code why) {
+    const auto left_out = limit->admit(now());
+    if (!left_out) return;
+    if (*left_out != 0) {
+      std::fprintf(stderr, "gyre: %s: %" PRIu64 " more pauses of accepting, not printed\n",
+                   name.c_str(), *left_out);
+    }
     std::fprintf(stderr, "gyre: %s: accepting pauses: %s\n", name.c_str(), why.message().c_str());
   };
 }

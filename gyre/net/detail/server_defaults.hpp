@@ -2,6 +2,7 @@
 // checked, print_accept_errors: the options of a server, and its reports of accepting that pauses.
 #pragma once
 
+#include <gyre/base/clock.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/net/tcp_server.hpp>
 
@@ -13,8 +14,9 @@ namespace gyre::net::detail {
 /// `options` as they are. Throws std::invalid_argument.
 tcp_server_options checked(tcp_server_options options);
 
-/// Prints why accepting pauses, with the server's name: ten lines at once and one per second, so
-/// that clients that take all descriptors do not fill a log as well. For all loops of a server.
-move_only_function<void(std::error_code)> print_accept_errors(std::string name);
+/// Prints why accepting pauses, with the server's name, within a message_limit by the clock `now`:
+/// clients that take all descriptors do not fill a log as well. For all loops of a server.
+move_only_function<void(std::error_code)> print_accept_errors(
+    std::string name, steady_time (*now)() noexcept = &gyre::detail::monotonic_now);
 
 }  // namespace gyre::net::detail

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// message_limit: how many lines of a kind are printed on stderr, so that peers cannot fill a log.
+//
+//     const auto left_out = limit.admit(now);
+//     if (!left_out) return;
+//     if (*left_out != 0) std::fprintf(stderr, "%" PRIu64 " more errors, not printed\n", *left_out);
+//     std::fputs("an error\n", stderr);
+#pragma once
+
+#include <gyre/base/atomic.hpp>
+#include <gyre/base/clock.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+namespace gyre::detail {
+
+/// Admits ten messages at once and one per second, and counts the others. A token bucket that keeps
+/// the time at which it is full, as rate_limiter does.
+///
+/// Thread-safety: any thread.
+class message_limit {
+ public:
+  /// Whether a message may be printed at the time `now`, and then how many were left out since the
+  /// last one.
+  [[nodiscard]] std::optional<std::uint64_t> admit(steady_time now) noexcept {
+    // relaxed, all: a statistic.
+    steady_time full_at = full_at_.load(std::memory_order_relaxed);
+    do {
+      if (full_at > now + (burst - 1) * period) {
+        left_out_.fetch_add(1, std::memory_order_relaxed);
+        return std::nullopt;
+      }
+    } while (!full_at_.compare_exchange_weak(full_at, std::max(full_at, now) + period,
+                                             std::memory_order_relaxed));
+    return left_out_.exchange(0, std::memory_order_relaxed);
+  }
+
+ private:
+  static constexpr std::chrono::seconds period{1};
+  static constexpr int burst = 10;
+
+  atomic<steady_time> full_at_{steady_time::min()};
+  atomic<std::uint64_t> left_out_{0};
+};
+
+}  // namespace gyre::detail
