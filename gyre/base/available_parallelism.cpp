@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/base/available_parallelism.hpp>
 
+#include <gyre/base/detail/parse_decimal.hpp>
 #include <gyre/base/detail/retry_interrupted.hpp>
 #include <gyre/base/unique_fd.hpp>
 
@@ -53,10 +54,7 @@ bool lists(std::string_view list, std::string_view word) {
 
 std::optional<std::int64_t> number_in(std::string_view text) noexcept {
   while (text.ends_with('\n')) text.remove_suffix(1);
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
+  return detail::parse_decimal<std::int64_t>(text);
 }
 
 // A quota of -1, or none, is no limit.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/cookie_jar.hpp>
 
+#include <gyre/base/detail/parse_decimal.hpp>
 #include <gyre/http/detail/characters.hpp>
 #include <gyre/http/detail/cookie_text.hpp>
 #include <gyre/net/address.hpp>
@@ -44,7 +45,7 @@ std::optional<std::chrono::seconds> parse_age(std::string_view text) {
   const std::string_view digits = text.substr(text.starts_with('-') ? 1 : 0);
   if (digits.empty() || !std::ranges::all_of(digits, detail::is_digit)) return std::nullopt;
   if (digits.size() < text.size()) return std::chrono::seconds(0);
-  const auto count = detail::parse_decimal<std::uint32_t>(digits);
+  const auto count = gyre::detail::parse_decimal<std::uint32_t>(digits);
   return std::min(longest_age, std::chrono::seconds(count.value_or(UINT32_MAX)));
 }
 

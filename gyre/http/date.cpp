@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/date.hpp>
 
+#include <gyre/base/detail/parse_decimal.hpp>
 #include <gyre/http/detail/characters.hpp>
 
 #include <algorithm>
@@ -33,7 +34,7 @@ class reader {
   }
   unsigned number(std::size_t digits) noexcept {
     if (rest_.size() < digits) return fail();
-    const auto value = detail::parse_decimal<unsigned>(rest_.substr(0, digits));
+    const auto value = gyre::detail::parse_decimal<unsigned>(rest_.substr(0, digits));
     if (!value) return fail();
     rest_.remove_prefix(digits);
     return *value;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/proxy.hpp>
 
+#include <gyre/base/detail/parse_decimal.hpp>
 #include <gyre/http/detail/characters.hpp>
 #include <gyre/http/error.hpp>
 #include <gyre/net/address.hpp>
@@ -59,7 +60,7 @@ std::optional<net::ip_address> address_of(std::string_view text) noexcept {
 // `block`: such as "10.0.0.0/8".
 bool is_in_block(const net::ip_address& address, std::string_view block) noexcept {
   const auto network = net::ip_address::parse(detail::take_until(block, '/'));
-  const auto size = detail::parse_decimal<unsigned>(block);
+  const auto size = gyre::detail::parse_decimal<unsigned>(block);
   if (!network || !size || network->is_v4() != address.is_v4()) return false;
   if (*size > 8 * address.bytes().size()) return false;
   unsigned bits = *size;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/range.hpp>
 
+#include <gyre/base/detail/parse_decimal.hpp>
 #include <gyre/http/detail/characters.hpp>
 
 #include <algorithm>
@@ -13,7 +14,7 @@ namespace {
 // Numbers that are too large lie behind every end.
 std::optional<std::uint64_t> parse_position(std::string_view text) noexcept {
   if (text.empty() || !std::ranges::all_of(text, detail::is_digit)) return std::nullopt;
-  return detail::parse_decimal<std::uint64_t>(text).value_or(
+  return gyre::detail::parse_decimal<std::uint64_t>(text).value_or(
       std::numeric_limits<std::uint64_t>::max());
 }
 

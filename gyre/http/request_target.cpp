@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/request_target.hpp>
 
+#include <gyre/base/detail/parse_decimal.hpp>
 #include <gyre/http/detail/characters.hpp>
 #include <gyre/http/format_error.hpp>
 #include <gyre/net/address.hpp>
@@ -62,7 +63,7 @@ std::expected<authority, std::error_code> authority::parse(std::string_view text
   constexpr std::size_t most_digits = 5;
   rest.remove_prefix(1);
   if (rest.empty()) return parsed;  // "host:" has no port (RFC 3986, 3.2.3)
-  if (rest.size() <= most_digits) parsed.port = detail::parse_decimal<std::uint16_t>(rest);
+  if (rest.size() <= most_digits) parsed.port = gyre::detail::parse_decimal<std::uint16_t>(rest);
   if (!parsed.port || *parsed.port == 0) return failure(format_errc::bad_port);
   return parsed;
 }

@@ -2,6 +2,7 @@
 #include <gyre/http/server_sent_event.hpp>
 
 #include <gyre/base/detail/duration_check.hpp>
+#include <gyre/base/detail/parse_decimal.hpp>
 #include <gyre/http/detail/characters.hpp>
 #include <gyre/http/format_error.hpp>
 
@@ -118,7 +119,7 @@ void server_sent_event_reader::read_field(std::string_view name, std::string_vie
     if (!value.contains('\0')) pending_id_ = value;
   } else if (name == "retry" && !value.empty() && std::ranges::all_of(value, detail::is_digit)) {
     constexpr std::uint64_t longest = std::numeric_limits<std::int64_t>::max();
-    const auto number = detail::parse_decimal<std::uint64_t>(value);
+    const auto number = gyre::detail::parse_decimal<std::uint64_t>(value);
     if (number && *number <= longest) {
       retry_ = retry_of_event_ = std::chrono::milliseconds(static_cast<std::int64_t>(*number));
     }

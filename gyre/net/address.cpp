@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/address.hpp>
 
+#include <gyre/base/detail/parse_decimal.hpp>
 #include <gyre/net/detail/errors.hpp>
 
 #include <arpa/inet.h>
@@ -25,7 +26,7 @@ bool copy_terminated(std::string_view text, std::array<char, Capacity>& to) {
 
 // "2", or "eth0".
 std::expected<std::uint32_t, std::error_code> parse_scope(std::string_view text) {
-  if (const auto number = detail::parse_number<std::uint32_t>(text)) return *number;
+  if (const auto number = gyre::detail::parse_decimal<std::uint32_t>(text)) return *number;
   std::array<char, IF_NAMESIZE> name;
   if (text.empty() || !copy_terminated(text, name)) return failure(std::errc::invalid_argument);
   const unsigned index = ::if_nametoindex(name.data());

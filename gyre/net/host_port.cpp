@@ -2,6 +2,7 @@
 #include <gyre/net/host_port.hpp>
 
 #include <gyre/base/detail/ascii.hpp>
+#include <gyre/base/detail/parse_decimal.hpp>
 #include <gyre/net/detail/errors.hpp>
 #include <gyre/net/detail/host_text.hpp>
 #include <gyre/net/resolve_error.hpp>
@@ -59,7 +60,7 @@ std::expected<host_text, std::error_code> split_host_text(std::string_view text)
   const bool bracketed = host.starts_with('[') && host.ends_with(']');
   if (bracketed) host = host.substr(1, host.size() - 2);
   if (bracketed != host.contains(':')) return failure(std::errc::invalid_argument);
-  auto port = parse_number<std::uint16_t>(port_text);
+  auto port = gyre::detail::parse_decimal<std::uint16_t>(port_text);
   if (!port) {
     if (!may_be_service(port_text)) return failure(std::errc::invalid_argument);
     port = service(port_text).port();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/passed_sockets.hpp>
 
+#include <gyre/base/detail/parse_decimal.hpp>
 #include <gyre/base/endian.hpp>
 #include <gyre/base/error.hpp>
 #include <gyre/io/buffer.hpp>
@@ -70,8 +71,8 @@ std::vector<passed_socket> sockets_from_environment() {
   const std::string all_names = taken_variable("LISTEN_FDNAMES").value_or("");
   for (const char* each : {"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"}) ::unsetenv(each);
   if (!process || !count) return {};
-  const auto meant = detail::parse_number<std::uint32_t>(*process);
-  const auto sockets = detail::parse_number<std::uint16_t>(*count);
+  const auto meant = gyre::detail::parse_decimal<std::uint32_t>(*process);
+  const auto sockets = gyre::detail::parse_decimal<std::uint16_t>(*count);
   if (!meant || !sockets) fail(std::errc::invalid_argument, "LISTEN_PID, LISTEN_FDS");
   if (std::cmp_not_equal(*meant, ::getpid())) return {};
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/proxy_protocol.hpp>
 
+#include <gyre/base/detail/parse_decimal.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/io/received.hpp>
 #include <gyre/net/detail/errors.hpp>
@@ -42,7 +43,7 @@ std::string_view take_word(std::string_view& line) { return detail::take_until(l
 
 std::optional<std::uint16_t> parse_port(std::string_view text) {
   if (text.size() > 1 && text.front() == '0') return std::nullopt;
-  return detail::parse_number<std::uint16_t>(text);
+  return gyre::detail::parse_decimal<std::uint16_t>(text);
 }
 
 parsed_proxy_header parse_line(std::string_view line, std::size_t size) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/service.hpp>
 
+#include <gyre/base/detail/parse_decimal.hpp>
 #include <gyre/net/detail/errors.hpp>
 
 #include <netdb.h>
@@ -27,7 +28,7 @@ constexpr std::array<std::pair<std::string_view, std::uint16_t>, 20> common_serv
 }  // namespace
 
 std::optional<std::uint16_t> service::find(std::string_view name) {
-  if (const auto number = detail::parse_number<std::uint16_t>(name)) return number;
+  if (const auto number = gyre::detail::parse_decimal<std::uint16_t>(name)) return number;
   const auto* const known =
       std::ranges::find(common_services, name, &std::pair<std::string_view, std::uint16_t>::first);
   if (known != common_services.end()) return known->second;

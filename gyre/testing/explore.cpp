@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/testing/explore.hpp>
 
+#include <gyre/base/detail/parse_decimal.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/testing/manual_executor.hpp>
@@ -8,7 +9,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -19,7 +19,6 @@
 #include <memory>
 #include <random>
 #include <stdexcept>
-#include <string_view>
 #include <system_error>
 
 namespace gyre::testing {
@@ -30,12 +29,10 @@ constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
 std::optional<std::uint64_t> seed_of_environment() {
   const char* const text = std::getenv("GYRE_TESTING_SEED");
   if (text == nullptr) return std::nullopt;
-  const std::string_view digits(text);
-  std::uint64_t seed = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), seed);
-  if (error != std::errc() || end != digits.data() + digits.size()) {
+  const auto seed = gyre::detail::parse_decimal<std::uint64_t>(text);
+  if (!seed) {
     throw std::invalid_argument("explore: GYRE_TESTING_SEED is not a number: '" +
-                                std::string(digits) + "'");
+                                std::string(text) + "'");
   }
   return seed;
 }

@@ -6,13 +6,9 @@
 #include <gyre/base/detail/ascii.hpp>
 
 #include <array>
-#include <charconv>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string_view>
-#include <system_error>
 
 namespace gyre::http::detail {
 
@@ -128,16 +124,6 @@ constexpr std::string_view take_while(character_class wanted, std::string_view& 
   const std::string_view taken = text.substr(0, size);
   text.remove_prefix(size);
   return taken;
-}
-
-/// The decimal number that `text` is, digits and nothing else; nothing if it is none, or too large.
-template <std::unsigned_integral T>
-std::optional<T> parse_decimal(std::string_view text) noexcept {
-  T number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || stop != end) return std::nullopt;
-  return number;
 }
 
 }  // namespace gyre::http::detail

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/detail/cookie_text.hpp>
 
+#include <gyre/base/detail/parse_decimal.hpp>
+
 #include <algorithm>
 #include <cstddef>
 
@@ -17,7 +19,7 @@ std::optional<unsigned> leading_number(std::string_view text, std::size_t least,
   std::size_t digits = 0;
   while (digits < text.size() && is_digit(text[digits])) ++digits;
   if (digits < least || digits > most) return std::nullopt;
-  return parse_decimal<unsigned>(text.substr(0, digits));
+  return gyre::detail::parse_decimal<unsigned>(text.substr(0, digits));
 }
 
 std::optional<std::chrono::seconds> time_in(std::string_view token) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gyre/base/detail/parse_decimal.hpp>
 #include <gyre/http/detail/characters.hpp>
 #include <gyre/http/detail/exchange.hpp>
 #include <gyre/http/detail/response_head.hpp>
@@ -172,7 +173,7 @@ exchange::field_traits exchange::put_fields(head_writer& head, const http::field
       continue;
     }
     if (equals_ignoring_case(each.name, length)) {
-      traits.length = parse_decimal<std::uint64_t>(each.value);
+      traits.length = gyre::detail::parse_decimal<std::uint64_t>(each.value);
       continue;
     }
     if (equals_ignoring_case(each.name, coding)) continue;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/detail/response_reader.hpp>
 
+#include <gyre/base/detail/parse_decimal.hpp>
 #include <gyre/http/detail/characters.hpp>
 #include <gyre/http/error.hpp>
 #include <gyre/task/as_result.hpp>
@@ -145,7 +146,7 @@ std::optional<std::chrono::seconds> response_reader::idle_time_of_server() const
     for (std::string_view list = each.value; !list.empty();) {
       std::string_view value = take_until(list, ',');
       const std::string_view name = trim(take_until(value, '='));
-      const auto seconds = parse_decimal<std::uint32_t>(trim(value));
+      const auto seconds = gyre::detail::parse_decimal<std::uint32_t>(trim(value));
       if (!equals_lower(name, "timeout") || !seconds) continue;
       const std::chrono::seconds kept(*seconds - std::min(*seconds, 1U));
       shortest = std::min(shortest.value_or(kept), kept);

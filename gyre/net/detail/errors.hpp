@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // failure, cancelled, no_memory, require, fail: the room's errors, as values and thrown.
 // require_loops: the check of a server's loops.
-// parse_number, take_until, next_word: numbers and words in its texts.
+// take_until, next_word: words in its texts.
 #pragma once
 
 #include <algorithm>
-#include <charconv>
-#include <concepts>
 #include <expected>
-#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -66,16 +63,6 @@ inline std::string_view next_word(std::string_view& line) noexcept {
   constexpr std::string_view blank = " \t\r\v\f";
   line.remove_prefix(std::min(line.find_first_not_of(blank), line.size()));
   return take_until(line, blank);
-}
-
-/// The decimal number that `text` is, digits and nothing else; nothing if it is none, or too large.
-template <std::unsigned_integral T>
-std::optional<T> parse_number(std::string_view text) noexcept {
-  T number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || stop != end) return std::nullopt;
-  return number;
 }
 
 }  // namespace gyre::net::detail

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// parse_decimal: a whole text as a decimal number.
+#pragma once
+
+#include <charconv>
+#include <concepts>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+namespace gyre::detail {
+
+/// The decimal number that `text` is, digits and nothing else, or for signed types also a minus
+/// before them; nothing if it is none, or too large.
+template <std::integral T>
+std::optional<T> parse_decimal(std::string_view text) noexcept {
+  T number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return number;
+}
+
+}  // namespace gyre::detail
