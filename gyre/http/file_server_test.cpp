@@ -13,10 +13,17 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -25,6 +32,7 @@
 #include <random>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 namespace http_file_server_test {
@@ -540,6 +548,59 @@ TEST_F(HttpFileServer, NothingOutsideIsServed) {
       EXPECT_THAT(got.status, testing::AnyOf("200", "301", "400", "404")) << path;
     }
   }
+}
+
+// Has openat2() fail with EPERM for the rest of the calling thread's life: for this path only, or
+// for any.
+void forbid_openat2(const char* path) {
+  const auto address = reinterpret_cast<std::uintptr_t>(path);
+  const auto low = static_cast<std::uint32_t>(address);
+  const auto high = static_cast<std::uint32_t>(std::uint64_t{address} >> 32U);
+  const auto load = [](std::size_t offset) {
+    return ::sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(offset));
+  };
+  const auto allow_unless = [](std::uint32_t value, std::uint8_t skipped) {
+    return ::sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, skipped);
+  };
+  constexpr std::size_t argument = offsetof(::seccomp_data, args) + sizeof(std::uint64_t);
+  std::vector<::sock_filter> program{load(offsetof(::seccomp_data, nr)),
+                                     allow_unless(SYS_openat2, path == nullptr ? 1 : 5)};
+  if (path != nullptr) {
+    program.insert(program.end(), {load(argument), allow_unless(low, 3), load(argument + 4),
+                                   allow_unless(high, 1)});
+  }
+  program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM));
+  program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+  const ::sock_fprog filter{.len = static_cast<unsigned short>(program.size()),
+                            .filter = program.data()};
+  ASSERT_EQ(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+  ASSERT_EQ(::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0), 0);
+}
+
+// As a scanner of files may forbid it (fanotify): that says nothing of the kernel.
+TEST(HttpFileServerRoot, AFileThatIsForbiddenChangesNothingForOthers) {
+  const folder files;
+  const root_directory root(files.root().string(), root_directory::symlinks::inside);
+  const std::string forbidden = "a.txt";
+  const std::string link = "inner";
+  std::thread([&] {
+    forbid_openat2(forbidden.c_str());
+    const auto opened = root.open(forbidden, root_directory::lookup_scope::any);
+    ASSERT_FALSE(opened.has_value());
+    EXPECT_EQ(opened.error(), EPERM);
+    EXPECT_TRUE(root.open(link, root_directory::lookup_scope::any).has_value())
+        << "symlinks are followed as before";
+  }).join();
+}
+
+TEST(HttpFileServerRoot, OpensWithoutTheCallWhereNothingMayUseIt) {
+  const folder files;
+  const root_directory root(files.root().string(), root_directory::symlinks::inside);
+  std::thread([&] {
+    forbid_openat2(nullptr);
+    EXPECT_TRUE(root.open("a.txt", root_directory::lookup_scope::any).has_value());
+    EXPECT_FALSE(root.open("inner", root_directory::lookup_scope::any).has_value());
+  }).join();
 }
 
 TEST(HttpFileServerRoot, OpensBySegmentsAsTheKernelDoes) {

@@ -30,6 +30,17 @@ constexpr int open_flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 // Attempts, when directories are moved during a lookup.
 constexpr int most_attempts = 8;
 
+// Whether openat2(2) can be used at all. Containers that do not know the call refuse it with EPERM,
+// and so does a scanner of files (fanotify) with a single file.
+bool may_use_openat2(int directory) noexcept {
+  ::open_how request{};
+  request.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+  request.resolve = RESOLVE_BENEATH;
+  const unique_fd opened(
+      static_cast<int>(::syscall(SYS_openat2, directory, ".", &request, sizeof request)));
+  return opened || (errno != ENOSYS && errno != EPERM);
+}
+
 }  // namespace
 
 bool is_served_name(std::string_view name, bool hidden) noexcept {
@@ -85,7 +96,8 @@ std::expected<unique_fd, int> root_directory::open(const std::string& path,
     const long opened = ::syscall(SYS_openat2, root_.get(), name, &request, sizeof request);
     if (opened >= 0) return unique_fd(static_cast<int>(opened));
     if (errno == EINTR) continue;
-    if (errno == ENOSYS || errno == EPERM) {  // EPERM: of containers that do not know the call
+    if (errno == ENOSYS || errno == EPERM) {
+      if (may_use_openat2(root_.get())) return std::unexpected(EPERM);
       has_openat2_.store(false, std::memory_order_relaxed);
       return open(path, how);
     }
