@@ -20,8 +20,6 @@
 namespace gyre::http::detail {
 namespace {
 
-constexpr const char* name = "http::client";
-
 // For messages, which show no password of an authority.
 std::string without_user(std::string reference) {
   const std::size_t authority = reference.find("//");
@@ -50,10 +48,10 @@ task<client_response> client_call::run(std::shared_ptr<client_core> client, clie
                                        body reading) {
   const task_context& context = co_await gyre::detail::this_context();
   if (client == nullptr) {
-    throw std::system_error(make_error_code(io::errc::not_open), name);
+    throw std::system_error(make_error_code(io::errc::not_open), "http::client");
   }
   if (context.where != &client->loop() && !client->loop().in_loop_thread()) {
-    throw std::system_error(make_error_code(io::errc::wrong_thread), name);
+    throw std::system_error(make_error_code(io::errc::wrong_thread), "http::client");
   }
   ++client->counts.requests;
   executor& caller = context.where != nullptr ? *context.where : client->loop();
