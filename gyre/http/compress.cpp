@@ -2,6 +2,7 @@
 #include <gyre/http/compress.hpp>
 
 #include <gyre/base/atomic.hpp>
+#include <gyre/base/detail/parse_decimal.hpp>
 #include <gyre/http/compression.hpp>
 #include <gyre/http/detail/body_filter.hpp>
 #include <gyre/http/detail/characters.hpp>
@@ -162,7 +163,7 @@ std::optional<content_coding> coding_for(const request& from, const compress_opt
 // be compressed. Its length is then unknown, and left out (RFC 9110, 8.6).
 void adapt_head(response& answer, const request& from, const compress_options& options) {
   const auto length = answer.fields().get("Content-Length");
-  const auto size = length ? detail::parse_decimal<std::uint64_t>(*length) : std::nullopt;
+  const auto size = length ? gyre::detail::parse_decimal<std::uint64_t>(*length) : std::nullopt;
   if (!size || *size < options.min_size) return;
   vary(answer);
   if (!coding_for(from, options)) return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/detail/inotify_queue.hpp>
 
+#include <gyre/base/detail/retry_interrupted.hpp>
 #include <gyre/base/error.hpp>
-#include <gyre/io/detail/path_call.hpp>
 
 #include <fcntl.h>
 #include <sys/inotify.h>
@@ -35,12 +35,13 @@ unique_fd open_inotify() {
 }
 
 std::expected<std::string, int> content_of(const char* path) {
-  const unique_fd file(retry_interrupted([&] { return ::open(path, O_RDONLY | O_CLOEXEC); }));
+  const unique_fd file(
+      gyre::detail::retry_interrupted([&] { return ::open(path, O_RDONLY | O_CLOEXEC); }));
   if (!file) return std::unexpected(errno);
   std::string content;
   for (std::array<char, 4096> part;;) {
-    const ssize_t count =
-        retry_interrupted([&] { return ::read(file.get(), part.data(), part.size()); });
+    const ssize_t count = gyre::detail::retry_interrupted(
+        [&] { return ::read(file.get(), part.data(), part.size()); });
     if (count < 0) return std::unexpected(errno);
     if (count == 0) return content;
     content.append(part.data(), static_cast<std::size_t>(count));
