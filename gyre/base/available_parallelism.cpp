@@ -2,14 +2,9 @@
 #include <gyre/base/available_parallelism.hpp>
 
 #include <gyre/base/detail/parse_decimal.hpp>
-#include <gyre/base/detail/retry_interrupted.hpp>
-#include <gyre/base/unique_fd.hpp>
-
-#include <fcntl.h>
-#include <unistd.h>
+#include <gyre/base/detail/read_kernel_file.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -21,21 +16,6 @@
 
 namespace gyre {
 namespace {
-
-// A file of /proc or of a control group; none if it cannot be read.
-std::optional<std::string> read_file(const std::string& path) {
-  const unique_fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) return std::nullopt;
-  std::string content;
-  std::array<char, 4096> piece;
-  for (;;) {
-    const ssize_t size =
-        detail::retry_interrupted([&] { return ::read(file.get(), piece.data(), piece.size()); });
-    if (size < 0) return std::nullopt;
-    if (size == 0) return content;
-    content.append(piece.data(), static_cast<std::size_t>(size));
-  }
-}
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
@@ -66,7 +46,7 @@ std::optional<double> quota_of(std::optional<std::int64_t> quota,
 
 // "max 100000", "50000 100000"
 std::optional<double> unified_quota_in(const std::string& group) {
-  const std::optional<std::string> limit = read_file(group + "/cpu.max");
+  const auto limit = detail::read_kernel_file((group + "/cpu.max").c_str());
   if (!limit) return std::nullopt;
   const auto parts = split(*limit, ' ');
   if (parts.size() < 2) return std::nullopt;
@@ -74,8 +54,8 @@ std::optional<double> unified_quota_in(const std::string& group) {
 }
 
 std::optional<double> legacy_quota_in(const std::string& group) {
-  const std::optional<std::string> quota = read_file(group + "/cpu.cfs_quota_us");
-  const std::optional<std::string> period = read_file(group + "/cpu.cfs_period_us");
+  const auto quota = detail::read_kernel_file((group + "/cpu.cfs_quota_us").c_str());
+  const auto period = detail::read_kernel_file((group + "/cpu.cfs_period_us").c_str());
   if (!quota || !period) return std::nullopt;
   return quota_of(number_in(*quota), number_in(*period));
 }
@@ -185,8 +165,8 @@ std::optional<double> quota_in_hierarchy(const std::vector<hierarchy_mount>& mou
 }  // namespace
 
 std::optional<double> detail::control_group_quota(const std::string& root) {
-  const std::optional<std::string> groups = read_file(root + "/proc/self/cgroup");
-  const std::optional<std::string> mount_lines = read_file(root + "/proc/self/mountinfo");
+  const auto groups = detail::read_kernel_file((root + "/proc/self/cgroup").c_str());
+  const auto mount_lines = detail::read_kernel_file((root + "/proc/self/mountinfo").c_str());
   if (!groups || !mount_lines) return std::nullopt;
   std::vector<hierarchy_mount> mounts;
   for (const std::string_view line : split(*mount_lines, '\n')) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/detail/inotify_queue.hpp>
 
-#include <gyre/base/detail/retry_interrupted.hpp>
+#include <gyre/base/detail/read_kernel_file.hpp>
 #include <gyre/base/error.hpp>
 
-#include <fcntl.h>
 #include <sys/inotify.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -16,7 +15,6 @@
 #include <climits>
 #include <cstdio>
 #include <cstring>
-#include <string>
 #include <utility>
 
 namespace gyre::io::detail {
@@ -34,24 +32,10 @@ unique_fd open_inotify() {
   return descriptor;
 }
 
-std::expected<std::string, int> content_of(const char* path) {
-  const unique_fd file(
-      gyre::detail::retry_interrupted([&] { return ::open(path, O_RDONLY | O_CLOEXEC); }));
-  if (!file) return std::unexpected(errno);
-  std::string content;
-  for (std::array<char, 4096> part;;) {
-    const ssize_t count = gyre::detail::retry_interrupted(
-        [&] { return ::read(file.get(), part.data(), part.size()); });
-    if (count < 0) return std::unexpected(errno);
-    if (count == 0) return content;
-    content.append(part.data(), static_cast<std::size_t>(count));
-  }
-}
-
 std::expected<std::vector<int>, int> numbers_of(int inotify) {
   std::array<char, 40> path;
   std::snprintf(path.data(), path.size(), "/proc/self/fdinfo/%d", inotify);
-  const auto content = content_of(path.data());
+  const auto content = gyre::detail::read_kernel_file(path.data());
   if (!content) return std::unexpected(content.error());
   std::vector<int> numbers;
   constexpr std::string_view mark = "inotify wd:";

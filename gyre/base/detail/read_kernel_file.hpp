@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// read_kernel_file: the content of a file that the kernel makes up, in /proc or a control group.
+#pragma once
+
+#include <expected>
+#include <string>
+
+namespace gyre::detail {
+
+/// The whole content, or errno's number. Blocks as long as open(2) and read(2) do.
+/// Errors: std::bad_alloc.
+std::expected<std::string, int> read_kernel_file(const char* path);
+
+}  // namespace gyre::detail
