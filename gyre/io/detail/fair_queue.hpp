@@ -77,10 +77,13 @@ class fair_queue {
   static constexpr std::size_t bytes_of_round = std::size_t{32} << 20;
   static constexpr std::size_t least_share = std::size_t{256} << 10;
   static constexpr std::size_t most_share = std::size_t{1} << 20;
-  /// After as many bytes, new handles are looked for before the round goes on.
-  static constexpr std::size_t bytes_of_turn = std::size_t{2} << 20;
+  /// The bytes of a turn, after which new handles are looked for before the round goes on: as many
+  /// as a loop with visits of 64 KiB moves in a rotation of the ready ones, within these bounds.
+  static constexpr std::size_t bytes_of_turn_each = std::size_t{64} << 10;
+  static constexpr std::size_t least_turn = std::size_t{2} << 20;
+  static constexpr std::size_t most_turn = std::size_t{4} << 20;
   /// The share of a new handle is that of an old one, so that its message is not cut in pieces. New
-  /// handles that come after `bytes_of_turn` get a part of these bytes, so that many new ones with
+  /// handles that come after `least_turn` get a part of these bytes, so that many new ones with
   /// large messages do not delay those with small ones.
   static constexpr std::size_t bytes_of_new = std::size_t{4} << 20;
   static constexpr std::size_t least_share_of_new = std::size_t{64} << 10;
@@ -98,21 +101,24 @@ class fair_queue {
   /// How many entries wait, with those of handles that have left.
   std::size_t size() const noexcept { return new_.size() + old_.size(); }
 
-  /// Begins a turn, which decides on the shares. `reported`: how many handles are ready besides
-  /// the waiting ones.
+  /// Begins a turn, and decides on its bytes and on the shares. `reported`: how many handles are
+  /// ready besides the waiting ones.
   void begin_turn(std::size_t reported) noexcept {
     const std::size_t ready = std::max<std::size_t>(size() + reported, 1);
     share_ = std::clamp(bytes_of_round / ready, least_share, most_share);
     late_share_of_new_ = std::clamp(bytes_of_new / ready, least_share_of_new, most_share);
+    turn_ = std::clamp(bytes_of_turn_each * ready, least_turn, most_turn);
     moved_ = 0;
   }
   /// Bytes that a visit of an old handle, or of a new one, may move in each direction.
   std::size_t share() const noexcept { return share_; }
-  std::size_t share_of_new() const noexcept { return is_turn_over() ? late_share_of_new_ : share_; }
+  std::size_t share_of_new() const noexcept {
+    return moved_ < least_turn ? share_ : late_share_of_new_;
+  }
   /// Counts what a visit of any handle has cost.
   void note_moved(std::size_t bytes) noexcept { moved_ += bytes; }
   /// Whether to look for new handles before the round goes on.
-  bool is_turn_over() const noexcept { return moved_ >= bytes_of_turn; }
+  bool is_turn_over() const noexcept { return moved_ >= turn_; }
 
   /// Whether a handle that does not wait would be new.
   bool is_new(const handle& ready) const noexcept {
@@ -194,6 +200,7 @@ class fair_queue {
   std::size_t left_in_round_ = 0;
   std::size_t share_ = most_share;
   std::size_t late_share_of_new_ = most_share;
+  std::size_t turn_ = least_turn;
   std::size_t moved_ = 0;  // in this turn
   std::uint16_t round_ = 0;
 };

@@ -94,10 +94,10 @@ class FairQueue : public testing::Test {
 };
 
 TEST_F(FairQueue, TheShareDependsOnHowManyAreReady) {
-  // Shares of an old handle, and of a new one after the bytes of a turn.
+  // Shares of an old handle, and of a new one after those of the least turn.
   const auto shares = [this](std::size_t ready) {
     queue_.begin_turn(ready);
-    queue_.note_moved(fair_queue::bytes_of_turn);
+    queue_.note_moved(fair_queue::least_turn);
     return std::pair(queue_.share(), queue_.share_of_new());
   };
   constexpr std::size_t kib = 1024;
@@ -113,7 +113,7 @@ TEST_F(FairQueue, TheFirstNewHandlesOfATurnGetAWholeShare) {
   for (const std::size_t ready : {4, 64, 10'000}) {
     queue_.begin_turn(ready);
     EXPECT_EQ(queue_.share_of_new(), queue_.share());
-    queue_.note_moved(fair_queue::bytes_of_turn - 1);
+    queue_.note_moved(fair_queue::least_turn - 1);
     EXPECT_EQ(queue_.share_of_new(), queue_.share());
   }
 }
@@ -191,12 +191,16 @@ TEST_F(FairQueue, ANewHandleGetsNoMoreThanAShareInARound) {
 }
 
 TEST_F(FairQueue, ATurnEndsAfterItsBytes) {
-  queue_.note_moved(fair_queue::bytes_of_turn - 1);
-  EXPECT_FALSE(queue_.is_turn_over());
-  queue_.note_moved(1);
-  EXPECT_TRUE(queue_.is_turn_over());
-  queue_.begin_turn(0);
-  EXPECT_FALSE(queue_.is_turn_over());
+  const auto bytes_of_turn = [this](std::size_t ready) {
+    constexpr std::size_t step = fair_queue::least_turn / 16;
+    std::size_t bytes = 0;
+    for (queue_.begin_turn(ready); !queue_.is_turn_over(); bytes += step) queue_.note_moved(step);
+    return bytes;
+  };
+  EXPECT_EQ(bytes_of_turn(0), fair_queue::least_turn);
+  EXPECT_EQ(bytes_of_turn(32), fair_queue::least_turn);
+  EXPECT_EQ(bytes_of_turn(48), 48 * fair_queue::bytes_of_turn_each);
+  EXPECT_EQ(bytes_of_turn(10'000), fair_queue::most_turn);
 }
 
 TEST_F(FairQueue, AHandleLeavesTheQueueInWhichItWaits) {
