@@ -110,7 +110,7 @@ TEST_F(FairQueue, TheShareDependsOnHowManyAreReady) {
 
 // A large message that is cut in pieces costs more calls.
 TEST_F(FairQueue, TheFirstNewHandlesOfATurnGetAWholeShare) {
-  for (const std::size_t ready : {4, 64, 10'000}) {
+  for (const std::size_t ready : {std::size_t{4}, std::size_t{64}, std::size_t{10'000}}) {
     queue_.begin_turn(ready);
     EXPECT_EQ(queue_.share_of_new(), queue_.share());
     queue_.note_moved(fair_queue::least_turn - 1);
