@@ -918,12 +918,13 @@ TEST_F(HttpServer, AnswersAFileThatEndsTooEarlyBy500) {
   });
   on->start();
   peer client = connect();
-  const std::string whole = "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n";
+  const std::string status_line = "HTTP/1.1 500 Internal Server Error\r\n";
+  const std::string whole = status_line + "Content-Length: 0\r\n\r\n";
   for (const char* path : {"/0/1001", "/1/1000", "/1001/0", "/18446744073709551615/2"}) {
     client.send(get("/0/5") + get(path) + "HEAD " + path + " HTTP/1.1\r\nHost: a\r\n\r\n");
     EXPECT_THAT(next_response(client), EndsWith("\r\n\r\n" + text.substr(0, 5)));
     EXPECT_EQ(next_response(client), whole) << path;
-    EXPECT_EQ(next_response(client, true), whole) << path;
+    EXPECT_EQ(next_response(client, true), status_line + "\r\n") << path;
   }
   const std::error_code ends_early = gyre::io::errc::unexpected_end;
   EXPECT_THAT(reported, testing::AllOf(testing::SizeIs(8), testing::Each(ends_early)));
