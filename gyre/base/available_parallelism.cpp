@@ -140,7 +140,8 @@ std::optional<double> smallest_quota(const hierarchy_mount& mount, const std::st
                                      std::string way) {
   std::optional<double> smallest;
   for (;;) {
-    const std::string group = root + mount.place + way;
+    std::string group = root;
+    group.append(mount.place).append(way);
     const auto quota = mount.is_unified ? unified_quota_in(group) : legacy_quota_in(group);
     if (quota && (!smallest || *quota < *smallest)) smallest = quota;
     if (way.empty()) return smallest;

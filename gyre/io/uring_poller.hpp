@@ -83,9 +83,9 @@ class uring_poller final : public poller {
   detail::readiness_set watches_{reported_};
   detail::uring ring_;
   gyre::detail::pending_message message_;  // wake()'s
-  bool woken_ = false;  // by a message that came before its wait, or may have been lost
-  unsigned unconfirmed_waits_ = 0;         // since short reads were tried again
-  unsigned to_serve_ = 0;                  // completions of this turn
+  bool woken_ = false;              // by a message that came before its wait, or may have been lost
+  unsigned unconfirmed_waits_ = 0;  // since short reads were tried again
+  unsigned to_serve_ = 0;           // completions of this turn
   // Whether the ring watches:
   bool wake_watched_ = false;
   bool epoll_watched_ = false;
