@@ -395,6 +395,15 @@ def http(server: Program) -> contextlib.closing:
     return contextlib.closing(HTTPConnection(host, port, timeout=PATIENCE))
 
 
+def hello_http(program: str) -> None:
+    with Program(program, "127.0.0.1:0") as server, http(server) as client:
+        for name, status, text in ("Ada", 200, b"Hello, Ada\n"), ("", 404, None):
+            client.request("GET", "/hello/" + name)
+            answer = client.getresponse()
+            body = answer.read()
+            assert answer.status == status and text in (body, None), (name, answer.status, body)
+
+
 def static_site(program: str) -> None:
     with tempfile.TemporaryDirectory() as above:
         folder = Path(above, "folder")
@@ -591,6 +600,7 @@ if __name__ == "__main__":
     {
         each.__name__: each
         for each in (
+            hello_http,
             echo,
             chat,
             proxy,
