@@ -7,8 +7,8 @@
 
 namespace gyre::detail {
 
-/// The whole content, or errno's number. Blocks as long as open(2) and read(2) do.
-/// Errors: std::bad_alloc.
+/// The whole content of the file, or errno's number of the call that failed. Blocks as long as
+/// open(2) and read(2) do. Throws std::bad_alloc without memory for the content.
 std::expected<std::string, int> read_kernel_file(const char* path);
 
 }  // namespace gyre::detail

@@ -20,7 +20,7 @@ namespace {
 const std::error_code broken_pipe = std::make_error_code(std::errc::broken_pipe);
 const std::error_code refused = std::make_error_code(std::errc::permission_denied);
 
-/// Established; every message refuses.
+// A transport after its handshake, to which every message of the peer is a refusal.
 class refused_filter final : public gyre::net::transport_filter {
  public:
   std::error_code shake_hands(std::span<const std::byte>, gyre::io::buffer&) override { return {}; }
