@@ -5,14 +5,16 @@ jobs := $(shell nproc)
 # Most tests wait more than they compute.
 tests := $(shell echo $$((2 * $(jobs))))
 python := .venv/bin/python
+pytest := $(python) -m pytest --numprocesses $(jobs)
+browser_tests := lab/gyrelab/tests/test_page.py
 
 # $(call build,PRESET): configure and build it.
 build = cmake --preset $(1) --log-level=NOTICE && cmake --build --preset $(1) --parallel $(jobs)
-# $(call check,PRESET): run its tests.
-check = ctest --preset $(1) --parallel $(tests)
+# $(call run_tests,PRESET): run its tests.
+run_tests = ctest --preset $(1) --parallel $(tests)
 
 .DEFAULT_GOAL := help
-.PHONY: help report test lint format sanitize trust coverage clean
+.PHONY: help report test check lint format sanitize trust coverage clean
 
 help: ## show this list
 	@echo "The main targets are report and test. All targets:"
@@ -22,11 +24,17 @@ report: ## measure on this machine (it says how long), write report/index.html
 	tools/setup report
 	tools/lab run --grid quick --out results/quick.json --report report/index.html
 
-test: ## build with g++ and run every test
+test: ## build with g++, test all that a change can break
 	tools/setup test
 	$(call build,release)
-	$(call check,release)
-	$(python) -m pytest --numprocesses $(jobs) lab/gyrelab
+	$(call run_tests,release)
+	$(pytest) lab/gyrelab --ignore $(browser_tests)
+
+check: ## what test leaves out: models, packaging, headers alone, pages' code, errors of misuse
+	tools/setup all
+	$(call build,check)
+	$(call run_tests,check)
+	$(pytest) $(browser_tests)
 
 lint: ## check format, clang-tidy, Python, spelling and the order of the rooms
 	tools/setup all
@@ -39,11 +47,11 @@ format: ## format C++ and Python in place
 sanitize: ## run the tests under ASan+UBSan and under TSan
 	tools/setup all
 	$(call build,asan)
-	$(call check,asan)
+	$(call run_tests,asan)
 	$(call build,asan-gcc)
-	$(call check,asan-gcc)
+	$(call run_tests,asan-gcc)
 	$(call build,tsan)
-	$(call check,tsan)
+	$(call run_tests,tsan)
 
 trust: ## the lab's full self-test: false alarms, a handicapped contender, lost tasks
 	tools/setup report

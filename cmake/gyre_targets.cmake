@@ -169,16 +169,19 @@ endfunction()
 # Most of the cost of tests is compiling, and most of that is the included headers. So the files of
 # one call are compiled several at a time, unless each is to be a program of its own.
 option(GYRE_UNITY_TESTS "Compile several test files together" ON)
-set(gyre_unity_bytes 60000)  # of source in one translation unit
+set(gyre_unity_bytes 120000)  # of source in one translation unit
 
-# These tests depend on the effect of -O3 on coroutines.
-set(gyre_fully_optimised_tests compiler_traps_test task_depth_test transfer_test task_allocation_test
-  event_loop_allocation_test echo_allocation_test inbox_memory_test tcp_client_memory_test)
-
-# A Release optimises the tests of these rooms, as most of their code stands in headers and is run
-# by several threads. It does not optimise other tests: that would take twice as long to compile,
-# and prove nothing.
-set(gyre_optimised_rooms base task exec sync pool)
+# A Release optimises the library, and these tests: they depend on the effect of -O3 on coroutines,
+# or have several threads run code of headers, which a compiler reorders only then. It does not
+# optimise other tests: that would take twice as long to compile, and prove nothing.
+set(gyre_optimised_tests "")
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
+  list(APPEND gyre_optimised_tests
+    compiler_traps_test task_depth_test transfer_test task_allocation_test
+    event_loop_allocation_test echo_allocation_test inbox_memory_test tcp_client_memory_test
+    slab_stress_test fifo_test sharded_test channel_stress_test submissions_stress_test
+    thread_pool_stress_test)
+endif()
 
 # gyre_add_test(ROOM file_test.cpp… [BOTH_POLLERS] [APART] [LIBS target…])
 #
@@ -215,7 +218,7 @@ function(gyre_add_test room)
     endif()
     file(SIZE "${CMAKE_CURRENT_SOURCE_DIR}/${source}" size)
     math(EXPR together "${bytes} + ${size}")
-    if(arg_APART OR NOT GYRE_UNITY_TESTS OR stem IN_LIST gyre_fully_optimised_tests)
+    if(arg_APART OR NOT GYRE_UNITY_TESTS OR stem IN_LIST gyre_optimised_tests)
       gyre_add_test_program(${room} "${source}" "${arg_BOTH_POLLERS}" "${arg_LIBS}")
       continue()
     endif()
@@ -254,10 +257,8 @@ function(gyre_add_test_program room sources both_pollers libs)
   endif()
   target_link_libraries(${target} PRIVATE ${libs} GTest::gmock GTest::gtest_main)
   set(headers gyre_test_headers)
-  set(is_optimised FALSE)
-  if(room IN_LIST gyre_optimised_rooms OR stem IN_LIST gyre_fully_optimised_tests)
-    set(is_optimised TRUE)
-  elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
+  if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT stem IN_LIST gyre_optimised_tests)
+    target_compile_options(${target} PRIVATE -O0)
     set(headers gyre_test_headers_O0)
   endif()
   target_precompile_headers(${target} REUSE_FROM ${headers})
@@ -274,13 +275,6 @@ function(gyre_add_test_program room sources both_pollers libs)
   # With sanitizers GCC warns of values that its own instrumentation hides from it.
   if(GYRE_SANITIZE)
     target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
-  endif()
-  if(NOT is_optimised)
-    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0>)
-  elseif(NOT stem IN_LIST gyre_fully_optimised_tests)
-    # Chains of coroutines need sibling calls.
-    target_compile_options(${target} PRIVATE
-      $<$<CONFIG:Release>:-O1> $<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-foptimize-sibling-calls>)
   endif()
 
   set(discovery DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120)
