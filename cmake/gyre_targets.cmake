@@ -177,7 +177,7 @@ set(gyre_unity_bytes 120000)  # of source in one translation unit
 set(gyre_optimised_tests "")
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
   list(APPEND gyre_optimised_tests
-    compiler_traps_test task_depth_test transfer_test task_allocation_test
+    compiler_traps_test foreign_awaiter_test task_depth_test transfer_test task_allocation_test
     event_loop_allocation_test echo_allocation_test inbox_memory_test tcp_client_memory_test
     slab_stress_test fifo_test sharded_test channel_stress_test submissions_stress_test
     thread_pool_stress_test)

@@ -2,6 +2,7 @@
 // Tests of executor affinity: after awaiting a foreign awaitable, which resumes the coroutine on a
 // thread of its own, the coroutine and its awaiter are on their executor.
 #include <gyre/task/detail/foreign_awaiter.hpp>
+#include <gyre/task/detail/transfer.hpp>
 
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/async_generator.hpp>
@@ -407,12 +408,7 @@ class foreign_task {
 
 TEST(ForeignAwaiter, ManyTransfersNeedNoStack) {
   // Where GCC makes no tail calls, a foreign coroutine's own transfers nest.
-#if defined(__clang__) || (defined(GYRE_HAS_SIBLING_CALLS) && !defined(__SANITIZE_ADDRESS__) && \
-                           !defined(__SANITIZE_THREAD__))
-  constexpr int awaits = 1'000'000;
-#else
-  constexpr int awaits = 100;
-#endif
+  constexpr int awaits = gyre::detail::has_symmetric_transfer ? 1'000'000 : 100;
   auto nothing = []() -> foreign_task { co_return; };
   auto loops = [](auto make, int count) -> task<int> {
     int done = 0;
