@@ -116,13 +116,13 @@ loaded_context::entry make_entry(const server_options& options, const std::vecto
     verify_peers(context, SSL_VERIFY_PEER | (required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0));
   }
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_num_tickets(context, 0);  // see engine::write_tickets()
   const bool with_tickets = options.ticket_lifetime.count() > 0;
   if (with_tickets) {
     const duration lifetime = ticket_lifetime_of(options);
     SSL_CTX_set_timeout(context, gyre::detail::whole_units<std::chrono::seconds>(lifetime));
   } else {
     SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
-    SSL_CTX_set_num_tickets(context, 0);
   }
   set_server_callbacks(context, with_tickets);
   return {std::move(made), std::move(staples)};

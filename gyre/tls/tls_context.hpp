@@ -89,7 +89,9 @@ struct server_options {
   std::size_t max_rsa_bits = 4096;
   /// Session tickets, by which clients resume without a full handshake. Their keys live as long,
   /// and half of that time a key is used for new tickets. No use to a client whose certificate has
-  /// expired since. Zero: none. More than seven days count as seven (RFC 8446, 4.6.1).
+  /// expired since. Zero: none. More than seven days count as seven (RFC 8446, 4.6.1). In TLS 1.3
+  /// they go with the server's first bytes after the handshake: if they came before, a client that
+  /// never reads would reset the connection when it closes, and lose bytes that it has sent.
   duration ticket_lifetime = std::chrono::hours{12};
   /// Limit of a handshake.
   duration handshake_timeout = std::chrono::seconds{10};

@@ -38,30 +38,10 @@ using gyre::tls::tls_stream;
 
 std::string forged() { return std::string("\x17\x03\x03\x00\x20", 5) + std::string(32, 'x'); }
 
-void send_raw(int fd, std::string_view bytes) {
-  EXPECT_EQ(::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL),
-            static_cast<ssize_t>(bytes.size()));
-}
-
-std::string take_raw(int fd) {
-  std::string bytes(100'000, '\0');
-  const ssize_t count = ::recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT);
-  bytes.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
-  return bytes;
-}
-
 /// Whether anything waits in the socket.
 bool has_come(int fd) {
   pollfd socket{.fd = fd, .events = POLLIN | POLLRDHUP, .revents = 0};
   return ::poll(&socket, 1, 0) != 0;
-}
-
-/// The records in which one end sends `text`, taken on their way.
-std::string records_of(gyre::event_loop& loop, tls_stream& from, tls_stream& to,
-                       std::string_view text) {
-  EXPECT_TRUE(to.is_quiet());
-  gyre::sync_wait(loop, from.write_all(text));
-  return take_raw(to.fd());
 }
 
 task<> receive_text(tls_stream& from, std::string_view text) {
@@ -76,13 +56,15 @@ task<> send_text(tls_stream& to, std::string_view text) { co_await to.write_all(
 TEST(TlsStreamIsQuiet, WhenNothingButTicketsHasCome) {
   gyre::loop loop;
   connection both(loop);
+  EXPECT_TRUE(both.client_end.is_quiet());
+  const std::string rest = send_tickets_alone(loop, both, "text");
   EXPECT_FALSE(both.client_end.session());
-  EXPECT_TRUE(has_come(both.client_end.fd())) << "tickets";
+  EXPECT_TRUE(has_come(both.client_end.fd()));
   EXPECT_TRUE(both.client_end.is_quiet());
   EXPECT_TRUE(both.client_end.session());
   EXPECT_TRUE(both.client_end.is_quiet());
   EXPECT_TRUE(both.server_end.is_quiet());
-  gyre::sync_wait(loop, send_text(both.server_end, "text"));
+  send_raw(both.server_end.fd(), rest);
   gyre::sync_wait(loop, receive_text(both.client_end, "text"));
   EXPECT_TRUE(both.client_end.is_quiet());
 }
@@ -101,7 +83,8 @@ TEST(TlsStreamIsQuiet, NotWhenBytesHaveComeWhichAReadGets) {
 TEST(TlsStreamIsQuiet, NotWhenAPartOfARecordHasCome) {
   gyre::loop loop;
   connection both(loop);
-  const std::string records = records_of(loop, both.server_end, both.client_end, "text");
+  const std::string records = send_tickets_alone(loop, both, "text");
+  EXPECT_TRUE(both.client_end.is_quiet());
   std::size_t sent = 0;
   for (const std::size_t end : {std::size_t{3}, std::size_t{5}, std::size_t{9}, records.size()}) {
     send_raw(both.server_end.fd(), std::string_view(records).substr(sent, end - sent));
@@ -134,7 +117,7 @@ TEST(TlsStreamIsQuiet, NotAfterAnEndOrABadRecordWhichAReadTells) {
   {
     connection both(loop);
     ::shutdown(both.server_end.fd(), SHUT_WR);
-    EXPECT_FALSE(both.client_end.is_quiet()) << "behind the tickets";
+    EXPECT_FALSE(both.client_end.is_quiet());
     EXPECT_FALSE(both.client_end.is_quiet());
     EXPECT_EQ(error_of(loop, receive_text(both.client_end, "")), errc::truncated);
   }
@@ -244,7 +227,7 @@ TEST(TlsStreamMemory, AReaderThatWaitsHoldsNone) {
   for (task<> (*const reading)(tls_stream&) :
        {&read_some, &read_exactly, &read_line, &wait_readable, &receive}) {
     connection both(loop);
-    const std::string records = records_of(loop, both.server_end, both.client_end, "text\n");
+    const std::string records = send_tickets_alone(loop, both, "text\n");
     {
       waiting_work work(loop, reading(both.client_end));
       send_raw(both.server_end.fd(), std::string_view(records).substr(0, 9));

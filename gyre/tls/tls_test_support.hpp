@@ -15,7 +15,10 @@
 
 #include <sys/socket.h>
 
+#include <cerrno>
+#include <cstddef>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <tuple>
 #include <utility>
@@ -117,6 +120,28 @@ struct connection {
   tls_stream server_end;
   tls_stream client_end;
 };
+
+inline void send_raw(int fd, std::string_view bytes) {
+  EXPECT_EQ(::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(bytes.size()));
+}
+inline std::string take_raw(int fd) {
+  std::string bytes(100'000, '\0');
+  const ssize_t count = ::recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT);
+  bytes.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+  return bytes;
+}
+
+/// Writes `text`, the first one of the server's, and has only the tickets arrive that go before it.
+/// Gives the record of `text`, which is still to be sent from the server's socket.
+inline std::string send_tickets_alone(event_loop& loop, connection& both, std::string_view text) {
+  constexpr std::size_t overhead = 5 + 1 + 16;  // header, kind, and tag
+  sync_wait(loop, both.server_end.write_all(text));
+  const std::string records = take_raw(both.client_end.fd());
+  const std::size_t tickets = records.size() - (text.size() + overhead);
+  send_raw(both.server_end.fd(), std::string_view(records).substr(0, tickets));
+  return records.substr(tickets);
+}
 
 /// Until the end.
 inline task<std::string> read_all(tls_stream& from) {

@@ -144,8 +144,11 @@ int callbacks::note_hello(SSL* ssl, int* alert, void* /*argument*/) {
   if (SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_server_name, &bytes, &size) == 1) {
     name = name_in({bytes, size});
   }
+  engine& self = engine_of(ssl);
+  // A ticket is of no use to a client that names no way to use it (RFC 8446, 4.2.9).
+  self.may_resume_ = SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_psk_kex_modes, &bytes, &size) == 1;
   try {
-    engine_of(ssl).requested_name_ = gyre::detail::to_lower(name);
+    self.requested_name_ = gyre::detail::to_lower(name);
   } catch (const std::bad_alloc&) {
     *alert = SSL_AD_INTERNAL_ERROR;
     return SSL_CLIENT_HELLO_ERROR;

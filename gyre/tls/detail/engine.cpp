@@ -198,6 +198,7 @@ engine::status engine::handshake() {
   if (now == status::done) {
     established_ = true;
     requested_name_ = {};
+    owe_tickets();
     // A session of TLS 1.2 may be resumed again, and need not come anew.
     SSL* const ssl = ssl_.get();
     if (!loaded_->is_server && !session_ && SSL_session_reused(ssl) == 1 &&
@@ -210,6 +211,31 @@ engine::status engine::handshake() {
     return fail_with(errc::handshake_too_large);
   }
   return now;
+}
+
+// As many as OpenSSL's default, and one for a client that has used one.
+void engine::owe_tickets() noexcept {
+  SSL* const ssl = ssl_.get();
+  if (loaded_->tickets == nullptr || !may_resume_ || SSL_version(ssl) < TLS1_3_VERSION) return;
+  tickets_owed_ = SSL_session_reused(ssl) == 1 ? 1 : 2;
+}
+
+// Returns what SSL_do_handshake() does.
+int engine::make_tickets() noexcept {
+  SSL* const ssl = ssl_.get();
+  ERR_clear_error();
+  for (; tickets_owed_ > 0; --tickets_owed_) SSL_new_session_ticket(ssl);
+  const int returned = SSL_do_handshake(ssl);
+  // To write them has taken a buffer to read into, too.
+  if (returned == 1 && !awaits_rest()) SSL_free_buffers(ssl);
+  return returned;
+}
+
+engine::status engine::write_tickets() {
+  if (failure_.code) return status::failed;
+  if (tickets_owed_ == 0 || is_within_message()) return status::done;
+  const status now = result_of(make_tickets());
+  return now == status::done || now == status::failed ? now : fail_with(errc::bad_record);
 }
 
 // A peer that transfers data may change its keys in proportion.
@@ -251,6 +277,7 @@ bool engine::awaits_rest() const noexcept {
 }
 
 engine::status engine::write(std::span<const std::byte> bytes) {
+  if (!bytes.empty() && write_tickets() == status::failed) return status::failed;
   if (failure_.code) return status::failed;
   while (!bytes.empty()) {
     ERR_clear_error();
@@ -269,6 +296,7 @@ engine::status engine::write(std::span<const std::byte> bytes) {
 void engine::close_notify() noexcept {
   if (!established_ || closed_ || failure_.code) return;
   closed_ = true;
+  if (tickets_owed_ > 0 && !is_within_message()) make_tickets();
   ERR_clear_error();
   SSL_shutdown(ssl_.get());
   ERR_clear_error();

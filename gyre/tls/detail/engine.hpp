@@ -64,6 +64,10 @@ class engine {
   bool may_write() const noexcept { return closed_ || failure_.code || !is_within_message(); }
   /// Encrypts all bytes. Fails with errc::bad_record unless may_write().
   status write(std::span<const std::byte> bytes);
+  /// Writes the tickets that a server of TLS 1.3 owes its client. The first write() that has bytes,
+  /// or else close_notify(), does so: to close a socket with unread bytes resets its connection, so
+  /// that tickets behind the handshake would cost a client that only sends what it has sent last.
+  status write_tickets();
   /// Once; later calls do nothing. Nothing is sent unless may_write().
   void close_notify() noexcept;
 
@@ -90,6 +94,8 @@ class engine {
   void make_ssl();
   bool begin_to_serve();
   void refuse_other_protocol();
+  void owe_tickets() noexcept;
+  int make_tickets() noexcept;
   void count_data(std::size_t bytes) noexcept;
   status fail_with(std::error_code code, std::string text = {});
   status result_of(int returned);
@@ -118,6 +124,8 @@ class engine {
   bool closed_ = false;
   bool name_is_unknown_ = false;
   bool alert_sent_ = false;
+  bool may_resume_ = false;                       // the client of a server, in TLS 1.3
+  std::uint8_t tickets_owed_ = 0;                 // see write_tickets()
   const loaded_context::entry* entry_ = nullptr;  // of a server, for the client's name
   ssl_ptr ssl_;
 };

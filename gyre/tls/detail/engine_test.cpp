@@ -107,6 +107,7 @@ TEST(TlsEngine, ASessionIsResumedForAKnownNameOnly) {
   const tls_context serves = tls_context::server(options);
   const tls_context asks = tls_context::client({.verify = false});
   engines first(serves, asks);
+  ASSERT_EQ(first.server.write_tickets(), engine::status::done);
   first.client.feed(first.to_client.bytes());
   ASSERT_EQ(first.client.peek(), engine::status::wants_input);
   const session kept = first.client.newest_session();
@@ -172,6 +173,7 @@ TEST(TlsEngine, AWriteWithinAMessageOfThePeerFails) {
   // A ticket, which has the client's certificate, takes several records.
   ASSERT_EQ(SSL_set_max_send_fragment(server.native(), 512), 1);
   shake_hands(client, server, to_client, to_server);
+  ASSERT_EQ(server.write_tickets(), engine::status::done);
   ASSERT_GT(to_client.size(), 600u);
   client.feed(to_client.bytes().first(600));
   EXPECT_EQ(client.peek(), engine::status::wants_input);
@@ -191,6 +193,7 @@ TEST(TlsEngine, ASessionIsNotResumedBeyondItsCertificate) {
     engine server(serves, "", session(), to_client);
     engine careless(tls_context::client(options), "localhost", session(), to_server);
     shake_hands(careless, server, to_client, to_server);
+    ASSERT_EQ(server.write_tickets(), engine::status::done);
     careless.feed(to_client.bytes());
     EXPECT_EQ(careless.peek(), engine::status::wants_input);
     // A loaded session does not know its context, so that any may offer it.
@@ -372,6 +375,7 @@ TEST(TlsEngine, ASessionOfTls12IsNotResumedUnderAnotherName) {
       engine server(serves, "", session(), to_client);
       engine client(asks, host, kept, to_server);
       shake_hands(client, server, to_client, to_server);
+      EXPECT_EQ(server.write_tickets(), engine::status::done);
       client.feed(to_client.bytes());
       EXPECT_EQ(client.peek(), engine::status::wants_input);
       kept = client.newest_session();
@@ -395,6 +399,7 @@ TEST(TlsEngine, AClientOffersASessionToTheHostOfItsCertificateOnly) {
   const tls_context serves = tls_context::server(serving());
   const tls_context asks = tls_context::client(trusting());
   engines first(serves, asks);
+  ASSERT_EQ(first.server.write_tickets(), engine::status::done);
   first.client.feed(first.to_client.bytes());
   ASSERT_EQ(first.client.peek(), engine::status::wants_input);
   gyre::io::buffer output;
