@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libfork: fork, call and join on its pool that is always busy.
+// libfork: fork, call and join on its pool whose idle workers sleep.
+#include <lab/experiments/fork_join/libfork_calls.hpp>
 #include <lab/experiments/fork_join/problems.hpp>
 #include <lab/experiments/fork_join/workload.hpp>
 
@@ -9,25 +10,17 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
 namespace {
 
 using lab::fork_join::after;
 using lab::fork_join::board;
 using lab::fork_join::boards;
+using lab::fork_join::call;
+using lab::fork_join::fork;
 using lab::fork_join::product;
 using lab::fork_join::shape;
 using lab::fork_join::tree;
-
-// libfork takes brackets where the compiler has subscripts of several arguments, else parentheses.
-#if __cpp_multidimensional_subscript >= 202211L
-constexpr auto fork = [](auto&&... to) { return lf::fork[std::forward<decltype(to)>(to)...]; };
-constexpr auto call = [](auto&&... to) { return lf::call[std::forward<decltype(to)>(to)...]; };
-#else
-constexpr auto& fork = lf::fork;
-constexpr auto& call = lf::call;
-#endif
 
 constexpr auto fibonacci = [](auto self, std::uint32_t n) -> lf::task<std::uint64_t> {
   if (n < 2) co_return n;
@@ -95,7 +88,7 @@ class libfork_pool {
   }
 
  private:
-  lf::busy_pool pool_;
+  lf::lazy_pool pool_;
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libfork: fork, call and join on its pool that is always busy; all at once by halving the range.
+// libfork: fork, call and join on its pool whose idle workers sleep; all at once by halving the range.
+#include <lab/experiments/fork_join/libfork_calls.hpp>
 #include <lab/experiments/grain/workload.hpp>
 
 #include <libfork/core.hpp>
@@ -10,6 +11,8 @@
 
 namespace {
 
+using lab::fork_join::call;
+using lab::fork_join::fork;
 using lab::grain::tasks;
 
 constexpr auto one = [](auto, const tasks* all, std::size_t index) -> lf::task<std::uint64_t> {
@@ -22,8 +25,8 @@ constexpr auto sum_of = [](auto self, const tasks* all, std::size_t first,
   const std::size_t middle = first + (last - first) / 2;
   std::uint64_t a = 0;
   std::uint64_t b = 0;
-  co_await lf::fork(&a, self)(all, first, middle);
-  co_await lf::call(&b, self)(all, middle, last);
+  co_await fork(&a, self)(all, first, middle);
+  co_await call(&b, self)(all, middle, last);
   co_await lf::join;
   co_return a + b;
 };
@@ -33,8 +36,8 @@ constexpr auto sum_of_pairs = [](auto, const tasks* all) -> lf::task<std::uint64
   for (std::size_t i = 0; i + 1 < all->count; i += 2) {
     std::uint64_t a = 0;
     std::uint64_t b = 0;
-    co_await lf::fork(&a, one)(all, i);
-    co_await lf::call(&b, one)(all, i + 1);
+    co_await fork(&a, one)(all, i);
+    co_await call(&b, one)(all, i + 1);
     co_await lf::join;
     sum += a + b;
   }
@@ -52,7 +55,7 @@ class libfork_pool {
   std::uint64_t pairs(const tasks& all) { return lf::sync_wait(pool_, sum_of_pairs, &all); }
 
  private:
-  lf::busy_pool pool_;
+  lf::lazy_pool pool_;
 };
 
 }  // namespace
