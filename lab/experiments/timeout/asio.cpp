@@ -1,24 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // boost::asio: a socket and a steady_timer per end, with handlers; the timer's handler cancels the
-// read. The hint leaves out asio's locks.
+// read. Both know their executor's type, and the hint leaves out asio's locks.
 #include <lab/experiments/timeout/workload.hpp>
 #include <lab/harness/boost_version.hpp>
 
+#include <boost/asio/basic_stream_socket.hpp>
+#include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 
 namespace {
 
+namespace asio = boost::asio;
+
 using boost::system::error_code;
+using executor = asio::io_context::executor_type;
+using stream_socket = asio::basic_stream_socket<asio::local::stream_protocol, executor>;
+using timer = asio::basic_waitable_timer<std::chrono::steady_clock,
+                                         asio::wait_traits<std::chrono::steady_clock>, executor>;
 
 class asio_loop {
  public:
@@ -33,9 +41,9 @@ class asio_loop {
 
  private:
   struct end {
-    end(boost::asio::io_context& context, lab::timeout::reader& its)
+    end(asio::io_context& context, lab::timeout::reader& its)
         : reader(its),
-          socket(context, boost::asio::local::stream_protocol(), ::dup(its.fd())),
+          socket(context, asio::local::stream_protocol(), ::dup(its.fd())),
           limit(context) {}
 
     void next() {
@@ -46,8 +54,8 @@ class asio_loop {
       limit.async_wait([this, read = reads](error_code error) {
         if (!error && read == reads) socket.cancel();
       });
-      socket.async_read_some(boost::asio::buffer(&byte, 1), [this](error_code error, std::size_t) {
-        if (error == boost::asio::error::operation_aborted) {
+      socket.async_read_some(asio::buffer(&byte, 1), [this](error_code error, std::size_t) {
+        if (error == asio::error::operation_aborted) {
           reader.timed_out();
         } else if (!error) {
           limit.cancel();
@@ -58,13 +66,13 @@ class asio_loop {
     }
 
     lab::timeout::reader& reader;
-    boost::asio::local::stream_protocol::socket socket;
-    boost::asio::steady_timer limit;
+    stream_socket socket;
+    timer limit;
     std::byte byte{};
     std::uint64_t reads = 0;
   };
 
-  boost::asio::io_context context_{BOOST_ASIO_CONCURRENCY_HINT_UNSAFE};
+  asio::io_context context_{BOOST_ASIO_CONCURRENCY_HINT_UNSAFE};
   std::deque<end> ends_;
 };
 

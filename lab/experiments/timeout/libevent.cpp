@@ -57,7 +57,8 @@ class libevent_loop {
     ::event event{};
   };
 
-  lab::libevent_base base_ = lab::make_libevent_base(EVENT_BASE_FLAG_PRECISE_TIMER);
+  lab::libevent_base base_ =
+      lab::make_libevent_base(lab::libevent_flags | EVENT_BASE_FLAG_PRECISE_TIMER);
   std::deque<end> ends_;
 };
 
