@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneTBB: parallel_reduce with one task for each element, and parallel_invoke. The calling thread
-// is one of the workers.
+// oneTBB: parallel_reduce down to single elements, and parallel_invoke. The default partitioner
+// splits where workers are idle, as gyre's reduction does. The calling thread is one of the workers.
 #include <lab/experiments/fork_join/tbb_workers.hpp>
 #include <lab/experiments/grain/workload.hpp>
 
 #include <oneapi/tbb/blocked_range.h>
 #include <oneapi/tbb/parallel_invoke.h>
 #include <oneapi/tbb/parallel_reduce.h>
-#include <oneapi/tbb/partitioner.h>
 #include <oneapi/tbb/version.h>
 
 #include <cstddef>
@@ -29,7 +28,7 @@ class tbb_pool {
             for (std::size_t i = some.begin(); i != some.end(); ++i) sum += all.run(i);
             return sum;
           },
-          std::plus(), tbb::simple_partitioner());
+          std::plus());
     });
   }
   std::uint64_t pairs(const lab::grain::tasks& all) {
