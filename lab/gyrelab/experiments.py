@@ -17,6 +17,7 @@ from gyrelab.toml_table import Table
 
 GRIDS = ("smoke", "quick", "full", "published")
 KINDS = ("gyre", "peer", "floor")
+_NOINLINE = "_noinline"  # ends the names of the build whose links are behind calls
 
 
 @dataclass(frozen=True)
@@ -118,11 +119,12 @@ class Advice:
 
 @dataclass(frozen=True)
 class Contest:
-    """The experiment in one figure: the best of `of` against the best of `over`."""
+    """The experiment in one figure: the first of `of` against the best peer, over all cells.
+
+    No experiment.toml can leave out rivals or cells.
+    """
 
     of: tuple[str, ...]
-    over: tuple[str, ...]
-    where: Filter
 
 
 @dataclass(frozen=True)
@@ -157,6 +159,15 @@ class Experiment:
         """The contender of that name, or a UsageProblem."""
         pick(name, [each.name for each in self.contenders], f"contender of {self.name}")
         return next(each for each in self.contenders if each.name == name)
+
+    def rivals(self, name: str) -> list[str]:
+        """The peers of a contender, in the same build of an experiment that has two."""
+        behind_calls = name.endswith(_NOINLINE)
+        return [
+            each.name
+            for each in self.contenders
+            if each.kind == "peer" and each.name.endswith(_NOINLINE) == behind_calls
+        ]
 
     def find_metric(self, name: str | None) -> Metric:
         """The metric of that name; the main one for None."""
@@ -237,7 +248,7 @@ def parse(top: Table) -> Experiment:
         grids=_grids(top.table("grids"), parameters, warmup_rounds),
         claims=tuple(_claim(each, names, parameters, metrics) for each in top.tables("claims", [])),
         published=tuple(_published(each, parameters) for each in top.tables("published", [])),
-        contest=_contest(top, contenders, parameters),
+        contest=_contest(top, contenders),
         advice=_advice(top.table("advice"), names, parameters) if "advice" in top else None,
         raw=top.raw,
     )
@@ -423,17 +434,11 @@ def _published(table: Table, parameters: dict[str, Parameter]) -> Published:
     return published
 
 
-def _contest(
-    top: Table, contenders: tuple[Contender, ...], parameters: dict[str, Parameter]
-) -> Contest:
-    """The contest of `[highlight]`; by default gyre's contenders against the peers in all cells."""
-    names = [each.name for each in contenders]
+def _contest(top: Table, contenders: tuple[Contender, ...]) -> Contest:
+    """The contest of `[highlight]`; by default of all of gyre's contenders."""
     table = top.table("highlight", {})
-    contest = Contest(
-        tuple(table.words("of", names, [c.name for c in contenders if c.kind == "gyre"])),
-        tuple(table.words("over", names, [c.name for c in contenders if c.kind == "peer"])),
-        _filter(table, "where", parameters),
-    )
+    ours = [each.name for each in contenders if each.kind == "gyre"]
+    contest = Contest(tuple(table.words("of", ours, ours)))
     table.done()
     return contest
 

@@ -16,7 +16,7 @@ RESAMPLES = 4000
 CALIBRATED = 0.96  # the bootstrap's own level; by simulation it gives the interval its 95 %
 SMOOTHING = 0.4  # kernel width in standard deviations: tames the tiny resamples of 5 to 11 rounds
 FEWEST_ROUNDS = 3
-DECIDABLE = 0.10  # a cell is too noisy when its interval cannot tell 10 % from nothing
+DECIDABLE = 0.05  # a difference as large as this is never called level
 _SEED = 20160919
 
 
@@ -42,13 +42,18 @@ class Ratio:
         return self.low > 1 or self.high < 1
 
     @property
+    def level(self) -> bool:
+        """Whether the interval includes 1 and no difference of 5 % or more."""
+        return not self.differs and self.low > 1 / (1 + DECIDABLE) and self.high < 1 + DECIDABLE
+
+    @property
     def too_noisy(self) -> bool:
-        """Whether the interval includes 1 and is too wide to show a difference of 10 %."""
-        return not self.differs and self.half_width > DECIDABLE
+        """Whether the interval includes both 1 and a difference of 5 %."""
+        return not self.differs and not self.level
 
     @property
     def rounds_needed(self) -> int:
-        """The approximate number of rounds after which the interval is narrower than ±10 %."""
+        """The approximate number of rounds after which the interval is narrower than ±5 %."""
         return self.rounds_for(DECIDABLE)
 
     def rounds_for(self, width: float) -> int:

@@ -54,23 +54,26 @@ class Highlight:
     rivals: list[str]
     ratio: Ratio | None
     by_cost: Ratio | None  # by CPU time per unit of work
-    variants: list[tuple[Contender, Ratio]]  # gyre's other contenders against the same rivals
+    variants: list[tuple[Contender, Ratio]]  # gyre's other contenders against their rivals
+    not_built: tuple[str, ...] = ()  # the rivals without a program here
 
     @property
     def verdict(self) -> str:
-        """The verdict by time, or by CPU time where time decides nothing."""
-        by_time = standing(self.ratio)
-        return standing(self.by_cost) if by_time == UNDECIDED and self.by_cost else by_time
+        """The verdict by time, or by CPU time where time shows no difference and CPU time does."""
+        by_time, by_cost = standing(self.ratio), standing(self.by_cost)
+        if by_time == UNDECIDED and self.by_cost:
+            return by_cost
+        return by_cost if by_time == LEVEL and by_cost in (AHEAD, BEHIND) else by_time
 
     @property
     def decided(self) -> str:
         """Whether the interval decides the verdict, in words; the reason if it does not."""
         if self.ratio is None:
             return "no rival was measured"
-        if standing(self.ratio) != UNDECIDED:
-            return "yes"
-        if self.verdict != UNDECIDED:
+        if self.verdict != standing(self.ratio):
             return "by CPU time"
+        if self.verdict != UNDECIDED:
+            return "yes"
         if math.isinf(self.ratio.half_width):
             return "no: too few rounds"
         if self.ratio.half_width > 1:
@@ -80,8 +83,7 @@ class Highlight:
     @property
     def deciding(self) -> Ratio | None:
         """The ratio that the verdict is about."""
-        by_cost = standing(self.ratio) == UNDECIDED and self.verdict != UNDECIDED
-        return self.by_cost if by_cost else self.ratio
+        return self.by_cost if self.verdict != standing(self.ratio) else self.ratio
 
 
 def counts(highlights: Sequence[Highlight]) -> dict[str, int]:
@@ -96,7 +98,7 @@ def standing(ratio: Ratio | None) -> str:
         return MISSING
     if ratio.differs:
         return AHEAD if ratio.low > 1 else BEHIND
-    return UNDECIDED if ratio.too_noisy else LEVEL
+    return LEVEL if ratio.level else UNDECIDED
 
 
 def means(results: Results, experiment: Experiment, where: Filter) -> dict[str, float]:
@@ -172,25 +174,32 @@ def _state(duel: Ratio | None) -> str:
 
 
 def highlight(experiment: Experiment, results: Results) -> Highlight:
-    """gyre's default contender, the first of [highlight], against the best of its rivals."""
-    contest, names = experiment.contest, results.contenders(experiment.name)
-    rows = (designs.row(experiment, name, names) for name in contest.over)
-    peers = [name for name in dict.fromkeys(rows) if name in names]
+    """gyre's default contender, the first of [highlight], against the best of all its peers."""
+    names = results.contenders(experiment.name)
+
+    def measured_rivals(name: str) -> list[str]:
+        rows = (designs.row(experiment, each, names) for each in experiment.rivals(name))
+        return [each for each in dict.fromkeys(rows) if each in names]
 
     def against_peers(name: str, metric: Metric | None) -> Ratio | None:
         if metric is None or name not in names:
             return None
-        return comparison.compare(
-            results, experiment.name, metric, [name], peers, contest.where
-        ).ratio
+        rivals = measured_rivals(name)
+        return comparison.compare(results, experiment.name, metric, [name], rivals).ratio
 
-    default, *others = contest.of
+    default, *others = experiment.contest.of
     variants = [(name, against_peers(name, experiment.metric)) for name in others]
+    absent = results.not_built(experiment.name)
     return Highlight(
         experiment,
         experiment.contender(default),
-        [experiment.contender(name).label for name in peers],
+        [experiment.contender(name).label for name in measured_rivals(default)],
         against_peers(default, experiment.metric),
         against_peers(default, experiment.cost),
         [(experiment.contender(name), ratio) for name, ratio in variants if ratio is not None],
+        tuple(
+            experiment.contender(name).label
+            for name in experiment.rivals(default)
+            if name in absent and experiment.contender(name).stands_for is None
+        ),
     )

@@ -2,10 +2,11 @@
 """Verdicts, published figures, and the advice at the top of the report."""
 
 import math
+import re
 
 import pytest
 
-from gyrelab import claims, experiments, published, summary
+from gyrelab import cells, claims, experiments, published, summary
 from gyrelab.statistics import Ratio
 from gyrelab.tests import synthetic
 
@@ -181,10 +182,11 @@ def test_alternative_is_taken_for_another_reason() -> None:
 
 
 def test_highlight_is_the_contest_the_experiment_names() -> None:
-    measured = synthetic.results(("hop",))
+    measured = synthetic.results(("hop",), absent=("moodycamel",))
     found = summary.highlight(measured.experiment("hop"), measured)
     assert found.contender.name == "gyre_fifo"
-    assert found.rivals == ["asio", "libuv"]
+    assert found.rivals == ["mutex + vector", "boost::lockfree", "asio", "libuv"]
+    assert found.not_built == ("moodycamel",)
     assert found.ratio is not None
     assert found.ratio.value == pytest.approx(48 / 15, rel=0.05)
     assert (found.verdict, found.decided) == ("ahead", "yes")
@@ -192,12 +194,54 @@ def test_highlight_is_the_contest_the_experiment_names() -> None:
     assert found.variants[0][1].value == pytest.approx(48 / 8, rel=0.05)
 
 
+def test_highlight_leaves_out_no_peer_and_no_cell() -> None:
+    measured = synthetic.results(("coroutine_chain",), rounds=3)
+    chain = measured.experiment("coroutine_chain")
+    behind_calls = [c for c in chain.contenders if c.name.endswith("_noinline")]
+    found = summary.highlight(chain, measured)
+    peers = [each.label for each in behind_calls if each.kind == "peer"]
+    assert found.rivals == peers
+    assert [contender.name for contender, _ in found.variants] == ["gyre"]
+    for experiment in experiments.load_all().values():
+        builds = {True, False} if experiment.name.startswith("coroutine_c") else {False}
+        compared = {name for of in experiment.contest.of for name in experiment.rivals(of)}
+        assert compared >= {
+            each.name
+            for each in experiment.contenders
+            if each.kind == "peer" and each.name.endswith("_noinline") in builds
+        }, experiment.name
+
+
+_ALL_PEERS = re.compile(
+    r"(every|any|best|no) (other |C\+\+ )?(peer|library|coroutine library)", re.I
+)
+
+
+def test_sentence_about_every_peer_is_tested_against_every_peer() -> None:
+    found = 0
+    for experiment in experiments.load_all().values():
+        for claim in experiment.claims:
+            if claim.source != "gyre" or not _ALL_PEERS.search(claim.sentence):
+                continue
+            found += 1
+            cells_of = [c for c in experiment.grids["full"].cells if cells.matches(c, claim.where)]
+            rivals = {
+                each.name
+                for each in experiment.contenders
+                if each.name in experiment.rivals(claim.of[0])
+                if each.stands_for is None and any(each.runs_in(cell) for cell in cells_of)
+            }
+            assert rivals <= set(claim.over), f"{experiment.name}: {claim.id}"
+    assert found > 20
+
+
 @pytest.mark.parametrize(
     ("ratio", "verdict"),
     [
         (Ratio(1.3, 1.1, 1.5, 5), "ahead"),
         (Ratio(0.8, 0.7, 0.9, 5), "behind"),
-        (Ratio(1.01, 0.97, 1.05, 5), "level"),
+        (Ratio(1.01, 0.98, 1.04, 5), "level"),
+        (Ratio(0.95, 0.89, 1.01, 5), "undecided"),  # 5 % behind is not called level
         (Ratio(1.2, 0.9, 1.6, 5), "undecided"),
         (Ratio(2.0, 0.0, math.inf, 2), "undecided"),
         (None, "not measured"),
@@ -219,6 +263,24 @@ def test_cpu_time_gives_the_verdict_that_time_does_not() -> None:
     assert (cheaper.verdict, cheaper.decided) == ("ahead", "by CPU time")
     assert cheaper.deciding == cheaper.by_cost
     assert found(wide).verdict == "undecided"
+
+
+def test_cpu_time_is_also_asked_where_time_says_level() -> None:
+    ping_pong = experiments.load_all()["ping_pong"]
+    contender, level = ping_pong.contender("gyre_epoll"), Ratio(1.0, 0.99, 1.01, 5)
+
+    def found(by_cost: Ratio | None) -> summary.Highlight:
+        return summary.Highlight(ping_pong, contender, ["asio"], level, by_cost, [])
+
+    dearer = found(Ratio(0.9, 0.88, 0.92, 5))
+    assert (dearer.verdict, dearer.decided, dearer.deciding) == (
+        "behind",
+        "by CPU time",
+        dearer.by_cost,
+    )
+    assert (found(None).verdict, found(None).decided) == ("level", "yes")
+    noisy = found(Ratio(0.9, 0.7, 1.2, 5))
+    assert (noisy.verdict, noisy.decided, noisy.deciding) == ("level", "yes", level)
 
 
 def test_claims_on_time_are_also_judged_by_cpu_time() -> None:
