@@ -4,16 +4,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from gyrelab import cells, comparison, designs, growth, published, statistics
-from gyrelab.comparison import Comparison
+from gyrelab import cells, claim_ratios, designs, published
+from gyrelab.claim_ratios import Found
 from gyrelab.experiments import Claim, Experiment
 from gyrelab.results import Results
 from gyrelab.statistics import Ratio
 
 NARROW = 0.03  # half-width at which an undecided claim gets no more rounds
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
+PARTLY = "holds for those built"  # not every rival that the claim names was measured
 
 
 @dataclass(frozen=True)
@@ -26,6 +25,15 @@ class Verdict:
     published: float | None
     note: str
     by_cost: "Verdict | None" = None  # the same claim judged by CPU time per unit of work
+    judged_on: str = ""  # designs measured instead of libraries, and other settings
+
+    @property
+    def decisive(self) -> "Verdict":
+        """The verdict by CPU time where that decides a published claim and time does not."""
+        by_cost = self.by_cost
+        if self.claim.source != "published" or by_cost is None or self.answer != UNDECIDED:
+            return self
+        return self if by_cost.answer == UNDECIDED else by_cost
 
     @property
     def stated_amount(self) -> str:
@@ -37,9 +45,12 @@ class Verdict:
     @property
     def stated_range(self) -> str:
         """The range that the claim states, in words."""
+        unit = " %" if self.claim.share_of else ""
+        if self.claim.low == 0:
+            return f"at most {self.claim.high:g}{unit}"
         if self.claim.high == float("inf"):
-            return "above 1" if self.claim.low == 1 else f"at least {self.claim.low:g}"
-        return f"{self.claim.low:g} to {self.claim.high:g}"
+            return "above 1" if self.claim.low == 1 else f"at least {self.claim.low:g}{unit}"
+        return f"{self.claim.low:g} to {self.claim.high:g}{unit}"
 
 
 def judge(results: Results, experiment: Experiment) -> list[Verdict]:
@@ -48,14 +59,19 @@ def judge(results: Results, experiment: Experiment) -> list[Verdict]:
 
 
 def tally(verdicts: Sequence[Verdict]) -> dict[str, int]:
-    """The number of claims in all, of those that hold, and of undecided ones."""
-    answers = [each.answer for each in verdicts]
-    return {"all": len(answers), "holds": answers.count(HOLDS), "open": answers.count(UNDECIDED)}
+    """The number of claims in all, of those that hold, also in part, and of undecided ones."""
+    answers = [each.decisive.answer for each in verdicts]
+    return {
+        "all": len(answers),
+        "holds": answers.count(HOLDS),
+        "partly": answers.count(PARTLY),
+        "open": answers.count(UNDECIDED),
+    }
 
 
 def _with_cost(results: Results, experiment: Experiment, claim: Claim) -> Verdict:
     verdict = _judge(results, experiment, claim)
-    if experiment.cost is None or (claim.source, claim.metric) != ("gyre", experiment.metric.name):
+    if experiment.cost is None or claim.metric != experiment.metric.name or not claim.over:
         return verdict
     by_cost = _judge(results, experiment, replace(claim, metric=experiment.cost.name))
     return verdict if by_cost.ratio is None else replace(verdict, by_cost=by_cost)
@@ -63,29 +79,41 @@ def _with_cost(results: Results, experiment: Experiment, claim: Claim) -> Verdic
 
 def _judge(results: Results, experiment: Experiment, claim: Claim) -> Verdict:
     stated = published.ratio(experiment, claim) if claim.source == "published" else None
-    judged, substitutes = _as_built(results, experiment, claim)
+    judged, substitutes, gone = _as_built(results, experiment, claim)
+    judged, elsewhere = claim_ratios.preferred(results, experiment, judged)
     missing, dead = _missing(results, experiment, judged), _dead(results, experiment, judged)
-    if claim.per_doubling:
-        gaps, ratios, overall = [], [], _per_doubling(results, experiment, judged)
-    else:
-        found, ratios, overall = _ratios(results, experiment, judged)
-        gaps = found.gaps
-    if overall is None:
+    found = claim_ratios.measure(results, experiment, judged)
+    judged_on = "; ".join(filter(None, (substitutes, elsewhere)))
+    if found.overall is None:
         why = "; ".join(filter(None, (missing, dead))) or "not measured in these cells"
-        return Verdict(claim, UNDECIDED, None, stated, why)
+        return Verdict(claim, UNDECIDED, None, stated, why, judged_on=judged_on)
+    overall = found.overall
     if claim.scope == "mean":
         answer, note = within(overall, claim.low, claim.high), _side(overall, claim)
     else:
-        answer, overall, note = _every_cell(ratios, claim, gaps)
-    if missing and answer == HOLDS and gaps:
+        answer, overall, note = _every_cell(found.by_cell, claim, found.gaps)
+    if answer == UNDECIDED and _is_level(overall, claim, stated):
+        answer, note = FAILS, "level, within 5 %"
+    if answer == HOLDS and missing and found.gaps:
         answer = UNDECIDED
+    if answer == HOLDS and claim.source == "gyre" and (gone or substitutes):
+        answer = PARTLY
     growing = f"for each doubling of {claim.per_doubling}" if claim.per_doubling else ""
-    notes = "; ".join(filter(None, (growing, note, substitutes, missing, dead)))
-    return Verdict(claim, answer, overall, stated, notes)
+    without = f"not built: {', '.join(gone)}" if gone else ""
+    notes = "; ".join(filter(None, (growing, note, without, missing, dead)))
+    return Verdict(claim, answer, overall, stated, notes, judged_on=judged_on)
 
 
-def _as_built(results: Results, experiment: Experiment, claim: Claim) -> tuple[Claim, str]:
-    """The claim about the programs that were built, and a note on the differences.
+def _is_level(ratio: Ratio, claim: Claim, stated: float | None) -> bool:
+    """Whether a report claims a lead, and the interval has none of 5 %, nor that of its figures."""
+    claims_lead = claim.source == "published" and (claim.low, claim.high) == (1, float("inf"))
+    return claims_lead and not claim.per_doubling and ratio.level and (stated or 2) > ratio.high
+
+
+def _as_built(
+    results: Results, experiment: Experiment, claim: Claim
+) -> tuple[Claim, str, list[str]]:
+    """The claim about the programs that were built, a note on designs, and the rivals left out.
 
     A design takes the row of a library that was not built; a rival with neither is left out.
     """
@@ -93,87 +121,56 @@ def _as_built(results: Results, experiment: Experiment, claim: Claim) -> tuple[C
     rows = {name: designs.row(experiment, name, measured) for name in (*claim.of, *claim.over)}
     kept = [rows[name] for name in claim.over if rows[name] not in absent]
     gone = [name for name in claim.over if rows[name] in absent] if kept else []
-    notes = [f"{name} is measured as {row}" for name, row in rows.items() if row != name]
-    if gone:
-        notes.append(f"not built: {', '.join(gone)}")
+    stand_ins = [experiment.contender(row).label for name, row in rows.items() if row != name]
+    note = "; ".join(f"{label}, not the library" for label in stand_ins)
     of = tuple(rows[name] for name in claim.of)
     over = tuple(kept) or tuple(rows[name] for name in claim.over)
-    return replace(claim, of=of, over=over), "; ".join(notes)
+    return replace(claim, of=of, over=over), note, gone
 
 
-def _per_doubling(results: Results, experiment: Experiment, claim: Claim) -> Ratio | None:
-    """The factor by which a ratio, or without `over` a figure, grows per doubling of a parameter.
-
-    Each round has a slope of its own, as a round's cells ran within moments of each other.
-    """
-    metric, name = experiment.find_metric(claim.metric), claim.per_doubling
-    chosen = [cell for cell in results.cells(experiment.name) if cells.matches(cell, claim.where)]
-    strata = []
-    for group in growth.groups(experiment, chosen, name).values() if chosen else ():
-        logs = []
-        for cell in group:
-            ours, *theirs = (
-                results.series(experiment.name, each, cell, metric.name)
-                for each in (*claim.of, *claim.over)
-            )
-            one = dict.fromkeys(ours, 1.0)
-            logs.append(statistics.logs_by_round(ours, theirs[0] if theirs else one, metric.better))
-        sizes = np.log2([float(cell[name]) for cell in group])
-        rounds = sorted(set.intersection(*(set(each) for each in logs)))
-        if rounds:
-            slopes = [np.polyfit(sizes, [each[turn] for each in logs], 1)[0] for turn in rounds]
-            strata.append(slopes)
-    return statistics.ratio(strata) if strata else None
-
-
-def _ratios(
-    results: Results, experiment: Experiment, claim: Claim
-) -> tuple[Comparison, list[tuple[cells.Cell, Ratio]], Ratio | None]:
-    """The comparison that a claim is about, and its ratios as the claim states them."""
-    metric = experiment.find_metric(claim.metric)
-    rows = {each.name: each for each in experiment.contenders}
-    found = comparison.compare(
-        results,
-        experiment.name,
-        metric,
-        claim.of,
-        claim.over,
-        claim.where,
-        lambda name, cell: rows[name].runs_in(cell),
-    )
-    ratios = [(each.cell, each.ratio) for each in found.cells]
-    if found.ratio is None or claim.ratio != "value" or metric.better != "lower":
-        return found, ratios, found.ratio
-    turned = [(cell, ratio.inverse()) for cell, ratio in ratios]
-    return found, turned, found.ratio.inverse()
-
-
-def open_cells(results: Results, experiment: Experiment) -> dict[str, int]:
+def open_cells(results: Results, experiment: Experiment, source: str) -> dict[str, int]:
     """The cells, by key, in which more rounds may decide a claim, and the number of those rounds.
 
     A claim is left alone when its verdict is beyond doubt, or its interval narrow: then the claim
-    is about a difference that rounds do not show.
+    is about a difference that rounds do not show. CPU time decides published claims, too.
     """
     found: dict[str, int] = {}
     for claim in experiment.claims:
-        if claim.per_doubling:
+        if claim.source != source or claim.share_of:
             continue
-        _, ratios, overall = _ratios(results, experiment, _as_built(results, experiment, claim)[0])
-        if overall is None:
-            continue
-        judged = [(ratio, [cell]) for cell, ratio in ratios]
-        if claim.scope == "mean":
-            judged = [(overall, [cell for cell, _ in ratios])]
-        answers = [within(ratio.widened(), claim.low, claim.high) for ratio, _ in judged]
-        if FAILS in answers:
-            continue
-        for (ratio, where), answer in zip(judged, answers, strict=True):
-            if answer == UNDECIDED and ratio.half_width > NARROW:
-                further = max(1, ratio.rounds_for(NARROW) - ratio.rounds)
-                for cell in where:
-                    key = cells.key(cell)
-                    found[key] = min(further, found.get(key, further))
+        judged, _, _ = _as_built(results, experiment, claim)
+        judged, _ = claim_ratios.preferred(results, experiment, judged)
+        for key, further in _open_in(results, experiment, judged).items():
+            found[key] = min(further, found.get(key, further))
     return found
+
+
+def _open_in(results: Results, experiment: Experiment, claim: Claim) -> dict[str, int]:
+    found = _open_by(claim, claim_ratios.measure(results, experiment, claim))
+    has_cost = experiment.cost is not None and claim.metric == experiment.metric.name
+    if not found or claim.source != "published" or not has_cost or not claim.over:
+        return found
+    by_cost = replace(claim, metric=experiment.cost.name)
+    measured = claim_ratios.measure(results, experiment, by_cost)
+    return found if measured.overall is None else _open_by(by_cost, measured) and found
+
+
+def _open_by(claim: Claim, found: Found) -> dict[str, int]:
+    if found.overall is None:
+        return {}
+    judged = [(ratio, [cell]) for cell, ratio in found.by_cell]
+    if claim.scope == "mean":
+        judged = [(found.overall, found.where)]
+    answers = [within(ratio.widened(), claim.low, claim.high) for ratio, _ in judged]
+    if FAILS in answers:
+        return {}
+    rounds: dict[str, int] = {}
+    for (ratio, where), answer in zip(judged, answers, strict=True):
+        if answer == UNDECIDED and ratio.half_width > NARROW:
+            further = max(1, ratio.rounds_for(NARROW) - ratio.rounds)
+            for cell in where:
+                rounds[cells.key(cell)] = further
+    return rounds
 
 
 def within(ratio: Ratio, low: float, high: float) -> str:
@@ -188,7 +185,7 @@ def within(ratio: Ratio, low: float, high: float) -> str:
 # Noise refutes nothing: a cell whose interval reaches into the range leaves the claim undecided.
 # The note counts the cells outside the range and the undecided ones.
 def _every_cell(
-    ratios: list[tuple[dict, Ratio]], claim: Claim, gaps: Sequence[str]
+    ratios: Sequence[tuple[cells.Cell, Ratio]], claim: Claim, gaps: Sequence[str]
 ) -> tuple[str, Ratio, str]:
     answers = [within(ratio, claim.low, claim.high) for _, ratio in ratios]
     cell, worst = min(ratios, key=lambda each: each[1].low)

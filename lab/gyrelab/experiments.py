@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gyrelab import paths
+from gyrelab import paths, reports
 from gyrelab.cells import Cell, Filter, Value, matches, unique
 from gyrelab.errors import UsageProblem, did_you_mean, pick
 from gyrelab.toml_table import Table
 
 GRIDS = ("smoke", "quick", "full", "published")
 KINDS = ("gyre", "peer", "floor")
+TERMS = ("percent", "times", "share")
 _NOINLINE = "_noinline"  # ends the names of the build whose links are behind calls
 
 
@@ -89,6 +90,13 @@ class Claim:
     scope: str
     metric: str
     per_doubling: str | None  # the ratio is the factor for each doubling of this parameter
+    across: Filter  # one parameter and two values: the ratio is that of the first to the second
+    prefer: Filter  # where cells of these values were measured, they alone decide
+    share_of: str | None  # the figure is a share of this metric, in percent, and no ratio
+    report: str | None  # the published report that states the conclusion
+    conclusion: str  # in the report's own terms
+    stated: str  # the report's figure in its own terms
+    terms: str  # how the conclusion states a figure: one of TERMS
 
 
 @dataclass(frozen=True)
@@ -378,8 +386,10 @@ def _with_shares(cell: dict[str, Any], table: Table) -> dict[str, Value]:
 def _claim(
     table: Table, names: list[str], parameters: dict[str, Parameter], metrics: list[str]
 ) -> Claim:
-    if ("range" in table) == ("at_least" in table):
-        raise table.wrong("range", "a claim needs either range = [low, high] or at_least = low")
+    if sum(bound in table for bound in ("range", "at_least", "at_most")) != 1:
+        raise table.wrong(
+            "range", "a claim needs one of range = [low, high], at_least = low and at_most = high"
+        )
     if "range" in table:
         bounds = table.items("range")
         numbers = all(isinstance(bound, int | float) for bound in bounds)
@@ -388,8 +398,10 @@ def _claim(
                 "range", f"{bounds} is not allowed; it must be [low, high], 0 < low ≤ high"
             )
         low, high = map(float, bounds)
-    else:
+    elif "at_least" in table:
         low, high = table.number("at_least"), float("inf")
+    else:
+        low, high = 0.0, table.number("at_most")
     claim = Claim(
         id=table.text("id"),
         sentence=table.text("sentence"),
@@ -403,9 +415,24 @@ def _claim(
         scope=table.choice("scope", ("mean", "every_cell"), "mean"),
         metric=table.choice("metric", metrics, metrics[0]),
         per_doubling=table.choice("per_doubling", parameters, None),
+        across=_filter(table, "across", parameters),
+        prefer=_filter(table, "prefer", parameters),
+        share_of=table.choice("share_of", metrics, None),
+        report=table.choice("report", reports.known(), None),
+        conclusion=table.text("conclusion", ""),
+        stated=table.text("stated", ""),
+        terms=table.choice("terms", TERMS, "percent"),
     )
-    if not claim.of or not (claim.over or claim.per_doubling):
+    if (claim.source == "published") != bool(claim.report and claim.conclusion and claim.stated):
+        raise table.wrong(
+            "report", "published claims, and no others, need `report`, `conclusion` and `stated`"
+        )
+    if not claim.of or not (claim.over or claim.per_doubling or claim.across or claim.share_of):
         raise table.wrong("of", "`of` and `over` must each name at least one contender")
+    if claim.across and [len(values) for values in claim.across.values()] != [2]:
+        raise table.wrong("across", "must name one parameter with two values")
+    if claim.across and (len(claim.of) > 1 or len(claim.over) > 1):
+        raise table.wrong("across", "needs one contender in `of`, and at most one in `over`")
     if claim.per_doubling and (len(claim.of) > 1 or len(claim.over) > 1):
         raise table.wrong("per_doubling", "needs one contender in `of`, and at most one in `over`")
     table.done()

@@ -10,6 +10,7 @@ from gyrelab.errors import UsageProblem
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMAS = ROOT / "lab" / "schema"
 PUBLISHED = ROOT / "lab" / "published" / "figures.json"
+REPORTS = ROOT / "lab" / "published" / "reports.toml"
 
 
 def experiments() -> Path:

@@ -68,6 +68,10 @@ def ratio(experiment: Experiment, claim: Claim) -> float | None:
     found = [point for point in points(experiment) if cells.matches(point.cell, claim.where)]
     if claim.per_doubling:
         return _per_doubling(experiment, claim, found)
+    if claim.across:
+        return _across(experiment, claim, found)
+    if claim.metric != experiment.metric.name:
+        return None
     by_cell: dict[tuple[str, str], dict[str, float]] = {}
     for point in found:
         place = (point.title, cells.key(point.cell))
@@ -99,6 +103,28 @@ def _per_doubling(experiment: Experiment, claim: Claim, found: Sequence[Point]) 
         if len(logs) > 1:
             slopes.append(np.polyfit(list(logs), list(logs.values()), 1)[0])
     return math.exp(sum(slopes) / len(slopes)) if slopes else None
+
+
+def _across(experiment: Experiment, claim: Claim, found: Sequence[Point]) -> float | None:
+    """The factor between two values of a parameter: a mean over the published figures of both."""
+    [(name, (first, second))] = claim.across.items()
+    by_rest: dict[tuple[str, str], dict[Value, dict[str, float]]] = {}
+    for point in found:
+        rest = {key: value for key, value in point.cell.items() if key != name}
+        figures_of = by_rest.setdefault((point.title, cells.key(rest)), {})
+        figures_of.setdefault(point.cell[name], {})[point.contender] = point.value
+    wanted = (*claim.of, *claim.over)
+    sign = -1.0 if experiment.metric.better == "lower" else 1.0
+    logs = []
+    for values in by_rest.values():
+        pair = [values.get(first, {}), values.get(second, {})]
+        if all(each in side for side in pair for each in wanted):
+            one, two = (
+                math.log(side[claim.of[0]]) - sum(math.log(side[each]) for each in claim.over)
+                for side in pair
+            )
+            logs.append(sign * (one - two))
+    return math.exp(sum(logs) / len(logs)) if logs else None
 
 
 def _log_ratio(

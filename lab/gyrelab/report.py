@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from gyrelab import charts, claims, explained, pages, sections, summary
+from gyrelab import charts, claims, conclusions, explained, pages, sections, summary
 from gyrelab.figures import figure, quality, spoken, times
 from gyrelab.results import Results
 
@@ -26,9 +26,12 @@ def write(chosen: dict[str, Results], out: Path) -> Path:
     environment.globals.update(
         times=times, figure=figure, spoken=spoken, quality=quality, infinity=math.inf
     )
+    groups = conclusions.group((each.experiment, each.verdicts) for each in shown)
     highlights = [summary.highlight(each.experiment, each.results) for each in shown]
     page = environment.get_template("report.html.j2").render(
         sections=shown,
+        reports=groups,
+        conclusions=conclusions.counts(groups),
         advice=summary.advice([(s.experiment, s.results) for s in shown]),
         highlights=highlights,
         counts=summary.counts(highlights),

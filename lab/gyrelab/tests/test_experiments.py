@@ -189,7 +189,11 @@ def test_cells_are_products_and_totals_are_shared_out(
         ),
         ('of = ["one"]', 'of = ["three"]', "claims[1].of: 'three' is not allowed"),
         ("at_least = 1.5", "range = [3, 2]", "claims[1].range: [3, 2] is not allowed"),
-        ("at_least = 1.5", "", "a claim needs either range = [low, high] or at_least = low"),
+        (
+            "at_least = 1.5",
+            "",
+            "a claim needs one of range = [low, high], at_least = low and at_most = high",
+        ),
         ('name = "two"', 'name = "one"', "'one' appears twice"),
         ("[grids.full]", "[grids.fill]", "grids.full: missing"),
         ('name = "sample"', 'name = "other"', "name: 'other' must be the folder's name, 'sample'"),

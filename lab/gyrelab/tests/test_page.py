@@ -82,7 +82,9 @@ def test_overview_has_a_row_for_each_experiment_with_its_verdict(
     page = visit(browser, page_file)
     rows = page.locator(".overview-table tbody tr")
     assert rows.count() == 3
-    expect(page.locator("h1")).to_have_text("gyre is ahead in 3 of 3 experiments on this machine.")
+    expect(page.locator("#overview h2")).to_have_text(
+        "gyre is ahead in 3 of 3 experiments on this machine."
+    )
     row = page.locator('.overview-table tr[data-name="post_task"]')
     expect(row.locator("a")).to_have_attribute("href", "#post_task")
     expect(row).to_contain_text("Which cross-thread queue should an event loop use")
@@ -104,6 +106,17 @@ def test_filter_leaves_the_chosen_experiments(browser: Browser, page_file: Path)
     assert page.locator("section.experiment:visible").count() == 0
     page.check("input[value=ahead]")
     assert page.locator("section.experiment:visible").count() == 3
+
+
+def test_page_begins_with_the_published_conclusions(browser: Browser, page_file: Path) -> None:
+    page = visit(browser, page_file)
+    first = page.locator("main > section").first
+    expect(first.locator("h1")).to_contain_text("of 7 hold on this machine")
+    row = first.locator("tbody tr", has_text="With several producers, boost's queue")
+    expect(row).to_contain_text("75 to 150 %")
+    expect(row).to_contain_text("+100 % in its figures")
+    expect(row).to_contain_text("not measured: boost_lockfree")
+    expect(row.locator(".badge")).to_have_text("? undecided")
 
 
 def test_page_without_scripts_shows_everything_but_the_filter(
