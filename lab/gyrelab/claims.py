@@ -8,9 +8,8 @@ from gyrelab import cells, claim_ratios, designs, published
 from gyrelab.claim_ratios import Found
 from gyrelab.experiments import Claim, Experiment
 from gyrelab.results import Results
-from gyrelab.statistics import Ratio
+from gyrelab.statistics import NARROW, Ratio
 
-NARROW = 0.03  # half-width at which an undecided claim gets no more rounds
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
 PARTLY = "holds for those built"  # not every rival that the claim names was measured
 
@@ -79,11 +78,9 @@ def _with_cost(results: Results, experiment: Experiment, claim: Claim) -> Verdic
 
 def _judge(results: Results, experiment: Experiment, claim: Claim) -> Verdict:
     stated = published.ratio(experiment, claim) if claim.source == "published" else None
-    judged, substitutes, gone = _as_built(results, experiment, claim)
-    judged, elsewhere = claim_ratios.preferred(results, experiment, judged)
+    judged, judged_on, gone = _as_measured(results, experiment, claim)
     missing, dead = _missing(results, experiment, judged), _dead(results, experiment, judged)
     found = claim_ratios.measure(results, experiment, judged)
-    judged_on = "; ".join(filter(None, (substitutes, elsewhere)))
     if found.overall is None:
         why = "; ".join(filter(None, (missing, dead))) or "not measured in these cells"
         return Verdict(claim, UNDECIDED, None, stated, why, judged_on=judged_on)
@@ -96,7 +93,7 @@ def _judge(results: Results, experiment: Experiment, claim: Claim) -> Verdict:
         answer, note = FAILS, "level, within 5 %"
     if answer == HOLDS and missing and found.gaps:
         answer = UNDECIDED
-    if answer == HOLDS and claim.source == "gyre" and (gone or substitutes):
+    if answer == HOLDS and claim.source == "gyre" and (gone or judged_on):
         answer = PARTLY
     growing = f"for each doubling of {claim.per_doubling}" if claim.per_doubling else ""
     without = f"not built: {', '.join(gone)}" if gone else ""
@@ -108,6 +105,21 @@ def _is_level(ratio: Ratio, claim: Claim, stated: float | None) -> bool:
     """Whether a report claims a lead, and the interval has none of 5 %, nor that of its figures."""
     claims_lead = claim.source == "published" and (claim.low, claim.high) == (1, float("inf"))
     return claims_lead and not claim.per_doubling and ratio.level and (stated or 2) > ratio.high
+
+
+def _as_measured(
+    results: Results, experiment: Experiment, claim: Claim
+) -> tuple[Claim, str, list[str]]:
+    """The claim about what was measured, a note on how that differs, and the rivals left out."""
+    judged, substitutes, gone = _as_built(results, experiment, claim)
+    judged, elsewhere = claim_ratios.preferred(results, experiment, judged)
+    if claim.otherwise and claim_ratios.measure(results, experiment, judged).overall is None:
+        of, over = (tuple(claim.otherwise.get(n, n) for n in g) for g in (claim.of, claim.over))
+        other = replace(claim, of=of, over=over, otherwise={})
+        judged, note, gone = _as_measured(results, experiment, other)
+        instead = ", ".join((*of, *over))
+        return judged, "; ".join(filter(None, (f"measured: {instead}", note))), gone
+    return judged, "; ".join(filter(None, (substitutes, elsewhere))), gone
 
 
 def _as_built(
@@ -138,8 +150,7 @@ def open_cells(results: Results, experiment: Experiment, source: str) -> dict[st
     for claim in experiment.claims:
         if claim.source != source or claim.share_of:
             continue
-        judged, _, _ = _as_built(results, experiment, claim)
-        judged, _ = claim_ratios.preferred(results, experiment, judged)
+        judged, _, _ = _as_measured(results, experiment, claim)
         for key, further in _open_in(results, experiment, judged).items():
             found[key] = min(further, found.get(key, further))
     return found
@@ -160,7 +171,7 @@ def _open_by(claim: Claim, found: Found) -> dict[str, int]:
         return {}
     judged = [(ratio, [cell]) for cell, ratio in found.by_cell]
     if claim.scope == "mean":
-        judged = [(found.overall, found.where)]
+        judged = [(found.overall, _widest(found))]
     answers = [within(ratio.widened(), claim.low, claim.high) for ratio, _ in judged]
     if FAILS in answers:
         return {}
@@ -171,6 +182,13 @@ def _open_by(claim: Claim, found: Found) -> dict[str, int]:
             for cell in where:
                 rounds[cells.key(cell)] = further
     return rounds
+
+
+def _widest(found: Found) -> Sequence[cells.Cell]:
+    """The cells whose noise makes the interval of a mean as wide as it is; all if not known."""
+    widths = [(cell, ratio.half_width) for cell, ratio in found.by_cell]
+    widest = max((width for _, width in widths), default=0.0)
+    return [cell for cell, width in widths if 2 * width >= widest] or found.where
 
 
 def within(ratio: Ratio, low: float, high: float) -> str:

@@ -43,13 +43,15 @@ def compare(
 
     Slowest and best are by median in each cell. A cell counts only when every contender in `of` and
     at least one in `over` was measured in it; `gaps` lists the missing figures, without those in cells
-    in which a contender of `over` cannot run.
+    in which a contender of `over` cannot run, and without cells in which none of `of` took part.
     """
     found, strata, gaps = [], [], []
     chosen = [cell for cell in results.cells(experiment) if cells.matches(cell, where or {})]
     if not chosen:
         gaps.append(f"no cell with {cells.describe(where or {})} was measured")
     for cell in chosen:
+        if not any(results.runs(experiment, name, cell) for name in of):
+            continue
         ours = _measured(results, experiment, metric, of, cell)
         theirs = _measured(results, experiment, metric, over, cell)
         missing = [name for name in of if name not in ours]

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from gyrelab import paths, reports
-from gyrelab.cells import Cell, Filter, Value, matches, unique
+from gyrelab.cells import Cell, Filter, Value, key, matches, unique
 from gyrelab.errors import UsageProblem, did_you_mean, pick
 from gyrelab.toml_table import Table
 
 GRIDS = ("smoke", "quick", "full", "published")
 KINDS = ("gyre", "peer", "floor")
 TERMS = ("percent", "times", "share")
-_NOINLINE = "_noinline"  # ends the names of the build whose links are behind calls
+_NOINLINE = "_noinline"  # in the names of the build whose links are behind calls
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,7 @@ class Grid:
     warmup_rounds: int
     run_seconds: float | None  # mean duration of a run on two processors, for the first estimate
     cells: tuple[dict[str, Value], ...]
+    named: dict[str, tuple[str, ...]]  # by a cell's key: the only contenders that run there
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,7 @@ class Claim:
     per_doubling: str | None  # the ratio is the factor for each doubling of this parameter
     across: Filter  # one parameter and two values: the ratio is that of the first to the second
     prefer: Filter  # where cells of these values were measured, they alone decide
+    otherwise: dict[str, str]  # contenders in the place of those of which nothing was measured
     share_of: str | None  # the figure is a share of this metric, in percent, and no ratio
     report: str | None  # the published report that states the conclusion
     conclusion: str  # in the report's own terms
@@ -170,11 +172,11 @@ class Experiment:
 
     def rivals(self, name: str) -> list[str]:
         """The peers of a contender, in the same build of an experiment that has two."""
-        behind_calls = name.endswith(_NOINLINE)
+        behind_calls = _NOINLINE in name
         return [
             each.name
             for each in self.contenders
-            if each.kind == "peer" and each.name.endswith(_NOINLINE) == behind_calls
+            if each.kind == "peer" and (_NOINLINE in each.name) == behind_calls
         ]
 
     def find_metric(self, name: str | None) -> Metric:
@@ -253,7 +255,7 @@ def parse(top: Table) -> Experiment:
         compile_seconds=run.number("compile_seconds", None),
         pin=pin,
         memory_limit_mib=run.whole("memory_limit_mib", 0),
-        grids=_grids(top.table("grids"), parameters, warmup_rounds),
+        grids=_grids(top.table("grids"), parameters, warmup_rounds, names),
         claims=tuple(_claim(each, names, parameters, metrics) for each in top.tables("claims", [])),
         published=tuple(_published(each, parameters) for each in top.tables("published", [])),
         contest=_contest(top, contenders),
@@ -342,17 +344,25 @@ def _contender(table: Table, names: list[str], parameters: dict[str, Parameter])
     return contender
 
 
-def _grids(table: Table, parameters: dict[str, Parameter], warmup_rounds: int) -> dict[str, Grid]:
+def _grids(
+    table: Table, parameters: dict[str, Parameter], warmup_rounds: int, contenders: list[str]
+) -> dict[str, Grid]:
     found = {}
     for name in GRIDS:
         row = table.table(name)
-        products = [_cells(each, parameters) for each in row.tables("cells")]
+        products: list[list[dict[str, Value]]] = []
+        named: dict[str, tuple[str, ...]] = {}
+        for each in row.tables("cells"):
+            only = each.words("contenders", contenders, [])
+            products.append(_cells(each, parameters))
+            named.update({key(cell): tuple(only) for cell in products[-1] if only})
         found[name] = Grid(
             name,
             row.whole("rounds", least=1),
             row.whole("warmup_rounds", warmup_rounds),
             row.number("run_seconds", None),
             tuple(unique(itertools.chain.from_iterable(products))),
+            named,
         )
         row.done()
     table.done()
@@ -417,6 +427,7 @@ def _claim(
         per_doubling=table.choice("per_doubling", parameters, None),
         across=_filter(table, "across", parameters),
         prefer=_filter(table, "prefer", parameters),
+        otherwise=_otherwise(table, names),
         share_of=table.choice("share_of", metrics, None),
         report=table.choice("report", reports.known(), None),
         conclusion=table.text("conclusion", ""),
@@ -437,6 +448,11 @@ def _claim(
         raise table.wrong("per_doubling", "needs one contender in `of`, and at most one in `over`")
     table.done()
     return claim
+
+
+def _otherwise(table: Table, names: list[str]) -> dict[str, str]:
+    rows = table.table("otherwise", {})
+    return {key: rows.choice(key, names) for key in rows.keys()}
 
 
 def _published(table: Table, parameters: dict[str, Parameter]) -> Published:

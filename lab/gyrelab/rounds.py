@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gyrelab import cells, claims, statistics
+from gyrelab.experiments import Experiment, Metric
 from gyrelab.results import Results
-from gyrelab.statistics import DECIDABLE, Ratio
+from gyrelab.statistics import NARROW, Ratio
 
 if TYPE_CHECKING:
     from gyrelab.runner import Part, Place
@@ -20,13 +21,16 @@ if TYPE_CHECKING:
 FIRST = 5  # rounds of every cell, before the first look
 STEP = 3  # rounds between two looks at a cell
 MOST = 41  # rounds of a cell: one that needs more is too noisy for this machine
+PUBLISHED, NOTHING, OURS, TIME = range(4)  # ranks of a Need
+_SOURCES = ("published", "gyre")
 
 
 @dataclass(frozen=True)
 class Need:
     """Why a cell is open, most urgent first, and the further rounds that its nearest ratio needs."""
 
-    # 0: neither time nor CPU time decides a ratio; 1: a claim; 2: CPU time decides, time does not
+    # 0: a published claim; 1: neither time nor CPU time decides the ratio to the nearest rival;
+    # 2: a claim of gyre's; 3: CPU time decides that ratio, time does not
     rank: int
     rounds: int
 
@@ -52,7 +56,7 @@ class Sampling:
         self._parts = [part for part in parts if part.budget_rounds]
         self._document = document
         self._needs: dict[tuple[str, str, int], Need | None] = {}
-        self._claimed: dict[tuple[str, tuple[int, ...]], dict[str, int]] = {}
+        self._claimed: dict[tuple[str, str, tuple[int, ...]], dict[str, int]] = {}
         self.seconds_left = 0.0  # of the budget, after the rounds that next() chose
 
     def next(self) -> list[Block]:
@@ -70,7 +74,8 @@ class Sampling:
         open_cells, left = [], 0.0
         for part in self._parts:
             done = {id(place): _rounds_done(results, part, place) for place in part.places}
-            claimed = self._claims(results, part, tuple(done.values()))
+            counts = tuple(done.values())
+            claimed = [self._claims(results, part, source, counts) for source in _SOURCES]
             for place in part.places:
                 seconds = _seconds(results, part, place)
                 left += (part.budget_rounds - done[id(place)]) * seconds
@@ -91,44 +96,74 @@ class Sampling:
         return chosen
 
     def _need(
-        self, results: Results, part: Part, place: Place, done: int, claimed: dict[str, int]
+        self, results: Results, part: Part, place: Place, done: int, claimed: list[dict[str, int]]
     ) -> Need | None:
         key = (part.experiment.name, cells.key(place.cell), done)
         if key not in self._needs:
             self._needs[key] = _noisy(results, part, place)
-        noisy = self._needs[key]
-        if noisy is not None and noisy.rank == 0:
-            return noisy
-        further = claimed.get(key[1])
-        return noisy if further is None else Need(1, further)
+        found = [self._needs[key]] if self._needs[key] is not None else []
+        for rank, further in zip((PUBLISHED, OURS), claimed, strict=True):
+            if key[1] in further:
+                found.append(Need(rank, further[key[1]]))
+        return min(found, key=lambda need: need.rank, default=None)
 
-    def _claims(self, results: Results, part: Part, done: tuple[int, ...]) -> dict[str, int]:
-        key = (part.experiment.name, done)
+    def _claims(
+        self, results: Results, part: Part, source: str, done: tuple[int, ...]
+    ) -> dict[str, int]:
+        key = (part.experiment.name, source, done)
         if key not in self._claimed:
-            self._claimed[key] = claims.open_cells(results, part.experiment)
+            self._claimed[key] = claims.open_cells(results, part.experiment, source)
         return self._claimed[key]
 
 
 def is_open(ratio: Ratio) -> bool:
     """Whether more rounds are wanted: the ratio is not narrow, nor beyond doubt on one side of 1."""
-    return ratio.half_width > DECIDABLE and not ratio.widened().differs
+    return ratio.half_width > NARROW and not ratio.widened().differs
 
 
 def _noisy(results: Results, part: Part, place: Place) -> Need | None:
     experiment, found = part.experiment, []
     metrics = [experiment.metric, *([experiment.cost] if experiment.cost else [])]
-    for each in place.contestants:
+    for one, other in _pairs(results, part, place):
         ratios = [
             statistics.ratio([logs])
             for metric in metrics
-            if (logs := results.log_ratios(experiment, each.name, place.cell, metric))
+            if (logs := _logs(results, experiment, place, one, other, metric))
         ]
-        if each.name == experiment.baseline or not ratios or not is_open(ratios[0]):
+        if not ratios or not is_open(ratios[0]):
             continue
         by_cost = len(ratios) > 1 and not is_open(ratios[1])
-        nearest = min(ratio.rounds_for(DECIDABLE) - ratio.rounds for ratio in ratios)
-        found.append(Need(2 if by_cost else 0, max(1, nearest)))
+        nearest = min(ratio.rounds_for(NARROW) - ratio.rounds for ratio in ratios)
+        found.append(Need(TIME if by_cost else NOTHING, max(1, nearest)))
     return min(found, key=lambda need: (need.rank, need.rounds), default=None)
+
+
+def _pairs(results: Results, part: Part, place: Place) -> list[tuple[str, str]]:
+    """gyre's default contender and its best rival in the cell; without them all and the baseline."""
+    experiment = part.experiment
+    names = [each.name for each in place.contestants]
+    default, metric = experiment.contest.of[0], experiment.metric
+    rivals = experiment.rivals(default)
+    medians = {
+        name: statistics.median(list(series.values()))
+        for name in names
+        if name in rivals
+        if (series := results.series(experiment.name, name, place.cell, metric.name))
+    }
+    if default in names and medians:
+        best = (min if metric.better == "lower" else max)(medians, key=lambda name: medians[name])
+        return [(default, best)]
+    base = experiment.baseline
+    return [(name, base) for name in names if name != base]
+
+
+def _logs(
+    results: Results, experiment: Experiment, place: Place, one: str, other: str, metric: Metric
+) -> list[float]:
+    series = [
+        results.series(experiment.name, name, place.cell, metric.name) for name in (one, other)
+    ]
+    return statistics.log_ratios(*series, metric.better)
 
 
 def _rounds_done(results: Results, part: Part, place: Place) -> int:

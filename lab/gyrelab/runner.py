@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from gyrelab import (
     cells,
+    deciding,
     designs,
     durations,
     experiments,
@@ -134,8 +135,13 @@ def _part(
     wanted = [each for each in experiment.contenders if not contenders or each.name in contenders]
     built = [each for each in wanted if programs.has(experiment.name, each.name)]
     measured = designs.without_idle(built, contenders)
+
+    def decisive(cell: Cell) -> list[Contender]:
+        names = None if contenders else deciding.takes_part(experiment, grid.name, cell)
+        return [each for each in measured if names is None or each.name in names]
+
     places = [
-        Place(cell, _contestants(experiment, cell, measured, programs))
+        Place(cell, _contestants(experiment, cell, decisive(cell), programs))
         for cell in programs.cells(grid.cells, compilers)
     ]
     names = {each.name for each in built}

@@ -17,6 +17,9 @@ CALIBRATED = 0.96  # the bootstrap's own level; by simulation it gives the inter
 SMOOTHING = 0.4  # kernel width in standard deviations: tames the tiny resamples of 5 to 11 rounds
 FEWEST_ROUNDS = 3
 DECIDABLE = 0.05  # a difference as large as this is never called level
+NARROW = (
+    0.03  # half-width at which more rounds are not worth their time: nearly all equals are level
+)
 _SEED = 20160919
 
 
@@ -53,8 +56,8 @@ class Ratio:
 
     @property
     def rounds_needed(self) -> int:
-        """The approximate number of rounds after which the interval is narrower than ±5 %."""
-        return self.rounds_for(DECIDABLE)
+        """The approximate number of rounds after which the interval is narrower than ±3 %."""
+        return self.rounds_for(NARROW)
 
     def rounds_for(self, width: float) -> int:
         """The approximate number of rounds after which the half-width is below `width`."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gyrelab import experiments, runner
+from gyrelab import deciding, experiments, runner
 from gyrelab.experiments import Experiment
 from gyrelab.program import Contestant
 from gyrelab.results import Results
@@ -64,10 +64,13 @@ def results(
 def _part(experiment: Experiment, grid: str, rounds: int, absent: tuple[str, ...]) -> Part:
 
     there = [each for each in experiment.contenders if each.name not in absent]
-    places = tuple(
-        Place(cell, tuple(Contestant(e.name, Path("/none")) for e in there if e.runs_in(cell)))
-        for cell in experiment.grids[grid].cells
-    )
+
+    def contestants(cell: dict[str, Any]) -> tuple[Contestant, ...]:
+        names = deciding.takes_part(experiment, grid, cell)
+        chosen = [each for each in there if names is None or each.name in names]
+        return tuple(Contestant(e.name, Path("/none")) for e in chosen if e.runs_in(cell))
+
+    places = tuple(Place(cell, contestants(cell)) for cell in experiment.grids[grid].cells)
     missing = tuple(each.name for each in experiment.contenders if each.name in absent)
     return Part(experiment, rounds, 1, places, missing)
 

@@ -126,6 +126,6 @@ def test_measurement_says_first_what_it_will_take(
     file.chmod(0o755)
     clock = Clock({"hop": known["hop"].grids["quick"].run_seconds or 0})
     monkeypatch.setattr(program, "run", clock.run)
-    said = lab("run", "hop", "--rounds", "200")
+    said = lab("run", "hop", "--rounds", "500")
     first = said.out.splitlines()[0]
     assert re.fullmatch(r"about \d+:\d\d for \d,\d{3} runs", first)

@@ -231,10 +231,10 @@ def test_resumed_result_has_every_run_once(build: Path, tmp_path: Path) -> None:
         file.write('{"experiment": "timers", "conten')  # a crash tore the last line
     watcher = Silent()
     measured = runner.measure(parts, runner.open_journal(out, "quick", parts, 1, False), watcher)
-    assert (watcher.total, watcher.done) == (16, 7)
+    assert (watcher.total, watcher.done) == (12, 7)
     assert not journal.beside(out).exists()
     seen = [(r["contender"], cells.key(r["cell"]), r["round"]) for r in measured.document["runs"]]
-    assert len(seen) == len(set(seen)) == 16
+    assert len(seen) == len(set(seen)) == 12
     results.load(out)
 
 

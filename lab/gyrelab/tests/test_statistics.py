@@ -75,7 +75,7 @@ def test_inverse_turns_the_interval_round() -> None:
 
 
 def test_noisy_cell_says_how_many_rounds_it_needs() -> None:
-    wide = statistics.Ratio(1.0, 0.91, 1.1, 7)
+    wide = statistics.Ratio(1.0, 0.94, 1.06, 7)
     assert wide.too_noisy
     assert 7 < wide.rounds_needed < 60
     assert not statistics.Ratio(1.0, 0.97, 1.03, 7).too_noisy
