@@ -82,6 +82,7 @@ struct load::slot {
   load::phase phase = load::phase::closed;
   bool stays = false;  // one of hold()
   SSL_SESSION* session = nullptr;
+  int tickets = 0;  // of this connection
   std::string message;
   std::size_t to_send = 0;  // bytes; of two messages where a surplus one is sent
   std::size_t received = 0;
@@ -102,9 +103,10 @@ load::~load() {
 }
 
 int load::keep_session(SSL* of, SSL_SESSION* session) {
-  auto& kept = static_cast<slot*>(SSL_get_app_data(of))->session;
-  SSL_SESSION_free(kept);
-  kept = session;
+  slot& at = *static_cast<slot*>(SSL_get_app_data(of));
+  SSL_SESSION_free(at.session);
+  at.session = session;
+  ++at.tickets;
   return 1;
 }
 
@@ -117,6 +119,7 @@ load::slot& load::add_slot() {
 void load::open(slot& at) {
   at.fd = network::begin_connect(plan_.port, opened_++);
   at.to_send = at.received = 0;
+  at.tickets = 0;
   if (plan_.encrypted) {
     at.ssl = SSL_new(context_.get());
     SSL_set_fd(at.ssl, at.fd);
@@ -257,6 +260,9 @@ void load::take(slot& at, std::size_t size) {
 }
 
 void load::answered(slot& at) {
+  if (at.ssl != nullptr && at.tickets != (SSL_session_reused(at.ssl) == 1 ? 1 : 2)) {
+    return fail(at, "another number of session tickets");
+  }
   ++answered_;
   if (plan_.renewed && !at.stays) return end(at);
   at.phase = phase::idle;
