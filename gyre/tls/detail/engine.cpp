@@ -156,7 +156,7 @@ engine::status engine::fail_with(std::error_code code, std::string text) {
 engine::status engine::result_of(int returned) {
   switch (SSL_get_error(ssl_.get(), returned)) {
     case SSL_ERROR_NONE: return status::done;
-    case SSL_ERROR_WANT_READ: return status::wants_input;
+    case SSL_ERROR_WANT_READ: is_starved_ = unread_.empty(); return status::wants_input;
     case SSL_ERROR_ZERO_RETURN:
       // Nothing may come within a message (RFC 8446, 5.1); OpenSSL takes an alert.
       if (is_within_message()) return fail_with(errc::bad_record);
@@ -248,6 +248,8 @@ void engine::count_data(std::size_t bytes) noexcept {
 engine::status engine::read(std::span<std::byte> room, std::size_t& count) {
   count = 0;
   if (failure_.code) return status::failed;
+  // OpenSSL would allocate a buffer, find nothing to read, and free it.
+  if (is_starved_) return status::wants_input;
   while (count < room.size()) {
     ERR_clear_error();
     std::size_t part = 0;
@@ -264,6 +266,7 @@ engine::status engine::read(std::span<std::byte> room, std::size_t& count) {
 
 engine::status engine::peek() {
   if (failure_.code) return status::failed;
+  if (is_starved_) return status::wants_input;
   ERR_clear_error();
   std::byte first{};
   std::size_t count = 0;

@@ -44,7 +44,10 @@ class engine {
   engine& operator=(const engine&) = delete;
 
   /// Bytes to be read next; they must stay until the engine has read them, or is fed others.
-  void feed(std::span<const std::byte> received) noexcept { unread_ = received; }
+  void feed(std::span<const std::byte> received) noexcept {
+    unread_ = received;
+    is_starved_ = false;
+  }
   std::span<const std::byte> unread() const noexcept { return unread_; }
 
   /// Records go there from now on.
@@ -120,6 +123,7 @@ class engine {
   std::string requested_name_;              // of a server's client, in lower case
   session session_;
   bool established_ = false;
+  bool is_starved_ = false;  // OpenSSL has found that nothing more can be read
   bool peer_closed_ = false;
   bool closed_ = false;
   bool name_is_unknown_ = false;
