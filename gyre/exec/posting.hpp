@@ -16,8 +16,8 @@ namespace gyre {
 /// Complexity: gyre's own inboxes store a callable of up to 120 bytes, aligned no stricter than a
 /// pointer and with a move that cannot throw, in place, and any other in a block of the slab
 /// (base/slab.hpp); through an event_loop, the same and one virtual call. A system call is made if
-/// the loop sleeps. A thread that posts to a loop with thousands of waiting tasks may yield first
-/// (back-pressure).
+/// the loop sleeps. A thread that posts to a running loop with thousands of waiting tasks may sleep
+/// for up to 1 ms first (back-pressure).
 template <class Loop>
 class posting {
  public:

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <limits>
 
 namespace gyre::detail {
 
@@ -29,6 +30,10 @@ void futex_wait_until(const atomic<std::uint32_t>& word, std::uint32_t expected,
 
 void futex_wake_one(const atomic<std::uint32_t>* word) noexcept {
   ::syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1);
+}
+
+void futex_wake_all(const atomic<std::uint32_t>* word) noexcept {
+  ::syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, std::numeric_limits<int>::max());
 }
 
 }  // namespace gyre::detail

@@ -9,7 +9,7 @@
 
 namespace gyre::detail {
 
-/// Sleeps while `word` is `expected`, until futex_wake_one(), a signal or `deadline`
+/// Sleeps while `word` is `expected`, until it is woken, a signal or `deadline`
 /// (steady_time::max(): none). May return for no reason, so the caller looks at the word again.
 /// One system call; async-signal-safe.
 void futex_wait_until(const atomic<std::uint32_t>& word, std::uint32_t expected,
@@ -18,5 +18,7 @@ void futex_wait_until(const atomic<std::uint32_t>& word, std::uint32_t expected,
 /// Wakes one thread that sleeps on `word`, which is not read and need not exist any more. One
 /// system call; async-signal-safe.
 void futex_wake_one(const atomic<std::uint32_t>* word) noexcept;
+/// Wakes all of them.
+void futex_wake_all(const atomic<std::uint32_t>* word) noexcept;
 
 }  // namespace gyre::detail

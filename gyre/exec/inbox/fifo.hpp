@@ -36,8 +36,9 @@ template <std::size_t CellsPerSegment>
 class basic_fifo {
  public:
   static constexpr ordering order = ordering::total;
-  /// Back-pressure: while more tasks wait, a producer that needs a new segment yields, at most 100
-  /// times; the loop's own thread does not.
+  /// Back-pressure: while more tasks wait, a producer that needs a new segment sleeps, for at most
+  /// 1 ms, until half as many wait. The loop's own thread does not, and none before the first
+  /// run().
   static constexpr std::size_t high_water = std::size_t{1} << 14;
 
   basic_fifo() : reader_(new segment_type), tail_(position(reader_.segment())) {}
@@ -56,12 +57,19 @@ class basic_fifo {
   void push_erased(const detail::erased_task& task) { push(task); }
 
   void run(batch& tasks) {
-    const detail::publish_consumed published(consumed_, tasks);
     throttle_.register_consumer();
-    reader_.run(tasks, tasks.left(), pool_);
+    {
+      const detail::publish_consumed published(consumed_, tasks);
+      reader_.run(tasks, tasks.left(), pool_);
+    }
+    wake_producers();
   }
 
-  bool ready() noexcept { return reader_.ready(pool_); }
+  bool ready() noexcept {
+    if (reader_.ready(pool_)) return true;
+    wake_producers();
+    return false;
+  }
 
   std::size_t pending() const noexcept {
     const std::uint64_t consumed = consumed_.load(std::memory_order_relaxed);
@@ -176,6 +184,10 @@ class basic_fifo {
     const position_type tail = tail_.load(std::memory_order_relaxed);
     return pushed_to_closed_.load(std::memory_order_relaxed) +
            (is_closed(tail) ? 0 : tasks_of(tail));
+  }
+
+  void wake_producers() noexcept {
+    throttle_.wake_producers([this] { return pending(); });
   }
 
   struct give_back {

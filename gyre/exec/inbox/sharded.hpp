@@ -135,9 +135,19 @@ class basic_sharded<CellsPerSegment>::shard final : public detail::segment_shard
   void run(batch& tasks) {
     throttle_.register_consumer();
     base::run(tasks, quantum);
+    wake_producer();
+  }
+  bool ready() noexcept {
+    if (base::ready()) return true;
+    wake_producer();
+    return false;
   }
 
  private:
+  void wake_producer() noexcept {
+    throttle_.wake_producers([this] { return this->pending(); });
+  }
+
   detail::throttle throttle_{high_water};
 };
 
