@@ -124,9 +124,10 @@ inline std::size_t event_loop::turn(steady_time deadline) {
 // ---- 1. tasks
 
 std::size_t event_loop::run_tasks() {
-  const bool timed = (is_watching() || !timers_.empty()) && has_tasks();
+  const bool watching = is_watching();
+  const bool timed = (watching || !timers_.empty()) && has_tasks();
   const steady_time started = timed ? now() : steady_time{};
-  batch_ = inbox::batch(batch_size_);
+  batch_ = inbox::batch(wait_strategy_.next_batch(*this, watching, batch_size_));
   const auto run = [&] { has_unstored() ? run_all() : run_stored(); };
   guard(run, [&] {
     if (batch_.ran() == 0) return;

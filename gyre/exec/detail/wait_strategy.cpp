@@ -5,6 +5,7 @@
 #include <gyre/exec/event_loop.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace gyre::detail {
@@ -24,25 +25,35 @@ bool wait_strategy::stay_awake(event_loop& loop, bool is_watching, steady_time d
          poll_busily(loop, is_watching, deadline);
 }
 
-// About 25 us at most, and no longer than producers can go on without being slowed down.
-void wait_strategy::let_tasks_gather(event_loop& loop) noexcept {
+// A loop that takes each task as soon as it is posted moves the task's cache line to and fro, and
+// its producers wait for it. So the loop runs only what waits when a batch begins, and once it has
+// caught up it waits for more: for about 25 us at most, and no longer than producers can go on
+// without being slowed down. It does not wait for producers that have stopped, or do not run.
+std::size_t wait_strategy::let_tasks_gather(event_loop& loop) noexcept {
   constexpr int looks = 32;
   constexpr int pauses = 64;
+  constexpr std::size_t few = 256;
   constexpr std::size_t enough = 2048;
-  for (int look = 0; look < looks && loop.inbox_pending() < enough && !loop.stopped(); ++look) {
-    for (int pause = 0; pause < pauses; ++pause) cpu_relax();
+  std::size_t waiting = loop.inbox_pending();
+  if (waiting < few && gather_.is_due()) {
+    bool came = false;
+    for (int look = 0; look < looks && waiting < enough && !loop.stopped(); ++look) {
+      for (int pause = 0; pause < pauses; ++pause) cpu_relax();
+      const std::size_t before = std::exchange(waiting, loop.inbox_pending());
+      if (waiting == before) break;
+      came = true;
+    }
+    came ? gather_.succeed() : gather_.fail();
   }
+  return waiting >= few ? waiting : std::numeric_limits<std::size_t>::max();
 }
 
-// Tasks that come in large batches are left to gather first: taking each one as it is posted would
-// move its cache line to and fro. Every few looks the loop polls for I/O, and yields its core to
-// producers that wait for one. Rivals that use the core up take their whole time slices, so the
-// loop reads the clock when it comes back.
+// Every few looks the loop polls for I/O, and yields its core to producers that wait for one.
+// Rivals that use the core up take their whole time slices, so the loop reads the clock when it
+// comes back.
 bool wait_strategy::spin(event_loop& loop, bool is_watching, steady_time deadline) {
-  constexpr std::size_t large_batch = 16;
   constexpr int looks_per_yield = 32;
   constexpr auto max_duration = std::chrono::microseconds{100};
-  if (last_batch_ >= large_batch && !is_watching) let_tasks_gather(loop);
   const bool yields = spin_budget_.looks() >= looks_per_yield;
   const steady_time give_up = yields ? std::min(deadline, loop.now() + max_duration) : deadline;
   for (int look = 1; look <= spin_budget_.looks(); ++look) {

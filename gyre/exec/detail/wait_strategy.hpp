@@ -6,6 +6,7 @@
 #include <gyre/base/detail/spin_budget.hpp>
 #include <gyre/exec/detail/adaptive_attempt.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 
@@ -21,13 +22,18 @@ namespace gyre::detail {
 /// | mechanism | runs when | ends when |
 /// |---|---|---|
 /// | poll before sleeping | descriptors are watched and polling has found I/O | after one poll |
-/// | gather | tasks come in large batches and nothing is watched | 2048 wait, or 25 us |
+/// | gather | tasks come in large batches and nothing is watched | 2048 wait, 25 us, or none comes |
 /// | spin | tasks have come since the last sleep, or nothing is watched | the spin budget is used up |
 /// | busy poll | loop_options::busy_poll is set and has paid | its time has passed |
 class wait_strategy {
  public:
   explicit wait_strategy(std::chrono::nanoseconds busy_poll) noexcept
       : busy_poll_time_(busy_poll) {}
+  /// The most tasks of the next batch: `limit`, or those that wait if tasks come in large batches.
+  std::size_t next_batch(event_loop& loop, bool is_watching, std::size_t limit) noexcept {
+    const bool gathers = last_batch_ >= large_batch && !is_watching;
+    return gathers ? std::min(let_tasks_gather(loop), limit) : limit;
+  }
   /// Records a batch of tasks that has run.
   void record_batch(std::size_t tasks) noexcept {
     last_batch_ = tasks;
@@ -40,13 +46,16 @@ class wait_strategy {
   bool stay_awake(event_loop& loop, bool is_watching, steady_time deadline);
 
  private:
-  static void let_tasks_gather(event_loop& loop) noexcept;
+  static constexpr std::size_t large_batch = 16;
+
+  std::size_t let_tasks_gather(event_loop& loop) noexcept;
   bool spin(event_loop& loop, bool is_watching, steady_time deadline);
   bool poll_busily(event_loop& loop, bool is_watching, steady_time deadline);
 
   const std::chrono::nanoseconds busy_poll_time_;
   spin_budget spin_budget_;
   adaptive_attempt poll_first_{0, 1};
+  adaptive_attempt gather_{1, 1};
   adaptive_attempt busy_poll_{adaptive_attempt::max_credit, adaptive_attempt::max_credit};
   std::size_t last_batch_ = 0;
   bool tasks_came_ = false;  // since the last sleep
