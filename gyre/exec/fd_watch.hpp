@@ -3,6 +3,8 @@
 //
 //     gyre::fd_watch input(loop, STDIN_FILENO, [&](gyre::readiness) { read_some(); });
 //     input.start(gyre::readiness::readable);
+//     input.pause();   // nothing is reported: no system call
+//     input.resume();  // as before the pause: none either, unless something came meanwhile
 #pragma once
 
 #include <gyre/base/detail/callback.hpp>
@@ -42,9 +44,9 @@ class fd_watch {
   fd_watch& operator=(fd_watch&&) = delete;
   ~fd_watch() { stop(); }
 
-  /// Begins to report, or changes the interest. One system call. Errors: std::system_error: EPERM
-  /// for a regular file, or a device that is always ready such as /dev/null; EEXIST if the loop
-  /// already watches the descriptor; EBADF.
+  /// Begins to report, or changes the interest and ends a pause. One system call. Errors:
+  /// std::system_error: EPERM for a regular file, or a device that is always ready such as
+  /// /dev/null; EEXIST if the loop already watches the descriptor; EBADF.
   void start(readiness interest, trigger mode = trigger::level) {
     active() ? loop_.rewatch(node_, interest, mode) : loop_.watch(node_, interest, mode);
   }
@@ -52,8 +54,28 @@ class fd_watch {
   bool stop() noexcept {
     const bool was_active = active();
     loop_.unwatch(node_);
+    node_.set_pause(readiness_operation::pause::none);
     return was_active;
   }
+  /// Holds the reports of an active watch back until resume() or start(), also of events that came
+  /// before. The descriptor remains the watch's, and no other may watch it: so the watch must be
+  /// stopped before the descriptor is closed, as if it were not paused. Complexity: no system call;
+  /// the first event of a pause costs the loop a wake-up and one call, later ones nothing.
+  void pause() noexcept {
+    if (active() && !paused()) node_.set_pause(readiness_operation::pause::paused);
+  }
+  /// Reports again, with the interest and the trigger of start(), also what became ready during the
+  /// pause and still is. Complexity: one system call if there was an event meanwhile, else none.
+  /// Errors: std::system_error where the descriptor was closed (EBADF, ENOENT); the watch remains
+  /// paused then.
+  void resume() {
+    if (node_.pause_state() == readiness_operation::pause::withheld) {
+      loop_.rewatch(node_, node_.interest(), node_.mode());
+    }
+    node_.set_pause(readiness_operation::pause::none);
+  }
+  bool paused() const noexcept { return node_.pause_state() != readiness_operation::pause::none; }
+  /// Whether it was started and not stopped, paused or not.
   bool active() const noexcept { return node_.is_linked(); }
   int fd() const noexcept { return node_.fd(); }
 

@@ -59,7 +59,13 @@ class readiness_operation : public intrusive_list_node {
   void set_interest(readiness interest, trigger mode) noexcept {
     interest_ = interest;
     mode_ = mode;
+    pause_ = pause::none;
   }
+  /// Whether reports are held back, and whether the poller has held one back, after which
+  /// rewatch() is needed to be told again.
+  enum class pause : std::uint8_t { none, paused, withheld };
+  pause pause_state() const noexcept { return pause_; }
+  void set_pause(pause state) noexcept { pause_ = state; }
   /// Called by the poller: reports events. The function may unwatch and destroy the operation.
   void complete(readiness ready) { complete_(*this, ready); }
 
@@ -70,6 +76,7 @@ class readiness_operation : public intrusive_list_node {
   int fd_;
   readiness interest_ = readiness::none;
   trigger mode_ = trigger::level;
+  pause pause_ = pause::none;
   function complete_;
 };
 

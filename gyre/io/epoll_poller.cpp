@@ -62,6 +62,8 @@ readiness readiness_of(std::uint32_t events) noexcept {
 
 namespace detail {
 
+using pause = readiness_operation::pause;
+
 unique_fd readiness_set::make_epoll() {
   unique_fd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) gyre::detail::throw_errno("epoll_create1");
@@ -70,7 +72,10 @@ unique_fd readiness_set::make_epoll() {
 
 void readiness_set::use(int epoll) {
   epoll_ = epoll;
-  for (readiness_operation& op : watched_) control(EPOLL_CTL_ADD, op, op.interest(), op.mode());
+  for (readiness_operation& op : watched_) {
+    control(EPOLL_CTL_ADD, op, op.interest(), op.mode());
+    if (op.pause_state() == pause::withheld) op.set_pause(pause::paused);
+  }
 }
 
 void readiness_set::watch(readiness_operation& op, readiness interest, trigger mode) {
@@ -92,14 +97,27 @@ void readiness_set::unwatch(readiness_operation& op) noexcept {
   --count_;
 }
 
-void readiness_set::report(const epoll_event& event, std::size_t& completed) {
+void readiness_set::report(const epoll_event& event, std::size_t& completed) const {
   auto& op = *static_cast<readiness_operation*>(event.data.ptr);
+  if (op.pause_state() != pause::none) [[unlikely]]
+    return withhold(op);
   // The interest may have changed after the wait.
   const readiness unasked = readiness::error | readiness::hang_up;
   const readiness ready = readiness_of(event.events) & (op.interest() | unasked);
   if (ready == readiness::none) return;
   ++completed;
   op.complete(ready);
+}
+
+// A level-triggered event would end every wait for as long as the pause lasts. Edges come seldom,
+// and resume() asks for the state; errors and hang-ups, which epoll reports unasked, come once.
+void readiness_set::withhold(readiness_operation& op) const noexcept {
+  if (op.pause_state() == pause::paused) {
+    static_cast<void>(try_set_events(epoll_, EPOLL_CTL_MOD, op.fd(),
+                                     events_for(readiness::none, trigger::edge),
+                                     reinterpret_cast<std::uintptr_t>(&op)));
+  }
+  op.set_pause(pause::withheld);
 }
 
 void readiness_set::control(int operation, readiness_operation& op, readiness interest,
@@ -212,7 +230,7 @@ bool epoll_poller::serve_reported(std::size_t& completed) {
     if (handle* const target = detail::epoll_requests::target_of(event)) {
       requests_.serve(*target, event.events, completed);
     } else if (event.data.ptr != nullptr) {  // null: a wake-up, or a watch that has ended since
-      detail::readiness_set::report(event, completed);
+      watches_.report(event, completed);
     }
     // An event that completes nothing takes no time worth a look at the clock.
     if (completed != before && !reported_.empty() && is_time_over()) return false;

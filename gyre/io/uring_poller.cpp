@@ -230,7 +230,7 @@ bool uring_poller::report_watches(std::size_t& completed) {
     const epoll_event event = reported_.front();
     // Before the call: it may end operations, wait again or throw.
     reported_ = reported_.subspan(1);
-    if (event.data.ptr != nullptr) detail::readiness_set::report(event, completed);
+    if (event.data.ptr != nullptr) watches_.report(event, completed);
     if (!reported_.empty() && is_time_over()) return false;
   }
   return true;

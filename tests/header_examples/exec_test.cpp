@@ -48,6 +48,8 @@ TEST(ExecExamples, FdWatchTellsThatInputIsThere) {
   };
   gyre::fd_watch input(loop, STDIN_FILENO, [&](gyre::readiness) { read_some(); });
   input.start(gyre::readiness::readable);
+  input.pause();   // nothing is reported: no system call
+  input.resume();  // as before the pause: none either, unless something came meanwhile
   ASSERT_EQ(::write(writer.get(), "hello", 5), 5);
   loop.run();
   input.stop();

@@ -30,10 +30,12 @@ class readiness_set {
   void watch(readiness_operation& op, readiness interest, trigger mode);
   void rewatch(readiness_operation& op, readiness interest, trigger mode);
   void unwatch(readiness_operation& op) noexcept;
-  /// Calls the callback of the operation that an event is for.
-  static void report(const epoll_event& event, std::size_t& completed);
+  /// Calls the callback of the operation that an event is for, or withholds the event if the
+  /// operation is paused.
+  void report(const epoll_event& event, std::size_t& completed) const;
 
  private:
+  void withhold(readiness_operation& op) const noexcept;
   void control(int operation, readiness_operation& op, readiness interest, trigger mode) const;
 
   std::span<epoll_event>& reported_;

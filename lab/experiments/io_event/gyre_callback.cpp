@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gyre: an fd_watch per pair, level-triggered, with a callback.
+// gyre: an fd_watch per pair, level-triggered, with a callback. A registration that is renewed is
+// paused and resumed, which costs no system call, as with libevent's change list.
 #include <gyre/exec/fd_watch.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/poller.hpp>
@@ -22,8 +23,11 @@ class gyre_loop {
     }
   }
 
-  void watch(std::uint32_t index) { watches_[index].start(gyre::readiness::readable); }
-  void unwatch(std::uint32_t index) { watches_[index].stop(); }
+  void watch(std::uint32_t index) {
+    gyre::fd_watch& each = watches_[index];
+    each.paused() ? each.resume() : each.start(gyre::readiness::readable);
+  }
+  void unwatch(std::uint32_t index) { watches_[index].pause(); }
 
   void run() {
     loop_.restart();
