@@ -29,6 +29,16 @@ bool idle_workers::stop_searching(parker& self) noexcept {
   return needs_searcher(state_.fetch_sub(searcher, std::memory_order_acq_rel) - searcher);
 }
 
+// Apart, so that the short path of notify() saves no registers.
+void idle_workers::notify_slowly(std::uint64_t state) noexcept {
+  if ((state & busy) == 0) state = state_while_not_busy();
+  if (sleepers_in(state) == 0) return;
+  // A searcher on which this relies must not have stopped. acq_rel: pairs with that in
+  // stop_searching(); a searcher that stops after this sees the work.
+  if (searchers_in(state) != 0) state = state_.fetch_add(0, std::memory_order_acq_rel);
+  if (needs_searcher(state)) wake_one();
+}
+
 // With the full fence, as a worker may fall asleep at the same time. The count is shared by all
 // notifiers, but only for `many_` notifications.
 std::uint64_t idle_workers::state_while_not_busy() noexcept {

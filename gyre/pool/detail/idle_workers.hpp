@@ -68,15 +68,11 @@ class idle_workers {
   /// workers are not busy.
   void notify() noexcept {
     asymmetric_light_fence();
-    std::uint64_t state = state_.load(std::memory_order_relaxed);  // relaxed: ordered by the fences
-    if ((state & busy) == 0) [[unlikely]]
-      state = state_while_not_busy();
-    if (sleepers_in(state) == 0) [[likely]]
+    // relaxed: ordered by the fences.
+    const std::uint64_t state = state_.load(std::memory_order_relaxed);
+    if ((state & busy) != 0 && sleepers_in(state) == 0) [[likely]]
       return;
-    // A searcher on which this relies must not have stopped. acq_rel: pairs with that in
-    // stop_searching(); a searcher that stops after this sees the work.
-    if (searchers_in(state) != 0) state = state_.fetch_add(0, std::memory_order_acq_rel);
-    if (needs_searcher(state)) wake_one();
+    notify_slowly(state);
   }
 
   /// Wakes all sleepers, which become searchers: for news for every worker, made visible before.
@@ -144,6 +140,7 @@ class idle_workers {
     return sleepers_in(state) != 0 && searchers_in(state) == 0;
   }
 
+  void notify_slowly(std::uint64_t state) noexcept;
   std::uint64_t state_while_not_busy() noexcept;
   parker& pop_sleeper() noexcept;
   void wake_one() noexcept;

@@ -51,8 +51,9 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
   // As thread_pool's members.
   void post(operation& op) noexcept override;
   fork_queue* fork_queue_here() noexcept override {
-    pool_worker* const self = worker_here();
-    return self != nullptr && self->thieves != nullptr ? self : nullptr;
+    pool_worker* const self = this_worker;
+    if (self == nullptr || &self->core != this || self->thieves == nullptr) return nullptr;
+    return &static_cast<fork_queue&>(*self);  // of a reference: no further test for null
   }
   /// Not in a loop or a sync_wait() that a task runs.
   bool running_here() const noexcept override {

@@ -92,6 +92,17 @@ void pool_worker::run(work_item item) noexcept {
   finished.add(1);
 }
 
+// The item is counted.
+bool pool_worker::push_own_slowly(work_item item) noexcept {
+  if (!deque.push(item)) {
+    submitted.subtract(1);
+    return false;
+  }
+  feeds_itself = true;
+  thieves->notify();
+  return true;
+}
+
 bool pool_worker::handle_state() noexcept {
   const life_cycle& life = core.life();
   for (;;) {

@@ -44,10 +44,8 @@ class pool_worker final : public helper, public fork_queue {
   // Forks. The item counts first, as a thief may run it before the push returns.
   bool push_own(work_item item) noexcept {
     submitted.add(1);
-    if (!deque.push(item)) [[unlikely]] {
-      submitted.subtract(1);
-      return false;
-    }
+    if (!deque.push_if_room(item)) [[unlikely]]
+      return push_own_slowly(item);
     feeds_itself = true;
     thieves->notify();
     return true;
@@ -90,6 +88,7 @@ class pool_worker final : public helper, public fork_queue {
   class nested_items;
 
   bool retire() noexcept;
+  bool push_own_slowly(work_item item) noexcept;
 };
 
 /// The worker that the calling thread is, or null. For functions that are not inlined into

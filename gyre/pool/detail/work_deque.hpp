@@ -55,8 +55,15 @@ class work_deque {
   /// deque's capacity, the thieves' lock and an allocation.
   [[nodiscard]] bool push(T element) noexcept {
     assert(element != T{} && "would be taken for none");
+    if (push_if_room(element)) [[likely]]
+      return true;
+    return room_for(1) != 0 && push_if_room(element);
+  }
+
+  /// Owner: as push(), but false if the deque must grow, or learn that thieves have made room.
+  [[nodiscard]] bool push_if_room(T element) noexcept {
     const position bottom = own_bottom();
-    if (bottom == limit_ && room_for(1) == 0) [[unlikely]]
+    if (bottom == limit_) [[unlikely]]
       return false;
     cell(bottom) = element;
     publish(bottom + 1);
@@ -80,9 +87,15 @@ class work_deque {
   /// Owner: takes the newest element if it is `element`; false if thieves have it or another lies
   /// above it. The cost of pop().
   [[nodiscard]] bool pop_if(T element) noexcept {
-    const position bottom = own_bottom();
-    // The cell still shows an element that was stolen; pop() finds out.
-    return bottom > floor_ && cell(bottom - 1) == element && pop() != T{};
+    const position newest = own_bottom() - 1;
+    // The cell still shows an element that was stolen; the top tells.
+    if (newest < floor_ || cell(newest) != element) return false;
+    publish(newest);
+    asymmetric_light_fence();
+    // relaxed: ordered by the fences.
+    if (top_.load(std::memory_order_relaxed) > newest) [[unlikely]]
+      return pop_with_thieves(newest) != T{};
+    return true;
   }
 
   /// Owner: whether a thief has come in vain, since the owner took what it wanted, after the last
