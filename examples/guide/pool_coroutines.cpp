@@ -11,9 +11,13 @@
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
 
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <iostream>
+#include <numeric>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -36,6 +40,13 @@ gyre::task<std::uint64_t> forked(unsigned n) {
   if (n < 10) co_return fibonacci(n);
   auto [one, other] = co_await gyre::when_all(forked(n - 1), forked(n - 2));
   co_return one + other;
+}
+
+gyre::task<std::uint64_t> forked_sum() {
+  std::array<std::uint64_t, 19> numbers{};
+  const auto number = [](std::size_t i) { return forked(static_cast<unsigned>(i)); };
+  co_await gyre::when_all_into(std::span(numbers), number);
+  co_return std::accumulate(numbers.begin(), numbers.end(), std::uint64_t{0});
 }
 
 gyre::task<std::uint64_t> forked_first(unsigned n) {
@@ -71,6 +82,7 @@ int main() {
   gyre::sync_wait(loop, answer_from_the_loop(pool));
   std::cout << gyre::sync_wait(count_on(pool)) << '\n';
   std::cout << gyre::sync_wait(gyre::on(pool, forked(20))) << '\n';
+  std::cout << gyre::sync_wait(gyre::on(pool, forked_sum())) << '\n';
   std::cout << gyre::sync_wait(gyre::on(pool, forked_first(20))) << '\n';
   std::cout << gyre::sync_wait(gyre::on(pool, after_a_while())) << '\n';
   std::cout << gyre::sync_wait(gyre::on(pool, two_deposits(pool))) << '\n';

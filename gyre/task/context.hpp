@@ -134,10 +134,12 @@ inline void announce_end(task_context& context) noexcept {
   if (context.announces_end) static_cast<void>(context.finished(context));
 }
 
-/// Makes `child` a context, without an end, for work that runs concurrently with that of `from`.
-inline void fork_context(task_context& child, const task_context& from) noexcept {
+/// Makes `child` a context, without an end, for work that runs concurrently with that of `from`,
+/// and observes `stop`, or the token of `from`.
+inline void fork_context(task_context& child, const task_context& from,
+                         inplace_stop_token stop) noexcept {
   child.where = from.where;
-  child.stop = from.stop;
+  child.stop = stop;
   child.locals = from.locals;
   child.cancellations = from.cancellations;
 #if GYRE_ASYNC_BACKTRACE
@@ -146,6 +148,9 @@ inline void fork_context(task_context& child, const task_context& from) noexcept
   child.child_sets = nullptr;
   child.held_by = nullptr;
 #endif
+}
+inline void fork_context(task_context& child, const task_context& from) noexcept {
+  fork_context(child, from, from.stop);
 }
 /// The same for work of the coroutine `parent`.
 template <class Promise>

@@ -8,6 +8,7 @@
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/fork_join.hpp>
+#include <gyre/task/detail/join_awaiter.hpp>
 #include <gyre/task/task.hpp>
 
 #include <array>
@@ -18,6 +19,7 @@
 #include <expected>
 #include <iterator>
 #include <ranges>
+#include <span>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -117,6 +119,33 @@ class [[nodiscard]] when_all_awaiter : public join_awaiter<Tasks> {
   }
 };
 
+/// The awaitable of when_all_into().
+template <class T, class Make>
+class [[nodiscard]] when_all_into_awaiter : public join_awaiter<made_tasks<T, Make>> {
+ public:
+  when_all_into_awaiter(std::span<T> results, Make&& make)
+      : join_awaiter<made_tasks<T, Make>>(fork_join::on_error::stop_others,
+                                          made_tasks<T, Make>{results, std::move(make)}) {}
+
+  void await_resume() {
+    this->check_started();
+    if (this->failed() != nullptr) [[unlikely]]
+      throw_error();
+    this->for_each_kept(
+        [](task<T>& finished, T& result) { result = task_access::state(finished).take_result(); });
+  }
+
+ private:
+  [[noreturn, gnu::noinline, gnu::cold]] void throw_error() {
+    std::exception_ptr error;
+    this->for_each_kept([&](task<T>& finished, T&) {
+      auto& state = task_access::state(finished);
+      if (&state == this->failed()) error = error_for(this->parent_context(), state.take_error());
+    });
+    std::rethrow_exception(std::move(error));
+  }
+};
+
 /// The awaitable of when_all_ready().
 template <class Tasks>
 class [[nodiscard]] when_all_ready_awaiter : public join_awaiter<Tasks> {
@@ -205,6 +234,27 @@ template <awaitable_range Range>
 [[nodiscard]] auto when_all(Range&& range) {
   return detail::when_all_awaiter<detail::tasks_of_t<Range>>(
       detail::tasks_of(std::forward<Range>(range)));
+}
+
+/// As when_all() for the awaitables `make(0)` to `make(results.size() - 1)`, each made when it
+/// starts, whose results are moved to `results`: a loop that forks, without a vector.
+///
+///     std::array<std::uint64_t, 8> sums;
+///     const auto sum_of_part = [&](std::size_t i) { return sum(parts[i]); };
+///     co_await gyre::when_all_into(std::span(sums), sum_of_part);
+///
+/// Thread-safety: as when_all(); so on an executor that forks several threads may call `make` at
+/// once.
+/// Lifetime: as when_all(); `results`, and what `make` refers to, must outlive the await.
+/// Errors: as when_all(). When `make` throws no more children start, the others are asked to stop,
+/// and the exception is thrown when they have ended. After an error some results are unchanged.
+/// Complexity: allocates nothing but the frames, of which one thread has one at a time unless a
+/// child waits.
+template <class T, std::size_t Extent, std::copy_constructible Make>
+  requires std::is_nothrow_move_constructible_v<T> && std::is_nothrow_move_assignable_v<T> &&
+           std::same_as<task_result_t<std::invoke_result_t<Make&, std::size_t>>, T>
+[[nodiscard]] auto when_all_into(std::span<T, Extent> results, Make make) {
+  return detail::when_all_into_awaiter<T, Make>(results, std::move(make));
 }
 
 /// As when_all(), but stops no child, and gives each one's result or exception: a tuple of

@@ -6,11 +6,15 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
+#include <numeric>
 #include <optional>
 #include <ranges>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -341,6 +345,20 @@ gyre::task<std::size_t> load_both(int id) {
 }
 
 TEST(TaskExamples, WhenAllGivesAllResults) { EXPECT_EQ(gyre::sync_wait(load_both(7)), 2U); }
+
+gyre::task<std::uint64_t> sum(std::uint64_t part) { co_return 2 * part; }
+
+gyre::task<std::uint64_t> sum_of_parts() {
+  const std::array<std::uint64_t, 8> parts{1, 2, 3, 4, 5, 6, 7, 8};
+  std::array<std::uint64_t, 8> sums;
+  const auto sum_of_part = [&](std::size_t i) { return sum(parts[i]); };
+  co_await gyre::when_all_into(std::span(sums), sum_of_part);
+  co_return std::accumulate(sums.begin(), sums.end(), std::uint64_t{0});
+}
+
+TEST(TaskExamples, WhenAllIntoPutsResultsIntoASpan) {
+  EXPECT_EQ(gyre::sync_wait(sum_of_parts()), 72U);
+}
 
 // gyre/task/when_any.hpp
 gyre::task<int> receive_within_a_second(gyre::channel<int>& jobs) {

@@ -33,11 +33,6 @@ void fork_join::append_children(std::vector<task_context*>& to) {
 }
 #endif
 
-fork_join::child* fork_join::new_context() {
-  static_assert(std::is_trivially_destructible_v<child>);
-  return ::new (slab_allocate(sizeof(child))) child(*this);
-}
-
 void fork_join::split(loop& rest, fork_queue& queue, operation::function run) noexcept {
   const std::size_t last = rest.end;
   const std::size_t later_half = (last - rest.next) / 2;
@@ -65,7 +60,8 @@ void fork_join::split(loop& rest, fork_queue& queue, operation::function run) no
   }
 }
 
-void fork_join::free_shared() noexcept {
+void fork_join::free_shared(const child* first, std::size_t bytes) noexcept {
+  static_assert(std::is_trivially_destructible_v<child>);
   // relaxed: the count has ordered them.
   for (loop* each = split_off_.load(std::memory_order_relaxed); each != nullptr;) {
     loop* const following = each->older;
@@ -74,17 +70,14 @@ void fork_join::free_shared() noexcept {
   }
   for (child* each = kept_.load(std::memory_order_relaxed); each != nullptr;) {
     child* const following = each->next;
-    if (each != &first_) slab_deallocate(each, sizeof(child));
+    if (each != first) slab_deallocate(each, bytes);
     each = following;
   }
 }
 
-void fork_join::keep_context(share& mine) noexcept {
-  child* const kept = std::exchange(mine.context, nullptr);
-  --mine.events;  // the child has not ended
-  kept->next = mine.newest;
-  mine.newest = kept;
-  if (mine.oldest == nullptr) mine.oldest = kept;
+void fork_join::keep_context(kept_contexts& kept, child& context) noexcept {
+  context.next = std::exchange(kept.newest, &context);
+  if (kept.oldest == nullptr) kept.oldest = &context;
 }
 
 void fork_join::child_failed(const task_end& end) noexcept {
@@ -95,8 +88,7 @@ void fork_join::child_failed(const task_end& end) noexcept {
   }
 }
 
-void fork_join::give_up(share& mine, loop& rest) noexcept {
-  mine.events += 2 * (rest.end - rest.next);
+void fork_join::give_up(loop& rest) noexcept {
   rest.next = rest.end;
   // relaxed: read when the count has ordered it.
   if (has_start_error_.exchange(true, std::memory_order_relaxed)) return;
@@ -104,20 +96,16 @@ void fork_join::give_up(share& mine, loop& rest) noexcept {
   if (stop_) stop_->request_stop();
 }
 
-bool fork_join::finish_with_others(share& mine, std::size_t children) noexcept {
-  if (mine.context != nullptr && mine.context != &first_) {
-    slab_deallocate(mine.context, sizeof(child));
-  }
-  if (mine.events == all_events(children)) return true;
-  if (mine.newest != nullptr) {
+bool fork_join::finish_with_others(const kept_contexts& kept, std::size_t events) noexcept {
+  if (kept.newest != nullptr) {
     child* others = kept_.load(std::memory_order_relaxed);
     do {
-      mine.oldest->next = others;
+      kept.oldest->next = others;
       // relaxed: followed when the count has ordered it.
-    } while (!kept_.compare_exchange_weak(others, mine.newest, std::memory_order_relaxed));
+    } while (!kept_.compare_exchange_weak(others, kept.newest, std::memory_order_relaxed));
   }
   // acquire: the last to count sees the others' results, for the parent; release: and they ours.
-  return pending_.fetch_sub(mine.events, std::memory_order_acq_rel) == mine.events;
+  return pending_.fetch_sub(events, std::memory_order_acq_rel) == events;
 }
 
 std::coroutine_handle<> fork_join::end_elsewhere(child& ended) noexcept {

@@ -278,6 +278,16 @@ class task_state : public task_end {
       return (value_);
     }
   }
+  /// At the end of a coroutine that is not awaited: moves its result to `result`. False if it has
+  /// failed.
+  template <std::same_as<T> Result>
+  bool move_result(Result& result) noexcept {
+    end_without_continuation();
+    if (failed()) [[unlikely]]
+      return false;
+    result = take_result();
+    return true;
+  }
   /// Returns the result, or throws the exception, of a coroutine that has finished; once.
   T take_result() {
     if (failed()) [[unlikely]]
