@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// asio: a channel of capacity one as a oneshot, a steady_timer whose expiry moves on by the period,
-// coroutines that send their results to a channel, and asio's strand.
+// asio: a completion handler as a oneshot, a steady_timer whose expiry moves on by the period,
+// coroutines that send their results to a channel, and asio's strand. All executors' types are known.
 #include <lab/experiments/coroutine_tools/workload.hpp>
 #include <lab/harness/boost_version.hpp>
 
+#include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -33,11 +34,19 @@ using timer = asio::basic_waitable_timer<std::chrono::steady_clock,
 
 constexpr asio::use_awaitable_t<executor> use_awaitable;
 
+// Posts a function that completes the operation with `number`.
+template <class Token>
+auto async_reply(executor loop, std::uint64_t number, Token&& token) {
+  return asio::async_initiate<Token, void(std::uint64_t)>(
+      [](auto handler, executor on, std::uint64_t answer) {
+        asio::post(on, [to = std::move(handler), answer]() mutable { std::move(to)(answer); });
+      },
+      token, loop, number);
+}
+
 asio::awaitable<void, executor> ask(executor loop, std::uint64_t count, std::uint64_t& sum) {
   for (std::uint64_t number = 1; number <= count; ++number) {
-    channel reply(loop, 1);
-    asio::post(loop, [&reply, number] { reply.try_send(error_code(), number); });
-    sum += co_await reply.async_receive(use_awaitable);
+    sum += co_await async_reply(loop, number, use_awaitable);
   }
 }
 
@@ -62,7 +71,9 @@ asio::awaitable<void, executor> join(executor loop, std::uint64_t count, std::ui
       asio::co_spawn(loop, finish(loop, results, ++started), asio::detached);
     }
     for (std::uint64_t each = 0; each < batch; ++each) {
-      sum += co_await results.async_receive(use_awaitable);
+      const bool is_here =
+          results.try_receive([&](error_code, std::uint64_t number) { sum += number; });
+      if (!is_here) sum += co_await results.async_receive(use_awaitable);
     }
   }
 }
@@ -70,12 +81,13 @@ asio::awaitable<void, executor> join(executor loop, std::uint64_t count, std::ui
 using pool_executor = asio::thread_pool::executor_type;
 using pool_strand = asio::strand<pool_executor>;
 
-asio::awaitable<void> visit(pool_executor pool, pool_strand strand, std::uint64_t count,
-                            std::uint64_t& number) {
+asio::awaitable<void, pool_executor> visit(pool_executor pool, pool_strand strand,
+                                           std::uint64_t count, std::uint64_t& number) {
+  constexpr asio::use_awaitable_t<pool_executor> on_pool;
   for (std::uint64_t visits = 0; visits < count; ++visits) {
-    co_await asio::post(asio::bind_executor(strand, asio::use_awaitable));
+    co_await asio::post(asio::bind_executor(strand, on_pool));
     ++number;
-    co_await asio::post(asio::bind_executor(pool, asio::use_awaitable));
+    co_await asio::post(asio::bind_executor(pool, on_pool));
   }
 }
 
