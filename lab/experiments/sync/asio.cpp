@@ -43,26 +43,26 @@ class asio_lock {
  public:
   void run_alone(const job& work) { run_on_one_loop({&work, 1}); }
 
-  void run_on_one_loop(std::span<const job> work) {
-    asio::io_context loop(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE);
-    asio::experimental::channel<executor, signature> lock(loop.get_executor(), 1);
-    run(loop, lock, work);
-  }
+  void run_on_one_loop(std::span<const job> work) { run(alone_, lock_, work); }
 
   void run_on_two_loops(std::span<const job> work) {
-    asio::io_context loop(1);
-    asio::io_context other_loop(1);
-    asio::experimental::concurrent_channel<executor, signature> lock(loop.get_executor(), 1);
-    const std::jthread other([&] { run(other_loop, lock, work.subspan(work.size() / 2)); });
-    run(loop, lock, work.first(work.size() / 2));
+    const std::jthread other([&] { run(second_, shared_, work.subspan(work.size() / 2)); });
+    run(first_, shared_, work.first(work.size() / 2));
   }
 
  private:
   template <class Channel>
   static void run(asio::io_context& loop, Channel& lock, std::span<const job> work) {
     for (const job& each : work) asio::co_spawn(loop, do_job(lock, each), asio::detached);
+    loop.restart();
     loop.run();
   }
+
+  asio::io_context alone_{BOOST_ASIO_CONCURRENCY_HINT_UNSAFE};
+  asio::experimental::channel<executor, signature> lock_{alone_.get_executor(), 1};
+  asio::io_context first_{1};
+  asio::io_context second_{1};
+  asio::experimental::concurrent_channel<executor, signature> shared_{first_.get_executor(), 1};
 };
 
 }  // namespace

@@ -21,16 +21,15 @@ using lab::sync::job;
 
 class folly_lock {
  public:
-  void run_alone(const job& work) { run({&work, 1}); }
-  void run_on_one_loop(std::span<const job> work) { run(work); }
+  void run_alone(const job& work) { run(loop_, {&work, 1}); }
+  void run_on_one_loop(std::span<const job> work) { run(loop_, work); }
   void run_on_two_loops(std::span<const job> work) {
-    const std::jthread other([&] { run(work.subspan(work.size() / 2)); });
-    run(work.first(work.size() / 2));
+    const std::jthread other([&] { run(other_loop_, work.subspan(work.size() / 2)); });
+    run(loop_, work.first(work.size() / 2));
   }
 
  private:
-  void run(std::span<const job> work) {
-    folly::EventBase loop;
+  void run(folly::EventBase& loop, std::span<const job> work) {
     std::vector<folly::coro::Task<void>> tasks;
     for (const job& each : work) tasks.push_back(do_job(each));
     folly::coro::blockingWait(folly::coro::collectAllRange(std::move(tasks)), &loop);
@@ -45,6 +44,8 @@ class folly_lock {
     }
   }
 
+  folly::EventBase loop_;
+  folly::EventBase other_loop_;
   folly::coro::Mutex mutex_;
 };
 

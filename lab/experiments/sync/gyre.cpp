@@ -20,16 +20,15 @@ using lab::sync::job;
 
 class gyre_lock {
  public:
-  void run_alone(const job& work) { run({&work, 1}); }
-  void run_on_one_loop(std::span<const job> work) { run(work); }
+  void run_alone(const job& work) { run(loop_, {&work, 1}); }
+  void run_on_one_loop(std::span<const job> work) { run(loop_, work); }
   void run_on_two_loops(std::span<const job> work) {
-    const std::jthread other([&] { run(work.subspan(work.size() / 2)); });
-    run(work.first(work.size() / 2));
+    const std::jthread other([&] { run(other_loop_, work.subspan(work.size() / 2)); });
+    run(loop_, work.first(work.size() / 2));
   }
 
  private:
-  void run(std::span<const job> work) {
-    gyre::loop loop;
+  void run(gyre::loop& loop, std::span<const job> work) {
     std::vector<gyre::task<>> tasks;
     for (const job& each : work) tasks.push_back(do_job(each));
     gyre::sync_wait(loop, gyre::when_all(std::move(tasks)));
@@ -44,6 +43,8 @@ class gyre_lock {
     }
   }
 
+  gyre::loop loop_;
+  gyre::loop other_loop_;
   gyre::mutex mutex_;
 };
 
