@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // libcoro: task<int>, when_all and sync_wait. The loop is its thread pool with one thread, the
-// pool the same with several.
+// pool the same with several. A thread of the pool makes and collects the tasks.
 #include <lab/experiments/coroutine_collect_all/workload.hpp>
 
 #include <coro/sync_wait.hpp>
@@ -37,15 +37,19 @@ template <int Threads>
 class pool_collector {
  public:
   std::uint64_t collect(std::uint32_t tasks) {
+    return coro::sync_wait(threads_->schedule(collect_all(tasks)));
+  }
+
+ private:
+  coro::task<std::uint64_t> collect_all(std::uint32_t tasks) {
     std::vector<coro::task<int>> chains;
     for (std::uint32_t i = 0; i < tasks; ++i) {
       chains.push_back(threads_->schedule(
           lab::coroutine_chain::link<runtime, lab::coroutine_collect_all::links>()));
     }
-    return coro::sync_wait(sum_of(std::move(chains)));
+    co_return co_await sum_of(std::move(chains));
   }
 
- private:
   std::unique_ptr<coro::thread_pool> threads_ =
       coro::thread_pool::make_unique({.thread_count = Threads});
 };
