@@ -18,13 +18,19 @@ from gyrelab import paths
 from gyrelab.cells import COMPILER, Cell, Value, unique
 from gyrelab.errors import LabError
 
-COMPILE_SECONDS = 2.0  # CPU time of most sources on the machine of docs/lab/README.md
+COMPILE_SECONDS = 3.4  # CPU time of most contenders' sources on the machine of docs/lab/README.md
 LINK_SECONDS = 0.1
+# The same of gyre's sources, by room, and of the harness's.
+ROOM_SECONDS = {"base": 0.7, "exec": 1.0, "http": 2.7, "tls": 2.2}
+LIBRARY_SECONDS = 1.4
+_SAMPLE = "gyre_base"  # the target that is compiled first, to see how fast this machine compiles
+_SAMPLED = " gyre/base/"
 _SLOWEST, _FASTEST = 4.0, 0.02  # a compiler cache answers that fast
 _PROGRAMS = "lab/programs.txt"
 _STEP = re.compile(r"\[(\d+)/(\d+)\] (.*)")
 
 Watch = Callable[[int, int], None]  # the build's finished steps, and its steps
+Step = Callable[[int, int, str], None]  # the same, and the step that has finished
 
 
 class BuildFailure(LabError):
@@ -85,6 +91,13 @@ class Programs:
     def prepare(self, experiment: str, contenders: Iterable[str], watch: Watch) -> None:
         """Makes the programs ready to run."""
 
+    def calibrate(self) -> None:
+        """Compiles a little, so that seconds_left() knows the speed of this machine."""
+
+    def own_seconds(self, experiment: str) -> float:
+        """The expected duration of compiling what no other experiment needs."""
+        return 0.0
+
     def seconds_left(self) -> float:
         """The expected duration of the announced preparations that are still to come."""
         return 0.0
@@ -129,6 +142,21 @@ class CompiledPrograms(Programs):
         targets = [_target(experiment, each) for each in contenders]
         if self._ready.issuperset(targets):
             return
+        self._compile(targets, f"compiling {experiment}", watch)
+        self._ready.update(targets)
+
+    def calibrate(self) -> None:
+        """Compiles the first room of the library, if it waits."""
+        if any(_SAMPLED in step for step in self._waiting):
+            self._compile([_SAMPLE], f"compiling {_SAMPLE}", lambda *_: None)
+
+    def own_seconds(self, experiment: str) -> float:
+        """The CPU time of the experiment's own waiting steps over the processors."""
+        folder = f" lab/experiments/{experiment}/"
+        own = sum(seconds for step, seconds in self._waiting.items() if folder in step)
+        return own / _processors()
+
+    def _compile(self, targets: Sequence[str], doing: str, watch: Watch) -> None:
         started, taken = time.monotonic(), self._taken
 
         def step(done: int, steps: int, name: str) -> None:
@@ -136,8 +164,7 @@ class CompiledPrograms(Programs):
             self._taken = taken + time.monotonic() - started
             watch(done, steps)
 
-        _build(self._command(targets), f"compiling {experiment}", step)
-        self._ready.update(targets)
+        _build(self._command(targets), doing, step)
 
     def seconds_left(self) -> float:
         """The CPU time of the waiting steps over the processors, at the speed of those so far."""
@@ -170,6 +197,15 @@ class BothCompilers(Programs):
     def has(self, experiment: str, contender: str) -> bool:
         """Whether a program of g++ can be measured."""
         return self._trees["g++"].has(experiment, contender)
+
+    def calibrate(self) -> None:
+        """Both."""
+        for each in self._trees.values():
+            each.calibrate()
+
+    def own_seconds(self, experiment: str) -> float:
+        """The sum of both trees."""
+        return sum(each.own_seconds(experiment) for each in self._trees.values())
 
     def seconds_left(self) -> float:
         """The sum of both trees."""
@@ -231,11 +267,13 @@ def _processors() -> int:
 def _expected_seconds(step: str, seconds: Mapping[str, float]) -> float:
     if not step.startswith("Building") or "/built_as/" in step:
         return LINK_SECONDS
-    experiment = re.search(r" lab/experiments/(\w+)/", step)
-    return seconds.get(experiment.group(1), COMPILE_SECONDS) if experiment else COMPILE_SECONDS
+    if experiment := re.search(r" lab/experiments/(\w+)/", step):
+        return seconds.get(experiment.group(1), COMPILE_SECONDS)
+    room = re.search(r" gyre/(\w+)/", step)
+    return ROOM_SECONDS.get(room.group(1), LIBRARY_SECONDS) if room else LIBRARY_SECONDS
 
 
-def _build(command: list[str], doing: str, step: Callable[[int, int, str], None]) -> list[str]:
+def _build(command: list[str], doing: str, step: Step) -> list[str]:
     """Runs a build and calls `step` after each of its steps; returns the lines that it printed."""
     lines, told = [], []
     environment = {**os.environ, "NINJA_STATUS": "[%f/%t] "}

@@ -70,8 +70,6 @@ def run(
     pick(grid, GRIDS, "grid")
     wanted = [] if contenders is None else _names("--contenders", contenders)
     chosen = _experiments(names)
-    if not names:  # the first figures come early
-        chosen.sort(key=lambda each: each.compile_seconds or 0)
     experiments.check_contenders(chosen, wanted)
     for file in (out, page):
         if file is not None:
@@ -87,8 +85,11 @@ def run(
             warnings.print(
                 f"[yellow]not built:[/] {part.experiment.name}: {', '.join(part.not_built)}"
             )
-    runner.announce(parts, programs)
     with ProgressView(console) as view:
+        runner.announce(parts, programs)
+        programs.calibrate()
+        if not names:
+            parts = runner.early_figures_first(parts, programs)
         prepare = functools.partial(runner.prepare, programs=programs, watcher=view)
         resumed = None if out or fresh else runner.unfinished(paths.results(), grid, parts, prepare)
         target = out or resumed or runner.default_out(grid)

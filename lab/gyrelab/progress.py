@@ -55,9 +55,9 @@ class ProgressView:
 
     def begin(self, total: int, done: int, seconds: float | None) -> None:
         """Watcher."""
-        self._began = time.monotonic()
         if seconds is not None and seconds >= _WORTH_SAYING:
-            self._console.print(f"about {clock(seconds)} for {total - done:,} runs")
+            whole = seconds + time.monotonic() - self._began
+            self._console.print(f"about {clock(whole)} for {total - done:,} runs")
         if done:
             self._console.print(f"resuming: {done} of {total} runs are done already")
         if self._task is not None:

@@ -198,7 +198,7 @@ def _interleaved(blocks: Sequence[Block], seed: int) -> list[PlannedRun]:
 
 def fingerprint(grid: str, parts: Sequence[Part]) -> str:
     """A digest of the plan. The programs, compiled later, have digests of their own."""
-    described = [grid, [_describe(part) for part in parts]]
+    described = [grid, sorted((_describe(part) for part in parts), key=lambda each: each[0])]
     return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -364,6 +364,16 @@ def announce(parts: Sequence[Part], programs: Programs) -> None:
     for compiler in programs.compilers:
         tree = programs.built_by(compiler)
         tree.expect({part.experiment.name: _names_in(tree, part) for part in parts}, seconds)
+
+
+def early_figures_first(parts: Sequence[Part], programs: Programs) -> list[Part]:
+    """The parts in the order in which their first rounds end soonest after their compilation."""
+
+    def seconds(part: Part) -> float:
+        runs = (part.rounds + part.warmup_rounds) * sum(len(p.contestants) for p in part.places)
+        return programs.own_seconds(part.experiment.name) + runs * (part.run_seconds or 0)
+
+    return sorted(parts, key=seconds)
 
 
 def prepare(

@@ -159,6 +159,54 @@ def test_estimate_of_compiling_follows_the_machine(
     assert programs.seconds_left() == pytest.approx(2 * 7)
 
 
+def test_first_estimate_knows_the_speed_of_a_first_compilation(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = building.CompiledPrograms(tree)
+    monkeypatch.setattr(building, "_processors", lambda: 1)
+    room = "Building CXX object gyre/base/CMakeFiles/gyre_base.dir/slab.cpp.o"
+    contender = "Building CXX object lab/experiments/hop/CMakeFiles/lab_hop_asio.dir/asio.cpp.o"
+    programs._waiting = {
+        step: building._expected_seconds(step, {"hop": 5.0}) for step in (room, contender)
+    }
+    assert programs.seconds_left() == pytest.approx(0.7 + 5.0)
+    assert (programs.own_seconds("hop"), programs.own_seconds("sync")) == (5.0, 0.0)
+    built = []
+
+    def build(command: list[str], doing: str, step: building.Step) -> list[str]:
+        built.append(command[-1])
+        step(1, 1, room)
+        return []
+
+    monkeypatch.setattr(building, "_build", build)
+    clock = iter([0.0, 3 * 0.7])  # three times as slow as expected
+    monkeypatch.setattr(building.time, "monotonic", lambda: next(clock))
+    programs.calibrate()
+    assert built == ["gyre_base"]
+    assert programs.seconds_left() == pytest.approx(3 * 5.0)
+    programs.calibrate()  # nothing of it waits any more
+    assert built == ["gyre_base"]
+
+
+def test_experiment_whose_figures_come_soonest_is_the_first(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = experiments.load_all()
+    programs = building.CompiledPrograms(tree)
+    chosen = [known["hop"], known["timers"]]
+    parts = runner.choose(chosen, "quick", [], programs, None)
+    slow = {"hop": 3.0, "timers": 300.0}
+    monkeypatch.setattr(programs, "own_seconds", slow.__getitem__)
+    assert [p.experiment.name for p in runner.early_figures_first(parts, programs)] == [
+        "hop",
+        "timers",
+    ]
+    slow["timers"] = 1.0
+    turned = runner.early_figures_first(parts, programs)
+    assert [part.experiment.name for part in turned] == ["timers", "hop"]
+    assert runner.fingerprint("quick", turned) == runner.fingerprint("quick", parts)
+
+
 def compiled_by(tree: Path, compiler: str, figure: float) -> None:
     """A contender of coroutine_chain as that compiler makes it."""
     file = fakes.make(tree, "coroutine_chain", "gyre_noinline", figure=figure)
