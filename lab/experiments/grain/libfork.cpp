@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libfork: fork, call and join on its pool whose idle workers sleep; all at once by halving the range.
+// libfork: fork, call and join on its pool whose idle workers sleep; all at once by halving the
+// range.
 #include <lab/experiments/fork_join/libfork_calls.hpp>
 #include <lab/experiments/grain/workload.hpp>
 

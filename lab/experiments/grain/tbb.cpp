@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // oneTBB: parallel_reduce down to single elements, and parallel_invoke. The default partitioner
-// splits where workers are idle, as gyre's reduction does. The calling thread is one of the workers.
+// splits where workers are idle, as gyre's reduction does. The calling thread is one of the
+// workers.
 #include <lab/experiments/fork_join/tbb_workers.hpp>
 #include <lab/experiments/grain/workload.hpp>
 
