@@ -11,7 +11,6 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <cinttypes>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -184,13 +183,7 @@ void server_core::report(const request& from, const std::exception_ptr& error) n
 
 // Clients may be able to make a handler throw: they must not fill a log.
 bool server_core::may_print_error(steady_time present) {
-  const auto left_out = printed_errors_.admit(present);
-  if (!left_out) return false;
-  if (*left_out != 0) {
-    std::fprintf(stderr, "gyre: http::server: %" PRIu64 " more errors of handlers, not printed\n",
-                 *left_out);
-  }
-  return true;
+  return printed_errors_.may_print(present, "http::server", "errors of handlers");
 }
 
 void server_core::start() {

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // message_limit: how many lines of a kind are printed on stderr, so that peers cannot fill a log.
 //
-//     const auto left_out = limit.admit(now);
-//     if (!left_out) return;
-//     if (*left_out != 0) std::fprintf(stderr, "%" PRIu64 " more errors, not printed\n", *left_out);
-//     std::fputs("an error\n", stderr);
+//     if (!limit.may_print(now, "http::server", "errors of handlers")) return;
+//     std::fputs("gyre: http::server: a handler threw\n", stderr);
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -12,7 +10,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cinttypes>
 #include <cstdint>
+#include <cstdio>
 #include <optional>
 
 namespace gyre::detail {
@@ -36,6 +36,15 @@ class message_limit {
     } while (!full_at_.compare_exchange_weak(full_at, std::max(full_at, now) + period,
                                              std::memory_order_relaxed));
     return left_out_.exchange(0, std::memory_order_relaxed);
+  }
+
+  /// As admit(). Prints how many were left out, if any: "gyre: SENDER: 3 more KIND, not printed".
+  [[nodiscard]] bool may_print(steady_time now, const char* sender, const char* kind) noexcept {
+    const std::optional<std::uint64_t> left_out = admit(now);
+    if (left_out.value_or(0) > 0) {
+      std::fprintf(stderr, "gyre: %s: %" PRIu64 " more %s, not printed\n", sender, *left_out, kind);
+    }
+    return left_out.has_value();
   }
 
  private:

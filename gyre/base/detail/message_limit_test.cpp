@@ -40,6 +40,18 @@ TEST(MessageLimit, CountsTheMessagesThatItLeavesOut) {
   EXPECT_EQ(limit.admit(now + 2s), 0);
 }
 
+TEST(MessageLimit, PrintsHowManyMessagesWereLeftOut) {
+  message_limit limit;
+  const steady_time now(1h);
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(limit.may_print(now, "doorman", "guests"));
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(limit.may_print(now, "doorman", "guests"));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(limit.may_print(now + 1s, "doorman", "guests"));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "gyre: doorman: 3 more guests, not printed\n");
+}
+
 TEST(MessageLimit, BeginsFullAtAnyTime) {
   message_limit early;
   EXPECT_EQ(admitted(early, steady_time(), 100), 10);

@@ -4,7 +4,6 @@
 #include <gyre/base/detail/duration_check.hpp>
 #include <gyre/base/detail/message_limit.hpp>
 
-#include <cinttypes>
 #include <cstdio>
 #include <memory>
 #include <stdexcept>
@@ -30,12 +29,7 @@ move_only_function<void(std::error_code)> print_accept_errors(std::string name,
                                                               steady_time (*now)() noexcept) {
   return [name = std::move(name), now,
           limit = std::make_unique<gyre::detail::message_limit>()](std::error_code why) {
-    const auto left_out = limit->admit(now());
-    if (!left_out) return;
-    if (*left_out != 0) {
-      std::fprintf(stderr, "gyre: %s: %" PRIu64 " more pauses of accepting, not printed\n",
-                   name.c_str(), *left_out);
-    }
+    if (!limit->may_print(now(), name.c_str(), "pauses of accepting")) return;
     std::fprintf(stderr, "gyre: %s: accepting pauses: %s\n", name.c_str(), why.message().c_str());
   };
 }
