@@ -19,8 +19,8 @@ namespace lab::coroutine_chain {
 /// How the links are arranged.
 enum class shape { nested, sequence };
 
-/// Links of a chain: a constant, as each link is a function.
-inline constexpr int links = 1000;
+/// Links of a chain: a constant of the build, as each link is a function.
+inline constexpr int links = GYRE_LAB_LINKS;
 
 struct parameters {
   coroutine_chain::shape shape = shape::nested;

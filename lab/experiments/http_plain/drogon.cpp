@@ -35,6 +35,7 @@ class drogon_server {
     app.registerHandlerViaRegex("/.*", &say_hello, {drogon::Get});
     app.registerHandlerViaRegex("/.*", &echo, {drogon::Post});
     app.setLogLevel(trantor::Logger::kFatal)
+        .enableServerHeader(false)
         .setUploadPath(GYRE_LAB_DROGON_FOLDER)
         .setAfterAcceptSockOptCallback(&lab::network::disable_delay)
         .addListener("127.0.0.1", port)

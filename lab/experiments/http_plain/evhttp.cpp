@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // libevent's evhttp: reads and writes of at most 1 MiB, bodies moved from input to output, files by
-// a segment that all answers share.
+// a segment that all answers share. Connections inherit TCP_NODELAY from the listener.
 #include <lab/harness/http/workload.hpp>
 #include <lab/harness/libevent_base.hpp>
+#include <lab/harness/network/socket.hpp>
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -33,6 +34,7 @@ class evhttp_server {
     evhttp_set_cb(server, "/json", &json, nullptr);
     evhttp_set_cb(server, "/file", &file, nullptr);
     evhttp_set_gencb(server, &other, nullptr);
+    lab::network::disable_delay(listener);
     if (evhttp_accept_socket(server, listener) != 0) throw std::bad_alloc();
     event_base_dispatch(base);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // nginx: one process without a master and a log; a fixed answer by `return 200`, the file by
-// sendfile.
+// sendfile from a descriptor that its cache keeps open.
 #include <lab/harness/http/workload.hpp>
 
 #include <unistd.h>
@@ -42,6 +42,8 @@ http {
   sendfile_max_chunk 0;
   tcp_nopush on;
   keepalive_requests 1000000000;
+  open_file_cache max=16 inactive=60s;
+  open_file_cache_valid 60s;
   server {
     listen 127.0.0.1:)" +
            std::to_string(port) + R"( backlog=4096;

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// RESTinio: its single-threaded traits without locks and log, the date rendered once a second,
-// files by its sendfile.
+// RESTinio: its single-threaded traits without locks and log, TCP_NODELAY, the date rendered once a
+// second, files by its sendfile from a duplicate of the open descriptor.
 #include <lab/harness/boost_version.hpp>
 #include <lab/harness/http/workload.hpp>
+#include <lab/harness/network/socket.hpp>
 
 #include <restinio/all.hpp>
 
+#include <fcntl.h>
+
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -24,6 +28,9 @@ class restinio_server {
                       .address("127.0.0.1")
                       .max_pipelined_requests(64)
                       .concurrent_accepts_count(8)
+                      .socket_options_setter([](restinio::socket_options_t& options) {
+                        options.set_option(restinio::asio_ns::ip::tcp::no_delay(true));
+                      })
                       .request_handler([&served](const restinio::request_handle_t& asked) {
                         return answer(*asked, served);
                       }));
@@ -39,6 +46,13 @@ class restinio_server {
         .done();
   }
 
+  static restinio::sendfile_t file_of(const site& served) {
+    static const auto opened = std::chrono::system_clock::now();
+    const int file = lab::network::checked(fcntl(served.file, F_DUPFD_CLOEXEC, 0), "fcntl");
+    return restinio::sendfile(restinio::file_descriptor_holder_t(file),
+                              restinio::file_meta_t(lab::http::file_bytes, opened));
+  }
+
   static restinio::request_handling_status_t answer(restinio::request_t& asked,
                                                     const site& served) {
     const auto& head = asked.header();
@@ -49,7 +63,7 @@ class restinio_server {
       return reply(asked, lab::http::json_type, lab::http::make_json());
     }
     if (head.path() == "/file") {
-      return reply(asked, lab::http::bytes_type, restinio::sendfile(served.file_path));
+      return reply(asked, lab::http::bytes_type, file_of(served));
     }
     return reply(asked, lab::http::text_type,
                  restinio::const_buffer(lab::http::hello.data(), lab::http::hello.size()));
