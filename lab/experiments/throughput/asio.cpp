@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // boost::asio: an io_context per thread, without asio's locks. A connection reads into a buffer of
 // its own, and once its messages fill that, into one of 64 KiB that all connections share, after it
-// has waited until it is readable: so large messages stay in the cache, at the price of an epoll_ctl
-// each. An answer is written at once as far as the socket takes it. A handler's memory comes from
-// asio's recycling allocator, and sockets know their executor's type.
+// has waited until it is readable: so large messages stay in the cache, at the price of an
+// epoll_ctl each. An answer is written at once as far as the socket takes it. A handler's memory
+// comes from asio's recycling allocator, and sockets know their executor's type.
 #include <lab/experiments/throughput/contender.hpp>
 #include <lab/harness/boost_version.hpp>
 
