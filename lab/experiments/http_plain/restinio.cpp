@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// RESTinio: its single-threaded traits without locks and log, TCP_NODELAY, the date rendered once a
-// second, files by its sendfile from a duplicate of the open descriptor.
+// RESTinio: its single-threaded traits without locks and log; connections inherit TCP_NODELAY from
+// the listener; the date is rendered once a second; files are sent by its sendfile from a duplicate
+// of the open descriptor.
 #include <lab/harness/boost_version.hpp>
 #include <lab/harness/http/workload.hpp>
 #include <lab/harness/network/socket.hpp>
@@ -28,8 +29,10 @@ class restinio_server {
                       .address("127.0.0.1")
                       .max_pipelined_requests(64)
                       .concurrent_accepts_count(8)
-                      .socket_options_setter([](restinio::socket_options_t& options) {
+                      .acceptor_options_setter([](restinio::acceptor_options_t& options) {
                         options.set_option(restinio::asio_ns::ip::tcp::no_delay(true));
+                        options.set_option(
+                            restinio::asio_ns::ip::tcp::acceptor::reuse_address(true));
                       })
                       .request_handler([&served](const restinio::request_handle_t& asked) {
                         return answer(*asked, served);
