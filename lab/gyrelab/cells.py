@@ -9,6 +9,7 @@ Filter = Mapping[str, list[Value]]
 
 
 COMPILER = "compiler"  # a parameter that chooses among a contender's programs
+NEIGHBOURS = "neighbours"  # a parameter: the busy processes that run beside a contender
 
 
 def key(cell: Cell) -> str:
@@ -30,8 +31,8 @@ def arguments(cell: Cell) -> list[str]:
 
 
 def passed(cell: Cell) -> dict[str, Value]:
-    """The parameters that a program is told; its compiler is none of them."""
-    return {name: value for name, value in cell.items() if name != COMPILER}
+    """The parameters that a program is told: neither its compiler nor its neighbours."""
+    return {name: value for name, value in cell.items() if name not in (COMPILER, NEIGHBOURS)}
 
 
 def describe(chosen: Filter) -> str:

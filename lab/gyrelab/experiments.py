@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gyrelab import paths, reports
-from gyrelab.cells import Cell, Filter, Value, key, matches, unique
+from gyrelab.cells import NEIGHBOURS, Cell, Filter, Value, key, matches, unique
 from gyrelab.errors import UsageProblem, did_you_mean, pick
 from gyrelab.toml_table import Table
 
@@ -372,6 +372,9 @@ def _grids(
 def _cells(table: Table, parameters: dict[str, Parameter]) -> list[dict[str, Value]]:
     choices: list[list[Any]] = []
     for name, parameter in parameters.items():
+        if name == NEIGHBOURS and name not in table:
+            choices.append([0])
+            continue
         if name not in table:
             raise table.wrong(name, f"missing; a cell needs {', '.join(parameters)}")
         value = table.value(name)

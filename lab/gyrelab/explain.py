@@ -91,6 +91,9 @@ def find_cell(experiment: Experiment, words: list[str], grid: str | None) -> dic
     else in the first grid that has such cells. Names and words may be cut short."""
     grids = _SEARCHED if grid is None else (pick(grid, GRIDS, "grid"),)
     parts = [_part(experiment, word) for given in words for word in given.split()]
+    names = [known for known, _ in parts]
+    if cells.NEIGHBOURS in experiment.parameters and cells.NEIGHBOURS not in names:
+        parts.append((cells.NEIGHBOURS, "0"))  # alone, unless neighbours are asked for
     for name in grids:
         fitting = [
             cell for cell in experiment.grids[name].cells if all(_has(cell, *p) for p in parts)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gyrelab import statistics
-from gyrelab.cells import Value, key
+from gyrelab.cells import NEIGHBOURS, Value, key
 from gyrelab.experiments import Contender, Experiment, Parameter
 from gyrelab.results import Results
 
@@ -72,8 +72,8 @@ def groups(experiment: Experiment, cells: list[Cell], name: str) -> dict[str, li
     A parameter that only follows from `name`, such as each producer's share of a total, does not
     divide the cells.
     """
-    if not all(isinstance(cell[name], int) for cell in cells):
-        return {}
+    if name == NEIGHBOURS or not all(isinstance(cell[name], int) for cell in cells):
+        return {}  # the count of neighbours begins with none, which has no logarithm
     if name != experiment.x and _follows(cells, name, experiment.x):
         return {}
     others = [each for each in experiment.parameters if each != name]

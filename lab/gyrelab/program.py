@@ -14,7 +14,7 @@ from typing import Any
 
 import jsonschema
 
-from gyrelab import cells, paths
+from gyrelab import cells, neighbours, paths
 from gyrelab.cells import Cell, Value
 
 _TAIL = 300
@@ -61,8 +61,21 @@ def run(
     memory_limit_mib: int = 0,
     observer: tuple[str, ...] = (),
 ) -> Outcome:
-    """Starts the program with the cell's parameters and waits for its line. `observer` is a command
-    that starts the program in turn, such as strace."""
+    """Starts the program with the cell's parameters, and the cell's busy processes beside it, and
+    waits for its line. `observer` is a command that starts the program in turn, such as strace."""
+    with neighbours.beside(cell, pin):
+        return _run(contestant, experiment, cell, pin, timeout_seconds, memory_limit_mib, observer)
+
+
+def _run(
+    contestant: Contestant,
+    experiment: str,
+    cell: Cell,
+    pin: tuple[int, ...],
+    timeout_seconds: float,
+    memory_limit_mib: int,
+    observer: tuple[str, ...],
+) -> Outcome:
     command = [*observer, str(contestant.program), *cells.arguments(cell), *contestant.extra]
     if pin:
         command += ["--pin", ",".join(map(str, pin))]

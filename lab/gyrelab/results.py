@@ -127,6 +127,18 @@ def _add_compilers(document: dict[str, Any]) -> None:
             cell[cells.COMPILER] = "clang++" if clang else "g++"
 
 
+def _add_neighbours(document: dict[str, Any]) -> None:
+    """Completes the cells of a file that was made before busy processes became a parameter."""
+    all_known = experiments.load_all()
+    for name, facts in document["experiments"].items():
+        if name in all_known and cells.NEIGHBOURS in all_known[name].parameters:
+            for cell in facts["cells"]:
+                cell.setdefault(cells.NEIGHBOURS, 0)
+            for run in document["runs"]:
+                if run["experiment"] == name:
+                    run["cell"].setdefault(cells.NEIGHBOURS, 0)
+
+
 def load(path: Path) -> Results:
     """Reads a result file or a journal and checks it against the schema."""
     name = paths.shown(path)
@@ -149,6 +161,7 @@ def load(path: Path) -> Results:
     if problem is not None:
         raise UsageProblem(f"{name}: {problem.json_path}: {problem.message}"[:200])
     _add_compilers(document)
+    _add_neighbours(document)
     return Results(document, name)
 
 

@@ -38,7 +38,7 @@ def test_verdicts_follow_the_figures() -> None:
     assert "below" in verdicts["moodycamel_over_mutex"].note
     everywhere = verdicts["both_ahead_everywhere"]
     assert everywhere.answer == claims.HOLDS
-    assert everywhere.note.startswith("lowest at callable=16 producers=")
+    assert everywhere.note.startswith("lowest at callable=16 neighbours=0 producers=")
 
 
 def test_one_lost_cell_breaks_a_claim_on_every_cell() -> None:

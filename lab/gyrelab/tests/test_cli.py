@@ -194,7 +194,7 @@ def test_ratio_is_the_slowest_against_the_best(lab: Lab, measured: Path) -> None
     words += ["--where", "callable=16"]
     said = lab(*words, "--min", "4")
     assert said.status == 0
-    assert "geometric mean of 5 cells" in said.out
+    assert "geometric mean of 7 cells" in said.out
     assert "4.1" in said.out.splitlines()[-1]  # 62 over 15
     assert lab(*words, "--min", "4.5").status == 1
 

@@ -28,8 +28,8 @@ def test_exponent_is_found_within_its_interval(exponent: float) -> None:
     found = [each for each in found if each.parameter.name == "producers" and each.most > 2]
     assert [(each.least, each.most) for each in found] == [(1, 20), (1, 20)]
     assert [each.where for each in found] == [
-        "Wake-ups coalesced, 16 bytes",
-        "One wake-up per task, 16 bytes",
+        "Wake-ups coalesced, 16 bytes, Alone",
+        "One wake-up per task, 16 bytes, Alone",
     ]
     inside = [each.low <= exponent <= each.high for one in found for each in one.exponents]
     assert sum(inside) >= 0.75 * len(inside)
