@@ -65,7 +65,7 @@ def visit(browser: Browser, file: Path, width: int = 1200, scheme: str = "light"
 def test_opens_without_network_and_without_complaint(browser: Browser, page_file: Path) -> None:
     page = visit(browser, page_file)
     assert page.said == []
-    assert page.locator(".chart svg").count() == page.locator(".chart").count() == 13
+    assert page.locator(".chart svg").count() == page.locator(".chart").count() == 11
     for name in ("post_task", "hop", "timers", "machine"):
         assert page.locator(f"section#{name} h2").count() == 1
 
@@ -284,4 +284,4 @@ def test_charts_are_also_files(page_file: Path) -> None:
     assert "post_task-wake-ups-coalesced-16-bytes.svg" in pictures
     assert (folder / "post_task-wake-ups-coalesced-16-bytes.svg").read_text().startswith("<svg")
     assert (folder / "timers-start-and-fire.png").read_bytes().startswith(b"\x89PNG")
-    assert len(pictures) == 26
+    assert len(pictures) == 22
