@@ -206,7 +206,7 @@ def test_highlight_leaves_out_no_peer_and_no_cell() -> None:
     found = summary.highlight(chain, measured)
     peers = [each.label for each in behind_calls if each.kind == "peer"]
     assert found.rivals == peers
-    assert [contender.name for contender, _ in found.variants] == ["gyre"]
+    assert not found.variants, "the chain of a thousand is not in this grid"
     for experiment in experiments.load_all().values():
         builds = {True, False} if experiment.name.startswith("coroutine_c") else {False}
         compared = {name for of in experiment.contest.of for name in experiment.rivals(of)}

@@ -63,7 +63,10 @@ def test_every_experiment_of_the_repository_is_sound() -> None:
     for experiment in found.values():
         assert all(grid.cells for grid in experiment.grids.values())
         for contender in experiment.contenders:
-            assert any(contender.runs_in(cell) for cell in experiment.grids["smoke"].cells)
+            cells = experiment.grids["smoke"].cells
+            if experiment.name == "coroutine_chain" and not contender.name.endswith("_noinline"):
+                cells = experiment.grids["full"].cells  # takes too long to compile
+            assert any(contender.runs_in(cell) for cell in cells)
         # These have very many cells, each measured for seconds.
         long = experiment.name in ("throughput", "throughput_threads")
         assert experiment.grids["full"].rounds >= (3 if long else 11)
