@@ -65,7 +65,7 @@ def visit(browser: Browser, file: Path, width: int = 1200, scheme: str = "light"
 def test_opens_without_network_and_without_complaint(browser: Browser, page_file: Path) -> None:
     page = visit(browser, page_file)
     assert page.said == []
-    assert page.locator(".chart svg").count() == page.locator(".chart").count() == 11
+    assert page.locator(".chart svg").count() == page.locator(".chart").count() == 15
     for name in ("post_task", "hop", "timers", "machine"):
         assert page.locator(f"section#{name} h2").count() == 1
 
@@ -190,7 +190,7 @@ def test_growth_is_told_in_words(browser: Browser, page_file: Path) -> None:
     page = visit(browser, page_file)
     first = page.locator("#post_task .growth > li").first
     expect(first).to_contain_text(
-        "Time per task by producer threads, 1 to 20 (Wake-ups coalesced, 16 bytes): gyre fifo grows as n^0.3"
+        "Time per task by producer threads, 1 to 20 (Wake-ups coalesced, 16 bytes, Alone): gyre fifo grows as"
     )
     expect(page.locator("#timers")).to_contain_text("Growth: this grid has no two cells")
 
@@ -200,7 +200,7 @@ def test_legend_toggles_a_contender_in_every_chart_of_the_experiment(
 ) -> None:
     page = visit(browser, page_file)
     button = page.locator("#post_task .legend button", has_text="mutex")
-    lines = page.locator("#post_task-wake-ups-coalesced-16-bytes g.mark-line path")
+    lines = page.locator("#post_task-wake-ups-coalesced-16-bytes-alone g.mark-line path")
     other = page.locator("#hop-callable-hop g.mark-line path")
     before, elsewhere = lines.count(), other.count()
     button.click()
@@ -215,7 +215,7 @@ def test_legend_toggles_a_contender_in_every_chart_of_the_experiment(
 def test_hovering_tells_the_figure_and_the_ratio(browser: Browser, page_file: Path) -> None:
     page = visit(browser, page_file)
     point = page.locator(
-        '#post_task-wake-ups-coalesced-16-bytes path[aria-roledescription="circle"]'
+        '#post_task-wake-ups-coalesced-16-bytes-alone path[aria-roledescription="circle"]'
     ).first
     point.scroll_into_view_if_needed()
     point.hover(force=True)
@@ -238,7 +238,7 @@ def test_follows_the_dark_scheme_and_turns_while_open(browser: Browser, page_fil
     page = visit(browser, page_file, scheme="dark")
     colour = "() => getComputedStyle(document.body).backgroundColor"
     dark = page.evaluate(colour)
-    line = page.locator("#post_task-wake-ups-coalesced-16-bytes g.mark-line path").first
+    line = page.locator("#post_task-wake-ups-coalesced-16-bytes-alone g.mark-line path").first
     dark_line = line.get_attribute("stroke")
     page.emulate_media(color_scheme="light")
     page.wait_for_selector("html[data-drawn=light]")
@@ -248,7 +248,7 @@ def test_follows_the_dark_scheme_and_turns_while_open(browser: Browser, page_fil
 
 def test_contenders_differ_without_colour(browser: Browser, page_file: Path) -> None:
     page = visit(browser, page_file)
-    lines = page.locator("#post_task-wake-ups-coalesced-16-bytes g.mark-line path").all()
+    lines = page.locator("#post_task-wake-ups-coalesced-16-bytes-alone g.mark-line path").all()
     dashes = [line.get_attribute("stroke-dasharray") for line in lines]
     assert len(set(dashes)) == len(dashes)
     marks = page.locator("#post_task .legend path[fill=currentColor]").all()
@@ -281,7 +281,9 @@ def test_tells_what_the_machine_could_not_run(browser: Browser, page_file: Path)
 def test_charts_are_also_files(page_file: Path) -> None:
     folder = page_file.parent / "charts"
     pictures = sorted(file.name for file in folder.iterdir())
-    assert "post_task-wake-ups-coalesced-16-bytes.svg" in pictures
-    assert (folder / "post_task-wake-ups-coalesced-16-bytes.svg").read_text().startswith("<svg")
+    assert "post_task-wake-ups-coalesced-16-bytes-alone.svg" in pictures
+    assert (
+        (folder / "post_task-wake-ups-coalesced-16-bytes-alone.svg").read_text().startswith("<svg")
+    )
     assert (folder / "timers-start-and-fire.png").read_bytes().startswith(b"\x89PNG")
-    assert len(pictures) == 22
+    assert len(pictures) == 30
