@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // boost::asio: an io_context per thread, without asio's locks. A connection reads into a buffer of
-// its own, and once its messages fill that, into one of 64 KiB that all connections share, after it
-// has waited until it is readable: so large messages stay in the cache, at the price of an
-// epoll_ctl each. An answer is written at once as far as the socket takes it. A handler's memory
-// comes from asio's recycling allocator, and sockets know their executor's type.
+// its own, and once its messages fill that, into one of 64 KiB that all connections of a thread
+// share, after it has waited until it is readable: so large messages stay in the cache, at the
+// price of an epoll_ctl each. An answer is written at once as far as the socket takes it. A
+// handler's memory comes from asio's recycling allocator, and sockets know their executor's type.
 #include <lab/experiments/throughput/contender.hpp>
 #include <lab/harness/boost_version.hpp>
 
@@ -27,8 +27,9 @@ class asio_contender {
   template <lab::network::any_session Session>
   static void run(std::span<Session> sessions) {
     context context(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE);
+    std::vector<std::byte> shared_buffer(std::size_t{64} * 1024);
     std::deque<connection<Session>> connections;
-    for (Session& each : sessions) connections.emplace_back(context, each);
+    for (Session& each : sessions) connections.emplace_back(context, each, shared_buffer);
     for (auto& each : connections) each.start();
     context.run();
   }
@@ -41,8 +42,8 @@ class asio_contender {
   template <class Session>
   class connection {
    public:
-    connection(context& in, Session& served)
-        : served_(served), socket_(in, tcp::v4(), served.fd()) {
+    connection(context& in, Session& served, std::span<std::byte> shared_buffer)
+        : served_(served), socket_(in, tcp::v4(), served.fd()), shared_buffer_(shared_buffer) {
       socket_.non_blocking(true);
     }
 
@@ -64,12 +65,12 @@ class asio_contender {
 
     void wait_until_readable() {
       socket_.async_wait(socket::wait_read, [this](const error_code& failure) {
-        static std::array<std::byte, 64 * 1024> buffer;
         error_code error = failure;
-        const std::size_t got = error ? 0 : socket_.read_some(boost::asio::buffer(buffer), error);
+        const auto buffer = boost::asio::buffer(shared_buffer_.data(), shared_buffer_.size());
+        const std::size_t got = error ? 0 : socket_.read_some(buffer, error);
         if (error == boost::asio::error::would_block) return wait();
         if (error) served_.lost();
-        answer(std::span(buffer).first(got));
+        answer(shared_buffer_.first(got));
       });
     }
 
@@ -105,6 +106,7 @@ class asio_contender {
 
     Session& served_;
     socket socket_;
+    std::span<std::byte> shared_buffer_;
     bool fills_own_buffer_ = false;
     std::array<std::byte, 4096> own_buffer_;
     std::vector<std::byte> unsent_;
