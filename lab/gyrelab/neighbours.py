@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from gyrelab import cells
 from gyrelab.cells import Cell
 
-# Ends by itself should the lab be killed: a shell built-in looks for the parent now and then.
+# Ends by itself should the lab be killed: a shell built-in looks for it now and then. The lab gives
+# its id, as a shell that starts after the lab's end has another parent.
 _BUSY = """
-while kill -0 $PPID 2> /dev/null; do
+while kill -0 "$1" 2> /dev/null; do
   i=0
   while [ $i -lt 50000 ]; do i=$((i + 1)); done
 done
@@ -27,7 +28,7 @@ def beside(cell: Cell, pin: tuple[int, ...] = ()) -> Iterator[list[int]]:
     try:
         for index in range(int(cell.get(cells.NEIGHBOURS, 0))):
             process = subprocess.Popen(
-                ["/bin/sh", "-c", _BUSY],
+                ["/bin/sh", "-c", _BUSY, "busy", str(os.getpid())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
