@@ -84,13 +84,13 @@ class Results:
         }
 
     def log_ratios(
-        self, experiment: Experiment, contender: str, cell: Cell, metric: Metric
+        self, experiment: Experiment, contender: str, cell: Cell, metric: Metric, over: str = ""
     ) -> list[float]:
-        """The contender's log-ratios to the baseline, one a round; none when either has no figure."""
-        name = experiment.name
-        series = self.series(name, contender, cell, metric.name)
-        base = self.series(name, experiment.baseline, cell, metric.name)
-        return statistics.log_ratios(series, base, metric.better)
+        """The contender's log-ratios to `over` (default: the baseline), one a round; none when either
+        has no figure."""
+        names = (contender, over or experiment.baseline)
+        series = (self.series(experiment.name, each, cell, metric.name) for each in names)
+        return statistics.log_ratios(*series, metric.better)
 
     def failures(self, experiment: str) -> list[dict[str, Any]]:
         """The runs that failed, warm-up included."""
@@ -120,23 +120,23 @@ def _add_compilers(document: dict[str, Any]) -> None:
             continue
         builds = [each.get("build", {}) for each in facts["programs"].values()]
         clang = any(str(build.get("compiler")).startswith("Clang") for build in builds)
-        for cell in (
-            *facts["cells"],
-            *(run["cell"] for run in document["runs"] if run["experiment"] == name),
-        ):
+        for cell in _cells_of(document, name):
             cell[cells.COMPILER] = "clang++" if clang else "g++"
 
 
 def _add_neighbours(document: dict[str, Any]) -> None:
     """Completes the cells of a file that was made before busy processes became a parameter."""
     all_known = experiments.load_all()
-    for name, facts in document["experiments"].items():
+    for name in document["experiments"]:
         if name in all_known and cells.NEIGHBOURS in all_known[name].parameters:
-            for cell in facts["cells"]:
+            for cell in _cells_of(document, name):
                 cell.setdefault(cells.NEIGHBOURS, 0)
-            for run in document["runs"]:
-                if run["experiment"] == name:
-                    run["cell"].setdefault(cells.NEIGHBOURS, 0)
+
+
+def _cells_of(document: dict[str, Any], experiment: str) -> list[dict[str, Any]]:
+    """The experiment's cells, and those of its runs."""
+    runs = (run for run in document["runs"] if run["experiment"] == experiment)
+    return [*document["experiments"][experiment]["cells"], *(run["cell"] for run in runs)]
 
 
 def load(path: Path) -> Results:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gyrelab import cells, claims, statistics
-from gyrelab.experiments import Experiment, Metric
 from gyrelab.results import Results
 from gyrelab.statistics import NARROW, Ratio
 
@@ -128,7 +127,7 @@ def _noisy(results: Results, part: Part, place: Place) -> Need | None:
         ratios = [
             statistics.ratio([logs])
             for metric in metrics
-            if (logs := _logs(results, experiment, place, one, other, metric))
+            if (logs := results.log_ratios(experiment, one, place.cell, metric, other))
         ]
         if not ratios or not is_open(ratios[0]):
             continue
@@ -155,15 +154,6 @@ def _pairs(results: Results, part: Part, place: Place) -> list[tuple[str, str]]:
         return [(default, best)]
     base = experiment.baseline
     return [(name, base) for name in names if name != base]
-
-
-def _logs(
-    results: Results, experiment: Experiment, place: Place, one: str, other: str, metric: Metric
-) -> list[float]:
-    series = [
-        results.series(experiment.name, name, place.cell, metric.name) for name in (one, other)
-    ]
-    return statistics.log_ratios(*series, metric.better)
 
 
 def _rounds_done(results: Results, part: Part, place: Place) -> int:

@@ -17,9 +17,7 @@ CALIBRATED = 0.96  # the bootstrap's own level; by simulation it gives the inter
 SMOOTHING = 0.4  # kernel width in standard deviations: tames the tiny resamples of 5 to 11 rounds
 FEWEST_ROUNDS = 3
 DECIDABLE = 0.05  # a difference as large as this is never called level
-NARROW = (
-    0.03  # half-width at which more rounds are not worth their time: nearly all equals are level
-)
+NARROW = 0.03  # half-width that deserves no more rounds: nearly all equals are level then
 _SEED = 20160919
 
 
