@@ -5,6 +5,7 @@
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/when_all.hpp>
+#include <gyre/task/when_all_test_support.hpp>
 #include <gyre/testing/manual_executor.hpp>
 #include <tests/support/forking_executor.hpp>
 
@@ -25,7 +26,9 @@ namespace when_all_into_test {
 namespace {
 
 using gyre::task;
+using gyre::test::failing;
 using gyre::test::forking_executor;
+using gyre::test::patient;
 using gyre::test::stealing;
 
 task<int> number(std::size_t value, int yields) {
@@ -36,19 +39,6 @@ task<int> number(std::size_t value, int yields) {
 task<std::string> word(std::size_t value, int yields) {
   for (int i = 0; i < yields; ++i) co_await gyre::yield();
   co_return "a word too long for the string itself: " + std::to_string(value);
-}
-
-task<int> failing(const char* what, int yields) {
-  for (int i = 0; i < yields; ++i) co_await gyre::yield();
-  throw std::runtime_error(what);
-}
-
-// Yields until it is asked to stop.
-task<int> patient(int& stopped) {
-  const gyre::inplace_stop_token stop = co_await gyre::current_stop_token();
-  while (!stop.stop_requested()) co_await gyre::yield();
-  ++stopped;
-  co_return 0;
 }
 
 // The message of the std::runtime_error that `work` throws.

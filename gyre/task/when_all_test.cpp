@@ -3,6 +3,7 @@
 
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sync_wait.hpp>
+#include <gyre/task/when_all_test_support.hpp>
 #include <gyre/testing/manual_executor.hpp>
 #include <tests/support/thread_executor.hpp>
 
@@ -27,6 +28,8 @@ namespace when_all_test {
 namespace {
 
 using gyre::task;
+using gyre::test::failing;
+using gyre::test::patient;
 
 task<int> at_once(int value) { co_return value; }
 
@@ -38,19 +41,6 @@ task<int> later(int value) {
 }
 
 task<> nothing() { co_await gyre::yield(); }
-
-task<int> failing(std::string what, int yields) {
-  for (int i = 0; i < yields; ++i) co_await gyre::yield();
-  throw std::runtime_error(what);
-}
-
-// Yields until it is asked to stop.
-task<int> patient(int& stopped) {
-  const gyre::inplace_stop_token stop = co_await gyre::current_stop_token();
-  while (!stop.stop_requested()) co_await gyre::yield();
-  ++stopped;
-  co_return 0;
-}
 
 TEST(WhenAll, GivesResultsInOrderOfTheArguments) {
   const auto [a, b, c] = gyre::sync_wait(gyre::when_all(later(1), at_once(2), later(3)));
