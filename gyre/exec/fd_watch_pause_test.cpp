@@ -50,7 +50,7 @@ class FdWatchPause : public testing::TestWithParam<trigger> {
     char byte = 0;
     EXPECT_EQ(::read(near_.get(), &byte, 1), 1);
   }
-  // Some turns that do not wait.
+  // The loop runs some turns that do not wait.
   void run_turns() {
     for (int turn = 0; turn < 4; ++turn) loop_.poll();
   }

@@ -18,7 +18,7 @@ void futex_wait_until(const atomic<std::uint32_t>& word, std::uint32_t expected,
 /// Wakes one thread that sleeps on `word`, which is not read and need not exist any more. One
 /// system call; async-signal-safe.
 void futex_wake_one(const atomic<std::uint32_t>* word) noexcept;
-/// Wakes all of them.
+/// As futex_wake_one(), for all threads that sleep on `word`.
 void futex_wake_all(const atomic<std::uint32_t>* word) noexcept;
 
 }  // namespace gyre::detail

@@ -92,7 +92,7 @@ void pool_worker::run(work_item item) noexcept {
   finished.add(1);
 }
 
-// The item is counted.
+// The slow path of push_own(), which has counted the item in `submitted`.
 bool pool_worker::push_own_slowly(work_item item) noexcept {
   if (!deque.push(item)) {
     submitted.subtract(1);
