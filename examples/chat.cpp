@@ -46,8 +46,8 @@ class chat_room {
     });
   }
 
-  void open(const gyre::net::endpoint& at) {
-    server_.listen(at);
+  void open(const gyre::net::endpoint& address) {
+    server_.listen(address);
     server_.start();
     std::cout << "listening on " << server_.local_endpoint() << std::endl;
   }
@@ -86,10 +86,10 @@ class chat_room {
 };
 
 int main(int argc, char** argv) {
-  const gyre::net::endpoint at(argc > 1 ? argv[1] : "[::]:7008");
+  const gyre::net::endpoint address(argc > 1 ? argv[1] : "[::]:7008");
   gyre::loop loop;
   chat_room room(loop);
-  room.open(at);
+  room.open(address);
   gyre::signal_set quit(loop, {SIGINT, SIGTERM},
                         [&](const gyre::signal_info&) { room.close([&] { loop.stop(); }); });
   loop.run();

@@ -23,8 +23,8 @@ gyre::task<> echo(gyre::loop& home, gyre::net::socket client) {
   }
 }
 
-gyre::task<> serve(gyre::runtime& rt, gyre::net::endpoint at) {
-  gyre::net::tcp_listener listener(rt.loops()[0], at);
+gyre::task<> serve(gyre::runtime& rt, gyre::net::endpoint address) {
+  gyre::net::tcp_listener listener(rt.loops()[0], address);
   std::cout << "listening on " << listener.local_endpoint() << std::endl;
   for (;;) {
     gyre::net::socket client = co_await listener.accept_socket();
@@ -35,6 +35,6 @@ gyre::task<> serve(gyre::runtime& rt, gyre::net::endpoint at) {
 }
 
 int main(int argc, char** argv) {
-  const gyre::net::endpoint at(argc > 1 ? argv[1] : "[::]:7007");
-  return gyre::runtime::main([&](gyre::runtime& rt) { return serve(rt, at); });
+  const char* address = argc > 1 ? argv[1] : "[::]:7007";
+  return gyre::runtime::main([&](gyre::runtime& rt) { return serve(rt, address); });
 }

@@ -16,15 +16,15 @@
 using namespace std::chrono_literals;
 
 int main(int argc, char** argv) {
-  const gyre::net::endpoint at(argc > 1 ? argv[1] : "[::]:7007");
+  const gyre::net::endpoint address(argc > 1 ? argv[1] : "[::]:7007");
   gyre::loop loop;
 
   gyre::net::tcp_server server(loop, {.name = "echo"});
-  server.on_message([](gyre::net::tcp_connection& from, gyre::io::input& in) {
-    from.send(in.bytes());
-    in.consume_all();
+  server.on_message([](gyre::net::tcp_connection& connection, gyre::io::input& input) {
+    connection.send(input.bytes());
+    input.consume_all();
   });
-  server.listen(at);
+  server.listen(address);
   server.start();
   std::cout << "listening on " << server.local_endpoint() << std::endl;
 

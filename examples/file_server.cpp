@@ -172,9 +172,9 @@ gyre::task<> answer(gyre::net::tcp_stream client, gyre::semaphore_permit place, 
   }
 }
 
-gyre::task<> serve(gyre::runtime& rt, gyre::net::endpoint at, site& served) {
+gyre::task<> serve(gyre::runtime& rt, gyre::net::endpoint address, site& served) {
   gyre::loop& loop = rt.loops()[0];
-  gyre::net::tcp_listener listener(loop, at);
+  gyre::net::tcp_listener listener(loop, address);
   std::cout << "listening on " << listener.local_endpoint() << std::endl;
   for (;;) {
     // Surplus clients wait in the kernel's accept queue.
@@ -196,7 +196,7 @@ int main(int argc, char** argv) {
     std::cerr << "file_server: " << argv[1] << " cannot be opened\n";
     return 1;
   }
-  const gyre::net::endpoint at(argc > 2 ? argv[2] : "[::]:8080");
+  const char* address = argc > 2 ? argv[2] : "[::]:8080";
   return gyre::runtime::main({.loops = 1},
-                             [&](gyre::runtime& rt) { return serve(rt, at, served); });
+                             [&](gyre::runtime& rt) { return serve(rt, address, served); });
 }

@@ -9,8 +9,8 @@
 
 #include <iostream>
 
-gyre::task<> serve(gyre::runtime& rt, gyre::net::endpoint at) {
-  gyre::http::server server(rt.loops(), at);
+gyre::task<> serve(gyre::runtime& rt, gyre::net::endpoint address) {
+  gyre::http::server server(rt.loops(), address);
   server.get("/hello/{name}", [](gyre::http::request& request) {
     return gyre::http::response::text("Hello, " + request.param("name") + "\n");
   });
@@ -22,6 +22,6 @@ gyre::task<> serve(gyre::runtime& rt, gyre::net::endpoint at) {
 }
 
 int main(int argc, char** argv) {
-  const gyre::net::endpoint at(argc > 1 ? argv[1] : "[::]:8080");
-  return gyre::runtime::main([&](gyre::runtime& rt) { return serve(rt, at); });
+  const char* address = argc > 1 ? argv[1] : "[::]:8080";
+  return gyre::runtime::main([&](gyre::runtime& rt) { return serve(rt, address); });
 }

@@ -141,9 +141,9 @@ gyre::task<response> remove(database& notes, const request& from) {
   co_return response(id ? status::no_content : status::not_found);
 }
 
-gyre::task<> serve(gyre::runtime& rt, database& notes, gyre::net::endpoint at,
+gyre::task<> serve(gyre::runtime& rt, database& notes, gyre::net::endpoint address,
                    gyre::http::server_options options) {
-  gyre::http::server server(rt.loops(), at, std::move(options));
+  gyre::http::server server(rt.loops(), address, std::move(options));
   server.get("/notes", [&](request& from) { return answer(notes, notes.list, from); });
   server.post("/notes", [&](request& from) { return add(notes, from); });
   server.get("/notes/{id}", [&](request& from) { return answer(notes, notes.find, from); });
@@ -161,7 +161,7 @@ int main(int argc, char** argv) {
     std::cerr << "usage: notes DATABASE [ADDRESS:PORT [CERTIFICATE KEY]]\n";
     return 2;
   }
-  const gyre::net::endpoint at(argc > 2 ? argv[2] : "[::]:8080");
+  const char* address = argc > 2 ? argv[2] : "[::]:8080";
   return gyre::runtime::main([&](gyre::runtime& rt) -> gyre::task<> {
     database notes(argv[1]);
     gyre::http::server_options options;
@@ -171,6 +171,6 @@ int main(int argc, char** argv) {
       options.tcp.transport =
           gyre::tls::server_transport(gyre::tls::tls_context::server({.certificates = {own}}));
     }
-    co_await serve(rt, notes, at, std::move(options));
+    co_await serve(rt, notes, address, std::move(options));
   });
 }

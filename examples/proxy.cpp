@@ -36,9 +36,9 @@ gyre::task<> join(gyre::net::tcp_stream client, gyre::net::endpoint target) {
   co_await gyre::when_all(forward(client, server), forward(server, client));
 }
 
-gyre::task<> serve(gyre::runtime& rt, gyre::net::endpoint at, gyre::net::endpoint target) {
+gyre::task<> serve(gyre::runtime& rt, gyre::net::endpoint address, gyre::net::endpoint target) {
   gyre::loop& loop = rt.loops()[0];
-  gyre::net::tcp_listener listener(loop, at);
+  gyre::net::tcp_listener listener(loop, address);
   std::cout << "listening on " << listener.local_endpoint() << std::endl;
   for (;;) {
     gyre::net::tcp_stream client = co_await listener.accept();
@@ -51,8 +51,6 @@ int main(int argc, char** argv) {
     std::cerr << "usage: proxy LISTEN_ADDRESS:PORT SERVER_ADDRESS:PORT\n";
     return 2;
   }
-  const gyre::net::endpoint at(argv[1]);
-  const gyre::net::endpoint target(argv[2]);
   return gyre::runtime::main({.loops = 1},
-                             [&](gyre::runtime& rt) { return serve(rt, at, target); });
+                             [&](gyre::runtime& rt) { return serve(rt, argv[1], argv[2]); });
 }

@@ -130,10 +130,10 @@ class balancer {
   std::size_t next_ = 0;
 };
 
-gyre::task<> serve(gyre::runtime& rt, gyre::net::endpoint at, std::vector<backend> backends) {
+gyre::task<> serve(gyre::runtime& rt, gyre::net::endpoint address, std::vector<backend> backends) {
   const std::size_t count = backends.size();
   balancer balancer(rt.loops()[0], std::move(backends));
-  gyre::http::server server(rt.loops()[0], at);
+  gyre::http::server server(rt.loops()[0], address);
   server.use([&balancer](request& from, gyre::http::next_handler) {  // whatever the path
     return balancer.forward(from);
   });
@@ -154,11 +154,10 @@ int main(int argc, char** argv) {
     std::cerr << "usage: reverse_proxy ADDRESS:PORT BACKEND...\n";
     return 2;
   }
-  const gyre::net::endpoint at(argv[1]);
   const std::vector<backend> backends = [&] {
     std::vector<backend> all;
     for (int i = 2; i != argc; ++i) all.push_back({.url = argv[i]});
     return all;
   }();
-  return gyre::runtime::main([&](gyre::runtime& rt) { return serve(rt, at, backends); });
+  return gyre::runtime::main([&](gyre::runtime& rt) { return serve(rt, argv[1], backends); });
 }

@@ -139,9 +139,9 @@ task<> serve(tcp_stream client, gyre::net::resolver& names) {
   co_await gyre::when_all(forward(client, *server), forward(*server, client));
 }
 
-task<> serve_all(gyre::event_loop& loop, gyre::net::endpoint at) {
+task<> serve_all(gyre::event_loop& loop, gyre::net::endpoint address) {
   gyre::net::resolver names(loop);
-  gyre::net::tcp_listener listener(loop, at);
+  gyre::net::tcp_listener listener(loop, address);
   std::cout << "listening on " << listener.local_endpoint() << std::endl;
   auto accept_each = [&](gyre::scope& connections) -> task<> {
     for (;;) {
@@ -153,7 +153,7 @@ task<> serve_all(gyre::event_loop& loop, gyre::net::endpoint at) {
 }
 
 int main(int argc, char** argv) {
-  const gyre::net::endpoint at(argc > 1 ? argv[1] : "[::1]:1080");
+  const char* address = argc > 1 ? argv[1] : "[::1]:1080";
   return gyre::runtime::main({.loops = 1},
-                             [&](gyre::runtime& rt) { return serve_all(rt.loops()[0], at); });
+                             [&](gyre::runtime& rt) { return serve_all(rt.loops()[0], address); });
 }

@@ -13,8 +13,8 @@
 #include <iostream>
 #include <string>
 
-gyre::task<> serve(gyre::runtime& rt, std::string folder, gyre::net::endpoint at) {
-  gyre::http::server server(rt.loops(), at);
+gyre::task<> serve(gyre::runtime& rt, std::string folder, gyre::net::endpoint address) {
+  gyre::http::server server(rt.loops(), address);
   server.use(gyre::http::compress({.min_size = 2048}));
   const gyre::http::file_server_options options{.list_directories = true, .precompressed = true};
   server.get("/{path...}", gyre::http::file_server(folder, options));
@@ -31,6 +31,6 @@ int main(int argc, char** argv) {
     std::cerr << "usage: static_site FOLDER [ADDRESS:PORT]\n";
     return 2;
   }
-  const gyre::net::endpoint at(argc > 2 ? argv[2] : "[::]:8080");
-  return gyre::runtime::main([&](gyre::runtime& rt) { return serve(rt, argv[1], at); });
+  const char* address = argc > 2 ? argv[2] : "[::]:8080";
+  return gyre::runtime::main([&](gyre::runtime& rt) { return serve(rt, argv[1], address); });
 }

@@ -42,8 +42,8 @@ int first_tick(const gyre::http::request& from) {
   return last >= 0 && last < 1'000'000'000 ? last + 1 : 1;
 }
 
-gyre::task<> serve(gyre::runtime& rt, gyre::net::endpoint at) {
-  gyre::http::server server(rt.loops(), at);
+gyre::task<> serve(gyre::runtime& rt, gyre::net::endpoint address) {
+  gyre::http::server server(rt.loops(), address);
   server.get("/", [](gyre::http::request&) {
     return gyre::http::response::borrowed("text/html; charset=utf-8", page);
   });
@@ -60,6 +60,6 @@ gyre::task<> serve(gyre::runtime& rt, gyre::net::endpoint at) {
 }
 
 int main(int argc, char** argv) {
-  const gyre::net::endpoint at(argc > 1 ? argv[1] : "[::]:8080");
-  return gyre::runtime::main([&](gyre::runtime& rt) { return serve(rt, at); });
+  const char* address = argc > 1 ? argv[1] : "[::]:8080";
+  return gyre::runtime::main([&](gyre::runtime& rt) { return serve(rt, address); });
 }

@@ -30,7 +30,7 @@ gyre::io::buffer seconds_since_1900() {
 }
 
 int main(int argc, char** argv) {
-  const gyre::net::endpoint at(argc > 1 ? argv[1] : "[::]:7037");
+  const gyre::net::endpoint address(argc > 1 ? argv[1] : "[::]:7037");
   gyre::loop loop;
 
   gyre::net::tcp_server by_tcp(loop);
@@ -38,14 +38,14 @@ int main(int argc, char** argv) {
     asking.send(seconds_since_1900());
     asking.close();
   });
-  by_tcp.listen(at);
+  by_tcp.listen(address);
   by_tcp.start();
 
   gyre::net::udp_server by_udp(loop);
   by_udp.on_datagram(
       [](gyre::net::udp_server::channel& by, std::span<const std::byte>,
          const gyre::net::endpoint& asking) { by.send_to(seconds_since_1900().bytes(), asking); });
-  by_udp.listen(at);
+  by_udp.listen(address);
   by_udp.start();
   std::cout << "listening on " << by_tcp.local_endpoint() << " and, by UDP, on "
             << by_udp.local_endpoint() << std::endl;

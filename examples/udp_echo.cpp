@@ -13,13 +13,13 @@
 #include <span>
 
 int main(int argc, char** argv) {
-  const gyre::net::endpoint at(argc > 1 ? argv[1] : "[::]:7007");
+  const gyre::net::endpoint address(argc > 1 ? argv[1] : "[::]:7007");
   gyre::loop loop;
 
   gyre::net::udp_server server(loop, {.name = "udp_echo", .max_datagram = 65535});
   server.on_datagram([](gyre::net::udp_server::channel& by, std::span<const std::byte> bytes,
                         const gyre::net::endpoint& from) { by.send_to(bytes, from); });
-  server.listen(at);
+  server.listen(address);
   server.start();
   std::cout << "listening on " << server.local_endpoint() << std::endl;
 

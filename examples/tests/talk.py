@@ -402,6 +402,8 @@ def hello_http(program: str) -> None:
             answer = client.getresponse()
             body = answer.read()
             assert answer.status == status and text in (body, None), (name, answer.status, body)
+    refused = subprocess.run([program, "nowhere"], capture_output=True, text=True, timeout=PATIENCE)
+    assert refused.returncode == 1 and "'nowhere'" in refused.stderr, refused
 
 
 def static_site(program: str) -> None:
