@@ -155,7 +155,7 @@ endpoint* server_core::find(method which, std::string_view path,
 }
 
 bool server_core::answers_for(std::string_view authority, const net::tcp_connection& from) const {
-  if (hosts_.empty() && from.filter() == nullptr) return true;
+  if (hosts_.empty() && from.layer() == nullptr) return true;
   const std::string_view host = host_of(authority);
   return hosts_.covers(host) && (host.empty() || tls::covers_host(from, host));
 }

@@ -245,18 +245,23 @@ void tcp_client::core::end_connecting(io::result result) {
 
 void tcp_client::core::begin_handshake(unique_fd connected) {
   std::error_code failed;
+  std::unique_ptr<layer> protocol;
   try {
     const std::string host = host_             ? host_->name
                              : server_.is_ip() ? server_.address().to_string()
                                                : std::string();
-    handshake_.emplace(*this, std::move(connected), *client_options.transport, host,
-                       [this](std::error_code why) { end_handshake(why); });
-    return;
+    protocol = client_options.transport->make_layer(host);
+    if (!protocol->is_established()) {
+      handshake_.emplace(*this, std::move(connected), std::move(protocol),
+                         [this](std::error_code why) { end_handshake(why); });
+      return;
+    }
   } catch (const std::system_error& error) {
     failed = error.code();
   } catch (const std::bad_alloc&) {
     failed = detail::no_memory();
   }
+  if (!failed) return begin_connection(std::move(connected), std::move(protocol));
   handshake_.reset();
   last_failure_ = failed;
   try_next();
@@ -264,23 +269,22 @@ void tcp_client::core::begin_handshake(unique_fd connected) {
 
 void tcp_client::core::end_handshake(std::error_code why) {
   unique_fd connected = handshake_->release();
-  std::unique_ptr<transport_filter> filter = handshake_->take_filter();
+  std::unique_ptr<layer> protocol = handshake_->take_layer();
   handshake_.reset();
   const detail::callback_gate::pass passing(gate());
   if (!passing) return;
-  if (!why) return begin_connection(std::move(connected), std::move(filter));
+  if (!why) return begin_connection(std::move(connected), std::move(protocol));
   connected.reset();
   last_failure_ = why;
   try_next();
 }
 
-void tcp_client::core::begin_connection(unique_fd connected,
-                                        std::unique_ptr<transport_filter> filter) {
+void tcp_client::core::begin_connection(unique_fd connected, std::unique_ptr<layer> protocol) {
   const detail::callback_gate::pass passing(gate());
   end_lookups();
   failures_ = 0;
   succeeded_.add(1);
-  if (adopt(std::move(connected), server_, succeeded_.get(), std::move(filter))) return;
+  if (adopt(std::move(connected), server_, succeeded_.get(), std::move(protocol))) return;
   if (passing) attempt_failed(detail::no_memory());
 }
 

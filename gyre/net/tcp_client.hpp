@@ -15,9 +15,9 @@
 #include <gyre/io/buffer.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/host_port.hpp>
+#include <gyre/net/layer.hpp>
 #include <gyre/net/resolver.hpp>
 #include <gyre/net/tcp_connection.hpp>
-#include <gyre/net/transport.hpp>
 
 #include <chrono>
 #include <concepts>

@@ -39,7 +39,7 @@ void tcp_connection::begin() {
     prepare_for_descriptors();
     start_receiving();
     if (auto& connected = group_->handlers().connected) connected(*this);
-    if (filtered_ && is_open()) receive_filtered({});  // may have come with the handshake
+    if (layered_ && is_open()) receive_layered({});  // may have come with the handshake
   });
 }
 
@@ -58,7 +58,7 @@ void tcp_connection::receiving_failed(std::error_code why) noexcept {
 void tcp_connection::receive(std::span<const std::byte> bytes) {
   bytes_received_ += bytes.size();
   group_->count_received(bytes.size());
-  if (filtered_) return receive_filtered(bytes);
+  if (layered_) return receive_layered(bytes);
   deliver(bytes);
 }
 
@@ -131,15 +131,15 @@ void tcp_connection::deliver_rest() {
     group_->count_received(0);
     receive_after_rest({});
   }
-  const bool has_ended = filtered_ && phase_ == phase::open && filtered().filter->has_ended();
+  const bool has_ended = layered_ && phase_ == phase::open && layered().protocol->has_ended();
   if (!has_ended) return start_receiving();
   if (!peer_done_ && !reading_paused() && !due_.has(call::message)) on_peer_end();
 }
 
 void tcp_connection::on_peer_end() {
   peer_done_ = true;
-  if (filtered_ && phase_ == phase::open && !has_failed()) {
-    if (const auto cut_off = filtered().filter->end_of_bytes()) {
+  if (layered_ && phase_ == phase::open && !has_failed()) {
+    if (const auto cut_off = layered().protocol->end_of_bytes()) {
       return end(cut_off, ending::in_order);
     }
   }
@@ -156,7 +156,7 @@ void tcp_connection::on_peer_end() {
     case phase::lingering: return end({}, ending::in_order);
     case phase::flushing:
       if (awaits_peer() && pending_sealed() == 0) {
-        end(filtered().filter->end_of_bytes(), ending::in_order);
+        end(layered().protocol->end_of_bytes(), ending::in_order);
       }
       return;
     case phase::ended: return;
@@ -281,7 +281,7 @@ void tcp_connection::resume(pausers why) noexcept {
 void tcp_connection::shutdown_send() noexcept {
   if (!can_send()) return;
   shutdown_requested_ = true;
-  if (pending_output() == 0) filtered_ ? end_filtered() : end_sending();
+  if (pending_output() == 0) layered_ ? end_layered() : end_sending();
 }
 
 void tcp_connection::close() noexcept { close(group_->options().close_timeout); }
@@ -296,7 +296,7 @@ void tcp_connection::close(duration timeout, duration limit) noexcept {
   limited_when_sent_ = false;
   if (phase_ == phase::open) {
     begin_flushing();
-    if (pending_output() == 0) filtered_ ? end_filtered() : linger();
+    if (pending_output() == 0) layered_ ? end_layered() : linger();
     if (!is_open()) return;
   }
   try {
@@ -373,7 +373,7 @@ void tcp_connection::end(std::error_code why, ending kind) noexcept {
     extra_->control->alive.store(false, std::memory_order_release);
   }
   io().detach(*this);
-  if (filtered_) filtered().sealed = io::buffer();
+  if (layered_) layered().sealed = io::buffer();
   if (kind == ending::reset) detail::reset_when_closed(handle::fd());
   ::close(handle::fd());
   if (group_->gate().is_open()) group_->schedule_finish(*this, why);

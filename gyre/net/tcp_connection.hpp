@@ -40,7 +40,7 @@
 namespace gyre::net {
 
 class tcp_connection_ref;
-class transport_filter;
+class layer;
 
 namespace detail {
 class attached_output;
@@ -49,7 +49,7 @@ class progress_timer;
 struct connection_backlog;
 struct connection_control;
 struct connection_extra;
-struct filtered_extra;
+struct layered_extra;
 }  // namespace detail
 
 /// Counts since a connection, or all connections of a server or client, began.
@@ -211,8 +211,8 @@ class alignas(64) tcp_connection : private intrusive_list_node, private io::hand
     return any_cast<T>(attached_context());
   }
 
-  /// The state of the connection's transport; null without one. See tls::info_of().
-  const transport_filter* filter() const noexcept;
+  /// The connection's end of its transport's protocol; null without one. See tls::info_of().
+  const net::layer* layer() const noexcept;
 
   /// With a transport, of the bytes on the network.
   connection_metrics metrics() const noexcept {
@@ -258,7 +258,7 @@ class alignas(64) tcp_connection : private intrusive_list_node, private io::hand
 
   // In memory of the slab. Throws std::bad_alloc.
   static tcp_connection* make(detail::connection_group& group, int fd, std::uint64_t id,
-                              const endpoint& peer, std::unique_ptr<transport_filter> filter);
+                              const endpoint& peer, std::unique_ptr<net::layer> protocol);
   static void destroy(tcp_connection& connection) noexcept;
   static peer_form form_of(const endpoint& peer) noexcept;
   static std::size_t bytes_with(peer_form form) noexcept;
@@ -310,17 +310,18 @@ class alignas(64) tcp_connection : private intrusive_list_node, private io::hand
   void write_timer_expired();
 
   // With a transport: tcp_connection_transport.cpp.
-  detail::filtered_extra& filtered() const noexcept;
-  void receive_filtered(std::span<const std::byte> bytes);
+  detail::layered_extra& layered() const noexcept;
+  void receive_layered(std::span<const std::byte> bytes);
   void send_awaiting();
-  void send_answers(io::buffer answers);
-  bool send_filtered(std::span<const std::span<const std::byte>> pieces);
-  bool queue_filtered(std::span<const std::byte> sealed, std::span<const std::byte> plain);
-  void flush_filtered();
+  void send_replies(io::buffer replies);
+  bool send_layered(std::span<const std::span<const std::byte>> pieces);
+  bool queue_layered(std::span<const std::byte> sealed, std::span<const std::byte> plain);
+  std::error_code write_to_layer(std::span<const std::byte> plain, io::buffer& output);
+  void flush_layered();
   void consume_sealed(std::size_t bytes) noexcept;
   std::error_code seal_next();
   std::error_code seal_file_part();
-  void end_filtered() noexcept;
+  void end_layered() noexcept;
   std::size_t pending_sealed() const noexcept;
   bool end_is_due() const noexcept;
   bool awaits_peer() const noexcept;
@@ -378,7 +379,7 @@ class alignas(64) tcp_connection : private intrusive_list_node, private io::hand
   bool above_high_water_ : 1 = false;
   bool scheduled_ : 1 = false;  // the group will call on_scheduled()
   bool has_own_idle_timeout_ : 1 = false;
-  bool filtered_ : 1 = false;  // by a transport; the extra members are a filtered_extra
+  bool layered_ : 1 = false;  // by a transport; the extra members are a layered_extra
   peer_form peer_form_ : 2;
   bool lingers_ : 1 = true;             // after its output: see close_without_lingering()
   bool limited_when_sent_ : 1 = false;  // see close_when_sent()

@@ -95,7 +95,7 @@ std::error_code tcp_connection::send_descriptors(bool& done) noexcept {
 // --- Receiving ---
 
 void tcp_connection::prepare_for_descriptors() {
-  if (peer_is_ip() || filtered_ || group_->options().fd_limit == 0) return;
+  if (peer_is_ip() || layered_ || group_->options().fd_limit == 0) return;
   io::handle& self = *this;  // make_unique() may not see the base
   make_backlog().descriptors =
       std::make_unique<detail::descriptor_input>(self, &on_done<&tcp_connection::readable>);

@@ -37,8 +37,8 @@ tcp_connection::~tcp_connection() {
     extra_->control->connection = nullptr;
     extra_->control->drop();
   }
-  if (filtered_) {
-    delete static_cast<detail::filtered_extra*>(extra_);
+  if (layered_) {
+    delete static_cast<detail::layered_extra*>(extra_);
   } else {
     delete extra_;
   }
@@ -58,15 +58,14 @@ std::size_t tcp_connection::bytes_with(peer_form form) noexcept {
 }
 
 tcp_connection* tcp_connection::make(detail::connection_group& group, int fd, std::uint64_t id,
-                                     const endpoint& peer,
-                                     std::unique_ptr<transport_filter> filter) {
-  auto extra = filter == nullptr ? nullptr : std::make_unique<detail::filtered_extra>();
+                                     const endpoint& peer, std::unique_ptr<net::layer> protocol) {
+  auto extra = protocol == nullptr ? nullptr : std::make_unique<detail::layered_extra>();
   void* const memory = slab_allocate(bytes_with(form_of(peer)));
   auto* const made = new (memory) tcp_connection(group, fd, id, peer);
   if (extra != nullptr) {
-    extra->filter = std::move(filter);
+    extra->protocol = std::move(protocol);
     made->extra_ = extra.release();
-    made->filtered_ = true;
+    made->layered_ = true;
   }
   return made;
 }

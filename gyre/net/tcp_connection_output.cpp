@@ -42,7 +42,7 @@ std::size_t tcp_connection::pending_output() const noexcept {
   if (own == nullptr) return 0;
   const detail::attached_output* const attached = own->attached.get();
   return own->output.size() + (attached == nullptr ? 0 : attached->cost()) +
-         (filtered_ ? pending_sealed() : 0);
+         (layered_ ? pending_sealed() : 0);
 }
 
 // The bytes of `request` that the kernel took; after a failure the connection can be sent on no
@@ -71,7 +71,7 @@ bool tcp_connection::note_all_sent() noexcept {
 bool tcp_connection::send(std::span<const std::byte> bytes) {
   if (!can_send()) return false;
   if (bytes.empty()) return true;
-  if (filtered_) return send_filtered({&bytes, 1});
+  if (layered_) return send_layered({&bytes, 1});
   if (pending_output() == 0) [[likely]] {
     io::write_request writing(*this, bytes, nullptr);
     const std::size_t taken = send_now(writing);
@@ -86,7 +86,7 @@ bool tcp_connection::send(std::span<const std::byte> bytes) {
 bool tcp_connection::send(io::buffer&& bytes) {
   if (!can_send()) return false;
   if (bytes.empty()) return true;
-  if (filtered_) return send(std::exchange(bytes, io::buffer()).bytes());
+  if (layered_) return send(std::exchange(bytes, io::buffer()).bytes());
   if (pending_output() == 0) {
     io::write_request writing(*this, bytes.bytes(), nullptr);
     bytes.consume(send_now(writing));
@@ -105,7 +105,7 @@ bool tcp_connection::send(std::span<const std::span<const std::byte>> pieces) {
   std::size_t left = 0;
   for (const auto piece : pieces) left += piece.size();
   if (left == 0) return true;
-  if (filtered_) return send_filtered(pieces);
+  if (layered_) return send_layered(pieces);
   std::size_t taken = 0;
   if (pending_output() == 0) {
     std::array<iovec, 64> vectors;
@@ -168,7 +168,7 @@ bool tcp_connection::send_file(unique_fd file, std::uint64_t offset, std::uint64
 
 bool tcp_connection::send_fds(std::span<const std::byte> bytes, std::span<const int> fds) {
   if (bytes.empty() || fds.size() > detail::message_with_fds::most_fds || peer_is_ip() ||
-      filtered_) {
+      layered_) {
     gyre::detail::throw_system_error(EINVAL, "tcp_connection::send_fds");
   }
   check_descriptors(fds);
@@ -223,10 +223,10 @@ bool tcp_connection::queue_output(std::size_t more, Append&& append) noexcept {
   return true;
 }
 
-bool tcp_connection::queue_filtered(std::span<const std::byte> sealed,
-                                    std::span<const std::byte> plain) {
+bool tcp_connection::queue_layered(std::span<const std::byte> sealed,
+                                   std::span<const std::byte> plain) {
   return queue_output(sealed.size() + plain.size(), [&](io::output_queue& output) {
-    if (!sealed.empty()) filtered().sealed.append(sealed);
+    if (!sealed.empty()) layered().sealed.append(sealed);
     output.append(plain);
   });
 }
@@ -251,7 +251,7 @@ void tcp_connection::write_timer_expired() {
 
 // Writes what waits, as long as the kernel takes it at once.
 void tcp_connection::flush() noexcept {
-  if (filtered_) return flush_filtered();
+  if (layered_) return flush_layered();
   detail::connection_backlog& waiting = *backlog();
   while (pending_output() > 0) {
     if (waiting.attached != nullptr && waiting.attached->is_due()) {
@@ -285,7 +285,7 @@ std::span<iovec> tcp_connection::next_output() noexcept {
 // By a request that writes, or that waits for room (with a count of 0).
 void tcp_connection::written(io::result result) {
   if (!result) return sending_failed(result.error());
-  filtered_ ? consume_sealed(result.count()) : consume_output(result.count());
+  layered_ ? consume_sealed(result.count()) : consume_output(result.count());
   flush();
 }
 
@@ -322,8 +322,8 @@ void tcp_connection::drop_output() noexcept {
   if (own == nullptr) return;
   own->output.clear();
   if (own->attached != nullptr) own->attached->clear();
-  if (filtered_ && !handle::writing()) filtered().sealed = io::buffer();
-  if (filtered_) filtered().answers = io::buffer();
+  if (layered_ && !handle::writing()) layered().sealed = io::buffer();
+  if (layered_) layered().replies = io::buffer();
   update_held_bytes();
 }
 
@@ -332,8 +332,8 @@ void tcp_connection::drop_output() noexcept {
 // only the other direction may be shut), the timer does.
 void tcp_connection::sending_failed(std::error_code why) noexcept {
   resume(pauser::output);
-  if (filtered_ && phase_ == phase::open && reading_paused() && !peer_done_) {
-    return end(detail::last_words(handle::fd(), *filtered().filter, why), ending::in_order);
+  if (layered_ && phase_ == phase::open && reading_paused() && !peer_done_) {
+    return end(detail::last_words(handle::fd(), *layered().protocol, why), ending::in_order);
   }
   if (phase_ != phase::open || reading_paused() || peer_done_) return end(why, ending::in_order);
   shutdown_requested_ = fin_sent_ = true;

@@ -19,11 +19,11 @@
 #include <gyre/exec/loop_group.hpp>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/net/endpoint.hpp>
+#include <gyre/net/layer.hpp>
 #include <gyre/net/proxy_protocol.hpp>
 #include <gyre/net/socket.hpp>
 #include <gyre/net/socket_options.hpp>
 #include <gyre/net/tcp_connection.hpp>
-#include <gyre/net/transport.hpp>
 #include <gyre/task/from_callback.hpp>
 
 #include <chrono>

@@ -109,7 +109,7 @@ class TlsTicketsOfEngines : public testing::Test {
     tickets_ = 0;
     SSL_set_msg_callback(client_->native(), &count_ticket);
     SSL_set_msg_callback_arg(client_->native(), &tickets_);
-    while (!(client_->established() && server_->established())) {
+    while (!(client_->is_established() && server_->is_established())) {
       for (engine* const each : {&*client_, &*server_}) {
         gyre::io::buffer& received = each == &*client_ ? to_client_ : to_server_;
         each->feed(received.bytes());
@@ -178,7 +178,7 @@ TEST_F(TlsTicketsOfEngines, GoWithTheFirstBytesOfTheServer) {
 
 TEST_F(TlsTicketsOfEngines, GoBeforeTheEndOfAServerThatHasSentNothing) {
   connect();
-  server_->close_notify();
+  server_->end();
   EXPECT_EQ(receive(engine::status::ended), 2);
   EXPECT_TRUE(client_->newest_session());
 }

@@ -56,17 +56,17 @@ class split_server {
 
   /// True when it is done, and the tickets wait.
   bool shake_hands() {
-    if (machine_.established()) return true;
+    if (machine_.is_established()) return true;
     receive();
     EXPECT_NE(machine_.handshake(), engine::status::failed) << machine_.why().text;
     if (machine_.native() != nullptr) {
       EXPECT_EQ(SSL_set_max_send_fragment(machine_.native(), 512), 1);
     }
     send_rest();
-    if (machine_.established()) {
+    if (machine_.is_established()) {
       EXPECT_EQ(machine_.write_tickets(), engine::status::done);
     }
-    return machine_.established();
+    return machine_.is_established();
   }
   std::size_t send_a_part() {
     constexpr std::size_t record_and_a_bit = 600;

@@ -11,8 +11,8 @@
 #pragma once
 
 #include <gyre/net/endpoint.hpp>
+#include <gyre/net/layer.hpp>
 #include <gyre/net/tcp_connection.hpp>
-#include <gyre/net/transport.hpp>
 #include <gyre/tls/connection_info.hpp>
 #include <gyre/tls/tls_context.hpp>
 

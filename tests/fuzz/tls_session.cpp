@@ -7,6 +7,7 @@
 #include <gyre/io/buffer.hpp>
 #include <gyre/tls/error.hpp>
 #include <tests/fuzz/fuzz.hpp>
+#include <tests/support/layer_steps.hpp>
 #include <tests/support/tls_certificates.hpp>
 
 #include <cstddef>
@@ -18,7 +19,10 @@
 namespace {
 
 using gyre::io::buffer;
-using gyre::net::transport_filter;
+using gyre::net::layer;
+using gyre::test::read_all;
+using gyre::test::shake_hands;
+using gyre::test::write;
 
 constexpr std::size_t most_answered = std::size_t{256} << 10;
 
@@ -45,17 +49,17 @@ const both_sides& sides() {
 struct server_end {
   bool receive(std::span<const std::byte> bytes) {
     if (failed) return false;
-    if (!filter->is_established()) {
-      failed = static_cast<bool>(filter->shake_hands(bytes, answers));
+    if (!protocol->is_established()) {
+      failed = static_cast<bool>(shake_hands(*protocol, bytes, answers));
       bytes = {};
     }
-    if (!failed && filter->is_established()) {
-      failed = static_cast<bool>(filter->open(bytes, plain, answers));
+    if (!failed && protocol->is_established()) {
+      failed = static_cast<bool>(read_all(*protocol, bytes, plain, answers));
     }
     gyre::fuzz::require(answers.size() <= most_answered);
     return !failed;
   }
-  std::unique_ptr<transport_filter> filter = sides().server->make_filter({});
+  std::unique_ptr<layer> protocol = sides().server->make_layer({});
   buffer answers;
   buffer plain;
   bool failed = false;
@@ -72,18 +76,18 @@ void send_made_up_bytes(gyre::fuzz::decisions& input) {
     const std::string_view part = input.text(1 + input.below(400));
     if (!server.receive(std::as_bytes(std::span(part)))) break;
   }
-  gyre::fuzz::require(!server.filter->is_established());
+  gyre::fuzz::require(!server.protocol->is_established());
   gyre::fuzz::require(server.plain.empty());
-  gyre::fuzz::require(static_cast<bool>(server.filter->end_of_bytes()));
+  gyre::fuzz::require(static_cast<bool>(server.protocol->end_of_bytes()));
 }
 
 void change_bytes_of_a_client(gyre::fuzz::decisions& input) {
   server_end server;
-  const std::unique_ptr<transport_filter> client = sides().client->make_filter("host");
+  const std::unique_ptr<layer> client = sides().client->make_layer("host");
   buffer from_client;
   buffer to_client;
   buffer plain;
-  if (client->shake_hands({}, from_client)) return;
+  if (shake_hands(*client, {}, from_client)) return;
   bool changed = false;
   for (int turns = 0; turns < 8; ++turns) {
     if (!input.empty() && !from_client.empty()) {
@@ -97,16 +101,16 @@ void change_bytes_of_a_client(gyre::fuzz::decisions& input) {
     to_client.append(server.answers.bytes());
     server.answers.consume_all();
     const std::error_code failed = client->is_established()
-                                       ? client->open(to_client.bytes(), plain, from_client)
-                                       : client->shake_hands(to_client.bytes(), from_client);
+                                       ? read_all(*client, to_client.bytes(), plain, from_client)
+                                       : shake_hands(*client, to_client.bytes(), from_client);
     to_client.consume_all();
     if (failed) break;
     if (client->is_established() && turns < 4) {
       const std::string text = "plain";
-      gyre::fuzz::require(!client->seal(std::as_bytes(std::span(text)), from_client));
+      gyre::fuzz::require(!write(*client, std::as_bytes(std::span(text)), from_client));
     }
   }
-  // Any change is noticed before a byte behind it is delivered.
+  // Any change is noticed before a byte after it is delivered.
   if (!changed) {
     gyre::fuzz::require(!server.failed && server.plain.text().starts_with("plain"));
   }

@@ -98,7 +98,7 @@ TEST(TlsExamples, AServerAndItsClients) {
                   }(std::move(visiting), server)));
 }
 
-// gyre/net/transport.hpp, gyre/tls/transport.hpp
+// gyre/tls/transport.hpp
 TEST(TlsExamples, AServerWithCallbacks) {
   gyre::loop loop;
   const auto at = header_examples::any_port();

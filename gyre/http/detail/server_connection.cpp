@@ -239,7 +239,7 @@ void server_connection::begin_closing() noexcept {
 
 void server_connection::close_tcp() noexcept {
   // With TLS a peer that asks for no more may still send a close_notify.
-  if (lingers_ || (tcp_.filter() != nullptr && !peer_ended_)) {
+  if (lingers_ || (tcp_.layer() != nullptr && !peer_ended_)) {
     tcp_.close_when_sent();
   } else {
     tcp_.close_without_lingering();

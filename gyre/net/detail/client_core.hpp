@@ -183,7 +183,7 @@ class tcp_client::core final : public detail::client_settings,
   void end_connecting(io::result result);
   void begin_handshake(unique_fd connected);
   void end_handshake(std::error_code why);
-  void begin_connection(unique_fd connected, std::unique_ptr<transport_filter> filter);
+  void begin_connection(unique_fd connected, std::unique_ptr<layer> protocol);
   bool is_attempting() const noexcept { return connecting_ || handshake_; }
   void attempt_later();
   std::chrono::nanoseconds next_delay() noexcept;

@@ -9,8 +9,8 @@
 #include <gyre/base/timer_operation.hpp>
 #include <gyre/io/output_queue.hpp>
 #include <gyre/net/detail/byte_quota.hpp>
+#include <gyre/net/layer.hpp>
 #include <gyre/net/tcp_connection.hpp>
-#include <gyre/net/transport.hpp>
 
 #include <sys/types.h>
 
@@ -168,12 +168,14 @@ struct connection_extra : gyre::detail::slab_object {
 
 static_assert(sizeof(connection_extra) <= 48, "tcp_connection says so");
 
-/// Members of a connection with a transport. The queue of output has bytes that are not encrypted
-/// yet, as the order of their records is that of sending.
-struct filtered_extra : connection_extra {
-  std::unique_ptr<transport_filter> filter;
-  io::buffer sealed;   // encrypted, and the first to be sent; the kernel may be reading it
-  io::buffer answers;  // of the transport itself, behind that
+/// Members of a connection with a layer. The queue of output has bytes that are not written to the
+/// layer yet, because the order of their records is that of sending.
+struct layered_extra : connection_extra {
+  bool may_write() const noexcept { return protocol->may_write() && !protocol->why().code; }
+
+  std::unique_ptr<layer> protocol;
+  io::buffer sealed;   // the layer's output, and the first to be sent; the kernel may be reading it
+  io::buffer replies;  // of the layer itself, to be sent after that
 };
 
 /// State that a connection shares with its references.

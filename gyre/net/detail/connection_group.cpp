@@ -56,13 +56,13 @@ connection_group::connection_group(event_loop& loop, connection_handlers& handle
 connection_group::~connection_group() { assert(empty() && "a group that was not abandoned"); }
 
 bool connection_group::adopt(unique_fd socket, const endpoint& peer, std::uint64_t id,
-                             std::unique_ptr<transport_filter> filter) {
+                             std::unique_ptr<layer> protocol) {
   const callback_gate::pass passing(gate_);
   if (!passing) return false;
   tcp_connection* connection = nullptr;
   try {
     for (calls_due* const each : {&due_, &running_}) each->reserve(size_ + 1);
-    connection = tcp_connection::make(*this, socket.get(), id, peer, std::move(filter));
+    connection = tcp_connection::make(*this, socket.get(), id, peer, std::move(protocol));
     io_.attach(*connection);
   } catch (const std::exception&) {  // no memory, or too many descriptors watched
     if (connection != nullptr) tcp_connection::destroy(*connection);

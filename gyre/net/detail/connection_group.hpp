@@ -10,9 +10,9 @@
 #include <gyre/io/backend.hpp>
 #include <gyre/net/detail/callback_gate.hpp>
 #include <gyre/net/detail/errors.hpp>
+#include <gyre/net/layer.hpp>
 #include <gyre/net/socket_options.hpp>
 #include <gyre/net/tcp_connection.hpp>
-#include <gyre/net/transport.hpp>
 
 #include <exception>
 #include <limits>
@@ -60,11 +60,11 @@ class connection_group {
   std::size_t low_water() const noexcept { return low_water_; }
   callback_gate& gate() noexcept { return gate_; }
 
-  /// Takes over a connected socket, with the filter of a transport whose handshake is done, if
+  /// Takes over a connected socket, with the layer of a transport whose handshake is done, if
   /// there is one, and calls `connected`; throws what that throws. False if there is no memory for
   /// it (then it is closed), or the gate is closed.
   bool adopt(unique_fd socket, const endpoint& peer, std::uint64_t id,
-             std::unique_ptr<transport_filter> filter = nullptr);
+             std::unique_ptr<layer> protocol = nullptr);
 
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }

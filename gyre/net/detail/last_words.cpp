@@ -12,8 +12,7 @@
 
 namespace gyre::net::detail {
 
-std::error_code last_words(int fd, transport_filter& filter,
-                           std::error_code sending_failed) noexcept try {
+std::error_code last_words(int fd, layer& protocol, std::error_code sending_failed) noexcept try {
   constexpr std::size_t received_at_once = std::size_t{16} << 10;
   constexpr int most_reads = 16;
   io::detail::scratch_buffer received;
@@ -22,11 +21,14 @@ std::error_code last_words(int fd, transport_filter& filter,
   ssize_t count = 0;
   for (int left = most_reads; left > 0 && count >= 0; --left) {
     const auto bytes = received->bytes().first(static_cast<std::size_t>(count));
-    // A filter may hold bytes that came with the handshake.
-    const std::error_code failed = filter.is_established() ? filter.open(bytes, *plain, replies)
-                                   : bytes.empty()         ? std::error_code()
-                                                           : filter.shake_hands(bytes, replies);
-    if (failed) return failed;
+    // The layer may have kept bytes that came with the handshake.
+    protocol.send_to(replies);
+    protocol.feed(bytes);
+    const layer::status now = protocol.is_established() ? protocol.read_all(*plain)
+                              : bytes.empty()           ? layer::status::wants_input
+                                                        : protocol.handshake();
+    if (now == layer::status::failed) return protocol.why().code;
+    protocol.keep_unread();
     for (io::buffer* const each : {&*received, &*plain, &replies}) each->consume_all();
     const std::span<std::byte> room = received->prepare(received_at_once);
     count = gyre::detail::retry_interrupted(

@@ -2,7 +2,7 @@
 // last_words: why a peer has gone, by a transport's message such as a TLS alert.
 #pragma once
 
-#include <gyre/net/transport.hpp>
+#include <gyre/net/layer.hpp>
 
 #include <system_error>
 
@@ -11,7 +11,6 @@ namespace gyre::net::detail {
 /// The error of a connection on which sending has failed with `sending_failed`: what the peer has
 /// sent before it went says more than a connection reset. Reads and drops what is left in the
 /// kernel, 256 KiB at most, without waiting.
-std::error_code last_words(int fd, transport_filter& filter,
-                           std::error_code sending_failed) noexcept;
+std::error_code last_words(int fd, layer& protocol, std::error_code sending_failed) noexcept;
 
 }  // namespace gyre::net::detail

@@ -188,11 +188,13 @@ class tcp_server::core::shard final : public detail::connection_group {
     std::optional<proxy_header> header;
     std::optional<detail::transport_handshake> handshake = std::nullopt;
   };
+  /// False if the connection is refused. The handshake may be done already: a layer may have none.
   bool begin_handshake(unique_fd connection, const endpoint& peer);
+  void shake_hands(unique_fd connection, const endpoint& peer, std::unique_ptr<layer> protocol);
   /// Destroys `ended`.
   void transport_ended(arriving& ended, std::error_code why);
   void begin_connection(unique_fd connection, const endpoint& peer,
-                        std::unique_ptr<transport_filter> filter);
+                        std::unique_ptr<layer> protocol);
   void close_others() noexcept override;
   void refuse_assigned() noexcept;
   void release_assigned() noexcept;

@@ -287,29 +287,39 @@ void tcp_server::core::shard::serve(unique_fd connection, const endpoint& peer) 
 }
 
 bool tcp_server::core::shard::begin_handshake(unique_fd connection, const endpoint& peer) {
+  std::unique_ptr<layer> protocol;
   try {
-    arriving& begun = arriving_.emplace_back(peer, std::exchange(proxy_header_, std::nullopt));
-    try {
-      begun.handshake.emplace(*this, std::move(connection), *core_.options.transport,
-                              std::string_view(),
-                              [this, &begun](std::error_code why) { transport_ended(begun, why); });
-    } catch (...) {
-      arriving_.pop_back();
-      throw;
+    protocol = core_.options.transport->make_layer({});
+    if (!protocol->is_established()) {
+      shake_hands(std::move(connection), peer, std::move(protocol));
+      return true;
     }
-    return true;
   } catch (const std::system_error& error) {
     core_.failed_handshakes_.fetch_add(1, memory_order_relaxed);
     core_.options.transport->handshake_failed(peer, error.code(), nullptr);
+    return false;
   } catch (const std::bad_alloc&) {
     return false;
   }
-  return false;
+  begin_connection(std::move(connection), peer, std::move(protocol));
+  return true;
+}
+
+void tcp_server::core::shard::shake_hands(unique_fd connection, const endpoint& peer,
+                                          std::unique_ptr<layer> protocol) {
+  arriving& begun = arriving_.emplace_back(peer, std::exchange(proxy_header_, std::nullopt));
+  try {
+    begun.handshake.emplace(*this, std::move(connection), std::move(protocol),
+                            [this, &begun](std::error_code why) { transport_ended(begun, why); });
+  } catch (...) {
+    arriving_.pop_back();
+    throw;
+  }
 }
 
 void tcp_server::core::shard::transport_ended(arriving& ended, std::error_code why) {
   unique_fd connection = ended.handshake->release();
-  std::unique_ptr<transport_filter> filter = ended.handshake->take_filter();
+  std::unique_ptr<layer> protocol = ended.handshake->take_layer();
   const endpoint peer = ended.peer;
   std::optional<proxy_header> header = std::move(ended.header);
   arriving_.remove_if([&](const arriving& each) { return &each == &ended; });
@@ -317,21 +327,21 @@ void tcp_server::core::shard::transport_ended(arriving& ended, std::error_code w
   if (!passing) return;
   if (!why) {
     proxy_header_ = std::move(header);
-    return begin_connection(std::move(connection), peer, std::move(filter));
+    return begin_connection(std::move(connection), peer, std::move(protocol));
   }
   connection.reset();
   core_.failed_handshakes_.fetch_add(1, memory_order_relaxed);
   core_.address_limits_.release(peer);
   refuse_assigned();
-  core_.options.transport->handshake_failed(peer, why, filter.get());
+  core_.options.transport->handshake_failed(peer, why, protocol.get());
 }
 
 void tcp_server::core::shard::begin_connection(unique_fd connection, const endpoint& peer,
-                                               std::unique_ptr<transport_filter> filter) {
+                                               std::unique_ptr<layer> protocol) {
   const std::uint64_t id = core_.next_id_.fetch_add(1, memory_order_relaxed) + 1;
   if (stage_ == stop_stage::impatient) {
     connection.reset();
-  } else if (adopt(std::move(connection), peer, id, std::move(filter))) {
+  } else if (adopt(std::move(connection), peer, id, std::move(protocol))) {
     return;
   }
   core_.address_limits_.release(peer);

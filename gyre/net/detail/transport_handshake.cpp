@@ -25,19 +25,21 @@ ssize_t receive(int fd, std::span<std::byte> room, int flags) noexcept {
 }  // namespace
 
 transport_handshake::transport_handshake(connection_group& group, unique_fd connection,
-                                         const transport& by, std::string_view host, function done)
+                                         std::unique_ptr<layer> protocol, function done)
     : heavy_operation([](heavy_operation& due) { static_cast<transport_handshake&>(due).step(); }),
       group_(group),
       connection_(std::move(connection)),
-      filter_(by.make_filter(host)),
+      protocol_(std::move(protocol)),
       done_(std::move(done)),
-      timeout_error_(by.timeout_error()),
+      timeout_error_(protocol_->timeout_error()),
       watch_(group.loop(), connection_.get(), [this](readiness) { on_ready(); }),
       deadline_(group.loop(), [this] { end(timeout_error_); }) {
-  const std::error_code failed = filter_->shake_hands({}, unsent_);
+  protocol_->send_to(unsent_);
+  const std::error_code failed = shake_hands({});
   if (failed) throw std::system_error(failed, "gyre::net::transport");
   watch(unsent_.empty() ? readiness::readable : readiness::writable);
-  if (by.handshake_timeout().count() > 0) deadline_.start_after(by.handshake_timeout());
+  const duration limit = protocol_->handshake_timeout();
+  if (limit.count() > 0) deadline_.start_after(limit);
 }
 
 transport_handshake::~transport_handshake() { static_cast<void>(count_held(0)); }
@@ -72,8 +74,8 @@ void transport_handshake::advance() {
   try {
     if (!send_waiting()) return watch(readiness::writable);
     if (sending_failed_) {
-      failed = last_words(connection_.get(), *filter_, sending_failed_);
-    } else if (!filter_->is_established()) {
+      failed = last_words(connection_.get(), *protocol_, sending_failed_);
+    } else if (!protocol_->is_established()) {
       // An end counts as input, and so does an error.
       std::array<std::byte, 1> next;
       const bool is_empty = receive(connection_.get(), next, MSG_PEEK) < 0 && errno == EAGAIN;
@@ -121,11 +123,17 @@ std::error_code transport_handshake::read_and_step() {
   const ssize_t count = receive(connection_.get(), room, 0);
   if (count < 0 && errno == EAGAIN) return {};
   if (count < 0) return {errno, std::system_category()};
-  if (count == 0) return filter_->end_of_bytes();
-  const auto failed =
-      filter_->shake_hands(std::span(room).first(static_cast<std::size_t>(count)), unsent_);
+  if (count == 0) return protocol_->end_of_bytes();
+  const auto failed = shake_hands(std::span(room).first(static_cast<std::size_t>(count)));
   if (failed) return failed;
-  if (!count_held(filter_->held_by_handshake())) return io::errc::memory_limit;
+  if (!count_held(protocol_->held_by_handshake())) return io::errc::memory_limit;
+  return {};
+}
+
+std::error_code transport_handshake::shake_hands(std::span<const std::byte> received) {
+  protocol_->feed(received);
+  if (protocol_->handshake() == layer::status::failed) return protocol_->why().code;
+  protocol_->keep_unread();
   return {};
 }
 

@@ -10,12 +10,11 @@
 #include <gyre/exec/timer.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/net/detail/connection_group.hpp>
-#include <gyre/net/transport.hpp>
+#include <gyre/net/layer.hpp>
 
 #include <cstddef>
 #include <memory>
 #include <span>
-#include <string_view>
 #include <system_error>
 
 namespace gyre::net::detail {
@@ -38,16 +37,15 @@ class transport_handshake : heavy_operation {
   using function = move_only_function<void(std::error_code)>;
 
   /// Throws std::system_error, std::bad_alloc.
-  transport_handshake(connection_group& group, unique_fd connection, const transport& by,
-                      std::string_view host, function done);
+  transport_handshake(connection_group& group, unique_fd connection,
+                      std::unique_ptr<layer> protocol, function done);
   transport_handshake(const transport_handshake&) = delete;
   transport_handshake& operator=(const transport_handshake&) = delete;
   ~transport_handshake();
 
-  /// After it is done: the connection, which is watched no longer, and its filter.
+  /// After it is done: the connection, which is watched no longer, and its layer.
   unique_fd release() noexcept;
-  std::unique_ptr<transport_filter> take_filter() noexcept { return std::move(filter_); }
-  const transport_filter* filter() const noexcept { return filter_.get(); }
+  std::unique_ptr<layer> take_layer() noexcept { return std::move(protocol_); }
 
  private:
   void watch(readiness interest);
@@ -56,12 +54,13 @@ class transport_handshake : heavy_operation {
   void step();
   bool send_waiting() noexcept;
   std::error_code read_and_step();
+  std::error_code shake_hands(std::span<const std::byte> received);
   bool count_held(std::size_t held) noexcept;
   void end(std::error_code why);
 
   connection_group& group_;
   unique_fd connection_;
-  std::unique_ptr<transport_filter> filter_;
+  std::unique_ptr<layer> protocol_;
   io::buffer unsent_;
   function done_;
   std::error_code timeout_error_;

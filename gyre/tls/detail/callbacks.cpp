@@ -96,7 +96,7 @@ int callbacks::write(BIO* bio, const char* bytes, std::size_t size, std::size_t*
   BIO_clear_retry_flags(bio);
   *count = 0;
   try {
-    self.output_->append(std::string_view(bytes, size));
+    self.output().append(std::string_view(bytes, size));
   } catch (const std::exception&) {
     self.failure_.code = std::make_error_code(std::errc::not_enough_memory);
     return 0;

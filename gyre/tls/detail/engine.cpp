@@ -81,9 +81,9 @@ void expect_host(SSL* ssl, const std::string& host, bool verify) {
 
 }  // namespace
 
-engine::engine(const tls_context& context, std::string host, const session& resumed,
-               io::buffer& output)
-    : loaded_(current_of(context)), host_(std::move(host)), output_(&output) {
+engine::engine(const tls_context& context, std::string host, const session& resumed)
+    : loaded_(current_of(context)), host_(std::move(host)) {
+  established_ = false;
   if (host_.ends_with('.')) host_.pop_back();
   if (loaded_->is_server) return;  // see begin_to_serve()
   if (loaded_->verify && host_.empty()) {
@@ -128,7 +128,7 @@ bool engine::begin_to_serve() {
   const std::size_t count = std::min(opening_.size() - opening_size_, unread_.size());
   std::ranges::copy(unread_.first(count), opening_.begin() + opening_size_);
   opening_size_ = static_cast<std::uint8_t>(opening_size_ + count);
-  unread_ = unread_.subspan(count);
+  consume(count);
   const bool may_be_tls = opening_[0] == handshake_record;
   if (opening_size_ < (may_be_tls ? opening_.size() : record_header)) return false;
   make_ssl();
@@ -148,9 +148,8 @@ std::size_t engine::held_by_handshake() const noexcept {
 }
 
 engine::status engine::fail_with(std::error_code code, std::string text) {
-  failure_ = {code, std::move(text)};
   ERR_clear_error();
-  return status::failed;
+  return fail(code, std::move(text));
 }
 
 engine::status engine::result_of(int returned) {
@@ -160,7 +159,7 @@ engine::status engine::result_of(int returned) {
     case SSL_ERROR_ZERO_RETURN:
       // Nothing may come within a message (RFC 8446, 5.1); OpenSSL takes an alert.
       if (is_within_message()) return fail_with(errc::bad_record);
-      peer_closed_ = true;
+      peer_ended_ = true;
       return status::ended;
     default: break;
   }
@@ -175,23 +174,29 @@ engine::status engine::result_of(int returned) {
   return status::failed;
 }
 
+bool engine::is_starved() noexcept {
+  if (!unread().empty()) is_starved_ = false;
+  return is_starved_;
+}
+
 // OpenSSL sends nothing for most openings, and a peer that waits for a reply would not know why
 // none comes.
 void engine::refuse_other_protocol() {
   if (loaded_->is_server && !established_ &&
       is_http_request(std::span(opening_).first(opening_size_))) {
     failure_.code = errc::plain_http;
-    output_->clear();  // an alert would spoil the response
-    output_->append(plain_http_response);
+    output().clear();  // an alert would spoil the response
+    output().append(plain_http_response);
     return;
   }
   if (alert_sent_) return;
   constexpr std::array<unsigned char, 7> unexpected_message = {21, 3, 1, 0, 2, 2, 10};
-  output_->append(std::as_bytes(std::span(unexpected_message)));
+  output().append(std::as_bytes(std::span(unexpected_message)));
 }
 
 engine::status engine::handshake() {
   if (failure_.code) return status::failed;
+  is_starved_ = false;
   if (ssl_ == nullptr && !begin_to_serve()) return status::wants_input;
   ERR_clear_error();
   const status now = result_of(SSL_do_handshake(ssl_.get()));
@@ -249,7 +254,7 @@ engine::status engine::read(std::span<std::byte> room, std::size_t& count) {
   count = 0;
   if (failure_.code) return status::failed;
   // OpenSSL would allocate a buffer, find nothing to read, and free it.
-  if (is_starved_) return status::wants_input;
+  if (is_starved()) return status::wants_input;
   while (count < room.size()) {
     ERR_clear_error();
     std::size_t part = 0;
@@ -266,7 +271,7 @@ engine::status engine::read(std::span<std::byte> room, std::size_t& count) {
 
 engine::status engine::peek() {
   if (failure_.code) return status::failed;
-  if (is_starved_) return status::wants_input;
+  if (is_starved()) return status::wants_input;
   ERR_clear_error();
   std::byte first{};
   std::size_t count = 0;
@@ -296,9 +301,9 @@ engine::status engine::write(std::span<const std::byte> bytes) {
   return status::done;
 }
 
-void engine::close_notify() noexcept {
-  if (!established_ || closed_ || failure_.code) return;
-  closed_ = true;
+void engine::end() noexcept {
+  if (!established_ || has_announced_end() || failure_.code) return;
+  net::layer::end();
   if (tickets_owed_ > 0 && !is_within_message()) make_tickets();
   ERR_clear_error();
   SSL_shutdown(ssl_.get());
@@ -306,7 +311,7 @@ void engine::close_notify() noexcept {
 }
 
 std::error_code engine::end_of_bytes() const noexcept {
-  if (peer_closed_) return {};
+  if (has_ended()) return {};
   return established_ ? errc::truncated : errc::handshake_ended;
 }
 

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// engine: one end of a TLS connection over bytes that its owner receives and sends.
+// engine: one end of a TLS connection as a layer, over bytes that its owner receives and sends.
 //
 // OpenSSL reads from the received bytes that feed() names, and appends records to the owner's
 // buffer, by a BIO of our own.
 #pragma once
 
 #include <gyre/base/clock.hpp>
+#include <gyre/base/duration.hpp>
 #include <gyre/io/buffer.hpp>
-#include <gyre/io/detail/scratch_buffer.hpp>
+#include <gyre/net/layer.hpp>
 #include <gyre/tls/detail/context_state.hpp>
 #include <gyre/tls/detail/failure.hpp>
 #include <gyre/tls/detail/openssl.hpp>
+#include <gyre/tls/error.hpp>
 #include <gyre/tls/session.hpp>
 
 #include <array>
@@ -21,68 +23,51 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace gyre::tls::detail {
 
-using io::detail::scratch_buffer;
-
+/// TLS as a layer: OpenSSL, without I/O.
+///
 /// Thread-safety: none. Lifetime: stays where it is.
-class engine {
+class engine : public net::layer {
  public:
-  enum class status {
-    done,
-    wants_input,  // it has read all that it was fed
-    ended,        // the peer has sent close_notify
-    failed,       // see why(); nothing goes on
-  };
-
-  /// Records go to `output`, which must live while the engine works. A server's engine holds no
-  /// memory of OpenSSL's until the first bytes have come. Throws std::system_error.
-  engine(const tls_context& context, std::string host, const session& resumed, io::buffer& output);
-  engine(const engine&) = delete;
-  engine& operator=(const engine&) = delete;
-
-  /// Bytes to be read next; they must stay until the engine has read them, or is fed others.
-  void feed(std::span<const std::byte> received) noexcept {
-    unread_ = received;
-    is_starved_ = false;
+  /// A server's engine holds no memory of OpenSSL's until the first bytes have come. Throws
+  /// std::system_error.
+  engine(const tls_context& context, std::string host, const session& resumed);
+  engine(const tls_context& context, std::string host, const session& resumed, io::buffer& output)
+      : engine(context, std::move(host), resumed) {
+    send_to(output);
   }
-  std::span<const std::byte> unread() const noexcept { return unread_; }
 
-  /// Records go there from now on.
-  void send_to(io::buffer& output) noexcept { output_ = &output; }
+  status handshake() override;
+  duration handshake_timeout() const noexcept override { return loaded_->handshake_timeout; }
+  std::error_code timeout_error() const noexcept override { return errc::handshake_timeout; }
+  std::size_t held_by_handshake() const noexcept override;
 
-  /// Throws std::bad_alloc.
-  status handshake();
-  /// Bytes that OpenSSL holds for a handshake that has begun and is not done, roughly.
-  std::size_t held_by_handshake() const noexcept;
-  /// Decrypts up to `room.size()` bytes, of one record or several; `count` are there, also if it
-  /// then failed or ended, which the next call tells.
-  status read(std::span<std::byte> room, std::size_t& count);
-  /// Done: read() would give bytes. Otherwise as read().
-  status peek();
-  /// Whether records can be written, if there are any. False while a part of a message of the peer
-  /// has come behind the handshake: read() or peek() must have the rest first.
-  bool may_write() const noexcept { return closed_ || failure_.code || !is_within_message(); }
+  /// Decrypts up to `room.size()` bytes, of one record or several.
+  status read(std::span<std::byte> room, std::size_t& count) override;
+  status peek() override;
+  /// False while a part of a message of the peer has come after the handshake.
+  bool may_write() const noexcept override {
+    return has_announced_end() || why().code || !is_within_message();
+  }
   /// Encrypts all bytes. Fails with errc::bad_record unless may_write().
-  status write(std::span<const std::byte> bytes);
+  status write(std::span<const std::byte> bytes) override;
   /// Writes the tickets that a server of TLS 1.3 owes its client. The first write() that has bytes,
-  /// or else close_notify(), does so: to close a socket with unread bytes resets its connection, so
-  /// that tickets behind the handshake would cost a client that only sends what it has sent last.
+  /// or else end(), does so: to close a socket with unread bytes resets its connection, so that
+  /// tickets sent with the handshake would cost a client that only sends what it has sent last.
   status write_tickets();
-  /// Once; later calls do nothing. Nothing is sent unless may_write().
-  void close_notify() noexcept;
+  /// Sends close_notify; nothing unless may_write().
+  void end() noexcept override;
 
   /// Whether a part of a record, or of a message of the handshake, has come, and the rest has not.
-  bool awaits_rest() const noexcept;
-  bool established() const noexcept { return established_; }
-  /// Whether close_notify has come.
-  bool peer_closed() const noexcept { return peer_closed_; }
-  bool closed() const noexcept { return closed_; }
-  /// Why the peer's bytes end here: no error after close_notify.
-  std::error_code end_of_bytes() const noexcept;
-  const failure& why() const noexcept { return failure_; }
+  bool awaits_rest() const noexcept override;
+  std::error_code end_of_bytes() const noexcept override;
+  std::string_view stream_name() const noexcept override { return "gyre::tls::tls_stream"; }
+  std::string_view peer_name() const noexcept override { return host_; }
+
   /// As tls::covers_host(), for a server.
   bool covers_host(std::string_view host) const;
   const std::string& host() const noexcept { return host_; }
@@ -102,30 +87,25 @@ class engine {
   void count_data(std::size_t bytes) noexcept;
   status fail_with(std::error_code code, std::string text = {});
   status result_of(int returned);
-  // A part of a message of the peer has come behind the handshake.
+  bool is_starved() noexcept;
+  // A part of a message of the peer has come after the handshake.
   bool is_within_message() const noexcept { return established_ && SSL_in_init(ssl_.get()) == 1; }
 
   std::shared_ptr<const loaded_context> loaded_;
   std::string host_;
-  io::buffer* output_;
-  std::span<const std::byte> unread_;
   // A server's first bytes: the headers of a record and of the message in it.
   std::array<std::byte, 9> opening_{};
   std::uint8_t opening_size_ = 0;
   std::span<const std::byte> opening_left_;  // that OpenSSL has not read
   std::size_t handshake_bytes_ = 0;
-  std::size_t steps_ = 0;      // of OpenSSL's handshake behind its end
-  steady_time steps_since_{};  // the beginning of their period
-  std::size_t credit_ = 0;     // bytes of data that have paid for no step yet
-  failure failure_;
+  std::size_t steps_ = 0;                   // of OpenSSL's handshake behind its end
+  steady_time steps_since_{};               // the beginning of their period
+  std::size_t credit_ = 0;                  // bytes of data that have paid for no step yet
   std::vector<std::string> refused_names_;  // in a certificate that is for another host
   std::size_t too_large_key_ = 0;           // bits, in a certificate that was refused for it
   std::string requested_name_;              // of a server's client, in lower case
   session session_;
-  bool established_ = false;
   bool is_starved_ = false;  // OpenSSL has found that nothing more can be read
-  bool peer_closed_ = false;
-  bool closed_ = false;
   bool name_is_unknown_ = false;
   bool alert_sent_ = false;
   bool may_resume_ = false;                       // the client of a server, in TLS 1.3

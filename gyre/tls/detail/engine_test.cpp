@@ -132,7 +132,7 @@ TEST(TlsEngine, ASessionIsResumedForAKnownNameOnly) {
 /// Lets each side read what the other has sent, until the handshake of both is done.
 void shake_hands(engine& client, engine& server, gyre::io::buffer& to_client,
                  gyre::io::buffer& to_server) {
-  for (int turn = 0; turn < 8 && !(client.established() && server.established()); ++turn) {
+  for (int turn = 0; turn < 8 && !(client.is_established() && server.is_established()); ++turn) {
     for (engine* const each : {&client, &server}) {
       gyre::io::buffer& received = each == &client ? to_client : to_server;
       each->feed(received.bytes());
@@ -262,7 +262,7 @@ TEST(TlsEngine, AServerHoldsNothingForASilentPeer) {
   EXPECT_FALSE(to_client.empty()) << "it has all of the message";
   to_server.consume_all();
   shake_hands(client, server, to_client, to_server);
-  EXPECT_TRUE(server.established());
+  EXPECT_TRUE(server.is_established());
   EXPECT_EQ(server.held_by_handshake(), 0u);
 }
 

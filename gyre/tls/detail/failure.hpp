@@ -2,6 +2,7 @@
 // failure: OpenSSL's errors as errc, with a text.
 #pragma once
 
+#include <gyre/net/layer.hpp>
 #include <gyre/tls/detail/openssl.hpp>
 
 #include <string>
@@ -11,10 +12,7 @@
 
 namespace gyre::tls::detail {
 
-struct failure {
-  std::error_code code;
-  std::string text;  ///< details that the code's message lacks
-};
+using failure = net::layer::failure;
 
 /// The first error of OpenSSL's queue, which it clears, in a connection whose handshake was done or
 /// not. `host`: that the peer's certificate must be for, if any. `names`: those that it is for.

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sizes by which connections read from their layers and write to them.
+#pragma once
+
+#include <gyre/io/backend.hpp>
+#include <gyre/io/buffer.hpp>
+
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
+namespace gyre::net::detail {
+
+/// Plain bytes are read in parts of this size. Smaller pieces of output share a write().
+inline constexpr std::size_t record_size = std::size_t{16} << 10;
+/// At most this much is written to a layer before its output is sent.
+inline constexpr std::size_t max_written_at_once = std::size_t{256} << 10;
+/// At most this much of a file is read before it is written.
+inline constexpr std::size_t max_file_part = std::size_t{64} << 10;
+/// The limit of replies that a peer causes and does not read.
+inline constexpr std::size_t max_replies = std::size_t{64} << 10;
+
+/// How much may be written before sending: more than this visit may send would only wait.
+inline std::size_t writable_at_once(const io::backend& io) noexcept {
+  return std::clamp(io.share_left(io::direction::write), record_size, max_written_at_once);
+}
+
+/// Divides pieces of output into parts, one for each write() to a layer: small pieces that follow
+/// each other share a part, a large one is a part by itself.
+class record_parts {
+ public:
+  /// At most `limit` bytes of `pieces`. `room` is empty, and for small pieces.
+  record_parts(std::span<const iovec> pieces, io::buffer& room,
+               std::size_t limit = std::size_t(-1)) noexcept
+      : pieces_(pieces), room_(room), left_(limit) {}
+
+  /// The next part, which stays until the next call; empty after the last one. Throws
+  /// std::bad_alloc.
+  std::span<const std::byte> next() {
+    room_.consume_all();
+    for (; !pieces_.empty() && left_ > 0; pieces_ = pieces_.subspan(1)) {
+      const iovec& piece = pieces_.front();
+      const std::span<const std::byte> bytes(static_cast<const std::byte*>(piece.iov_base),
+                                             std::min(piece.iov_len, left_));
+      const bool fits = room_.size() + bytes.size() <= record_size;
+      if (!fits && !room_.empty()) break;
+      left_ -= bytes.size();
+      if (!fits) {
+        pieces_ = pieces_.subspan(1);
+        return bytes;
+      }
+      room_.append(bytes);
+    }
+    return room_.bytes();
+  }
+
+ private:
+  std::span<const iovec> pieces_;
+  io::buffer& room_;
+  std::size_t left_;
+};
+
+}  // namespace gyre::net::detail

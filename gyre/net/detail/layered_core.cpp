@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/detail/layered_core.hpp>
+
+#include <gyre/base/detail/retry_interrupted.hpp>
+#include <gyre/base/error.hpp>
+#include <gyre/exec/detail/heavy_turn.hpp>
+#include <gyre/io/backend.hpp>
+#include <gyre/io/detail/scratch_buffer.hpp>
+#include <gyre/io/error.hpp>
+#include <gyre/net/detail/layer_limits.hpp>
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <exception>
+#include <string>
+
+namespace gyre::net::detail {
+
+using io::detail::scratch_buffer;
+using status = layer::status;
+
+namespace {
+
+/// Marks one direction as in use. Throws io::errc::busy, io::errc::not_open.
+class direction_lock {
+ public:
+  direction_lock(layered_core& core, bool& in_use, std::string_view operation) : in_use_(in_use) {
+    if (!core.inner.is_open()) core.throw_error(io::errc::not_open, operation);
+    if (in_use) core.throw_error(io::errc::busy, operation);
+    in_use_ = true;
+  }
+  direction_lock(const direction_lock&) = delete;
+  direction_lock& operator=(const direction_lock&) = delete;
+  ~direction_lock() { in_use_ = false; }
+
+ private:
+  bool& in_use_;
+};
+
+/// The bytes that one reading operation has received. While it waits, and when it has ended, none
+/// of the loop's memory is held: the layer keeps bytes that it has not read.
+class reading_lock : direction_lock {
+ public:
+  /// `in_use`: is_reading, or writer_reads.
+  reading_lock(layered_core& core, bool& in_use, std::string_view operation)
+      : direction_lock(core, in_use, operation), core_(core), operation_(operation) {}
+  ~reading_lock() {
+    try {
+      give_back();
+    } catch (const std::exception&) {
+      core_.inner.close();  // bytes are lost
+    }
+    core_.notify_of_reading();
+  }
+
+  /// Waits for bytes, which take() takes. Throws if the peer causes replies that it does not read.
+  auto receive() {
+    if (core_.output.size() > max_replies + core_.left_by_writes) {
+      core_.throw_error(io::errc::output_limit, operation_);
+    }
+    give_back();
+    core_.notify_of_reading();
+    return core_.inner.receive();
+  }
+  /// Feeds the layer. False if the connection ends here, and may; throws if it may not.
+  bool take(io::received came) {
+    if (came.empty()) {
+      const std::error_code cut_off = core_.protocol->end_of_bytes();
+      if (cut_off) core_.throw_error(cut_off, operation_);
+      return false;
+    }
+    came_ = std::move(came);
+    core_.protocol->feed(came_.bytes());
+    return true;
+  }
+
+ private:
+  void give_back() {
+    core_.protocol->keep_unread();
+    came_.reset();
+  }
+
+  layered_core& core_;
+  const std::string_view operation_;
+  io::received came_;
+};
+
+/// The bytes that one writing operation sends; the rest stays before those of the next one.
+class sending_lock {
+ public:
+  explicit sending_lock(layered_core& core) noexcept
+      : bytes(std::exchange(core.output, io::buffer())), core_(core) {
+    core.is_sending = true;
+    core.left_by_writes = 0;
+  }
+  sending_lock(const sending_lock&) = delete;
+  sending_lock& operator=(const sending_lock&) = delete;
+  ~sending_lock() {
+    core_.is_sending = false;
+    if (bytes.empty()) {
+      scratch_buffer::give_back(std::move(bytes));
+      return;
+    }
+    core_.left_by_writes = bytes.size();
+    try {
+      bytes.append(core_.output.bytes());
+      core_.output = std::move(bytes);
+    } catch (const std::exception&) {
+      core_.inner.close();  // a gap would be wrong
+    }
+  }
+
+  io::buffer bytes;
+
+ private:
+  layered_core& core_;
+};
+
+// --- Reading operations, each as a step ---
+
+struct read_step {
+  using result = std::size_t;
+  static constexpr std::string_view name = "read";
+
+  std::span<std::byte> room;
+  bool whole;
+  std::size_t done = 0;
+
+  status advance(layered_core& core) {
+    status now = status::done;
+    while (now == status::done && done < room.size()) {
+      std::size_t count = 0;
+      now = core.protocol->read(room.subspan(done), count);
+      done += count;
+      if (count > 0 && !whole) return status::done;
+    }
+    return done == room.size() ? status::done : now;
+  }
+  std::size_t finish(layered_core& core) const {
+    if (whole && done < room.size()) core.throw_error(io::errc::unexpected_end, name);
+    return done;
+  }
+};
+
+struct receive_step {
+  using result = io::received;
+  static constexpr std::string_view name = "receive";
+
+  io::received bytes = {};
+
+  status advance(layered_core& core) {
+    io::receive_memory& memory = io::backend_of(core.inner.loop()).memory();
+    const std::span<std::byte> room = memory.room();
+    if (room.empty()) core.throw_error({ENOMEM, std::system_category()}, name);
+    std::size_t count = 0;
+    const status now =
+        core.protocol->read(room.first(std::min(room.size(), max_written_at_once)), count);
+    if (count == 0) return now;
+    bytes = memory.lend(count);
+    return status::done;
+  }
+  io::received finish(layered_core& /*core*/) { return std::move(bytes); }
+};
+
+struct read_until_step {
+  using result = std::size_t;
+  static constexpr std::string_view name = "read_until";
+
+  io::buffer& buffer;
+  std::string_view delimiter;
+  std::size_t limit;
+  std::size_t searched = 0;
+  std::size_t found = io::input::npos;
+
+  status advance(layered_core& core) {
+    for (;;) {
+      const std::size_t overlap = delimiter.empty() ? 0 : delimiter.size() - 1;
+      found = buffer.find(delimiter, searched > overlap ? searched - overlap : 0);
+      searched = buffer.size();
+      if (found != io::input::npos && found + delimiter.size() <= limit) return status::done;
+      if (found != io::input::npos || searched >= limit) {
+        core.throw_error(io::errc::limit_exceeded, name);
+      }
+      std::size_t count = 0;
+      const status now = core.protocol->read(buffer.prepare(record_size), count);
+      buffer.commit(count);
+      if (count == 0) return now;
+    }
+  }
+  std::size_t finish(layered_core& core) const {
+    if (found == io::input::npos) core.throw_error(io::errc::unexpected_end, name);
+    return found + delimiter.size();
+  }
+};
+
+/// Drives a reading operation. The end of the peer's bytes is for the step to judge.
+template <class Step>
+task<typename Step::result> drive(core_ptr core, Step step) {
+  reading_lock lock(*core, core->is_reading, Step::name);
+  while (core->writer_reads) [[unlikely]]
+    co_await core->more_is_read(Step::name);
+  for (;;) {
+    const status now = step.advance(*core);
+    core->send_now();
+    if (now == status::failed) core->throw_failure(Step::name);
+    if (now != status::wants_input) break;
+    io::received came = co_await lock.receive();
+    if (!lock.take(std::move(came))) break;
+  }
+  co_return step.finish(*core);
+}
+
+// --- A writer that must read ---
+
+/// Lets the layer read, as a writer, until `is_met(core)` or the peer's bytes end: by the coroutine
+/// that reads, if there is one.
+template <class Condition>
+task<> read_for_writer(core_ptr core, std::string_view operation, Condition is_met) {
+  while (!is_met(*core)) {
+    if (core->is_reading) {
+      co_await core->more_is_read(operation);
+      continue;
+    }
+    reading_lock lock(*core, core->writer_reads, operation);
+    io::received came = co_await lock.receive();
+    if (!lock.take(std::move(came))) co_return;
+    if (core->protocol->peek() == status::failed) core->throw_failure(operation);
+  }
+}
+
+// Reads the rest of a message of the peer, before which nothing can be written.
+task<> read_rest(core_ptr core, std::string_view operation) {
+  const auto may_write = [](layered_core& each) { return each.protocol->may_write(); };
+  return read_for_writer(std::move(core), operation, may_write);
+}
+
+bool is_of_a_gone_peer(const std::error_code& error) noexcept {
+  return error == std::errc::connection_reset || error == std::errc::broken_pipe;
+}
+
+// Reads what a peer that has gone has sent before: an alert says more than a connection reset.
+task<> read_last_words(core_ptr core, std::string_view operation) {
+  try {
+    while (core->is_reading) co_await core->more_is_read(operation);  // the reader meets the alert
+    reading_lock lock(*core, core->writer_reads, operation);
+    while (core->protocol->peek() == status::wants_input) {
+      io::received came = co_await lock.receive();
+      if (!lock.take(std::move(came))) co_return;
+    }
+  } catch (const std::exception&) {
+    co_return;  // it has said nothing
+  }
+}
+
+}  // namespace
+
+// --- The core ---
+
+void layered_core::send_now() noexcept {
+  if (is_sending || output.empty() || !inner.is_open()) return;
+  const ssize_t sent =
+      ::send(inner.fd(), output.data(), output.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (sent > 0) output.consume(static_cast<std::size_t>(sent));
+  if (!output.empty()) return;
+  left_by_writes = 0;
+  scratch_buffer::give_back(std::exchange(output, io::buffer()));
+}
+
+std::string layered_core::text_of(std::string_view operation) const {
+  return std::string(protocol->stream_name()).append(": ").append(operation);
+}
+
+void layered_core::throw_error(std::error_code code, std::string_view operation) const {
+  throw std::system_error(code, text_of(operation));
+}
+
+void layered_core::throw_failure(std::string_view operation) {
+  send_now();
+  const layer::failure& why = protocol->why();
+  std::string text = text_of(operation);
+  const std::string_view peer = protocol->peer_name();
+  if (!peer.empty()) text.append(" (").append(peer).append(")");
+  if (!why.text.empty()) text.append(": ").append(why.text);
+  throw std::system_error(why.code, text);
+}
+
+task<> layered_core::more_is_read(std::string_view operation) {
+  is_awaited_ = true;
+  co_await more_read_.wait();
+  if (!inner.is_open()) throw_error(io::errc::closed, operation);
+}
+
+// The waiter is resumed by a post, when the coroutine that reads has continued or ended.
+void layered_core::notify_of_reading() noexcept {
+  if (std::exchange(is_awaited_, false)) more_read_.set();
+}
+
+bool layered_core::is_quiet() noexcept try {
+  if (!inner.is_open() || is_reading || writer_reads) return false;
+  reading_lock lock(*this, is_reading, "is_quiet");
+  const auto has_nothing = [this] {
+    const status now = protocol->peek();
+    send_now();
+    return now == status::wants_input && !protocol->awaits_rest();
+  };
+  if (!has_nothing()) return false;
+  io::receive_memory& memory = io::backend_of(inner.loop()).memory();
+  const std::span<std::byte> room = memory.room();
+  if (room.empty()) return false;
+  const ssize_t count = ::recv(inner.fd(), room.data(), record_size, MSG_DONTWAIT);
+  if (count < 0) return errno == EAGAIN;
+  if (count == 0) return false;
+  lock.take(memory.lend(static_cast<std::size_t>(count)));
+  return has_nothing() && inner.is_quiet();
+} catch (const std::exception&) {
+  return false;
+}
+
+void layered_core::close() noexcept {
+  if (!inner.is_open()) return;
+  if (!is_writing && output.empty()) {
+    protocol->end();
+    send_now();
+  }
+  inner.close();
+}
+
+// --- Operations ---
+
+task<std::size_t> read(core_ptr core, std::span<std::byte> room, bool whole) {
+  return drive(std::move(core), read_step{.room = room, .whole = whole});
+}
+
+task<io::received> receive(core_ptr core) { return drive(std::move(core), receive_step{}); }
+
+task<std::size_t> read_until(core_ptr core, io::buffer& buffer, std::string_view delimiter,
+                             std::size_t limit) {
+  return drive(std::move(core),
+               read_until_step{.buffer = buffer, .delimiter = delimiter, .limit = limit});
+}
+
+// A failure, or an end that should not be, is for the next read to tell.
+task<> wait_readable(core_ptr core) {
+  static constexpr std::string_view name = "wait_readable";
+  reading_lock lock(*core, core->is_reading, name);
+  while (core->writer_reads) [[unlikely]]
+    co_await core->more_is_read(name);
+  for (;;) {
+    const status now = core->protocol->peek();
+    core->send_now();
+    if (now != status::wants_input) co_return;
+    io::received came = co_await lock.receive();
+    if (came.empty()) co_return;
+    lock.take(std::move(came));
+  }
+}
+
+task<std::size_t> write(core_ptr core, std::span<const std::byte> bytes, bool whole,
+                        io::received lent) {
+  static constexpr std::string_view name = "write";
+  const direction_lock lock(*core, core->is_writing, name);
+  layer& protocol = *core->protocol;
+  if (protocol.has_announced_end() && !bytes.empty()) {
+    core->throw_error({EPIPE, std::system_category()}, name);
+  }
+  io::buffer copy;  // as the loop's memory is needed to receive
+  if (!lent.empty() && !protocol.may_write()) {
+    copy.append(bytes);
+    bytes = copy.bytes();
+    lent.reset();
+  }
+  const io::backend& io = io::backend_of(core->inner.loop());
+  const bool at_once = !lent.empty();
+  std::size_t done = 0;
+  std::exception_ptr failed;
+  do {
+    const std::size_t limit = at_once ? bytes.size() : writable_at_once(io);
+    const std::span<const std::byte> part =
+        bytes.subspan(done, std::min(bytes.size() - done, limit));
+    if (!part.empty() && !protocol.may_write()) co_await read_rest(core, name);
+    if (core->output.capacity() == 0) core->output = scratch_buffer::take();
+    if (protocol.write(part) == status::failed) core->throw_failure(name);
+    lent.reset();
+    while (!core->output.empty()) {
+      sending_lock sending(*core);
+      try {
+        while (!sending.bytes.empty()) {
+          const std::size_t sent = co_await core->inner.write_some(sending.bytes.bytes());
+          sending.bytes.consume(sent);
+        }
+      } catch (const std::system_error& error) {
+        if (!is_of_a_gone_peer(error.code())) throw;
+        sending.bytes.consume_all();
+        failed = std::current_exception();
+      }
+      if (failed) break;
+    }
+    if (failed) [[unlikely]] {
+      co_await read_last_words(core, name);
+      if (protocol.why().code) core->throw_failure(name);
+      std::rethrow_exception(failed);
+    }
+    done += part.size();
+  } while (whole && done < bytes.size());
+  co_return done;
+}
+
+task<std::size_t> write_pieces(core_ptr core, std::span<const iovec> pieces) {
+  io::buffer room;
+  record_parts parts(pieces, room);
+  std::size_t done = 0;
+  for (auto part = parts.next(); !part.empty(); part = parts.next()) {
+    done += co_await write(core, part, true);
+  }
+  co_return done;
+}
+
+task<std::size_t> write_received(core_ptr core, io::received bytes) {
+  const std::span<const std::byte> all = bytes.bytes();
+  return write(std::move(core), all, true, std::move(bytes));
+}
+
+task<std::size_t> write_file(core_ptr core, int file, ::off_t offset, std::size_t count) {
+  std::size_t done = 0;
+  scratch_buffer part;
+  while (done < count) {
+    part->consume_all();
+    const std::span<std::byte> room = part->prepare(std::min(count - done, max_file_part));
+    const ssize_t read = gyre::detail::retry_interrupted([&] {
+      return ::pread(file, room.data(), std::min(room.size(), count - done),
+                     offset + static_cast<::off_t>(done));
+    });
+    if (read < 0) core->throw_error({errno, std::system_category()}, "send_file");
+    if (read == 0) break;  // the file ends here
+    part->commit(static_cast<std::size_t>(read));
+    done += co_await write(core, part->bytes(), true);
+  }
+  co_return done;
+}
+
+task<> end_writing(core_ptr core) {
+  static constexpr std::string_view name = "shutdown";
+  {
+    const direction_lock lock(*core, core->is_writing, name);
+    if (!core->protocol->has_announced_end()) co_await read_rest(core, name);
+  }
+  core->protocol->end();
+  co_await write(core, {}, true);
+  core->inner.shutdown(shutdown_side::send);
+}
+
+task<> shake_hands(core_ptr core) {
+  static constexpr std::string_view name = "handshake";
+  layer& protocol = *core->protocol;
+  for (;;) {
+    const status now = protocol.handshake();
+    if (now == status::failed) core->throw_failure(name);
+    if (!core->output.empty()) co_await write(core, {}, true);
+    if (now == status::done) co_return;
+    {
+      reading_lock lock(*core, core->is_reading, name);
+      io::received came = co_await lock.receive();
+      lock.take(std::move(came));
+    }
+    co_await gyre::detail::heavy_turn(core->inner.loop());
+  }
+}
+
+}  // namespace gyre::net::detail

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// layered_core: the state that a layered_stream shares with its tasks.
+//
+// One coroutine reads and one writes at a time. Each reading operation is a step, which takes plain
+// bytes from the layer, and one loop drives all of them: step, send the layer's replies, receive.
+#pragma once
+
+#include <gyre/io/buffer.hpp>
+#include <gyre/io/received.hpp>
+#include <gyre/net/layer.hpp>
+#include <gyre/net/tcp_stream.hpp>
+#include <gyre/sync/event.hpp>
+#include <gyre/task/task.hpp>
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace gyre::net::detail {
+
+/// Thread-safety: the loop's thread.
+class layered_core {
+ public:
+  layered_core(tcp_stream connected, std::unique_ptr<layer> above)
+      : inner(std::move(connected)), protocol(std::move(above)) {
+    protocol->send_to(output);
+  }
+
+  /// Sends output without waiting, if nobody else sends: last messages, and replies to the peer.
+  /// The rest goes before the next write.
+  void send_now() noexcept;
+  /// See layered_stream::is_quiet().
+  bool is_quiet() noexcept;
+  void close() noexcept;
+
+  /// Throws std::system_error with the name of the operation.
+  [[noreturn]] void throw_error(std::error_code code, std::string_view operation) const;
+  /// Sends the layer's last message, if there is one, and throws its failure.
+  [[noreturn]] void throw_failure(std::string_view operation);
+
+  tcp_stream inner;
+  io::buffer output;  // of the layer, that waits to be sent
+  const std::unique_ptr<layer> protocol;
+  bool is_reading = false;
+  bool is_writing = false;
+  bool writer_reads = false;  // see read_rest()
+
+  bool is_sending = false;         // see sending_lock
+  std::size_t left_by_writes = 0;  // bytes of output at most, of writes that were stopped
+
+  /// Waits until the coroutine that reads has read more, or ends. Throws io::errc::closed.
+  task<> more_is_read(std::string_view operation);
+  void notify_of_reading() noexcept;
+
+ private:
+  std::string text_of(std::string_view operation) const;
+
+  bool is_awaited_ = false;
+  auto_reset_event more_read_;
+};
+
+using core_ptr = std::shared_ptr<layered_core>;
+
+task<std::size_t> read(core_ptr core, std::span<std::byte> room, bool whole);
+task<std::size_t> read_until(core_ptr core, io::buffer& buffer, std::string_view delimiter,
+                             std::size_t limit);
+task<io::received> receive(core_ptr core);
+task<> wait_readable(core_ptr core);
+/// `lent`: the memory of `bytes`, which is given back when the layer has taken them.
+task<std::size_t> write(core_ptr core, std::span<const std::byte> bytes, bool whole,
+                        io::received lent = {});
+task<std::size_t> write_pieces(core_ptr core, std::span<const iovec> pieces);
+task<std::size_t> write_received(core_ptr core, io::received bytes);
+task<std::size_t> write_file(core_ptr core, int file, ::off_t offset, std::size_t count);
+task<> end_writing(core_ptr core);
+task<> shake_hands(core_ptr core);
+
+}  // namespace gyre::net::detail

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/layer.hpp>
+
+#include <gyre/io/error.hpp>
+#include <gyre/net/detail/layer_limits.hpp>
+
+#include <functional>
+#include <utility>
+
+namespace gyre::net {
+
+bool layer::is_kept() const noexcept {
+  const std::less_equal<const std::byte*> comes_first;
+  return !unread_.empty() && comes_first(kept_.data(), unread_.data()) &&
+         comes_first(unread_.data() + unread_.size(), kept_.data() + kept_.size());
+}
+
+void layer::feed(std::span<const std::byte> received) {
+  if (!is_kept()) {
+    unread_ = received;
+    return;
+  }
+  kept_.consume(kept_.size() - unread_.size());
+  kept_.append(received);
+  unread_ = kept_.bytes();
+}
+
+void layer::keep_unread() {
+  if (is_kept()) return;
+  if (has_ended() || why().code) unread_ = {};  // nothing reads them
+  io::buffer kept;
+  kept.append(unread_);
+  kept_ = std::move(kept);
+  unread_ = kept_.bytes();
+}
+
+layer::status layer::read_all(io::buffer& plain) {
+  for (;;) {
+    std::size_t count = 0;
+    const status now = read(plain.prepare(detail::record_size).first(detail::record_size), count);
+    plain.commit(count);
+    if (now != status::done) return now;
+  }
+}
+
+layer::status layer::fail(std::error_code code, std::string text) {
+  failure_ = {.code = code, .text = std::move(text)};
+  return status::failed;
+}
+
+std::error_code layer::timeout_error() const noexcept { return io::errc::operation_timeout; }
+
+std::error_code layer::end_of_bytes() const noexcept {
+  if (has_ended()) return {};
+  if (!is_established() || awaits_rest()) return io::errc::unexpected_end;
+  return {};
+}
+
+void transport::handshake_failed(const endpoint& /*peer*/, std::error_code /*why*/,
+                                 const layer* /*failed*/) const {}
+
+}  // namespace gyre::net

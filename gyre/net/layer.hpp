@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// layer: a protocol between the bytes of the network and those of a program, as a state machine
+// without I/O, such as TLS.
+//
+//     class rot13 final : public gyre::net::layer {
+//       status read(std::span<std::byte> room, std::size_t& count) override;  // takes unread()
+//       status write(std::span<const std::byte> bytes) override;              // appends to output()
+//       …
+//     };
+//     options.transport = std::make_shared<rot13_transport>();  // callbacks: tcp_server, tcp_client
+//     auto stream = co_await gyre::net::open_layer(std::move(peer), std::make_unique<rot13>());
+//
+// docs/guide/layers.md writes one from the beginning.
+#pragma once
+
+#include <gyre/base/duration.hpp>
+#include <gyre/io/buffer.hpp>
+#include <gyre/net/endpoint.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace gyre::net {
+
+/// One end of a protocol on one connection. Whoever owns the connection feeds the layer received
+/// bytes, reads plain bytes from it, writes plain bytes to it, and sends its output.
+///
+/// | phase       | handshake()                | read(), peek()   | write()    | end()     |
+/// |-------------|----------------------------|------------------|------------|-----------|
+/// | handshake   | goes to established        | -                | -          | ignored   |
+/// | established | -                          | until has_ended() | may_write() | once      |
+/// | failed      | failed                     | failed           | failed     | ignored   |
+///
+/// An operation that fails may have written the protocol's last message, which is still sent.
+///
+/// Thread-safety: none; one thread at a time, of the connection's loop.
+/// Lifetime: stays where it is. Fed bytes and the output buffer must outlive each operation.
+/// Errors: operations return status::failed, and why() tells the reason; only std::bad_alloc is
+/// thrown.
+class layer {
+ public:
+  enum class status {
+    done,
+    wants_input,  ///< it cannot continue before more bytes are fed
+    ended,        ///< the peer has announced the end of its bytes
+    failed,       ///< see why(); the connection is closed
+  };
+  /// The reason of a failure; `text` has details that the code's message lacks.
+  struct failure {
+    std::error_code code = {};
+    std::string text = {};
+  };
+
+  layer() noexcept = default;
+  layer(const layer&) = delete;
+  layer& operator=(const layer&) = delete;
+  virtual ~layer() = default;
+
+  // --- For the owner of the connection ---
+
+  /// Names received bytes, to be read after those that keep_unread() has kept. They must stay until
+  /// the layer has read them, or keep_unread() is called. Throws std::bad_alloc.
+  void feed(std::span<const std::byte> received);
+  std::span<const std::byte> unread() const noexcept { return unread_; }
+  /// Copies the unread bytes, because the memory in which they came is needed; drops them after
+  /// the peer's end or a failure. Throws std::bad_alloc.
+  void keep_unread();
+  /// From now on, operations append to `output` what is to be sent.
+  void send_to(io::buffer& output) noexcept { output_ = &output; }
+
+  /// Continues the handshake with the bytes that were fed. Bytes that came after it stay unread.
+  virtual status handshake() { return status::done; }
+  /// Whether the handshake is done, or there is none.
+  bool is_established() const noexcept { return established_; }
+  /// The limit of a handshake's time, zero for none, and the error after it.
+  virtual duration handshake_timeout() const noexcept { return std::chrono::seconds{10}; }
+  virtual std::error_code timeout_error() const noexcept;
+  /// Bytes of memory that the handshake holds, roughly, for the memory limit of a server.
+  virtual std::size_t held_by_handshake() const noexcept { return 0; }
+
+  /// Gives up to `room.size()` plain bytes. `count` are there even if it then failed or ended,
+  /// which the next call tells; done: at least one. A layer bounds what it leaves unread.
+  virtual status read(std::span<std::byte> room, std::size_t& count) = 0;
+  /// Done: read() would give bytes. Otherwise as read().
+  virtual status peek() = 0;
+  /// Whether write() and end() may be called. If not, read() or peek() must have more bytes first,
+  /// and gives no plain ones before that.
+  virtual bool may_write() const noexcept { return true; }
+  /// Takes all bytes.
+  virtual status write(std::span<const std::byte> bytes) = 0;
+  /// Announces the end of this side's bytes; further calls do nothing.
+  virtual void end() noexcept { end_announced_ = true; }
+  bool has_announced_end() const noexcept { return end_announced_; }
+
+  /// Whether the peer has announced the end of its bytes, in a way that nobody can forge.
+  bool has_ended() const noexcept { return peer_ended_; }
+  /// Whether a part of a message has come, and the rest has not.
+  virtual bool awaits_rest() const noexcept { return !unread_.empty(); }
+  /// The error if the connection ends now: none if that is a good end.
+  virtual std::error_code end_of_bytes() const noexcept;
+  const failure& why() const noexcept { return failure_; }
+
+  /// For messages of errors: the operations' class, and the peer's name or nothing.
+  virtual std::string_view stream_name() const noexcept { return "gyre::net::layered_stream"; }
+  virtual std::string_view peer_name() const noexcept { return {}; }
+
+  /// Appends all plain bytes that can be read to `plain`; never done. Throws std::bad_alloc.
+  status read_all(io::buffer& plain);
+
+ protected:
+  io::buffer& output() noexcept { return *output_; }
+  /// Notes that the first `count` unread bytes were read.
+  void consume(std::size_t count) noexcept { unread_ = unread_.subspan(count); }
+  status fail(std::error_code code, std::string text = {});
+
+  std::span<const std::byte> unread_;
+  io::buffer* output_ = nullptr;
+  failure failure_;
+  bool established_ = true;  // a layer with a handshake begins with false
+  bool peer_ended_ = false;
+  bool end_announced_ = false;
+
+ private:
+  bool is_kept() const noexcept;
+
+  io::buffer kept_;
+};
+
+/// Makes the layers of a server's or a client's connections; see tcp_server_options::transport.
+///
+/// Thread-safety: any thread.
+class transport {
+ public:
+  transport() noexcept = default;
+  transport(const transport&) = delete;
+  transport& operator=(const transport&) = delete;
+  virtual ~transport() = default;
+
+  /// `host`: the server's name or address, for a client. Throws std::system_error, std::bad_alloc.
+  virtual std::unique_ptr<layer> make_layer(std::string_view host) const = 0;
+  /// Called on the loop when a server's handshake has failed; a client reports that itself.
+  /// `failed` may be null.
+  virtual void handshake_failed(const endpoint& peer, std::error_code why,
+                                const layer* failed) const;
+};
+
+}  // namespace gyre::net

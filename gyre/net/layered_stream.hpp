@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// layered_stream: a connection with a protocol between its bytes and those of the program, for
+// coroutines.
+//
+//     auto peer = co_await gyre::net::connect(server);
+//     auto stream = co_await gyre::net::open_layer(std::move(peer), std::make_unique<my_layer>());
+//     co_await stream.write_all("hello\n");
+#pragma once
+
+#include <gyre/exec/event_loop.hpp>
+#include <gyre/io/buffer.hpp>
+#include <gyre/io/received.hpp>
+#include <gyre/net/endpoint.hpp>
+#include <gyre/net/layer.hpp>
+#include <gyre/net/socket_options.hpp>
+#include <gyre/net/tcp_stream.hpp>
+#include <gyre/task/task.hpp>
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+
+namespace gyre::net {
+
+namespace detail {
+class layered_core;
+}  // namespace detail
+
+/// A move-only stream of bytes with the members of tcp_stream, above a layer. One coroutine may read
+/// while another one writes. The layer reads received bytes out of the loop's memory, its output for
+/// one write leaves with one send, and a stream that waits holds no buffer. A write or shutdown()
+/// waits for the peer while the layer may not write.
+///
+/// Each operation is a task, which with_timeout() limits and a stop token stops. A read that was
+/// stopped has lost no byte. A write that was stopped may have sent a part of its bytes, and the
+/// rest of its record goes before the next write: close such a stream, or continue to write.
+///
+/// Thread-safety, Lifetime: as io::stream; tasks must be awaited on the loop's thread, and may
+/// outlive the stream, whose end they then report.
+/// Errors: those of io::stream; the layer's, after which nothing can be read or written; its error
+/// of an end that comes too early, from reads; io::errc::output_limit if the peer causes more than
+/// 64 KiB of replies that it does not read.
+/// Complexity: each operation allocates a coroutine frame of the slab.
+class layered_stream {
+ public:
+  /// A closed stream.
+  layered_stream() noexcept = default;
+  layered_stream(layered_stream&& other) noexcept = default;
+  layered_stream& operator=(layered_stream&& other) noexcept;
+  ~layered_stream();
+
+  [[nodiscard]] bool is_open() const noexcept;
+  /// -1 when it is closed.
+  [[nodiscard]] int fd() const noexcept;
+  /// These throw io::errc::not_open when it is closed.
+  [[nodiscard]] event_loop& loop() const;
+  [[nodiscard]] endpoint local_endpoint() const;
+  [[nodiscard]] endpoint peer_endpoint() const;
+  [[nodiscard]] socket_ref options() const;
+  /// The layer of this end; null when the stream is a default-constructed one.
+  [[nodiscard]] const net::layer* layer() const noexcept;
+
+  /// Waits for at least one byte, and reads up to `bytes.size()`. Gives their count; 0: the peer
+  /// has ended its side.
+  [[nodiscard]] task<std::size_t> read_some(std::span<std::byte> bytes);
+  /// Fills `bytes`. Errors: io::errc::unexpected_end if the peer ends its side before.
+  [[nodiscard]] task<std::size_t> read_exactly(std::span<std::byte> bytes);
+  /// As io::stream::read_until(), but receives 16 KiB more than `limit` at most.
+  [[nodiscard]] task<std::size_t> read_until(io::buffer& buffer, std::string_view delimiter,
+                                             std::size_t limit = 64 * 1024);
+  /// Gives decrypted bytes in memory of the loop; without bytes, that is the end of the stream.
+  [[nodiscard]] task<io::received> receive();
+
+  /// Waits until read_some() need not wait: for decrypted bytes, the end, or a failure, which the
+  /// next read tells. Counts as reading. A record that has come is held until it is read.
+  [[nodiscard]] task<> wait_readable();
+  /// Whether it is open, and neither bytes, nor the end, nor a failure can be read; for a pool,
+  /// before another use. The layer reads what is not the program's, such as session tickets of TLS.
+  /// False while a coroutine reads. Thread-safety: the loop's thread. One or two system calls.
+  [[nodiscard]] bool is_quiet() noexcept;
+
+  /// Sends the first 256 KiB, or less; gives their count.
+  [[nodiscard]] task<std::size_t> write_some(std::span<const std::byte> bytes);
+  [[nodiscard]] task<std::size_t> write_some(std::string_view text) {
+    return write_some(std::as_bytes(std::span(text)));
+  }
+  [[nodiscard]] task<std::size_t> write(std::span<const std::byte> bytes) {
+    return write_some(bytes);
+  }
+  [[nodiscard]] task<std::size_t> write(std::string_view text) { return write_some(text); }
+  /// Writes all bytes, with one send for each 256 KiB; gives their count.
+  [[nodiscard]] task<std::size_t> write_all(std::span<const std::byte> bytes);
+  [[nodiscard]] task<std::size_t> write_all(std::string_view text) {
+    return write_all(std::as_bytes(std::span(text)));
+  }
+  /// Several pieces, of which small ones share a record.
+  [[nodiscard]] task<std::size_t> write_all(std::span<const iovec> pieces);
+  [[nodiscard]] task<std::size_t> write_all(io::received&& bytes);
+  /// Reads parts of 64 KiB of the file, and writes them; otherwise as io::stream::send_file().
+  [[nodiscard]] task<std::size_t> send_file(int file, ::off_t offset, std::size_t count);
+
+  /// Ends this side: sends the layer's end and a FIN. The peer may still send, until reads give 0.
+  [[nodiscard]] task<> shutdown();
+  /// Sends the layer's end if that needs no wait, and closes. Operations that wait end with
+  /// io::errc::closed. Idempotent.
+  void close() noexcept;
+  /// Closes with a RST, without the layer's end.
+  void reset() noexcept;
+
+ protected:
+  explicit layered_stream(std::shared_ptr<detail::layered_core> core) noexcept
+      : core_(std::move(core)) {}
+
+ private:
+  friend task<layered_stream> open_layer(tcp_stream connected, std::unique_ptr<net::layer> above);
+
+  std::shared_ptr<detail::layered_core> core_;
+};
+
+/// Makes the layer's handshake, if it has one, over a connection. Its steps wait for their turns
+/// (loop_options::heavy_time): many that begin at once leave the loop's other work its share.
+///
+/// Errors: the layer's; its timeout_error() after its handshake_timeout(); those of io::stream;
+/// gyre::operation_cancelled after a stop. The connection is then closed, after the layer's last
+/// message.
+[[nodiscard]] task<layered_stream> open_layer(tcp_stream connected,
+                                              std::unique_ptr<net::layer> above);
+
+}  // namespace gyre::net
