@@ -132,6 +132,7 @@
 #include <gyre/net/tcp_server.hpp>
 #include <gyre/net/tcp_stream.hpp>
 #include <gyre/net/layer.hpp>
+#include <gyre/net/layered_stream.hpp>
 #include <gyre/net/udp_client.hpp>
 #include <gyre/net/udp_server.hpp>
 #include <gyre/net/udp_socket.hpp>

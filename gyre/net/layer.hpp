@@ -2,15 +2,23 @@
 // layer: a protocol between the bytes of the network and those of a program, as a state machine
 // without I/O, such as TLS.
 //
-//     class rot13 final : public gyre::net::layer {
-//       status read(std::span<std::byte> room, std::size_t& count) override;  // takes unread()
-//       status write(std::span<const std::byte> bytes) override;              // appends to output()
-//       …
+//     class mask final : public gyre::net::layer {
+//      public:
+//       status read(std::span<std::byte> room, std::size_t& count) override {
+//         count = std::min(room.size(), unread().size());
+//         std::ranges::transform(unread().first(count), room.begin(), masked);
+//         consume(count);
+//         return count > 0 ? status::done : status::wants_input;
+//       }
+//       status peek() override { return unread().empty() ? status::wants_input : status::done; }
+//       status write(std::span<const std::byte> bytes) override {
+//         std::ranges::transform(bytes, output().prepare(bytes.size()).begin(), masked);
+//         output().commit(bytes.size());
+//         return status::done;
+//       }
 //     };
-//     options.transport = std::make_shared<rot13_transport>();  // callbacks: tcp_server, tcp_client
-//     auto stream = co_await gyre::net::open_layer(std::move(peer), std::make_unique<rot13>());
 //
-// docs/guide/layers.md writes one from the beginning.
+// docs/guide/layers.md writes one with messages, a checksum and an end.
 #pragma once
 
 #include <gyre/base/duration.hpp>

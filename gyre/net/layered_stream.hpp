@@ -3,7 +3,7 @@
 // coroutines.
 //
 //     auto peer = co_await gyre::net::connect(server);
-//     auto stream = co_await gyre::net::open_layer(std::move(peer), std::make_unique<my_layer>());
+//     auto stream = co_await gyre::net::open_layer(std::move(peer), std::make_unique<mask>());
 //     co_await stream.write_all("hello\n");
 #pragma once
 
@@ -31,10 +31,10 @@ namespace detail {
 class layered_core;
 }  // namespace detail
 
-/// A move-only stream of bytes with the members of tcp_stream, above a layer. One coroutine may read
-/// while another one writes. The layer reads received bytes out of the loop's memory, its output for
-/// one write leaves with one send, and a stream that waits holds no buffer. A write or shutdown()
-/// waits for the peer while the layer may not write.
+/// A move-only stream of bytes with the members of tcp_stream, above a layer. One coroutine may
+/// read while another one writes. The layer reads received bytes out of the loop's memory, its
+/// output for one write leaves with one send, and a stream that waits holds no buffer. A write or
+/// shutdown() waits for the peer while the layer may not write.
 ///
 /// Each operation is a task, which with_timeout() limits and a stop token stops. A read that was
 /// stopped has lost no byte. A write that was stopped may have sent a part of its bytes, and the
@@ -73,11 +73,11 @@ class layered_stream {
   /// As io::stream::read_until(), but receives 16 KiB more than `limit` at most.
   [[nodiscard]] task<std::size_t> read_until(io::buffer& buffer, std::string_view delimiter,
                                              std::size_t limit = 64 * 1024);
-  /// Gives decrypted bytes in memory of the loop; without bytes, that is the end of the stream.
+  /// Gives plain bytes in memory of the loop; without bytes, that is the end of the stream.
   [[nodiscard]] task<io::received> receive();
 
-  /// Waits until read_some() need not wait: for decrypted bytes, the end, or a failure, which the
-  /// next read tells. Counts as reading. A record that has come is held until it is read.
+  /// Waits until read_some() need not wait: for plain bytes, the end, or a failure, which the
+  /// next read tells. Counts as reading. Bytes that have come are held until they are read.
   [[nodiscard]] task<> wait_readable();
   /// Whether it is open, and neither bytes, nor the end, nor a failure can be read; for a pool,
   /// before another use. The layer reads what is not the program's, such as session tickets of TLS.

@@ -309,14 +309,13 @@ class alignas(64) tcp_connection : private intrusive_list_node, private io::hand
   void watch_output() noexcept;
   void write_timer_expired();
 
-  // With a transport: tcp_connection_transport.cpp.
+  // With a layer: tcp_connection_layer.cpp.
   detail::layered_extra& layered() const noexcept;
   void receive_layered(std::span<const std::byte> bytes);
   void send_awaiting();
   void send_replies(io::buffer replies);
   bool send_layered(std::span<const std::span<const std::byte>> pieces);
   bool queue_layered(std::span<const std::byte> sealed, std::span<const std::byte> plain);
-  std::error_code write_to_layer(std::span<const std::byte> plain, io::buffer& output);
   void flush_layered();
   void consume_sealed(std::size_t bytes) noexcept;
   std::error_code seal_next();
@@ -379,7 +378,7 @@ class alignas(64) tcp_connection : private intrusive_list_node, private io::hand
   bool above_high_water_ : 1 = false;
   bool scheduled_ : 1 = false;  // the group will call on_scheduled()
   bool has_own_idle_timeout_ : 1 = false;
-  bool layered_ : 1 = false;  // by a transport; the extra members are a layered_extra
+  bool layered_ : 1 = false;  // there is a layer; the extra members are a layered_extra
   peer_form peer_form_ : 2;
   bool lingers_ : 1 = true;             // after its output: see close_without_lingering()
   bool limited_when_sent_ : 1 = false;  // see close_when_sent()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections with a layer: plain bytes that it gives are delivered, and output is written to it when
-// it can be sent.
+// Connections with a layer: plain bytes that it gives are delivered, and output is written to it
+// when it can be sent.
 #include <gyre/base/detail/retry_interrupted.hpp>
 #include <gyre/io/backend.hpp>
 #include <gyre/io/detail/scratch_buffer.hpp>
@@ -122,7 +122,7 @@ bool tcp_connection::send_layered(std::span<const std::span<const std::byte>> pi
   if (pending_output() == 0 && layered().may_write()) {
     while (!left.empty() && sealed->empty()) {
       const auto part = first_part(left, detail::max_written_at_once);
-      if (const auto failed = write_to_layer(part, *sealed)) return refuse(failed);
+      if (const auto failed = layered().write(part, *sealed)) return refuse(failed);
       left = left.subspan(part.size());
       io::write_request writing(*this, sealed->bytes(), nullptr);
       sealed->consume(send_now(writing));
@@ -133,14 +133,6 @@ bool tcp_connection::send_layered(std::span<const std::span<const std::byte>> pi
   return queue_layered(sealed->bytes(), left);
 } catch (const std::bad_alloc&) {
   return refuse(detail::no_memory());
-}
-
-std::error_code tcp_connection::write_to_layer(std::span<const std::byte> plain,
-                                               io::buffer& output) {
-  net::layer& protocol = *layered().protocol;
-  protocol.send_to(output);
-  if (protocol.write(plain) != layer::status::failed) return {};
-  return protocol.why().code;
 }
 
 void tcp_connection::flush_layered() {
@@ -200,7 +192,7 @@ std::error_code tcp_connection::seal_next() {
   detail::record_parts parts(next_output(), *room, detail::writable_at_once(io()));
   std::size_t taken = 0;
   for (auto part = parts.next(); !part.empty(); part = parts.next()) {
-    if (const auto failed = write_to_layer(part, own.sealed)) return failed;
+    if (const auto failed = own.write(part, own.sealed)) return failed;
     taken += part.size();
   }
   waiting.output.consume(taken);
@@ -222,7 +214,7 @@ std::error_code tcp_connection::seal_file_part() {
   part.offset += count;
   part.left -= plain->size();
   if (part.left == 0) backlog()->attached->remove_first();
-  return write_to_layer(plain->bytes(), layered().sealed);
+  return layered().write(plain->bytes(), layered().sealed);
 }
 
 // All that was accepted has been sent: the end is announced before the FIN.

@@ -30,8 +30,8 @@ struct stream_opener;
 }  // namespace detail
 
 /// A net::layered_stream whose layer is TLS; docs/guide/tls.md tells which members of
-/// net::tcp_stream it lacks. Rarely, a write or shutdown() waits for the peer: OpenSSL sends nothing
-/// between two parts of a TLS message, such as a long session ticket.
+/// net::tcp_stream it lacks. Rarely, a write or shutdown() waits for the peer: OpenSSL sends
+/// nothing between two parts of a TLS message, such as a long session ticket.
 ///
 /// Thread-safety, Lifetime: as net::layered_stream.
 /// Errors: those of net::layered_stream, and

@@ -332,6 +332,47 @@ TEST(NetExamples, TcpStreamGetsAReply) {
   EXPECT_EQ(gyre::sync_wait(loop, say_hello(server.local_endpoint())), "welcome");
 }
 
+// gyre/net/layer.hpp
+std::byte masked(std::byte plain) { return plain ^ std::byte{0x55}; }
+
+class mask final : public gyre::net::layer {
+ public:
+  status read(std::span<std::byte> room, std::size_t& count) override {
+    count = std::min(room.size(), unread().size());
+    std::ranges::transform(unread().first(count), room.begin(), masked);
+    consume(count);
+    return count > 0 ? status::done : status::wants_input;
+  }
+  status peek() override { return unread().empty() ? status::wants_input : status::done; }
+  status write(std::span<const std::byte> bytes) override {
+    std::ranges::transform(bytes, output().prepare(bytes.size()).begin(), masked);
+    output().commit(bytes.size());
+    return status::done;
+  }
+};
+
+// gyre/net/layered_stream.hpp
+gyre::task<std::string> talk_masked(gyre::net::endpoint server) {
+  auto peer = co_await gyre::net::connect(server);
+  auto stream = co_await gyre::net::open_layer(std::move(peer), std::make_unique<mask>());
+  co_await stream.write_all("hello\n");
+  auto reply = co_await stream.receive();
+  co_return text_of(reply.bytes());
+}
+
+TEST(NetExamples, ALayerMasksBothDirections) {
+  gyre::loop loop;
+  gyre::net::tcp_server server(loop);
+  server.on_message([](gyre::net::tcp_connection& from, gyre::io::input& in) {
+    EXPECT_EQ(in.text().find("hello"), std::string_view::npos);
+    from.send(in.bytes());
+    in.consume_all();
+  });
+  server.listen(any_port());
+  server.start();
+  EXPECT_EQ(gyre::sync_wait(loop, talk_masked(server.local_endpoint())), "hello\n");
+}
+
 // gyre/net/unix_stream.hpp
 gyre::task<std::size_t> accept_fds(gyre::loop& loop, const std::string& path) {
   std::array<std::byte, 16> room;

@@ -172,6 +172,12 @@ static_assert(sizeof(connection_extra) <= 48, "tcp_connection says so");
 /// layer yet, because the order of their records is that of sending.
 struct layered_extra : connection_extra {
   bool may_write() const noexcept { return protocol->may_write() && !protocol->why().code; }
+  /// Appends to `output` what is to be sent. Throws std::bad_alloc.
+  std::error_code write(std::span<const std::byte> plain, io::buffer& output) {
+    protocol->send_to(output);
+    if (protocol->write(plain) != layer::status::failed) return {};
+    return protocol->why().code;
+  }
 
   std::unique_ptr<layer> protocol;
   io::buffer sealed;   // the layer's output, and the first to be sent; the kernel may be reading it

@@ -8,6 +8,7 @@
 #include <gyre/io/detail/scratch_buffer.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/net/detail/layer_limits.hpp>
+#include <gyre/net/detail/layered_locks.hpp>
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -23,101 +24,6 @@ using io::detail::scratch_buffer;
 using status = layer::status;
 
 namespace {
-
-/// Marks one direction as in use. Throws io::errc::busy, io::errc::not_open.
-class direction_lock {
- public:
-  direction_lock(layered_core& core, bool& in_use, std::string_view operation) : in_use_(in_use) {
-    if (!core.inner.is_open()) core.throw_error(io::errc::not_open, operation);
-    if (in_use) core.throw_error(io::errc::busy, operation);
-    in_use_ = true;
-  }
-  direction_lock(const direction_lock&) = delete;
-  direction_lock& operator=(const direction_lock&) = delete;
-  ~direction_lock() { in_use_ = false; }
-
- private:
-  bool& in_use_;
-};
-
-/// The bytes that one reading operation has received. While it waits, and when it has ended, none
-/// of the loop's memory is held: the layer keeps bytes that it has not read.
-class reading_lock : direction_lock {
- public:
-  /// `in_use`: is_reading, or writer_reads.
-  reading_lock(layered_core& core, bool& in_use, std::string_view operation)
-      : direction_lock(core, in_use, operation), core_(core), operation_(operation) {}
-  ~reading_lock() {
-    try {
-      give_back();
-    } catch (const std::exception&) {
-      core_.inner.close();  // bytes are lost
-    }
-    core_.notify_of_reading();
-  }
-
-  /// Waits for bytes, which take() takes. Throws if the peer causes replies that it does not read.
-  auto receive() {
-    if (core_.output.size() > max_replies + core_.left_by_writes) {
-      core_.throw_error(io::errc::output_limit, operation_);
-    }
-    give_back();
-    core_.notify_of_reading();
-    return core_.inner.receive();
-  }
-  /// Feeds the layer. False if the connection ends here, and may; throws if it may not.
-  bool take(io::received came) {
-    if (came.empty()) {
-      const std::error_code cut_off = core_.protocol->end_of_bytes();
-      if (cut_off) core_.throw_error(cut_off, operation_);
-      return false;
-    }
-    came_ = std::move(came);
-    core_.protocol->feed(came_.bytes());
-    return true;
-  }
-
- private:
-  void give_back() {
-    core_.protocol->keep_unread();
-    came_.reset();
-  }
-
-  layered_core& core_;
-  const std::string_view operation_;
-  io::received came_;
-};
-
-/// The bytes that one writing operation sends; the rest stays before those of the next one.
-class sending_lock {
- public:
-  explicit sending_lock(layered_core& core) noexcept
-      : bytes(std::exchange(core.output, io::buffer())), core_(core) {
-    core.is_sending = true;
-    core.left_by_writes = 0;
-  }
-  sending_lock(const sending_lock&) = delete;
-  sending_lock& operator=(const sending_lock&) = delete;
-  ~sending_lock() {
-    core_.is_sending = false;
-    if (bytes.empty()) {
-      scratch_buffer::give_back(std::move(bytes));
-      return;
-    }
-    core_.left_by_writes = bytes.size();
-    try {
-      bytes.append(core_.output.bytes());
-      core_.output = std::move(bytes);
-    } catch (const std::exception&) {
-      core_.inner.close();  // a gap would be wrong
-    }
-  }
-
-  io::buffer bytes;
-
- private:
-  layered_core& core_;
-};
 
 // --- Reading operations, each as a step ---
 
@@ -215,11 +121,10 @@ task<typename Step::result> drive(core_ptr core, Step step) {
 
 // --- A writer that must read ---
 
-/// Lets the layer read, as a writer, until `is_met(core)` or the peer's bytes end: by the coroutine
-/// that reads, if there is one.
-template <class Condition>
-task<> read_for_writer(core_ptr core, std::string_view operation, Condition is_met) {
-  while (!is_met(*core)) {
+// Reads the rest of a message of the peer, before which nothing can be written; or waits for the
+// coroutine that reads, if there is one.
+task<> read_rest(core_ptr core, std::string_view operation) {
+  while (!core->protocol->may_write()) {
     if (core->is_reading) {
       co_await core->more_is_read(operation);
       continue;
@@ -229,12 +134,6 @@ task<> read_for_writer(core_ptr core, std::string_view operation, Condition is_m
     if (!lock.take(std::move(came))) co_return;
     if (core->protocol->peek() == status::failed) core->throw_failure(operation);
   }
-}
-
-// Reads the rest of a message of the peer, before which nothing can be written.
-task<> read_rest(core_ptr core, std::string_view operation) {
-  const auto may_write = [](layered_core& each) { return each.protocol->may_write(); };
-  return read_for_writer(std::move(core), operation, may_write);
 }
 
 bool is_of_a_gone_peer(const std::error_code& error) noexcept {

@@ -1,0 +1,515 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests of layers: what they keep between receives, and how connections of both faces drive them.
+#include <gyre/net/layer.hpp>
+
+#include <gyre/exec/loop.hpp>
+#include <gyre/exec/sync_wait.hpp>
+#include <gyre/io/error.hpp>
+#include <gyre/net/callback_test_support.hpp>
+#include <gyre/net/detail/layer_limits.hpp>
+#include <gyre/net/layered_stream.hpp>
+#include <gyre/net/tcp_client.hpp>
+#include <gyre/net/tcp_connection.hpp>
+#include <gyre/net/tcp_server.hpp>
+#include <gyre/net/tcp_stream.hpp>
+#include <gyre/task/spawn.hpp>
+#include <gyre/task/task.hpp>
+#include <tests/support/coroutine_sockets.hpp>
+#include <tests/support/socket_pairs.hpp>
+
+#include <gtest/gtest.h>
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace layer_test {
+namespace {
+
+using namespace std::chrono_literals;
+using gyre::task;
+using gyre::io::buffer;
+using gyre::net::layer;
+using gyre::net::layered_stream;
+using gyre::net::tcp_connection;
+using gyre::net::test::peer;
+using gyre::net::test::settle;
+using gyre::net::test::turn_until;
+using gyre::test::error_of;
+using status = layer::status;
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
+const std::error_code refused = std::make_error_code(std::errc::permission_denied);
+const std::error_code too_late = std::make_error_code(std::errc::stream_timeout);
+const std::error_code cut_off = std::make_error_code(std::errc::connection_aborted);
+
+/// Text with signs of the protocol's own, which are no plain bytes:
+/// - "^" is the handshake, which each side sends once,
+/// - "?" asks for the reply "!", which the other side drops,
+/// - between "(" and ")" nothing may be written,
+/// - "." is the end, and "#" a failure, which is answered by "bye".
+class sign_layer final : public layer {
+ public:
+  explicit sign_layer(bool has_handshake = true, gyre::duration limit = 10s) : limit_(limit) {
+    established_ = !has_handshake;
+  }
+
+  status handshake() override {
+    if (!std::exchange(greeted_, true)) output().append("^");
+    if (unread().empty()) return status::wants_input;
+    if (unread().front() != std::byte{'^'}) return refuse();
+    consume(1);
+    established_ = true;
+    return status::done;
+  }
+  gyre::duration handshake_timeout() const noexcept override { return limit_; }
+  std::error_code timeout_error() const noexcept override { return too_late; }
+
+  status read(std::span<std::byte> room, std::size_t& count) override {
+    count = 0;
+    for (; count < room.size() && peek() == status::done; consume(1)) {
+      room[count++] = unread().front();
+    }
+    return count > 0 ? status::done : peek();
+  }
+  status peek() override {
+    for (; !why().code && !has_ended() && !unread().empty(); consume(1)) {
+      switch (std::to_integer<char>(unread().front())) {
+        case '?': output().append("!"); break;
+        case '!': break;
+        case '(': is_held_ = true; break;
+        case ')': is_held_ = false; break;
+        case '.': peer_ended_ = true; break;
+        case '#': return refuse();
+        default: return status::done;
+      }
+    }
+    if (why().code) return status::failed;
+    return has_ended() ? status::ended : status::wants_input;
+  }
+  bool may_write() const noexcept override { return !is_held_; }
+  status write(std::span<const std::byte> bytes) override {
+    if (why().code) return status::failed;
+    output().append(bytes);
+    return status::done;
+  }
+  void end() noexcept override {
+    if (!has_announced_end()) output().append(".");
+    layer::end();
+  }
+  std::error_code end_of_bytes() const noexcept override {
+    return has_ended() ? std::error_code() : cut_off;
+  }
+  std::string_view stream_name() const noexcept override { return "sign_stream"; }
+  std::string_view peer_name() const noexcept override { return "the other side"; }
+
+ private:
+  status refuse() {
+    output().append("bye");
+    return fail(refused, "no such sign");
+  }
+
+  const gyre::duration limit_;
+  bool greeted_ = false;
+  bool is_held_ = false;
+};
+
+// --- The state that all layers have ---
+
+/// Gives its unread bytes three at a time.
+class triples final : public layer {
+ public:
+  status read(std::span<std::byte> room, std::size_t& count) override {
+    count = 0;
+    if (peek() != status::done || room.size() < 3) return peek();
+    std::ranges::copy(unread().first(3), room.begin());
+    consume(count = 3);
+    return status::done;
+  }
+  status peek() override { return unread().size() < 3 ? status::wants_input : status::done; }
+  status write(std::span<const std::byte>) override { return status::done; }
+  status refuse() { return fail(refused); }
+};
+
+TEST(Layer, KeepsUnreadBytesBeforeThoseThatAreFedLater) {
+  triples protocol;
+  buffer plain;
+  std::string memory = "abcd";
+  protocol.feed(bytes_of(memory));
+  EXPECT_EQ(protocol.read_all(plain), status::wants_input);
+  protocol.keep_unread();
+  memory = "????";
+  protocol.keep_unread();
+  for (const std::string_view more : {"e", "", "fg"}) {
+    protocol.feed(bytes_of(more));
+    EXPECT_EQ(protocol.read_all(plain), status::wants_input);
+    protocol.keep_unread();
+  }
+  EXPECT_EQ(plain.text(), "abcdef");
+  EXPECT_EQ(protocol.unread().size(), 1u);
+}
+
+TEST(Layer, WithoutUnreadBytesReadsThoseThatAreFedWhereTheyAre) {
+  triples protocol;
+  buffer plain;
+  const std::string_view memory = "abc";
+  protocol.keep_unread();
+  protocol.feed(bytes_of(memory));
+  EXPECT_EQ(protocol.unread().data(), bytes_of(memory).data());
+}
+
+TEST(Layer, KeepsNothingAfterAFailure) {
+  triples protocol;
+  protocol.feed(bytes_of("ab"));
+  EXPECT_EQ(protocol.refuse(), status::failed);
+  protocol.keep_unread();
+  EXPECT_TRUE(protocol.unread().empty());
+}
+
+TEST(Layer, AnEndWithinAMessageIsAnError) {
+  triples protocol;
+  EXPECT_FALSE(protocol.end_of_bytes());
+  protocol.feed(bytes_of("ab"));
+  EXPECT_EQ(protocol.end_of_bytes(), gyre::io::errc::unexpected_end);
+}
+
+TEST(RecordParts, SmallPiecesShareAPartAndLargeOnesDoNot) {
+  constexpr std::size_t record = gyre::net::detail::record_size;
+  std::string small(10, 's');
+  std::string large(record + 1, 'l');
+  const auto piece = [](std::string& text) { return iovec{text.data(), text.size()}; };
+  const std::array pieces{piece(small), piece(small), piece(large),
+                          piece(large), piece(small), iovec{nullptr, 0}};
+  const auto sizes_up_to = [&](std::size_t limit) {
+    buffer room;
+    gyre::net::detail::record_parts parts(pieces, room, limit);
+    std::vector<std::size_t> sizes;
+    for (auto part = parts.next(); !part.empty(); part = parts.next()) sizes.push_back(part.size());
+    return sizes;
+  };
+  EXPECT_EQ(sizes_up_to(std::size_t{1} << 20),
+            (std::vector{std::size_t{20}, record + 1, record + 1, std::size_t{10}}));
+  EXPECT_EQ(sizes_up_to(15), (std::vector{std::size_t{15}}));
+  EXPECT_EQ(sizes_up_to(20 + record), (std::vector{std::size_t{20}, record}));
+}
+
+// --- Coroutines ---
+
+/// A stream above a sign_layer, and the other end of its socket.
+struct signed_pair {
+  explicit signed_pair(gyre::event_loop& loop) {
+    auto [near, far] = gyre::test::unix_pair();
+    other.emplace(gyre::net::socket(std::move(far)));
+    other->send("^");
+    gyre::sync_wait(loop, open(loop, std::move(near)));
+    EXPECT_EQ(received(), "^");
+  }
+  std::string received() {
+    other->receive();
+    return std::exchange(other->text, {});
+  }
+
+  layered_stream stream;
+  std::optional<peer> other;
+
+ private:
+  task<> open(gyre::event_loop& loop, gyre::unique_fd near) {
+    auto opening = gyre::net::open_layer(gyre::net::tcp_stream(loop, std::move(near)),
+                                         std::make_unique<sign_layer>());
+    stream = co_await std::move(opening);
+  }
+};
+
+task<> read_to(layered_stream& stream, std::string& text) {
+  auto bytes = co_await stream.receive();
+  text.append(bytes.empty() ? "<end>" : bytes.text());
+}
+
+TEST(LayeredStream, GivesPlainBytesAndSendsReplies) {
+  gyre::loop loop;
+  signed_pair both(loop);
+  std::string text;
+  both.other->send("a?b!c");
+  gyre::sync_wait(loop, read_to(both.stream, text));
+  EXPECT_EQ(text, "abc");
+  EXPECT_EQ(both.received(), "!");
+  both.other->send("d.");
+  gyre::sync_wait(loop, read_to(both.stream, text));
+  gyre::sync_wait(loop, read_to(both.stream, text));
+  EXPECT_EQ(text, "abcd<end>");
+}
+
+TEST(LayeredStream, GivesBytesThatCameWithTheHandshake) {
+  gyre::loop loop;
+  auto [near, far] = gyre::test::unix_pair();
+  const peer other{gyre::net::socket(std::move(far))};
+  other.send("^with it");
+  const auto reading = [](gyre::event_loop& on, gyre::unique_fd end) -> task<std::string> {
+    auto opening = gyre::net::open_layer(gyre::net::tcp_stream(on, std::move(end)),
+                                         std::make_unique<sign_layer>());
+    layered_stream stream = co_await std::move(opening);
+    buffer text;
+    co_await stream.read_until(text, "it");
+    co_return std::string(text.text());
+  };
+  EXPECT_EQ(gyre::sync_wait(loop, reading(loop, std::move(near))), "with it");
+}
+
+/// Runs `work` beside the test, and notes its error.
+class running {
+ public:
+  running(gyre::event_loop& loop, task<> work) : loop_(loop) {
+    gyre::spawn(loop, run(std::move(work)));
+    settle(loop);
+  }
+  bool is_done() const noexcept { return done_; }
+  std::error_code error() {
+    turn_until(loop_, [&] { return done_; });
+    return error_;
+  }
+
+ private:
+  task<> run(task<> work) {
+    try {
+      co_await std::move(work);
+    } catch (const std::system_error& error) {
+      error_ = error.code();
+    }
+    done_ = true;
+  }
+
+  gyre::event_loop& loop_;
+  bool done_ = false;
+  std::error_code error_;
+};
+
+task<> write_to(layered_stream& stream, std::string_view text) { co_await stream.write_all(text); }
+
+TEST(LayeredStream, AWriterReadsUntilTheLayerMayWrite) {
+  gyre::loop loop;
+  signed_pair both(loop);
+  std::string text;
+  both.other->send("a(");
+  gyre::sync_wait(loop, read_to(both.stream, text));
+  EXPECT_TRUE(both.stream.is_quiet());  // the layer has read the sign
+  running writing(loop, write_to(both.stream, "late"));
+  EXPECT_FALSE(writing.is_done());
+  EXPECT_EQ(both.received(), "");
+  both.other->send(")b");
+  EXPECT_FALSE(writing.error());
+  EXPECT_EQ(both.received(), "late");
+  gyre::sync_wait(loop, read_to(both.stream, text));
+  EXPECT_EQ(text, "ab");
+}
+
+TEST(LayeredStream, AWriterWaitsForTheCoroutineThatReads) {
+  gyre::loop loop;
+  signed_pair both(loop);
+  std::string text;
+  both.other->send("(");
+  running reading(loop, read_to(both.stream, text));
+  running writing(loop, write_to(both.stream, "late"));
+  EXPECT_FALSE(writing.is_done());
+  both.other->send(")b");
+  EXPECT_FALSE(reading.error());
+  EXPECT_FALSE(writing.error());
+  EXPECT_EQ(text, "b");
+  EXPECT_EQ(both.received(), "late");
+}
+
+TEST(LayeredStream, ThrowsTheErrorsOfTheLayer) {
+  gyre::loop loop;
+  {
+    signed_pair both(loop);
+    std::string text;
+    both.other->send("a#");
+    gyre::sync_wait(loop, read_to(both.stream, text));
+    try {
+      gyre::sync_wait(loop, read_to(both.stream, text));
+      ADD_FAILURE() << "a failure must throw";
+    } catch (const std::system_error& error) {
+      EXPECT_EQ(error.code(), refused);
+      EXPECT_TRUE(std::string_view(error.what())
+                      .starts_with("sign_stream: receive (the other side): no such sign"))
+          << error.what();
+    }
+    EXPECT_EQ(both.received(), "bye");
+  }
+  signed_pair both(loop);
+  std::string text;
+  both.other->send("a");
+  both.other->end_sending();
+  gyre::sync_wait(loop, read_to(both.stream, text));
+  EXPECT_EQ(error_of(loop, read_to(both.stream, text)), cut_off);
+}
+
+TEST(LayeredStream, RefusesAPeerThatReadsNoReplies) {
+  gyre::loop loop;
+  auto [near, far] = gyre::test::tcp_pair(4096);
+  const peer other{gyre::net::socket(std::move(far))};
+  other.send("^");
+  const auto reading = [](gyre::event_loop& on, gyre::unique_fd end) -> task<> {
+    auto opening = gyre::net::open_layer(gyre::net::tcp_stream(on, std::move(end)),
+                                         std::make_unique<sign_layer>());
+    layered_stream stream = co_await std::move(opening);
+    co_await stream.receive();
+  };
+  running flooded(loop, reading(loop, std::move(near)));
+  const std::string signs(16384, '?');
+  turn_until(loop, [&] {
+    static_cast<void>(::send(other.fd(), signs.data(), signs.size(), MSG_DONTWAIT | MSG_NOSIGNAL));
+    return flooded.is_done();
+  });
+  EXPECT_EQ(flooded.error(), gyre::io::errc::output_limit);
+}
+
+TEST(LayeredStream, TheHandshakeHasTheTimeLimitOfTheLayer) {
+  gyre::loop loop;
+  auto [near, far] = gyre::test::unix_pair();
+  const auto opening = [](gyre::event_loop& on, gyre::unique_fd end) -> task<> {
+    co_await gyre::net::open_layer(gyre::net::tcp_stream(on, std::move(end)),
+                                   std::make_unique<sign_layer>(true, 1ms));
+  };
+  EXPECT_EQ(error_of(loop, opening(loop, std::move(near))), too_late);
+}
+
+TEST(LayeredStream, EndsItsSideByTheLayer) {
+  gyre::loop loop;
+  signed_pair both(loop);
+  gyre::sync_wait(loop, [](layered_stream& stream) -> task<> {
+    co_await stream.write_all("a");
+    co_await stream.shutdown();
+  }(both.stream));
+  EXPECT_EQ(both.received(), "a.");
+  EXPECT_TRUE(both.other->ended);
+  EXPECT_EQ(error_of(loop, write_to(both.stream, "b")), std::errc::broken_pipe);
+  both.stream.close();
+  EXPECT_EQ(error_of(loop, write_to(both.stream, "b")), gyre::io::errc::not_open);
+  layered_stream never_open;
+  EXPECT_EQ(never_open.layer(), nullptr);
+  EXPECT_THROW(static_cast<void>(never_open.loop()), std::system_error);
+}
+
+// --- Callbacks ---
+
+class sign_transport final : public gyre::net::transport {
+ public:
+  explicit sign_transport(bool has_handshake) : has_handshake_(has_handshake) {}
+  std::unique_ptr<layer> make_layer(std::string_view /*host*/) const override {
+    return std::make_unique<sign_layer>(has_handshake_);
+  }
+
+ private:
+  const bool has_handshake_;
+};
+
+gyre::net::tcp_server_options with_signs(bool has_handshake) {
+  gyre::net::tcp_server_options options;
+  options.transport = std::make_shared<sign_transport>(has_handshake);
+  return options;
+}
+
+/// An echo server above sign_layers.
+struct signed_server {
+  signed_server(gyre::event_loop& loop, bool has_handshake)
+      : server(loop, gyre::net::test::any_port(), with_signs(has_handshake)) {
+    server.on_connection([this](tcp_connection&) { ++connections; });
+    server.on_message([](tcp_connection& connection, gyre::io::input& input) {
+      connection.send(input.bytes());
+      input.consume_all();
+    });
+    server.on_close([this](tcp_connection&, std::error_code why) { end = why; });
+    server.start();
+  }
+  int connections = 0;
+  std::optional<std::error_code> end;
+  gyre::net::tcp_server server;
+};
+
+TEST(ConnectionWithALayer, DeliversBytesThatCameWithTheHandshake) {
+  gyre::loop loop;
+  signed_server serving(loop, true);
+  peer client(serving.server.local_endpoint());
+  client.send("^hello?");
+  EXPECT_EQ(client.receive(loop, 7), "^!hello");
+  client.send(".");
+  EXPECT_TRUE(client.receive_end(loop));
+  EXPECT_EQ(client.text, "^!hello.");
+  turn_until(loop, [&] { return serving.end.has_value(); });
+  EXPECT_FALSE(*serving.end);
+}
+
+TEST(ConnectionWithALayer, BeginsAtOnceIfThereIsNoHandshake) {
+  gyre::loop loop;
+  signed_server serving(loop, false);
+  peer client(serving.server.local_endpoint());
+  turn_until(loop, [&] { return serving.connections == 1; });
+  client.send("x");
+  EXPECT_EQ(client.receive(loop, 1), "x");
+}
+
+TEST(ConnectionWithALayer, OutputWaitsUntilTheLayerMayWrite) {
+  gyre::loop loop;
+  signed_server serving(loop, false);
+  peer client(serving.server.local_endpoint());
+  client.send("a(");
+  client.send("b");
+  turn_until(loop, [&] { return serving.server.metrics().accepted == 1; });
+  settle(loop);
+  client.receive();
+  EXPECT_LE(client.text.size(), 1u);
+  client.send(")");
+  EXPECT_EQ(client.receive(loop, 2), "ab");
+}
+
+TEST(ConnectionWithALayer, EndsWithTheErrorOfTheLayerAfterItsLastMessage) {
+  gyre::loop loop;
+  signed_server serving(loop, false);
+  peer client(serving.server.local_endpoint());
+  client.send("#");
+  EXPECT_TRUE(client.receive_end(loop));
+  EXPECT_EQ(client.text, "bye");
+  turn_until(loop, [&] { return serving.end.has_value(); });
+  EXPECT_EQ(*serving.end, refused);
+
+  serving.end.reset();
+  peer leaving(serving.server.local_endpoint());
+  leaving.end_sending();
+  turn_until(loop, [&] { return serving.end.has_value(); });
+  EXPECT_EQ(*serving.end, cut_off);
+}
+
+TEST(ConnectionWithALayer, AClientWithoutAHandshakeIsConnectedAtOnce) {
+  gyre::loop loop;
+  signed_server serving(loop, false);
+  gyre::net::tcp_client_options options;
+  options.transport = std::make_shared<sign_transport>(false);
+  gyre::net::tcp_client client(loop, options);
+  std::string text;
+  client.on_connection([](tcp_connection& connection) { connection.send("hello"); });
+  client.on_message([&](tcp_connection&, gyre::io::input& input) {
+    text.append(input.text());
+    input.consume_all();
+  });
+  client.connect(serving.server.local_endpoint());
+  turn_until(loop, [&] { return text.size() == 5; });
+  EXPECT_EQ(text, "hello");
+}
+
+}  // namespace
+}  // namespace layer_test
