@@ -254,7 +254,7 @@ void tcp_client::core::begin_handshake(unique_fd connected) {
     if (!protocol->is_established()) {
       handshake_.emplace(*this, std::move(connected), std::move(protocol),
                          [this](std::error_code why) { end_handshake(why); });
-      return;
+      return handshake_->start();
     }
   } catch (const std::system_error& error) {
     failed = error.code();

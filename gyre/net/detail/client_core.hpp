@@ -8,7 +8,7 @@
 #include <gyre/net/detail/byte_quota.hpp>
 #include <gyre/net/detail/connect_attempt.hpp>
 #include <gyre/net/detail/connection_group.hpp>
-#include <gyre/net/detail/transport_handshake.hpp>
+#include <gyre/net/detail/layer_opening.hpp>
 #include <gyre/net/tcp_client.hpp>
 
 #include <deque>
@@ -204,7 +204,7 @@ class tcp_client::core final : public detail::client_settings,
   std::size_t fruitless_ = 0;          // failures_, and connections that received nothing
   tcp_connection* connection_ = nullptr;
   std::optional<attempt_under_way> connecting_;
-  std::optional<detail::transport_handshake> handshake_;  // after that
+  std::optional<detail::layer_opening> handshake_;  // after that
   std::optional<timer> retry_;
   gyre::detail::splitmix64 random_;
   io::buffer kept_;  // to be sent first

@@ -351,12 +351,15 @@ task<> end_writing(core_ptr core) {
   core->inner.shutdown(shutdown_side::send);
 }
 
-task<> shake_hands(core_ptr core) {
+task<> shake_hands(core_ptr core, handshake_observer* observer) {
   static constexpr std::string_view name = "handshake";
   layer& protocol = *core->protocol;
   for (;;) {
     const status now = protocol.handshake();
     if (now == status::failed) core->throw_failure(name);
+    if (observer != nullptr) {
+      if (const auto refused = observer->note_step(protocol)) core->throw_error(refused, name);
+    }
     if (!core->output.empty()) co_await write(core, {}, true);
     if (now == status::done) co_return;
     {

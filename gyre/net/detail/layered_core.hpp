@@ -47,7 +47,7 @@ class layered_core {
 
   tcp_stream inner;
   io::buffer output;  // of the layer, that waits to be sent
-  const std::unique_ptr<layer> protocol;
+  std::unique_ptr<layer> protocol;
   bool is_reading = false;
   bool is_writing = false;
   bool writer_reads = false;  // see read_rest()
@@ -66,6 +66,16 @@ class layered_core {
   auto_reset_event more_read_;
 };
 
+/// Is called after each step of a handshake.
+class handshake_observer {
+ public:
+  /// An error ends the handshake.
+  virtual std::error_code note_step(const layer& protocol) noexcept = 0;
+
+ protected:
+  ~handshake_observer() = default;
+};
+
 using core_ptr = std::shared_ptr<layered_core>;
 
 task<std::size_t> read(core_ptr core, std::span<std::byte> room, bool whole);
@@ -80,6 +90,8 @@ task<std::size_t> write_pieces(core_ptr core, std::span<const iovec> pieces);
 task<std::size_t> write_received(core_ptr core, io::received bytes);
 task<std::size_t> write_file(core_ptr core, int file, ::off_t offset, std::size_t count);
 task<> end_writing(core_ptr core);
-task<> shake_hands(core_ptr core);
+/// Steps wait for their turns among the loop's heavy operations. `observer` may be null, and must
+/// outlive the task.
+task<> shake_hands(core_ptr core, handshake_observer* observer = nullptr);
 
 }  // namespace gyre::net::detail

@@ -7,7 +7,7 @@
 #include <gyre/net/detail/accept_policy.hpp>
 #include <gyre/net/detail/byte_quota.hpp>
 #include <gyre/net/detail/connection_group.hpp>
-#include <gyre/net/detail/transport_handshake.hpp>
+#include <gyre/net/detail/layer_opening.hpp>
 #include <gyre/net/tcp_server.hpp>
 
 #include <atomic>
@@ -186,7 +186,7 @@ class tcp_server::core::shard final : public detail::connection_group {
   struct arriving {
     endpoint peer;
     std::optional<proxy_header> header;
-    std::optional<detail::transport_handshake> handshake = std::nullopt;
+    std::optional<detail::layer_opening> handshake = std::nullopt;
   };
   /// False if the connection is refused. The handshake may be done already: a layer may have none.
   bool begin_handshake(unique_fd connection, const endpoint& peer);

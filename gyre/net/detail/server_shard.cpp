@@ -315,6 +315,7 @@ void tcp_server::core::shard::shake_hands(unique_fd connection, const endpoint& 
     arriving_.pop_back();
     throw;
   }
+  begun.handshake->start();
 }
 
 void tcp_server::core::shard::transport_ended(arriving& ended, std::error_code why) {
