@@ -296,6 +296,34 @@ TEST_F(ProxiedServer, TakesHeadersThatComeInPieces) {
   EXPECT_EQ(peers_, std::vector({client, client}));
 }
 
+TEST_F(ProxiedServer, BytesAfterAHeaderWaitWhileReadingIsPaused) {
+  gyre::net::tcp_server_options options;
+  options.proxy_protocol.trusted = everybody;
+  gyre::net::tcp_server server(loop_, std::move(options));
+  gyre::net::tcp_connection* begun = nullptr;
+  std::string text;
+  server.on_connection([&](gyre::net::tcp_connection& peer) {
+    peer.pause_reading();
+    begun = &peer;
+  });
+  server.on_message([&](gyre::net::tcp_connection&, gyre::io::input& in) {
+    text += in.text();
+    in.consume_all();
+  });
+  server.listen({ip_address::loopback_v4(), 0});
+  server.start();
+  gyre::net::socket peer =
+      gyre::net::socket::open(gyre::net::address_family::ipv4, gyre::net::socket_type::stream);
+  static_cast<void>(peer.connect(server.local_endpoint()));
+  const std::string sent = std::string(line) + "hello";
+  ASSERT_EQ(::send(peer.fd(), sent.data(), sent.size(), 0), static_cast<ssize_t>(sent.size()));
+  while (begun == nullptr) loop_.run_once();
+  EXPECT_EQ(text, "");
+  begun->resume_reading();
+  while (text.empty()) loop_.run_once();
+  EXPECT_EQ(text, "hello");
+}
+
 TEST_F(ProxiedServer, ClosesWhatBeginsWithoutAHeader) {
   serve({.trusted = everybody, .limit = 40}, 1);
   EXPECT_EQ(answer_to({"GET / HTTP/1.1\r\n\r\n"}, 1), "");

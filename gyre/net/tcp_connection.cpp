@@ -33,13 +33,14 @@ detail::connection_backlog::connection_backlog(tcp_connection& owner) noexcept
 
 // --- What the loop calls ---
 
-void tcp_connection::begin() {
+void tcp_connection::begin(std::span<const std::byte> early) {
   idle_since_ = group_->idle_clock();
-  from_loop([this] {
+  from_loop([this, early] {
     prepare_for_descriptors();
     start_receiving();
     if (auto& connected = group_->handlers().connected) connected(*this);
     if (layered_ && is_open()) receive_layered({});  // may have come with the handshake
+    if (!early.empty() && is_open()) receive(early);
   });
 }
 
@@ -65,6 +66,8 @@ void tcp_connection::receive(std::span<const std::byte> bytes) {
 void tcp_connection::deliver(std::span<const std::byte> bytes) {
   auto& message = group_->handlers().message;
   if (phase_ != phase::open || !message) return;
+  // A handler that pauses while a connection begins gets the bytes later.
+  if (reading_paused()) return keep_rest(bytes);
   ++messages_;
   if (backlog() != nullptr && !backlog()->rest.empty()) return receive_after_rest(bytes);
   io::input in(bytes);

@@ -272,7 +272,7 @@ class alignas(64) tcp_connection : private intrusive_list_node, private io::hand
   void on_scheduled();
 
   // Receiving.
-  void begin();
+  void begin(std::span<const std::byte> early);
   void received(io::result result);
   void receive(std::span<const std::byte> bytes);
   void deliver(std::span<const std::byte> bytes);

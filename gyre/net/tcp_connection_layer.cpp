@@ -66,10 +66,7 @@ void tcp_connection::receive_layered(std::span<const std::byte> bytes) {
   const std::error_code failed = has_failed ? protocol.why().code : std::error_code();
   if (!replies.empty()) send_replies(std::move(replies));
   if (awaited && !failed && !awaits_peer()) send_awaiting();
-  if (!plain->empty() && phase_ == phase::open && group_->handlers().message) {
-    // A handler that pauses while a connection begins gets the bytes later.
-    reading_paused() ? keep_rest(plain->bytes()) : deliver(plain->bytes());
-  }
+  if (!plain->empty()) deliver(plain->bytes());
   if (!is_open()) return;
   // Sending may have failed before, because of what the peer has said now.
   if (failed) return end(failed, ending::in_order);

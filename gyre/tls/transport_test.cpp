@@ -3,7 +3,9 @@
 #include <gyre/tls/transport.hpp>
 
 #include <gyre/exec/loop.hpp>
+#include <gyre/exec/sync_wait.hpp>
 #include <gyre/net/callback_test_support.hpp>
+#include <gyre/net/connect.hpp>
 #include <gyre/net/tcp_client.hpp>
 #include <gyre/net/tcp_server.hpp>
 #include <gyre/tls/error.hpp>
@@ -102,6 +104,30 @@ void echo(tcp_server& server) {
     EXPECT_TRUE(from.send(in.bytes()));
     in.consume_all();
   });
+}
+
+TEST(TlsTransport, TheHandshakeMayComeWithTheHeaderOfAProxy) {
+  gyre::loop loop;
+  failed_handshakes failed;
+  tcp_server_options options = secure(failed);
+  options.proxy_protocol.trusted = [](const gyre::net::endpoint&) { return true; };
+  tcp_server server(loop, any_port(), options);
+  std::string peers;
+  server.on_connection(
+      [&](tcp_connection& begun) { peers += begun.peer_endpoint().to_string() + " "; });
+  echo(server);
+  server.start();
+  const auto visit = [](gyre::net::endpoint at) -> gyre::task<std::string> {
+    auto connected = co_await gyre::net::connect(at);
+    co_await connected.write_all("PROXY TCP4 192.0.2.1 198.51.100.2 1234 443\r\n");
+    const auto context = tls_context::client(trusting());
+    auto secured = co_await gyre::tls::connect(std::move(connected), "localhost", context);
+    co_await secured.write_all("hello");
+    auto reply = co_await secured.receive();
+    co_return std::string(reply.text());
+  };
+  EXPECT_EQ(gyre::sync_wait(loop, visit(server.local_endpoint())), "hello");
+  EXPECT_EQ(peers, "192.0.2.1:1234 ");
 }
 
 TEST(TlsTransport, EchoesPlainBytesOverTls) {

@@ -56,7 +56,7 @@ connection_group::connection_group(event_loop& loop, connection_handlers& handle
 connection_group::~connection_group() { assert(empty() && "a group that was not abandoned"); }
 
 bool connection_group::adopt(unique_fd socket, const endpoint& peer, std::uint64_t id,
-                             std::unique_ptr<layer> protocol) {
+                             std::unique_ptr<layer> protocol, std::span<const std::byte> early) {
   const callback_gate::pass passing(gate_);
   if (!passing) return false;
   tcp_connection* connection = nullptr;
@@ -73,7 +73,7 @@ bool connection_group::adopt(unique_fd socket, const endpoint& peer, std::uint64
   ++size_;
   start_idle_timer();
   connection_begins(*connection);
-  connection->begin();
+  connection->begin(early);
   return true;
 }
 

@@ -61,10 +61,11 @@ class connection_group {
   callback_gate& gate() noexcept { return gate_; }
 
   /// Takes over a connected socket, with the layer of a transport whose handshake is done, if
-  /// there is one, and calls `connected`; throws what that throws. False if there is no memory for
-  /// it (then it is closed), or the gate is closed.
+  /// there is one, and calls `connected`; throws what that throws. Then `early` bytes, which were
+  /// received already, are delivered. False if there is no memory for it (then it is closed), or
+  /// the gate is closed.
   bool adopt(unique_fd socket, const endpoint& peer, std::uint64_t id,
-             std::unique_ptr<layer> protocol = nullptr);
+             std::unique_ptr<layer> protocol = nullptr, std::span<const std::byte> early = {});
 
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }

@@ -16,6 +16,9 @@
 #include <unordered_map>
 
 namespace gyre::net {
+namespace detail {
+class proxy_layer;
+}  // namespace detail
 
 namespace detail {
 
@@ -88,7 +91,6 @@ class tcp_server::core : public std::enable_shared_from_this<core> {
 
   class shard;
   class acceptor;
-  class proxy_handshake;
 
   // A listening socket that waits for start().
   struct listener {
@@ -172,29 +174,31 @@ class tcp_server::core::shard final : public detail::connection_group {
 
  private:
   friend acceptor;
-  friend proxy_handshake;
 
   void accepting_paused(std::error_code error, const detail::accept_policy::pause& pause);
   void connection_begins(tcp_connection& begun) override;
   void connection_ends(tcp_connection& ended) noexcept override;
   void connection_gone() override;
   void connection_drained(tcp_connection& drained) override;
-  /// The header has come, or none that makes sense, or not in time. Destroys `ended`.
-  void handshake_ended(proxy_handshake& ended, std::optional<proxy_header> header);
-  void serve(unique_fd connection, const endpoint& peer);
-  // An accepted connection in the handshake of the server's transport.
+  // An accepted connection whose layer opens.
   struct arriving {
     endpoint peer;
-    std::optional<proxy_header> header;
-    std::optional<detail::layer_opening> handshake = std::nullopt;
+    detail::proxy_layer* proxy = nullptr;  // the layer, while `peer` is the proxy
+    std::optional<proxy_header> header = std::nullopt;
+    std::unique_ptr<detail::layer_opening> opening = nullptr;
   };
-  /// False if the connection is refused. The handshake may be done already: a layer may have none.
-  bool begin_handshake(unique_fd connection, const endpoint& peer);
-  void shake_hands(unique_fd connection, const endpoint& peer, std::unique_ptr<layer> protocol);
+  void open_layer(unique_fd connection, arriving&& begun, std::unique_ptr<layer> protocol);
   /// Destroys `ended`.
-  void transport_ended(arriving& ended, std::error_code why);
-  void begin_connection(unique_fd connection, const endpoint& peer,
-                        std::unique_ptr<layer> protocol);
+  void opening_ended(arriving& ended, std::error_code why);
+  void header_ended(unique_fd connection, const endpoint& proxy, detail::proxy_layer& layer,
+                    std::error_code why);
+  /// `early`: bytes that came with the header of a proxy.
+  void serve(unique_fd connection, const endpoint& peer, std::span<const std::byte> early = {});
+  /// False if the connection is refused. The handshake may be done already: a layer may have none.
+  bool begin_handshake(unique_fd connection, const endpoint& peer,
+                       std::span<const std::byte> early);
+  void begin_connection(unique_fd connection, const endpoint& peer, std::unique_ptr<layer> protocol,
+                        std::span<const std::byte> early = {});
   void close_others() noexcept override;
   void refuse_assigned() noexcept;
   void release_assigned() noexcept;
@@ -204,7 +208,6 @@ class tcp_server::core::shard final : public detail::connection_group {
 
   core& core_;
   std::list<acceptor> acceptors_;
-  std::list<proxy_handshake> handshakes_;
   std::list<arriving> arriving_;
   std::optional<proxy_header> proxy_header_;  // for the connection that begins
   gyre::detail::flag_set<hold> holds_;

@@ -2,14 +2,10 @@
 // The server on one loop: accepting, headers of proxies, and the connections' begin and end.
 #include <gyre/net/detail/server_core.hpp>
 
-#include <gyre/exec/fd_watch.hpp>
 #include <gyre/net/detail/listener.hpp>
-
-#include <sys/socket.h>
+#include <gyre/net/detail/proxy_layer.hpp>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 
 namespace gyre::net {
 
@@ -92,89 +88,6 @@ class tcp_server::core::acceptor {
   detail::accept_policy policy_;
 };
 
-/// Takes the header of the PROXY protocol, and not a byte more, off an accepted connection first.
-///
-/// Thread-safety: none; belongs to the loop's thread.
-class tcp_server::core::proxy_handshake {
- public:
-  /// Throws std::system_error, std::bad_alloc if the loop cannot watch the connection.
-  proxy_handshake(shard& receiver, unique_fd connection, const endpoint& proxy)
-      : shard_(receiver),
-        proxy_(proxy),
-        connection_(std::move(connection)),
-        watch_(receiver.loop(), connection_.get(), [this](readiness) { read(); }),
-        deadline_(receiver.loop(), [this] { shard_.handshake_ended(*this, std::nullopt); }) {
-    watch_.start(readiness::readable);
-    deadline_.start_after(receiver.core_.options.proxy_protocol.timeout);
-  }
-  proxy_handshake(const proxy_handshake&) = delete;
-  proxy_handshake& operator=(const proxy_handshake&) = delete;
-
-  /// The connection, which is watched no longer.
-  unique_fd release() noexcept {
-    watch_.stop();
-    return std::move(connection_);
-  }
-  const endpoint& proxy() const noexcept { return proxy_; }
-
- private:
-  // How many bytes more belong to the header whatever they are; zero: those up to the line's end.
-  std::size_t sure_to_be_header() const noexcept {
-    constexpr std::size_t shortest_1 = 15;  // "PROXY UNKNOWN\r\n"
-    constexpr std::size_t fixed_2 = 16;
-    if (header_.size() < shortest_1) return shortest_1 - header_.size();
-    if (header_.front() == std::byte{'P'}) return 0;
-    if (header_.size() < fixed_2) return fixed_2 - header_.size();
-    const std::size_t said =
-        std::to_integer<std::size_t>(header_[14]) << 8 | std::to_integer<std::size_t>(header_[15]);
-    return fixed_2 + said - header_.size();
-  }
-
-  // As recv(2): what was read stands behind the header.
-  std::ptrdiff_t read_some() {
-    const std::size_t before = header_.size();
-    std::size_t wanted = sure_to_be_header();
-    if (wanted == 0) {
-      std::array<char, 107> seen;  // version 1's longest header
-      const ssize_t count = ::recv(connection_.get(), seen.data(), seen.size(), MSG_PEEK);
-      if (count <= 0) return count;
-      const std::string_view text(seen.data(), static_cast<std::size_t>(count));
-      wanted = std::min(text.find('\n'), text.size() - 1) + 1;
-    }
-    header_.resize(before + wanted);
-    const ssize_t count = ::recv(connection_.get(), header_.data() + before, wanted, 0);
-    const int error = errno;
-    header_.resize(before + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
-    errno = error;
-    return count;
-  }
-
-  // Its end destroys it.
-  void read() {
-    const std::size_t limit = shard_.core_.options.proxy_protocol.limit;
-    for (;;) {
-      std::optional<proxy_header> header;
-      try {
-        const std::ptrdiff_t count = read_some();
-        if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
-        parsed_proxy_header parsed = parse_proxy_header(header_, limit);
-        if (count > 0 && parsed && !*parsed) continue;
-        if (count > 0 && parsed) header = std::move(*parsed);
-      } catch (const std::bad_alloc&) {
-        header.reset();
-      }
-      return shard_.handshake_ended(*this, std::move(header));
-    }
-  }
-
-  shard& shard_;
-  const endpoint proxy_;
-  unique_fd connection_;
-  std::vector<std::byte> header_;  // the part that has come
-  fd_watch watch_;
-  timer deadline_;
-};
-
 // --- The shard ---
 
 tcp_server::core::shard::shard(core& whole, event_loop& loop)
@@ -242,26 +155,23 @@ void tcp_server::core::shard::adopt_accepted(unique_fd connection, const endpoin
   }
   if (!is_proxy) return serve(std::move(connection), peer);
   try {
-    handshakes_.emplace_back(*this, std::move(connection), peer);
+    auto header = std::make_unique<detail::proxy_layer>(core_.options.proxy_protocol);
+    detail::proxy_layer* const proxy = header.get();
+    open_layer(std::move(connection), {.peer = peer, .proxy = proxy}, std::move(header));
   } catch (...) {  // no memory, or too many descriptors watched
     refuse_assigned();
   }
 }
 
-void tcp_server::core::shard::handshake_ended(proxy_handshake& ended,
-                                              std::optional<proxy_header> header) {
-  unique_fd connection = ended.release();
-  const endpoint proxy = ended.proxy();
-  handshakes_.remove_if([&](const proxy_handshake& each) { return &each == &ended; });
-  const detail::callback_gate::pass passing(gate());
-  if (!passing) return;
-  if (!header) {
+void tcp_server::core::shard::header_ended(unique_fd connection, const endpoint& proxy,
+                                           detail::proxy_layer& layer, std::error_code why) {
+  if (why) {
     connection.reset();
     return refuse_assigned();
   }
-  const endpoint peer = header->source.is_ip() ? header->source : proxy;
-  proxy_header_ = std::move(header);
-  serve(std::move(connection), peer);
+  proxy_header_ = layer.take_header();
+  const endpoint peer = proxy_header_->source.is_ip() ? proxy_header_->source : proxy;
+  serve(std::move(connection), peer, layer.unread());
 }
 
 void tcp_server::core::shard::connection_begins(tcp_connection& begun) {
@@ -271,27 +181,32 @@ void tcp_server::core::shard::connection_begins(tcp_connection& begun) {
 }
 
 // Limits per address apply to the client's address, which behind a proxy is known only now.
-void tcp_server::core::shard::serve(unique_fd connection, const endpoint& peer) {
+void tcp_server::core::shard::serve(unique_fd connection, const endpoint& peer,
+                                    std::span<const std::byte> early) {
   if (!core_.address_limits_.admit(peer, loop().recent_time())) {
     core_.limited_.fetch_add(1, memory_order_relaxed);
     connection.reset();
   } else {
     if (core_.options.transport == nullptr || stage_ == stop_stage::impatient) {
-      return begin_connection(std::move(connection), peer, nullptr);
+      return begin_connection(std::move(connection), peer, nullptr, early);
     }
-    if (begin_handshake(std::move(connection), peer)) return;
+    if (begin_handshake(std::move(connection), peer, early)) return;
     core_.address_limits_.release(peer);
   }
   proxy_header_.reset();
   refuse_assigned();
 }
 
-bool tcp_server::core::shard::begin_handshake(unique_fd connection, const endpoint& peer) {
+bool tcp_server::core::shard::begin_handshake(unique_fd connection, const endpoint& peer,
+                                              std::span<const std::byte> early) {
   std::unique_ptr<layer> protocol;
   try {
     protocol = core_.options.transport->make_layer({});
+    protocol->feed(early);
+    protocol->keep_unread();
     if (!protocol->is_established()) {
-      shake_hands(std::move(connection), peer, std::move(protocol));
+      arriving begun{.peer = peer, .header = std::exchange(proxy_header_, std::nullopt)};
+      open_layer(std::move(connection), std::move(begun), std::move(protocol));
       return true;
     }
   } catch (const std::system_error& error) {
@@ -305,27 +220,30 @@ bool tcp_server::core::shard::begin_handshake(unique_fd connection, const endpoi
   return true;
 }
 
-void tcp_server::core::shard::shake_hands(unique_fd connection, const endpoint& peer,
-                                          std::unique_ptr<layer> protocol) {
-  arriving& begun = arriving_.emplace_back(peer, std::exchange(proxy_header_, std::nullopt));
+void tcp_server::core::shard::open_layer(unique_fd connection, arriving&& begun,
+                                         std::unique_ptr<layer> protocol) {
+  arriving& added = arriving_.emplace_back(std::move(begun));
   try {
-    begun.handshake.emplace(*this, std::move(connection), std::move(protocol),
-                            [this, &begun](std::error_code why) { transport_ended(begun, why); });
+    added.opening = std::make_unique<detail::layer_opening>(
+        *this, std::move(connection), std::move(protocol),
+        [this, &added](std::error_code why) { opening_ended(added, why); });
   } catch (...) {
     arriving_.pop_back();
     throw;
   }
-  begun.handshake->start();
+  added.opening->start();
 }
 
-void tcp_server::core::shard::transport_ended(arriving& ended, std::error_code why) {
-  unique_fd connection = ended.handshake->release();
-  std::unique_ptr<layer> protocol = ended.handshake->take_layer();
+void tcp_server::core::shard::opening_ended(arriving& ended, std::error_code why) {
+  unique_fd connection = ended.opening->release();
+  std::unique_ptr<layer> protocol = ended.opening->take_layer();
   const endpoint peer = ended.peer;
+  detail::proxy_layer* const proxy = ended.proxy;
   std::optional<proxy_header> header = std::move(ended.header);
   arriving_.remove_if([&](const arriving& each) { return &each == &ended; });
   const detail::callback_gate::pass passing(gate());
   if (!passing) return;
+  if (proxy != nullptr) return header_ended(std::move(connection), peer, *proxy, why);
   if (!why) {
     proxy_header_ = std::move(header);
     return begin_connection(std::move(connection), peer, std::move(protocol));
@@ -338,11 +256,12 @@ void tcp_server::core::shard::transport_ended(arriving& ended, std::error_code w
 }
 
 void tcp_server::core::shard::begin_connection(unique_fd connection, const endpoint& peer,
-                                               std::unique_ptr<layer> protocol) {
+                                               std::unique_ptr<layer> protocol,
+                                               std::span<const std::byte> early) {
   const std::uint64_t id = core_.next_id_.fetch_add(1, memory_order_relaxed) + 1;
   if (stage_ == stop_stage::impatient) {
     connection.reset();
-  } else if (adopt(std::move(connection), peer, id, std::move(protocol))) {
+  } else if (adopt(std::move(connection), peer, id, std::move(protocol), early)) {
     return;
   }
   core_.address_limits_.release(peer);
@@ -401,12 +320,13 @@ void tcp_server::core::shard::advance_stop() {
   if (!is_over) stop_timer_->start_at(stop_by_);
   if (stage_ == stop_stage::begun) {
     stage_ = stop_stage::impatient;
-    const std::size_t handshakes = handshakes_.size() + arriving_.size();
-    for (const arriving& each : arriving_) core_.address_limits_.release(each.peer);
+    const std::size_t refused = arriving_.size();
+    for (const arriving& each : arriving_) {
+      if (each.proxy == nullptr) core_.address_limits_.release(each.peer);
+    }
     acceptors_.clear();
-    handshakes_.clear();
     arriving_.clear();
-    for (std::size_t i = 0; i < handshakes; ++i) release_assigned();
+    for (std::size_t i = 0; i < refused; ++i) release_assigned();
     note_accepting_ended();
     if (!is_over) return end_patience();
   }
@@ -433,7 +353,6 @@ void tcp_server::core::shard::connection_drained(tcp_connection& drained) {
 
 void tcp_server::core::shard::close_others() noexcept {
   acceptors_.clear();
-  handshakes_.clear();
   arriving_.clear();
   stop_timer_.reset();
 }
