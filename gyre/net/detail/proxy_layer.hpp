@@ -14,8 +14,8 @@
 
 namespace gyre::net::detail {
 
-/// Takes the header off. Bytes after it pass unchanged; to save their copy, a server drops the layer
-/// after its handshake, and reads on from unread().
+/// Takes the header off. Bytes after it pass unchanged; to save their copy, a server drops the
+/// layer after its handshake, and continues with unread().
 ///
 /// Thread-safety, Lifetime, Errors: as layer.
 class proxy_layer final : public layer {
