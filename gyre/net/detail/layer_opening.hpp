@@ -22,7 +22,7 @@ namespace gyre::net::detail {
 ///
 /// Thread-safety: none; belongs to the loop's thread.
 /// Lifetime: the group must outlive it. Destroyed before its end, it closes the connection.
-class layer_opening : task_context, handshake_observer {
+class layer_opening final : task_context, handshake_observer {
  public:
   /// Called once, in a turn of the loop; may destroy the opening.
   using function = move_only_function<void(std::error_code)>;
