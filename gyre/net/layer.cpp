@@ -2,6 +2,7 @@
 #include <gyre/net/layer.hpp>
 
 #include <gyre/io/error.hpp>
+#include <gyre/net/detail/errors.hpp>
 #include <gyre/net/detail/layer_limits.hpp>
 
 #include <functional>
@@ -34,10 +35,15 @@ void layer::keep_unread() {
   unread_ = kept_.bytes();
 }
 
+layer::status layer::take(std::span<std::byte> room, std::size_t& count) {
+  const status now = read(room, count);
+  return now == status::done && count == 0 ? status::wants_input : now;
+}
+
 layer::status layer::read_all(io::buffer& plain) {
   for (;;) {
     std::size_t count = 0;
-    const status now = read(plain.prepare(detail::record_size).first(detail::record_size), count);
+    const status now = take(plain.prepare(detail::record_size).first(detail::record_size), count);
     plain.commit(count);
     if (now != status::done) return now;
   }
@@ -59,4 +65,13 @@ std::error_code layer::end_of_bytes() const noexcept {
 void transport::handshake_failed(const endpoint& /*peer*/, std::error_code /*why*/,
                                  const layer* /*failed*/) const {}
 
+namespace detail {
+
+std::unique_ptr<layer> make_layer(const transport& by, std::string_view host) {
+  std::unique_ptr<layer> made = by.make_layer(host);
+  if (made == nullptr) fail(std::errc::invalid_argument, "gyre::net: a transport made no layer");
+  return made;
+}
+
+}  // namespace detail
 }  // namespace gyre::net

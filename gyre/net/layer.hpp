@@ -117,6 +117,8 @@ class layer {
   virtual std::string_view stream_name() const noexcept { return "gyre::net::layered_stream"; }
   virtual std::string_view peer_name() const noexcept { return {}; }
 
+  /// As read(), but never done without a byte, whatever the layer says.
+  status take(std::span<std::byte> room, std::size_t& count);
   /// Appends all plain bytes that can be read to `plain`; never done. Throws std::bad_alloc.
   status read_all(io::buffer& plain);
 
@@ -149,12 +151,20 @@ class transport {
   transport& operator=(const transport&) = delete;
   virtual ~transport() = default;
 
-  /// `host`: the server's name or address, for a client. Throws std::system_error, std::bad_alloc.
+  /// Not null. `host`: the server's name or address, for a client. Throws std::system_error,
+  /// std::bad_alloc.
   virtual std::unique_ptr<layer> make_layer(std::string_view host) const = 0;
   /// Called on the loop when a server's handshake has failed; a client reports that itself.
   /// `failed` may be null.
   virtual void handshake_failed(const endpoint& peer, std::error_code why,
                                 const layer* failed) const;
 };
+
+namespace detail {
+
+/// A layer of `by`. Throws also std::system_error (std::errc::invalid_argument) in place of null.
+std::unique_ptr<layer> make_layer(const transport& by, std::string_view host);
+
+}  // namespace detail
 
 }  // namespace gyre::net

@@ -29,6 +29,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -171,6 +172,16 @@ TEST(Layer, WithoutUnreadBytesReadsThoseThatAreFedWhereTheyAre) {
   protocol.keep_unread();
   protocol.feed(bytes_of(memory));
   EXPECT_EQ(protocol.unread().data(), bytes_of(memory).data());
+}
+
+TEST(Layer, IsNeverDoneWithoutAByte) {
+  triples protocol;
+  std::array<std::byte, 2> room;  // too small, and triples says done all the same
+  protocol.feed(bytes_of("abc"));
+  std::size_t count = 1;
+  EXPECT_EQ(protocol.read(room, count), status::done);
+  EXPECT_EQ(protocol.take(room, count), status::wants_input);
+  EXPECT_EQ(count, 0u);
 }
 
 TEST(Layer, KeepsNothingAfterAFailure) {
@@ -400,6 +411,14 @@ TEST(LayeredStream, EndsItsSideByTheLayer) {
   EXPECT_EQ(error_of(loop, write_to(both.stream, "b")), std::errc::broken_pipe);
   both.stream.close();
   EXPECT_EQ(error_of(loop, write_to(both.stream, "b")), gyre::io::errc::not_open);
+  EXPECT_THROW(gyre::sync_wait(loop,
+                               [](gyre::event_loop& on) -> task<> {
+                                 auto [near, far] = gyre::test::unix_pair();
+                                 auto opening = gyre::net::open_layer(
+                                     gyre::net::tcp_stream(on, std::move(near)), nullptr);
+                                 co_await std::move(opening);
+                               }(loop)),
+               std::invalid_argument);
   layered_stream never_open;
   EXPECT_EQ(never_open.layer(), nullptr);
   EXPECT_THROW(static_cast<void>(never_open.loop()), std::system_error);
@@ -492,6 +511,32 @@ TEST(ConnectionWithALayer, EndsWithTheErrorOfTheLayerAfterItsLastMessage) {
   leaving.end_sending();
   turn_until(loop, [&] { return serving.end.has_value(); });
   EXPECT_EQ(*serving.end, cut_off);
+}
+
+/// A transport of a user who has forgotten the layer.
+struct empty_transport final : gyre::net::transport {
+  std::unique_ptr<layer> make_layer(std::string_view /*host*/) const override { return nullptr; }
+};
+
+TEST(ConnectionWithALayer, WithoutOneTheConnectionIsRefused) {
+  gyre::loop loop;
+  gyre::net::tcp_server_options options;
+  options.transport = std::make_shared<empty_transport>();
+  gyre::net::tcp_server server(loop, gyre::net::test::any_port(), options);
+  server.start();
+  peer visitor(server.local_endpoint());
+  EXPECT_TRUE(visitor.receive_end(loop));
+  EXPECT_EQ(server.metrics().failed_handshakes, 1u);
+  EXPECT_EQ(server.metrics().connections, 0u);
+
+  gyre::net::tcp_client_options of_client;
+  of_client.transport = std::make_shared<empty_transport>();
+  gyre::net::tcp_client client(loop, of_client);
+  std::optional<std::error_code> error;
+  client.on_connect_failed([&](std::error_code why, std::size_t, bool) { error = why; });
+  client.connect(server.local_endpoint());
+  turn_until(loop, [&] { return error.has_value(); });
+  EXPECT_EQ(*error, std::errc::invalid_argument);
 }
 
 TEST(ConnectionWithALayer, AClientWithoutAHandshakeIsConnectedAtOnce) {

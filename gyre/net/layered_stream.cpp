@@ -2,6 +2,7 @@
 #include <gyre/net/layered_stream.hpp>
 
 #include <gyre/io/error.hpp>
+#include <gyre/net/detail/errors.hpp>
 #include <gyre/net/detail/layered_core.hpp>
 #include <gyre/task/with_timeout.hpp>
 
@@ -75,6 +76,7 @@ void layered_stream::reset() noexcept {
 }
 
 task<layered_stream> open_layer(tcp_stream connected, std::unique_ptr<layer> above) {
+  detail::require(above != nullptr, "gyre::net::open_layer: there is no layer");
   const duration limit = above->handshake_timeout();
   layered_stream opening(
       std::make_shared<detail::layered_core>(std::move(connected), std::move(above)));

@@ -250,7 +250,7 @@ void tcp_client::core::begin_handshake(unique_fd connected) {
     const std::string host = host_             ? host_->name
                              : server_.is_ip() ? server_.address().to_string()
                                                : std::string();
-    protocol = client_options.transport->make_layer(host);
+    protocol = detail::make_layer(*client_options.transport, host);
     if (!protocol->is_established()) {
       handshake_.emplace(*this, std::move(connected), std::move(protocol),
                          [this](std::error_code why) { end_handshake(why); });

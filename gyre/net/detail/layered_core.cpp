@@ -39,7 +39,7 @@ struct read_step {
     status now = status::done;
     while (now == status::done && done < room.size()) {
       std::size_t count = 0;
-      now = core.protocol->read(room.subspan(done), count);
+      now = core.protocol->take(room.subspan(done), count);
       done += count;
       if (count > 0 && !whole) return status::done;
     }
@@ -63,7 +63,7 @@ struct receive_step {
     if (room.empty()) core.throw_error({ENOMEM, std::system_category()}, name);
     std::size_t count = 0;
     const status now =
-        core.protocol->read(room.first(std::min(room.size(), max_written_at_once)), count);
+        core.protocol->take(room.first(std::min(room.size(), max_written_at_once)), count);
     if (count == 0) return now;
     bytes = memory.lend(count);
     return status::done;
@@ -91,7 +91,7 @@ struct read_until_step {
         core.throw_error(io::errc::limit_exceeded, name);
       }
       std::size_t count = 0;
-      const status now = core.protocol->read(buffer.prepare(record_size), count);
+      const status now = core.protocol->take(buffer.prepare(record_size), count);
       buffer.commit(count);
       if (count == 0) return now;
     }

@@ -201,7 +201,7 @@ bool tcp_server::core::shard::begin_handshake(unique_fd connection, const endpoi
                                               std::span<const std::byte> early) {
   std::unique_ptr<layer> protocol;
   try {
-    protocol = core_.options.transport->make_layer({});
+    protocol = detail::make_layer(*core_.options.transport, {});
     protocol->feed(early);
     protocol->keep_unread();
     if (!protocol->is_established()) {
