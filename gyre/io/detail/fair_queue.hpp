@@ -3,12 +3,12 @@
 // robin (Shreedhar and Varghese, 1995) with new flows first (RFC 8290, fq_codel).
 #pragma once
 
+#include <gyre/base/detail/reserved_ring.hpp>
 #include <gyre/io/request.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace gyre::io::detail {
 
@@ -19,44 +19,27 @@ namespace gyre::io::detail {
 class handle_queue {
  public:
   /// Makes room for `handles` in all. Throws std::bad_alloc.
-  void reserve(std::size_t handles) {
-    const std::size_t needed = handles + vacated_;
-    if (needed > slots_.size()) grow(needed);
-  }
+  void reserve(std::size_t handles) { entries_.reserve(handles + vacated_); }
   /// Entries, with those of handles that have left.
-  std::size_t size() const noexcept { return next_ - first_; }
-  void push(handle& added) noexcept {
-    added.queue_index = next_;
-    slot(next_++) = &added;
-  }
+  std::size_t size() const noexcept { return entries_.size(); }
+  void push(handle& added) noexcept { added.queue_index = entries_.push(&added); }
   /// The first entry; null if its handle has left.
   handle* pop() noexcept {
-    handle* const first = slot(first_++);
+    handle* const first = entries_.pop();
     if (first == nullptr) --vacated_;
     return first;
   }
   /// Returns whether the handle was in this queue.
   bool remove(const handle& removed) noexcept {
-    const bool is_inside = removed.queue_index - first_ < size();
-    if (!is_inside || slot(removed.queue_index) != &removed) return false;
-    slot(removed.queue_index) = nullptr;
+    const std::uint32_t number = removed.queue_index;
+    if (!entries_.has(number) || entries_[number] != &removed) return false;
+    entries_[number] = nullptr;
     ++vacated_;
     return true;
   }
 
  private:
-  handle*& slot(std::uint32_t number) noexcept { return slots_[number & (slots_.size() - 1)]; }
-  void grow(std::size_t needed) {
-    std::size_t size = std::max<std::size_t>(slots_.size(), 8);
-    while (size < needed) size *= 2;
-    std::vector<handle*> larger(size);
-    for (std::uint32_t each = first_; each != next_; ++each) larger[each & (size - 1)] = slot(each);
-    slots_.swap(larger);
-  }
-
-  std::vector<handle*> slots_;  // a ring; its size is a power of two
-  std::uint32_t first_ = 0;     // the numbers of the first entry, and of the one after the last
-  std::uint32_t next_ = 0;
+  gyre::detail::reserved_ring<handle*> entries_;
   std::size_t vacated_ = 0;
 };
 

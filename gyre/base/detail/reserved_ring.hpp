@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// reserved_ring: a queue whose room was reserved before, so that pushing to it cannot fail.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+namespace gyre::detail {
+
+/// A first-in, first-out queue of small values, numbered as they come. Room that was never used is
+/// not touched, so that a large queue which is mostly empty takes little memory; an empty queue
+/// begins again at the front, where the memory is in the caches.
+///
+/// Thread-safety: none.
+/// Complexity: each operation constant; reserve() is amortised.
+template <class T>
+  requires std::is_trivially_copyable_v<T>
+class reserved_ring {
+ public:
+  reserved_ring() = default;
+  reserved_ring(const reserved_ring&) = delete;
+  reserved_ring& operator=(const reserved_ring&) = delete;
+  ~reserved_ring() { replace(nullptr, 0); }
+
+  /// Makes room for `values` in all. Throws std::bad_alloc.
+  void reserve(std::size_t values) {
+    if (values > room_) grow(values);
+  }
+  std::size_t size() const noexcept { return next_ - first_; }
+  bool empty() const noexcept { return next_ == first_; }
+  /// Requires room. Returns the value's number.
+  std::uint32_t push(T value) noexcept {
+    std::construct_at(&slot(next_), value);
+    return next_++;
+  }
+  /// Requires !empty().
+  T pop() noexcept {
+    const T first = slot(first_++);
+    if (empty()) clear();
+    return first;
+  }
+  void clear() noexcept { first_ = next_ = 0; }
+  /// Whether a value has that number.
+  bool has(std::uint32_t number) const noexcept { return number - first_ < size(); }
+  /// The value of that number, which is in the queue.
+  T& operator[](std::uint32_t number) noexcept { return slot(number); }
+
+ private:
+  T& slot(std::uint32_t number) noexcept { return slots_[number & (room_ - 1)]; }
+  // By a factor of four: each block touches a page at its beginning, and keeps it.
+  void grow(std::size_t needed) {
+    std::size_t room = std::max<std::size_t>(room_, 8);
+    while (room < needed) room *= 4;
+    T* const larger = std::allocator<T>().allocate(room);
+    for (std::uint32_t each = first_; each != next_; ++each) {
+      std::construct_at(larger + (each & (room - 1)), slot(each));
+    }
+    replace(larger, room);
+  }
+  void replace(T* slots, std::size_t room) noexcept {
+    if (room_ != 0) std::allocator<T>().deallocate(slots_, room_);
+    slots_ = slots;
+    room_ = room;
+  }
+
+  T* slots_ = nullptr;       // no values but those in the queue
+  std::size_t room_ = 0;     // a power of two
+  std::uint32_t first_ = 0;  // the numbers of the first value, and of the one after the last
+  std::uint32_t next_ = 0;
+};
+
+}  // namespace gyre::detail
