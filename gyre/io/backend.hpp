@@ -59,6 +59,11 @@ class backend {
   /// Ends a request, also one that repeats, without calling its callback; from then on nothing
   /// touches it or its memory. Returns the outcome (a descriptor is the caller's) if it was done.
   virtual std::optional<result> cancel(request& request) noexcept = 0;
+  /// As start(), of a request that several handles share; it never completes at once.
+  virtual std::optional<result> start_receiving(handle& source,
+                                                shared_receive_request& request) noexcept = 0;
+  /// As cancel(), of the request of `source` that reads, if there is one: shared or not.
+  virtual void stop_receiving(handle& source) noexcept = 0;
 
   /// Whether something has arrived for an attached handle that no request was given yet: bytes, an
   /// end, an error, a connection. May be true without any while the loop has still to look at what

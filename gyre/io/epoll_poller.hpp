@@ -45,7 +45,7 @@ class epoll_requests final : public ready_requests {
   void register_now(handle& watched);
   void remove(handle& watched) noexcept override;
   int wait_for(handle& waiting, direction way) noexcept override;
-  result take_early(request&) noexcept override { return result::failure(EINVAL); }
+  result take_early(handle&, request&) noexcept override { return result::failure(EINVAL); }
   bool may_have_early(const handle&) const noexcept override { return false; }
 
   std::span<epoll_event>& reported_;

@@ -103,7 +103,7 @@ class receive_memory {
     ++current_->leases;
     return received(*current_, bytes);
   }
-  /// The bytes that a transient_receive_request has received; empty after its callback.
+  /// The bytes that a transient or shared receive request has received; empty after its callback.
   received& arrived() noexcept { return arrived_; }
   /// Sets the function that is called when receiving can go on: see `function`.
   void on_return(function callback, void* context) noexcept {

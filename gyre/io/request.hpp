@@ -146,6 +146,7 @@ class handle {
 enum class request_kind : std::uint8_t {
   receive,
   receive_transient,
+  receive_shared,
   read,
   scatter,
   receive_message,
@@ -178,7 +179,7 @@ class request {
   handle& target() const noexcept { return *target_; }
   bool writes() const noexcept { return kind_ >= request_kind::connect; }
   /// Whether it receives into the loop's memory.
-  bool receives() const noexcept { return kind_ <= request_kind::receive_transient; }
+  bool receives() const noexcept { return kind_ <= request_kind::receive_shared; }
   direction way() const noexcept { return writes() ? direction::write : direction::read; }
   /// Whether it completes repeatedly until it is cancelled; errors, and 0 bytes received, end it.
   bool repeats() const noexcept { return repeats_; }
@@ -190,6 +191,9 @@ class request {
  protected:
   request(handle& target, request_kind kind, function callback, bool repeats = false) noexcept
       : target_(&target), callback_(callback), kind_(kind), repeats_(repeats) {}
+  /// A request without a handle of its own.
+  request(request_kind kind, bool repeats) noexcept
+      : target_(nullptr), callback_(nullptr), kind_(kind), repeats_(repeats) {}
   request(const request&) = default;
   ~request() = default;
   /// Before it is started.
@@ -224,6 +228,37 @@ struct transient_receive_request : request {
       : request(source, request_kind::receive_transient, callback,
                 mode == repeat::until_cancelled) {}
 };
+
+/// As a transient_receive_request that repeats, but any number of handles share one, so that an
+/// idle connection has no memory for its request. Started by backend::start_receiving(), and ended
+/// by stop_receiving(), for each handle apart; the members of `request` that need the handle are
+/// not for it. It must outlive all that.
+class shared_receive_request : public request {
+ public:
+  using function = void (*)(handle& source, result);
+
+  explicit shared_receive_request(function callback) noexcept
+      : request(request_kind::receive_shared, true), callback_(callback) {}
+
+  /// For the backend: calls the callback.
+  void complete(handle& source, result outcome) { callback_(source, outcome); }
+
+ private:
+  function callback_;
+};
+
+namespace detail {
+
+/// Completes a request that was started on `target`.
+inline void complete_for(handle& target, request& served, result outcome) {
+  if (served.kind() == request_kind::receive_shared) {
+    static_cast<shared_receive_request&>(served).complete(target, outcome);
+  } else {
+    served.complete(outcome);
+  }
+}
+
+}  // namespace detail
 
 /// Reads into the caller's memory. Completes with the count of bytes; 0 is the end of the stream,
 /// or an empty datagram.

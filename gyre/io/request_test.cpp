@@ -211,6 +211,41 @@ TEST_F(Request, ReceivesIntoTheLoopsMemoryAgainAndAgain) {
   EXPECT_EQ(receiving.results.back().count(), 0u);
 }
 
+TEST_F(Request, HandlesShareAReceiveRequest) {
+  auto [other_end, other_peer] = gyre::test::tcp_pair();
+  descriptor other(loop, std::move(other_end), handle_kind::stream_socket);
+  static std::vector<std::pair<const handle*, std::string>> arrivals;
+  static receive_memory* memory = nullptr;
+  arrivals.clear();
+  memory = &here->io().memory();
+  shared_receive_request receiving([](handle& source, result outcome) {
+    ASSERT_TRUE(outcome.ok());
+    arrivals.emplace_back(&source, text_of(memory->arrived()));
+  });
+  for (descriptor* const each : {&*here, &other}) {
+    ASSERT_FALSE(each->io().start_receiving(each->handle(), receiving));
+    EXPECT_TRUE(each->handle().reading());
+  }
+  EXPECT_EQ(here->io().start_receiving(target(), receiving)->error_number(), EINPROGRESS);
+  peer_sends("one");
+  run_until([&] { return arrivals.size() == 1; });
+  EXPECT_EQ(arrivals[0], std::pair(static_cast<const handle*>(&target()), std::string("one")));
+
+  here->io().stop_receiving(target());
+  EXPECT_FALSE(target().reading());
+  peer_sends("two");
+  ASSERT_EQ(::write(other_peer.get(), "three", 5), 5);
+  run_until([&] { return arrivals.size() == 2; });
+  settle();
+  ASSERT_EQ(arrivals.size(), 2u) << "the first handle's request was ended";
+  EXPECT_EQ(arrivals[1],
+            std::pair(static_cast<const handle*>(&other.handle()), std::string("three")));
+
+  other_peer.reset();
+  run_until([&] { return !other.handle().reading(); });
+  EXPECT_EQ(arrivals.back().second, "") << "the end of the stream ends the request";
+}
+
 TEST_F(Request, ATransientReceiveLeavesItsBytesWithTheLoopDuringTheCallback) {
   noted<transient_receive_request> receiving(target(), repeat::until_cancelled);
   received& arrived = here->io().memory().arrived();

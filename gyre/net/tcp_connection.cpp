@@ -44,6 +44,11 @@ void tcp_connection::begin(std::span<const std::byte> early) {
   });
 }
 
+void tcp_connection::on_received(io::handle& source, io::result result) {
+  auto& self = static_cast<tcp_connection&>(source);
+  self.from_loop([&self, result] { self.received(result); });
+}
+
 void tcp_connection::received(io::result result) {
   if (!result) return receiving_failed(result.error());
   if (result.count() == 0) return on_peer_end();
@@ -260,14 +265,14 @@ void tcp_connection::start_receiving() noexcept {
     if (io().start(backlog()->descriptors->readable)) schedule(call::readable);
   } else {
     // One that repeats does not complete at once.
-    static_cast<void>(io().start(receiving_));
+    static_cast<void>(io().start_receiving(*this, group_->receiving()));
   }
 }
 
 void tcp_connection::pause(pauser why) noexcept {
   if (phase_ != phase::open) return;
   if (std::exchange(paused_, paused_ | why) != pausers()) return;
-  if (handle::reading() && !awaits_peer()) io().cancel(*handle::reader);
+  if (handle::reading() && !awaits_peer()) io().stop_receiving(*this);
 }
 
 void tcp_connection::resume(pausers why) noexcept {

@@ -71,7 +71,7 @@ void tcp_connection::receive_layered(std::span<const std::byte> bytes) {
   // Sending may have failed before, because of what the peer has said now.
   if (failed) return end(failed, ending::in_order);
   if (protocol.has_ended() && phase_ == phase::open && !peer_done_) {
-    if (handle::reading()) io().cancel(*handle::reader);
+    if (handle::reading()) io().stop_receiving(*this);
     // Behind bytes that wait for their turn, or for the program.
     if (!reading_paused() && !due_.has(call::message)) on_peer_end();
   }
@@ -80,7 +80,7 @@ void tcp_connection::receive_layered(std::span<const std::byte> bytes) {
 // Output, or its end, need wait for the peer no longer.
 void tcp_connection::send_awaiting() {
   if (!is_open()) return;
-  if (reading_paused() && handle::reading()) io().cancel(*handle::reader);
+  if (reading_paused() && handle::reading()) io().stop_receiving(*this);
   if (!handle::writing() && (pending_output() > 0 || end_is_due())) flush_layered();
 }
 

@@ -18,11 +18,9 @@ tcp_connection::tcp_connection(detail::connection_group& group, int fd, std::uin
     : io::handle(fd, peer.is_ip() ? io::handle_kind::stream_socket : io::handle_kind::socket),
       peer_port_(peer.port()),
       group_(&group),
-      receiving_(*this, &on_done<&tcp_connection::received>, io::repeat::until_cancelled),
       peer_form_(form_of(peer)),
       id_(id) {
-  static_assert(sizeof(tcp_connection) == 128 && alignof(tcp_connection) == 64,
-                "an idle connection takes two cache lines");
+  static_assert(sizeof(tcp_connection) == 112, "each idle connection has one");
   if (!peer_is_ip()) return;
   const ip_address address = peer.address();
   if (peer_form_ == peer_form::v6) {
@@ -51,10 +49,9 @@ tcp_connection::peer_form tcp_connection::form_of(const endpoint& peer) noexcept
   return address.is_v4_mapped() && address.scope() == 0 ? peer_form::mapped_v4 : peer_form::v6;
 }
 
-// Whole cache lines, so that the slab aligns them.
 std::size_t tcp_connection::bytes_with(peer_form form) noexcept {
-  static_assert(sizeof(ip_address) <= 64);
-  return sizeof(tcp_connection) + (form == peer_form::v6 ? 64 : 0);
+  static_assert(sizeof(tcp_connection) % alignof(ip_address) == 0 && sizeof(ip_address) <= 32);
+  return sizeof(tcp_connection) + (form == peer_form::v6 ? sizeof(ip_address) : 0);
 }
 
 tcp_connection* tcp_connection::make(detail::connection_group& group, int fd, std::uint64_t id,

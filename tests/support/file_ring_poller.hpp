@@ -87,6 +87,11 @@ class file_ring_poller final : public poller {
     std::optional<io::result> cancel(io::request& asked) noexcept override {
       return epoll().cancel(asked);
     }
+    std::optional<io::result> start_receiving(
+        io::handle& source, io::shared_receive_request& request) noexcept override {
+      return epoll().start_receiving(source, request);
+    }
+    void stop_receiving(io::handle& source) noexcept override { epoll().stop_receiving(source); }
     io::receive_memory& memory() noexcept override { return epoll().memory(); }
     io::file_service* files() noexcept override { return of_.made_ring(); }
 

@@ -11,8 +11,8 @@
 namespace gyre::io::detail {
 namespace {
 
-request*& slot_of(const request& request) noexcept {
-  return request.writes() ? request.target().writer : request.target().reader;
+request*& slot_of(handle& target, const request& request) noexcept {
+  return request.writes() ? target.writer : target.reader;
 }
 
 bool may_be_ready(const handle& target, direction way) noexcept {
@@ -20,10 +20,10 @@ bool may_be_ready(const handle& target, direction way) noexcept {
 }
 
 // A descriptor that is not open for the request's direction is never reported as ready for it.
-bool waits_in_vain(const request& request) noexcept {
+bool waits_in_vain(const handle& target, const request& request) noexcept {
   const bool only_waits = request.kind() == request_kind::wait_readable ||
                           request.kind() == request_kind::wait_writable;
-  return !only_waits && request.target().refuses(request.way());
+  return !only_waits && target.refuses(request.way());
 }
 
 constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
@@ -75,10 +75,9 @@ void ready_requests::detach(handle& removed) noexcept {
   set_attached(removed, false);
 }
 
-std::optional<result> ready_requests::start(request& request) noexcept {
-  handle& target = request.target();
+std::optional<result> ready_requests::start_on(handle& target, request& request) noexcept {
   if (!target.attached()) return result::failure(EBADF);
-  io::request*& slot = slot_of(request);
+  io::request*& slot = slot_of(target, request);
   if (slot != nullptr) return result::failure(EINPROGRESS);
   slot = &request;
   const bool ready = may_be_ready(target, request.way());
@@ -88,13 +87,13 @@ std::optional<result> ready_requests::start(request& request) noexcept {
   }
   if (ready) {
     --at_once_;
-    const result outcome = perform(request);
+    const result outcome = perform(target, request);
     if (!outcome.would_block()) {
       slot = nullptr;
       return outcome;
     }
   }
-  if (waits_in_vain(request)) [[unlikely]] {
+  if (waits_in_vain(target, request)) [[unlikely]] {
     slot = nullptr;
     return result::failure(EBADF);
   }
@@ -113,13 +112,13 @@ std::optional<result> ready_requests::start(request& request) noexcept {
 result ready_requests::attempt(request& request) noexcept {
   handle& target = request.target();
   if (!target.attached()) return result::failure(EBADF);
-  if (slot_of(request) != nullptr) return result::failure(EINPROGRESS);
+  if (slot_of(target, request) != nullptr) return result::failure(EINPROGRESS);
   result outcome = result::failure(EAGAIN);
   if (may_be_ready(target, request.way())) {
     // The request may move more than the share that is left, but its bytes are counted.
     std::size_t& left_to_move = bytes_left(request.way());
     const std::size_t before = std::exchange(left_to_move, unlimited);
-    outcome = perform(request);
+    outcome = perform(target, request);
     left_to_move = before - std::min(before, unlimited - left_to_move);
   }
   if (outcome.would_block() && target.unwatched) {  // nothing would tell when it is ready
@@ -149,20 +148,21 @@ void ready_requests::serve(handle& ready, std::uint32_t events, std::size_t& com
   serve_requests(ready, queue_.share_of_new(), completed);
 }
 
-void ready_requests::hand_over(request& request, result outcome, std::size_t& completed) {
+void ready_requests::hand_over(handle& target, request& request, result outcome,
+                               std::size_t& completed) {
   begin_share(queue_.share_of_new());
-  handle& target = request.target();
   const std::size_t cost =
       fair_queue::cost_of_request + (request.receives() ? bytes_of(outcome) : 0);
   queue_.note_moved(cost);
   if (!target.flags.has(handle_flag::queued)) queue_.note_used(target, cost);
-  report(request, outcome, completed);
+  report(target, request, outcome, completed);
 }
 
-void ready_requests::report(request& request, result outcome, std::size_t& completed) {
-  if (ends(request, outcome)) slot_of(request) = nullptr;
+void ready_requests::report(handle& target, request& request, result outcome,
+                            std::size_t& completed) {
+  if (ends(request, outcome)) slot_of(target, request) = nullptr;
   ++completed;
-  request.complete(outcome);
+  complete_for(target, request, outcome);
   memory_.arrived().reset();
 }
 
@@ -171,10 +171,10 @@ int ready_requests::wait_unless_ready(handle& waiting, direction way) noexcept {
   return may_be_ready(waiting, way) ? 0 : wait_for(waiting, way);
 }
 
-void ready_requests::await_readiness(request& waiting, std::size_t& completed) {
-  const int error = wait_unless_ready(waiting.target(), waiting.way());
+void ready_requests::await_readiness(handle& target, request& waiting, std::size_t& completed) {
+  const int error = wait_unless_ready(target, waiting.way());
   if (error != 0) [[unlikely]]
-    report(waiting, result::failure(error), completed);
+    report(target, waiting, result::failure(error), completed);
 }
 
 bool ready_requests::serve_waiting(handle* waiting, std::size_t share, std::size_t& completed) {
@@ -215,21 +215,21 @@ void ready_requests::end_visit(handle& visited, bool is_interrupted) noexcept {
 void ready_requests::serve_writer(handle& ready, std::size_t& completed) {
   io::request* const writer = ready.writer;
   if (writer == nullptr) return;
-  if (!ready.flags.has(handle_flag::may_write)) return await_readiness(*writer, completed);
-  const result outcome = perform(*writer);
-  if (outcome.would_block()) return await_readiness(*writer, completed);
-  report(*writer, outcome, completed);
+  if (!ready.flags.has(handle_flag::may_write)) return await_readiness(ready, *writer, completed);
+  const result outcome = perform(ready, *writer);
+  if (outcome.would_block()) return await_readiness(ready, *writer, completed);
+  report(ready, *writer, outcome, completed);
 }
 
 void ready_requests::serve_reader(handle& ready, std::size_t& completed) {
   io::request* const reader = ready.reader;
   if (reader == nullptr) return;
   for (int left = reader->receives() ? most_receives : most_accepts; left > 0; --left) {
-    if (!ready.flags.has(handle_flag::may_read)) return await_readiness(*reader, completed);
-    const result outcome = perform(*reader);
-    if (outcome.would_block()) return await_readiness(*reader, completed);
+    if (!ready.flags.has(handle_flag::may_read)) return await_readiness(ready, *reader, completed);
+    const result outcome = perform(ready, *reader);
+    if (outcome.would_block()) return await_readiness(ready, *reader, completed);
     const bool ended = ends(*reader, outcome);
-    report(*reader, outcome, completed);
+    report(ready, *reader, outcome, completed);
     if (ended || current_ != &ready || ready.reader != reader) return;
     if (bytes_left(direction::read) == 0) break;
   }

@@ -47,7 +47,9 @@ class ready_requests : public backend {
 
   void attach(handle& added) final;
   void detach(handle& removed) noexcept final;
-  std::optional<result> start(request& request) noexcept final;
+  std::optional<result> start(request& request) noexcept final {
+    return start_on(request.target(), request);
+  }
   result attempt(request& request) noexcept final;
   std::size_t share_left(direction way) const noexcept final { return bytes_left(way); }
   void charge(std::size_t bytes) noexcept final {
@@ -55,6 +57,11 @@ class ready_requests : public backend {
     spend(direction::write, bytes);
   }
   std::optional<result> cancel(request& request) noexcept final;
+  std::optional<result> start_receiving(handle& source,
+                                        shared_receive_request& request) noexcept final {
+    return start_on(source, request);
+  }
+  void stop_receiving(handle& source) noexcept final { source.reader = nullptr; }
   bool has_arrivals(const handle& target) noexcept final;
   receive_memory& memory() noexcept final { return memory_; }
 
@@ -94,7 +101,7 @@ class ready_requests : public backend {
   virtual int wait_for(handle& waiting, direction way) noexcept = 0;
   /// Carries out a request that reads, for a handle with handle_flag::kernel_receives; EAGAIN when
   /// nothing came.
-  virtual result take_early(request& reader) noexcept = 0;
+  virtual result take_early(handle& target, request& reader) noexcept = 0;
   /// Whether take_early() may have something for the handle, now or once the reports were served.
   virtual bool may_have_early(const handle& target) const noexcept = 0;
   /// The count of bytes of the last call that received; once, then 0.
@@ -102,7 +109,7 @@ class ready_requests : public backend {
   /// Hands received bytes to a request that receives.
   void lend_to(request& receiver, received bytes) noexcept { data_of(receiver) = std::move(bytes); }
   /// Completes a request with a result that came by another way than a call.
-  void hand_over(request& request, result outcome, std::size_t& completed);
+  void hand_over(handle& target, request& request, result outcome, std::size_t& completed);
   /// Has the handle's requests tried when its turn comes.
   void serve_later(handle& ready) noexcept;
 
@@ -129,6 +136,7 @@ class ready_requests : public backend {
       if (visited && left > 1 && (over() || queue_.is_turn_over())) return;
     }
   }
+  std::optional<result> start_on(handle& target, request& request) noexcept;
   // Null: the handle was detached; returns false.
   bool serve_waiting(handle* waiting, std::size_t share, std::size_t& completed);
   void serve_requests(handle& ready, std::size_t share, std::size_t& completed);
@@ -136,17 +144,17 @@ class ready_requests : public backend {
   void end_visit(handle& visited, bool is_interrupted) noexcept;
   void serve_reader(handle& ready, std::size_t& completed);
   void serve_writer(handle& ready, std::size_t& completed);
-  void report(request& request, result outcome, std::size_t& completed);
+  void report(handle& target, request& request, result outcome, std::size_t& completed);
   received& data_of(request& receiver) noexcept {
     return receiver.kind() == request_kind::receive ? static_cast<receive_request&>(receiver).data
                                                     : memory_.arrived();
   }
   int wait_unless_ready(handle& waiting, direction way) noexcept;
-  void await_readiness(request& waiting, std::size_t& completed);
+  void await_readiness(handle& target, request& waiting, std::size_t& completed);
   void retry_starved() noexcept;
 
-  result perform(request& request) noexcept;
-  result receive(request& request) noexcept;
+  result perform(handle& target, request& request) noexcept;
+  result receive(handle& source, request& request) noexcept;
   template <class Request>
   result transfer(Request& request, handle_flag readiness) noexcept;
   // Keep in the handle what a call tells about the next one, and return the call's outcome.

@@ -55,9 +55,8 @@ result call_to_read(const handle& from, Call call) noexcept {
   return may_have_urgent_data ? read_past_mark(from, call) : retried(call);
 }
 
-result read_some(const request& request, std::span<std::byte> to) noexcept {
-  const handle& from = request.target();
-  if (is_no_socket(request)) {
+result read_some(const handle& from, std::span<std::byte> to) noexcept {
+  if (from.kind() == handle_kind::other) {
     return call_to_read(from, [&] { return ::read(from.fd(), to.data(), to.size()); });
   }
   return call_to_read(from, [&] { return ::recv(from.fd(), to.data(), to.size(), 0); });
@@ -179,19 +178,19 @@ result ready_requests::note_write(handle& target, result outcome, std::size_t wa
 }
 
 // EAGAIN: the request is tried again when its handle is reported, or in the handle's next turn.
-result ready_requests::perform(request& request) noexcept {
-  handle& target = request.target();
+result ready_requests::perform(handle& target, request& request) noexcept {
   using enum handle_flag;
   ++performed_;
   if (target.flags.has(kernel_receives) && !request.writes()) {
-    const result outcome = take_early(request);
+    const result outcome = take_early(target, request);
     // The kernel receives no more, and a call has not been tried yet.
     if (outcome.would_block() && target.flags.has(may_read)) serve_later(target);
     return outcome;
   }
   switch (request.kind()) {
     case request_kind::receive:
-    case request_kind::receive_transient: return receive(request);
+    case request_kind::receive_transient:
+    case request_kind::receive_shared: return receive(target, request);
     case request_kind::read: return transfer(static_cast<read_request&>(request), may_read);
     case request_kind::write: return transfer(static_cast<write_request&>(request), may_write);
     case request_kind::scatter: {
@@ -255,18 +254,17 @@ result ready_requests::perform(request& request) noexcept {
   return result::failure(EINVAL);
 }
 
-result ready_requests::receive(request& request) noexcept {
-  handle& from = request.target();
+result ready_requests::receive(handle& source, request& request) noexcept {
   received& place = data_of(request);
   place.reset();
   std::span<std::byte> room = memory_.room();
   if (room.empty()) {
     if (!memory_.lent()) return result::failure(ENOMEM);
-    from.flags.insert(handle_flag::awaits_memory);
+    source.flags.insert(handle_flag::awaits_memory);
     return result::failure(EAGAIN);
   }
   room = room.first(std::min(room.size(), bytes_left(direction::read)));
-  const result outcome = note_read(from, read_some(request, room), room.size());
+  const result outcome = note_read(source, read_some(source, room), room.size());
   if (outcome && outcome.count() > 0) {
     last_receive_ = outcome.count();
     place = memory_.lend(outcome.count());
@@ -284,7 +282,7 @@ result ready_requests::transfer(Request& request, handle_flag readiness) noexcep
     const auto bytes = request.rest.first(std::min(request.rest.size(), most));
     result outcome = result::of(0);
     if constexpr (std::is_same_v<Request, read_request>) {
-      outcome = note_read(target, read_some(request, bytes), bytes.size());
+      outcome = note_read(target, read_some(target, bytes), bytes.size());
     } else {
       outcome = note_write(target, write_some(request, bytes), bytes.size());
     }

@@ -40,27 +40,32 @@ void uring_requests::serve_completion(const io_uring_cqe& completion, std::size_
   if (target == nullptr) return discard(completion);
   if (deliver_bytes(*target, completion)) [[likely]] {
     const auto count = static_cast<std::size_t>(completion.res);
-    return hand_over(*target->reader, result::of(count), completed);
+    return hand_over(*target, *target->reader, result::of(count), completed);
   }
   if (deliver_connection(*target, completion)) {
     unique_fd accepted(completion.res);
     auto& acceptor = static_cast<accept_request&>(*target->reader);
     if (!fill_peer(acceptor, accepted.get())) return;
-    return hand_over(acceptor, result::of(static_cast<std::size_t>(accepted.release())), completed);
+    return hand_over(*target, acceptor, result::of(static_cast<std::size_t>(accepted.release())),
+                     completed);
   }
   record_for(*target, completion);
   const subscription which = subscription_of(completion);
   if (!is_refusal(completion, which)) return serve(*target, 0, completed);
   // To subscribe again would be in vain, or at once.
   request* const waiting = which == subscription::writable ? target->writer : target->reader;
-  if (waiting != nullptr) hand_over(*waiting, result::failure(-completion.res), completed);
+  if (waiting != nullptr) {
+    hand_over(*target, *waiting, result::failure(-completion.res), completed);
+  }
 }
 
 bool uring_requests::deliver_bytes(handle& target, const io_uring_cqe& completion) noexcept {
   registration& entry = registrations_[target.index];
   request* const reader = target.reader;
   if (subscription_of(completion) != subscription::receive || completion.res <= 0) return false;
-  if (!entry.early_bytes.empty() || reader == nullptr || !can_receive(*reader)) return false;
+  if (!entry.early_bytes.empty() || reader == nullptr || !can_receive(target, *reader)) {
+    return false;
+  }
   const auto count = static_cast<std::size_t>(completion.res);
   if (is_last(completion)) entry.end(subscription_of(completion));
   if (count >= large_message) {
@@ -171,12 +176,12 @@ std::size_t uring_requests::read_early_message(registration& entry, msghdr& mess
   return scatter_early(entry, {message.msg_iov, message.msg_iovlen});
 }
 
-std::optional<result> uring_requests::read_early(request& reader) noexcept {
-  registration& entry = registrations_[reader.target().index];
+std::optional<result> uring_requests::read_early(registration& entry, request& reader) noexcept {
   if (entry.early_bytes.empty()) return std::nullopt;
   switch (reader.kind()) {
     case request_kind::receive:
-    case request_kind::receive_transient: {
+    case request_kind::receive_transient:
+    case request_kind::receive_shared: {
       received oldest = entry.early_bytes.pop(buffers_);
       const std::size_t count = oldest.size();
       lend_to(reader, std::move(oldest));
@@ -221,20 +226,20 @@ std::optional<result> uring_requests::accept_early(accept_request& acceptor) noe
   return outcome;
 }
 
-result uring_requests::take_early(request& reader) noexcept {
-  registration& entry = registrations_[reader.target().index];
+result uring_requests::take_early(handle& target, request& reader) noexcept {
+  registration& entry = registrations_[target.index];
   std::optional<result> outcome;
   switch (reader.kind()) {
     case request_kind::wait_readable:
       if (entry.has_early_data()) outcome = result::of(0);
       break;
     case request_kind::accept: outcome = accept_early(static_cast<accept_request&>(reader)); break;
-    default: outcome = read_early(reader);
+    default: outcome = read_early(entry, reader);
   }
   if (!outcome && entry.early_error != 0) {
     outcome = result::failure(std::exchange(entry.early_error, 0));
   }
-  update_flags(reader.target());
+  update_flags(target);
   return outcome.value_or(result::failure(EAGAIN));
 }
 

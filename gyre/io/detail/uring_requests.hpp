@@ -162,7 +162,7 @@ class uring_requests final : public ready_requests {
     return 0;
   }
   void subscribe_to(handle& waiting, direction way) noexcept;
-  result take_early(request& reader) noexcept override;
+  result take_early(handle& target, request& reader) noexcept override;
   bool may_have_early(const handle& target) const noexcept override {
     return ring_.ready() > 0 || registrations_[target.index].has_early_data();
   }
@@ -176,9 +176,9 @@ class uring_requests final : public ready_requests {
   bool cancel_all_of(std::uint32_t index) noexcept;
   bool is_waited_for(const handle& target, subscription which) const noexcept;
   void doubt(handle& waiting) noexcept;
-  bool can_receive(const request& reader) const noexcept;
+  bool can_receive(const handle& source, const request& reader) const noexcept;
   bool can_accept(const request& reader) const noexcept;
-  bool prefers_to_receive(const request& reader, registration& entry) noexcept;
+  bool prefers_to_receive(const handle& source, registration& entry) noexcept;
 
   void await_end_of(std::uint32_t index) noexcept;
   void examine_completions() noexcept;
@@ -201,7 +201,7 @@ class uring_requests final : public ready_requests {
   void record_accepted(handle& target, const io_uring_cqe& completion) noexcept;
   // Carries out a request that reads bytes. Nothing if there are none, or too few for a whole
   // buffer.
-  std::optional<result> read_early(request& reader) noexcept;
+  std::optional<result> read_early(registration& entry, request& reader) noexcept;
   std::size_t scatter_early(registration& entry, std::span<const iovec> pieces) noexcept;
   std::size_t read_early_message(registration& entry, msghdr& message) noexcept;
   std::optional<result> accept_early(accept_request& acceptor) noexcept;

@@ -127,7 +127,7 @@ void uring_requests::subscribe_to(handle& waiting, direction way) noexcept {
   if (way == direction::write) return subscribe(waiting, subscription::writable);
   const request& reader = *waiting.reader;
   if (can_accept(reader)) return subscribe(waiting, subscription::accept);
-  if (prefers_to_receive(reader, entry)) {
+  if (prefers_to_receive(waiting, entry)) {
     unsubscribe(waiting, subscription::readable);
     return subscribe(waiting, subscription::receive);
   }
@@ -149,9 +149,9 @@ void uring_requests::doubt(handle& waiting) noexcept {
   unconfirmed_.push_back(waiting.index);
 }
 
-bool uring_requests::can_receive(const request& reader) const noexcept {
+bool uring_requests::can_receive(const handle& source, const request& reader) const noexcept {
   return has_buffers_ && reader.receives() && reader.repeats() &&
-         reader.target().kind() == handle_kind::stream_socket;
+         source.kind() == handle_kind::stream_socket;
 }
 
 bool uring_requests::can_accept(const request& reader) const noexcept {
@@ -159,8 +159,8 @@ bool uring_requests::can_accept(const request& reader) const noexcept {
          static_cast<const accept_request&>(reader).ahead();
 }
 
-bool uring_requests::prefers_to_receive(const request& reader, registration& entry) noexcept {
-  if (!can_receive(reader)) return false;
+bool uring_requests::prefers_to_receive(const handle& source, registration& entry) noexcept {
+  if (!can_receive(source, *source.reader)) return false;
   if (const std::size_t bytes = take_last_receive(); entry.prefers_calls && bytes > 0) {
     entry.small_messages = bytes <= small_message ? entry.small_messages + 1 : 0;
     if (entry.small_messages == many_small) entry.prefers_calls = false;
@@ -217,7 +217,7 @@ bool uring_requests::is_waited_for(const handle& target, subscription which) con
   switch (which) {
     case subscription::readable: return reader != nullptr;
     case subscription::writable: return target.writer != nullptr;
-    case subscription::receive: return reader != nullptr && can_receive(*reader);
+    case subscription::receive: return reader != nullptr && can_receive(target, *reader);
     case subscription::accept: return reader != nullptr && can_accept(*reader);
   }
   return false;

@@ -36,6 +36,7 @@ connection_group::connection_group(event_loop& loop, connection_handlers& handle
     : loop_(loop),
       io_(io::backend_of(loop)),
       receive_memory_(io_.memory()),
+      receiving_(&tcp_connection::on_received),
       handlers_(handlers),
       options_(options),
       low_water_(options.low_water.value_or(options.high_water / 4)),
@@ -61,7 +62,8 @@ bool connection_group::adopt(unique_fd socket, const endpoint& peer, std::uint64
   if (!passing) return false;
   tcp_connection* connection = nullptr;
   try {
-    for (calls_due* const each : {&due_, &running_}) each->reserve(size_ + 1);
+    scheduled_.reserve(size_ + 1);
+    ended_.reserve(size_ + 1);
     connection = tcp_connection::make(*this, socket.get(), id, peer, std::move(protocol));
     io_.attach(*connection);
   } catch (const std::exception&) {  // no memory, or too many descriptors watched
@@ -86,19 +88,14 @@ void connection_group::remove(tcp_connection& ended) noexcept {
 
 // --- Calls in a turn of their own ---
 
-void connection_group::calls_due::reserve(std::size_t connections) {
-  if (scheduled.capacity() < connections) scheduled.reserve(2 * connections);
-  if (ended.capacity() < connections) ended.reserve(2 * connections);
-}
-
 void connection_group::schedule(tcp_connection& due) noexcept {
-  due_.scheduled.push_back(&due);
+  scheduled_.push(&due);
   post_due_calls();
 }
 
 // The end of a connection need not wait for the next turn, as more of its input has to.
 void connection_group::schedule_finish(tcp_connection& ended, std::error_code why) noexcept {
-  due_.ended.push_back({&ended, why});
+  ended_.push({&ended, why});
   if (!std::exchange(run_posted_, true)) loop_.defer(run_operation_);
 }
 
@@ -111,31 +108,34 @@ void connection_group::run_due_calls() {
   struct turn {
     connection_group& self;
     ~turn() {
-      if (!self.due_.empty() || !self.running_.empty()) self.post_due_calls();
+      if (self.has_due_calls()) self.post_due_calls();
     }
   } const present{*this};
   run_posted_ = false;
-  if (running_.empty()) std::swap(due_, running_);
+  if (scheduled_now_ + ended_now_ == 0) {
+    scheduled_now_ = scheduled_.size();
+    ended_now_ = ended_.size();
+  }
   constexpr int most_calls = 64;  // so that they do not keep the loop from the sockets
   for (int left = most_calls; left > 0 && run_next_call();) --left;
 }
 
 bool connection_group::run_next_call() {
-  if (next_scheduled_ < running_.scheduled.size()) {
-    running_.scheduled[next_scheduled_++]->on_scheduled();
+  if (scheduled_now_ > 0) {
+    --scheduled_now_;
+    scheduled_.pop()->on_scheduled();
     return true;
   }
-  if (next_ended_ < running_.ended.size()) {
-    const calls_due::ending next = running_.ended[next_ended_++];
+  if (ended_now_ > 0) {
+    --ended_now_;
+    const ending next = ended_.pop();
     if (next.connection->scheduled_) {
-      due_.ended.push_back(next);  // behind that call
+      ended_.push(next);  // behind that call
     } else {
       next.connection->finish(next.why);
     }
     return true;
   }
-  running_.clear();
-  next_scheduled_ = next_ended_ = 0;
   return false;
 }
 
@@ -220,8 +220,9 @@ void connection_group::release(std::shared_ptr<connection_group> group,
   connection_group& self = *group;
   const bool loop_goes_on = point != gyre::detail::release_point::loop_end;
   self.close_all();
-  for (calls_due* const each : {&self.due_, &self.running_}) each->clear();
-  self.next_scheduled_ = self.next_ended_ = 0;
+  self.scheduled_.clear();
+  self.ended_.clear();
+  self.scheduled_now_ = self.ended_now_ = 0;
   while (!self.empty()) self.remove(self.list_.front());
   // An operation in the loop's inbox must stay until it has run.
   if (self.run_posted_ && loop_goes_on) self.release_.post(self.loop(), std::move(group));

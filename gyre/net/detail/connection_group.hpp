@@ -4,6 +4,7 @@
 #pragma once
 
 #include <gyre/base/detail/relaxed_counter.hpp>
+#include <gyre/base/detail/reserved_ring.hpp>
 #include <gyre/base/operation.hpp>
 #include <gyre/exec/detail/deferred_release.hpp>
 #include <gyre/exec/timer.hpp>
@@ -19,7 +20,6 @@
 #include <memory>
 #include <new>
 #include <system_error>
-#include <vector>
 
 namespace gyre::net::detail {
 
@@ -142,6 +142,7 @@ class connection_group {
   void drain(tcp_connection& connection);
   void remove(tcp_connection& ended) noexcept;
   io::receive_memory& receive_memory() const noexcept { return receive_memory_; }
+  io::shared_receive_request& receiving() noexcept { return receiving_; }
   /// Has the connection's on_scheduled() called in a turn of its own; at most once at a time.
   void schedule(tcp_connection& due) noexcept;
   /// Likewise finish(why), after that; once.
@@ -159,21 +160,9 @@ class connection_group {
   virtual void close_others() noexcept {}
 
  private:
-  // Calls that wait for the loop. Both lists have room for all connections, so that adding to them
-  // needs no memory; an operation in each connection would take more.
-  struct calls_due {
-    struct ending {
-      tcp_connection* connection;
-      std::error_code why;
-    };
-    void reserve(std::size_t connections);
-    bool empty() const noexcept { return scheduled.empty() && ended.empty(); }
-    void clear() noexcept {
-      scheduled.clear();
-      ended.clear();
-    }
-    std::vector<tcp_connection*> scheduled;
-    std::vector<ending> ended;
+  struct ending {
+    tcp_connection* connection;
+    std::error_code why;
   };
   struct run_operation final : operation {
     explicit run_operation(connection_group& of) noexcept
@@ -182,6 +171,7 @@ class connection_group {
     connection_group& self;
   };
 
+  bool has_due_calls() const noexcept { return !scheduled_.empty() || !ended_.empty(); }
   void post_due_calls() noexcept;
   void run_due_calls();
   bool run_next_call();
@@ -196,6 +186,7 @@ class connection_group {
   event_loop& loop_;
   io::backend& io_;
   io::receive_memory& receive_memory_;
+  io::shared_receive_request receiving_;  // of all connections
   connection_handlers& handlers_;
   const connection_options& options_;
   const std::size_t low_water_;
@@ -209,10 +200,14 @@ class connection_group {
   gyre::detail::published_counter bytes_received_, bytes_sent_, messages_;
   intrusive_list<tcp_connection> list_;
   std::size_t size_ = 0;
-  calls_due due_;      // in later turns
-  calls_due running_;  // in this turn, or where this turn's share was used up, the next
-  std::size_t next_scheduled_ = 0;  // of running_
-  std::size_t next_ended_ = 0;
+  // Calls that wait for the loop. Both queues have room for all connections, so that adding to them
+  // needs no memory; an operation in each connection would take more.
+  gyre::detail::reserved_ring<tcp_connection*> scheduled_;
+  gyre::detail::reserved_ring<ending> ended_;
+  // How many of them are to be made in this turn or, where its share was used up, the next; the
+  // others in later turns.
+  std::size_t scheduled_now_ = 0;
+  std::size_t ended_now_ = 0;
   run_operation run_operation_{*this};
   bool run_posted_ = false;  // run_operation_ waits in the loop
   bool draining_ = false;

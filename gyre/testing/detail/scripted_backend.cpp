@@ -19,8 +19,8 @@ namespace {
 
 const io::result must_wait = io::result::failure(EAGAIN);
 
-io::request*& slot_of(const io::request& request) noexcept {
-  return request.writes() ? request.target().writer : request.target().reader;
+io::request*& slot_of(io::handle& target, const io::request& request) noexcept {
+  return request.writes() ? target.writer : target.reader;
 }
 
 }  // namespace
@@ -119,7 +119,7 @@ bool scripted_connection::serve_one(io::request*& slot) {
   if (outcome.would_block()) return false;
   const bool at_end = served.receives() && outcome && outcome.count() == 0;
   if (!served.repeats() || !outcome || at_end) slot = nullptr;
-  served.complete(outcome);
+  io::detail::complete_for(*handle, served, outcome);
   backend_.memory().arrived().reset();
   return true;
 }
@@ -127,7 +127,8 @@ bool scripted_connection::serve_one(io::request*& slot) {
 io::result scripted_connection::perform(io::request& request, io::receive_memory& memory) noexcept {
   switch (request.kind()) {
     case io::request_kind::receive:
-    case io::request_kind::receive_transient: return receive(request, memory);
+    case io::request_kind::receive_transient:
+    case io::request_kind::receive_shared: return receive(request, memory);
     case io::request_kind::read: {
       auto& reading = static_cast<io::read_request&>(request);
       return reading.whole() ? read_whole(reading) : take_arrived(reading.rest);
@@ -269,10 +270,11 @@ void scripted_backend::detach(io::handle& removed) noexcept {
   set_attached(removed, false);
 }
 
-std::optional<io::result> scripted_backend::start(io::request& request) noexcept {
-  scripted_connection* const target = connection_of(request.target());
+std::optional<io::result> scripted_backend::start_on(io::handle& source,
+                                                     io::request& request) noexcept {
+  scripted_connection* const target = connection_of(source);
   if (target == nullptr) return io::result::failure(EBADF);
-  io::request*& slot = slot_of(request);
+  io::request*& slot = slot_of(source, request);
   if (slot != nullptr) return io::result::failure(EINPROGRESS);
   if (request.repeats()) {
     target->serve_soon();
@@ -294,7 +296,7 @@ bool scripted_backend::has_arrivals(const io::handle& target) noexcept {
 }
 
 std::optional<io::result> scripted_backend::cancel(io::request& request) noexcept {
-  if (request.under_way()) slot_of(request) = nullptr;
+  if (request.under_way()) slot_of(request.target(), request) = nullptr;
   return std::nullopt;
 }
 

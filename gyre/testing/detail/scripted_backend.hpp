@@ -134,16 +134,24 @@ class scripted_backend final : public io::backend {
 
   void attach(io::handle& added) override;
   void detach(io::handle& removed) noexcept override;
-  std::optional<io::result> start(io::request& request) noexcept override;
+  std::optional<io::result> start(io::request& request) noexcept override {
+    return start_on(request.target(), request);
+  }
   io::result attempt(io::request& request) noexcept override;
   std::size_t share_left(io::direction) const noexcept override { return std::size_t{1} << 20; }
   void charge(std::size_t) noexcept override {}
   std::optional<io::result> cancel(io::request& request) noexcept override;
+  std::optional<io::result> start_receiving(io::handle& source,
+                                            io::shared_receive_request& request) noexcept override {
+    return start_on(source, request);
+  }
+  void stop_receiving(io::handle& source) noexcept override { source.reader = nullptr; }
   bool has_arrivals(const io::handle& target) noexcept override;
   io::receive_memory& memory() noexcept override { return memory_; }
 
  private:
   scripted_connection* connection_of(const io::handle& handle) const noexcept;
+  std::optional<io::result> start_on(io::handle& source, io::request& request) noexcept;
 
   std::vector<scripted_connection*> connections_;
   io::receive_memory memory_;
