@@ -364,9 +364,7 @@ class tcp_connection : private intrusive_list_node, private io::handle {
   detail::connection_backlog& make_backlog();
   io::backend& io() const noexcept;
 
-  // In the order of their use, without padding: the group's list, which is rarely needed; the
-  // handle and these members up to `messages_`, which each message needs, 80 bytes, so that they
-  // are in two cache lines wherever in the slab the connection is; and the rest.
+  // Each message needs the handle and the members up to `messages_`: 80 bytes, in two cache lines.
   std::uint16_t peer_port_;
   detail::connection_group* group_;
   detail::connection_extra* extra_ = nullptr;  // members that few connections need
