@@ -3,7 +3,9 @@
 
 #include <gyre/base/detail/slab_object.hpp>
 #include <gyre/base/operation.hpp>
+#include <gyre/base/slab.hpp>
 
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -23,47 +25,102 @@ namespace {
 
 const char* scope_error::what() const noexcept { return "tasks of a gyre::scope failed"; }
 
-// Owns itself: from spawn() until its coroutine has ended.
-class scope::child final : public detail::slab_object,
-                           public task_context,
-                           public operation,
-                           public detail::scope_entry {
+// A task that was started. Owns itself, and its memory.
+class scope::child : public task_context, public detail::scope_entry {
  public:
-  child(scope& owner, executor& target, task<>&& work,
-        [[maybe_unused]] const char* task_name) noexcept
-      : task_context(owner.inherited_),
-        operation([](operation& self) {
-          auto& started = static_cast<child&>(self);
-          detail::task_access::state(started.work_).start(started);
-        }),
-        scope_(owner),
-        work_(std::move(work)) {
+  child(scope& owner, executor& target, task<>&& work) noexcept
+      : task_context(owner.inherited_), scope_(owner), work_(std::move(work)) {
     where = &target;
     finished = &end;
-#if GYRE_ASYNC_BACKTRACE
-    name = task_name;
-    detail::task_access::state(work_).prepare(*this);  // so that the task is known before it begins
-#endif
   }
 
-  operation& starter() noexcept { return *this; }
+  void start() { detail::task_access::state(work_).start(*this); }
+  // Makes the task known before it begins.
+  void prepare() noexcept { detail::task_access::state(work_).prepare(*this); }
 
  private:
-  static std::coroutine_handle<> end(task_context& context) noexcept {
-    auto& self = static_cast<child&>(context);
-    scope& owner = self.scope_;
-    const executor* const here = self.where;
-    if (std::exception_ptr error = detail::task_access::state(self.work_).take_error()) {
-      owner.add_error(std::move(error));
-    }
-    owner.unlist(self);
-    delete &self;
-    return owner.finish_task(here);
-  }
+  static inline std::coroutine_handle<> end(task_context& context) noexcept;
 
   scope& scope_;
   task<> work_;
 };
+
+#if GYRE_ASYNC_BACKTRACE
+
+// A task from spawn() to its end, known to backtraces before it begins.
+class scope::posted_child final : public detail::slab_object, public child, public operation {
+ public:
+  static void post(scope& owner, executor& target, task<>&& work, const char* task_name) {
+    auto posted = std::make_unique<posted_child>(owner, target, std::move(work));
+    posted->name = task_name;
+    posted->prepare();
+    owner.add_task(*posted, *posted);
+    target.post(*posted.release());
+  }
+
+  posted_child(scope& owner, executor& target, task<>&& work) noexcept
+      : child(owner, target, std::move(work)),
+        operation([](operation& self) { static_cast<posted_child&>(self).start(); }) {}
+  static void release(child* ended) noexcept { delete static_cast<posted_child*>(ended); }
+};
+
+#else
+
+// A task that waits in its executor's queue for its start, with memory for the child it becomes.
+class scope::posted_child final : operation {
+  static constexpr std::size_t bytes = sizeof(child);
+
+ public:
+  static void post(scope& owner, executor& target, task<>&& work, const char*) {
+    void* const memory = slab_allocate(bytes);
+    detail::scope_entry unlisted;
+    try {
+      owner.add_task(unlisted, owner.inherited_);
+    } catch (...) {
+      slab_deallocate(memory, bytes);
+      throw;
+    }
+    target.post(*new (memory) posted_child(owner, target, std::move(work)));
+  }
+  static void release(child* ended) noexcept {
+    ended->~child();
+    slab_deallocate(ended, bytes);
+  }
+
+ private:
+  posted_child(scope& owner, executor& target, task<>&& work) noexcept
+      : operation(&start), scope_(owner), where_(target), work_(std::move(work)) {}
+
+  static void start(operation& self) {
+    auto& posted = static_cast<posted_child&>(self);
+    scope& owner = posted.scope_;
+    executor& target = posted.where_;
+    task<> work = std::move(posted.work_);
+    posted.~posted_child();
+    static_assert(sizeof(posted_child) <= bytes);
+    (new (static_cast<void*>(&posted)) child(owner, target, std::move(work)))->start();
+  }
+
+  scope& scope_;
+  executor& where_;
+  task<> work_;
+
+  static_assert(bytes <= 64, "spawn() says so");
+};
+
+#endif
+
+std::coroutine_handle<> scope::child::end(task_context& context) noexcept {
+  auto& self = static_cast<child&>(context);
+  scope& owner = self.scope_;
+  const executor* const here = self.where;
+  if (std::exception_ptr error = detail::task_access::state(self.work_).take_error()) {
+    owner.add_error(std::move(error));
+  }
+  owner.unlist(self);
+  posted_child::release(&self);
+  return owner.finish_task(here);
+}
 
 scope::scope(inplace_stop_token parent, scope_errors policy, end_function* end,
              bool outlives_end) noexcept
@@ -109,9 +166,7 @@ void scope::unlist([[maybe_unused]] detail::scope_entry& entry) noexcept {
 
 void scope::spawn_task(executor& where, task<> work, const char* name) {
   if (!work.valid()) detail::throw_empty_task();
-  auto spawned = std::make_unique<child>(*this, where, std::move(work), name);
-  add_task(*spawned, *spawned);
-  where.post(spawned.release()->starter());
+  posted_child::post(*this, where, std::move(work), name);
 }
 
 std::vector<async_backtrace> scope::live_tasks() {
