@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstring>
 #include <stdexcept>
 
 namespace gyre {
@@ -128,7 +127,10 @@ std::size_t event_loop::run_tasks() {
   const bool timed = (watching || !timers_.empty()) && has_tasks();
   const steady_time started = timed ? now() : steady_time{};
   batch_ = inbox::batch(wait_strategy_.next_batch(*this, watching, batch_size_));
-  const auto run = [&] { has_unstored() ? run_all() : run_stored(); };
+  const auto run = [&] {
+    if (!chain_.empty()) chain_.run(batch_);
+    if (batch_.more()) has_unstored() ? run_all() : run_stored();
+  };
   guard(run, [&] {
     if (batch_.ran() == 0) return;
     wait_strategy_.record_batch(batch_.ran());
@@ -293,9 +295,14 @@ void event_loop::guard(Work&& work, Count&& count) {
   count();
 }
 
+bool event_loop::is_run_here() const noexcept { return in_loop_thread(); }
+
 void event_loop::wake_unless_awake() noexcept {
   const bool must_wake = in_loop_thread() ? gate_.must_wake_own_thread() : gate_.must_wake();
-  if (!must_wake) return;
+  if (must_wake) wake_poller();
+}
+
+void event_loop::wake_poller() noexcept {
   // relaxed: a statistic.
   wakeups_.fetch_add(1, std::memory_order_relaxed);
   poller_->wake();
@@ -381,31 +388,10 @@ loop_metrics event_loop::metrics() const {
       .polls = polls_.get(),
       .sleeps = sleeps_.get(),
       .wakeups = wakeups_.load(std::memory_order_relaxed),
-      .tasks_pending = inbox_pending(),
+      .tasks_pending = inbox_pending() + chain_.pending(),
       .timers_pending = timers_pending_.get(),
       .descriptors_watched = descriptors_watched_.get(),
   };
-}
-
-loop_metrics& loop_metrics::operator+=(const loop_metrics& other) noexcept {
-  if (*io == '\0') {
-    io = other.io;
-  } else if (*other.io != '\0' && std::strcmp(io, other.io) != 0) {
-    io = "several";
-  }
-  tasks_run += other.tasks_run;
-  tasks_refused += other.tasks_refused;
-  timers_fired += other.timers_fired;
-  io_events += other.io_events;
-  exceptions += other.exceptions;
-  turns += other.turns;
-  polls += other.polls;
-  sleeps += other.sleeps;
-  wakeups += other.wakeups;
-  tasks_pending += other.tasks_pending;
-  timers_pending += other.timers_pending;
-  descriptors_watched += other.descriptors_watched;
-  return *this;
 }
 
 void event_loop::after_fork_in_child() {

@@ -17,6 +17,7 @@
 #include <gyre/base/timer_wheel.hpp>
 #include <gyre/exec/detail/heavy_queue.hpp>
 #include <gyre/exec/detail/io_slice.hpp>
+#include <gyre/exec/detail/operation_chain.hpp>
 #include <gyre/exec/detail/release_queue.hpp>
 #include <gyre/exec/detail/sleep_gate.hpp>
 #include <gyre/exec/detail/wait_strategy.hpp>
@@ -195,6 +196,21 @@ class event_loop : public executor, public timer_service, public posting<event_l
   }
   // Nothing: there is none left.
   std::optional<inbox_slot> try_take_slot() noexcept;
+  [[nodiscard]] bool is_limited() const noexcept { return limited_; }
+  // in_loop_thread(), not inlined: a coroutine may be on another thread after each suspension.
+  [[nodiscard, gnu::noinline]] bool is_run_here() const noexcept;
+  // The task of several operations that were posted at once.
+  struct begin_chain {
+    event_loop* loop;
+    operation* first;
+    void operator()() const { loop->chain_.begin(*first, loop->batch_); }
+  };
+  [[nodiscard]] detail::operation_chain& chain() noexcept { return chain_; }
+  // After a push by the thread that runs the loop.
+  void wake_own_thread() noexcept {
+    if (gate_.must_wake_own_thread()) [[unlikely]]
+      wake_poller();
+  }
   // After a push.
   void wake_if_asleep() noexcept {
     if (!gate_.is_busy()) [[unlikely]]
@@ -233,7 +249,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   std::size_t run_io();
   std::size_t run_deferred();
   std::size_t run_timers();
-  bool has_tasks() noexcept { return inbox_ready() || has_unstored(); }
+  bool has_tasks() noexcept { return !chain_.empty() || inbox_ready() || has_unstored(); }
   bool has_unstored() noexcept { return !drained_.empty() || !unstored_.empty(); }
   bool is_watching() const noexcept { return poller_->watched() > 0; }
   bool poll_for_io();
@@ -242,6 +258,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   template <class Work, class Count>
   void guard(Work&& work, Count&& count);
   [[gnu::noinline]] void wake_unless_awake() noexcept;
+  [[gnu::cold]] void wake_poller() noexcept;
   void start_delayed(steady_time deadline, move_only_function<void()> task);
 
   // One for the library and its users, also if those hide their symbols.
@@ -273,6 +290,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   detail::heavy_queue heavy_;
   bool serving_io_ = false;
   intrusive_queue<operation> drained_;  // operations of unstored_, in the loop's hands
+  detail::operation_chain chain_;       // comes before the rest of the inbox
   bool inbox_first_ = false;            // whether the last batch of both began with the inbox
   detail::wait_strategy wait_strategy_;
   detail::published_counter tasks_run_, timers_fired_, io_events_, exceptions_, turns_, polls_,

@@ -8,6 +8,8 @@
 
 #include <gyre/base/detail/calls_in_flight.hpp>
 #include <gyre/base/detail/droppable_operation.hpp>
+#include <gyre/base/intrusive_queue.hpp>
+#include <gyre/base/operation.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/inbox/fifo.hpp>
 #include <gyre/exec/inbox/inbox.hpp>
@@ -44,14 +46,27 @@ class basic_loop final : public event_loop, public posting<basic_loop<Inbox>> {
   }
 
   void post(operation& op) noexcept override {
-    const detail::calls_in_flight::call call(posts_);
-    inbox_slot slot = take_slot();
-    try {
-      inbox_.push(detail::run_operation{&op});
-    } catch (...) {
-      push_without_memory(op);
+    // The loop cannot be destroyed while it runs.
+    if (is_run_here()) {
+      push_operation(op);
+      return wake_own_thread();
     }
-    static_cast<void>(slot.release());
+    const detail::calls_in_flight::call call(posts_);
+    push_operation(op);
+    wake_if_asleep();
+  }
+  void post_all(intrusive_queue<operation>& operations, std::size_t count) noexcept override {
+    operation* const first = operations.front();
+    if (count < 2 || is_limited()) return executor::post_all(operations, count);
+    const detail::calls_in_flight::call call(posts_);
+    chain().add_pending(count - 1);
+    try {
+      inbox_.push(begin_chain{this, first});
+      operations = {};
+    } catch (...) {
+      chain().subtract_pending(count - 1);
+      while (operation* const each = operations.pop_front()) push_without_memory(*each);
+    }
     wake_if_asleep();
   }
   void post_discardable(operation& op, void (*discard)(operation& op) noexcept) override {
@@ -64,6 +79,16 @@ class basic_loop final : public event_loop, public posting<basic_loop<Inbox>> {
       : event_loop(std::move(options), make_poller(io)) {}
 
   friend posting<basic_loop>;
+
+  void push_operation(operation& op) noexcept {
+    inbox_slot slot = take_slot();
+    try {
+      inbox_.push(detail::run_operation{&op});
+    } catch (...) {
+      push_without_memory(op);
+    }
+    static_cast<void>(slot.release());
+  }
 
   template <class F>
   void push(F&& callable) {

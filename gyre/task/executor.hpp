@@ -10,9 +10,12 @@
 #pragma once
 
 #include <gyre/base/clock.hpp>
+#include <gyre/base/intrusive_queue.hpp>
 #include <gyre/base/operation.hpp>
 #include <gyre/base/timer_operation.hpp>
 #include <gyre/task/detail/nested_run.hpp>
+
+#include <cstddef>
 
 namespace gyre {
 
@@ -76,6 +79,13 @@ class executor {
   /// Runs `op` once, on one of the executor's threads and (but for inline_executor()) not within
   /// this call. Must neither fail nor drop `op`: a coroutine waits. `op` may destroy itself.
   virtual void post(operation& op) noexcept = 0;
+
+  /// Posts the `count` operations of a queue, in their order, and leaves the queue empty: for many
+  /// coroutines that wake up at once. The default calls post() for each.
+  virtual void post_all(intrusive_queue<operation>& operations,
+                        [[maybe_unused]] std::size_t count) noexcept {
+    while (operation* const first = operations.pop_front()) post(*first);
+  }
 
   /// As post(), for an operation that owns itself: an executor that is destroyed before `op` runs
   /// calls `discard(op)`; one that is out of memory calls `discard(op)` and throws std::bad_alloc.
