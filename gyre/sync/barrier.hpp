@@ -9,7 +9,6 @@
 //     }
 #pragma once
 
-#include <gyre/base/intrusive_list.hpp>
 #include <gyre/sync/detail/primitive_wait.hpp>
 #include <gyre/sync/detail/state_word.hpp>
 #include <gyre/sync/detail/waiter.hpp>
@@ -60,7 +59,7 @@ class barrier_base {
   std::uint64_t expected_;  // in each phase
   std::uint64_t missing_;   // in this one
   std::uint64_t phase_ = 0;
-  intrusive_list<barrier_waiter> waiting_;
+  waiter_list<barrier_waiter> waiting_;
 };
 
 struct no_completion {

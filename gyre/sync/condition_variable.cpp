@@ -43,7 +43,7 @@ void condition_variable::abandon(waiter& leaving) noexcept {
   {
     const locked_state state(lock_);
     if (leaving.at == stage::condition) {
-      leaving.unlink();
+      line::remove(leaving);
       return;
     }
   }
@@ -52,7 +52,7 @@ void condition_variable::abandon(waiter& leaving) noexcept {
 }
 
 void condition_variable::move(waiter& from_here, line& to_mutex) noexcept {
-  from_here.unlink();
+  line::remove(from_here);
   from_here.at = stage::mutex;
   to_mutex.push_back(from_here);
 }

@@ -5,11 +5,12 @@
 //     co_await changed.wait(guard, [&] { return !queue.empty(); });
 #pragma once
 
-#include <gyre/base/intrusive_list.hpp>
 #include <gyre/sync/detail/primitive_wait.hpp>
 #include <gyre/sync/detail/state_word.hpp>
 #include <gyre/sync/detail/waiter.hpp>
 #include <gyre/sync/mutex.hpp>
+#include <gyre/task/detail/stop_callback_slot.hpp>
+#include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
 
 #include <cassert>
@@ -17,7 +18,6 @@
 #include <coroutine>
 #include <cstddef>
 #include <expected>
-#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -68,7 +68,7 @@ class condition_variable {
 
  private:
   using waiter = detail::condition_waiter;
-  using line = intrusive_list<detail::waiter>;
+  using line = detail::waiter_list<detail::waiter>;
 
   bool enlist(waiter& arriving) noexcept;
   void notify(std::size_t most) noexcept;
@@ -82,13 +82,15 @@ class condition_variable {
 };
 
 /// The awaitable of condition_variable::wait(), without a result.
-class [[nodiscard]] condition_variable::wait_operation : waiter {
+class [[nodiscard]] condition_variable::wait_operation
+    : waiter,
+      detail::stop_callback_slot<condition_variable::wait_operation> {
  public:
   wait_operation(condition_variable& on, mutex::guard& held) noexcept : on_(&on), held_(&held) {}
   wait_operation(const wait_operation& other) noexcept : wait_operation(*other.on_, *other.held_) {}
   ~wait_operation() {
-    if (context_ != nullptr) [[unlikely]] {
-      on_stop_.reset();
+    if (context() != nullptr) [[unlikely]] {
+      if (has_callback()) remove_stop_callback();
       on_->abandon(*this);
     }
   }
@@ -98,12 +100,13 @@ class [[nodiscard]] condition_variable::wait_operation : waiter {
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
     assert(held_->owns_lock() && "a wait for a gyre::condition_variable without the mutex");
-    waiting = awaiting;
-    context_ = &detail::context_of(awaiting);
+    const task_context& context = detail::context_of(awaiting);
+    const inplace_stop_token stop_token = context.stop;
     mutex& released = *held_->release();
     with = &released;
-    if (context_->stop.stop_possible()) on_stop_.emplace(context_->stop, cancel{this});
-    if (!on_->enlist(*this)) return detail::gives_way(*context_, awaiting);
+    begin_wait(awaiting, context, stop_token.stop_possible());
+    if (stop_token.stop_possible()) add_stop_callback(stop_token);
+    if (!on_->enlist(*this)) return detail::gives_way(context, awaiting);
     // From here on this may be gone.
     released.unlock();
     return true;
@@ -118,22 +121,21 @@ class [[nodiscard]] condition_variable::wait_operation : waiter {
   }
 
  private:
-  struct cancel {
-    wait_operation* self;
-    void operator()() const noexcept { self->on_->cancel(*self); }
-  };
+  friend detail::stop_callback_slot<wait_operation>;
+
+  void stop() noexcept { on_->cancel(*this); }
 
   // If it was cancelled, the context it waited in.
   const task_context* finish() noexcept {
-    on_stop_.reset();
-    const task_context* const context = std::exchange(context_, nullptr);
+    if (has_callback()) remove_stop_callback();
+    const task_context* const waited_in = context();
+    end_wait();
     *held_ = mutex::guard(*with, std::adopt_lock);
-    return cancelled ? context : nullptr;
+    return cancelled ? waited_in : nullptr;
   }
 
   condition_variable* on_;
   mutex::guard* held_;
-  std::optional<inplace_stop_callback<cancel>> on_stop_;
 };
 
 inline auto condition_variable::wait(mutex::guard& held) noexcept -> wait_operation {

@@ -5,15 +5,14 @@
 #include <gyre/sync/detail/waiter.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/stop_callback_slot.hpp>
 #include <gyre/task/stop_token.hpp>
 
 #include <cassert>
 #include <coroutine>
 #include <expected>
-#include <optional>
 #include <system_error>
 #include <type_traits>
-#include <utility>
 
 namespace gyre::detail {
 
@@ -37,16 +36,19 @@ inline std::unexpected<std::error_code> cancelled_result(const task_context& con
 /// Its destruction in a coroutine that waits takes it out, on a thread of the coroutine's executor;
 /// but once it was woken its executor knows it, and it must not be destroyed before it has run.
 template <class Result, class Primitive, class Waiter = waiter>
-class [[nodiscard]] primitive_wait : Waiter {
+class [[nodiscard]] primitive_wait : Waiter,
+                                     stop_callback_slot<primitive_wait<Result, Primitive, Waiter>> {
+  using stop_slot = stop_callback_slot<primitive_wait>;
+
  public:
   template <class... Arguments>
   explicit primitive_wait(Primitive& primitive, Arguments... arguments) noexcept
       : Waiter(arguments...), primitive_(&primitive) {}
   // Before it is awaited.
   primitive_wait(const primitive_wait& other) noexcept
-      : Waiter(other), primitive_(other.primitive_) {}
+      : Waiter(other), stop_slot(), primitive_(other.primitive_) {}
   ~primitive_wait() {
-    if (this->context_ != nullptr) [[unlikely]]
+    if (this->context() != nullptr) [[unlikely]]
       abandon();
   }
 
@@ -54,9 +56,10 @@ class [[nodiscard]] primitive_wait : Waiter {
   bool await_ready() noexcept { return primitive_->admit(static_cast<Waiter&>(*this)); }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    this->waiting = awaiting;
-    const task_context& context = *(this->context_ = &context_of(awaiting));
-    if (context.stop.stop_possible()) on_stop_.emplace(context.stop, cancel{this});
+    const task_context& context = context_of(awaiting);
+    const inplace_stop_token stop = context.stop;
+    this->begin_wait(awaiting, context, stop.stop_possible());
+    if (stop.stop_possible()) this->add_stop_callback(stop);
     return primitive_->enlist(*this) || gives_way(context, awaiting);
   }
   Result await_resume() {
@@ -74,28 +77,28 @@ class [[nodiscard]] primitive_wait : Waiter {
   }
 
  private:
-  struct cancel {
-    primitive_wait* self;
-    void operator()() const noexcept {
-      if (self->primitive_->withdraw(*self)) self->wake();
-    }
-  };
+  friend stop_slot;
+
+  void stop() noexcept {
+    if (primitive_->withdraw(*this)) this->wake();
+  }
 
   // Null if it was completed, or never had to wait; if it was cancelled, the context it waited in.
   const task_context* finish() noexcept {
-    const task_context* const context = std::exchange(this->context_, nullptr);
-    if (context != nullptr) on_stop_.reset();
-    return this->stage_ == wait_stage::cancelled ? context : nullptr;
+    const task_context* const context = this->context();
+    if (context == nullptr) return nullptr;
+    if (this->has_callback()) this->remove_stop_callback();
+    this->end_wait();
+    return this->is_cancelled() ? context : nullptr;
   }
 
   void abandon() noexcept {
-    on_stop_.reset();
+    if (this->has_callback()) this->remove_stop_callback();
     [[maybe_unused]] const bool waited = primitive_->withdraw(*this);
     assert(waited && "a coroutine was destroyed between its wake-up and its resumption");
   }
 
   Primitive* primitive_;
-  std::optional<inplace_stop_callback<cancel>> on_stop_;
 };
 
 }  // namespace gyre::detail

@@ -63,7 +63,7 @@ class gate {
  private:
   static constexpr state_word::word one = 2;
   state_word state_;
-  gyre::intrusive_list<waiter> waiting_;
+  gyre::detail::waiter_list<waiter> waiting_;
 };
 
 using pass = gyre::detail::primitive_wait<void, gate>;

@@ -2,7 +2,6 @@
 // waiting_line: the state word of a primitive and its line of waiters, first come, first served.
 #pragma once
 
-#include <gyre/base/intrusive_list.hpp>
 #include <gyre/sync/detail/state_word.hpp>
 #include <gyre/sync/detail/waiter.hpp>
 
@@ -48,7 +47,7 @@ class waiting_line : public state_word {
   }
 
   /// Moves the waiters of another primitive to the end of the line.
-  [[gnu::noinline]] void append(intrusive_list<Waiter>& waiters) noexcept {
+  [[gnu::noinline]] void append(waiter_list<Waiter>& waiters) noexcept {
     woken_waiters ready;
     locked_state state(*this);
     while (Waiter* const each = waiters.pop_front()) each->join(line_);
@@ -74,7 +73,7 @@ class waiting_line : public state_word {
     if (line_.empty()) now &= ~awaited;
   }
 
-  intrusive_list<Waiter> line_;
+  waiter_list<Waiter> line_;
 };
 
 }  // namespace gyre::detail

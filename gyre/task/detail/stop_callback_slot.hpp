@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// stop_callback_slot: the memory of a wait's stop callback, without a flag and without a pointer to
+// the wait, as millions of coroutines may wait at once.
+#pragma once
+
+#include <gyre/task/stop_token.hpp>
+
+#include <memory>
+#include <new>
+
+namespace gyre::detail {
+
+/// A base of `Wait`, which has `void stop() noexcept`, called as the function of an
+/// inplace_stop_callback. The wait remembers whether it has a callback, which must not outlive it.
+template <class Wait>
+class stop_callback_slot {
+ protected:
+  stop_callback_slot() noexcept {}
+  stop_callback_slot(const stop_callback_slot&) = delete;
+  ~stop_callback_slot() {}
+
+  /// May call stop(), here or on another thread, before it returns.
+  void add_stop_callback(inplace_stop_token token) noexcept {
+    ::new (static_cast<void*>(&callback_)) bare_stop_callback(token, &call_stop);
+  }
+  void remove_stop_callback() noexcept { std::destroy_at(&callback_); }
+
+ private:
+  static void call_stop(stop_callback_base& callback) noexcept {
+    static_cast<Wait&>(reinterpret_cast<stop_callback_slot&>(callback)).stop();
+  }
+
+  union {
+    bare_stop_callback callback_;
+  };
+};
+
+}  // namespace gyre::detail
