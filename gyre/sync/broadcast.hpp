@@ -54,7 +54,7 @@ class broadcast_core : public subscribers {
     intrusive_queue<operation> woken;
     {
       const std::lock_guard hold(lock_);
-      if (closed_) return channel_status::closed;
+      if (is_closed()) return channel_status::closed;
       if (values_.full()) values_.pop();
       values_.push(std::move(value));
       ++sent_;

@@ -67,7 +67,7 @@ class channel_core : public subscribers {
   // With the lock held:
 
   channel_status push(T& value, select_wait*& woken) noexcept {
-    if (closed_) [[unlikely]]
+    if (is_closed()) [[unlikely]]
       return channel_status::closed;
     if (!receivers_.empty()) {
       if (select_node* const first = receivers_.claim_first()) {
@@ -94,7 +94,7 @@ class channel_core : public subscribers {
       to.emplace(std::move(*static_cast<send_node<T>&>(*first).source));
       return channel_status::ok;
     }
-    return closed_ ? channel_status::closed : channel_status::empty;
+    return is_closed() ? channel_status::closed : channel_status::empty;
   }
 
   void enlist_sender(send_node<T>& sender) noexcept { senders_.push_back(sender); }

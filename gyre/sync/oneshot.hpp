@@ -71,7 +71,7 @@ class oneshot_core : public subscribers, public slab_object {
     lock_.lock();
     const bool deliverable = !receiver_left_;
     if (deliverable) store(*this);
-    closed_ = true;
+    set_closed();
     receivers_.claim_all(woken, false);
     lock_.unlock();  // from here on, if deliverable, this may be gone
     if (!deliverable) delete this;
@@ -80,10 +80,15 @@ class oneshot_core : public subscribers, public slab_object {
   }
   /// By the receiver, which leaves.
   void leave_receiver() noexcept {
+    if (was_closed()) {
+      lock_.wait_until_free();  // the sender touches it no more then
+      delete this;
+      return;
+    }
     intrusive_queue<operation> woken;
     lock_.lock();
     receiver_left_ = true;
-    const bool last = closed_;
+    const bool last = is_closed();
     senders_.claim_all(woken, false);
     lock_.unlock();  // from here on, unless it is the last, this may be gone
     if (last) delete this;
@@ -94,11 +99,15 @@ class oneshot_core : public subscribers, public slab_object {
     return receiver_left_;
   }
 
+  /// Whether the sender has left, told without the lock.
+  bool sender_left() const noexcept { return was_closed(); }
+
   // With the lock held:
 
   void store(value_type&& value) noexcept { value_.emplace(std::move(value)); }
   void store_error(std::exception_ptr&& error) noexcept { error_ = std::move(error); }
-  /// Once it is closed: the value, or nullopt; or throws the error. Further calls give nullopt.
+  /// Once it is closed, also without the lock if the sender has unlocked it: the value, or nullopt;
+  /// or throws the error. Further calls give nullopt.
   std::optional<value_type> take() {
     if (error_ != nullptr) [[unlikely]]
       std::rethrow_exception(std::exchange(error_, nullptr));
@@ -293,8 +302,11 @@ class oneshot_receiver {
     return detail::receiver_case<oneshot_receiver>(*this);
   }
 
-  // Both with the lock held.
+  static constexpr bool takes_without_lock = true;
+  [[nodiscard]] bool must_wait() const noexcept { return !core_->sender_left(); }
+  // With the lock held.
   [[nodiscard]] bool ready() const noexcept { return core_->is_closed(); }
+  // Once it was ready.
   auto next() {
     if constexpr (std::is_void_v<T>) {
       return core_->take().has_value();

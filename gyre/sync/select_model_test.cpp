@@ -19,6 +19,7 @@
 #include <gyre/sync/broadcast.hpp>
 #include <gyre/sync/channel.hpp>
 #include <gyre/sync/detail/model_visitor_test_support.hpp>
+#include <gyre/sync/oneshot.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <tests/model/model.hpp>
@@ -395,6 +396,52 @@ TEST(BroadcastModel, CloseAndSendAtOnce) {
       hear({}, mine, end);
     }
     model::assert_that(end.number == (sent ? 7 : -1), "the value, or the end");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+started receive_reply(gyre::inplace_stop_token, gyre::oneshot_receiver<value> from, ending& end) {
+  auto result = co_await expecting{from.receive()};
+  if (result && *result) end.number = ***result;
+  end.index = result ? 0 : cancelled;
+}
+
+// The end that leaves last frees the state, which neither touches afterwards.
+TEST(OneshotModel, EndsMayLeaveAtOnce) {
+  const auto checked = model::check({.preemptions = model::unlimited}, [] {
+    auto [reply, answer] = gyre::make_oneshot<value>();
+    ending end;
+    {
+      model::thread sender([&to = reply] { to.send(make(7)); });
+      receive_reply({}, std::move(answer), end);
+    }
+    model::assert_that(end.index == 0 && end.number == 7, "received");
+  });
+  EXPECT_TRUE(checked) << checked;
+  EXPECT_TRUE(checked.exhaustive);
+}
+
+TEST(OneshotModel, ReceiverThatDoesNotWaitLeavesAtOnceWithTheSender) {
+  const auto checked = model::check({.preemptions = model::unlimited}, [] {
+    auto [reply, answer] = gyre::make_oneshot<value>();
+    model::thread sender([&to = reply] { to.send(make(7)); });
+    const gyre::oneshot_receiver<value> leaves = std::move(answer);
+  });
+  EXPECT_TRUE(checked) << checked;
+  EXPECT_TRUE(checked.exhaustive);
+}
+
+TEST(OneshotModel, StopAndSendAtOnce) {
+  const auto checked = model::check({.preemptions = 2, .spurious_failures = 0}, [] {
+    auto [reply, answer] = gyre::make_oneshot<value>();
+    gyre::inplace_stop_source source;
+    ending end;
+    {
+      model::thread stopper([&] { source.request_stop(); });
+      model::thread sender([&to = reply] { to.send(make(7)); });
+      receive_reply(source.get_token(), std::move(answer), end);
+    }
+    model::assert_that(end.index == cancelled || end.number == 7, "stopped or received");
   });
   EXPECT_TRUE(checked) << checked;
 }

@@ -8,6 +8,9 @@
 // takes one of its nodes out, under that primitive's lock, and loses to an earlier claimant. Two
 // selects that could serve each other cannot both be claimants, as one that tries has no nodes yet.
 //
+// A wait for a single case is decided under the lock of that case alone, also by a stop; so it does
+// without the exchanges of the others.
+//
 // | state     | publish() | claim(case) | decide(case)              |
 // |-----------|-----------|-------------|---------------------------|
 // | preparing | open      | -           | decided; nothing to wake  |
@@ -18,58 +21,67 @@
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/intrusive_queue.hpp>
+#include <gyre/sync/detail/spin_lock.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/resumption.hpp>
+#include <gyre/task/detail/stop_callback_slot.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/stop_token.hpp>
 
 #include <coroutine>
 #include <cstdint>
-#include <optional>
+#include <mutex>
 
 namespace gyre::detail {
 
 /// A coroutine's wait, and the case that ended it. Does not move. Exactly one claim() or decide()
 /// succeeds, and its caller owes it wake() if the coroutine waits already.
-class select_wait : public resumption {
+class select_wait : public resumption, stop_callback_slot<select_wait> {
  public:
   /// The index of the case that completed, or `cancelled`.
   using index = std::uint32_t;
   static constexpr index cancelled = ~index{0};
 
+  /// `only_lock`: the lock of a single case, see above; null if there are several cases.
   template <class Promise>
-  explicit select_wait(std::coroutine_handle<Promise> awaiting) noexcept
-      : context_(&context_of(awaiting)) {
+  explicit select_wait(std::coroutine_handle<Promise> awaiting,
+                       spin_lock* only_lock = nullptr) noexcept
+      : context_(&context_of(awaiting)), only_lock_(only_lock) {
     waiting = awaiting;
+  }
+  select_wait(const select_wait&) = delete;
+  ~select_wait() {
+    if (has_callback_) remove_stop_callback();
   }
 
   /// Lets `stop` cancel the wait, from now on.
   void cancel_on(inplace_stop_token stop) noexcept {
-    if (stop.stop_possible()) on_stop_.emplace(stop, cancel{this});
+    has_callback_ = stop.stop_possible();
+    if (has_callback_) add_stop_callback(stop);
   }
 
   /// Makes the wait open to claims; with all locks held, and all nodes queued. False if it was
   /// decided before; the coroutine is then not resumed.
   bool publish() noexcept {
-    index expected = preparing;
     // release: pairs with the acquire in decide(), whose coroutine reads the nodes. relaxed on
     // failure: what was decided is a number.
-    return decided_.compare_exchange_strong(expected, open, std::memory_order_release,
-                                            std::memory_order_relaxed);
+    return change(preparing, open, std::memory_order_release);
   }
 
   /// Ends the wait with the case `chosen`, unless it has ended. For a caller that found its node in
   /// a queue, with that primitive's lock held, under which the wait was published.
   bool claim(index chosen) noexcept {
-    index expected = open;
     // relaxed: publish() came before by the lock; the executor's post orders the rest.
-    return decided_.compare_exchange_strong(expected, chosen, std::memory_order_relaxed,
-                                            std::memory_order_relaxed);
+    return change(open, chosen, std::memory_order_relaxed);
   }
 
   /// Ends the wait with the case `chosen`, unless it has ended; for a stop or a timer. True: the
   /// coroutine waits already, and the caller owes it wake().
   [[nodiscard]] bool decide(index chosen) noexcept {
+    if (only_lock_ != nullptr) {
+      const std::lock_guard hold(*only_lock_);
+      return !change(preparing, chosen, std::memory_order_relaxed) && claim(chosen);
+    }
     // relaxed: the exchanges below order.
     index seen = decided_.load(std::memory_order_relaxed);
     while (seen == preparing || seen == open) {
@@ -97,7 +109,11 @@ class select_wait : public resumption {
   }
 
   /// Prevents claims, for the destructor of a waiting coroutine. False if it was claimed before.
-  bool abandon() noexcept { return claim(cancelled); }
+  bool abandon() noexcept {
+    if (only_lock_ == nullptr) return claim(cancelled);
+    const std::lock_guard hold(*only_lock_);
+    return claim(cancelled);
+  }
 
   /// The result, for the woken coroutine.
   [[nodiscard]] index outcome() const noexcept {
@@ -111,16 +127,26 @@ class select_wait : public resumption {
   static constexpr index preparing = cancelled - 1;
   static constexpr index open = cancelled - 2;
 
-  struct cancel {
-    select_wait* self;
-    void operator()() const noexcept {
-      if (self->decide(cancelled)) self->wake();
+  friend stop_callback_slot<select_wait>;
+
+  bool change(index expected, index desired, std::memory_order order) noexcept {
+    if (only_lock_ == nullptr) {
+      return decided_.compare_exchange_strong(expected, desired, order, std::memory_order_relaxed);
     }
-  };
+    // relaxed: the lock, which is held, orders.
+    if (decided_.load(std::memory_order_relaxed) != expected) return false;
+    decided_.store(desired, std::memory_order_relaxed);
+    return true;
+  }
+
+  void stop() noexcept {
+    if (decide(cancelled)) wake();
+  }
 
   const task_context* context_;
   atomic<index> decided_{preparing};
-  std::optional<inplace_stop_callback<cancel>> on_stop_;
+  bool has_callback_ = false;
+  spin_lock* const only_lock_;
 };
 
 /// A wait's node in a primitive's list. Belongs to the primitive's lock while it is linked.

@@ -35,6 +35,8 @@ concept select_case = std::derived_from<T, select_node> && std::move_constructib
                         // The result, once the case has completed.
                         { object.error() } noexcept -> std::same_as<std::error_code>;
                         { object.take() } -> std::same_as<typename T::result>;
+                        // May have must_wait(): whether an attempt would fail now, told without the
+                        // lock; may be false in vain.
                       };
 
 /// Completes the case if it can now.
@@ -84,12 +86,17 @@ class single_wait {
   }
 
   static constexpr bool executor_affine = true;
-  bool await_ready() noexcept { return attempt_now(case_) && !case_.ends_turn; }
+  bool await_ready() noexcept {
+    if constexpr (requires { case_.must_wait(); }) {
+      if (case_.must_wait()) return false;
+    }
+    return attempt_now(case_) && !case_.ends_turn;
+  }
 
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
     const task_context& context = context_of(awaiting);
-    wait_.emplace(awaiting);
+    wait_.emplace(awaiting, &case_.lock());
     if (case_.ends_turn) return give_way();
     wait_->cancel_on(context.stop);
     return suspend() || gives_way(context, awaiting);

@@ -25,6 +25,11 @@ class spin_lock {
     // release: pairs with the acquire in lock() and try_lock().
     locked_.store(false, std::memory_order_release);
   }
+  /// Waits until it is free. For a caller that knows that nobody will lock it any more.
+  void wait_until_free() const noexcept {
+    // acquire: pairs with the release in unlock().
+    while (locked_.load(std::memory_order_acquire)) thread_yield();
+  }
 
  private:
   [[gnu::noinline]] void lock_slowly() noexcept {

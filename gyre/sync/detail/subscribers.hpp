@@ -2,6 +2,7 @@
 // subscribers: the lock and the waiting receivers of a channel, a broadcast, a watch or a oneshot.
 #pragma once
 
+#include <gyre/base/atomic.hpp>
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/sync/detail/select_wait.hpp>
 #include <gyre/sync/detail/spin_lock.hpp>
@@ -20,14 +21,15 @@ class subscribers {
   spin_lock& lock() noexcept { return lock_; }
   bool closed() const noexcept {
     const std::lock_guard hold(lock_);
-    return closed_;
+    return is_closed();
   }
   /// Ends the waits of the receivers, and those in `senders`. Further calls do nothing.
   void close(select_queue* senders = nullptr) noexcept {
     intrusive_queue<operation> ended;
     {
       const std::lock_guard hold(lock_);
-      if (std::exchange(closed_, true)) return;
+      if (is_closed()) return;
+      set_closed();
       receivers_.claim_all(ended, true);
       if (senders != nullptr) senders->claim_all(ended, true);
     }
@@ -37,7 +39,9 @@ class subscribers {
   // With the lock held:
 
   void enlist(select_node& receiver) noexcept { receivers_.push_back(receiver); }
-  [[nodiscard]] bool is_closed() const noexcept { return closed_; }
+  [[nodiscard]] bool is_closed() const noexcept {
+    return closed_.load(std::memory_order_relaxed);  // relaxed: the lock orders
+  }
   /// For each case that completes at once: whether its coroutine gives way to others. One in 256
   /// does (a cooperative budget), as a coroutine that always finds its channel full or empty would
   /// hold its executor for ever. The count is of the primitive, whose memory is in the cache.
@@ -47,15 +51,24 @@ class subscribers {
  protected:
   ~subscribers() { assert(receivers_.empty() && "destroyed while waited for"); }
 
+  // With the lock held.
+  void set_closed() noexcept {
+    // release: pairs with the acquire in was_closed().
+    closed_.store(true, std::memory_order_release);
+  }
+  /// Without the lock, whose holder may still have it when this is true.
+  [[nodiscard]] bool was_closed() const noexcept { return closed_.load(std::memory_order_acquire); }
+
   mutable spin_lock lock_;
-  bool closed_ = false;
+  atomic<bool> closed_{false};
   std::uint8_t completed_at_once_ = 0;
   select_queue receivers_;
 };
 
 /// The case of a receiver's next value. `Receiver` has a pointer core_ to subscribers and, with
 /// their lock held, ready() and next(). No other thread moves the receiver on, so that whatever
-/// made it ready is still there when take() comes, or something newer.
+/// made it ready is still there when take() comes, or something newer. It may have must_wait(), as
+/// cases have, and takes_without_lock, if no other thread uses the subscribers once it is ready.
 template <class Receiver>
 class receiver_case : public select_node {
  public:
@@ -68,11 +81,20 @@ class receiver_case : public select_node {
     this->ends_turn = receiver_->core_->ends_turn();
     return true;
   }
+  bool must_wait() const noexcept
+    requires requires(const Receiver& object) { object.must_wait(); }
+  {
+    return receiver_->must_wait();
+  }
   void enlist() noexcept { receiver_->core_->enlist(*this); }
   static std::error_code error() noexcept { return {}; }
   result take() {
-    const std::lock_guard hold(lock());
-    return receiver_->next();
+    if constexpr (requires { Receiver::takes_without_lock; }) {
+      return receiver_->next();
+    } else {
+      const std::lock_guard hold(lock());
+      return receiver_->next();
+    }
   }
 
  private:
