@@ -7,6 +7,8 @@
 // stop() again before it sleeps; post() or stop() does not notify; a fence of the gate is omitted.
 #include <gyre/exec/loop.hpp>
 
+#include <gyre/base/intrusive_queue.hpp>
+#include <gyre/base/operation.hpp>
 #include <gyre/exec/inbox/sharded.hpp>
 #include <tests/model/model.hpp>
 
@@ -15,7 +17,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <utility>
 
 namespace {
 
@@ -93,6 +97,36 @@ TYPED_TEST(EventLoopModel, TasksOfTwoThreadsRun) {
       loop.run();
     }
     model::assert_that(ran == 2, "both ran");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+// Runs a function.
+struct calling final : gyre::operation {
+  explicit calling(std::function<void()> callable)
+      : operation([](operation& self) { static_cast<calling&>(self).function(); }),
+        function(std::move(callable)) {}
+  std::function<void()> function;
+};
+
+TYPED_TEST(EventLoopModel, OperationsPostedAtOnceToASleepingLoopRunInOrder) {
+  const auto checked = model::check({.preemptions = 2, .stale_reads = 1}, [] {
+    gyre::basic_loop<TypeParam> loop;
+    int ran = 0;
+    calling first([&] { model::assert_that(++ran == 1, "first"); });
+    calling second([&] {
+      model::assert_that(++ran == 2, "second");
+      loop.stop();
+    });
+    model::thread producer([&] {
+      gyre::intrusive_queue<gyre::operation> both;
+      both.push_back(first);
+      both.push_back(second);
+      loop.post_all(both, 2);
+    });
+    loop.run();
+    producer.join();
+    model::assert_that(loop.metrics().tasks_pending == 0, "both are counted");
   });
   EXPECT_TRUE(checked) << checked;
 }

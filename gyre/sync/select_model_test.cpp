@@ -5,6 +5,10 @@
 // Mutations, tried by hand one at a time, and the tests that fail:
 //   claim() always succeeds, or loads and stores in place of the compare-exchange:
 //     OneOfTwoSenders…, StopAndSend…, CloseAndSend…, ReceiveThatIs…, SendThatIs…
+//   a stop decides a wait for one case without its lock: ReceiveThatIs…, SendThatIs…, both others
+//     with StopAndSend… in their name
+//   the receiver of a oneshot frees it while the sender has the lock: ReceiverThatDoesNot…,
+//     StopAndSend… of OneshotModel
 //   decide() wakes a coroutine that is not published yet: StopAndSend…, ReceiveThatIs…, SendThatIs…
 //   a select leaves its nodes in the queues of the other cases: all of SelectModel
 //   a select unlocks between its tries and queueing: OneOfTwo…, TwoSelects…, CloseAndSend…
