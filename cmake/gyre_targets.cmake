@@ -119,22 +119,32 @@ function(gyre_cache_precompiled target)
     $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)
 endfunction()
 
-# gyre_test_headers: GoogleTest and other headers that most tests include, precompiled once for all
-# tests; gyre_test_headers_O0: the same for the tests that a Release does not optimise. No header of
-# gyre is among them, so a missing include of gyre's own is noticed.
-if(GYRE_BUILD_TESTS)
+# gyre_add_test_headers(NAME): GoogleTest and other headers that most tests include, precompiled
+# once for all tests with the same options. No header of gyre is among them, so a missing include
+# of gyre's own is noticed.
+function(gyre_add_test_headers name)
   # A target needs a source to have a precompiled header.
   file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/gyre_test_headers.cpp" CONTENT "")
-  foreach(headers IN ITEMS gyre_test_headers gyre_test_headers_O0)
-    add_library(${headers} OBJECT EXCLUDE_FROM_ALL "${PROJECT_BINARY_DIR}/gyre_test_headers.cpp")
-    target_compile_features(${headers} PRIVATE cxx_std_23)
-    target_link_libraries(${headers} PRIVATE GTest::gmock GTest::gtest_main Threads::Threads)
-    target_precompile_headers(${headers} PRIVATE
-      <gmock/gmock.h> <gtest/gtest.h>
-      <algorithm> <array> <atomic> <chrono> <coroutine> <exception> <functional> <future> <memory>
-      <optional> <stdexcept> <string> <system_error> <thread> <utility> <vector>)
-    gyre_cache_precompiled(${headers})
-  endforeach()
+  add_library(${name} OBJECT EXCLUDE_FROM_ALL "${PROJECT_BINARY_DIR}/gyre_test_headers.cpp")
+  target_compile_features(${name} PRIVATE cxx_std_23)
+  target_link_libraries(${name} PRIVATE GTest::gmock GTest::gtest_main Threads::Threads)
+  target_precompile_headers(${name} PRIVATE
+    <gmock/gmock.h> <gtest/gtest.h>
+    <algorithm> <array> <atomic> <chrono> <coroutine> <exception> <functional> <future> <memory>
+    <optional> <stdexcept> <string> <system_error> <thread> <utility> <vector>)
+  gyre_cache_precompiled(${name})
+endfunction()
+
+# gyre_use_test_headers(TARGET HEADERS): makes a test use a target of gyre_add_test_headers.
+function(gyre_use_test_headers target headers)
+  target_precompile_headers(${target} REUSE_FROM ${headers})
+  gyre_cache_precompiled(${target})
+endfunction()
+
+# gyre_test_headers_O0 is for the tests that a Release does not optimise.
+if(GYRE_BUILD_TESTS)
+  gyre_add_test_headers(gyre_test_headers)
+  gyre_add_test_headers(gyre_test_headers_O0)
   target_compile_options(gyre_test_headers_O0 PRIVATE $<$<CONFIG:Release>:-O0>)
 endif()
 
@@ -261,8 +271,7 @@ function(gyre_add_test_program room sources both_pollers libs)
     target_compile_options(${target} PRIVATE -O0)
     set(headers gyre_test_headers_O0)
   endif()
-  target_precompile_headers(${target} REUSE_FROM ${headers})
-  gyre_cache_precompiled(${target})
+  gyre_use_test_headers(${target} ${headers})
   if(count GREATER 1)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
     gyre_allow_unity(${target})
