@@ -64,22 +64,24 @@ endfunction()
 # gyre_check_headers_alone(TARGET HEADERS SOURCES)
 #
 # Makes the target all_verify_interface_header_sets compile each of HEADERS alone, except the
-# headers that a source includes first: building the library has compiled them alone already.
+# headers that a source or another header of the room includes first: building the library, or
+# compiling the other header, has compiled them alone already.
 function(gyre_check_headers_alone target headers sources)
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR
     BASE_DIRECTORY "${PROJECT_SOURCE_DIR}" OUTPUT_VARIABLE room)
-  foreach(source IN LISTS sources)
-    cmake_path(REPLACE_EXTENSION source LAST_ONLY hpp OUTPUT_VARIABLE header)
-    file(STRINGS "${source}" first REGEX "^#include" LIMIT_COUNT 1)
-    if(first STREQUAL "#include <${room}/${header}>")
-      list(REMOVE_ITEM headers "${header}")
+  set(alone ${headers})
+  foreach(file IN LISTS headers sources)
+    # The first directive after `#pragma once`: an include below a condition is not always first.
+    file(STRINGS "${file}" first REGEX "^#([^p]|p[^r])" LIMIT_COUNT 1)
+    if(first MATCHES "^#include <${room}/(.+)>$")
+      list(REMOVE_ITEM alone "${CMAKE_MATCH_1}")
     endif()
   endforeach()
 
   add_library(${target}_alone INTERFACE)
   target_link_libraries(${target}_alone INTERFACE ${target})
   target_sources(${target}_alone INTERFACE
-    FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${headers})
+    FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${alone})
   set_target_properties(${target}_alone PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
 endfunction()
 
