@@ -166,16 +166,27 @@ function(gyre_test_prefix out room poller)
 endfunction()
 
 # gyre_skip_without_threads(OUT FILE): whether FILE is skipped because ThreadSanitizer cannot find
-# anything in it: it names nothing that starts a thread or runs on one.
+# anything in it: neither the file nor the tests' own headers that it includes name anything that
+# starts a thread or runs on one.
 function(gyre_skip_without_threads out file)
   set(${out} FALSE PARENT_SCOPE)
-  if(GYRE_SANITIZE MATCHES "thread")
-    file(STRINGS "${file}" found LIMIT_COUNT 1
-      REGEX "thread|async|pool|runtime|resolver|stress|fork|file_|server|proxy")
-    if(NOT found)
-      set(${out} TRUE PARENT_SCOPE)
-    endif()
+  if(NOT GYRE_SANITIZE MATCHES "thread")
+    return()
   endif()
+  set(left "${file}")
+  while(left)
+    list(POP_FRONT left each)
+    file(READ "${each}" text)
+    if(text MATCHES "thread|std::async|pool|runtime[^_]|resolver|stress|fork|file_")
+      return()
+    endif()
+    string(REGEX MATCHALL
+      "(gyre/[a-z_/]+_(test_support|suite)|gyre/testing/[a-z_]+|tests/support/[a-z_]+)\\.hpp"
+      included "${text}")
+    list(TRANSFORM included PREPEND "${PROJECT_SOURCE_DIR}/")
+    list(APPEND left ${included})
+  endwhile()
+  set(${out} TRUE PARENT_SCOPE)
 endfunction()
 
 # Most of the cost of tests is compiling, and most of that is the included headers. So the files of
