@@ -200,10 +200,13 @@ set(gyre_unity_bytes 120000)  # of source in one translation unit
 set(gyre_optimised_tests "")
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
   list(APPEND gyre_optimised_tests
-    compiler_traps_test foreign_awaiter_test task_depth_test transfer_test task_allocation_test
-    event_loop_allocation_test echo_allocation_test inbox_memory_test tcp_client_memory_test
-    slab_stress_test fifo_test sharded_test channel_stress_test submissions_stress_test
-    thread_pool_stress_test)
+    base/slab_stress_test
+    exec/event_loop_allocation_test exec/fifo_test exec/inbox_memory_test exec/sharded_test
+    net/echo_allocation_test net/tcp_client_memory_test
+    pool/submissions_stress_test pool/thread_pool_stress_test
+    sync/channel_stress_test
+    task/compiler_traps_test task/foreign_awaiter_test task/task_allocation_test
+    task/task_depth_test task/transfer_test)
 endif()
 
 # gyre_add_test(ROOM file_test.cpp… [BOTH_POLLERS] [APART] [LIBS target…])
@@ -241,7 +244,7 @@ function(gyre_add_test room)
     endif()
     file(SIZE "${CMAKE_CURRENT_SOURCE_DIR}/${source}" size)
     math(EXPR together "${bytes} + ${size}")
-    if(arg_APART OR NOT GYRE_UNITY_TESTS OR stem IN_LIST gyre_optimised_tests)
+    if(arg_APART OR NOT GYRE_UNITY_TESTS OR "${room}/${stem}" IN_LIST gyre_optimised_tests)
       gyre_add_test_program(${room} "${source}" "${arg_BOTH_POLLERS}" "${arg_LIBS}")
       continue()
     endif()
@@ -280,7 +283,7 @@ function(gyre_add_test_program room sources both_pollers libs)
   endif()
   target_link_libraries(${target} PRIVATE ${libs} GTest::gmock GTest::gtest_main)
   set(headers gyre_test_headers)
-  if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT stem IN_LIST gyre_optimised_tests)
+  if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT "${room}/${stem}" IN_LIST gyre_optimised_tests)
     target_compile_options(${target} PRIVATE -O0)
     set(headers gyre_test_headers_O0)
   endif()
