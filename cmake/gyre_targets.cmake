@@ -294,6 +294,9 @@ function(gyre_add_test_program room sources both_pollers libs)
   else()
     set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
   endif()
+  # GCC collects garbage only in a heap of more than 1 GB: in a smaller one it finds little.
+  target_compile_options(${target} PRIVATE
+    $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=1000000>)
   # GCC 12 mistakes the halves of std::string's storage, as often as it inlines otherwise.
   target_compile_options(${target} PRIVATE
     "$<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-restrict;-Wno-stringop-overflow>")
