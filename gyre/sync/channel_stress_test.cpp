@@ -9,6 +9,7 @@
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_any.hpp>
+#include <tests/support/sanitizers.hpp>
 #include <tests/support/thread_executor.hpp>
 
 #include <gtest/gtest.h>
@@ -33,6 +34,7 @@ using gyre::inplace_stop_source;
 using gyre::task;
 using gyre::unbounded_channel;
 using gyre::test::thread_executor;
+using gyre::test::unless_sanitized;
 
 // A value is on the heap, so that sanitizers, too, find values that are lost or taken twice.
 using value = std::unique_ptr<int>;
@@ -226,7 +228,7 @@ TEST_P(ChannelStress, NothingIsLostWhereAReceiveIsRaced) {
 }
 
 TEST_P(ChannelStress, ClosedWhileWaitedFor) {
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < unless_sanitized(200, 4); ++round) {
     channel<value> values(GetParam());
     tally count;
     const auto send = [&]() -> task<> {

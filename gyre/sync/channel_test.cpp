@@ -10,6 +10,7 @@
 #include <gyre/task/with_timeout.hpp>
 #include <gyre/testing/manual_executor.hpp>
 #include <gyre/testing/run_in_virtual_time.hpp>
+#include <tests/support/sanitizers.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -440,7 +441,7 @@ TEST(UnboundedChannel, HandsToWhoWaitsAndDrainsWhenClosed) {
 
 // A hand-over between coroutines on the inline executor, which resumes at once, must not nest.
 TEST(Channel, HandOversDoNotGrowTheStack) {
-  constexpr static int rounds = 300'000;
+  constexpr static int rounds = gyre::test::unless_sanitized(300'000, 5);
   channel<int> there(0);
   channel<int> back(0);
   const auto echo = [](channel<int>& from, channel<int>& to) -> task<> {
