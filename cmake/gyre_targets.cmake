@@ -177,7 +177,8 @@ function(gyre_skip_without_threads out file)
   while(left)
     list(POP_FRONT left each)
     file(READ "${each}" text)
-    if(text MATCHES "thread|std::async|pool|runtime[^_]|resolver|stress|fork|file_")
+    if(text MATCHES "thread|std::async|pool|runtime[^_]|resolver|stress|fork|file_" OR
+       text MATCHES "gyre/io/(directory|file|mapped_file|process|temporary|walk|write_whole)")
       return()
     endif()
     string(REGEX MATCHALL
