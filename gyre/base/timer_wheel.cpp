@@ -17,11 +17,6 @@ constexpr std::size_t few_to_search = 8;
 
 constexpr std::uint64_t sign_bit = std::uint64_t{1} << 63;
 
-// Unsigned and in the order of time, also for time points before the clock's epoch.
-std::uint64_t nanoseconds_since_min(steady_time time) noexcept {
-  return static_cast<std::uint64_t>(time.time_since_epoch().count()) ^ sign_bit;
-}
-
 steady_time deadline_of(const timer_link& link) noexcept {
   return static_cast<const timer_node&>(link).deadline();
 }
@@ -123,15 +118,23 @@ timer_wheel::~timer_wheel() {
 
 bool timer_wheel::start(timer_node& timer, steady_time deadline) noexcept {
   const bool was_linked = cancel(timer);
+  forget_next();
   timer.deadline_ = deadline;
   const tick at = ticks_up_to(deadline);
-  append(at <= seen_ ? late_ : slot_for(at), timer);
+  if (at <= seen_) {
+    append(late_, timer);
+    quiet_until_ = 0;
+  } else {
+    append(slot_for(at), timer);
+    quiet_until_ = std::min(quiet_until_, first_of(at));
+  }
   ++size_;
   return was_linked;
 }
 
 bool timer_wheel::cancel(timer_node& timer) noexcept {
   if (!timer.linked()) return false;
+  forget_next();
   timer_link* const next = std::exchange(timer.next, nullptr);
   timer_link* const prev = std::exchange(timer.prev, nullptr);
   prev->next = next;
@@ -144,7 +147,7 @@ bool timer_wheel::cancel(timer_node& timer) noexcept {
   return true;
 }
 
-std::optional<steady_time> timer_wheel::next_wakeup() const noexcept {
+std::optional<steady_time> timer_wheel::find_next_wakeup() const noexcept {
   if (empty()) return std::nullopt;
   if (!is_empty(due_) || !is_empty(late_)) return end_of(seen_);
   const slot_span first = first_slot();
@@ -155,11 +158,6 @@ std::optional<steady_time> timer_wheel::next_wakeup() const noexcept {
     earliest = std::min(earliest, ticks_up_to(deadline_of(*link)));
   }
   return end_of(earliest);
-}
-
-// The number of ticks that have ended by `now`, counted from steady_time::min().
-timer_wheel::tick timer_wheel::ticks_ended_by(steady_time now) noexcept {
-  return nanoseconds_since_min(now) >> tick_bits;
 }
 
 // The number of ticks that must have ended for `deadline` to have passed.
@@ -174,10 +172,20 @@ steady_time timer_wheel::end_of(tick at) noexcept {
       std::chrono::nanoseconds{static_cast<std::int64_t>((at << tick_bits) ^ sign_bit)}};
 }
 
-// The slot for `at`, which is not before current_, marked as occupied.
-timer_link& timer_wheel::slot_for(tick at) noexcept {
+// The level of the slot for `at`, which is not before current_.
+unsigned timer_wheel::level_of(tick at) const noexcept {
   const auto highest_bit = static_cast<unsigned>(std::bit_width((at ^ current_) | 1)) - 1;
-  const unsigned level = highest_bit / digit_bits;
+  return highest_bit / digit_bits;
+}
+
+// The first tick of that slot.
+timer_wheel::tick timer_wheel::first_of(tick at) const noexcept {
+  return at & ~((tick{1} << level_of(at) * digit_bits) - 1);
+}
+
+// That slot, marked as occupied.
+timer_link& timer_wheel::slot_for(tick at) noexcept {
+  const unsigned level = level_of(at);
   const std::size_t slot = level * slots_per_level + (at >> level * digit_bits) % slots_per_level;
   occupied_[slot / 64] |= std::uint64_t{1} << slot % 64;
   occupied_words_ |= std::uint32_t{1} << slot / 64;
@@ -214,6 +222,7 @@ bool timer_wheel::turn() noexcept {
     const slot_span next = first_slot();
     if (next.first > seen_) {
       current_ = seen_;
+      quiet_until_ = is_empty(late_) ? next.first : 0;
       return false;
     }
     timer_link& slot = slots_[next.index];

@@ -88,7 +88,13 @@ class timer_wheel {
   /// the earliest deadline's tick, and exactly that if at most eight timers share its slot;
   /// otherwise it may be earlier, as the wheel must turn first. Not after the time of the latest
   /// advance() while a timer is overdue. O(1).
-  std::optional<steady_time> next_wakeup() const noexcept;
+  std::optional<steady_time> next_wakeup() const noexcept {
+    if (!next_is_known_) [[unlikely]] {
+      next_ = find_next_wakeup();
+      next_is_known_ = true;
+    }
+    return next_;
+  }
   /// The number of linked timers.
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
@@ -108,7 +114,14 @@ class timer_wheel {
   static constexpr std::size_t levels = 7;
   static_assert(tick_bits + levels * digit_bits >= 64);
 
-  static tick ticks_ended_by(steady_time now) noexcept;
+  // The number of ticks that have ended by `now`, counted from steady_time::min().
+  static tick ticks_ended_by(steady_time now) noexcept {
+    return nanoseconds_since_min(now) >> tick_bits;
+  }
+  // Unsigned and in the order of time, also for time points before the clock's epoch.
+  static std::uint64_t nanoseconds_since_min(steady_time time) noexcept {
+    return static_cast<std::uint64_t>(time.time_since_epoch().count()) ^ std::uint64_t{1} << 63;
+  }
   static tick ticks_up_to(steady_time deadline) noexcept;
   static steady_time end_of(tick at) noexcept;
 
@@ -119,6 +132,10 @@ class timer_wheel {
   void admit_late() noexcept;
   bool turn() noexcept;
   timer_node& take_due() noexcept;
+  unsigned level_of(tick at) const noexcept;
+  tick first_of(tick at) const noexcept;
+  void forget_next() noexcept { next_is_known_ = false; }
+  std::optional<steady_time> find_next_wakeup() const noexcept;
 
   // A timer's tick is the one at whose end its deadline has passed. No timer is in a slot before
   // current_, so the first slot that is not empty, from level 0 up, holds the earliest timers.
@@ -127,6 +144,11 @@ class timer_wheel {
   timer_link due_;  // expired and sorted
   timer_link late_;  // started after their tick was seen; the next advance lets them in
   std::size_t size_ = 0;
+  // The result of next_wakeup(), which a loop calls before each sleep; until it may change.
+  mutable bool next_is_known_ = false;
+  mutable std::optional<steady_time> next_;
+  // No timer is in a slot that begins before it, nor due or late: advance() up to there fires none.
+  tick quiet_until_ = 0;
   std::uint32_t occupied_words_ = 0;
   std::array<std::uint64_t, levels * slots_per_level / 64> occupied_{};
   std::array<timer_link, levels * slots_per_level> slots_;
@@ -134,6 +156,12 @@ class timer_wheel {
 
 template <class Expired>
 std::size_t timer_wheel::advance(steady_time now, std::size_t limit, Expired&& expired) {
+  if (const tick present = ticks_ended_by(now); present < quiet_until_) [[likely]] {
+    seen_ = current_ = std::max(seen_, present);
+    return 0;
+  }
+  forget_next();
+  quiet_until_ = 0;
   admit_late();
   seen_ = std::max(seen_, ticks_ended_by(now));
   std::size_t fired = 0;
