@@ -125,6 +125,7 @@ inline std::size_t event_loop::turn(steady_time deadline) {
 std::size_t event_loop::run_tasks() {
   const bool watching = is_watching();
   const bool timed = (watching || !timers_.empty()) && has_tasks();
+  if (watching && !timed) return 0;  // no tasks, as in most turns of a loop that serves descriptors
   const steady_time started = timed ? now() : steady_time{};
   batch_ = inbox::batch(wait_strategy_.next_batch(*this, watching, batch_size_));
   const auto run = [&] {
