@@ -10,6 +10,11 @@
 namespace gyre::io {
 namespace {
 
+// In the events of the poller's own descriptors. Others have the address of an operation, or of a
+// handle and its tag.
+constexpr std::uint64_t wake_data = 0;
+constexpr std::uint64_t deadline_data = 2;
+
 static_assert(EPOLLIN == POLLIN && EPOLLPRI == POLLPRI && EPOLLOUT == POLLOUT &&
               EPOLLERR == POLLERR && EPOLLHUP == POLLHUP && EPOLLRDHUP == POLLRDHUP);
 
@@ -177,7 +182,7 @@ void detail::epoll_requests::use(int epoll) {
 void epoll_poller::open() {
   unique_fd epoll = detail::readiness_set::make_epoll();
   gyre::detail::wake_event wake;
-  set_events(epoll.get(), EPOLL_CTL_ADD, wake.fd(), EPOLLIN | EPOLLET, 0);
+  set_events(epoll.get(), EPOLL_CTL_ADD, wake.fd(), EPOLLIN | EPOLLET, wake_data);
   epoll_ = std::move(epoll);
   wake_.emplace(std::move(wake));
   watches_.use(epoll_.get());
@@ -203,7 +208,28 @@ std::size_t epoll_poller::wait(steady_time deadline) {
 int epoll_poller::wait_for_events(steady_time deadline) {
   constexpr int most = static_cast<int>(most_events);
   if (deadline == steady_time::min()) return ::epoll_wait(epoll_.get(), events_.data(), most, 0);
-  if (deadline == steady_time::max()) return ::epoll_wait(epoll_.get(), events_.data(), most, -1);
+  if (deadline >= standing_.deadline() || stand(deadline)) {
+    return ::epoll_wait(epoll_.get(), events_.data(), most, -1);
+  }
+  return wait_with_timeout(deadline);
+}
+
+// Gives a deadline that several waits have had to the timerfd. False: the wait needs a timeout.
+bool epoll_poller::stand(steady_time deadline) noexcept {
+  if (!standing_.stands(deadline) || deadline <= now()) return false;
+  if (standing_.fd() < 0) {
+    if (!standing_.make()) return false;
+    if (try_set_events(epoll_.get(), EPOLL_CTL_ADD, standing_.fd(), EPOLLIN | EPOLLET,
+                       deadline_data) != 0) {
+      standing_.reset();
+      return false;
+    }
+  }
+  return standing_.set(deadline);
+}
+
+int epoll_poller::wait_with_timeout(steady_time deadline) {
+  constexpr int most = static_cast<int>(most_events);
   const steady_time present = now();
   const auto left = deadline > present ? deadline - present : std::chrono::nanoseconds{0};
   if (has_nanosecond_wait_) {
@@ -229,7 +255,9 @@ bool epoll_poller::serve_reported(std::size_t& completed) {
     const std::size_t before = completed;
     if (handle* const target = detail::epoll_requests::target_of(event)) {
       requests_.serve(*target, event.events, completed);
-    } else if (event.data.ptr != nullptr) {  // null: a wake-up, or a watch that has ended since
+    } else if (event.data.u64 == deadline_data) {
+      standing_.passed();
+    } else if (event.data.u64 != wake_data) {  // that is also a watch that has ended since
       watches_.report(event, completed);
     }
     // An event that completes nothing takes no time worth a look at the clock.
@@ -248,6 +276,7 @@ void epoll_poller::wake() noexcept {
 void epoll_poller::after_fork() {
   reported_ = {};
   parker_.reset();
+  standing_.reset();
   open();
 }
 

@@ -5,6 +5,7 @@
 #include <gyre/base/detail/wake_event.hpp>
 #include <gyre/io/detail/readiness_set.hpp>
 #include <gyre/io/detail/ready_requests.hpp>
+#include <gyre/io/detail/standing_deadline.hpp>
 #include <gyre/io/detail/thread_parker.hpp>
 
 #include <array>
@@ -60,7 +61,7 @@ class epoll_requests final : public ready_requests {
 /// An eventfd for wake-ups is watched edge-triggered and never read: a wake-up costs one write(2).
 /// While no descriptor is watched, the poller waits on a futex instead, which wakes faster.
 /// Timeouts are in nanoseconds where the kernel has epoll_pwait2 (Linux 5.11), else rounded up to
-/// milliseconds.
+/// milliseconds. A deadline that several waits in a row have is given to a timerfd instead.
 class epoll_poller final : public poller {
  public:
   /// Throws std::system_error (EMFILE, ENFILE, ENOMEM).
@@ -88,11 +89,14 @@ class epoll_poller final : public poller {
   void open();
   bool serve_reported(std::size_t& completed);
   int wait_for_events(steady_time deadline);
+  int wait_with_timeout(steady_time deadline);
+  bool stand(steady_time deadline) noexcept;
 
   gyre::detail::thread_parker parker_;
   unique_fd epoll_;
   std::optional<gyre::detail::wake_event> wake_;
   bool has_nanosecond_wait_ = true;
+  detail::standing_deadline standing_;
   std::array<epoll_event, most_events> events_;
   // Events of the last wait that have not been completed yet.
   std::span<epoll_event> reported_;

@@ -172,6 +172,38 @@ TEST_P(PollerWait, WaitsUntilItsDeadline) {
   }
 }
 
+// A poller may give a deadline that many waits have to a timer of its own.
+TEST_P(PollerWait, WaitsUntilADeadlineThatOthersHadToo) {
+  const auto wait_in_vain = [this](steady_time deadline) {
+    for (int i = 0; i < 10; ++i) {
+      poller_.wake();
+      poller_.wait(deadline);
+      complete();
+    }
+  };
+  const auto wait_until = [this](steady_time deadline) {
+    int waits = 0;
+    for (; poller_.now() < deadline; ++waits) {
+      poller_.wait(deadline);
+      EXPECT_EQ(complete(), 0u);
+    }
+    return waits;
+  };
+  for (int round = 0; round < 3; ++round) {
+    const steady_time deadline = poller_.now() + 2ms;
+    wait_in_vain(deadline);
+    EXPECT_LE(wait_until(deadline), 3) << "it must not return early, unless for no reason";
+  }
+  // One that is left for an earlier one does not delay that; one that is left for a later one may
+  // end a wait, but only one.
+  wait_in_vain(poller_.now() + 1h);
+  wait_until(poller_.now() + 100us);
+  wait_in_vain(poller_.now() + 1ms);
+  EXPECT_LE(wait_until(poller_.now() + 5ms), 4);
+  wait_in_vain(poller_.now() - 1s);
+  wait_until(poller_.now() + 100us);
+}
+
 TEST_P(PollerWait, IsWokenBeforeAndDuringAWait) {
   poller_.wake();
   poller_.wait(for_ever);

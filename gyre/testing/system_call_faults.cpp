@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -48,7 +49,8 @@ namespace {
       X(madvise), X(mkdirat), X(mmap), X(open), X(openat), X(pipe2), X(poll), X(pread), X(pwrite), \
       X(read), X(readv), X(recv), X(recvmmsg), X(recvmsg), X(renameat2), X(send), X(sendfile),     \
       X(sendmmsg), X(sendmsg), X(setsockopt), X(shutdown), X(sockatmark), X(socket),               \
-      X(socketpair), X(statx), X(syscall), X(unlinkat), X(write), X(writev)
+      X(socketpair), X(statx), X(syscall), X(timerfd_create), X(timerfd_settime), X(unlinkat),     \
+      X(write), X(writev)
 
 #define GYRE_TESTING_NUMBER(name) name##_call
 enum call : int { GYRE_TESTING_CALLS(GYRE_TESTING_NUMBER), calls };
@@ -342,6 +344,10 @@ extern "C" [[gnu::no_sanitize_address]] long syscall(long number, ...) noexcept 
   va_end(rest);
   return next_syscall(number, with[0], with[1], with[2], with[3], with[4], with[5]);
 }
+GYRE_TESTING_CALL(int, timerfd_create, (int clock, int flags) noexcept, (clock, flags))
+GYRE_TESTING_CALL(int, timerfd_settime,
+                  (int fd, int flags, const itimerspec* time, itimerspec* before) noexcept,
+                  (fd, flags, time, before))
 GYRE_TESTING_CALL(int, unlinkat, (int folder, const char* path, int flags) noexcept,
                   (folder, path, flags))
 GYRE_TESTING_CALL(ssize_t, write, (int fd, const void* from, size_t size), (fd, from, size))
