@@ -110,7 +110,7 @@ class fork_join : protected child_set {
   };
 
   fork_join(operation::function run, on_error policy) noexcept
-      : all_(run, *this, 0, 0), policy_(policy) {}
+      : policy_(policy), all_(run, *this, 0, 0) {}
   ~fork_join() = default;
 
   /// For the parent's await_suspend(): before the loop. Throws std::logic_error the second time.
@@ -180,8 +180,6 @@ class fork_join : protected child_set {
     return failed_.load(std::memory_order_relaxed);  // relaxed: the count has ordered it
   }
 
-  loop all_;  // the children, but for those of loops split off
-
  private:
   // The events counted: each child's end, the end of its start, and the end of the loop. A loop
   // split off adds its own.
@@ -195,13 +193,15 @@ class fork_join : protected child_set {
   // The resumption of a child's frame, when the child has ended.
   static void after_child(void* frame);
 
-  const on_error policy_;
+  // Every thread that has a share reads these for each child, and so they lie apart from all_.
   std::coroutine_handle<> parent_;
   const task_context* parent_context_ = nullptr;
+  inplace_stop_token stop_token_;  // of the children
 #if GYRE_ASYNC_BACKTRACE
   const promise_base* awaited_by_ = nullptr;
 #endif
-  inplace_stop_token stop_token_;  // of the children
+  const on_error policy_;
+
   std::optional<linked_stop_source> stop_;
   std::exception_ptr start_error_;  // the first; set by the thread that sets has_start_error_
 
@@ -210,6 +210,10 @@ class fork_join : protected child_set {
   atomic<child*> kept_{nullptr};  // contexts of children that went on by themselves
   atomic<loop*> split_off_{nullptr};
   atomic<bool> has_start_error_{false};
+
+ protected:
+  // Last, as the first context comes next, and one thread writes both for each child.
+  loop all_;  // the children, but for those of loops split off
 };
 
 }  // namespace gyre::detail

@@ -13,41 +13,24 @@
 #include <coroutine>
 #include <cstddef>
 #include <exception>
+#include <memory>
 #include <new>
 #include <tuple>
 #include <utility>
 
 namespace gyre::detail {
 
-/// The contexts of a join's children. Base of the awaiter, as tasks refer to them.
+/// The tasks of a join. The first base of the awaiter, so that what every thread reads for each
+/// child lies apart from what one thread writes; yet they are destroyed first, by the awaiter.
 template <class Tasks>
-class join_contexts : public fork_join {
+class join_tasks {
  protected:
-  struct its_child : child, child_slot<Tasks> {
-    using child::child;
-  };
-
-  join_contexts(operation::function run, fork_join::on_error policy) noexcept
-      : fork_join(run, policy) {}
-  ~join_contexts() {
-    if (has_shared()) [[unlikely]]
-      free_shared(&first_, sizeof(its_child));
-  }
-
-  /// For begin(): the first context, without a call.
-  void make_first() noexcept { ::new (&first_) its_child(*this); }
-  /// A context for children after one that was kept. Null without memory: gives up `rest`.
-  its_child* try_new_context(loop& rest) noexcept {
-    try {
-      return ::new (slab_allocate(sizeof(its_child))) its_child(*this);
-    } catch (...) {
-      give_up(rest);
-      return nullptr;
-    }
-  }
+  template <class... Sources>
+  explicit join_tasks(Sources&&... tasks) : tasks_(std::forward<Sources>(tasks)...) {}
+  ~join_tasks() {}
 
   union {
-    its_child first_;  // the context of the first child, and others of that thread
+    Tasks tasks_;
   };
 };
 
@@ -60,16 +43,15 @@ inline constexpr bool is_pair<std::tuple<task<First>, task<Second>>> = true;
 /// Awaited, runs `Tasks`: a vector, an array or a tuple of tasks, or made_tasks. Base of awaiters
 /// that give the results.
 template <class Tasks>
-class join_awaiter : public join_contexts<Tasks> {
-  using on_error = fork_join::on_error;
-  using loop = fork_join::loop;
-  using kept_contexts = fork_join::kept_contexts;
-  using its_child = join_contexts<Tasks>::its_child;
+class join_awaiter : protected join_tasks<Tasks>, public fork_join {
+  struct its_child : child, child_slot<Tasks> {
+    using child::child;
+  };
 
  public:
   template <class... Sources>
   explicit join_awaiter(on_error policy, Sources&&... tasks)
-      : join_contexts<Tasks>(&run, policy), tasks_(std::forward<Sources>(tasks)...) {}
+      : join_tasks<Tasks>(std::forward<Sources>(tasks)...), fork_join(&run, policy) {}
   /// Before it is awaited.
   join_awaiter(join_awaiter&& other) noexcept
       : join_awaiter(other.policy(), std::move(other.tasks_)) {}
@@ -80,14 +62,20 @@ class join_awaiter : public join_contexts<Tasks> {
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> parent) {
     this->begin(parent, count_of(tasks_));
-    this->make_first();
-    return !run_share(this->all_, &this->first_);
+    ::new (&first_) its_child(*this);  // without a call
+    return !run_share(this->all_, &first_);
   }
 
  protected:
+  // Tasks refer to contexts, and so are destroyed before them.
   ~join_awaiter() {
     if constexpr (makes_tasks<Tasks>) for_each_kept([](auto& work, auto&) { work = {}; });
+    std::destroy_at(&tasks_);
+    if (has_shared()) [[unlikely]]
+      free_shared(&first_, sizeof(its_child));
   }
+
+  using join_tasks<Tasks>::tasks_;
 
   /// Calls function(task, result) for each child whose result was not moved at its end. The parent,
   /// when all have finished.
@@ -98,8 +86,6 @@ class join_awaiter : public join_contexts<Tasks> {
       function(its.work, *its.result);
     }
   }
-
-  Tasks tasks_;  // refer to contexts of the join
 
  private:
   static void run(operation& self) {
@@ -138,8 +124,18 @@ class join_awaiter : public join_contexts<Tasks> {
 
   [[gnu::always_inline]] bool has_context(loop& rest, share& mine) noexcept {
     if (mine.context == nullptr) [[unlikely]]
-      mine.context = this->try_new_context(rest);
+      mine.context = try_new_context(rest);
     return mine.context != nullptr;
+  }
+
+  // A context for children after one that was kept. Null without memory: gives up `rest`.
+  its_child* try_new_context(loop& rest) noexcept {
+    try {
+      return ::new (slab_allocate(sizeof(its_child))) its_child(*this);
+    } catch (...) {
+      this->give_up(rest);
+      return nullptr;
+    }
   }
 
   // As take_next(), for a task that is made now.
@@ -242,7 +238,7 @@ class join_awaiter : public join_contexts<Tasks> {
     child_starts& starts = starts_here;
     share mine{.queue = this->parent_context().where->fork_queue_here(),
                .starts = starts,
-               .is_deep = starts.depth++ >= fork_join::most_nested_starts,
+               .is_deep = starts.depth++ >= most_nested_starts,
                .context = context};
     const task_context* const outer = starts.innermost;
     kept_contexts kept;
@@ -272,10 +268,14 @@ class join_awaiter : public join_contexts<Tasks> {
     starts.innermost = outer;
     --starts.depth;
     if (mine.has_loop) ++mine.events;
-    if (mine.context != nullptr && mine.context != &this->first_) [[unlikely]]
+    if (mine.context != nullptr && mine.context != &first_) [[unlikely]]
       slab_deallocate(mine.context, sizeof(its_child));
     return this->finish(kept, mine.events, count_of(tasks_));
   }
+
+  union {
+    its_child first_;  // the context of the first child, and others of that thread
+  };
 };
 
 }  // namespace gyre::detail
