@@ -59,6 +59,8 @@ class fork_queue {
     requested_ = false;
     return true;
   }
+  /// Whether take_request() is true.
+  [[nodiscard]] bool has_request() const noexcept { return requested_; }
 
  protected:
   ~fork_queue() = default;

@@ -252,9 +252,13 @@ class linked_stop_source : public inplace_stop_source {
   linked_stop_source& operator=(linked_stop_source&&) = delete;
   /// When no other thread uses the source any more.
   ~linked_stop_source() {
-    if (claimed_.load(std::memory_order_relaxed)) link_.~link();  // relaxed: no other thread
+    if (is_linked()) link_.~link();
   }
 
+  /// Whether the link was made. When no other thread uses the source any more.
+  bool is_linked() const noexcept {
+    return claimed_.load(std::memory_order_relaxed);  // relaxed: no other thread
+  }
   /// Whether `token` is its parent's.
   bool follows(inplace_stop_token token) const noexcept { return token == parent_; }
 

@@ -28,13 +28,14 @@
 namespace gyre {
 namespace detail {
 
+/// Of a task that has not failed.
 template <class T>
 element_t<T> take_element(task<T>& finished) {
   if constexpr (std::is_void_v<T>) {
-    task_access::state(finished).take_result();
+    task_access::state(finished).take_success();
     return {};
   } else {
-    return task_access::state(finished).take_result();
+    return task_access::state(finished).take_success();
   }
 }
 
@@ -91,28 +92,29 @@ inline constexpr bool gives_nothing<std::array<task<>, N>> = true;
 /// The awaitable of when_all(); gives a tuple, an array or a vector, or nothing if no task of a
 /// range does.
 template <class Tasks>
-class [[nodiscard]] when_all_awaiter : public join_awaiter<Tasks> {
- public:
-  template <class... Sources>
-  explicit when_all_awaiter(Sources&&... tasks) noexcept
-      : join_awaiter<Tasks>(fork_join::on_error::stop_others, std::forward<Sources>(tasks)...) {}
+class [[nodiscard]] when_all_awaiter
+    : public join_awaiter<Tasks, fork_join::on_error::stop_others> {
+  using join_awaiter<Tasks, fork_join::on_error::stop_others>::join_awaiter;
 
+ public:
   auto await_resume() {
-    this->check_started();
-    if (this->failed() != nullptr) [[unlikely]]
-      throw_error();
+    if (!this->end_undisturbed()) [[unlikely]]
+      throw_error_if_any();
     if constexpr (!gives_nothing<Tasks>) {
       return results_of(this->tasks_, [](auto& finished) { return take_element(finished); });
     }
   }
 
  private:
-  [[noreturn, gnu::noinline, gnu::cold]] void throw_error() {
+  [[gnu::noinline]] void throw_error_if_any() {
+    this->join().check_started();
+    if (this->join().failed() == nullptr) return;
     std::exception_ptr error;
     for (std::size_t i = 0; i < count_of(this->tasks_); ++i) {
       visit_task(this->tasks_, i, [&](auto& finished) {
         auto& state = task_access::state(finished);
-        if (&state == this->failed()) error = error_for(this->parent_context(), state.take_error());
+        if (&state == this->join().failed())
+          error = error_for(this->join().parent_context(), state.take_error());
       });
     }
     std::rethrow_exception(std::move(error));
@@ -121,45 +123,49 @@ class [[nodiscard]] when_all_awaiter : public join_awaiter<Tasks> {
 
 /// The awaitable of when_all_into().
 template <class T, class Make>
-class [[nodiscard]] when_all_into_awaiter : public join_awaiter<made_tasks<T, Make>> {
+class [[nodiscard]] when_all_into_awaiter
+    : public join_awaiter<made_tasks<T, Make>, fork_join::on_error::stop_others> {
  public:
   when_all_into_awaiter(std::span<T> results, Make&& make)
-      : join_awaiter<made_tasks<T, Make>>(fork_join::on_error::stop_others,
-                                          made_tasks<T, Make>{results, std::move(make)}) {}
+      : join_awaiter<made_tasks<T, Make>, fork_join::on_error::stop_others>(
+            made_tasks<T, Make>{results, std::move(make)}) {}
 
   void await_resume() {
-    this->check_started();
-    if (this->failed() != nullptr) [[unlikely]]
-      throw_error();
-    this->for_each_kept(
-        [](task<T>& finished, T& result) { result = task_access::state(finished).take_result(); });
+    if (!this->end_undisturbed()) [[unlikely]]
+      take_kept();
   }
 
  private:
-  [[noreturn, gnu::noinline, gnu::cold]] void throw_error() {
+  [[gnu::noinline]] void take_kept() {
+    this->join().check_started();
+    const task_end* const failed = this->join().failed();
     std::exception_ptr error;
-    this->for_each_kept([&](task<T>& finished, T&) {
+    this->join().for_each_kept([&](task<T>& finished, T& result) {
       auto& state = task_access::state(finished);
-      if (&state == this->failed()) error = error_for(this->parent_context(), state.take_error());
+      if (failed == nullptr) {
+        result = state.take_success();
+      } else if (&state == failed) {
+        error = error_for(this->join().parent_context(), state.take_error());
+      }
     });
-    std::rethrow_exception(std::move(error));
+    if (error) std::rethrow_exception(std::move(error));
   }
 };
 
 /// The awaitable of when_all_ready().
 template <class Tasks>
-class [[nodiscard]] when_all_ready_awaiter : public join_awaiter<Tasks> {
- public:
-  template <class... Sources>
-  explicit when_all_ready_awaiter(Sources&&... tasks) noexcept
-      : join_awaiter<Tasks>(fork_join::on_error::wait_for_all, std::forward<Sources>(tasks)...) {}
+class [[nodiscard]] when_all_ready_awaiter
+    : public join_awaiter<Tasks, fork_join::on_error::wait_for_all> {
+  using join_awaiter<Tasks, fork_join::on_error::wait_for_all>::join_awaiter;
 
+ public:
   auto await_resume() {
-    this->check_started();
+    if (!this->end_undisturbed()) [[unlikely]]
+      this->join().check_started();
     bool cancelled = false;
     auto outcomes =
         results_of(this->tasks_, [&](auto& finished) { return take_outcome(finished, cancelled); });
-    if (cancelled) count_cancelled_children(this->parent_context());
+    if (cancelled) count_cancelled_children(this->join().parent_context());
     return outcomes;
   }
 };

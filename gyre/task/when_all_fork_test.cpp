@@ -266,6 +266,23 @@ TEST(WhenAllForks, AChildsOwnExecutorIsNotTheNextOnes) {
   EXPECT_EQ(c, &executor);
 }
 
+// Blocks in a join on an executor of its own, then joins on its own executor again.
+task<int> joins_twice(run_record& runs) {
+  const auto [a, b] = gyre::sync_wait(gyre::when_all(recorded(runs, 1), recorded(runs, 2)));
+  const auto [c, d] = co_await gyre::when_all(recorded(runs, 3), recorded(runs, 4));
+  co_return a + b + c + d;
+}
+
+TEST(WhenAllForks, AJoinWithinAChildForksOnItsOwnExecutor) {
+  forking_executor executor(2, stealing::on_demand);
+  run_record runs;
+  const auto [sum, last] = gyre::sync_wait(
+      gyre::on(executor, gyre::when_all(joins_twice(runs), recorded(runs, 5))));
+  EXPECT_EQ(sum + last, 15);
+  EXPECT_EQ(runs.order, (std::vector{1, 2, 3, 4, 5}));
+  EXPECT_EQ(executor.offers(), 2U);  // one for each join that is not sync_wait()'s
+}
+
 TEST(WhenAllForks, DoesNotForkForThreadsOfOthers) {
   forking_executor executor(1);
   run_record runs;

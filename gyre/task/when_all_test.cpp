@@ -116,6 +116,29 @@ task<> awaits_twice() {
 
 TEST(WhenAll, CanBeAwaitedOnce) { EXPECT_THROW(gyre::sync_wait(awaits_twice()), std::logic_error); }
 
+// Has no destructor, so that nothing marks its end.
+struct throws_when_moved {
+  throws_when_moved(int number) noexcept : value(number) {}
+  throws_when_moved(throws_when_moved&& other) : value(other.value) {
+    throw std::runtime_error("moved");
+  }
+  int value;
+};
+
+task<throws_when_moved> immovable_result() { co_return 1; }
+task<std::size_t> number(std::size_t value) { co_return value; }
+
+TEST(WhenAll, AResultWhoseMoveThrowsLeavesTheOthersWhole) {
+  const auto await_both = []() -> task<> {
+    co_await gyre::when_all(immovable_result(), number(3));
+  };
+  EXPECT_THROW(gyre::sync_wait(await_both()), std::runtime_error);
+  const auto await_both_reversed = []() -> task<> {
+    co_await gyre::when_all(number(3), immovable_result());
+  };
+  EXPECT_THROW(gyre::sync_wait(await_both_reversed()), std::runtime_error);
+}
+
 TEST(WhenAll, ThrowsTheFirstErrorAfterAllHaveEnded) {
   int stopped = 0;
   try {

@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <exception>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace gyre::detail {
@@ -26,8 +27,29 @@ namespace gyre::detail {
 struct child_starts {
   const task_context* innermost = nullptr;  // the child's; null once that has finished
   unsigned depth = 0;                       // starts, one within the other
+  executor* where = nullptr;                // of the join that runs here, if any
+  fork_queue* queue = nullptr;              // of that executor, on this thread
 };
 extern constinit thread_local child_starts starts_here;
+
+/// Keeps the fork queue of an executor at hand for the joins within one that runs on this thread.
+class fork_queue_scope {
+ public:
+  fork_queue_scope(child_starts& starts, executor& where) noexcept
+      : starts_(starts),
+        outer_where_(std::exchange(starts.where, &where)),
+        outer_queue_(std::exchange(starts.queue, where.fork_queue_here())) {}
+  fork_queue_scope& operator=(fork_queue_scope&&) = delete;
+  ~fork_queue_scope() {
+    starts_.where = outer_where_;
+    starts_.queue = outer_queue_;
+  }
+
+ private:
+  child_starts& starts_;
+  executor* const outer_where_;
+  fork_queue* const outer_queue_;
+};
 
 /// The join of a coroutine's children, and their contexts. Base of its awaiter, and so a part of
 /// the coroutine's frame.
@@ -53,36 +75,34 @@ class fork_join : protected child_set {
   // A context, and the frame to which the child's end transfers.
   struct child : task_context {
     explicit child(fork_join& of) noexcept
-        : task_context(context_of_child(*of.parent_context_)),
+        : task_context(context_of_child(*of.parent_context_, of.stop_token_)),
           frame(&after_child, [](void*) {}),
           join(&of) {
       frame.stand_in_context(*this, *this);
 #if GYRE_ASYNC_BACKTRACE
+      of.prepare_context(*this);
       finished = [](task_context& self) noexcept -> std::coroutine_handle<> {
         return static_cast<child&>(self).frame.get_handle();
       };
 #endif
     }
-    // Not a default context, which would be a call.
-    static task_context context_of_child(const task_context& parent) noexcept {
-      task_context context = parent;  // prepare_context() does the rest
-      context.finished = nullptr;
-      context.budget_used = 0;
-      context.has_taken_cancellation = false;
-      context.announces_end = false;
-#if GYRE_ASYNC_BACKTRACE
-      context.name = nullptr;
-#endif
-      return context;
+    static task_context context_of_child(const task_context& parent,
+                                         inplace_stop_token stop) noexcept {
+      return {.where = parent.where,
+              .stop = stop,
+              .locals = parent.locals,
+              .cancellations = parent.cancellations};
     }
-    // The coroutine to resume, of the task whose child this is.
+    // The coroutine to resume, of the task whose child this is. False if the task is empty.
     template <class T>
-    std::coroutine_handle<> prepare(task_state<T>& task) {
+    bool try_prepare(task_state<T>& task, std::coroutine_handle<>& start) noexcept {
       end = &task;
 #if GYRE_ASYNC_BACKTRACE
-      return task.prepare(static_cast<task_context&>(*this));
+      if (!task.not_started()) return false;
+      start = task.prepare(static_cast<task_context&>(*this));
+      return true;
 #else
-      return task.prepare(frame.get_handle());
+      return task.try_prepare(frame.get_handle(), *this, start);
 #endif
     }
 
@@ -109,32 +129,25 @@ class fork_join : protected child_set {
     child* oldest = nullptr;
   };
 
-  fork_join(operation::function run, on_error policy) noexcept
-      : policy_(policy), all_(run, *this, 0, 0) {}
+  /// In await_suspend() of `parent`.
+  fork_join(std::coroutine_handle<> parent, const forking_coroutine& from, on_error policy,
+            operation::function run, std::size_t children) noexcept
+      : parent_(parent),
+        parent_context_(from.context),
+        pending_(all_events(children)),
+        all_(run, *this, 0, children) {
+#if GYRE_ASYNC_BACKTRACE
+    awaited_by_ = from.awaits_child;
+    if (from.lists_children != nullptr) attach(*from.lists_children);
+#endif
+    stop_token_ = policy == on_error::stop_others ? stop_.emplace(parent_context_->stop).get_token()
+                                                  : parent_context_->stop;
+  }
+  fork_join& operator=(fork_join&&) = delete;
   ~fork_join() = default;
 
-  /// For the parent's await_suspend(): before the loop. Throws std::logic_error the second time.
-  template <class Promise>
-  void begin(std::coroutine_handle<Promise> parent, std::size_t children) {
-    if (parent_) [[unlikely]]
-      throw_empty_task();
-    parent_ = parent;
-    parent_context_ = &context_of(parent);
-#if GYRE_ASYNC_BACKTRACE
-    if constexpr (std::derived_from<Promise, promise_base>) awaited_by_ = &parent.promise();
-#endif
-    attach(parent);
-    stop_token_ = policy_ == on_error::stop_others
-                      ? stop_.emplace(parent_context_->stop).get_token()
-                      : parent_context_->stop;
-    all_.end = children;
-    // relaxed: nobody else knows it before a child starts.
-    pending_.store(all_events(children), std::memory_order_relaxed);
-  }
   std::coroutine_handle<> parent() const noexcept { return parent_; }
-  /// The context of the parent. After begin().
   const task_context& parent_context() const noexcept { return *parent_context_; }
-  on_error policy() const noexcept { return policy_; }
 
   /// By the thread that has `rest`: leaves its later half in `queue` to others.
   void split(loop& rest, fork_queue& queue, operation::function run) noexcept;
@@ -166,6 +179,8 @@ class fork_join : protected child_set {
     // relaxed: the count has ordered them.
     return kept() != nullptr || split_off_.load(std::memory_order_relaxed) != nullptr;
   }
+  /// Whether the children have a stop source that is linked to their parent's.
+  bool has_link() const noexcept { return stop_.has_value() && stop_->is_linked(); }
   /// Frees the loops that were split off, and the contexts that were kept, of `bytes` each, but
   /// `first`.
   void free_shared(const child* first, std::size_t bytes) noexcept;
@@ -194,18 +209,17 @@ class fork_join : protected child_set {
   static void after_child(void* frame);
 
   // Every thread that has a share reads these for each child, and so they lie apart from all_.
-  std::coroutine_handle<> parent_;
-  const task_context* parent_context_ = nullptr;
+  const std::coroutine_handle<> parent_;
+  const task_context* const parent_context_;
   inplace_stop_token stop_token_;  // of the children
 #if GYRE_ASYNC_BACKTRACE
   const promise_base* awaited_by_ = nullptr;
 #endif
-  const on_error policy_;
 
   std::optional<linked_stop_source> stop_;
   std::exception_ptr start_error_;  // the first; set by the thread that sets has_start_error_
 
-  atomic<std::size_t> pending_{0};
+  atomic<std::size_t> pending_;
   atomic<const task_end*> failed_{nullptr};
   atomic<child*> kept_{nullptr};  // contexts of children that went on by themselves
   atomic<loop*> split_off_{nullptr};

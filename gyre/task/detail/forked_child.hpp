@@ -11,31 +11,11 @@
 #include <gyre/task/executor.hpp>
 #include <gyre/task/stop_token.hpp>
 
-#include <concepts>
 #include <coroutine>
 #include <optional>
 #include <vector>
 
 namespace gyre::detail {
-
-/// The coroutine that forks, without the type of its promise.
-struct forking_coroutine {
-  template <class Promise>
-  explicit forking_coroutine(std::coroutine_handle<Promise> parent) noexcept
-      : context(&context_of(parent)) {
-#if GYRE_ASYNC_BACKTRACE
-    if constexpr (has_context<Promise>) lists_children = &context_of(parent);
-    if constexpr (std::derived_from<Promise, promise_base>) awaits_child = &parent.promise();
-#endif
-  }
-  forking_coroutine() noexcept = default;
-
-  const task_context* context = nullptr;
-#if GYRE_ASYNC_BACKTRACE
-  task_context* lists_children = nullptr;
-  const promise_base* awaits_child = nullptr;
-#endif
-};
 
 /// The context of a forked child, and the meeting of its end with its parent's wait.
 ///

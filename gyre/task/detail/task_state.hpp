@@ -231,6 +231,24 @@ class task_state : public task_end {
     return coroutine_;
   }
   T await_resume() { return take_result(); }
+  /// For a coroutine that transfers to the frame `next` at its end, in `context`: the coroutine to
+  /// be resumed in `start`. False if the task is empty.
+  bool try_prepare(std::coroutine_handle<> next, task_context& context,
+                   std::coroutine_handle<>& start) noexcept {
+    const auto address = reinterpret_cast<std::uintptr_t>(next.address());
+    if (word_ == ready) [[likely]] {
+      word_ = address;
+    } else if (not_started()) {
+      word_ = address | ready;
+    } else {
+      return false;
+    }
+    const handle coroutine = coroutine_;
+    coroutine.promise().end = this;
+    coroutine.promise().context = &context;
+    start = coroutine;
+    return true;
+  }
 
   /// Runs the coroutine in its own context until it suspends; its end calls context.finished().
   void start(task_context& context) { resume(prepare(context)); }
@@ -282,16 +300,21 @@ class task_state : public task_end {
   /// failed.
   template <std::same_as<T> Result>
   bool move_result(Result& result) noexcept {
-    end_without_continuation();
-    if (failed()) [[unlikely]]
+    if (failed()) [[unlikely]] {
+      end_without_continuation();
       return false;
-    result = take_result();
+    }
+    result = take_success();
     return true;
   }
   /// Returns the result, or throws the exception, of a coroutine that has finished; once.
   T take_result() {
     if (failed()) [[unlikely]]
       rethrow();
+    return take_success();
+  }
+  /// Returns the result of a coroutine that has finished and not failed; once.
+  T take_success() {
     if constexpr (std::is_void_v<T>) {
       word_ = 0;
     } else if constexpr (std::is_reference_v<T>) {
