@@ -22,7 +22,8 @@ constinit detail::never_destroyed<slab_heap> no_heap;
 
 }  // namespace
 
-constinit thread_local detail::block_cache* detail::blocks_here = &no_heap.object;
+// Used by assembly, which an optimiser of the whole program does not read.
+[[gnu::used]] constinit thread_local detail::block_cache* detail::blocks_here = &no_heap.object;
 
 namespace {
 

@@ -80,19 +80,33 @@ class block_cache {
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local block_cache* blocks_here;
 
 /// Whether coroutines look into their thread's cache inline. A chain of a thousand different ones
-/// then has two branches fewer in each, and fits into the processor's table of branches. Clang may
-/// keep the address of a thread-local across a suspension, after which the coroutine may be on
-/// another thread; AddressSanitizer and the model checker are told of each block.
-#if defined(__clang__) || defined(GYRE_MODEL_CHECK)
+/// then has two branches fewer in each, and fits into the processor's table of branches.
+/// AddressSanitizer and the model checker are told of each block.
+#if defined(GYRE_MODEL_CHECK) || (defined(__clang__) && !defined(__x86_64__))
 inline constexpr bool caches_frames_inline = false;
 #else
 inline constexpr bool caches_frames_inline = !asan_is_on;
 #endif
 
+/// `blocks_here`, for coroutines. Clang may keep the address of a thread-local across a suspension,
+/// after which the coroutine may be on another thread; it cannot see one in assembly.
+[[gnu::always_inline]] inline block_cache* blocks_of_this_thread() noexcept {
+#if defined(__clang__) && defined(__x86_64__)
+  block_cache* blocks = nullptr;
+  asm volatile(
+      "movq _ZN4gyre6detail11blocks_hereE@gottpoff(%%rip), %0\n\t"
+      "movq %%fs:(%0), %0"
+      : "=r"(blocks));
+  return blocks;
+#else
+  return blocks_here;
+#endif
+}
+
 /// slab_allocate_class() for the frame of a coroutine.
 [[gnu::always_inline]] inline void* allocate_frame(std::size_t size_class) {
   if constexpr (caches_frames_inline) {
-    free_block* const block = blocks_here->pop(size_class);
+    free_block* const block = blocks_of_this_thread()->pop(size_class);
     if (block != nullptr) [[likely]]
       return block;
   }
@@ -103,7 +117,7 @@ inline constexpr bool caches_frames_inline = !asan_is_on;
 [[gnu::always_inline]] inline void deallocate_frame(void* frame) noexcept {
   if constexpr (caches_frames_inline) {
     auto* const block = static_cast<free_block*>(frame);
-    if (blocks_here->push(block, slab_head::of(frame).size_class())) [[likely]]
+    if (blocks_of_this_thread()->push(block, slab_head::of(frame).size_class())) [[likely]]
       return;
   }
   slab_deallocate_frame(frame);
