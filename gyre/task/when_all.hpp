@@ -28,7 +28,7 @@
 namespace gyre {
 namespace detail {
 
-/// Of a task that has not failed.
+/// The result of a task that has not failed.
 template <class T>
 element_t<T> take_element(task<T>& finished) {
   if constexpr (std::is_void_v<T>) {

@@ -276,8 +276,8 @@ task<int> joins_twice(run_record& runs) {
 TEST(WhenAllForks, AJoinWithinAChildForksOnItsOwnExecutor) {
   forking_executor executor(2, stealing::on_demand);
   run_record runs;
-  const auto [sum, last] = gyre::sync_wait(
-      gyre::on(executor, gyre::when_all(joins_twice(runs), recorded(runs, 5))));
+  const auto [sum, last] =
+      gyre::sync_wait(gyre::on(executor, gyre::when_all(joins_twice(runs), recorded(runs, 5))));
   EXPECT_EQ(sum + last, 15);
   EXPECT_EQ(runs.order, (std::vector{1, 2, 3, 4, 5}));
   EXPECT_EQ(executor.offers(), 2U);  // one for each join that is not sync_wait()'s
