@@ -64,7 +64,7 @@ class checked_frames final : public gyre::net::layer {
     }
     return status::done;
   }
-  void end() noexcept override {
+  void end() override {
     if (has_announced_end()) return;
     layer::end();
     append_frame({});

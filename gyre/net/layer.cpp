@@ -54,6 +54,10 @@ layer::status layer::fail(std::error_code code, std::string text) {
   return status::failed;
 }
 
+std::error_code layer::error() const noexcept {
+  return why().code ? why().code : std::make_error_code(std::errc::protocol_error);
+}
+
 std::error_code layer::timeout_error() const noexcept { return io::errc::operation_timeout; }
 
 std::error_code layer::end_of_bytes() const noexcept {

@@ -38,16 +38,19 @@ namespace gyre::net {
 /// One end of a protocol on one connection. Whoever owns the connection feeds the layer received
 /// bytes, reads plain bytes from it, writes plain bytes to it, and sends its output.
 ///
-/// | phase       | handshake()                | read(), peek()   | write()    | end()     |
-/// |-------------|----------------------------|------------------|------------|-----------|
-/// | handshake   | goes to established        | -                | -          | ignored   |
-/// | established | -                          | until has_ended() | may_write() | once      |
-/// | failed      | failed                     | failed           | failed     | ignored   |
+/// | phase       | handshake()         | read(), peek()    | write(), end()       |
+/// |-------------|---------------------|-------------------|----------------------|
+/// | handshake   | goes to established | -                 | -                    |
+/// | established | -                   | until has_ended() | while it may_write() |
+/// | failed      | -                   | fails             | -                    |
 ///
 /// An operation that fails may have written the protocol's last message, which is still sent.
+/// Output of a handshake is sent before more is received: two sides that each begin with more than
+/// the kernel buffers would wait for each other.
 ///
 /// Thread-safety: none; one thread at a time, of the connection's loop.
-/// Lifetime: stays where it is. Fed bytes and the output buffer must outlive each operation.
+/// Lifetime: stays where it is. Fed bytes and the output buffer must outlive each operation, which
+/// must not destroy the connection, its server or its client.
 /// Errors: operations return status::failed, and why() tells the reason; only std::bad_alloc is
 /// thrown.
 class layer {
@@ -88,6 +91,12 @@ class layer {
   /// The limit of a handshake's time, zero for none, and the error after it.
   virtual duration handshake_timeout() const noexcept { return std::chrono::seconds{10}; }
   virtual std::error_code timeout_error() const noexcept;
+  /// Whether a step computes for so long that steps should take turns; see
+  /// loop_options::heavy_time.
+  virtual bool has_heavy_handshake() const noexcept { return true; }
+  /// The largest number of bytes that may be received at once within the handshake; with fewer than
+  /// 16 KiB nothing beyond it is taken from the socket, such as descriptors that come with it.
+  virtual std::size_t max_input() const noexcept { return std::size_t(-1); }
   /// Bytes of memory that the handshake holds, roughly, for the memory limit of a server.
   virtual std::size_t held_by_handshake() const noexcept { return 0; }
 
@@ -99,10 +108,10 @@ class layer {
   /// Whether write() and end() may be called. If not, read() or peek() must have more bytes first,
   /// and gives no plain ones before that.
   virtual bool may_write() const noexcept { return true; }
-  /// Takes all bytes.
+  /// Takes all bytes, of which there is at least one. May keep output back until end().
   virtual status write(std::span<const std::byte> bytes) = 0;
-  /// Announces the end of this side's bytes; further calls do nothing.
-  virtual void end() noexcept { end_announced_ = true; }
+  /// Announces the end of this side's bytes; further calls do nothing. Throws std::bad_alloc.
+  virtual void end() { end_announced_ = true; }
   bool has_announced_end() const noexcept { return end_announced_; }
 
   /// Whether the peer has announced the end of its bytes, in a way that nobody can forge.
@@ -112,6 +121,8 @@ class layer {
   /// The error if the connection ends now: none if that is a good end.
   virtual std::error_code end_of_bytes() const noexcept;
   const failure& why() const noexcept { return failure_; }
+  /// The error after an operation has failed: std::errc::protocol_error if the layer named none.
+  std::error_code error() const noexcept;
 
   /// For messages of errors: the operations' class, and the peer's name or nothing.
   virtual std::string_view stream_name() const noexcept { return "gyre::net::layered_stream"; }

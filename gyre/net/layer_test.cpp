@@ -8,6 +8,7 @@
 #include <gyre/net/callback_test_support.hpp>
 #include <gyre/net/detail/layer_limits.hpp>
 #include <gyre/net/layered_stream.hpp>
+#include <gyre/net/proxy_protocol.hpp>
 #include <gyre/net/tcp_client.hpp>
 #include <gyre/net/tcp_connection.hpp>
 #include <gyre/net/tcp_server.hpp>
@@ -21,11 +22,14 @@
 
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -109,7 +113,7 @@ class sign_layer final : public layer {
     output().append(bytes);
     return status::done;
   }
-  void end() noexcept override {
+  void end() override {
     if (!has_announced_end()) output().append(".");
     layer::end();
   }
@@ -389,6 +393,166 @@ TEST(LayeredStream, RefusesAPeerThatReadsNoReplies) {
   EXPECT_EQ(flooded.error(), gyre::io::errc::output_limit);
 }
 
+task<> open(gyre::event_loop& loop, gyre::unique_fd end, std::unique_ptr<layer> protocol) {
+  co_await gyre::net::open_layer(gyre::net::tcp_stream(loop, std::move(end)), std::move(protocol));
+}
+
+/// Fails within the handshake, and names no error.
+struct silent_refusal final : layer {
+  silent_refusal() { established_ = false; }
+  status handshake() override { return unread().empty() ? status::wants_input : status::failed; }
+  status read(std::span<std::byte>, std::size_t&) override { return status::failed; }
+  status peek() override { return status::failed; }
+  status write(std::span<const std::byte>) override { return status::failed; }
+};
+
+TEST(LayeredStream, AFailureWithoutAnErrorIsOneAllTheSame) {
+  gyre::loop loop;
+  auto [near, far] = gyre::test::unix_pair();
+  peer{gyre::net::socket(std::move(far))}.send("x");
+  EXPECT_EQ(error_of(loop, open(loop, std::move(near), std::make_unique<silent_refusal>())),
+            std::errc::protocol_error);
+}
+
+/// Never opens, and takes every end of the peer for a good one.
+struct patient final : layer {
+  explicit patient(int& steps) : steps_(steps) { established_ = false; }
+  status handshake() override {
+    ++steps_;
+    return status::wants_input;
+  }
+  gyre::duration handshake_timeout() const noexcept override { return {}; }
+  status read(std::span<std::byte>, std::size_t&) override { return status::wants_input; }
+  status peek() override { return status::wants_input; }
+  status write(std::span<const std::byte>) override { return status::done; }
+  std::error_code end_of_bytes() const noexcept override { return {}; }
+
+ private:
+  int& steps_;
+};
+
+TEST(LayeredStream, AnEndWithinTheHandshakeIsAnErrorWhateverTheLayerSays) {
+  gyre::loop loop;
+  auto [near, far] = gyre::test::unix_pair();
+  far.reset();
+  int steps = 0;
+  EXPECT_EQ(error_of(loop, open(loop, std::move(near), std::make_unique<patient>(steps))),
+            gyre::io::errc::unexpected_end);
+  EXPECT_EQ(steps, 1);
+}
+
+/// Writes down what it is called for, and when it must not be.
+class noting_layer final : public layer {
+ public:
+  explicit noting_layer(std::string& calls, bool has_handshake) : calls_(calls) {
+    established_ = !has_handshake;
+  }
+  status handshake() override {
+    calls_ += established_ ? "handshake-again " : "handshake ";
+    if (unread().empty()) return status::wants_input;
+    consume(1);
+    established_ = true;
+    return status::done;
+  }
+  status read(std::span<std::byte>, std::size_t& count) override {
+    count = 0;
+    return peek();
+  }
+  status peek() override {
+    if (!established_) calls_ += "early-peek ";
+    if (unread().empty()) return status::wants_input;
+    return fail(refused);
+  }
+  bool may_write() const noexcept override { return may_write_; }
+  status write(std::span<const std::byte> bytes) override {
+    calls_ += bytes.empty() ? "empty-write " : "write ";
+    if (!may_write_ || !established_ || has_announced_end()) calls_ += "(forbidden) ";
+    output().append(bytes);
+    return status::done;
+  }
+  void end() override {
+    calls_ += !established_ || why().code || !may_write_ ? "forbidden-end " : "end ";
+    layer::end();
+  }
+  void hold() noexcept { may_write_ = false; }
+
+ private:
+  std::string& calls_;
+  bool may_write_ = true;
+};
+
+task<> use(gyre::event_loop& loop, gyre::unique_fd near, bool has_handshake, std::string& calls) {
+  auto opening = gyre::net::open_layer(gyre::net::tcp_stream(loop, std::move(near)),
+                                       std::make_unique<noting_layer>(calls, has_handshake));
+  layered_stream stream = co_await std::move(opening);
+  co_await stream.write_all("");
+  co_await stream.write_all("x");
+  co_await stream.shutdown();
+  stream.close();
+}
+
+TEST(LayeredStream, CallsTheLayerAsItsPhaseAllows) {
+  gyre::loop loop;
+  for (const bool has_handshake : {false, true}) {
+    auto [near, far] = gyre::test::unix_pair();
+    peer{gyre::net::socket(gyre::unique_fd(::dup(far.get())))}.send("^");
+    std::string calls;
+    gyre::sync_wait(loop, use(loop, std::move(near), has_handshake, calls));
+    EXPECT_EQ(calls, has_handshake ? "handshake handshake write end " : "write end ");
+  }
+}
+
+TEST(LayeredStream, ClosesWithoutAnEndWhereTheLayerMayNotSayOne) {
+  gyre::loop loop;
+  std::string calls;
+  for (const bool fails : {false, true}) {
+    auto [near, far] = gyre::test::unix_pair();
+    const peer other{gyre::net::socket(std::move(far))};
+    const auto closing = [](gyre::event_loop& on, gyre::unique_fd end, std::string& noted,
+                            bool must_fail, const peer& sender) -> task<> {
+      auto protocol = std::make_unique<noting_layer>(noted, false);
+      noting_layer& held = *protocol;
+      auto opening =
+          gyre::net::open_layer(gyre::net::tcp_stream(on, std::move(end)), std::move(protocol));
+      layered_stream stream = co_await std::move(opening);
+      if (must_fail) {
+        sender.send("#");
+        auto waiting = stream.wait_readable();
+        co_await std::move(waiting);
+      } else {
+        held.hold();
+      }
+      stream.close();
+    };
+    gyre::sync_wait(loop, closing(loop, std::move(near), calls, fails, other));
+  }
+  EXPECT_EQ(calls, "");
+}
+
+TEST(LayeredStream, AWriteFailsIfThePeerEndsBeforeTheLayerMayWrite) {
+  gyre::loop loop;
+  signed_pair both(loop);
+  std::string text;
+  both.other->send("a(");
+  gyre::sync_wait(loop, read_to(both.stream, text));
+  both.other->send(".");
+  both.other->end_sending();
+  EXPECT_EQ(error_of(loop, write_to(both.stream, "late")), gyre::io::errc::unexpected_end);
+}
+
+TEST(LayeredStream, SendsRepliesBeforeALimitIsExceeded) {
+  gyre::loop loop;
+  signed_pair both(loop);
+  both.other->send("?0123456789abcdef");
+  const auto reading = [](layered_stream& stream) -> task<> {
+    buffer line;
+    co_await stream.read_until(line, "\n", 10);
+  };
+  EXPECT_EQ(error_of(loop, reading(both.stream)), gyre::io::errc::limit_exceeded);
+  both.stream.close();
+  EXPECT_EQ(both.received(), "!.");
+}
+
 TEST(LayeredStream, TheHandshakeHasTheTimeLimitOfTheLayer) {
   gyre::loop loop;
   auto [near, far] = gyre::test::unix_pair();
@@ -554,6 +718,177 @@ TEST(ConnectionWithALayer, AClientWithoutAHandshakeIsConnectedAtOnce) {
   client.connect(serving.server.local_endpoint());
   turn_until(loop, [&] { return text.size() == 5; });
   EXPECT_EQ(text, "hello");
+}
+
+/// Keeps plain bytes back until there is a block of them, or the end.
+class blocks final : public layer {
+ public:
+  status read(std::span<std::byte>, std::size_t& count) override {
+    count = 0;
+    return peek();
+  }
+  status peek() override {
+    consume(unread().size());
+    return status::wants_input;
+  }
+  status write(std::span<const std::byte> bytes) override {
+    held_.append(bytes);
+    if (held_.size() >= block_size) output().append(std::exchange(held_, buffer()).bytes());
+    return status::done;
+  }
+  void end() override {
+    if (!has_announced_end()) output().append(std::exchange(held_, buffer()).bytes());
+    layer::end();
+  }
+  static constexpr std::size_t block_size = 200'000;
+
+ private:
+  buffer held_;
+};
+
+/// Makes layers by a function.
+struct made_by final : gyre::net::transport {
+  explicit made_by(std::function<std::unique_ptr<layer>()> function) : make(std::move(function)) {}
+  std::unique_ptr<layer> make_layer(std::string_view /*host*/) const override { return make(); }
+  std::function<std::unique_ptr<layer>()> make;
+};
+
+TEST(ConnectionWithALayer, SendsAllThoughTheLayerKeepsOutputBack) {
+  gyre::loop loop;
+  gyre::net::tcp_server_options options;
+  options.connections.output_limit = std::size_t{16} << 20;
+  options.transport = std::make_shared<made_by>([] { return std::make_unique<blocks>(); });
+  gyre::net::tcp_server server(loop, gyre::net::test::any_port(), options);
+  const std::string text = gyre::net::test::long_text(6 * 1024 * 1024);
+  server.on_connection([&](tcp_connection& connection) {
+    connection.send(text);
+    connection.close();
+  });
+  server.start();
+  peer client(server.local_endpoint());
+  EXPECT_TRUE(client.receive_end(loop));
+  EXPECT_TRUE(client.text == text) << client.text.size();
+}
+
+/// Refuses to write, and says so to the peer.
+struct unwilling final : layer {
+  status read(std::span<std::byte>, std::size_t& count) override {
+    count = 0;
+    return status::wants_input;
+  }
+  status peek() override { return status::wants_input; }
+  status write(std::span<const std::byte>) override {
+    output().append("bye");
+    return fail(refused);
+  }
+};
+
+TEST(ConnectionWithALayer, SendsTheLastMessageOfALayerThatCannotWrite) {
+  gyre::loop loop;
+  gyre::net::tcp_server_options options;
+  options.transport = std::make_shared<made_by>([] { return std::make_unique<unwilling>(); });
+  gyre::net::tcp_server server(loop, gyre::net::test::any_port(), options);
+  std::optional<std::error_code> end;
+  server.on_connection([](tcp_connection& connection) { EXPECT_FALSE(connection.send("x")); });
+  server.on_close([&](tcp_connection&, std::error_code why) { end = why; });
+  server.start();
+  peer client(server.local_endpoint());
+  EXPECT_TRUE(client.receive_end(loop));
+  EXPECT_EQ(client.text, "bye");
+  turn_until(loop, [&] { return end.has_value(); });
+  EXPECT_EQ(*end, refused);
+}
+
+TEST(ConnectionWithALayer, OutputThatCannotBeWrittenAnyMoreIsAnError) {
+  gyre::loop loop;
+  signed_server serving(loop, false);
+  peer client(serving.server.local_endpoint());
+  client.send("(a.");
+  turn_until(loop, [&] { return serving.end.has_value(); });
+  EXPECT_EQ(*serving.end, gyre::io::errc::unexpected_end);
+}
+
+/// Leaves all that it is fed.
+struct hoarder final : layer {
+  status read(std::span<std::byte>, std::size_t& count) override {
+    count = 0;
+    return status::wants_input;
+  }
+  status peek() override { return status::wants_input; }
+  status write(std::span<const std::byte>) override { return status::done; }
+};
+
+TEST(ConnectionWithALayer, BytesThatTheLayerLeavesHaveTheLimitOfInput) {
+  gyre::loop loop;
+  gyre::net::tcp_server_options options;
+  options.connections.input_limit = 10'000;
+  options.transport = std::make_shared<made_by>([] { return std::make_unique<hoarder>(); });
+  gyre::net::tcp_server server(loop, gyre::net::test::any_port(), options);
+  std::optional<std::error_code> end;
+  server.on_close([&](tcp_connection&, std::error_code why) { end = why; });
+  server.start();
+  peer client(server.local_endpoint());
+  client.send(std::string(5'000, 'x'));
+  turn_until(loop, [&] { return server.metrics().traffic.bytes_received == 5'000; });
+  client.send(std::string(5'001, 'x'));
+  turn_until(loop, [&] { return end.has_value(); });
+  EXPECT_EQ(*end, gyre::io::errc::input_limit);
+}
+
+TEST(ConnectionWithALayer, AFailureWithoutAnErrorRefusesTheConnection) {
+  gyre::loop loop;
+  gyre::net::tcp_server_options options;
+  options.transport = std::make_shared<made_by>([] { return std::make_unique<silent_refusal>(); });
+  gyre::net::tcp_server server(loop, gyre::net::test::any_port(), options);
+  server.on_connection([](tcp_connection&) { ADD_FAILURE() << "the handshake has failed"; });
+  server.start();
+  peer client(server.local_endpoint());
+  client.send("intruder");
+  turn_until(loop, [&] { return server.metrics().failed_handshakes == 1; });
+  EXPECT_EQ(server.metrics().connections, 0u);
+}
+
+TEST(ConnectionWithALayer, ATransportThatThrowsLeavesNoTrace) {
+  std::vector<std::string> thrown;
+  gyre::loop loop({.on_exception = [&](const std::exception_ptr& error) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::exception& failure) {
+      thrown.emplace_back(failure.what());
+    }
+  }});
+  gyre::net::tcp_server_options options;
+  options.proxy_protocol.trusted = [first = true](const gyre::net::endpoint&) mutable {
+    return std::exchange(first, false);
+  };
+  options.transport = std::make_shared<made_by>([first = true]() mutable -> std::unique_ptr<layer> {
+    if (std::exchange(first, false)) throw std::runtime_error("no layer today");
+    return std::make_unique<sign_layer>(false);
+  });
+  gyre::net::tcp_server server(loop, gyre::net::test::any_port(), options);
+  std::vector<bool> came_by_proxy;
+  server.on_connection([&](tcp_connection& connection) {
+    came_by_proxy.push_back(connection.context<gyre::net::proxy_header>() != nullptr);
+  });
+  server.start();
+  peer first(server.local_endpoint());
+  first.send("PROXY TCP4 192.0.2.1 198.51.100.2 1234 443\r\n");
+  turn_until(loop, [&] { return !thrown.empty(); });
+  EXPECT_EQ(thrown, std::vector<std::string>{"no layer today"});
+  EXPECT_EQ(server.metrics().connections, 0u);
+  const peer second(server.local_endpoint());
+  turn_until(loop, [&] { return !came_by_proxy.empty(); });
+  EXPECT_EQ(came_by_proxy, std::vector{false});
+  EXPECT_EQ(server.metrics().connections, 1u);
+}
+
+TEST(ConnectionWithALayer, CountsBytesThatCameWithTheHandshake) {
+  gyre::loop loop;
+  signed_server serving(loop, true);
+  peer client(serving.server.local_endpoint());
+  client.send("^hello");
+  EXPECT_EQ(client.receive(loop, 6), "^hello");
+  EXPECT_EQ(serving.server.metrics().traffic.bytes_received, 5u);
 }
 
 }  // namespace

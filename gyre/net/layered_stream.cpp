@@ -77,6 +77,7 @@ void layered_stream::reset() noexcept {
 
 task<layered_stream> open_layer(tcp_stream connected, std::unique_ptr<layer> above) {
   detail::require(above != nullptr, "gyre::net::open_layer: there is no layer");
+  if (!connected.is_open()) throw std::system_error(io::errc::not_open, "gyre::net::open_layer");
   const duration limit = above->handshake_timeout();
   layered_stream opening(
       std::make_shared<detail::layered_core>(std::move(connected), std::move(above)));

@@ -125,9 +125,9 @@ class layered_stream {
 /// Makes the layer's handshake, if it has one, over a connection. Its steps wait for their turns
 /// (loop_options::heavy_time): many that begin at once leave the loop's other work its share.
 ///
-/// Errors: std::invalid_argument without a layer; the layer's; its timeout_error() after its
-/// handshake_timeout(); those of io::stream; gyre::operation_cancelled after a stop. The connection
-/// is then closed, after the layer's last message.
+/// Errors: std::invalid_argument without a layer; io::errc::not_open; the layer's; its
+/// timeout_error() after its handshake_timeout(); those of io::stream; gyre::operation_cancelled
+/// after a stop. The connection is then closed, after the layer's last message.
 [[nodiscard]] task<layered_stream> open_layer(tcp_stream connected,
                                               std::unique_ptr<net::layer> above);
 

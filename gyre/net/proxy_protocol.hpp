@@ -76,8 +76,9 @@ struct proxy_protocol_options {
   /// header, so connections of other peers are served without looking for one. Without a function,
   /// no peer is taken for a proxy. Called on the loops' threads, at the same time on several.
   std::function<bool(const endpoint& peer)> trusted = {};
-  /// Limit of the time in which the header must come, and of its size in bytes. A connection with a
-  /// later or larger header is closed, and counted as refused; before, it counts as a connection.
+  /// Limit of the time in which the header must come (zero: none), and of its size in bytes. A
+  /// connection with a later or larger header is closed, and counted as refused; before, it counts
+  /// as a connection.
   duration timeout = std::chrono::seconds{3};
   std::size_t limit = 4096;
 };

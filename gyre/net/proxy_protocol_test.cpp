@@ -324,6 +324,42 @@ TEST_F(ProxiedServer, BytesAfterAHeaderWaitWhileReadingIsPaused) {
   EXPECT_EQ(text, "hello");
 }
 
+TEST_F(ProxiedServer, PayloadAfterAHeaderIsNotOfTheHandshake) {
+  gyre::net::tcp_server_options options;
+  options.memory_limit = 20'000;
+  serve({.trusted = everybody}, std::move(options));
+  const std::string payload(100'000, 'x');
+  EXPECT_EQ(answer_to({std::string(line) + payload}, payload.size()), payload);
+}
+
+TEST_F(ProxiedServer, DescriptorsAfterAHeaderAreReceived) {
+  const gyre::net::endpoint at = gyre::net::endpoint::unix_abstract("gyre-proxied-descriptors");
+  gyre::net::tcp_server_options options;
+  options.proxy_protocol.trusted = everybody;
+  options.connections.fd_limit = 8;
+  gyre::net::tcp_server server(loop_, std::move(options));
+  std::string text;
+  std::size_t descriptors = 0;
+  server.on_message([&](gyre::net::tcp_connection& peer, gyre::io::input& in) {
+    text += in.text();
+    in.consume_all();
+    descriptors += peer.take_fds().size();
+  });
+  server.listen(at);
+  server.start();
+  const auto send = [](gyre::event_loop& loop, gyre::net::endpoint server_at) -> task<> {
+    auto connecting = gyre::net::connect_unix(loop, server_at);
+    auto stream = co_await std::move(connecting);
+    co_await stream.write_all("PROXY UNKNOWN\r\n");
+    const int descriptor = stream.fd();
+    co_await stream.send_fds(std::as_bytes(std::span("with it", 7)), {&descriptor, 1});
+  };
+  gyre::sync_wait(loop_, send(loop_, at));
+  while (text.size() < 7) loop_.run_once();
+  EXPECT_EQ(text, "with it");
+  EXPECT_EQ(descriptors, 1u);
+}
+
 TEST_F(ProxiedServer, ClosesWhatBeginsWithoutAHeader) {
   serve({.trusted = everybody, .limit = 40}, 1);
   EXPECT_EQ(answer_to({"GET / HTTP/1.1\r\n\r\n"}, 1), "");

@@ -39,7 +39,12 @@ void tcp_connection::begin(std::span<const std::byte> early) {
     prepare_for_descriptors();
     start_receiving();
     if (auto& connected = group_->handlers().connected) connected(*this);
-    if (layered_ && is_open()) receive_layered({});  // may have come with the handshake
+    if (layered_ && is_open()) {  // some may have come with the handshake
+      const std::size_t bytes = layered().protocol->unread().size();
+      bytes_received_ += bytes;
+      if (bytes > 0) group_->count_received(bytes);
+      receive_layered({});
+    }
     if (!early.empty() && is_open()) receive(early);
   });
 }
@@ -100,7 +105,8 @@ void tcp_connection::keep_rest(std::span<const std::byte> unconsumed) {
   io::buffer& rest = own.rest;
   rest.append(unconsumed);
   const connection_options& limits = group_->options();
-  if (rest.size() > limits.input_limit) return abort(io::errc::input_limit);
+  // A paused connection may have got bytes with its handshake, and gets no others.
+  if (rest.size() > limits.input_limit && !reading_paused()) return abort(io::errc::input_limit);
   if (!update_held_bytes()) return abort(io::errc::memory_limit);
   if (own.message_timer.linked() || limits.message_timeout.count() == 0) return;
   own.message_timer.watch(limits.message_timeout, own.consumptions);
@@ -124,8 +130,9 @@ bool tcp_connection::update_held_bytes() noexcept {
   if (own == nullptr) return true;
   const detail::attached_output* const attached = own->attached.get();
   const std::size_t descriptors = attached == nullptr ? 0 : attached->descriptors();
+  const std::size_t unread = layered_ ? layered().protocol->unread().size() : 0;
   const std::size_t held = phase_ == phase::ended ? 0
-                                                  : pending_output() + own->rest.size() +
+                                                  : pending_output() + own->rest.size() + unread +
                                                         group_->held_as_descriptors(descriptors);
   const std::size_t before = std::exchange(own->counted, held);
   return group_->count_held(before, held);
@@ -147,9 +154,8 @@ void tcp_connection::deliver_rest() {
 void tcp_connection::on_peer_end() {
   peer_done_ = true;
   if (layered_ && phase_ == phase::open && !has_failed()) {
-    if (const auto cut_off = layered().protocol->end_of_bytes()) {
-      return end(cut_off, ending::in_order);
-    }
+    const bool is_early = awaits_peer() || layered().protocol->end_of_bytes();
+    if (is_early) return end(layered().cut_off(), ending::in_order);
   }
   if (has_failed()) return end(failure(), ending::in_order);
   switch (phase_) {
@@ -164,7 +170,7 @@ void tcp_connection::on_peer_end() {
     case phase::lingering: return end({}, ending::in_order);
     case phase::flushing:
       if (awaits_peer() && pending_sealed() == 0) {
-        end(layered().protocol->end_of_bytes(), ending::in_order);
+        end(layered().cut_off(), ending::in_order);
       }
       return;
     case phase::ended: return;

@@ -239,7 +239,6 @@ class tcp_connection : private intrusive_list_node, private io::handle {
   // Why reading is paused.
   enum class pauser : std::uint8_t { program = 1, output = 2 };
   using pausers = gyre::detail::flag_set<pauser>;
-  // Calls that the loop has still to make.
   enum class call : std::uint8_t {
     write_complete = 1,
     high_water = 2,
@@ -247,7 +246,7 @@ class tcp_connection : private intrusive_list_node, private io::handle {
     message = 8,    // with unconsumed input; then receiving
     readable = 16,  // receiving: the kernel has reported input already
   };
-  using calls = gyre::detail::flag_set<call>;
+  using calls = gyre::detail::flag_set<call>;  // that the loop has still to make
   // The place of the peer's address.
   enum class peer_form : std::uint8_t {
     kernel,     // a Unix socket: the kernel tells
@@ -319,7 +318,8 @@ class tcp_connection : private intrusive_list_node, private io::handle {
   bool queue_layered(std::span<const std::byte> sealed, std::span<const std::byte> plain);
   void flush_layered();
   void consume_sealed(std::size_t bytes) noexcept;
-  std::error_code seal_next();
+  std::error_code seal_next(bool& has_progressed);
+  bool end_after(const io::buffer& last_message, std::error_code why) noexcept;
   std::error_code seal_file_part();
   void end_layered() noexcept;
   std::size_t pending_sealed() const noexcept;

@@ -63,7 +63,14 @@ void tcp_connection::receive_layered(std::span<const std::byte> bytes) {
   protocol.feed(bytes);
   const bool has_failed = protocol.read_all(*plain) == layer::status::failed;
   protocol.keep_unread();
-  const std::error_code failed = has_failed ? protocol.why().code : std::error_code();
+  if (!protocol.unread().empty()) {  // they count as bytes that a program leaves
+    static_cast<void>(make_backlog());
+    if (protocol.unread().size() > group_->options().input_limit) {
+      return abort(io::errc::input_limit);
+    }
+    if (!update_held_bytes()) return abort(io::errc::memory_limit);
+  }
+  const std::error_code failed = has_failed ? protocol.error() : std::error_code();
   if (!replies.empty()) send_replies(std::move(replies));
   if (awaited && !failed && !awaits_peer()) send_awaiting();
   if (!plain->empty()) deliver(plain->bytes());
@@ -119,8 +126,11 @@ bool tcp_connection::send_layered(std::span<const std::span<const std::byte>> pi
   if (pending_output() == 0 && layered().may_write()) {
     while (!left.empty() && sealed->empty()) {
       const auto part = first_part(left, detail::max_written_at_once);
-      if (const auto failed = layered().write(part, *sealed)) return refuse(failed);
+      if (const auto failed = layered().write(part, *sealed)) {
+        return end_after(*sealed, failed);
+      }
       left = left.subspan(part.size());
+      if (sealed->empty()) continue;  // the layer keeps it back
       io::write_request writing(*this, sealed->bytes(), nullptr);
       sealed->consume(send_now(writing));
       if (!can_send()) return false;
@@ -130,6 +140,16 @@ bool tcp_connection::send_layered(std::span<const std::span<const std::byte>> pi
   return queue_layered(sealed->bytes(), left);
 } catch (const std::bad_alloc&) {
   return refuse(detail::no_memory());
+}
+
+// Ends a connection whose layer has failed, after the layer's last message.
+bool tcp_connection::end_after(const io::buffer& last_message, std::error_code why) noexcept {
+  if (!last_message.empty()) {
+    io::write_request writing(*this, last_message.bytes(), nullptr);
+    static_cast<void>(io().attempt(writing));
+  }
+  end(why, ending::in_order);
+  return false;
 }
 
 void tcp_connection::flush_layered() {
@@ -144,18 +164,20 @@ void tcp_connection::flush_layered() {
       if (!*result) return sending_failed(result->error());
       consume_sealed(result->count());
     }
+    bool has_progressed = false;
     std::error_code failed;
     try {
-      failed = seal_next();
+      failed = seal_next(has_progressed);
     } catch (const std::exception&) {
-      failed = detail::no_memory();
+      return static_cast<void>(refuse(detail::no_memory()));
     }
-    if (failed) return static_cast<void>(refuse(failed));
-    if (sealed.empty()) break;
+    if (failed) return static_cast<void>(end_after(sealed, failed));
+    if (!has_progressed) break;
+    if (sealed.empty()) on_output_shrunk();  // the layer keeps it back
   }
   scratch_buffer::give_back(std::exchange(sealed, io::buffer()));
   if (!awaits_peer()) return all_is_sent();
-  if (peer_done_) return end(layered().protocol->end_of_bytes(), ending::in_order);
+  if (peer_done_) return end(layered().cut_off(), ending::in_order);
   start_receiving();
   if (pending_output() > 0) return;
   if (phase_ == phase::open) static_cast<void>(note_all_sent());
@@ -168,23 +190,29 @@ void tcp_connection::consume_sealed(std::size_t bytes) noexcept {
   on_output_shrunk();
 }
 
-// Writes to the layer what is to be sent next; `sealed` stays empty if there is nothing. The kernel
-// does not read it at present.
-std::error_code tcp_connection::seal_next() {
+// Writes to the layer what is to be sent next, if there is anything. The kernel does not read
+// `sealed` at present.
+std::error_code tcp_connection::seal_next(bool& has_progressed) {
   detail::layered_extra& own = layered();
   detail::connection_backlog& waiting = *backlog();
   if (!own.replies.empty()) {
     own.sealed = std::exchange(own.replies, io::buffer());
+    has_progressed = true;
     return {};
   }
   if (!own.may_write()) return {};
   if (own.sealed.capacity() == 0) own.sealed = scratch_buffer::take();
-  if (waiting.attached != nullptr && waiting.attached->is_due()) return seal_file_part();
+  if (waiting.attached != nullptr && waiting.attached->is_due()) {
+    has_progressed = true;
+    return seal_file_part();
+  }
   if (waiting.output.empty()) {
     own.protocol->send_to(own.sealed);
-    if (end_is_due()) own.protocol->end();
+    has_progressed = end_is_due() && !own.protocol->has_announced_end();
+    if (has_progressed) own.protocol->end();
     return {};
   }
+  has_progressed = true;
   scratch_buffer room;
   detail::record_parts parts(next_output(), *room, detail::writable_at_once(io()));
   std::size_t taken = 0;

@@ -7,6 +7,7 @@
 #include <gyre/base/detail/slab_object.hpp>
 #include <gyre/base/move_only_any.hpp>
 #include <gyre/base/timer_operation.hpp>
+#include <gyre/io/error.hpp>
 #include <gyre/io/output_queue.hpp>
 #include <gyre/net/detail/byte_quota.hpp>
 #include <gyre/net/layer.hpp>
@@ -176,7 +177,12 @@ struct layered_extra : connection_extra {
   std::error_code write(std::span<const std::byte> plain, io::buffer& output) {
     protocol->send_to(output);
     if (protocol->write(plain) != layer::status::failed) return {};
-    return protocol->why().code;
+    return protocol->error();
+  }
+  /// The error if the peer's bytes end while output waits for them.
+  std::error_code cut_off() const noexcept {
+    const std::error_code why = protocol->end_of_bytes();
+    return why ? why : io::errc::unexpected_end;
   }
 
   std::unique_ptr<layer> protocol;

@@ -27,7 +27,7 @@ std::error_code last_words(int fd, layer& protocol, std::error_code sending_fail
     const layer::status now = protocol.is_established() ? protocol.read_all(*plain)
                               : bytes.empty()           ? layer::status::wants_input
                                                         : protocol.handshake();
-    if (now == layer::status::failed) return protocol.why().code;
+    if (now == layer::status::failed) return protocol.error();
     protocol.keep_unread();
     for (io::buffer* const each : {&*received, &*plain, &replies}) each->consume_all();
     const std::span<std::byte> room = received->prepare(received_at_once);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <exception>
 #include <string>
@@ -88,6 +89,7 @@ struct read_until_step {
       searched = buffer.size();
       if (found != io::input::npos && found + delimiter.size() <= limit) return status::done;
       if (found != io::input::npos || searched >= limit) {
+        core.send_now();
         core.throw_error(io::errc::limit_exceeded, name);
       }
       std::size_t count = 0;
@@ -131,7 +133,7 @@ task<> read_rest(core_ptr core, std::string_view operation) {
     }
     reading_lock lock(*core, core->writer_reads, operation);
     io::received came = co_await lock.receive();
-    if (!lock.take(std::move(came))) co_return;
+    if (!lock.take(std::move(came))) core->throw_error(io::errc::unexpected_end, operation);
     if (core->protocol->peek() == status::failed) core->throw_failure(operation);
   }
 }
@@ -145,7 +147,11 @@ task<> read_last_words(core_ptr core, std::string_view operation) {
   try {
     while (core->is_reading) co_await core->more_is_read(operation);  // the reader meets the alert
     reading_lock lock(*core, core->writer_reads, operation);
-    while (core->protocol->peek() == status::wants_input) {
+    layer& protocol = *core->protocol;
+    const auto advance = [&protocol] {
+      return protocol.is_established() ? protocol.peek() : protocol.handshake();
+    };
+    while (advance() == status::wants_input) {
       io::received came = co_await lock.receive();
       if (!lock.take(std::move(came))) co_return;
     }
@@ -183,7 +189,7 @@ void layered_core::throw_failure(std::string_view operation) {
   const std::string_view peer = protocol->peer_name();
   if (!peer.empty()) text.append(" (").append(peer).append(")");
   if (!why.text.empty()) text.append(": ").append(why.text);
-  throw std::system_error(why.code, text);
+  throw std::system_error(protocol->error(), text);
 }
 
 task<> layered_core::more_is_read(std::string_view operation) {
@@ -218,10 +224,19 @@ bool layered_core::is_quiet() noexcept try {
   return false;
 }
 
+void layered_core::announce_end() noexcept {
+  try {
+    protocol->end();
+  } catch (const std::exception&) {
+    output = io::buffer();  // a part of the end would be wrong
+  }
+}
+
 void layered_core::close() noexcept {
   if (!inner.is_open()) return;
-  if (!is_writing && output.empty()) {
-    protocol->end();
+  if (!is_writing && output.empty() && protocol->is_established() && !protocol->why().code &&
+      !protocol->has_announced_end() && protocol->may_write()) {
+    announce_end();
     send_now();
   }
   inner.close();
@@ -281,7 +296,9 @@ task<std::size_t> write(core_ptr core, std::span<const std::byte> bytes, bool wh
         bytes.subspan(done, std::min(bytes.size() - done, limit));
     if (!part.empty() && !protocol.may_write()) co_await read_rest(core, name);
     if (core->output.capacity() == 0) core->output = scratch_buffer::take();
-    if (protocol.write(part) == status::failed) core->throw_failure(name);
+    const bool has_failed = part.empty() ? static_cast<bool>(protocol.why().code)
+                                         : protocol.write(part) == status::failed;
+    if (has_failed) core->throw_failure(name);
     lent.reset();
     while (!core->output.empty()) {
       sending_lock sending(*core);
@@ -346,7 +363,7 @@ task<> end_writing(core_ptr core) {
     const direction_lock lock(*core, core->is_writing, name);
     if (!core->protocol->has_announced_end()) co_await read_rest(core, name);
   }
-  core->protocol->end();
+  if (!core->protocol->has_announced_end()) core->protocol->end();
   co_await write(core, {}, true);
   core->inner.shutdown(shutdown_side::send);
 }
@@ -354,20 +371,29 @@ task<> end_writing(core_ptr core) {
 task<> shake_hands(core_ptr core, handshake_observer* observer) {
   static constexpr std::string_view name = "handshake";
   layer& protocol = *core->protocol;
-  for (;;) {
+  while (!protocol.is_established()) {
     const status now = protocol.handshake();
     if (now == status::failed) core->throw_failure(name);
+    if (now == status::ended) core->throw_error(io::errc::unexpected_end, name);
     if (observer != nullptr) {
       if (const auto refused = observer->note_step(protocol)) core->throw_error(refused, name);
     }
     if (!core->output.empty()) co_await write(core, {}, true);
     if (now == status::done) co_return;
-    {
+    if (protocol.max_input() < record_size) {
+      const reading_lock lock(*core, core->is_reading, name);
+      std::array<std::byte, 16> room;
+      const auto part = std::span(room).first(std::min(room.size(), protocol.max_input()));
+      const std::size_t count = co_await core->inner.read_some(part);
+      if (count == 0) core->throw_error(io::errc::unexpected_end, name);
+      protocol.feed(part.first(count));
+      protocol.keep_unread();
+    } else {
       reading_lock lock(*core, core->is_reading, name);
       io::received came = co_await lock.receive();
-      lock.take(std::move(came));
+      if (!lock.take(std::move(came))) core->throw_error(io::errc::unexpected_end, name);
     }
-    co_await gyre::detail::heavy_turn(core->inner.loop());
+    if (protocol.has_heavy_handshake()) co_await gyre::detail::heavy_turn(core->inner.loop());
   }
 }
 

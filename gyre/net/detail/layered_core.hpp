@@ -60,6 +60,7 @@ class layered_core {
   void notify_of_reading() noexcept;
 
  private:
+  void announce_end() noexcept;
   std::string text_of(std::string_view operation) const;
 
   bool is_awaited_ = false;

@@ -3,11 +3,13 @@
 // handshake.
 #pragma once
 
+#include <gyre/base/endian.hpp>
 #include <gyre/net/layer.hpp>
 #include <gyre/net/proxy_protocol.hpp>
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <system_error>
 #include <utility>
@@ -20,8 +22,12 @@ namespace gyre::net::detail {
 /// Thread-safety, Lifetime, Errors: as layer.
 class proxy_layer final : public layer {
  public:
-  explicit proxy_layer(const proxy_protocol_options& options) noexcept
-      : limit_(options.limit), timeout_(options.timeout) {
+  /// Whether bytes after the header may be received with it.
+  enum class extent : bool { any, header_only };
+
+  explicit proxy_layer(const proxy_protocol_options& options,
+                       extent received = extent::any) noexcept
+      : limit_(options.limit), timeout_(options.timeout), received_(received) {
     established_ = false;
   }
 
@@ -35,7 +41,13 @@ class proxy_layer final : public layer {
     return status::done;
   }
   duration handshake_timeout() const noexcept override { return timeout_; }
-  std::size_t held_by_handshake() const noexcept override { return unread().size(); }
+  std::size_t max_input() const noexcept override {
+    return received_ == extent::any ? layer::max_input() : surely_missing();
+  }
+  bool has_heavy_handshake() const noexcept override { return false; }
+  std::size_t held_by_handshake() const noexcept override {
+    return is_established() ? 0 : unread().size();
+  }
 
   status read(std::span<std::byte> room, std::size_t& count) override {
     count = std::min(room.size(), unread().size());
@@ -53,8 +65,20 @@ class proxy_layer final : public layer {
   proxy_header take_header() noexcept { return std::move(header_); }
 
  private:
+  // How many bytes more belong to the header whatever they are.
+  std::size_t surely_missing() const noexcept {
+    constexpr std::size_t shortest_1 = 15;  // "PROXY UNKNOWN\r\n"
+    constexpr std::size_t fixed_2 = 16;
+    const std::span<const std::byte> seen = unread();
+    if (seen.size() < shortest_1) return shortest_1 - seen.size();
+    if (seen.front() == std::byte{'P'}) return 1;
+    if (seen.size() < fixed_2) return fixed_2 - seen.size();
+    return fixed_2 + load_be<std::uint16_t>(seen.data() + 14) - seen.size();
+  }
+
   const std::size_t limit_;
   const duration timeout_;
+  const extent received_;
   proxy_header header_;
 };
 

@@ -194,9 +194,7 @@ class tcp_server::core::shard final : public detail::connection_group {
                     std::error_code why);
   /// `early`: bytes that came with the header of a proxy.
   void serve(unique_fd connection, const endpoint& peer, std::span<const std::byte> early = {});
-  /// False if the connection is refused. The handshake may be done already: a layer may have none.
-  bool begin_handshake(unique_fd connection, const endpoint& peer,
-                       std::span<const std::byte> early);
+  void report_no_layer(const endpoint& peer, const std::exception_ptr& failed);
   void begin_connection(unique_fd connection, const endpoint& peer, std::unique_ptr<layer> protocol,
                         std::span<const std::byte> early = {});
   void close_others() noexcept override;

@@ -155,7 +155,11 @@ void tcp_server::core::shard::adopt_accepted(unique_fd connection, const endpoin
   }
   if (!is_proxy) return serve(std::move(connection), peer);
   try {
-    auto header = std::make_unique<detail::proxy_layer>(core_.options.proxy_protocol);
+    // Descriptors that come after the header must stay in the socket.
+    using extent = detail::proxy_layer::extent;
+    const bool may_bring_descriptors = !peer.is_ip() && options().fd_limit > 0;
+    auto header = std::make_unique<detail::proxy_layer>(
+        core_.options.proxy_protocol, may_bring_descriptors ? extent::header_only : extent::any);
     detail::proxy_layer* const proxy = header.get();
     open_layer(std::move(connection), {.peer = peer, .proxy = proxy}, std::move(header));
   } catch (...) {  // no memory, or too many descriptors watched
@@ -186,38 +190,46 @@ void tcp_server::core::shard::serve(unique_fd connection, const endpoint& peer,
   if (!core_.address_limits_.admit(peer, loop().recent_time())) {
     core_.limited_.fetch_add(1, memory_order_relaxed);
     connection.reset();
-  } else {
-    if (core_.options.transport == nullptr || stage_ == stop_stage::impatient) {
-      return begin_connection(std::move(connection), peer, nullptr, early);
-    }
-    if (begin_handshake(std::move(connection), peer, early)) return;
-    core_.address_limits_.release(peer);
+    proxy_header_.reset();
+    return refuse_assigned();
   }
-  proxy_header_.reset();
-  refuse_assigned();
-}
-
-bool tcp_server::core::shard::begin_handshake(unique_fd connection, const endpoint& peer,
-                                              std::span<const std::byte> early) {
+  if (core_.options.transport == nullptr || stage_ == stop_stage::impatient) {
+    return begin_connection(std::move(connection), peer, nullptr, early);
+  }
+  // Before calls of the program, which may throw: another connection must not get the header.
+  arriving begun{.peer = peer, .header = std::exchange(proxy_header_, std::nullopt)};
   std::unique_ptr<layer> protocol;
+  std::exception_ptr failed;
   try {
     protocol = detail::make_layer(*core_.options.transport, {});
     protocol->feed(early);
     protocol->keep_unread();
     if (!protocol->is_established()) {
-      arriving begun{.peer = peer, .header = std::exchange(proxy_header_, std::nullopt)};
-      open_layer(std::move(connection), std::move(begun), std::move(protocol));
-      return true;
+      return open_layer(std::move(connection), std::move(begun), std::move(protocol));
     }
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  if (!failed) {
+    proxy_header_ = std::move(begun.header);
+    return begin_connection(std::move(connection), peer, std::move(protocol));
+  }
+  connection.reset();
+  core_.address_limits_.release(peer);
+  refuse_assigned();
+  report_no_layer(peer, failed);
+}
+
+void tcp_server::core::shard::report_no_layer(const endpoint& peer,
+                                              const std::exception_ptr& failed) {
+  try {
+    std::rethrow_exception(failed);
   } catch (const std::system_error& error) {
     core_.failed_handshakes_.fetch_add(1, memory_order_relaxed);
     core_.options.transport->handshake_failed(peer, error.code(), nullptr);
-    return false;
   } catch (const std::bad_alloc&) {
-    return false;
+    return;  // refused, as any connection that there is no memory for
   }
-  begin_connection(std::move(connection), peer, std::move(protocol));
-  return true;
 }
 
 void tcp_server::core::shard::open_layer(unique_fd connection, arriving&& begun,
@@ -326,7 +338,7 @@ void tcp_server::core::shard::advance_stop() {
     }
     acceptors_.clear();
     arriving_.clear();
-    for (std::size_t i = 0; i < refused; ++i) release_assigned();
+    for (std::size_t i = 0; i < refused; ++i) refuse_assigned();
     note_accepting_ended();
     if (!is_over) return end_patience();
   }
