@@ -29,6 +29,7 @@ class Metric:
     label: str
     unit: str
     better: str
+    counted: bool = False  # only in warm-up rounds, as counting slows the program down
 
 
 @dataclass(frozen=True)
@@ -165,6 +166,11 @@ class Experiment:
     advice: Advice | None
     raw: dict[str, Any] = field(repr=False)
 
+    @property
+    def counts(self) -> bool:
+        """Whether programs count something in warm-up rounds."""
+        return any(each.counted for each in self.secondary)
+
     def contender(self, name: str) -> Contender:
         """The contender of that name, or a UsageProblem."""
         pick(name, [each.name for each in self.contenders], f"contender of {self.name}")
@@ -223,7 +229,7 @@ def parse(top: Table) -> Experiment:
     """Checks a whole experiment.toml and returns its Experiment."""
     parameters = _parameters(top.table("parameters"))
     metric = _metric(top.table("metric"))
-    secondary = tuple(_metric(each) for each in top.tables("secondary", []))
+    secondary = tuple(_metric(each, True) for each in top.tables("secondary", []))
     rows = top.tables("contenders")
     names = [each.text("name") for each in rows]
     contenders = tuple(_contender(each, names, parameters) for each in rows)
@@ -275,12 +281,13 @@ def _facets(chart: Table, parameters: dict[str, Parameter]) -> tuple[str, ...]:
     return (name,) if name else ()
 
 
-def _metric(table: Table) -> Metric:
+def _metric(table: Table, secondary: bool = False) -> Metric:
     metric = Metric(
         table.text("name"),
         table.text("label"),
         table.text("unit", ""),
         table.choice("better", ("lower", "higher")),
+        secondary and table.flag("counted", False),
     )
     table.done()
     return metric

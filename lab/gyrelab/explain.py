@@ -54,6 +54,7 @@ class Explanation:
     cell: dict[str, Value]
     outcome: Outcome
     usage: Usage
+    allocations: dict[str, float]  # by metric, from a run that counted them
     samples: stacks.Samples | None = None
     calls: Calls | None = None
     missing: list[str] = field(default_factory=list)
@@ -67,15 +68,6 @@ class Explanation:
     def units(self) -> int:
         """The units of work of the run without an observer."""
         return self.outcome.units[1] if self.outcome.units else 1
-
-    @property
-    def allocations(self) -> dict[str, float]:
-        """The allocations that the program itself counted, by metric."""
-        return {
-            name: value
-            for name, value in self.outcome.metrics.items()
-            if name.startswith("allocations_per_")
-        }
 
     def processes(self) -> list[tuple[str, Counter[tuple[str, ...]]]]:
         """The sampled processes by role: a client starts its server, so its number is lower."""
@@ -162,9 +154,9 @@ def explain(
     """Runs the contender once for each source. `now` is told what is being done."""
     subject = Contestant(contender.name, file)
 
-    def run(*observer: str) -> Outcome:
+    def run(*observer: str, started: Contestant = subject) -> Outcome:
         return program.run(
-            subject,
+            started,
             experiment.name,
             cell,
             experiment.pin,
@@ -179,7 +171,10 @@ def explain(
     if outcome.status != "ok":
         raise LabError(f"{contender.name}: {outcome.status}: {outcome.reason}")
     usage = _used(before, resource.getrusage(resource.RUSAGE_CHILDREN))
-    found = Explanation(experiment, contender, cell, outcome, usage)
+    now("counting allocations")
+    counted = run(started=subject.counting())
+    allocations = {k: v for k, v in counted.metrics.items() if k.startswith("allocations_per_")}
+    found = Explanation(experiment, contender, cell, outcome, usage, allocations)
     if not outcome.units:
         found.missing.append("the program does not count its units, so figures are for a whole run")
     if not found.allocations:

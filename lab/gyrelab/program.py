@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,10 @@ class Contestant:
     name: str
     program: Path
     extra: tuple[str, ...] = ()
+
+    def counting(self) -> "Contestant":
+        """The same program, which counts its allocations and is slower for it."""
+        return replace(self, extra=(*self.extra, "--count", "allocations"))
 
 
 @dataclass(frozen=True)

@@ -63,25 +63,37 @@ class Results:
         return self.document["experiments"][experiment]["not_built"]
 
     @cached_property
-    def _by_place(self) -> dict[tuple[str, str, str], list[dict[str, Any]]]:
-        found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    def _by_place(self) -> dict[tuple[str, str, str, bool], list[dict[str, Any]]]:
+        found: dict[tuple[str, str, str, bool], list[dict[str, Any]]] = {}
         for run in self.document["runs"]:
-            if run["round"] > 0:
-                place = (run["experiment"], run["contender"], cells.key(run["cell"]))
-                found.setdefault(place, []).append(run)
+            place = (run["experiment"], run["contender"], cells.key(run["cell"]), run["round"] > 0)
+            found.setdefault(place, []).append(run)
         return found
 
-    def runs(self, experiment: str, contender: str, cell: Cell) -> list[dict[str, Any]]:
-        """The measured runs, without warm-up."""
-        return self._by_place.get((experiment, contender, cells.key(cell)), [])
+    def runs(
+        self, experiment: str, contender: str, cell: Cell, measured: bool = True
+    ) -> list[dict[str, Any]]:
+        """The measured runs, or those of the warm-up."""
+        return self._by_place.get((experiment, contender, cells.key(cell), measured), [])
 
     def series(self, experiment: str, contender: str, cell: Cell, metric: str) -> Series:
-        """The metric by round, from the successful runs that report it."""
+        """The metric by round, from the successful runs that report it; a counted one by warm-up
+        round."""
+        measured = metric not in self._counted[experiment]
         return {
             run["round"]: run["metrics"][metric]
-            for run in self.runs(experiment, contender, cell)
+            for run in self.runs(experiment, contender, cell, measured)
             if run["status"] == "ok" and metric in run.get("metrics", {})
         }
+
+    @cached_property
+    def _counted(self) -> dict[str, set[str]]:
+        """The metrics of each experiment that warm-up rounds counted when this file was made."""
+        found = {}
+        for name, facts in self.document["experiments"].items():
+            secondary = facts["definition"].get("secondary", [])
+            found[name] = {each["name"] for each in secondary if each.get("counted")}
+        return found
 
     def log_ratios(
         self, experiment: Experiment, contender: str, cell: Cell, metric: Metric, over: str = ""

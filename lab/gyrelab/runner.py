@@ -73,6 +73,12 @@ class PlannedRun:
         """The key of the run in a journal."""
         return (self.part.experiment.name, self.contestant.name, cells.key(self.cell), self.round)
 
+    @property
+    def started(self) -> Contestant:
+        """The program to start: it counts in warm-up rounds, as their time does not matter."""
+        counts = self.round <= 0 and self.part.experiment.counts
+        return self.contestant.counting() if counts else self.contestant
+
 
 Prepare = Callable[[Part], None]  # makes the part's programs ready to run
 
@@ -410,7 +416,7 @@ def _make(
         watcher.before(planned, seconds.left())
         experiment = planned.part.experiment
         outcome = program.run(
-            planned.contestant,
+            planned.started,
             experiment.name,
             planned.cell,
             experiment.pin,

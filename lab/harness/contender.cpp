@@ -2,6 +2,7 @@
 #include <lab/harness/contender.hpp>
 
 #include <lab/harness/affinity.hpp>
+#include <lab/harness/memory.hpp>
 #include <lab/harness/memory_limit.hpp>
 
 #include <cstdlib>
@@ -17,6 +18,9 @@ constexpr int status_ok = 0;
 constexpr int status_failed = 1;
 constexpr int status_usage = 2;
 constexpr int status_refused = 4;  // 3: memory_limit::exit_status
+
+/// The events that a run counts beside its figures, at the price of slowing down.
+enum class counted { nothing, allocations };
 
 }  // namespace
 
@@ -57,13 +61,16 @@ int contender_main(int argc, const char* const* argv, const identity& program,
                    arguments& parameters,
                    const std::function<void(const harness_options&, report&)>& workload) {
   harness_options harness;
+  counted count = counted::nothing;
   parameters.end_of_parameters()
       .list("pin", harness.pin, "run on these CPUs only")
       .decimal("handicap", harness.handicap, "slow down by this many percent, on purpose")
       .choice("sabotage", harness.sabotage, "lose or duplicate one task, on purpose",
               {{"none", fault::none}, {"lose", fault::lose}, {"duplicate", fault::duplicate}})
       .number("memory-limit", harness.memory_limit,
-              "MiB of memory the process may use; 0: no limit");
+              "MiB of memory the process may use; 0: no limit")
+      .choice("count", count, "count allocations, which slows each of them down",
+              {{"nothing", counted::nothing}, {"allocations", counted::allocations}});
 
   const std::string name = program.experiment + "/" + program.contender;
   if (argc == 2 && std::string_view(argv[1]) == "--help") {
@@ -87,6 +94,7 @@ int contender_main(int argc, const char* const* argv, const identity& program,
   };
   std::optional<memory_limit> limit;
   try {
+    if (count == counted::allocations) count_allocations(argv);
     if (harness.memory_limit > 0) limit.emplace(harness.memory_limit, say);
     workload(harness, result);
   } catch (const std::bad_alloc& problem) {

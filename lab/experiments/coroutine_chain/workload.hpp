@@ -109,17 +109,16 @@ class runs {
     if (shape_ == shape::nested) chain_end -= change;
   }
 
-  /// The size of a link's frame in a nested chain.
+  /// The size of a link's frame in a nested chain; empty where allocations are not counted.
   std::optional<double> frame_bytes() {
+    const auto before = allocated_bytes();
+    if (!before) return std::nullopt;
     if constexpr (has_own_memory<Chain>) {
       return static_cast<double>(Chain::frame_bytes());
     } else {
-      const auto before = allocated_bytes();
       int value = chain_.nested();
       benchmark::DoNotOptimize(value);
-      const auto after = allocated_bytes();
-      if (!after) return std::nullopt;
-      return static_cast<double>(*after - *before) / links;
+      return static_cast<double>(*allocated_bytes() - *before) / links;
     }
   }
 

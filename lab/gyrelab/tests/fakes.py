@@ -18,6 +18,7 @@ handicap = float(options.pop("handicap", 0))
 sabotage = options.pop("sabotage", None)
 options.pop("pin", None)
 limit = options.pop("memory_limit", None)
+counts = options.pop("count", "nothing") == "allocations"
 parameters = {{name: int(v) if v.isdecimal() else v for name, v in options.items()}}
 line = {{"schema": 1, "experiment": {experiment!r}, "contender": {contender!r}, "ok": True,
         "parameters": parameters,
@@ -57,8 +58,9 @@ if mode == "scaling":
     if parameters.get("wakeup") == "per_task":
         figure += 400
 line["metrics"] = {{{metric!r}: figure, "seconds": 0.001, "wakeups": 17,
-                   "peak_memory_bytes": 4194304, "allocations_per_task": 0.0,
-                   "p50_ns": figure * 0.9, "p99_ns": figure * 3}}
+                   "peak_memory_bytes": 4194304, "p50_ns": figure * 0.9, "p99_ns": figure * 3}}
+if counts:
+    line["metrics"]["allocations_per_task"] = 0.5
 line["checks"] = {{"tasks_posted": 100, "tasks_run": 100}}
 line["units"] = {{"name": "task", "count": 100}}
 print(json.dumps(line))

@@ -57,7 +57,7 @@ def test_explains_with_all_tools_and_links_the_page(
     assert said.status == 0, said.err
     lines = {line.partition("  ")[0]: line.split() for line in said.out.splitlines()}
     assert lines["mmap"][1:] == ["30", "0.300"]
-    assert lines["allocations per task"][-1] == "0"
+    assert lines["allocations per task"][-1] == "0.500"
     assert "gyre::detail::pool_worker::take_back" in lines
     assert "missing" not in said.out
     [written] = page.parent.glob("explain-hop-gyre_fifo-*.html")

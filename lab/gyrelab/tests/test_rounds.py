@@ -147,7 +147,8 @@ def measured_cell(figures: dict[str, float], spread: float) -> tuple[Results, Pa
         for turn in range(1, rounds.FIRST + 1)
         for name, value in figures.items()
     ]
-    return Results({"runs": runs}), part
+    facts = {experiment.name: {"definition": experiment.raw}}
+    return Results({"experiments": facts, "runs": runs}), part
 
 
 def test_cell_closes_on_the_ratio_to_the_nearest_rival_not_to_the_baseline() -> None:

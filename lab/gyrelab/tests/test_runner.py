@@ -14,7 +14,7 @@ import pytest
 from gyrelab import cells, experiments, journal, paths, program, results, runner
 from gyrelab.building import Programs
 from gyrelab.program import Contestant
-from gyrelab.tests import fakes, noise
+from gyrelab.tests import fakes, noise, synthetic
 from gyrelab.tests.conftest import Lab
 from gyrelab.tests.simulated import Machine
 
@@ -114,6 +114,29 @@ def test_failures_do_not_end_the_measurement(build: Path, lab: Lab, tmp_path: Pa
     programs = measured.document["experiments"]["timers"]["programs"]
     assert programs["gyre"]["build"]["libraries"] == {"fake": "1.0"}
     assert lab("run", "timers", "--grid", "smoke", "--strict").status == 1
+
+
+def test_allocations_are_counted_in_the_warm_up_and_in_no_timed_run(
+    build: Path, lab: Lab, tmp_path: Path
+) -> None:
+    fakes.make(build, "fork_join", "gyre")
+    out = tmp_path / "r.json"
+    assert lab("run", "fork_join", "--grid", "quick", "--rounds", "3", "--out", out).status == 0
+    measured = results.load(out)
+    metric, counted = "ns_per_task", "allocations_per_task"
+    for cell in measured.cells("fork_join"):
+        assert set(measured.series("fork_join", "gyre", cell, metric)) == {1, 2, 3}
+        assert measured.series("fork_join", "gyre", cell, counted) == {0: 0.5}
+        timed = measured.runs("fork_join", "gyre", cell)
+        assert not any(counted in run["metrics"] for run in timed)
+
+
+def test_older_files_have_counts_of_every_round() -> None:
+    older = synthetic.results(("fork_join",), rounds=3)
+    for metric in older.document["experiments"]["fork_join"]["definition"]["secondary"]:
+        metric.pop("counted", None)
+    cell = older.cells("fork_join")[0]
+    assert set(older.series("fork_join", "gyre", cell, "allocations_per_task")) == {1, 2, 3}
 
 
 def test_unbounded_contender_may_die_without_failing_the_measurement(

@@ -30,7 +30,7 @@ struct usage {
   std::uint64_t peak_memory_bytes = 0;
   std::uint64_t bytes = 0;  ///< received
   std::uint64_t reads = 0;
-  std::optional<std::uint64_t> allocations = std::nullopt;  ///< nothing under a sanitizer
+  std::optional<std::uint64_t> allocations = std::nullopt;  ///< where they are counted
 };
 
 /// One end of the control socket, which sends and receives whole values.
