@@ -2,8 +2,10 @@
 #include <lab/harness/arguments.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 
 namespace lab {
 namespace {
@@ -35,9 +37,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-}  // namespace
-
-std::uint64_t detail::read_number(std::string_view text, std::uint64_t least, std::uint64_t most) {
+std::uint64_t read_number(std::string_view text, std::uint64_t least, std::uint64_t most) {
   std::uint64_t value = 0;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
@@ -48,15 +48,66 @@ std::uint64_t detail::read_number(std::string_view text, std::uint64_t least, st
   return value;
 }
 
-std::string detail::range_text(std::uint64_t least, std::uint64_t most, std::uint64_t unlimited) {
-  return std::to_string(least) + ".." + (most == unlimited ? "" : std::to_string(most));
+}  // namespace
+
+static_assert(std::endian::native == std::endian::little);  // a variable begins with its low byte
+
+std::uint64_t arguments::variable::load() const {
+  std::uint64_t value = 0;
+  std::memcpy(&value, address, bytes);
+  return value;
 }
 
-arguments& arguments::decimal(std::string name, double& value, std::string help) {
+void arguments::variable::store(std::uint64_t value) const { std::memcpy(address, &value, bytes); }
+
+arguments& arguments::add_number(std::string_view name, variable value, std::string_view help,
+                                 std::uint64_t least, std::uint64_t most) {
+  const std::uint64_t unlimited = ~std::uint64_t{0} >> (64 - 8 * value.bytes);
   options_.push_back({
-      .name = std::move(name),
+      .name = std::string(name),
+      .takes = std::to_string(least) + ".." + (most == unlimited ? "" : std::to_string(most)),
+      .help = std::string(help),
+      .read = [value, least,
+               most](std::string_view text) { value.store(read_number(text, least, most)); },
+      .show = [value] { return std::to_string(value.load()); },
+      .report = [value](json_object& to, std::string_view key) { to.add(key, value.load()); },
+  });
+  return *this;
+}
+
+void arguments::add_choice(std::string_view name, variable value, std::string_view help) {
+  const auto choices = std::make_shared<words>();
+  const auto word_of = [value, choices] {
+    const auto found = std::ranges::find(*choices, value.load(), &words::value_type::second);
+    return found != choices->end() ? found->first : std::string();
+  };
+  options_.push_back({
+      .name = std::string(name),
+      .takes = "",
+      .help = std::string(help),
+      .read =
+          [value, choices](std::string_view text) {
+            const auto found = std::ranges::find(*choices, text, &words::value_type::first);
+            if (found == choices->end()) throw usage_error("is none of these");
+            value.store(found->second);
+          },
+      .show = word_of,
+      .report = [word_of](json_object& to, std::string_view key) { to.add(key, word_of()); },
+      .choices = choices,
+  });
+}
+
+void arguments::add_word(std::string_view word, std::uint64_t meaning) {
+  option& last = options_.back();
+  last.choices->emplace_back(word, meaning);
+  last.takes.append(last.takes.empty() ? "" : "|").append(word);
+}
+
+arguments& arguments::decimal(std::string_view name, double& value, std::string_view help) {
+  options_.push_back({
+      .name = std::string(name),
       .takes = "NUMBER",
-      .help = std::move(help),
+      .help = std::string(help),
       .read =
           [&value](std::string_view text) {
             const char* end = text.data() + text.size();
@@ -71,11 +122,12 @@ arguments& arguments::decimal(std::string name, double& value, std::string help)
   return *this;
 }
 
-arguments& arguments::list(std::string name, std::vector<unsigned>& values, std::string help) {
+arguments& arguments::list(std::string_view name, std::vector<unsigned>& values,
+                           std::string_view help) {
   options_.push_back({
-      .name = std::move(name),
+      .name = std::string(name),
       .takes = "N,N...",
-      .help = std::move(help),
+      .help = std::string(help),
       .read =
           [&values](std::string_view text) {
             values.clear();
@@ -83,7 +135,7 @@ arguments& arguments::list(std::string name, std::vector<unsigned>& values, std:
               const std::size_t comma = std::min(text.find(',', begin), text.size());
               const auto item = text.substr(begin, comma - begin);
               values.push_back(static_cast<unsigned>(
-                  detail::read_number(item, 0, std::numeric_limits<unsigned>::max())));
+                  read_number(item, 0, std::numeric_limits<unsigned>::max())));
               begin = comma + 1;
             }
           },

@@ -5,13 +5,17 @@
 
 #include <lab/harness/json.hpp>
 
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <limits>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -29,19 +33,26 @@ class arguments {
  public:
   /// An integer from `least` to `most`, such as `--tasks 1000000`.
   template <std::unsigned_integral Int>
-  arguments& number(std::string name, Int& value, std::string help, std::uint64_t least = 0,
-                    std::uint64_t most = std::numeric_limits<Int>::max());
+  arguments& number(std::string_view name, Int& value, std::string_view help,
+                    std::uint64_t least = 0, std::uint64_t most = std::numeric_limits<Int>::max()) {
+    return add_number(name, {&value, sizeof value}, help, least, most);
+  }
 
   /// A decimal number that is not negative, such as `--handicap 2.5`.
-  arguments& decimal(std::string name, double& value, std::string help);
+  arguments& decimal(std::string_view name, double& value, std::string_view help);
 
   /// One of the named values, such as `--wakeup coalesced`.
   template <class Value>
-  arguments& choice(std::string name, Value& value, std::string help,
-                    std::initializer_list<std::pair<std::string_view, Value>> choices);
+    requires std::is_enum_v<Value>
+  arguments& choice(std::string_view name, Value& value, std::string_view help,
+                    std::initializer_list<std::pair<std::string_view, Value>> choices) {
+    add_choice(name, {&value, sizeof value}, help);
+    for (const auto& [word, meaning] : choices) add_word(word, static_cast<std::uint64_t>(meaning));
+    return *this;
+  }
 
   /// Whole numbers separated by commas, such as `--pin 0,1`.
-  arguments& list(std::string name, std::vector<unsigned>& values, std::string help);
+  arguments& list(std::string_view name, std::vector<unsigned>& values, std::string_view help);
 
   /// The options added so far are the cell's parameters, which values() repeats. Options added
   /// later only steer the program.
@@ -59,6 +70,18 @@ class arguments {
   json_object values() const;
 
  private:
+  using words = std::vector<std::pair<std::string, std::uint64_t>>;
+
+  /// A variable of an unsigned type or an enumeration. Its type is left behind here, as templates
+  /// would be compiled anew in every contender.
+  struct variable {
+    void* address;
+    std::size_t bytes;
+
+    std::uint64_t load() const;
+    void store(std::uint64_t value) const;
+  };
+
   struct option {
     std::string name;
     std::string takes;
@@ -66,70 +89,18 @@ class arguments {
     std::function<void(std::string_view)> read;  // throws usage_error, which lists valid values
     std::function<std::string()> show;
     std::function<void(json_object&, std::string_view)> report;
+    std::shared_ptr<words> choices = nullptr;  // of a choice
     bool is_set = false;
   };
 
+  arguments& add_number(std::string_view name, variable value, std::string_view help,
+                        std::uint64_t least, std::uint64_t most);
+  void add_choice(std::string_view name, variable value, std::string_view help);
+  void add_word(std::string_view word, std::uint64_t meaning);  // to the last choice
   option& find(std::string_view key);
 
   std::vector<option> options_;
   std::size_t parameters_ = 0;
 };
-
-namespace detail {
-
-std::uint64_t read_number(std::string_view text, std::uint64_t least, std::uint64_t most);
-std::string range_text(std::uint64_t least, std::uint64_t most, std::uint64_t unlimited);
-
-}  // namespace detail
-
-template <std::unsigned_integral Int>
-arguments& arguments::number(std::string name, Int& value, std::string help, std::uint64_t least,
-                             std::uint64_t most) {
-  options_.push_back({
-      .name = std::move(name),
-      .takes = detail::range_text(least, most, std::numeric_limits<Int>::max()),
-      .help = std::move(help),
-      .read =
-          [&value, least, most](std::string_view text) {
-            value = static_cast<Int>(detail::read_number(text, least, most));
-          },
-      .show = [&value] { return std::to_string(value); },
-      .report = [&value](json_object& to, std::string_view key) { to.add(key, value); },
-  });
-  return *this;
-}
-
-template <class Value>
-arguments& arguments::choice(std::string name, Value& value, std::string help,
-                             std::initializer_list<std::pair<std::string_view, Value>> choices) {
-  std::vector<std::pair<std::string_view, Value>> known(choices);
-  std::string takes;
-  for (const auto& [word, meaning] : known) takes.append(takes.empty() ? "" : "|").append(word);
-
-  const auto word_of = [&value, known] {
-    for (const auto& [word, meaning] : known) {
-      if (meaning == value) return std::string(word);
-    }
-    return std::string();
-  };
-  options_.push_back({
-      .name = std::move(name),
-      .takes = takes,
-      .help = std::move(help),
-      .read =
-          [&value, known](std::string_view text) {
-            for (const auto& [word, meaning] : known) {
-              if (word == text) {
-                value = meaning;
-                return;
-              }
-            }
-            throw usage_error("is none of these");
-          },
-      .show = word_of,
-      .report = [word_of](json_object& to, std::string_view key) { to.add(key, word_of()); },
-  });
-  return *this;
-}
 
 }  // namespace lab
