@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A minimal pool on moodycamel::BlockingConcurrentQueue in the fastest use that its documentation
-// knows: a producer token for each user and workers that take batches.
+// knows: a producer token for each user and workers that take batches. The queue is bounded, as
+// gyre's pools are: its memory is allocated at the start, and a user who finds no room yields.
 #include <lab/experiments/pool/workload.hpp>
 
 #include <concurrentqueue/blockingconcurrentqueue.h>
@@ -9,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <new>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -31,7 +31,8 @@ class moodycamel_pool {
 
   template <class F>
   bool post(F&& callable) {
-    if (!queue_.enqueue(token(), task(std::forward<F>(callable)))) throw std::bad_alloc();
+    task made(std::forward<F>(callable));
+    while (!queue_.try_enqueue(token(), std::move(made))) std::this_thread::yield();
     return true;
   }
 
@@ -39,6 +40,7 @@ class moodycamel_pool {
   using task = std::move_only_function<void()>;
 
   static constexpr std::size_t batch = 64;
+  static constexpr std::size_t capacity = 24'576;  // gyre's default
 
   // There is one pool in the process.
   moodycamel::ProducerToken& token() {
@@ -58,7 +60,7 @@ class moodycamel_pool {
     }
   }
 
-  moodycamel::BlockingConcurrentQueue<task> queue_;
+  moodycamel::BlockingConcurrentQueue<task> queue_{capacity};
   std::vector<std::jthread> workers_;
 };
 
