@@ -156,6 +156,18 @@ def open_cells(results: Results, experiment: Experiment, source: str) -> dict[st
     return found
 
 
+def open_contenders(results: Results, experiment: Experiment, source: str) -> dict[str, set[str]]:
+    """The contenders of the claims that are open in a cell, by the cell's key."""
+    found: dict[str, set[str]] = {}
+    for claim in experiment.claims:
+        if claim.source != source or claim.share_of:
+            continue
+        judged, _, _ = _as_measured(results, experiment, claim)
+        for key in _open_in(results, experiment, judged):
+            found.setdefault(key, set()).update((*judged.of, *judged.over))
+    return found
+
+
 def _open_in(results: Results, experiment: Experiment, claim: Claim) -> dict[str, int]:
     found = _open_by(claim, claim_ratios.measure(results, experiment, claim))
     has_cost = experiment.cost is not None and claim.metric == experiment.metric.name

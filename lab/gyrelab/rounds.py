@@ -7,7 +7,7 @@ docs/lab/statistics.md states the stopping rule and why it keeps the intervals' 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from gyrelab import cells, claims, statistics
@@ -56,6 +56,8 @@ class Sampling:
         self._document = document
         self._needs: dict[tuple[str, str, int], Need | None] = {}
         self._claimed: dict[tuple[str, str, tuple[int, ...]], dict[str, int]] = {}
+        self._places: dict[tuple[str, str], Place] = {}
+        self._opened: dict[str, dict[str, set[str]]] = {}
         self.seconds_left = 0.0  # of the budget, after the rounds that next() chose
 
     def next(self) -> list[Block]:
@@ -67,22 +69,22 @@ class Sampling:
             block
             for part in self._parts
             for place in part.places
-            if (block := _begun(results, part, place)) is not None
+            if (block := _begun(results, part, self._further(part, place))) is not None
         ]:
             return begun
         open_cells, left = [], 0.0
         for part in self._parts:
-            done = {id(place): _rounds_done(results, part, place) for place in part.places}
-            counts = tuple(done.values())
-            claimed = [self._claims(results, part, source, counts) for source in _SOURCES]
-            for place in part.places:
-                seconds = _seconds(results, part, place)
-                left += (part.budget_rounds - done[id(place)]) * seconds
-                need = self._need(results, part, place, done[id(place)], claimed)
-                if need is not None and done[id(place)] < MOST:
+            further = [self._further(part, place) for place in part.places]
+            done = [_rounds_done(results, part, place) for place in further]
+            claimed = [self._claims(results, part, source, tuple(done)) for source in _SOURCES]
+            for place, rest, rounds in zip(part.places, further, done, strict=True):
+                seconds = _seconds(results, part, rest)
+                left += (part.budget_rounds - part.rounds) * _seconds(results, part, place)
+                left -= (rounds - part.rounds) * seconds
+                need = self._need(results, part, rest, rounds, claimed)
+                if need is not None and rounds < MOST:
                     order = (need.rank, need.rounds * seconds)
-                    first = done[id(place)] + 1
-                    block = Block(part, place, first, first + STEP - 1)
+                    block = Block(part, rest, rounds + 1, rounds + STEP)
                     open_cells.append((order, seconds * STEP, block))
         chosen = []
         share = left / 4  # of the budget, so that later looks can change the choice
@@ -93,6 +95,31 @@ class Sampling:
                 share -= seconds
         self.seconds_left = max(0.0, left)
         return chosen
+
+    def _further(self, part: Part, place: Place) -> Place:
+        """The cell and the programs that take part in its further rounds.
+
+        In a cell without gyre those are the contenders of the published claims that the first
+        rounds leave open there, if any: the others would take most of the time. The first rounds
+        alone decide, so that a measurement that was interrupted chooses the same ones.
+        """
+        key = (part.experiment.name, cells.key(place.cell))
+        if key not in self._places:
+            names = self._open_contenders(part).get(key[1], set())
+            kept = tuple(each for each in place.contestants if each.name in names)
+            default = part.experiment.contest.of[0]
+            alone = kept and all(each.name != default for each in place.contestants)
+            self._places[key] = replace(place, contestants=kept) if alone else place
+        return self._places[key]
+
+    def _open_contenders(self, part: Part) -> dict[str, set[str]]:
+        """The contenders of open published claims by cell, after the first rounds."""
+        name = part.experiment.name
+        if name not in self._opened:
+            runs = [run for run in self._document["runs"] if run["round"] <= part.rounds]
+            first = Results({**self._document, "runs": runs})
+            self._opened[name] = claims.open_contenders(first, part.experiment, "published")
+        return self._opened[name]
 
     def _need(
         self, results: Results, part: Part, place: Place, done: int, claimed: list[dict[str, int]]
@@ -153,7 +180,7 @@ def _pairs(results: Results, part: Part, place: Place) -> list[tuple[str, str]]:
         best = (min if metric.better == "lower" else max)(medians, key=lambda name: medians[name])
         return [(default, best)]
     base = experiment.baseline
-    return [(name, base) for name in names if name != base]
+    return [(name, base) for name in names if name != base] if base in names else []
 
 
 def _rounds_done(results: Results, part: Part, place: Place) -> int:

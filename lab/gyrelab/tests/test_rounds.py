@@ -180,6 +180,65 @@ def test_open_published_claim_gets_its_rounds_first(
     assert [block.place.cell["message_bytes"] for block in sampling.next()] == [409_600]
 
 
+def published_parts(names: tuple[str, ...], budget: int) -> list[Part]:
+    """A cell of the published throughput with large messages, in which each library is its client."""
+    experiment = experiments.load_all()["throughput"]
+    contestants = tuple(Contestant(name, Path("/dev/null")) for name in names)
+    grid = experiment.grids["published"].cells
+    cell = next(each for each in grid if each["message_bytes"] == 409_600)
+    return [Part(experiment, rounds.FIRST, 0, (Place(cell, contestants),), budget_rounds=budget)]
+
+
+class SlowLibevent(Noisy):
+    """evpp and muduo are equal, and three times as fast as libevent and asio."""
+
+    def run(
+        self, contestant: Contestant, experiment: str, cell: cells.Cell, *_: object, **__: object
+    ) -> Outcome:
+        made = super().run(contestant, experiment, cell)
+        factor = 1 if contestant.name in ("evpp", "muduo") else 3
+        rate, cpu = (made.metrics[name] for name in ("mib_per_second", "server_cpu_us_per_mib"))
+        metrics = {"mib_per_second": rate / factor, "server_cpu_us_per_mib": cpu * factor}
+        return Outcome("ok", metrics=metrics, wall_seconds=1.0)
+
+
+def contenders_by_round(measured: Results) -> dict[int, set[str]]:
+    found: dict[int, set[str]] = {}
+    for run in measured.document["runs"]:
+        found.setdefault(run["round"], set()).add(run["contender"])
+    return found
+
+
+def test_further_rounds_have_only_the_contenders_of_open_published_claims(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("evpp", "muduo", "libevent", "asio")
+    monkeypatch.setattr(program, "run", SlowLibevent(409_600, 0.2, 0.2).run)
+    parts = published_parts(names, budget=9)
+    record = runner.open_journal(tmp_path / "r.json", "quick", parts, 1, False)
+    taking_part = contenders_by_round(runner.measure(parts, record, Silent()))
+    # 4 further rounds of all take as long as 8 of two of them; a look takes 3.
+    assert max(taking_part) == rounds.FIRST + 2 * rounds.STEP
+    for turn, found in taking_part.items():
+        assert found == (set(names) if turn <= rounds.FIRST else {"evpp", "muduo"})
+
+
+def test_interrupted_choice_of_contenders_resumes_with_the_same_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("evpp", "muduo", "libevent", "asio")
+    monkeypatch.setattr(program, "run", SlowLibevent(409_600, 0.2, 0.2).run)
+    parts, out = published_parts(names, budget=9), tmp_path / "r.json"
+    with pytest.raises(KeyboardInterrupt):
+        interrupted_after = 4 * rounds.FIRST + 3  # within the second of the further rounds
+        record = runner.open_journal(out, "quick", parts, 1, False)
+        runner.measure(parts, record, Silent(interrupted_after))
+    record = runner.open_journal(out, "quick", parts, 1, False)
+    taking_part = contenders_by_round(runner.measure(parts, record, Silent()))
+    assert max(taking_part) == rounds.FIRST + 2 * rounds.STEP
+    assert all(taking_part[turn] == {"evpp", "muduo"} for turn in range(6, max(taking_part) + 1))
+
+
 def test_interrupted_sampling_resumes_with_the_same_rounds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
