@@ -44,13 +44,15 @@ class folly_queue {
 
  private:
   folly::coro::Task<void> send(producer& from) {
-    for (message each; from.next(each);) co_await queue_.enqueue(each);
+    for (message each; from.next(each);) {
+      if (!queue_.try_enqueue(each)) co_await queue_.enqueue(each);
+    }
   }
 
   folly::coro::Task<void> receive(consumer& to) {
     message received;
     do {
-      received = co_await queue_.dequeue();
+      if (!queue_.try_dequeue(received)) co_await queue_.dequeue(received);
     } while (to.take(received));
   }
 

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// asio: awaitable<int>, all spawned by a parallel group on an io_context that runs on this thread
-// and locks nothing. co_spawn enters a chain at once when called on that thread (none); for the
+// asio: awaitable<int>, spawned with a handler that counts down, on an io_context that this thread
+// runs and that locks nothing. co_spawn enters a chain at once when called there (none); for the
 // loop each chain is posted first.
 #include <lab/experiments/coroutine_collect_all/workload.hpp>
 #include <lab/harness/boost_version.hpp>
 
+#include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/deferred.hpp>
-#include <boost/asio/experimental/parallel_group.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
@@ -17,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -53,18 +53,41 @@ class collector {
   }
 
  private:
+  using executor_type = runtime::executor;
+
   static runtime::task<std::uint64_t> collect_all(std::uint32_t tasks) {
     const auto executor = co_await asio::this_coro::executor;
-    std::vector<decltype(asio::co_spawn(executor, Chain(), asio::deferred))> chains;
-    for (std::uint32_t i = 0; i < tasks; ++i) {
-      chains.push_back(asio::co_spawn(executor, Chain(), asio::deferred));
-    }
-    auto group = asio::experimental::make_parallel_group(std::move(chains));
-    const auto [order, errors, values] =
-        co_await group.async_wait(asio::experimental::wait_for_all(), use_awaitable);
+    std::vector<int> values(tasks);
+    co_await asio::async_initiate<const asio::use_awaitable_t<executor_type>, void()>(
+        [&](auto handler) { start(executor, values, std::move(handler)); }, use_awaitable);
     std::uint64_t sum = 0;
     for (const int each : values) sum += static_cast<std::uint64_t>(each);
     co_return sum;
+  }
+
+  template <class Handler>
+  struct countdown {
+    std::size_t left;
+    Handler handler;
+
+    void arrive() {
+      if (--left != 0) return;
+      const std::unique_ptr<countdown> self(this);
+      std::move(handler)();
+    }
+  };
+
+  // Starts all chains; the last one calls the handler.
+  template <class Handler>
+  static void start(executor_type executor, std::vector<int>& values, Handler handler) {
+    auto* const waiting = new countdown<Handler>{values.size() + 1, std::move(handler)};
+    for (int& value : values) {
+      asio::co_spawn(executor, Chain(), [waiting, &value](const std::exception_ptr&, int result) {
+        value = result;
+        waiting->arrive();
+      });
+    }
+    waiting->arrive();
   }
 
   asio::io_context context_{BOOST_ASIO_CONCURRENCY_HINT_UNSAFE};

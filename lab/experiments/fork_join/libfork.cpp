@@ -34,7 +34,7 @@ constexpr auto fibonacci = [](auto self, std::uint32_t n) -> lf::task<std::uint6
 
 constexpr auto sum_of = [](auto self, const tree* node) -> lf::task<std::uint64_t> {
   if (node->children.empty()) co_return node->value;
-  std::array<std::uint64_t, tree::width> sums{};
+  std::array<std::uint64_t, tree::width> sums;  // each is written before it is read
   for (std::size_t i = 0; i + 1 < tree::width; ++i) {
     co_await fork(&sums[i], self)(&node->children[i]);
   }
@@ -49,7 +49,7 @@ constexpr auto solutions = [](auto self, board from) -> lf::task<std::uint64_t> 
   if (from.full()) co_return 1;
   const boards further = after(from);
   if (further.count == 0) co_return 0;
-  std::array<std::uint64_t, board::largest> counts{};
+  std::array<std::uint64_t, board::largest> counts;
   for (std::size_t i = 0; i + 1 < further.count; ++i) {
     co_await fork(&counts[i], self)(further.each[i]);
   }

@@ -82,6 +82,7 @@ class session : public std::enable_shared_from_this<session> {
   session(socket accepted, const site& served) : socket_(std::move(accepted)), site_(served) {
     error_code ignored;
     std::ignore = socket_.set_option(tcp::no_delay(true), ignored);
+    buffer_.reserve(64 * 1024);  // otherwise a body arrives in pieces of 512 bytes
   }
 
   void read() {

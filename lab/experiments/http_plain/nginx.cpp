@@ -42,6 +42,7 @@ http {
   sendfile_max_chunk 0;
   tcp_nopush on;
   keepalive_requests 1000000000;
+  client_header_buffer_size 16k;
   open_file_cache max=16 inactive=60s;
   open_file_cache_valid 60s;
   server {

@@ -32,7 +32,7 @@ class asio_loop {
   asio_loop& operator=(const asio_loop&) = delete;
 
   void watch(std::uint32_t index) { watched_[index].begin(); }
-  void unwatch(std::uint32_t index) { watched_[index].forget(); }
+  void unwatch(std::uint32_t index) { watched_[index].pause(); }
 
   void run() {
     context_.restart();
@@ -50,10 +50,15 @@ class asio_loop {
     watched(context& in, lab::io_event::channel& channel) : channel_(channel), descriptor_(in) {}
 
     void begin() {
-      descriptor_.assign(channel_.fd());
-      descriptor_.non_blocking(true);
+      if (!descriptor_.is_open()) {
+        descriptor_.assign(channel_.fd());
+        descriptor_.non_blocking(true);
+      }
       read();
     }
+
+    // Cancels the read and keeps the registration, as gyre's pause() does.
+    void pause() { descriptor_.cancel(); }
 
     void forget() {
       if (descriptor_.is_open()) descriptor_.release();

@@ -47,20 +47,29 @@ class asio_loop {
           limit(context) {}
 
     void next() {
-      if (!reader.next()) return;
+      if (!reader.next()) {
+        done = true;
+        socket.cancel();
+        return;
+      }
       ++reads;
       limit.expires_after(reader.limit());
-      // A handler that is in the queue already must not cancel the next read.
+      // A handler that is in the queue already must not end the next read.
       limit.async_wait([this, read = reads](error_code error) {
-        if (!error && read == reads) socket.cancel();
+        if (error || read != reads || done) return;
+        reader.timed_out();
+        next();
       });
+      if (!reading) receive();
+    }
+
+    void receive() {
+      reading = true;
       socket.async_read_some(asio::buffer(&byte, 1), [this](error_code error, std::size_t) {
-        if (error == asio::error::operation_aborted) {
-          reader.timed_out();
-        } else if (!error) {
-          limit.cancel();
-          reader.received(byte);
-        }
+        reading = false;
+        if (error) return;
+        limit.cancel();
+        reader.received(byte);
         next();
       });
     }
@@ -70,6 +79,8 @@ class asio_loop {
     timer limit;
     std::byte byte{};
     std::uint64_t reads = 0;
+    bool reading = false;
+    bool done = false;
   };
 
   asio::io_context context_{BOOST_ASIO_CONCURRENCY_HINT_UNSAFE};

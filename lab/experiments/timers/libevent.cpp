@@ -42,6 +42,10 @@ class libevent_loop {
   void start(std::uint32_t index) {
     timer& started = timers_[index];
     const std::uint32_t microseconds = started.entry.delay.count();
+    if (microseconds == minute_in_microseconds) {
+      evtimer_add(&started.event, minute_);
+      return;
+    }
     const timeval delay{.tv_sec = microseconds / 1'000'000, .tv_usec = microseconds % 1'000'000};
     evtimer_add(&started.event, &delay);
   }
@@ -52,6 +56,8 @@ class libevent_loop {
   }
 
  private:
+  static constexpr std::uint32_t minute_in_microseconds = 60'000'000;
+
   struct timer {
     ::event event;
     lab::timers::entry entry;
@@ -65,6 +71,11 @@ class libevent_loop {
 
   lab::libevent_base base_ =
       lab::make_libevent_base(lab::libevent_flags | EVENT_BASE_FLAG_PRECISE_TIMER);
+  // Equal delays that are many have a queue of their own instead of the heap.
+  const timeval* minute_ = [this] {
+    const timeval minute{.tv_sec = 60, .tv_usec = 0};
+    return event_base_init_common_timeout(base_.get(), &minute);
+  }();
   std::vector<timer> timers_;
 };
 
