@@ -106,11 +106,14 @@ void run(const parameters& cell, const harness_options& harness, report& result)
   run_round(queue, few, cell.placement, watch);
   parties all(cell.pairs, cell.values / cell.pairs, harness.sabotage);
   const auto allocations_before = allocations();
+  const double cpu_before = cpu_seconds();
   run_round(queue, all, cell.placement, watch);
+  const double cpu = cpu_seconds() - cpu_before;
   const auto allocations_after = allocations();
 
   const std::uint64_t values = cell.values / cell.pairs * cell.pairs;
   result.metric("ns_per_value", watch.seconds() * 1e9 / static_cast<double>(values));
+  result.metric("cpu_ns_per_value", cpu * 1e9 / static_cast<double>(values));
   result.metric("seconds", watch.seconds());
   result.metric("peak_memory_bytes", peak_memory_bytes());
   if (allocations_after) {

@@ -40,7 +40,9 @@ void run(const parameters& cell, const harness_options& harness, report& result)
   go(warm_up, fault::none);
   const auto allocations_before = allocations();
   const auto wakeups_before = loops.wakeups();
+  const double cpu_before = cpu_seconds();
   go(cell.hops, harness.sabotage);
+  const double cpu = cpu_seconds() - cpu_before;
   const auto allocations_after = allocations();
   const auto wakeups_after = loops.wakeups();
   loops.stop();
@@ -48,6 +50,7 @@ void run(const parameters& cell, const harness_options& harness, report& result)
   const auto hops = static_cast<double>(cell.hops);
   const histogram latency = loops.latency();
   result.metric("ns_per_hop", watch.seconds() * 1e9 / hops);
+  result.metric("cpu_ns_per_hop", cpu * 1e9 / hops);
   result.metric("seconds", watch.seconds());
   result.metric("p50_ns", latency.percentile(50));
   result.metric("p99_ns", latency.percentile(99));

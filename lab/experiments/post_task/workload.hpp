@@ -184,10 +184,12 @@ void run(const parameters& cell, const harness_options& harness, report& result)
 
   std::optional<std::uint64_t> allocations_before;
   std::optional<std::uint64_t> wakeups_before;
+  double cpu_before = 0;
   // The last producer to arrive runs this, before any producer goes on.
   std::barrier start(static_cast<std::ptrdiff_t>(cell.producers) + 1, [&]() noexcept {
     allocations_before = allocations();
     wakeups_before = loop.wakeups();
+    cpu_before = cpu_seconds();
     watch.start();
   });
 
@@ -210,6 +212,7 @@ void run(const parameters& cell, const harness_options& harness, report& result)
       result.abandon();
     }
   }
+  const double cpu = cpu_seconds() - cpu_before;
   const auto allocations_after = allocations();
   const auto wakeups_after = loop.wakeups();
 
@@ -220,6 +223,7 @@ void run(const parameters& cell, const harness_options& harness, report& result)
   const std::uint64_t posted = std::uint64_t{cell.tasks} * cell.producers;
   const auto per_task = [posted](double amount) { return amount / static_cast<double>(posted); };
   result.metric("ns_per_task", per_task(watch.seconds() * 1e9));
+  result.metric("cpu_ns_per_task", per_task(cpu * 1e9));
   result.metric("seconds", watch.seconds());
   if (wakeups_after) result.metric("wakeups", *wakeups_after - *wakeups_before);
   result.metric("peak_memory_bytes", peak_memory_bytes());

@@ -102,13 +102,16 @@ void run(const parameters& cell, const harness_options& harness, report& result)
   guarded_counters shared;
   stopwatch watch(harness.handicap);
   const auto allocations_before = allocations();
+  const double cpu_before = cpu_seconds();
   watch.start();
   run_jobs(lock, jobs(shared, cell.locks, harness.sabotage), cell.contention);
   watch.stop();
+  const double cpu = cpu_seconds() - cpu_before;
   const auto allocations_after = allocations();
 
   const auto locks = static_cast<double>(cell.locks);
   result.metric("ns_per_lock", watch.seconds() * 1e9 / locks);
+  result.metric("cpu_ns_per_lock", cpu * 1e9 / locks);
   result.metric("seconds", watch.seconds());
   result.metric("handed_over", static_cast<double>(shared.handed_over()) / locks);
   if (allocations_after) {
