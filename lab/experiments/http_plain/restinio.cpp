@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RESTinio: its single-threaded traits without locks and log; connections inherit TCP_NODELAY from
 // the listener; the date is rendered once a second; files are sent by its sendfile from a duplicate
-// of the open descriptor.
+// of the open descriptor. Its buffer has room for a body of 16 KiB.
 #include <lab/harness/boost_version.hpp>
 #include <lab/harness/http/workload.hpp>
 #include <lab/harness/network/socket.hpp>
@@ -11,6 +11,7 @@
 #include <fcntl.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -28,6 +29,7 @@ class restinio_server {
                       .port(port)
                       .address("127.0.0.1")
                       .max_pipelined_requests(64)
+                      .buffer_size(std::size_t{20} * 1024)
                       .concurrent_accepts_count(8)
                       .acceptor_options_setter([](restinio::acceptor_options_t& options) {
                         options.set_option(restinio::asio_ns::ip::tcp::no_delay(true));
