@@ -50,6 +50,7 @@ _LOOKS = {
         Look("#8a837a", "#8f887f", "circle", (5, 5)),
         Look("#6a7a86", "#cad6de", "square", (2, 4)),
         Look("#565049", "#c0b8ae", "triangle-right", (3, 5)),
+        Look("#3f4a52", "#d9e0e5", "wedge", (11, 2, 3, 2)),
     ),
     "floor": (
         Look("#9aa1a7", "#7d858c", "square", (2, 6)),
@@ -74,6 +75,7 @@ _PREFERRED = {
         ("peer", 3): ("mutex",),
         ("peer", 4): ("moodycamel",),
         ("peer", 5): ("folly",),
+        ("peer", 9): ("moodycamel_bounded",),
     }.items()
     for name in names
 }
