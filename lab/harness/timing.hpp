@@ -22,6 +22,13 @@ inline double cpu_seconds() {
   return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
 }
 
+/// Processor time that the calling thread has used so far.
+inline double thread_cpu_seconds() {
+  timespec used{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+}
+
 /// Times one stretch of work.
 /// Thread-safety: start() and stop() may be called on different threads when something else orders
 /// the calls.

@@ -61,6 +61,18 @@ TEST(CpuSeconds, CountsWorkOfAllThreadsAndNoWaiting) {
   EXPECT_LT(used, std::chrono::duration<double>(clock::now() - begin).count());
 }
 
+TEST(ThreadCpuSeconds, LeavesOutOtherThreads) {
+  const double all_before = cpu_seconds();
+  const double own_before = thread_cpu_seconds();
+  std::jthread([all_before] {
+    while (cpu_seconds() < all_before + 0.002) {
+    }
+  }).join();
+  const double own = thread_cpu_seconds() - own_before;
+  EXPECT_GE(own, 0);
+  EXPECT_LT(own, cpu_seconds() - all_before);
+}
+
 TEST(CompletionEvent, SetBeforeTheWaitIsNotMissed) {
   completion_event completion;
   completion.set();

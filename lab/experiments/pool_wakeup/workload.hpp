@@ -62,8 +62,25 @@ class probe {
     started_.fetch_add(1, std::memory_order_release);
   }
 
-  /// Repeats the gap until the task has started; false after ten seconds.
-  bool wait(gap between) const {
+  /// Repeats the gap until the task has started; false after ten seconds. The processor time of the
+  /// calling thread meanwhile is the workload's own.
+  bool wait(gap between) {
+    const double before = thread_cpu_seconds();
+    const bool has_started = repeat_gap(between);
+    waiting_cpu_seconds_ += thread_cpu_seconds() - before;
+    return has_started;
+  }
+
+  /// Tasks that have started. Thread-safety: any thread.
+  std::uint64_t started() const { return started_.load(std::memory_order_acquire); }
+
+  std::uint64_t nanoseconds() const { return static_cast<std::uint64_t>(watch_.seconds() * 1e9); }
+
+  /// Processor time of the process so far, without that of the gaps.
+  double cpu_seconds_of_tasks() const { return cpu_seconds() - waiting_cpu_seconds_; }
+
+ private:
+  bool repeat_gap(gap between) const {
     using namespace std::chrono_literals;
     const clock::time_point begin = clock::now();
     do {
@@ -79,15 +96,10 @@ class probe {
     return true;
   }
 
-  /// Tasks that have started. Thread-safety: any thread.
-  std::uint64_t started() const { return started_.load(std::memory_order_acquire); }
-
-  std::uint64_t nanoseconds() const { return static_cast<std::uint64_t>(watch_.seconds() * 1e9); }
-
- private:
   stopwatch watch_;
   std::atomic<std::uint64_t> started_ = 0;
   std::uint64_t started_before_ = 0;
+  double waiting_cpu_seconds_ = 0;
 };
 
 inline void task::operator()() const { to->stop(); }
@@ -108,9 +120,11 @@ void run(const parameters& cell, const harness_options& harness, report& result)
   histogram latencies;
   std::uint64_t posted = 0;
   double idle = 0;
+  double cpu = 0;
   {
     Pool pool(cell.workers);
     for (std::uint32_t i = 0; i < warm_up + cell.posts; ++i) {
+      if (i == warm_up) cpu = meter.cpu_seconds_of_tasks();
       const fault now = i == warm_up + cell.posts / 2 ? harness.sabotage : fault::none;
       meter.start();
       ++posted;
@@ -126,10 +140,12 @@ void run(const parameters& cell, const harness_options& harness, report& result)
         static_cast<void>(meter.wait(cell.gap));
       }
     }
+    cpu = meter.cpu_seconds_of_tasks() - cpu;
     idle = idle_cpu_percent(cell.idle_ms);
   }
   result.metric("p50_ns", latencies.percentile(50));
   result.metric("p99_ns", latencies.percentile(99));
+  result.metric("cpu_ns_per_task", cpu * 1e9 / cell.posts);
   result.metric("idle_cpu_percent", idle);
   result.units("post", posted);
   result.check("started", meter.started(), posted);
