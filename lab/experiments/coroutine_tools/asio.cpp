@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // asio: a completion handler as a oneshot, a steady_timer whose expiry moves on by the period,
-// coroutines that send their results to a channel, and asio's strand. The types of all executors
-// are known.
+// coroutines that send their results to a channel, and asio's strand. A tick that is overdue is
+// posted, as waiting for an expired timer would make a system call. The types of all executors are
+// known.
 #include <lab/experiments/coroutine_tools/workload.hpp>
 #include <lab/harness/boost_version.hpp>
 

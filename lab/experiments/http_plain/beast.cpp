@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Boost.Beast: asynchronous reads and writes of whole messages on an io_context without locks, with
 // typed executors and without time limits. Bodies of answers are spans, files are file_body. Fields
-// are stored in the session, as in Beast's fast server.
+// are stored in the session, as in Beast's fast server. The buffer is reserved from
+// the beginning, as one that grows reads a body in pieces of 512 bytes.
 #include <lab/harness/boost_version.hpp>
 #include <lab/harness/http/workload.hpp>
 

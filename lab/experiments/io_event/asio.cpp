@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // boost::asio: a stream_descriptor per pair, which async_read_some's a byte, as the published
 // program does; an operation is started anew after each byte. Handlers' memory comes from asio's
-// recycling allocator, and there are no locks. unwatch() releases the descriptor from its
-// stream_descriptor, as cancel() would leave it registered with epoll.
+// recycling allocator, and there are no locks. unwatch() cancels the read, which
+// leaves the descriptor registered with epoll.
 #include <lab/experiments/io_event/workload.hpp>
 #include <lab/harness/boost_version.hpp>
 

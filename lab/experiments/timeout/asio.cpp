@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// boost::asio: a socket and a steady_timer per end, with handlers; the timer's handler cancels the
-// read. Both know their executor's type, and the hint leaves out asio's locks.
+// boost::asio: a socket and a steady_timer per end, with handlers. A read stays pending when its
+// limit expires and becomes the next one, so that only the timer starts again. Both know their
+// executor's type, and the hint leaves out asio's locks.
 #include <lab/experiments/timeout/workload.hpp>
 #include <lab/harness/boost_version.hpp>
 
 #include <boost/asio/basic_stream_socket.hpp>
 #include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/error.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 

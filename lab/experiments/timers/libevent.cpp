@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // libevent: events assigned once, in place, so that nothing is allocated for them. Its precise
 // clock costs nothing here, since within a callback the cached time is used; the other one is
-// milliseconds coarse.
+// milliseconds coarse. Timers of a minute, which are many, have a queue of their own instead of the
+// heap (event_base_init_common_timeout).
 #include <lab/experiments/timers/workload.hpp>
 #include <lab/harness/libevent_base.hpp>
 
@@ -71,7 +72,6 @@ class libevent_loop {
 
   lab::libevent_base base_ =
       lab::make_libevent_base(lab::libevent_flags | EVENT_BASE_FLAG_PRECISE_TIMER);
-  // Equal delays that are many have a queue of their own instead of the heap.
   const timeval* minute_ = [this] {
     const timeval minute{.tv_sec = 60, .tv_usec = 0};
     return event_base_init_common_timeout(base_.get(), &minute);
