@@ -22,7 +22,12 @@ class Server:
         self.port = found[1]
 
     def open_descriptors(self) -> int:
-        return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
+        """Without the timers of loops, which each makes when it first needs one."""
+        count = 0
+        for each in Path(f"/proc/{self.process.pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                count += "timerfd" not in str(each.readlink())
+        return count
 
     def end(self) -> None:
         self.process.terminate()
