@@ -116,6 +116,8 @@
 #include <gyre/net/framed.hpp>
 #include <gyre/net/framing.hpp>
 #include <gyre/net/host_port.hpp>
+#include <gyre/net/layer.hpp>
+#include <gyre/net/layered_stream.hpp>
 #include <gyre/net/passed_sockets.hpp>
 #include <gyre/net/proxy_protocol.hpp>
 #include <gyre/net/read_frame.hpp>
@@ -131,8 +133,6 @@
 #include <gyre/net/tcp_listener.hpp>
 #include <gyre/net/tcp_server.hpp>
 #include <gyre/net/tcp_stream.hpp>
-#include <gyre/net/layer.hpp>
-#include <gyre/net/layered_stream.hpp>
 #include <gyre/net/udp_client.hpp>
 #include <gyre/net/udp_server.hpp>
 #include <gyre/net/udp_socket.hpp>
