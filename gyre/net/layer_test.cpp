@@ -753,11 +753,17 @@ struct made_by final : gyre::net::transport {
   std::function<std::unique_ptr<layer>()> make;
 };
 
+template <class Layer>
+gyre::net::tcp_server_options with() {
+  gyre::net::tcp_server_options options;
+  options.transport = std::make_shared<made_by>([] { return std::make_unique<Layer>(); });
+  return options;
+}
+
 TEST(ConnectionWithALayer, SendsAllThoughTheLayerKeepsOutputBack) {
   gyre::loop loop;
-  gyre::net::tcp_server_options options;
+  gyre::net::tcp_server_options options = with<blocks>();
   options.connections.output_limit = std::size_t{16} << 20;
-  options.transport = std::make_shared<made_by>([] { return std::make_unique<blocks>(); });
   gyre::net::tcp_server server(loop, gyre::net::test::any_port(), options);
   const std::string text = gyre::net::test::long_text(6 * 1024 * 1024);
   server.on_connection([&](tcp_connection& connection) {
@@ -785,9 +791,7 @@ struct unwilling final : layer {
 
 TEST(ConnectionWithALayer, SendsTheLastMessageOfALayerThatCannotWrite) {
   gyre::loop loop;
-  gyre::net::tcp_server_options options;
-  options.transport = std::make_shared<made_by>([] { return std::make_unique<unwilling>(); });
-  gyre::net::tcp_server server(loop, gyre::net::test::any_port(), options);
+  gyre::net::tcp_server server(loop, gyre::net::test::any_port(), with<unwilling>());
   std::optional<std::error_code> end;
   server.on_connection([](tcp_connection& connection) { EXPECT_FALSE(connection.send("x")); });
   server.on_close([&](tcp_connection&, std::error_code why) { end = why; });
@@ -820,9 +824,8 @@ struct hoarder final : layer {
 
 TEST(ConnectionWithALayer, BytesThatTheLayerLeavesHaveTheLimitOfInput) {
   gyre::loop loop;
-  gyre::net::tcp_server_options options;
+  gyre::net::tcp_server_options options = with<hoarder>();
   options.connections.input_limit = 10'000;
-  options.transport = std::make_shared<made_by>([] { return std::make_unique<hoarder>(); });
   gyre::net::tcp_server server(loop, gyre::net::test::any_port(), options);
   std::optional<std::error_code> end;
   server.on_close([&](tcp_connection&, std::error_code why) { end = why; });
@@ -837,9 +840,7 @@ TEST(ConnectionWithALayer, BytesThatTheLayerLeavesHaveTheLimitOfInput) {
 
 TEST(ConnectionWithALayer, AFailureWithoutAnErrorRefusesTheConnection) {
   gyre::loop loop;
-  gyre::net::tcp_server_options options;
-  options.transport = std::make_shared<made_by>([] { return std::make_unique<silent_refusal>(); });
-  gyre::net::tcp_server server(loop, gyre::net::test::any_port(), options);
+  gyre::net::tcp_server server(loop, gyre::net::test::any_port(), with<silent_refusal>());
   server.on_connection([](tcp_connection&) { ADD_FAILURE() << "the handshake has failed"; });
   server.start();
   peer client(server.local_endpoint());
