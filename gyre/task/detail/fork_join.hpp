@@ -67,6 +67,8 @@ class fork_join : protected child_set {
   // One start within another takes some 200 bytes to 2 KiB of stack, by compiler and build.
   static constexpr unsigned most_nested_starts = 64;
 
+  fork_join& operator=(fork_join&&) = delete;
+
 #if GYRE_ASYNC_BACKTRACE
   void append_children(std::vector<task_context*>& to) override;
 #endif
@@ -143,7 +145,6 @@ class fork_join : protected child_set {
     stop_token_ = policy == on_error::stop_others ? stop_.emplace(parent_context_->stop).get_token()
                                                   : parent_context_->stop;
   }
-  fork_join& operator=(fork_join&&) = delete;
   ~fork_join() = default;
 
   std::coroutine_handle<> parent() const noexcept { return parent_; }

@@ -14,9 +14,10 @@ namespace gyre::detail {
 /// inplace_stop_callback. The wait remembers whether it has a callback, which must not outlive it.
 template <class Wait>
 class stop_callback_slot {
- protected:
-  stop_callback_slot() noexcept {}
+ public:
   stop_callback_slot(const stop_callback_slot&) = delete;
+
+ protected:
   ~stop_callback_slot() {}
 
   /// May call stop(), here or on another thread, before it returns.
@@ -26,6 +27,9 @@ class stop_callback_slot {
   void remove_stop_callback() noexcept { std::destroy_at(&callback_); }
 
  private:
+  friend Wait;
+  stop_callback_slot() noexcept {}
+
   static void call_stop(stop_callback_base& callback) noexcept {
     static_cast<Wait&>(reinterpret_cast<stop_callback_slot&>(callback)).stop();
   }
