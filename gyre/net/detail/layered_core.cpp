@@ -165,9 +165,9 @@ task<> read_last_words(core_ptr core, std::string_view operation) {
 // --- The core ---
 
 void layered_core::send_now() noexcept {
-  if (is_sending || output.empty() || !inner.is_open()) return;
-  const ssize_t sent =
-      ::send(inner.fd(), output.data(), output.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  const int fd = inner.fd();  // -1 when it is closed
+  if (is_sending || output.empty() || fd < 0) return;
+  const ssize_t sent = ::send(fd, output.data(), output.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   if (sent > 0) output.consume(static_cast<std::size_t>(sent));
   if (!output.empty()) return;
   left_by_writes = 0;

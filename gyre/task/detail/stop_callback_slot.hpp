@@ -15,7 +15,7 @@ namespace gyre::detail {
 template <class Wait>
 class stop_callback_slot {
  public:
-  stop_callback_slot(const stop_callback_slot&) = delete;
+  stop_callback_slot& operator=(stop_callback_slot&&) = delete;
 
  protected:
   ~stop_callback_slot() {}
