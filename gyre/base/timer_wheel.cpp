@@ -178,12 +178,12 @@ unsigned timer_wheel::level_of(tick at) const noexcept {
   return highest_bit / digit_bits;
 }
 
-// The first tick of that slot.
+// The first tick of the slot in which a timer for `at` waits.
 timer_wheel::tick timer_wheel::first_of(tick at) const noexcept {
   return at & ~((tick{1} << level_of(at) * digit_bits) - 1);
 }
 
-// That slot, marked as occupied.
+// The slot in which a timer for `at` waits, marked as occupied.
 timer_link& timer_wheel::slot_for(tick at) noexcept {
   const unsigned level = level_of(at);
   const std::size_t slot = level * slots_per_level + (at >> level * digit_bits) % slots_per_level;

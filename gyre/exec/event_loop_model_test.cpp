@@ -101,7 +101,7 @@ TYPED_TEST(EventLoopModel, TasksOfTwoThreadsRun) {
   EXPECT_TRUE(checked) << checked;
 }
 
-// Runs a function.
+// An operation that calls a function.
 struct calling final : gyre::operation {
   explicit calling(std::function<void()> callable)
       : operation([](operation& self) { static_cast<calling&>(self).function(); }),

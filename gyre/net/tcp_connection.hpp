@@ -309,7 +309,7 @@ class tcp_connection : private intrusive_list_node, private io::handle {
   void watch_output() noexcept;
   void write_timer_expired();
 
-  // With a layer: tcp_connection_layer.cpp.
+  // Members of connections with a layer, defined in tcp_connection_layer.cpp.
   detail::layered_extra& layered() const noexcept;
   void receive_layered(std::span<const std::byte> bytes);
   void send_awaiting();

@@ -39,7 +39,7 @@ std::size_t tcp_connection::pending_sealed() const noexcept {
   return layered().sealed.size() + layered().replies.size();
 }
 
-// Behind all output.
+// Whether the layer's end is to be sent, after all output.
 bool tcp_connection::end_is_due() const noexcept {
   return (phase_ == phase::flushing || shutdown_requested_) && !has_failed() && !fin_sent_;
 }

@@ -304,9 +304,9 @@ class oneshot_receiver {
 
   static constexpr bool takes_without_lock = true;
   [[nodiscard]] bool must_wait() const noexcept { return !core_->sender_left(); }
-  // With the lock held.
+  // Whether the wait is over; called with the channel's lock held.
   [[nodiscard]] bool ready() const noexcept { return core_->is_closed(); }
-  // Once it was ready.
+  // Takes the result of the wait, after must_wait() or ready() said that there is one.
   auto next() {
     if constexpr (std::is_void_v<T>) {
       return core_->take().has_value();

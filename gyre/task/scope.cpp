@@ -35,7 +35,7 @@ class scope::child : public task_context, public detail::scope_entry {
   }
 
   void start() { detail::task_access::state(work_).start(*this); }
-  // Makes the task known before it begins.
+  // Makes the task known to backtraces before it begins.
   void prepare() noexcept { detail::task_access::state(work_).prepare(*this); }
 
  private:

@@ -21,7 +21,7 @@ constexpr const char* counter_library = GYRE_LAB_ALLOCATION_COUNTER;
 
 using read_function = void(std::uint64_t* allocations, std::uint64_t* bytes) noexcept;
 
-// Null in a process that does not count.
+// The preloaded library's counters; null in a process that does not count allocations.
 read_function* find_counter() {
   static auto* const found =
       reinterpret_cast<read_function*>(dlsym(RTLD_DEFAULT, "gyre_lab_read_allocations"));

@@ -31,7 +31,7 @@ class StandingDeadline : public testing::Test {
   StandingDeadline() { poller_.watch(silent_, gyre::readiness::readable, gyre::trigger::level); }
   ~StandingDeadline() override { poller_.unwatch(silent_); }
 
-  // Waits that a wake-up ends at once.
+  // Makes waits with this deadline that a wake-up ends at once.
   void wait_in_vain(steady_time deadline, int waits = 10) {
     for (int i = 0; i < waits; ++i) {
       poller_.wake();

@@ -83,7 +83,7 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
   bool was_disturbed() const noexcept { return !undisturbed_; }
 
  private:
-  // One thread's share of a loop.
+  // The state of one thread's share of the children's loop.
   struct share {
     child_starts& starts;
     fork_queue* const queue;
@@ -142,7 +142,7 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
     return true;
   }
 
-  // As resume(), where no trampoline runs.
+  // Resumes a child as resume() does, on a thread on which no trampoline runs.
   static void resume_here(std::coroutine_handle<> start) noexcept {
     if (may_resume(start)) [[likely]]
       start.resume();
@@ -192,7 +192,7 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
     return true;
   }
 
-  // As run_pair().
+  // Runs the children of a loop in the short way, as run_pair() does those of a pair.
   [[gnu::always_inline]] bool run_loop(child_starts& starts, const task_context* outer,
                                        bool& ends) noexcept {
     fork_queue* const queue = starts.queue;
@@ -278,7 +278,7 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
             .context = &first_,
             .events = 2 * ended};
   }
-  // Before the next child.
+  // Leaves the short way before the next child: a thread has asked for a part of the loop.
   [[gnu::noinline]] bool continue_share(child_starts& starts, const task_context* outer,
                                         std::size_t ended) noexcept {
     share mine = rest_of_share(starts, outer, ended);
@@ -292,7 +292,7 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
     end_start(all_, mine, forked);
     return run_share(all_, mine);
   }
-  // When another thread has the loop.
+  // Leaves the short way because another thread has taken the loop.
   [[gnu::noinline]] bool leave_loop(child_starts& starts, const task_context* outer,
                                     std::size_t ended) noexcept {
     share mine = rest_of_share(starts, outer, ended);
@@ -382,7 +382,7 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
       this->split(rest, *mine.queue, &run);
   }
 
-  // The next child's task cannot be awaited.
+  // Notes the error of the next child, whose task cannot be awaited, and passes it over.
   [[gnu::noinline, gnu::cold]] void pass_over(loop& rest) noexcept {
     try {
       throw_empty_task();
