@@ -243,16 +243,95 @@ bool is_ready() { return future.wait_for(std::chrono::seconds(0)) == ready; }
 auto whole = std::chrono::floor<std::chrono::seconds>(age());
 """.splitlines()
         found = LAYOUT.bare_durations("gyre/base/thing.hpp", header)
-        self.assertEqual([problem.split(":")[1] for problem in found], list("23468") + ["9", "10"])
+        self.assertEqual([problem.split(":")[1] for problem in found], [*"23468", "9", "10"])
         self.assertRegex(found[0], "limit is a bare duration: .*gyre::duration")
         result = ["struct held {", "  std::chrono::nanoseconds duration{0};", "};"]
         self.assertEqual(LAYOUT.bare_durations("gyre/exec/executor_watchdog.hpp", result), [])
 
-    def test_files_end_at_450_lines_but_for_tests(self) -> None:
-        lines = [""] * 451
-        self.assertEqual(len(LAYOUT.size("gyre/base/thing.hpp", lines)), 1)
-        self.assertEqual(LAYOUT.size("gyre/base/thing_test.cpp", lines), [])
-        self.assertEqual(LAYOUT.size("gyre/base/thing.hpp", lines[1:]), [])
+
+CLASSES = """\
+namespace gyre {
+class thing;
+namespace detail {
+template <class T, bool Large = (sizeof(T) > 8)>
+  requires std::same_as<T, int>
+class [[nodiscard]] alignas(64) box final : base<decltype(T())> {
+ public:
+  struct lid { void open(); int size_{0}; };
+  box() : a_{1}, b_(2) {}
+};
+struct thing { bool operator()(int) const; operator bool() const; ~thing(); class part; };
+}  // namespace detail
+}  // namespace gyre
+"""
+
+MEMBERS = {
+    "box": "template <class T, bool Large>\nvoid detail::box<T, Large>::run() noexcept(T()) {",
+    "lid": "template <class T, bool Large>\nvoid detail::box<T, Large>::lid::open() {",
+    "box ": "template <>\nstd::function<void(int)> detail::box<int>::run(int a = {}) {",
+    "thing": "bool detail::thing::operator()(int) const {",
+    "thing ": "detail::thing::operator bool() const {",
+    "thing  ": "detail::thing::~thing() = default; void f() {",
+    "thing   ": "detail::thing::thing() : box<int>{}, a_{1}, other::b(2) {",
+}
+
+NO_MEMBERS = """\
+// void detail::thing::run() {
+const char* text = "void detail::thing::run() {";
+#define RUN void detail::thing::run() {
+void detail::run(thing::part* part = {}) {
+  detail::thing::run(); if (part) { thing::stop(); }
+}
+int detail::thing::count_{0};
+auto run = [] { return detail::thing::run(); };
+std::vector<detail::thing> run(int digits = 1'000) { return {}; }
+bool detail::operator==(const thing& a, const thing& b) { return true; }
+void detail::thing::declared();
+enum class detail::thing::state : int { open };
+"""
+
+
+class ClassHomes(unittest.TestCase):
+    def problems(self, path: str, code: str) -> list[str]:
+        code = f"namespace gyre {{\n{code}\n}}\n}}\n" if code.endswith("{") else code
+        sources = {"gyre/base/thing.hpp": CLASSES, path: code}
+        return LAYOUT.class_homes(sources, set())
+
+    def test_members_are_defined_in_the_source_of_the_same_name(self) -> None:
+        for name, member in MEMBERS.items():
+            self.assertEqual(self.problems("gyre/base/thing.cpp", member), [])
+            for elsewhere in ("gyre/base/other.cpp", "gyre/base/detail/thing.cpp"):
+                found = self.problems(elsewhere, member)
+                self.assertEqual(len(found), 1, member)
+                self.assertIn(f"members of {name.strip()}, whose class is in gyre/base/", found[0])
+
+    def test_the_line_of_the_first_member_is_told(self) -> None:
+        found = self.problems("gyre/base/other.cpp", "\n// Why.\n" + MEMBERS["thing"])
+        self.assertRegex(found[0], "^gyre/base/other.cpp:4: ")
+
+    def test_free_functions_variables_and_calls_are_no_members(self) -> None:
+        code = f"namespace gyre {{\n{NO_MEMBERS}}}\n"
+        self.assertEqual(self.problems("gyre/base/other.cpp", code), [])
+
+    def test_members_of_a_class_in_a_source_are_in_that_source(self) -> None:
+        inner = "namespace gyre::detail { class thing::part { void run(); }; }\n"
+        member = "namespace gyre { void detail::thing::part::run() {} }\n"
+        self.assertEqual(self.problems("gyre/base/a.cpp", inner + member), [])
+        sources = {"a.hpp": CLASSES, "a.cpp": inner, "a_more.cpp": member}
+        found = LAYOUT.class_homes(sources, set())
+        self.assertEqual([problem.split(":")[0] for problem in found], ["a_more.cpp"])
+
+    def test_a_nameless_namespace_is_part_of_its_file(self) -> None:
+        code = "namespace { struct own { void run(); };\nvoid own::run() {} }\n"
+        self.assertEqual(self.problems("gyre/base/other.cpp", code), [])
+
+    def test_an_exception_goes_with_its_last_member(self) -> None:
+        member = f"namespace gyre {{\n{MEMBERS['thing']} }} }}\n"
+        sources = {"a.hpp": CLASSES, "b.cpp": member}
+        self.assertEqual(LAYOUT.class_homes(sources, {("b.cpp", "thing")}), [])
+        found = LAYOUT.class_homes(sources, {("b.cpp", "thing"), ("c.cpp", "thing")})
+        self.assertEqual(len(found), 1)
+        self.assertIn("('c.cpp', 'thing') is not needed", found[0])
 
 
 if __name__ == "__main__":
