@@ -1,295 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/tls/tls_context.hpp>
 
-#include <gyre/base/detail/ascii.hpp>
-#include <gyre/base/detail/duration_check.hpp>
 #include <gyre/tls/detail/context_state.hpp>
-#include <gyre/tls/detail/failure.hpp>
-#include <gyre/tls/detail/load_pem.hpp>
 #include <gyre/tls/error.hpp>
 
-#include <openssl/err.h>
-#include <openssl/evp.h>
-
-#include <algorithm>
-#include <array>
 #include <cerrno>
-#include <climits>
 #include <fstream>
 #include <iterator>
-#include <stdexcept>
 #include <string>
 
 namespace gyre::tls {
-namespace detail {
 namespace {
 
-using gyre::detail::to_lower;
-
-std::vector<unsigned char> wire_form(const std::vector<std::string>& protocols) {
-  std::vector<unsigned char> bytes;
-  for (const std::string& each : protocols) {
-    if (each.empty() || each.size() > UCHAR_MAX) {
-      throw std::system_error(errc::bad_configuration, "gyre::tls: application_protocols");
-    }
-    bytes.push_back(static_cast<unsigned char>(each.size()));
-    bytes.insert(bytes.end(), each.begin(), each.end());
-  }
-  return bytes;
-}
-
-int native(version of) noexcept { return of == version::tls_1_2 ? TLS1_2_VERSION : TLS1_3_VERSION; }
-
-// "X25519:P-256"
-std::string listed_groups(const std::vector<std::string>& groups) {
-  std::string list;
-  for (const std::string& each : groups) list.append(list.empty() ? "" : ":").append(each);
-  return list;
-}
-
-ssl_ctx_ptr make_context(const SSL_METHOD* method, version least, version most,
-                         const std::vector<std::string>& groups) {
-  ERR_clear_error();
-  ssl_ctx_ptr made(SSL_CTX_new(method));
-  if (made == nullptr) throw std::bad_alloc();
-  SSL_CTX* const context = made.get();
-  SSL_CTX_set_options(context, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION |
-                                   SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
-  SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
-                                SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_AUTO_RETRY);
-  SSL_CTX_set_read_ahead(context, 0);
-  if (SSL_CTX_set_min_proto_version(context, native(least)) != 1 ||
-      SSL_CTX_set_max_proto_version(context, native(most)) != 1 || least > most ||
-      // Forward secrecy, and encryption that authenticates, in TLS 1.2, too.
-      SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20") != 1) {
-    throw_openssl_error(errc::bad_configuration, "gyre::tls: versions");
-  }
-  if (SSL_CTX_set1_groups_list(context, listed_groups(groups).c_str()) != 1) {
-    throw_openssl_error(errc::bad_configuration, "gyre::tls: groups " + listed_groups(groups));
-  }
-  return made;
-}
-
-// Sessions are of one context: a ticket is no use where the rules for certificates of clients, or
-// their authorities, are others than when it was made.
-std::array<unsigned char, 32> session_context_of(const server_options& options) {
-  std::string rules = "gyre " + std::to_string(static_cast<int>(options.clients));
-  if (options.clients != client_certificates::ignored) {
-    rules += options.client_authorities.read();
-    for (const pem& each : options.revocation_lists) rules += each.read();
-  }
-  std::array<unsigned char, 32> digest{};
-  if (EVP_Digest(rules.data(), rules.size(), digest.data(), nullptr, EVP_sha256(), nullptr) != 1) {
-    throw std::system_error(errc::bad_configuration, "gyre::tls: SHA-256");
-  }
-  return digest;
-}
-
-// TLS 1.3 has no longer tickets (RFC 8446, section 4.6.1), and OpenSSL could not write them.
-duration ticket_lifetime_of(const server_options& options) {
-  constexpr duration longest = std::chrono::days(7);
-  gyre::detail::require_not_negative(options.ticket_lifetime,
-                                     "gyre::tls::server_options: ticket_lifetime");
-  return std::min(options.ticket_lifetime, longest);
-}
-
-// Certificates of one name, by their place in the options: one of each kind of key.
-using certificate_set = std::vector<std::size_t>;
-
-loaded_context::entry make_entry(const server_options& options, const std::vector<key_pair>& pairs,
-                                 const certificate_set& chosen) {
-  ssl_ctx_ptr made =
-      make_context(TLS_server_method(), options.min_version, options.max_version, options.groups);
-  SSL_CTX* const context = made.get();
-  std::vector<loaded_context::staple> staples;
-  for (const std::size_t each : chosen) {
-    use_key_pair(context, pairs[each]);
-    const std::vector<std::byte>& staple = options.certificates[each].ocsp_staple;
-    if (!staple.empty()) staples.push_back({pairs[each].leaf.get(), staple});
-  }
-  if (options.clients != client_certificates::ignored) {
-    if (options.client_authorities.empty() || !trust(context, options.client_authorities, true)) {
-      throw std::system_error(errc::bad_certificate, "gyre::tls: client_authorities");
-    }
-    use_revocation_lists(context, options.revocation_lists);
-    const bool required = options.clients == client_certificates::required;
-    verify_peers(context, SSL_VERIFY_PEER | (required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0));
-  }
-  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-  SSL_CTX_set_num_tickets(context, 0);  // see engine::write_tickets()
-  const bool with_tickets = options.ticket_lifetime.count() > 0;
-  if (with_tickets) {
-    const duration lifetime = ticket_lifetime_of(options);
-    SSL_CTX_set_timeout(context, gyre::detail::whole_units<std::chrono::seconds>(lifetime));
-  } else {
-    SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
-  }
-  set_server_callbacks(context, with_tickets);
-  return {std::move(made), std::move(staples)};
-}
-
-// Its files are read once, so that all certificates, and the sessions, are under the same rules.
-server_options with_rules_read(server_options options) {
-  if (options.clients == client_certificates::ignored) return options;
-  if (!options.client_authorities.empty()) {
-    options.client_authorities = pem::text(options.client_authorities.read());
-  }
-  for (pem& each : options.revocation_lists) each = pem::text(each.read());
-  return options;
-}
-
-// The names that a certificate is chosen for, in lower case; an empty one if it has none.
-std::vector<std::string> names_for(const certificate& own, const key_pair& pair) {
-  std::vector<std::string> names = own.names.empty() ? names_of(pair.leaf.get()) : own.names;
-  if (names.empty()) names.emplace_back();
-  for (std::string& each : names) each = to_lower(each);
-  return names;
-}
-
-// The first of several certificates with one kind of key for one name.
-std::map<std::string, certificate_set> certificates_by_name(
-    const std::vector<certificate>& certificates, const std::vector<key_pair>& pairs) {
-  std::map<std::string, certificate_set> by_name;
-  for (std::size_t i = 0; i < certificates.size(); ++i) {
-    for (const std::string& name : names_for(certificates[i], pairs[i])) {
-      certificate_set& chosen = by_name[name];
-      const bool has_kind = std::ranges::any_of(
-          chosen, [&](std::size_t each) { return pairs[each].kind() == pairs[i].kind(); });
-      if (!has_kind) chosen.push_back(i);
-    }
-  }
-  return by_name;
-}
-
-std::shared_ptr<loaded_context> load_server(const server_options& given) {
-  if (given.certificates.empty()) {
-    throw std::system_error(errc::bad_certificate, "gyre::tls: a server needs a certificate");
-  }
-  const server_options options = with_rules_read(given);
-  auto loaded = std::make_shared<loaded_context>();
-  std::vector<key_pair> pairs;
-  for (const certificate& each : options.certificates) pairs.push_back(load_key_pair(each));
-  const std::map<std::string, certificate_set> by_name =
-      certificates_by_name(options.certificates, pairs);
-  std::map<certificate_set, std::size_t> entries;
-  const auto entry_of = [&](const certificate_set& chosen) {
-    const auto [place, is_new] = entries.try_emplace(chosen, loaded->entries.size());
-    if (is_new) loaded->entries.push_back(make_entry(options, pairs, chosen));
-    return place->second;
-  };
-  // The first entry is for clients without a name.
-  entry_of(by_name.at(names_for(options.certificates.front(), pairs.front()).front()));
-  for (const auto& [name, chosen] : by_name) {
-    if (!name.empty()) loaded->by_name.emplace(name, entry_of(chosen));
-  }
-  const std::array<unsigned char, 32> id = session_context_of(options);
-  for (const loaded_context::entry& each : loaded->entries) {
-    SSL_CTX_set_session_id_context(each.context.get(), id.data(), id.size());
-  }
-  gyre::detail::require_not_negative(options.handshake_timeout,
-                                     "gyre::tls::server_options: handshake_timeout");
-  loaded->is_server = true;
-  loaded->max_rsa_bits = options.max_rsa_bits;
-  loaded->refuse_unknown_names = options.refuse_unknown_names;
-  loaded->application_protocols = wire_form(options.application_protocols);
-  loaded->handshake_timeout = options.handshake_timeout;
-  return loaded;
-}
-
-std::shared_ptr<loaded_context> load_client(const client_options& options) {
-  auto loaded = std::make_shared<loaded_context>();
-  ssl_ctx_ptr made =
-      make_context(TLS_client_method(), options.min_version, options.max_version, options.groups);
-  SSL_CTX* const context = made.get();
-  if (options.verify) {
-    if (options.system_authorities && SSL_CTX_set_default_verify_paths(context) != 1) {
-      throw_openssl_error(errc::bad_configuration, "gyre::tls: the system's authorities");
-    }
-    trust_all(context, options.authorities);
-    use_revocation_lists(context, options.revocation_lists);
-    verify_peers(context, SSL_VERIFY_PEER);
-  }
-  gyre::detail::require_not_negative(options.handshake_timeout,
-                                     "gyre::tls::client_options: handshake_timeout");
-  if (options.own_certificate) use_key_pair(context, load_key_pair(*options.own_certificate));
-  set_client_callbacks(context);
-  loaded->entries.push_back({std::move(made), {}});
-  loaded->verify = options.verify;
-  loaded->max_rsa_bits = options.max_rsa_bits;
-  loaded->application_protocols = wire_form(options.application_protocols);
-  loaded->request_ocsp_staple = options.request_ocsp_staple;
-  loaded->handshake_timeout = options.handshake_timeout;
-  return loaded;
-}
-
-}  // namespace
-
-const loaded_context::entry* loaded_context::entry_for(std::string_view name) const {
-  std::string key = to_lower(name);
-  if (key.ends_with('.')) key.pop_back();
-  auto found = by_name.find(key);
-  if (found == by_name.end()) {
-    const std::size_t dot = key.find('.');
-    if (dot != std::string::npos && dot != 0) found = by_name.find(key.replace(0, dot, 1, '*'));
-  }
-  if (found != by_name.end()) return &entries[found->second];
-  return refuse_unknown_names ? nullptr : &entries.front();
-}
-
-const loaded_context::entry* loaded_context::entry_of(const SSL_CTX* context) const noexcept {
-  const auto found = std::ranges::find_if(
-      entries, [context](const entry& each) { return each.context.get() == context; });
-  return found == entries.end() ? nullptr : &*found;
-}
-
-context_state::context_state(server_options options) : is_server_(true) {
-  load(std::move(options));
-}
-context_state::context_state(client_options options) : is_server_(false) {
-  load(std::move(options));
-}
-
-void context_state::load(any_options options) {
-  std::shared_ptr<loaded_context> loaded;
-  duration lifetime;
-  if (const auto* const server = std::get_if<server_options>(&options)) {
-    loaded = load_server(*server);
-    lifetime = ticket_lifetime_of(*server);
-  } else {
-    loaded = load_client(std::get<client_options>(options));
-  }
-  const std::scoped_lock lock(mutex_);
-  if (lifetime != ticket_lifetime_) {
-    tickets_ = lifetime.count() > 0 ? std::make_shared<ticket_keys>(lifetime) : nullptr;
-    ticket_lifetime_ = lifetime;
-  }
-  loaded->tickets = tickets_;
-  options_ = std::move(options);
-  current_ = std::move(loaded);
-}
-
-void context_state::reload() {
-  const std::scoped_lock loading(loading_);
-  std::unique_lock lock(mutex_);
-  any_options same = options_;
-  lock.unlock();
-  load(std::move(same));
-}
-
-void context_state::reload(server_options options) {
-  if (!is_server_) throw std::logic_error("gyre::tls::tls_context::reload: a client's context");
-  const std::scoped_lock loading(loading_);
-  load(std::move(options));
-}
-void context_state::reload(client_options options) {
-  if (is_server_) throw std::logic_error("gyre::tls::tls_context::reload: a server's context");
-  const std::scoped_lock loading(loading_);
-  load(std::move(options));
-}
-
-namespace {
-
-context_state& state_of(const std::shared_ptr<context_state>& state) {
+detail::context_state& state_of(const std::shared_ptr<detail::context_state>& state) {
   if (state == nullptr) {
     throw std::system_error(errc::bad_configuration, "gyre::tls::tls_context: empty");
   }
@@ -297,7 +20,6 @@ context_state& state_of(const std::shared_ptr<context_state>& state) {
 }
 
 }  // namespace
-}  // namespace detail
 
 std::string pem::read() const {
   if (!is_file_) return content_;
@@ -327,12 +49,12 @@ std::chrono::nanoseconds tls_context::handshake_timeout() const noexcept {
   return state_ == nullptr ? duration::zero() : state_->current()->handshake_timeout;
 }
 
-void tls_context::reload() const { detail::state_of(state_).reload(); }
+void tls_context::reload() const { state_of(state_).reload(); }
 void tls_context::reload(server_options options) const {
-  detail::state_of(state_).reload(std::move(options));
+  state_of(state_).reload(std::move(options));
 }
 void tls_context::reload(client_options options) const {
-  detail::state_of(state_).reload(std::move(options));
+  state_of(state_).reload(std::move(options));
 }
 
 }  // namespace gyre::tls

@@ -11,17 +11,8 @@
 #include <cstdlib>
 #include <stdexcept>
 
-namespace gyre {
+namespace gyre::detail {
 
-void shutdown_step::end_step::operator()(detail::shutdown_sequence* sequence) const noexcept {
-  sequence->end_step();
-}
-
-void shutdown_hook::reset() noexcept {
-  if (const auto entry = std::exchange(entry_, nullptr)) entry->forget();
-}
-
-namespace detail {
 void shutdown_entry::begin(std::shared_ptr<shutdown_entry> self, shutdown_step step) noexcept {
   self_ = std::move(self);
   step_.emplace(std::move(step));
@@ -268,5 +259,4 @@ void shutdown_sequence::fail(std::exception_ptr error) noexcept {
   request();
 }
 
-}  // namespace detail
-}  // namespace gyre
+}  // namespace gyre::detail

@@ -49,6 +49,12 @@ struct callbacks {
   static int keep_session(SSL* ssl, SSL_SESSION* made);
 };
 
+/// Sets the callbacks of a server's or a client's context.
+void set_server_callbacks(SSL_CTX* context, bool with_tickets);
+void set_client_callbacks(SSL_CTX* context);
+/// As SSL_CTX_set_verify(), with the checks of engines.
+void verify_peers(SSL_CTX* context, int mode);
+
 /// OpenSSL marks the session of a connection that fails as one that cannot be resumed, without a
 /// lock. Other connections, on other threads, have copies of their own. Null without memory.
 ssl_session_ptr copy_of(const SSL_SESSION* shared);

@@ -75,10 +75,4 @@ class context_state {
   duration ticket_lifetime_;
 };
 
-/// Functions that OpenSSL calls: set on each server's SSL_CTX; see engine.cpp.
-void set_server_callbacks(SSL_CTX* context, bool with_tickets);
-void set_client_callbacks(SSL_CTX* context);
-/// As SSL_CTX_set_verify().
-void verify_peers(SSL_CTX* context, int mode);
-
 }  // namespace gyre::tls::detail
