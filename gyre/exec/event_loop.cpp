@@ -48,7 +48,7 @@ event_loop::event_loop(loop_options options, std::unique_ptr<gyre::poller> polle
       options_(detail::checked(std::move(options))),
       poller_(std::move(poller)),
       timers_(poller_->now()),
-      io_slice_(*poller_, options_.io_time),
+      io_slice_(options_.io_time),
       batch_size_(options_.batch),
       wait_strategy_(options_.busy_poll) {
   poller_->set_slice(&io_slice_);
@@ -107,7 +107,7 @@ inline std::size_t event_loop::turn(steady_time deadline) {
   std::size_t done = run_tasks();
   if (stopped()) return done;
   // Deferred operations are left over where on_exception has thrown.
-  const bool may_wait = done == 0 && deadline != steady_time::min() && !io_slice_.was_cut() &&
+  const bool may_wait = done == 0 && deadline != steady_time::min() && !io_slice_.is_over() &&
                         deferred_.empty() && heavy_.empty();
   if (may_wait) {
     wait_for_work(deadline);
@@ -130,7 +130,7 @@ std::size_t event_loop::run_tasks() {
   batch_ = inbox::batch(wait_strategy_.next_batch(*this, watching, batch_size_));
   const auto run = [&] {
     if (!chain_.empty()) chain_.run(batch_);
-    if (batch_.more()) has_unstored() ? run_all() : run_stored();
+    if (batch_.more()) !overflow_.empty() ? run_all() : run_stored();
   };
   guard(run, [&] {
     if (batch_.ran() == 0) return;
@@ -146,9 +146,9 @@ std::size_t event_loop::run_tasks() {
 void event_loop::run_all() {
   // In turn, so that neither keeps the other out of a small batch.
   inbox_first_ = !inbox_first_;
-  if (!inbox_first_) run_unstored();
+  if (!inbox_first_) run_overflow();
   run_stored();
-  if (inbox_first_) run_unstored();
+  if (inbox_first_) run_overflow();
 }
 
 inline void event_loop::run_stored() { limited_ ? run_limited() : run_inbox(batch_); }
@@ -163,12 +163,11 @@ void event_loop::run_limited() {
   }
 }
 
-void event_loop::run_unstored() {
+void event_loop::run_overflow() {
   // The operations that this batch has no room for stay in front of those posted meanwhile.
-  auto newer = unstored_.pop_all();
-  drained_.splice_back(newer);
+  overflow_.drain();
   while (batch_.more()) {
-    operation* const next = drained_.pop_front();
+    operation* const next = overflow_.pop();
     if (next == nullptr) return;
     if (limited_) release_slot();
     batch_.count(1);
@@ -246,22 +245,6 @@ std::size_t event_loop::run_deferred() {
   return ran;
 }
 
-// The stride follows how long completions take, so that a few slow ones are noticed.
-bool detail::io_slice::look() noexcept {
-  const steady_time present = clock_.now();
-  if (began_ == steady_time::min()) {
-    began_ = present;
-  } else {
-    const std::chrono::nanoseconds since_last = present - last_look_;
-    stride_ = since_last < length_ / 32 ? std::min(stride_ * 2, longest_stride)
-                                        : std::max(stride_ / 2, 1);
-  }
-  last_look_ = present;
-  left_ = stride_;
-  over_ = present - began_ >= length_;
-  return over_;
-}
-
 // ---- 4. timers
 
 // Input that arrived while phase 3 served others comes first: a read must not time out because
@@ -299,7 +282,7 @@ void event_loop::guard(Work&& work, Count&& count) {
 bool event_loop::is_run_here() const noexcept { return in_loop_thread(); }
 
 void event_loop::wake_unless_awake() noexcept {
-  const bool must_wake = in_loop_thread() ? gate_.must_wake_own_thread() : gate_.must_wake();
+  const bool must_wake = in_loop_thread() ? gate_.claim_wake_up() : gate_.must_wake();
   if (must_wake) wake_poller();
 }
 
@@ -309,7 +292,7 @@ void event_loop::wake_poller() noexcept {
   poller_->wake();
 }
 
-void event_loop::push_without_memory(operation& op) noexcept { unstored_.push(op); }
+void event_loop::push_without_memory(operation& op) noexcept { overflow_.push(op); }
 
 void event_loop::post_release(detail::release_node& release) noexcept {
   if (!releases_.push(release)) return;
@@ -320,7 +303,7 @@ void event_loop::post_release(detail::release_node& release) noexcept {
 
 void event_loop::run_last_releases() noexcept {
   do {
-    static_cast<void>(unstored_.pop_all());  // the queue may be there, and is pushed again
+    overflow_.clear();  // releases_ may be there, and is pushed again
   } while (releases_.run_at_loop_end());
 }
 
@@ -400,30 +383,4 @@ void event_loop::after_fork_in_child() {
   gate_.wake_up();
 }
 
-namespace detail {
-
-release_queue::release_queue(event_loop& loop) noexcept
-    : operation(&release_queue::run_in_turn), loop_(loop) {}
-
-void release_queue::run_in_turn(operation& queue) {
-  auto& self = static_cast<release_queue&>(queue);
-  // Posts the others again when one throws.
-  struct pending {
-    event_loop& loop;
-    intrusive_queue<release_node> releases;
-    ~pending() {
-      while (release_node* each = releases.pop_front()) loop.post_release(*each);
-    }
-  } due{self.loop_, self.releases_.pop_all()};
-  while (release_node* first = due.releases.pop_front()) first->run(release_point::loop_turn);
-}
-
-bool release_queue::run_at_loop_end() noexcept {
-  intrusive_queue<release_node> due = releases_.pop_all();
-  if (due.empty()) return false;
-  while (release_node* first = due.pop_front()) first->run(release_point::loop_end);
-  return true;
-}
-
-}  // namespace detail
 }  // namespace gyre

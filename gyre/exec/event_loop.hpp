@@ -1,6 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // event_loop: the interface of every loop, for timers, watches and I/O objects; programs make a
 // `loop` (loop.hpp).
+//
+// Pending work waits in these homes. A turn runs them from top to bottom, but for the overflow,
+// which takes turns with the inbox. The poller reports ready descriptors and completions.
+//
+// | home | holds | any thread adds | at the end of the loop |
+// |---|---|---|---|
+// | operation_chain | operations posted at once, a batch had no room for | no | do not run |
+// | inbox (basic_loop) | callables and operations, by Inbox::push() | yes | callables are destroyed |
+// | overflow_queue | operations for which the inbox has no memory, release_queue | yes | do not run |
+// | release_queue | deferred_release: owners that go in a later turn | yes | run |
+// | deferred_ | operations that the I/O of this turn has started | no | do not run |
+// | heavy_queue | operations that compute for long | no | do not run |
+// | timer_wheel | timers, sleeps and callables of post_at() | no | callables are destroyed |
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -10,7 +23,7 @@
 #include <gyre/base/detail/relaxed_counter.hpp>
 #include <gyre/base/duration.hpp>
 #include <gyre/base/intrusive_list.hpp>
-#include <gyre/base/intrusive_stack.hpp>
+#include <gyre/base/intrusive_queue.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/base/operation.hpp>
 #include <gyre/base/timer_operation.hpp>
@@ -18,6 +31,7 @@
 #include <gyre/exec/detail/heavy_queue.hpp>
 #include <gyre/exec/detail/io_slice.hpp>
 #include <gyre/exec/detail/operation_chain.hpp>
+#include <gyre/exec/detail/overflow_queue.hpp>
 #include <gyre/exec/detail/release_queue.hpp>
 #include <gyre/exec/detail/sleep_gate.hpp>
 #include <gyre/exec/detail/wait_strategy.hpp>
@@ -208,7 +222,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   [[nodiscard]] detail::operation_chain& chain() noexcept { return chain_; }
   // After a push by the thread that runs the loop.
   void wake_own_thread() noexcept {
-    if (gate_.must_wake_own_thread()) [[unlikely]]
+    if (gate_.claim_wake_up()) [[unlikely]]
       wake_poller();
   }
   // After a push.
@@ -225,7 +239,8 @@ class event_loop : public executor, public timer_service, public posting<event_l
 
  private:
   friend posting<event_loop>;
-  friend detail::wait_strategy;
+  template <class Loop>
+  friend class detail::basic_wait_strategy;
 
   class running;
   class delayed_task;
@@ -243,14 +258,13 @@ class event_loop : public executor, public timer_service, public posting<event_l
   void run_all();
   void run_stored();
   void run_limited();
-  void run_unstored();
+  void run_overflow();
   void wait_for_work(steady_time deadline);
   void sleep_until(steady_time deadline);
   std::size_t run_io();
   std::size_t run_deferred();
   std::size_t run_timers();
-  bool has_tasks() noexcept { return !chain_.empty() || inbox_ready() || has_unstored(); }
-  bool has_unstored() noexcept { return !drained_.empty() || !unstored_.empty(); }
+  bool has_tasks() noexcept { return !chain_.empty() || inbox_ready() || !overflow_.empty(); }
   bool is_watching() const noexcept { return poller_->watched() > 0; }
   bool poll_for_io();
   void adapt_batch(duration elapsed) noexcept;
@@ -270,8 +284,8 @@ class event_loop : public executor, public timer_service, public posting<event_l
   detail::sleep_gate gate_;
   detail::atomic<bool> stopped_{false};
   // Read by every turn, written by posting threads where the inbox has no memory.
-  atomic_intrusive_stack<operation> unstored_;
-  detail::release_queue releases_{*this};  // among them while it is not empty
+  detail::overflow_queue overflow_;
+  detail::release_queue releases_{*this};  // in overflow_ while it is not empty
 
   // The loop's thread.
   alignas(false_sharing_range) event_loop* outer_ = nullptr;  // its task runs this loop, if any
@@ -281,7 +295,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   detail::timer_wheel timers_;
   detail::io_slice io_slice_;
   std::optional<steady_time> looked_for_io_;  // in this turn, at that time
-  intrusive_list<delayed_task> delayed_;
+  intrusive_list<delayed_task> delayed_;      // in timers_, for the destructor
   std::size_t batch_size_;
   std::size_t tasks_since_sleep_ = 0;
   unsigned busy_sleeps_ = 0;
@@ -289,9 +303,8 @@ class event_loop : public executor, public timer_service, public posting<event_l
   intrusive_queue<operation> deferred_;
   detail::heavy_queue heavy_;
   bool serving_io_ = false;
-  intrusive_queue<operation> drained_;  // operations of unstored_, in the loop's hands
-  detail::operation_chain chain_;       // comes before the rest of the inbox
-  bool inbox_first_ = false;            // whether the last batch of both began with the inbox
+  detail::operation_chain chain_;  // comes before the rest of the inbox
+  bool inbox_first_ = false;       // whether the last batch began with the inbox, not overflow_
   detail::wait_strategy wait_strategy_;
   detail::published_counter tasks_run_, timers_fired_, io_events_, exceptions_, turns_, polls_,
       sleeps_;

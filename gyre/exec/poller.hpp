@@ -128,7 +128,12 @@ class poller {
 
  protected:
   /// Whether complete() must leave the rest to the next turn; asked after each operation.
-  bool is_time_over() noexcept { return slice_ != nullptr && slice_->is_over(); }
+  bool is_time_over() noexcept {
+    if (slice_ == nullptr) return false;
+    if (!slice_->count_completion()) [[likely]]
+      return slice_->is_over();
+    return slice_->look(now());
+  }
 
  private:
   detail::io_slice* slice_ = nullptr;

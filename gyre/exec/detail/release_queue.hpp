@@ -5,12 +5,9 @@
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/base/intrusive_stack.hpp>
 #include <gyre/base/operation.hpp>
+#include <gyre/task/executor.hpp>
 
 #include <cstdint>
-
-namespace gyre {
-class event_loop;
-}
 
 namespace gyre::detail {
 
@@ -42,16 +39,16 @@ class release_node : public intrusive_node {
 /// A loop's releases, and the operation that runs them in a turn.
 class release_queue final : public operation {
  public:
-  explicit release_queue(event_loop& loop) noexcept;
-  /// Whether the queue was empty: then the caller posts it. Any thread.
+  explicit release_queue(executor& loop) noexcept : operation(&run_in_turn), loop_(loop) {}
+  /// Whether the queue was empty: then the caller posts the queue to the loop. Any thread.
   bool push(release_node& release) noexcept { return releases_.push(release); }
-  /// Runs all, for the last time. False if there was none.
+  /// Runs all releases in the loop's destructor. False if there was none.
   bool run_at_loop_end() noexcept;
 
  private:
   static void run_in_turn(operation& queue);
 
-  event_loop& loop_;
+  executor& loop_;
   atomic_intrusive_stack<release_node> releases_;
 };
 

@@ -28,7 +28,7 @@ namespace gyre::detail {
 /// | always | always | true | always | always |
 class sleep_gate {
  public:
-  /// So many tasks between two sleeps are many.
+  /// A loop that runs at least this many tasks between two sleeps counts as busy.
   static constexpr std::size_t many_tasks = full_fences_per_heavy_one;
 
   /// With `always`, every must_wake() is true: one wake-up per task, as in the published report.
@@ -44,16 +44,18 @@ class sleep_gate {
   bool must_wake() noexcept {
     if (is_busy()) return false;
     full_fence();
-    // A load first, as the line is shared.
+    // The load comes first because several cores share the cache line.
     if (!others_post_.load(std::memory_order_relaxed)) {
       others_post_.store(true, std::memory_order_relaxed);
     }
-    return must_wake_own_thread();
+    return claim_wake_up();
   }
-  /// For the loop's thread: true only in a signal handler that interrupts the falling asleep.
-  bool must_wake_own_thread() noexcept {
+  /// Claims the wake-up of a loop that sleeps: true for one caller in each sleep, who must wake the
+  /// loop. Without a fence, so other threads call must_wake(). On the loop's own thread it is true
+  /// only in a signal handler that interrupts fall_asleep().
+  bool claim_wake_up() noexcept {
     const state seen = state_.load(std::memory_order_relaxed);
-    return seen != state::awake && seen != state::busy && must_wake_sleeper();
+    return seen != state::awake && seen != state::busy && exchange_asleep();
   }
 
   /// Loop, awake: it has run many tasks since it slept last.
@@ -81,14 +83,14 @@ class sleep_gate {
  private:
   enum class state : std::uint32_t { awake, busy, asleep, always };
 
-  // Since it was asked last.
+  // Whether other threads have posted since the last call.
   bool others_have_posted() noexcept {
     if (!others_post_.load(std::memory_order_relaxed)) [[likely]]
       return false;
     others_post_.store(false, std::memory_order_relaxed);
     return true;
   }
-  bool must_wake_sleeper() noexcept {
+  bool exchange_asleep() noexcept {
     state expected = state::asleep;
     // relaxed: only one producer may succeed; the wake-up itself orders the rest.
     return state_.compare_exchange_strong(expected, state::awake, std::memory_order_relaxed,

@@ -30,7 +30,7 @@ struct sleeper {
   }
   void post_from_own_thread(std::size_t producer) {
     tasks[producer].store(true, std::memory_order_release);
-    wake(gate.must_wake_own_thread());
+    wake(gate.claim_wake_up());
   }
   void wake(bool needed) {
     if (!needed) return;

@@ -77,12 +77,12 @@ TEST(SleepGate, IsBusyWhileOtherThreadsPostMuch) {
 
 TEST(SleepGate, IsNotBusyWithItsOwnThreadsPosts) {
   sleep_gate gate(false);
-  EXPECT_FALSE(gate.must_wake_own_thread());
+  EXPECT_FALSE(gate.claim_wake_up());
   gate.note_many_tasks();
   EXPECT_FALSE(gate.is_busy());
   EXPECT_FALSE(gate.fall_asleep());
-  EXPECT_TRUE(gate.must_wake_own_thread()) << "a signal handler's, which calls stop()";
-  EXPECT_FALSE(gate.must_wake_own_thread());
+  EXPECT_TRUE(gate.claim_wake_up()) << "a signal handler's, which calls stop()";
+  EXPECT_FALSE(gate.claim_wake_up());
   gate.wake_up();
   EXPECT_FALSE(gate.is_busy());
 }

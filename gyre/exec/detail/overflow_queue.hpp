@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// overflow_queue: the operations that a loop's inbox had no memory for.
+#pragma once
+
+#include <gyre/base/intrusive_queue.hpp>
+#include <gyre/base/intrusive_stack.hpp>
+#include <gyre/base/operation.hpp>
+
+namespace gyre::detail {
+
+/// A queue of operations from any thread to one loop, which allocates nothing. Any thread calls
+/// push(); the other members belong to the loop's thread.
+class overflow_queue {
+ public:
+  void push(operation& op) noexcept { pushed_.push(op); }
+
+  bool empty() const noexcept { return drained_.empty() && pushed_.empty(); }
+  /// Makes the operations that were pushed available to pop(), after those that still are.
+  void drain() noexcept {
+    auto newer = pushed_.pop_all();
+    drained_.splice_back(newer);
+  }
+  /// The oldest drained operation; null if there is none.
+  operation* pop() noexcept { return drained_.pop_front(); }
+  /// Forgets all operations.
+  void clear() noexcept {
+    static_cast<void>(pushed_.pop_all());
+    drained_ = {};
+  }
+
+ private:
+  atomic_intrusive_stack<operation> pushed_;
+  intrusive_queue<operation> drained_;
+};
+
+}  // namespace gyre::detail

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/exec/detail/release_queue.hpp>
+
+namespace gyre::detail {
+
+void release_queue::run_in_turn(operation& queue) {
+  auto& self = static_cast<release_queue&>(queue);
+  // Posts the remaining releases again when one of them throws.
+  struct unfinished {
+    release_queue& queue;
+    intrusive_queue<release_node> releases;
+    ~unfinished() {
+      bool was_empty = false;
+      while (release_node* each = releases.pop_front()) was_empty |= queue.push(*each);
+      if (was_empty) queue.loop_.post(queue);
+    }
+  } due{self, self.releases_.pop_all()};
+  while (release_node* first = due.releases.pop_front()) first->run(release_point::loop_turn);
+}
+
+bool release_queue::run_at_loop_end() noexcept {
+  intrusive_queue<release_node> due = releases_.pop_all();
+  if (due.empty()) return false;
+  while (release_node* first = due.pop_front()) first->run(release_point::loop_end);
+  return true;
+}
+
+}  // namespace gyre::detail

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/exec/detail/strand_core.hpp>
+
+#include <new>
+#include <utility>
+
+namespace gyre::detail {
+
+strand_core::strand_core(executor& target, std::size_t most_per_turn) noexcept
+    : operation(&run), target_(target), most_per_turn_(static_cast<std::uint8_t>(most_per_turn)) {
+  static_cast<void>(queue_.go_idle());
+}
+
+/// A turn of the core on a thread of the target; its end leaves the core idle, or posted again.
+class strand_core::turn {
+ public:
+  explicit turn(strand_core& core) noexcept : core_(core) {
+    // seq_cst, with the look at closed_ after it: close() sets closed_ and then looks here, so that
+    // one of both sees the other. Its acquire pairs with the release at the end of the last turn.
+    core_.running_in_.exchange(current_run(), std::memory_order_seq_cst);
+  }
+  turn& operator=(turn&&) = delete;
+  ~turn() {
+    const bool closed = is_closed();
+    const bool has_more = !closed && !core_.taken_.empty();
+    // release: pairs with the acquire in close(), and with that of the next turn.
+    core_.running_in_.store(nullptr, std::memory_order_release);
+    if (has_more || (!closed && !core_.queue_.go_idle())) core_.schedule();
+    core_.release();
+  }
+
+  /// The next operation; null if there is none.
+  operation* next() noexcept {
+    if (is_closed()) return nullptr;
+    if (core_.taken_.empty()) core_.taken_ = core_.queue_.take();
+    return core_.taken_.pop_front();
+  }
+
+ private:
+  bool is_closed() const noexcept { return core_.closed_.load(std::memory_order_seq_cst); }
+
+  strand_core& core_;
+};
+
+void strand_core::run(operation& self) {
+  auto& core = static_cast<strand_core&>(self);
+  turn here(core);
+  for (unsigned left = core.most_per_turn_; left > 0; --left) {
+    operation* const next = here.next();
+    if (next == nullptr) return;
+    next->execute();
+  }
+}
+
+// The caller has a share of its own.
+void strand_core::schedule() noexcept {
+  const auto discard = [](operation& self) noexcept { static_cast<strand_core&>(self).release(); };
+  // relaxed: the caller has a share.
+  shares_.fetch_add(1, std::memory_order_relaxed);
+  try {
+    target_.post_discardable(*this, discard);
+  } catch (const std::bad_alloc&) {
+    shares_.fetch_add(1, std::memory_order_relaxed);  // that of the posting was discarded
+    target_.post(*this);
+  }
+}
+
+void strand_core::release() noexcept {
+  // release: pairs with the acquire, here as well, of the last to go.
+  if (shares_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+}
+
+intrusive_queue<operation> strand_core::close() noexcept {
+  closed_.store(true, std::memory_order_seq_cst);  // as in turn()
+  for (;;) {
+    // seq_cst, as above; its acquire pairs with the release in ~turn().
+    const void* const running = running_in_.load(std::memory_order_seq_cst);
+    if (running == nullptr || is_run_of_this_thread(running)) break;
+    thread_yield();
+  }
+  intrusive_queue<operation> left = std::move(taken_);
+  intrusive_queue<operation> pushed = queue_.take();
+  left.splice_back(pushed);
+  return left;
+}
+
+}  // namespace gyre::detail
