@@ -239,8 +239,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
 
  private:
   friend posting<event_loop>;
-  template <class Loop>
-  friend class detail::basic_wait_strategy;
+  friend detail::wait_strategy;
 
   class running;
   class delayed_task;

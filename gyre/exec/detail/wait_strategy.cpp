@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/exec/detail/wait_strategy.hpp>
+
+#include <gyre/base/cache_line.hpp>
+#include <gyre/exec/event_loop.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace gyre::detail {
+
+// A loop whose descriptors keep it busy finds I/O; one that would mostly poll in vain, such as the
+// end of a single connection, sleeps at once.
+bool wait_strategy::poll_before_sleeping(event_loop& loop, bool is_watching) {
+  if (!is_watching || !poll_first_.is_due()) return false;
+  const bool found = loop.poll_for_io();
+  found ? poll_first_.succeed() : poll_first_.fail();
+  return found;
+}
+
+bool wait_strategy::stay_awake(event_loop& loop, bool is_watching, steady_time deadline) {
+  const bool expects_tasks = std::exchange(tasks_came_, false) || !is_watching;
+  return (expects_tasks && spin(loop, is_watching, deadline)) ||
+         poll_busily(loop, is_watching, deadline);
+}
+
+// A loop that takes each task as soon as it is posted moves the task's cache line to and fro, and
+// its producers wait for it. So the loop runs only what waits when a batch begins, and once it has
+// caught up it waits for more: for about 25 us at most, and no longer than producers can go on
+// without being slowed down. It does not wait for producers that have stopped, or do not run.
+std::size_t wait_strategy::let_tasks_gather(event_loop& loop) noexcept {
+  constexpr int looks = 32;
+  constexpr int pauses = 64;
+  constexpr std::size_t few = 256;
+  constexpr std::size_t enough = 2048;
+  std::size_t waiting = loop.inbox_pending();
+  if (waiting < few && gather_.is_due()) {
+    bool came = false;
+    for (int look = 0; look < looks && waiting < enough && !loop.stopped(); ++look) {
+      for (int pause = 0; pause < pauses; ++pause) cpu_relax();
+      const std::size_t before = std::exchange(waiting, loop.inbox_pending());
+      if (waiting == before) break;
+      came = true;
+    }
+    came ? gather_.succeed() : gather_.fail();
+  }
+  return waiting >= few ? waiting : std::numeric_limits<std::size_t>::max();
+}
+
+// Every few looks the loop polls for I/O, and yields its core to producers that wait for one.
+// Rivals that use the core up take their whole time slices, so the loop reads the clock when it
+// comes back.
+bool wait_strategy::spin(event_loop& loop, bool is_watching, steady_time deadline) {
+  constexpr int looks_per_yield = 32;
+  constexpr auto max_duration = std::chrono::microseconds{100};
+  const bool yields = spin_budget_.looks() >= looks_per_yield;
+  const steady_time give_up = yields ? std::min(deadline, loop.now() + max_duration) : deadline;
+  for (int look = 1; look <= spin_budget_.looks(); ++look) {
+    if (loop.has_tasks() || loop.stopped()) {
+      spin_budget_.paid(look);
+      return true;
+    }
+    if (look % looks_per_yield == 0) {
+      if (is_watching && loop.poll_for_io()) {
+        spin_budget_.wasted();
+        return true;
+      }
+      thread_yield();
+      if (loop.now() >= give_up) break;
+    } else {
+      cpu_relax();
+    }
+  }
+  spin_budget_.wasted();
+  return false;
+}
+
+bool wait_strategy::poll_busily(event_loop& loop, bool is_watching, steady_time deadline) {
+  if (busy_poll_time_ <= std::chrono::nanoseconds::zero() || !busy_poll_.is_due()) return false;
+  const steady_time give_up = later(loop.now(), busy_poll_time_);
+  while (!loop.has_tasks() && !loop.stopped() && !(is_watching && loop.poll_for_io())) {
+    const steady_time present = loop.now();
+    if (present >= deadline) break;
+    if (present >= give_up) {
+      busy_poll_.fail();
+      return false;
+    }
+    cpu_relax();
+  }
+  busy_poll_.succeed();
+  return true;
+}
+
+}  // namespace gyre::detail
