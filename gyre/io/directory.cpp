@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/directory.hpp>
 
-#include <gyre/base/detail/retry_interrupted.hpp>
+#include <gyre/io/file_service.hpp>
 
 #include <fcntl.h>
 
@@ -10,28 +10,34 @@
 
 namespace gyre::io {
 
-detail::outcome_of<void> detail::directory_listing::open() {
-  if (path.contains('\0')) return failure_of(EINVAL);
-  unique_fd fd(gyre::detail::retry_interrupted(
-      [&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
-  if (!fd) return failure_of(errno);
-  directory = open_directory(std::move(fd));
-  return {};
+detail::outcome_of<directory_reader> directory_reader::open_now(const std::string& path,
+                                                                executor* pool) {
+  const result opened =
+      perform(file_command::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
+  if (!opened) return detail::failure_of(opened);
+  detail::open_directory directory{unique_fd(opened.fd())};
+  directory_reader reader;
+  reader.listing_ = std::make_unique<detail::directory_listing>(path, std::move(directory));
+  reader.pool_ = pool;
+  return reader;
 }
 
-detail::outcome_of<std::span<directory_entry>> detail::directory_listing::read() {
+detail::outcome_of<std::span<directory_entry>> directory_reader::read_now(
+    detail::directory_listing* listing, std::string& path) {
+  path = listing != nullptr ? listing->path : "(not open)";
+  if (listing == nullptr) return detail::failure_of(EBADF);
   std::size_t count = 0;
   do {
-    const outcome_of<std::optional<raw_entry>> entry = directory.next();
+    const auto entry = listing->directory.next();
     if (!entry) return std::unexpected(entry.error());
     if (!*entry) break;
-    if (count == entries.size()) entries.emplace_back();
-    directory_entry& kept = entries[count++];
+    if (count == listing->entries.size()) listing->entries.emplace_back();
+    directory_entry& kept = listing->entries[count++];
     kept.name = (*entry)->name;
     kept.type = (*entry)->type;
     kept.inode = (*entry)->inode;
-  } while (!directory.needs_read());
-  return std::span(entries).first(count);
+  } while (!listing->directory.needs_read());
+  return std::span(listing->entries).first(count);
 }
 
 async_generator<directory_entry&> read_directory(std::string path, executor* pool) {

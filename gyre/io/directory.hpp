@@ -38,15 +38,9 @@ namespace detail {
 
 /// The state of a directory_reader.
 struct directory_listing {
-  explicit directory_listing(std::string opened) noexcept : path(std::move(opened)) {}
-
-  outcome_of<void> open();
-  /// Keeps the memory of the entries before.
-  outcome_of<std::span<directory_entry>> read();
-
   std::string path;
   open_directory directory;
-  std::vector<directory_entry> entries;
+  std::vector<directory_entry> entries;  // whose memory is used again
 };
 
 }  // namespace detail
@@ -78,7 +72,9 @@ class directory_reader {
   /// Awaited, opens the directory at `path`, which may be a symlink to one, and gives its reader.
   /// All operations run on `pool`; null: on blocking_pool().
   static auto open(std::string path, executor* pool = nullptr) {
-    return detail::blocking_operation("read_directory", pool, opening(std::move(path), pool));
+    return detail::path_operation(
+        "read_directory", pool, {.path = std::move(path)},
+        [pool](const detail::path_arguments& arguments) { return open_now(arguments.path, pool); });
   }
 
   /// Whether it has a directory.
@@ -87,42 +83,17 @@ class directory_reader {
   /// Awaited, gives the next entries, a std::span<directory_entry>: empty at the end. Their names
   /// may be moved from.
   auto next_batch() const {
-    return detail::blocking_operation("read_directory", pool_, reading(listing_.get()));
+    return detail::path_operation("read_directory", pool_, {},
+                                  [listing = listing_.get()](detail::path_arguments& arguments) {
+                                    return read_now(listing, arguments.path);
+                                  });
   }
 
  private:
-  class opening {
-   public:
-    using value_type = directory_reader;
-    opening(std::string path, executor* pool)
-        : listing_(std::make_unique<detail::directory_listing>(std::move(path))), pool_(pool) {}
-    detail::outcome_of<directory_reader> run() {
-      const detail::outcome_of<void> opened = listing_->open();
-      if (!opened) return std::unexpected(opened.error());
-      directory_reader reader;
-      reader.listing_ = std::move(listing_);
-      reader.pool_ = pool_;
-      return reader;
-    }
-    const std::string& path() const noexcept { return listing_->path; }
-
-   private:
-    std::unique_ptr<detail::directory_listing> listing_;
-    executor* pool_;
-  };
-
-  class reading {
-   public:
-    using value_type = std::span<directory_entry>;
-    explicit reading(detail::directory_listing* listing) noexcept : listing_(listing) {}
-    detail::outcome_of<value_type> run() const {
-      return listing_ != nullptr ? listing_->read() : detail::failure_of(EBADF);
-    }
-    std::string path() const { return listing_ != nullptr ? listing_->path : "(not open)"; }
-
-   private:
-    detail::directory_listing* listing_;
-  };
+  static detail::outcome_of<directory_reader> open_now(const std::string& path, executor* pool);
+  /// `path`: that of the directory, after an error.
+  static detail::outcome_of<std::span<directory_entry>> read_now(detail::directory_listing* listing,
+                                                                 std::string& path);
 
   std::unique_ptr<detail::directory_listing> listing_;
   executor* pool_ = nullptr;

@@ -21,6 +21,7 @@
 #include <gyre/io/aligned_buffer.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/detail/file_operation.hpp>
+#include <gyre/io/detail/file_routine.hpp>
 #include <gyre/task/executor.hpp>
 
 #include <sys/types.h>
@@ -60,15 +61,8 @@ inline constexpr std::size_t most_read_whole = std::size_t{1} << 30;
 
 namespace detail {
 
-/// The flags of open(2); zero for options that contradict each other.
-int flags_of(const open_options& options) noexcept;
-
-/// The binary logarithm of file::direct_alignment().
-std::uint8_t direct_alignment_shift(int fd) noexcept;
-
-[[noreturn, gnu::cold]] void throw_unaligned(const char* call, std::span<const std::byte> bytes,
-                                             std::uint64_t offset, std::size_t alignment);
-[[noreturn, gnu::cold]] void throw_direct_read_whole();
+/// Reads all of a file.
+file_routine<buffer> read_content(routine_memory&, const file_arguments& arguments);
 
 }  // namespace detail
 
@@ -171,9 +165,10 @@ class file {
   /// longer than `limit` bytes, std::errc::not_enough_memory.
   auto read_whole(std::size_t limit = most_read_whole) const {
     if (alignment_shift_ != 0) [[unlikely]]
-      detail::throw_direct_read_whole();
-    return detail::file_operation("read", options(file_call_kind::read),
-                                  detail::read_whole_steps(fd(), limit));
+      throw_direct_read_whole();
+    return detail::file_operation(
+        "read", options(file_call_kind::read),
+        detail::routine_steps(&detail::read_content, {.fd = fd(), .limit = limit}));
   }
   /// Awaited, writes all bytes from `offset` on; gives nothing. Bytes written before an error stay.
   auto write_at(std::span<const std::byte> bytes, std::uint64_t offset) const {
@@ -214,35 +209,48 @@ class file {
   }
 
  private:
-  friend detail::open_steps;
+  class open_steps final : public detail::file_steps {
+   public:
+    using value_type = file;
+    open_steps(executor* pool, std::string path, const open_options& options) noexcept;
+    next begin() noexcept override;
+    next advance(result outcome) noexcept override;
+    detail::outcome_of<file> outcome() noexcept;
+    std::string hint() const;
 
-  file(unique_fd fd, executor* pool, bool direct = false) noexcept
-      : fd_(std::move(fd)),
-        suits_ring_(pool == nullptr && detail::suits_ring(this->fd())),
-        alignment_shift_(direct ? detail::direct_alignment_shift(this->fd()) : 0),
-        pool_(pool) {}
+   private:
+    executor* pool_;
+    std::string path_;
+    int flags_;  // of open(2); zero for options that contradict each other
+    ::mode_t mode_;
+    unique_fd opened_;
+  };
 
-  static detail::file_operation<detail::open_steps> open_on(executor* pool, std::string path,
-                                                            const open_options& options) {
-    return detail::file_operation(
-        "open", {.pool = pool, .kind = file_call_kind::open},
-        detail::open_steps(pool, std::move(path), detail::flags_of(options), options.mode));
+  file(unique_fd fd, executor* pool, bool direct = false) noexcept;
+
+  static detail::file_operation<open_steps> open_on(executor* pool, std::string path,
+                                                    const open_options& options) {
+    return {"open",
+            {.pool = pool, .kind = file_call_kind::open},
+            open_steps(pool, std::move(path), options)};
   }
   detail::file_operation<detail::single_call> call(const char* name,
                                                    const file_command& command) const {
-    return detail::file_operation(name, options(command.kind), detail::single_call(command));
+    return {name, options(command.kind), detail::single_call(command)};
   }
   detail::file_operation_options options(file_call_kind kind) const noexcept {
     return {.pool = pool_, .kind = kind, .suits_ring = suits_ring_};
   }
-
   void require_aligned(const char* call, std::span<const std::byte> bytes,
                        std::uint64_t offset) const {
     const std::uint64_t any =
         reinterpret_cast<std::uintptr_t>(bytes.data()) | bytes.size() | offset;
     if ((any & (direct_alignment() - 1)) != 0) [[unlikely]]
-      detail::throw_unaligned(call, bytes, offset, direct_alignment());
+      throw_unaligned(call, bytes, offset);
   }
+  [[noreturn, gnu::cold]] void throw_unaligned(const char* call, std::span<const std::byte> bytes,
+                                               std::uint64_t offset) const;
+  [[noreturn, gnu::cold]] static void throw_direct_read_whole();
 
   unique_fd fd_;
   bool suits_ring_ = false;
@@ -254,8 +262,9 @@ class file {
 /// file::read_whole() and file::close() as one operation; on a pool, one switch of threads and back
 /// serves for all three.
 inline auto read_whole(std::string path, std::size_t limit = most_read_whole) {
-  return detail::file_operation("read", {.kind = file_call_kind::open},
-                                detail::read_path_steps(std::move(path), limit));
+  return detail::file_operation(
+      "read", {.kind = file_call_kind::open},
+      detail::routine_steps(&detail::read_content, {.path = std::move(path), .limit = limit}));
 }
 
 }  // namespace gyre::io

@@ -115,10 +115,10 @@ unsigned flags_of(const rename_options& options) noexcept {
 }
 
 outcome_of<void> rename_file(path_arguments& arguments) {
-  const auto& [from, to, mode, flags, hint] = arguments;
-  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), flags) == 0) return {};
+  const auto& [source, target, mode, flags, hint] = arguments;
+  if (::renameat2(AT_FDCWD, source.c_str(), AT_FDCWD, target.c_str(), flags) == 0) return {};
   const int error = errno;
-  if (to.empty()) arguments.hint = " to an empty path";
+  if (target.empty()) arguments.hint = " to an empty path";
   if (error == EEXIST && flags != 0) arguments.hint = " (no_replace)";
   if (error == EXDEV) arguments.hint = " (copy it there, and rename the copy)";
   return failure_of(error);
@@ -282,17 +282,6 @@ class tree_remover {
   std::vector<std::uint64_t> removed_here_;  // of each directory on the way
 };
 
-class removal {
- public:
-  using value_type = bool;
-  explicit removal(tree_remover& tree) noexcept : tree_(&tree) {}
-  outcome_of<bool> run() const { return tree_->remove(1024); }
-  const std::string& path() const noexcept { return tree_->path(); }
-
- private:
-  tree_remover* tree_;
-};
-
 }  // namespace
 
 int remove_tree(std::string path) noexcept try {
@@ -310,8 +299,13 @@ int remove_tree(std::string path) noexcept try {
 
 task<std::uint64_t> remove_all(std::string path, executor* pool) {
   detail::tree_remover tree(std::move(path));
+  const auto remove_some = [&tree](detail::path_arguments& arguments) {
+    const auto rest = tree.remove(1024);
+    if (!rest) arguments.path = tree.path();
+    return rest;
+  };
   for (bool rest = true; rest;) {
-    auto removing = detail::blocking_operation("remove_all", pool, detail::removal(tree));
+    auto removing = detail::path_operation("remove_all", pool, {}, remove_some);
     rest = co_await std::move(removing);
   }
   co_return tree.removed();

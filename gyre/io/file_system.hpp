@@ -58,50 +58,52 @@ unsigned flags_of(const rename_options& options) noexcept;
 
 /// Awaited, gives the struct stat of the file at `path`, after symlinks.
 inline auto status(std::string path, executor* pool = nullptr) {
-  return detail::path_operation("status", pool, &detail::get_status, {.path = std::move(path)});
+  return detail::path_operation("status", pool, {.path = std::move(path)}, &detail::get_status);
 }
 /// As status(), but a symlink is not followed.
 inline auto symlink_status(std::string path, executor* pool = nullptr) {
-  return detail::path_operation("symlink_status", pool, &detail::get_status,
-                                {.path = std::move(path), .flags = AT_SYMLINK_NOFOLLOW});
+  return detail::path_operation("symlink_status", pool,
+                                {.path = std::move(path), .flags = AT_SYMLINK_NOFOLLOW},
+                                &detail::get_status);
 }
 /// Awaited, gives whether there is a file at `path`, after symlinks. A file that exists may be gone
 /// a moment later: to create one, use open_options::create_new.
 inline auto exists(std::string path, executor* pool = nullptr) {
-  return detail::path_operation("exists", pool, &detail::find_name, {.path = std::move(path)});
+  return detail::path_operation("exists", pool, {.path = std::move(path)}, &detail::find_name);
 }
 
 /// Awaited, makes a directory, with the permissions of `mode` that the umask leaves. Gives whether
 /// it did: false if it is there already. Errors: std::errc::file_exists if another thing is there,
 /// std::errc::no_such_file_or_directory without its parent.
 inline auto create_directory(std::string path, ::mode_t mode = 0777, executor* pool = nullptr) {
-  return detail::path_operation("create_directory", pool, &detail::make_directory,
-                                {.path = std::move(path), .mode = mode});
+  return detail::path_operation("create_directory", pool, {.path = std::move(path), .mode = mode},
+                                &detail::make_directory);
 }
 /// As create_directory(), but also makes the directories above, as `mkdir -p`: those get permission
 /// to write and search for their user besides `mode`. Gives whether it made any. Several may do so
 /// at once. On an error the message has the directory that failed; those above it stay.
 inline auto create_directories(std::string path, ::mode_t mode = 0777, executor* pool = nullptr) {
-  return detail::path_operation("create_directories", pool, &detail::make_directories,
-                                {.path = std::move(path), .mode = mode});
+  return detail::path_operation("create_directories", pool, {.path = std::move(path), .mode = mode},
+                                &detail::make_directories);
 }
 
-/// Awaited, gives the file or directory at `from` the name `to`, and replaces a file or empty
-/// directory of that name. Atomic: at any time there is either file at `to`. Errors:
+/// Awaited, gives the file or directory at `source` the name `target`, and replaces a file or empty
+/// directory of that name. Atomic: at any time there is either file at `target`. Errors:
 /// std::errc::cross_device_link if they are on different file systems: copy the file there, and
 /// rename the copy.
-inline auto rename(std::string from, std::string to, rename_options options = {},
+inline auto rename(std::string source, std::string target, rename_options options = {},
                    executor* pool = nullptr) {
   return detail::path_operation(
-      "rename", pool, &detail::rename_file,
-      {.path = std::move(from), .target = std::move(to), .flags = detail::flags_of(options)});
+      "rename", pool,
+      {.path = std::move(source), .target = std::move(target), .flags = detail::flags_of(options)},
+      &detail::rename_file);
 }
 
 /// Awaited, removes a file, a symlink (not its target), or an empty directory. Gives whether it
 /// did: false if there is none. Errors: std::errc::directory_not_empty; not_a_directory for a path
 /// that ends in a slash, but is none.
 inline auto remove(std::string path, executor* pool = nullptr) {
-  return detail::path_operation("remove", pool, &detail::remove_name, {.path = std::move(path)});
+  return detail::path_operation("remove", pool, {.path = std::move(path)}, &detail::remove_name);
 }
 
 /// Removes what is at `path` and, if it is a directory, all that is in it; gives the count of names

@@ -2,6 +2,7 @@
 // Tests of files, and of the calls on a pool behind them.
 #include <gyre/io/file.hpp>
 
+#include <gyre/base/slab.hpp>
 #include <gyre/base/detail/sanitizer.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
@@ -409,6 +410,17 @@ TEST_P(EveryFile, ReadsMoreThanOneCallDoes) {
   const file zeros = run(file::open("/dev/zero"));
   EXPECT_EQ(run(zeros.read_at(std::span(begin, bytes), 0)), bytes);
   ::munmap(memory, bytes + piece);
+}
+
+// A frame that is larger than its memory would be allocated.
+TEST_F(File, ReadsAllOfItWithTheFrameOfItsRoutineInTheOperation) {
+#ifndef __OPTIMIZE__
+  GTEST_SKIP() << "frames are larger without optimisation";
+#endif
+  gyre::io::detail::routine_memory memory;
+  const std::size_t before = gyre::read_slab_stats().blocks_in_use;
+  const auto routine = gyre::io::detail::read_content(memory, {.path = path()});
+  EXPECT_EQ(gyre::read_slab_stats().blocks_in_use, before);
 }
 
 TEST_F(File, GoesOnOnTheLoopOfTheCoroutine) {

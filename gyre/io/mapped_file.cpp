@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/mapped_file.hpp>
 
-#include <gyre/base/detail/retry_interrupted.hpp>
 #include <gyre/base/error.hpp>
 
 #include <fcntl.h>
@@ -28,20 +27,21 @@ int number_of(mapping_advice advice) noexcept {
 
 }  // namespace
 
-mapped_file::mapped_file(const file& of, mapping_options options) {
-  if (const int error = map(of.fd(), options); error != 0) {
+mapped_file::mapped_file(const file& source, mapping_options options) {
+  if (const int error = map(source.fd(), options); error != 0) {
     gyre::detail::throw_system_error(error, "map");
   }
 }
 
-detail::outcome_of<mapped_file> mapped_file::opening::run() const {
-  if (path_.contains('\0')) return detail::failure_of(EINVAL);
-  // Not to wait for the other end of a FIFO.
-  const unique_fd fd(gyre::detail::retry_interrupted(
-      [&] { return ::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC); }));
-  if (!fd) return detail::failure_of(errno);
+// O_NONBLOCK: not to wait for the other end of a FIFO.
+detail::outcome_of<mapped_file> mapped_file::open_now(const std::string& path,
+                                                      const mapping_options& options) {
+  const result opened =
+      perform(file_command::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0));
+  if (!opened) return detail::failure_of(opened);
+  const unique_fd fd(opened.fd());
   mapped_file mapped;
-  if (const int error = mapped.map(fd.get(), options_); error != 0) {
+  if (const int error = mapped.map(fd.get(), options); error != 0) {
     return detail::failure_of(error);
   }
   return mapped;

@@ -63,10 +63,10 @@ class mapped_file {
  public:
   /// A mapping of nothing.
   mapped_file() noexcept = default;
-  /// Maps an open file. Makes system calls that wait for no data. A part behind the end of the file
+  /// Maps an open file. Makes system calls that wait for no data. A part beyond the end of the file
   /// is left out, so that the mapping may be shorter than demanded, or empty. Files without a size,
   /// such as those of /proc, are empty here: use read_whole().
-  explicit mapped_file(const file& of, mapping_options options = {});
+  explicit mapped_file(const file& source, mapping_options options = {});
   mapped_file(mapped_file&& other) noexcept
       : mapping_(std::exchange(other.mapping_, {})), bytes_(std::exchange(other.bytes_, {})) {}
   mapped_file& operator=(mapped_file&& other) noexcept {
@@ -80,7 +80,10 @@ class mapped_file {
   /// Awaited, opens the file at `path`, maps it as the constructor does, closes it, and gives the
   /// mapping. `pool` makes the calls; null: blocking_pool().
   static auto open(std::string path, mapping_options options = {}, executor* pool = nullptr) {
-    return detail::blocking_operation("map", pool, opening(std::move(path), options));
+    return detail::path_operation("map", pool, {.path = std::move(path)},
+                                  [options](const detail::path_arguments& arguments) {
+                                    return open_now(arguments.path, options);
+                                  });
   }
 
   /// From options.offset on.
@@ -95,19 +98,8 @@ class mapped_file {
   void advise(mapping_advice advice) noexcept;
 
  private:
-  class opening {
-   public:
-    using value_type = mapped_file;
-    opening(std::string path, mapping_options options) noexcept
-        : path_(std::move(path)), options_(options) {}
-    detail::outcome_of<mapped_file> run() const;
-    const std::string& path() const noexcept { return path_; }
-
-   private:
-    std::string path_;
-    mapping_options options_;
-  };
-
+  static detail::outcome_of<mapped_file> open_now(const std::string& path,
+                                                  const mapping_options& options);
   // Returns an error number, or zero.
   int map(int fd, const mapping_options& options) noexcept;
   void unmap() noexcept;

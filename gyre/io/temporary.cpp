@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/temporary.hpp>
 
-#include <gyre/base/detail/retry_interrupted.hpp>
 #include <gyre/io/detail/random_name.hpp>
 #include <gyre/io/file_system.hpp>
 
@@ -28,30 +27,28 @@ std::string prefix_in(const std::string& folder) {
   return folder + (folder.ends_with('/') ? "gyre-" : "/gyre-");
 }
 
-int open_file(const std::string& path, int flags, unique_fd& opened) noexcept {
-  opened = unique_fd(gyre::detail::retry_interrupted(
-      [&] { return ::open(path.c_str(), O_RDWR | O_CLOEXEC | flags, 0600); }));
-  return opened ? 0 : errno;
-}
-
-int make_and_remove_file(const std::string& folder, unique_fd& opened) {
-  return detail::make_with_random_name(prefix_in(folder), [&](const std::string& path) {
-    int error = open_file(path, O_CREAT | O_EXCL | O_NOFOLLOW, opened);
-    if (error == 0 && ::unlinkat(AT_FDCWD, path.c_str(), 0) < 0) error = errno;
-    return error;
-  });
+result open_file(const std::string& path, int flags) noexcept {
+  return perform(file_command::open(path.c_str(), O_RDWR | O_CLOEXEC | flags, 0600));
 }
 
 }  // namespace
 
 detail::outcome_of<file> detail::open_temporary_file(path_arguments& arguments) {
   if (arguments.path.empty()) arguments.path = temporary_folder();
-  unique_fd opened;
-  int error = open_file(arguments.path, O_TMPFILE, opened);
+  const result opened = open_file(arguments.path, O_TMPFILE);
+  unique_fd fd(opened ? opened.fd() : -1);
+  int error = opened.error_number();
   // The second error is that of kernels and file systems to which the flag means O_DIRECTORY.
-  if (error == EOPNOTSUPP || error == EISDIR) error = make_and_remove_file(arguments.path, opened);
+  if (error == EOPNOTSUPP || error == EISDIR) {
+    error = make_with_random_name(prefix_in(arguments.path), [&](const std::string& path) {
+      const result made = open_file(path, O_CREAT | O_EXCL | O_NOFOLLOW);
+      if (!made) return made.error_number();
+      fd.reset(made.fd());
+      return ::unlinkat(AT_FDCWD, path.c_str(), 0) < 0 ? errno : 0;
+    });
+  }
   if (error != 0) return failure_of(error);
-  return file(std::move(opened));
+  return file(std::move(fd));
 }
 
 detail::outcome_of<temporary_directory> detail::make_temporary_directory(

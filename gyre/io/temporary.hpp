@@ -40,8 +40,8 @@ outcome_of<temporary_directory> make_temporary_directory(path_arguments& argumen
 /// Complexity: one open(2) (O_TMPFILE). File systems that cannot do that, such as NFS, get a file
 /// with a random name, which is removed at once.
 inline auto temporary_file(std::string folder = {}, executor* pool = nullptr) {
-  return detail::path_operation("temporary_file", pool, &detail::open_temporary_file,
-                                {.path = std::move(folder)});
+  return detail::path_operation("temporary_file", pool, {.path = std::move(folder)},
+                                &detail::open_temporary_file);
 }
 
 /// A directory with a random name that only its user can enter (mode 0700), and which is removed
@@ -72,8 +72,8 @@ class temporary_directory {
 
   /// Awaited, makes a directory in `folder`, by default $TMPDIR or /tmp, and gives its owner.
   static auto create(std::string folder = {}, executor* pool = nullptr) {
-    return detail::path_operation("temporary_directory", pool, &detail::make_temporary_directory,
-                                  {.path = std::move(folder)});
+    return detail::path_operation("temporary_directory", pool, {.path = std::move(folder)},
+                                  &detail::make_temporary_directory);
   }
 
   /// Absolute; empty once it is removed or released.

@@ -126,23 +126,17 @@ class tree_reader {
   std::size_t path_bytes_ = 0;
 };
 
-class reading {
- public:
-  using value_type = std::span<walk_entry>;
-  explicit reading(tree_reader& tree) noexcept : tree_(&tree) {}
-  outcome_of<value_type> run() const { return tree_->read(); }
-  const std::string& path() const noexcept { return tree_->path(); }
-
- private:
-  tree_reader* tree_;
-};
-
 }  // namespace
 
 async_generator<walk_entry&> walk(std::string root, walk_options options, executor* pool) {
   tree_reader tree(std::move(root), options);
+  const auto read = [&tree](detail::path_arguments& arguments) {
+    const auto batch = tree.read();
+    if (!batch) arguments.path = tree.path();
+    return batch;
+  };
   for (;;) {
-    auto next = detail::blocking_operation("walk", pool, reading(tree));
+    auto next = detail::path_operation("walk", pool, {}, read);
     const std::span<walk_entry> batch = co_await std::move(next);
     if (batch.empty()) co_return;
     for (walk_entry& each : batch) co_yield each;

@@ -6,13 +6,13 @@
 #pragma once
 
 #include <gyre/io/detail/file_operation.hpp>
+#include <gyre/io/detail/file_routine.hpp>
 #include <gyre/io/detail/path_call.hpp>
 #include <gyre/task/executor.hpp>
 
 #include <sys/types.h>
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,47 +36,10 @@ static_assert(std::is_trivially_destructible_v<replace_options>);
 namespace detail {
 
 /// Opens, writes and closes the file at a path.
-class write_path_steps final : public file_steps {
- public:
-  using value_type = void;
-  write_path_steps(std::string path, std::span<const std::byte> bytes) noexcept
-      : path_(std::move(path)), bytes_(bytes), writing_(-1, bytes, 0) {}
-  next begin() noexcept override;
-  next advance(result outcome) noexcept override;
-  outcome_of<void> outcome() const noexcept {
-    return failed() ? file_steps::outcome() : writing_.outcome();
-  }
-  const std::string& path() const noexcept { return path_; }
-
- private:
-  enum class stage : std::uint8_t { opening, writing, closing };
-  next write_or_close(const next& writing) noexcept;
-
-  std::string path_;
-  std::span<const std::byte> bytes_;
-  write_steps writing_;
-  close_steps closing_;
-  stage stage_ = stage::opening;
-};
-
+file_routine<void> write_content(routine_memory&, const file_arguments& arguments);
 /// The work of replace_whole().
-class replacement {
- public:
-  using value_type = void;
-  replacement(std::string path, std::span<const std::byte> bytes, replace_options options) noexcept
-      : path_(std::move(path)), bytes_(bytes), options_(options) {}
-  outcome_of<void> run();
-  const std::string& path() const noexcept { return path_; }
-
- private:
-  int replace(int folder, const std::string& name);
-  int make_file(int folder, const std::string& name, ::mode_t mode, unique_fd& made) const;
-  int write(unique_fd to) const;
-
-  std::string path_;
-  std::span<const std::byte> bytes_;
-  replace_options options_;
-};
+outcome_of<void> replace_content(const std::string& path, std::span<const std::byte> bytes,
+                                 replace_options options);
 
 }  // namespace detail
 
@@ -89,8 +52,9 @@ class replacement {
 /// Errors: those of the calls, as std::system_error that names the path; std::errc::invalid_seek
 /// for a pipe or terminal, such as /dev/stdout may be: use a stream for those.
 inline auto write_whole(std::string path, std::span<const std::byte> bytes) {
-  return detail::file_operation("write", {.kind = file_call_kind::open},
-                                detail::write_path_steps(std::move(path), bytes));
+  return detail::file_operation(
+      "write", {.kind = file_call_kind::open},
+      detail::routine_steps(&detail::write_content, {.path = std::move(path), .bytes = bytes}));
 }
 inline auto write_whole(std::string path, std::string_view text) {
   return write_whole(std::move(path), std::as_bytes(std::span(text)));
@@ -112,8 +76,10 @@ inline auto write_whole(std::string path, std::string_view text) {
 /// Complexity: two fsync(2), which take milliseconds on disks.
 inline auto replace_whole(std::string path, std::span<const std::byte> bytes,
                           replace_options options = {}, executor* pool = nullptr) {
-  return detail::blocking_operation("replace", pool,
-                                    detail::replacement(std::move(path), bytes, options));
+  return detail::path_operation("replace", pool, {.path = std::move(path)},
+                                [bytes, options](const detail::path_arguments& arguments) {
+                                  return detail::replace_content(arguments.path, bytes, options);
+                                });
 }
 inline auto replace_whole(std::string path, std::string_view text, replace_options options = {},
                           executor* pool = nullptr) {

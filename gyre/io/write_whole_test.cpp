@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/write_whole.hpp>
 
+#include <gyre/base/slab.hpp>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
@@ -84,6 +85,17 @@ TEST(WriteWhole, WritesByARing) {
     EXPECT_EQ(ended.error(), std::errc::io_error);
   }
   EXPECT_EQ(open_descriptors(), before);
+}
+
+// A frame that is larger than its memory would be allocated.
+TEST(WriteWhole, HasTheFrameOfItsRoutineInTheOperation) {
+#ifndef __OPTIMIZE__
+  GTEST_SKIP() << "frames are larger without optimisation";
+#endif
+  gyre::io::detail::routine_memory memory;
+  const std::size_t before = gyre::read_slab_stats().blocks_in_use;
+  const auto routine = gyre::io::detail::write_content(memory, {.path = "not opened"});
+  EXPECT_EQ(gyre::read_slab_stats().blocks_in_use, before);
 }
 
 TEST(WriteWhole, WritesToNoPipe) {

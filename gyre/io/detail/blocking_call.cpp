@@ -39,8 +39,10 @@ class blocking_call::ticket final : public operation, public gyre::detail::slab_
 
   explicit ticket(blocking_call& call) noexcept : operation(&run), call_(&call) {}
 
-  /// False: the state was not `from`.
-  bool change(state from, state to) noexcept { return state_.compare_exchange_strong(from, to); }
+  /// False: the state was not `present`.
+  bool change(state present, state successor) noexcept {
+    return state_.compare_exchange_strong(present, successor);
+  }
 
   void post_wake_up(executor& executor) noexcept {
     owners_.fetch_add(1);
@@ -67,8 +69,8 @@ class blocking_call::ticket final : public operation, public gyre::detail::slab_
     ticket& whole;
   };
 
-  static void run(operation& posted) noexcept {
-    auto& self = static_cast<ticket&>(posted);
+  static void run(operation& call) noexcept {
+    auto& self = static_cast<ticket&>(call);
     if (self.change(state::waiting, state::running)) {
       perform(self.call_->steps_);
       self.call_->made_ = true;
@@ -81,8 +83,8 @@ class blocking_call::ticket final : public operation, public gyre::detail::slab_
     }
     self.release();
   }
-  static void resume_waiting(operation& posted) noexcept {
-    ticket& self = static_cast<wake_up&>(posted).whole;
+  static void resume_waiting(operation& resumption) noexcept {
+    ticket& self = static_cast<wake_up&>(resumption).whole;
     blocking_call* const call = self.call_;
     self.release();
     if (call != nullptr) gyre::detail::resume(call->waiting_);
@@ -100,12 +102,12 @@ void blocking_call::abandon() noexcept {
   ticket_->release();
 }
 
-bool blocking_call::begin(std::coroutine_handle<> awaiting, const task_context& context) {
+bool blocking_call::begin(std::coroutine_handle<> coroutine, const task_context& context) {
   context_ = &context;
   const bool stoppable = stoppable_ && context.stop.stop_possible();
   if (stoppable && context.stop.stop_requested()) return false;
   executor& pool = pool_ != nullptr ? *pool_ : default_pool();
-  waiting_ = awaiting;
+  waiting_ = coroutine;
   ticket& posted = *(ticket_ = new ticket(*this));
   if (stoppable) stop_callback_.emplace(context.stop, on_stop{this});
   if (!posted.change(ticket::state::beginning, ticket::state::waiting)) {

@@ -18,7 +18,6 @@ namespace gyre::io::detail {
 
 class file_steps;
 
-/// Makes all calls on the calling thread.
 void perform(file_steps& steps) noexcept;
 
 /// blocking_pool(), without its header.
@@ -39,7 +38,7 @@ class blocking_call {
       abandon();
   }
   /// False: there is nothing to wait for, and no call is made.
-  bool begin(std::coroutine_handle<> awaiting, const task_context& context);
+  bool begin(std::coroutine_handle<> coroutine, const task_context& context);
   /// When the coroutine is resumed. Whether the calls were made.
   bool end() noexcept;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// blocking_steps: work of several system calls, all made by a thread of a pool in one go.
-// path_call: such work on the names of files.
+// path_call: work of several system calls on the names of files, all made by a thread of a pool in
+// one go.
 #pragma once
 
 #include <gyre/io/detail/file_operation.hpp>
@@ -8,89 +8,66 @@
 #include <sys/types.h>
 
 #include <cerrno>
-#include <expected>
 #include <new>
 #include <string>
-#include <system_error>
+#include <type_traits>
 #include <utility>
 
 namespace gyre::io::detail {
 
-inline std::unexpected<std::error_code> failure_of(int error) noexcept {
-  return std::unexpected(std::error_code(error, std::system_category()));
-}
-
-/// Steps without a call for a ring: begin() does all the work. `Work` has a value_type, a run()
-/// that gives an outcome, and a path() for messages.
-template <class Work>
-class blocking_steps final : public file_steps {
- public:
-  using value_type = typename Work::value_type;
-  explicit blocking_steps(Work work) noexcept : work_(std::move(work)) {}
-  next begin() noexcept override {
-    try {
-      outcome_ = work_.run();
-    } catch (const std::bad_alloc&) {
-      outcome_ = failure_of(ENOMEM);
-    }
-    return {};
-  }
-  next advance(result /*never called*/) noexcept override { return {}; }
-  outcome_of<value_type> outcome() noexcept { return std::move(outcome_); }
-  std::string path() const { return work_.path(); }
-
- private:
-  Work work_;
-  outcome_of<value_type> outcome_ = failure_of(ECANCELED);
-};
-
-/// The operation of `work`, on a thread of `pool`, or of blocking_pool() if that is null.
-template <class Work>
-file_operation<blocking_steps<Work>> blocking_operation(const char* name, executor* pool,
-                                                        Work work) {
-  return {name, {.pool = pool, .suits_ring = false}, blocking_steps<Work>(std::move(work))};
-}
-
 /// The arguments of a path_call.
 struct path_arguments {
   /// A call that fails below or above the path leaves the failing path here.
-  std::string path;
+  std::string path = {};
   /// The second path, if there is one.
   std::string target = {};
   ::mode_t mode = 0;
   unsigned flags = 0;
-  /// Behind the paths in the message: the way out.
+  /// Follows the paths in the message: the way out.
   const char* hint = "";
 };
 
-/// Work on one or two paths.
-template <class T>
-class path_call {
+/// Steps without a call for a ring: begin() does all the work. `Function` takes the arguments, and
+/// gives an outcome.
+template <class Function>
+class path_call final : public file_steps {
  public:
-  using value_type = T;
-  using function = outcome_of<T> (*)(path_arguments&);
+  using outcome_type = std::invoke_result_t<Function&, path_arguments&>;
+  using value_type = typename outcome_type::value_type;
 
-  path_call(function call, path_arguments arguments) noexcept
-      : call_(call), arguments_(std::move(arguments)) {}
-  // A path with a zero byte would be taken for a shorter one.
-  outcome_of<T> run() {
-    const bool has_zero = arguments_.path.contains('\0') || arguments_.target.contains('\0');
-    return has_zero ? failure_of(EINVAL) : call_(arguments_);
+  path_call(path_arguments arguments, Function function) noexcept
+      : arguments_(std::move(arguments)), function_(std::move(function)) {}
+  next begin() noexcept override {
+    // A path with a zero byte would be taken for a shorter one.
+    if (arguments_.path.contains('\0') || arguments_.target.contains('\0')) return fail(EINVAL);
+    try {
+      outcome_ = function_(arguments_);
+    } catch (const std::bad_alloc&) {
+      return fail(ENOMEM);
+    }
+    return {};
   }
-  std::string path() const {
+  next advance(result /*never called*/) noexcept override { return {}; }
+  outcome_type outcome() noexcept {
+    if (failed()) return failure();
+    return std::move(outcome_);
+  }
+  std::string hint() const {
     const std::string second = arguments_.target.empty() ? "" : " to " + arguments_.target;
-    return arguments_.path + second + arguments_.hint;
+    return ' ' + path_in_message(arguments_.path + second + arguments_.hint);
   }
 
  private:
-  function call_;
   path_arguments arguments_;
+  Function function_;
+  outcome_type outcome_ = failure_of(ECANCELED);
 };
 
-template <class T>
-auto path_operation(const char* name, executor* pool, outcome_of<T> (*call)(path_arguments&),
-                    path_arguments arguments) {
-  return blocking_operation(name, pool, path_call<T>(call, std::move(arguments)));
+/// `pool`: null for blocking_pool().
+template <class Function>
+file_operation<path_call<Function>> path_operation(const char* name, executor* pool,
+                                                   path_arguments arguments, Function function) {
+  return {name, {.pool = pool, .suits_ring = false}, {std::move(arguments), std::move(function)}};
 }
 
 }  // namespace gyre::io::detail

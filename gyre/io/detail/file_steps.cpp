@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/io/detail/file_steps.hpp>
+
+#include <fcntl.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+namespace gyre::io::detail {
+namespace {
+
+::timespec time_of(const struct ::statx_timestamp& stamp) noexcept {
+  return {.tv_sec = stamp.tv_sec, .tv_nsec = stamp.tv_nsec};
+}
+
+}  // namespace
+
+struct ::stat stat_of(const struct ::statx& status) noexcept {
+  struct ::stat copy{};
+  copy.st_dev = ::makedev(status.stx_dev_major, status.stx_dev_minor);
+  copy.st_ino = status.stx_ino;
+  copy.st_mode = status.stx_mode;
+  copy.st_nlink = status.stx_nlink;
+  copy.st_uid = status.stx_uid;
+  copy.st_gid = status.stx_gid;
+  copy.st_rdev = ::makedev(status.stx_rdev_major, status.stx_rdev_minor);
+  copy.st_size = static_cast<::off_t>(status.stx_size);
+  copy.st_blksize = static_cast<::blksize_t>(status.stx_blksize);
+  copy.st_blocks = static_cast<::blkcnt_t>(status.stx_blocks);
+  copy.st_atim = time_of(status.stx_atime);
+  copy.st_mtim = time_of(status.stx_mtime);
+  copy.st_ctim = time_of(status.stx_ctime);
+  return copy;
+}
+
+std::string path_in_message(std::string path) {
+  if (!path.contains('\0')) return path;
+  for (std::size_t at = 0; (at = path.find('\0', at)) != path.npos; at += 2) {
+    path.replace(at, 1, "\\0");
+  }
+  return path + " (a path cannot have a zero byte)";
+}
+
+bool suits_ring(int fd) noexcept {
+  if (fd < 0 || ::lseek(fd, 0, SEEK_CUR) < 0) return false;
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags < 0 || (flags & O_NONBLOCK) != 0) return false;
+  // Event descriptors (eventfd, timerfd, epoll) let lseek(2) pass, but are files without a type.
+  struct ::statx status;
+  return ::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &status) == 0 &&
+         (status.stx_mode & S_IFMT) != 0;
+}
+
+void perform(file_steps& steps) noexcept {
+  for (auto next = steps.begin(); next;) next = steps.advance(io::perform(*next));
+}
+
+file_steps::next read_steps::advance(result outcome) noexcept {
+  if (!outcome) return fail(outcome.error_number());
+  rest_ = rest_.subspan(outcome.count());
+  offset_ += outcome.count();
+  count_ += outcome.count();
+  const bool is_end = outcome.count() == 0 || outcome.count() % alignment_ != 0;
+  return !whole_ || is_end || rest_.empty() ? next() : read_rest();
+}
+
+file_steps::next write_steps::begin() noexcept {
+  if (rest_.empty()) return {};
+  return file_command::write(fd_, rest_, offset_);
+}
+
+file_steps::next write_steps::advance(result outcome) noexcept {
+  if (!outcome) return fail(outcome.error_number());
+  if (outcome.count() == 0) return fail(EIO);  // a device takes nothing, without an error
+  rest_ = rest_.subspan(outcome.count());
+  offset_ += outcome.count();
+  return begin();
+}
+
+const char* write_steps::hint() const noexcept {
+  if (!failed_with(EINVAL)) return "";
+  const int flags = ::fcntl(fd_, F_GETFL);
+  const bool is_direct_append = flags >= 0 && (flags & O_APPEND) != 0 && (flags & O_DIRECT) != 0;
+  return is_direct_append ? " (`direct` appends only to a file whose size is a multiple of "
+                            "direct_alignment())"
+                          : "";
+}
+
+file_steps::next close_steps::begin() noexcept {
+  if (!fd_) return fail(EBADF);
+  return file_command::close(fd_.get());
+}
+
+// On Linux the descriptor is gone after every error.
+file_steps::next close_steps::advance(result outcome) noexcept {
+  const int error = outcome.error_number();
+  if (error != ECANCELED) static_cast<void>(fd_.release());
+  return error == EINTR ? next() : fail(error);
+}
+
+}  // namespace gyre::io::detail
