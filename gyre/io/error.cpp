@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/error.hpp>
 
-#include <gyre/io/request.hpp>
-
 #include <algorithm>
 #include <array>
 #include <string>
@@ -93,12 +91,6 @@ class category final : public std::error_category {
 const std::error_category& error_category() noexcept {
   static const category only;
   return only;
-}
-
-std::error_code result::error() const noexcept {
-  const int number = error_number();
-  if (number > own_errors) return static_cast<errc>(number - own_errors);
-  return {number, std::system_category()};
 }
 
 }  // namespace gyre::io

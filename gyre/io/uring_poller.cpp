@@ -246,7 +246,7 @@ void uring_poller::open_epoll() {
 }
 
 // Without a ring for files, threads of a pool carry out calls on files.
-file_service* uring_poller::files() noexcept {
+file_service* uring_poller::file_calls() noexcept {
   if (!files_ && features_.files) {
     try {
       files_.emplace();

@@ -28,7 +28,7 @@ namespace gyre::io {
 /// When a ring is closed, the kernel interrupts threads that have used it and go on: one wait of
 /// such a thread, such as epoll_wait(2) or recv(2) with a time limit, fails with EINTR. The threads
 /// that make and destroy loops without running them are spared that.
-class uring_poller final : public poller {
+class uring_poller final : public poller, detail::ring_owner {
  public:
   /// Uses those of `features` that are true, and no others; the kernel must have them. Throws
   /// std::system_error (EMFILE, ENFILE, ENOMEM, EPERM, ENOSYS; EAGAIN: too many threads, as a
@@ -53,10 +53,8 @@ class uring_poller final : public poller {
  private:
   static constexpr std::size_t most_events = 256;
 
-  friend detail::uring_requests;
-  /// Closes the ring, which ends all subscriptions.
-  void abandon_ring() noexcept;
-  file_service* files() noexcept;
+  void abandon_ring() noexcept override;
+  file_service* file_calls() noexcept override;
   void save_completions() noexcept;
   void note_completion(std::uint8_t tag) noexcept;
   void open_ring();

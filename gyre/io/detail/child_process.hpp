@@ -51,4 +51,8 @@ class child_process : public gyre::detail::slab_object {
   line waits_;
 };
 
+/// For a child that has no pidfd. If other code has reaped the child, its number may be another
+/// process's.
+void kill_and_reap(pid_t id) noexcept;
+
 }  // namespace gyre::io::detail

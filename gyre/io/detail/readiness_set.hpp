@@ -9,14 +9,24 @@
 #include <sys/epoll.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 namespace gyre::io::detail {
 
+/// epoll_ctl(2). `operation`: EPOLL_CTL_ADD or EPOLL_CTL_MOD. Returns an error of errno's, or 0.
+int try_set_events(int epoll, int operation, int fd, std::uint32_t events,
+                   std::uint64_t data) noexcept;
+/// As try_set_events(). Throws std::system_error.
+void set_events(int epoll, int operation, int fd, std::uint32_t events, std::uint64_t data);
+/// Ends a registration, and empties those of its events in `reports` that have not been looked at.
+/// Does nothing where the descriptor has been closed already, which the kernel has then forgotten.
+void unregister(int epoll, int fd, std::uint64_t data, std::span<epoll_event> reports) noexcept;
+
 class readiness_set {
  public:
-  /// `reported`: events that the poller has still to look at; those of ended watches are emptied.
-  explicit readiness_set(std::span<epoll_event>& reported) noexcept : reported_(reported) {}
+  /// `reports`: events that the poller has still to look at; those of ended watches are emptied.
+  explicit readiness_set(std::span<epoll_event>& reports) noexcept : reports_(reports) {}
   readiness_set& operator=(readiness_set&&) = delete;
   ~readiness_set() { watched_.clear(); }
   /// Throws std::system_error (EMFILE, ENFILE, ENOMEM).
@@ -38,7 +48,7 @@ class readiness_set {
   void withhold(readiness_operation& op) const noexcept;
   void control(int operation, readiness_operation& op, readiness interest, trigger mode) const;
 
-  std::span<epoll_event>& reported_;
+  std::span<epoll_event>& reports_;
   int epoll_ = -1;
   intrusive_list<readiness_operation> watched_;
   std::size_t count_ = 0;

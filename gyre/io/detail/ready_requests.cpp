@@ -3,9 +3,15 @@
 
 #include <gyre/base/error.hpp>
 
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cassert>
+#include <cerrno>
 #include <limits>
 
 namespace gyre::io::detail {
@@ -32,6 +38,148 @@ std::size_t bytes_of(result outcome) noexcept { return outcome ? outcome.count()
 
 bool ends(const request& request, result outcome) noexcept {
   return !request.repeats() || !outcome || (request.receives() && outcome.count() == 0);
+}
+
+// ---- system calls
+
+bool is_no_socket(const request& request) noexcept {
+  return request.target().kind() == handle_kind::other;
+}
+
+std::size_t bytes_in(std::span<const iovec> pieces) noexcept {
+  std::size_t sum = 0;
+  for (const iovec& piece : pieces) sum += piece.iov_len;
+  return sum;
+}
+
+// TCP does not pass urgent data while a signal is pending: a read at the urgent mark fails with
+// EAGAIN though there are bytes behind it, and nothing reports those again. The signal is gone when
+// the call is repeated. Where the urgent byte itself is still to come, the repetition is in vain.
+template <class Call>
+result read_past_mark(const handle& from, Call call) noexcept {
+  constexpr int most_tries = 4;
+  for (int tries = 1;; ++tries) {
+    const result outcome = retried(call);
+    if (!outcome.would_block() || tries == most_tries || ::sockatmark(from.fd()) != 1) {
+      return outcome;
+    }
+  }
+}
+
+bool is_master_of_terminal(int fd) noexcept {
+  unsigned number = 0;
+  return ::ioctl(fd, TIOCGPTN, &number) == 0;
+}
+
+template <class Call>
+result call_to_read(const handle& from, Call call) noexcept {
+  if (from.kind() == handle_kind::other) {
+    const result outcome = retried(call);
+    // The kernel's way of telling a master that the last descriptor of its terminal was closed.
+    const bool is_end = outcome.error_number() == EIO && is_master_of_terminal(from.fd());
+    return is_end ? result::of(0) : outcome;
+  }
+  const bool may_have_urgent_data =
+      from.kind() == handle_kind::stream_socket && from.flags.has(handle_flag::short_reads_mislead);
+  return may_have_urgent_data ? read_past_mark(from, call) : retried(call);
+}
+
+result read_some(const handle& from, std::span<std::byte> to) noexcept {
+  if (from.kind() == handle_kind::other) {
+    return call_to_read(from, [&] { return ::read(from.fd(), to.data(), to.size()); });
+  }
+  return call_to_read(from, [&] { return ::recv(from.fd(), to.data(), to.size(), 0); });
+}
+
+result write_some(const request& request, std::span<const std::byte> from) noexcept {
+  const int fd = request.target().fd();
+  if (is_no_socket(request)) return retried([&] { return ::write(fd, from.data(), from.size()); });
+  return retried([&] { return ::send(fd, from.data(), from.size(), MSG_NOSIGNAL); });
+}
+
+std::size_t bytes_in(std::span<const mmsghdr> messages) noexcept {
+  std::size_t sum = 0;
+  for (const mmsghdr& message : messages) sum += message.msg_len;
+  return sum;
+}
+
+// The first `most` bytes of several pieces of memory: all pieces that fit whole, or a part of the
+// first one.
+class first_pieces {
+ public:
+  first_pieces(std::span<const iovec> pieces, std::size_t most) noexcept : pieces_(pieces) {
+    std::size_t count = 0;
+    while (count < pieces.size() && pieces[count].iov_len <= most) most -= pieces[count++].iov_len;
+    if (count == pieces.size()) return;
+    if (count > 0) {
+      pieces_ = pieces.first(count);
+    } else {
+      part_ = {pieces.front().iov_base, most};
+      pieces_ = {&part_, 1};
+    }
+  }
+  first_pieces(const first_pieces&) = delete;
+
+  std::span<const iovec> get() const noexcept { return pieces_; }
+
+ private:
+  std::span<const iovec> pieces_;
+  iovec part_{};
+};
+
+result scatter(const request& request, std::span<const iovec> pieces) noexcept {
+  const int fd = request.target().fd();
+  return call_to_read(request.target(),
+                      [&] { return ::readv(fd, pieces.data(), static_cast<int>(pieces.size())); });
+}
+
+result gather(const request& request, std::span<const iovec> pieces) noexcept {
+  const int fd = request.target().fd();
+  if (is_no_socket(request)) {
+    return retried([&] { return ::writev(fd, pieces.data(), static_cast<int>(pieces.size())); });
+  }
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(pieces.data());  // sendmsg only reads it
+  message.msg_iovlen = pieces.size();
+  return retried([&] { return ::sendmsg(fd, &message, MSG_NOSIGNAL); });
+}
+
+// Errors of connections that ended before they were accepted (see accept(2)).
+constexpr std::array connection_errors = {ECONNABORTED, EPROTO,    ENETDOWN,     ENETUNREACH,
+                                          ENOPROTOOPT,  EHOSTDOWN, EHOSTUNREACH, ENONET};
+
+bool is_connection_error(int error) noexcept {
+  return std::ranges::find(connection_errors, error) != connection_errors.end();
+}
+
+result accept(accept_request& request) noexcept {
+  // An error that is not of a connection after all is returned in the end.
+  for (int left = 64;; --left) {
+    request.peer_size = sizeof request.peer;
+    const result accepted = retried([&] {
+      return ::accept4(request.target().fd(), reinterpret_cast<sockaddr*>(&request.peer),
+                       &request.peer_size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    });
+    if (left == 0 || !is_connection_error(accepted.error_number())) return accepted;
+  }
+}
+
+// A second call returns the outcome of a connect that had to wait.
+result connect(const connect_request& request) noexcept {
+  const result connected =
+      result::of_call(::connect(request.target().fd(), request.peer, request.peer_size));
+  const int error = connected.error_number();
+  if (error == EISCONN) return result::of(0);
+  if (error == EINPROGRESS || error == EALREADY || error == EINTR) return result::failure(EAGAIN);
+  // A Unix socket whose listener has no room: nothing reports when it has.
+  return error == EAGAIN ? result::failure(ECONNREFUSED) : connected;
+}
+
+result poll_for(const request& request, short events) noexcept {
+  pollfd ready{request.target().fd(), events, 0};
+  const result found = retried([&] { return ::poll(&ready, 1, 0); });
+  if (!found) return found;
+  return found.count() > 0 ? result::of(0) : result::failure(EAGAIN);
 }
 
 }  // namespace
@@ -254,6 +402,151 @@ void ready_requests::retry_starved() noexcept {
     each->flags.erase(handle_flag::awaits_memory);
     serve_later(*each);
   }
+}
+
+// ---- carrying a request out by system calls
+
+result ready_requests::note(handle& target, handle_flag readiness, result outcome,
+                            bool exhausted) noexcept {
+  if (outcome.would_block() || exhausted) target.flags.erase(readiness);
+  return outcome;
+}
+
+result ready_requests::note_read(handle& target, result outcome, std::size_t wanted) noexcept {
+  const bool short_reads_tell = target.kind() == handle_kind::stream_socket &&
+                                !target.flags.has(handle_flag::short_reads_mislead);
+  const bool exhausted =
+      outcome && outcome.count() > 0 && outcome.count() < wanted && short_reads_tell;
+  if (outcome) spend(direction::read, outcome.count());
+  target.flags.erase(handle_flag::trusts_short_read);
+  if (exhausted) target.flags.insert(handle_flag::trusts_short_read);
+  return note(target, handle_flag::may_read, outcome, exhausted);
+}
+
+result ready_requests::note_write(handle& target, result outcome, std::size_t wanted) noexcept {
+  if (outcome) spend(direction::write, outcome.count());
+  return note(target, handle_flag::may_write, outcome, outcome && outcome.count() < wanted);
+}
+
+// EAGAIN: the request is tried again when its handle is reported, or in the handle's next turn.
+result ready_requests::perform(handle& target, request& request) noexcept {
+  using enum handle_flag;
+  ++performed_;
+  if (target.flags.has(kernel_receives) && !request.writes()) {
+    const result outcome = take_early(target, request);
+    // The kernel receives no more, and a call has not been tried yet.
+    if (outcome.would_block() && target.flags.has(may_read)) serve_later(target);
+    return outcome;
+  }
+  switch (request.kind()) {
+    case request_kind::receive:
+    case request_kind::receive_transient:
+    case request_kind::receive_shared: return receive(target, request);
+    case request_kind::read: return transfer(static_cast<read_request&>(request), may_read);
+    case request_kind::write: return transfer(static_cast<write_request&>(request), may_write);
+    case request_kind::scatter: {
+      const auto& reading = static_cast<scatter_request&>(request);
+      const first_pieces part(reading.pieces, bytes_left(direction::read));
+      return note_read(target, scatter(reading, part.get()), bytes_in(part.get()));
+    }
+    case request_kind::gather: {
+      const auto& writing = static_cast<gather_request&>(request);
+      const first_pieces part(writing.pieces, bytes_left(direction::write));
+      return note_write(target, gather(writing, part.get()), bytes_in(part.get()));
+    }
+    case request_kind::receive_message: {
+      auto& message = *static_cast<receive_message_request&>(request).message;
+      const result outcome =
+          call_to_read(target, [&] { return ::recvmsg(target.fd(), &message, MSG_CMSG_CLOEXEC); });
+      if (outcome) spend(direction::read, outcome.count());
+      return note(target, may_read, outcome);
+    }
+    case request_kind::send_message: {
+      const auto& message = *static_cast<send_message_request&>(request).message;
+      const std::span<const iovec> pieces(message.msg_iov, message.msg_iovlen);
+      return note_write(target,
+                        retried([&] { return ::sendmsg(target.fd(), &message, MSG_NOSIGNAL); }),
+                        bytes_in(pieces));
+    }
+    case request_kind::receive_messages: {
+      const std::span<mmsghdr> messages = static_cast<receive_messages_request&>(request).messages;
+      const result outcome = retried([&] {
+        return ::recvmmsg(target.fd(), messages.data(), static_cast<unsigned>(messages.size()),
+                          MSG_DONTWAIT | MSG_CMSG_CLOEXEC, nullptr);
+      });
+      if (outcome) spend(direction::read, bytes_in(messages.first(outcome.count())));
+      return note(target, may_read, outcome, outcome && outcome.count() < messages.size());
+    }
+    case request_kind::send_messages: {
+      const std::span<mmsghdr> messages = static_cast<send_messages_request&>(request).messages;
+      const result outcome = retried([&] {
+        return ::sendmmsg(target.fd(), messages.data(), static_cast<unsigned>(messages.size()),
+                          MSG_NOSIGNAL);
+      });
+      if (outcome) spend(direction::write, bytes_in(messages.first(outcome.count())));
+      // Fewer than requested can also mean that one of them failed: the next call tells.
+      return note(target, may_write, outcome);
+    }
+    case request_kind::accept: {
+      const result outcome = accept(static_cast<accept_request&>(request));
+      // accept4(2) makes a socket before it looks for a connection: to find none takes ten times
+      // as long as poll(2).
+      return note(target, may_read, outcome, outcome && poll_for(request, POLLIN).would_block());
+    }
+    case request_kind::connect: {
+      const result outcome = connect(static_cast<connect_request&>(request));
+      // Until now the socket was reported as closed. From now on that is the peer's doing.
+      if (outcome.would_block()) target.flags.erase(short_reads_mislead);
+      return note(target, may_write, outcome);
+    }
+    case request_kind::wait_readable: return note(target, may_read, poll_for(request, POLLIN));
+    case request_kind::wait_writable: return note(target, may_write, poll_for(request, POLLOUT));
+  }
+  return result::failure(EINVAL);
+}
+
+result ready_requests::receive(handle& source, request& request) noexcept {
+  received& place = data_of(request);
+  place.reset();
+  std::span<std::byte> room = memory_.room();
+  if (room.empty()) {
+    if (!memory_.lent()) return result::failure(ENOMEM);
+    source.flags.insert(handle_flag::awaits_memory);
+    return result::failure(EAGAIN);
+  }
+  room = room.first(std::min(room.size(), bytes_left(direction::read)));
+  const result outcome = note_read(source, read_some(source, room), room.size());
+  if (outcome && outcome.count() > 0) {
+    last_receive_ = outcome.count();
+    place = memory_.lend(outcome.count());
+  }
+  return outcome;
+}
+
+// Moves a request's bytes: once, or for a whole buffer until all are moved, the handle would block,
+// or its share is used up.
+template <class Request>
+result ready_requests::transfer(Request& request, handle_flag readiness) noexcept {
+  handle& target = request.target();
+  for (int round = 0; round < most_rounds; ++round) {
+    const std::size_t most = std::min(bytes_left(request.way()), most_bytes);
+    const auto bytes = request.rest.first(std::min(request.rest.size(), most));
+    result outcome = result::of(0);
+    if constexpr (std::is_same_v<Request, read_request>) {
+      outcome = note_read(target, read_some(target, bytes), bytes.size());
+    } else {
+      outcome = note_write(target, write_some(request, bytes), bytes.size());
+    }
+    if (!outcome) return outcome;
+    request.done += outcome.count();
+    request.rest = request.rest.subspan(outcome.count());
+    const bool at_end = readiness == handle_flag::may_read && outcome.count() == 0;
+    if (!request.whole() || request.rest.empty() || at_end) return result::of(request.done);
+    if (!target.flags.has(readiness)) return result::failure(EAGAIN);
+    if (bytes_left(request.way()) == 0) break;
+  }
+  serve_later(target);
+  return result::failure(EAGAIN);
 }
 
 }  // namespace gyre::io::detail

@@ -17,10 +17,6 @@
 #include <array>
 #include <optional>
 
-namespace gyre::io {
-class uring_poller;
-}  // namespace gyre::io
-
 namespace gyre::io::detail {
 
 /// A service of the kernel for a handle. Each is in one of these states; in brackets: the sets of
@@ -82,15 +78,26 @@ inline bool is_last(const io_uring_cqe& completion) noexcept {
   return (completion.flags & IORING_CQE_F_MORE) == 0;
 }
 
+/// The poller, as its requests see it.
+class ring_owner {
+ public:
+  /// Closes the ring, which ends all subscriptions.
+  virtual void abandon_ring() noexcept = 0;
+  virtual file_service* file_calls() noexcept = 0;
+
+ protected:
+  ~ring_owner() = default;
+};
+
 class uring_requests final : public ready_requests {
  public:
   /// Throws std::bad_alloc.
-  uring_requests(uring_poller& owner, uring& ring, const uring_features& features);
+  uring_requests(ring_owner& owner, uring& ring, const uring_features& features);
 
   // Bytes of a callback that threw may be left, in a buffer of the ring.
   ~uring_requests() { memory().arrived().reset(); }
 
-  file_service* files() noexcept override;
+  file_service* files() noexcept override { return owner_.file_calls(); }
 
   // For the poller: the ring's life.
   /// Gives the kernel the buffers that it receives into. After the ring was opened.
@@ -210,7 +217,7 @@ class uring_requests final : public ready_requests {
     return {which, registrations_[index].generation, index};
   }
 
-  uring_poller& owner_;
+  ring_owner& owner_;
   uring& ring_;
   uring_features features_;
   chunked_array<registration> registrations_;  // by the handle's index

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/io/detail/open_descriptor.hpp>
+
+#include <array>
+#include <new>
+#include <span>
+
+namespace gyre::io::detail {
+namespace {
+
+// A handle that is detached forgets them.
+std::array<request*, 2> requests_under_way(const handle& target) noexcept {
+  return {target.reader, target.writer};
+}
+
+void cancel_all(std::span<request* const> requests) {
+  for (request* const each : requests) {
+    if (each != nullptr) each->complete(result::failure(errc::closed));
+  }
+}
+
+}  // namespace
+
+void open_descriptor::close() noexcept {
+  const auto requests = requests_under_way(handle());
+  descriptor::close();
+  cancel_all(requests);
+}
+
+unique_fd open_descriptor::release() noexcept {
+  const auto requests = requests_under_way(handle());
+  unique_fd released = descriptor::release();
+  cancel_all(requests);
+  return released;
+}
+
+handle& target_of(open_descriptor* descriptor) noexcept {
+  static io::handle none;
+  return descriptor != nullptr ? descriptor->handle() : none;
+}
+
+open_descriptor& opened(const owned_descriptor& descriptor, const char* operation) {
+  if (descriptor == nullptr || !descriptor->is_open()) {
+    throw std::system_error(make_error_code(errc::not_open), operation);
+  }
+  return *descriptor;
+}
+
+std::error_code current_error() noexcept {
+  try {
+    throw;
+  } catch (const std::system_error& error) {
+    return error.code();
+  } catch (const std::bad_alloc&) {
+    return std::make_error_code(std::errc::not_enough_memory);
+  }
+}
+
+bool may_use(const event_loop& loop, const executor& executor) noexcept {
+  if (loop.in_loop_thread()) return true;
+  // Ordinary code, before the loop runs.
+  return &executor == &inline_executor() && event_loop::current() == nullptr;
+}
+
+}  // namespace gyre::io::detail

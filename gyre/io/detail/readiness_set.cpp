@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/io/detail/readiness_set.hpp>
+
+#include <gyre/base/error.hpp>
+
+#include <cerrno>
+
+namespace gyre::io::detail {
+namespace {
+
+std::uint32_t events_for(readiness interest, trigger mode) noexcept {
+  std::uint32_t events = mode == trigger::edge ? static_cast<std::uint32_t>(EPOLLET) : 0u;
+  if (contains(interest, readiness::readable)) events |= EPOLLIN | EPOLLRDHUP;
+  if (contains(interest, readiness::writable)) events |= EPOLLOUT;
+  return events;
+}
+
+readiness readiness_of(std::uint32_t events) noexcept {
+  readiness ready = readiness::none;
+  if (events & EPOLLIN) ready = ready | readiness::readable;
+  if (events & EPOLLOUT) ready = ready | readiness::writable;
+  if (events & EPOLLERR) ready = ready | readiness::error;
+  if (events & (EPOLLHUP | EPOLLRDHUP)) ready = ready | readiness::hang_up;
+  return ready;
+}
+
+}  // namespace
+
+void unregister(int epoll, int fd, std::uint64_t data, std::span<epoll_event> reports) noexcept {
+  epoll_event ignored{};
+  static_cast<void>(::epoll_ctl(epoll, EPOLL_CTL_DEL, fd, &ignored));
+  for (epoll_event& event : reports) {
+    if (event.data.u64 == data) event.data.u64 = 0;
+  }
+}
+
+int try_set_events(int epoll, int operation, int fd, std::uint32_t events,
+                   std::uint64_t data) noexcept {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = data;
+  return ::epoll_ctl(epoll, operation, fd, &event) == 0 ? 0 : errno;
+}
+
+void set_events(int epoll, int operation, int fd, std::uint32_t events, std::uint64_t data) {
+  const int error = try_set_events(epoll, operation, fd, events, data);
+  if (error != 0) gyre::detail::throw_system_error(error, "epoll_ctl");
+}
+
+using pause = readiness_operation::pause;
+
+unique_fd readiness_set::make_epoll() {
+  unique_fd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll) gyre::detail::throw_errno("epoll_create1");
+  return epoll;
+}
+
+void readiness_set::use(int epoll) {
+  epoll_ = epoll;
+  for (readiness_operation& op : watched_) {
+    control(EPOLL_CTL_ADD, op, op.interest(), op.mode());
+    if (op.pause_state() == pause::withheld) op.set_pause(pause::paused);
+  }
+}
+
+void readiness_set::watch(readiness_operation& op, readiness interest, trigger mode) {
+  control(EPOLL_CTL_ADD, op, interest, mode);
+  op.set_interest(interest, mode);
+  watched_.push_back(op);
+  ++count_;
+}
+
+void readiness_set::rewatch(readiness_operation& op, readiness interest, trigger mode) {
+  control(EPOLL_CTL_MOD, op, interest, mode);
+  op.set_interest(interest, mode);
+}
+
+void readiness_set::unwatch(readiness_operation& op) noexcept {
+  if (!op.is_linked()) return;
+  unregister(epoll_, op.fd(), reinterpret_cast<std::uintptr_t>(&op), reports_);
+  op.unlink();
+  --count_;
+}
+
+void readiness_set::report(const epoll_event& event, std::size_t& completed) const {
+  auto& op = *static_cast<readiness_operation*>(event.data.ptr);
+  if (op.pause_state() != pause::none) [[unlikely]]
+    return withhold(op);
+  // The interest may have changed after the wait.
+  const readiness unasked = readiness::error | readiness::hang_up;
+  const readiness ready = readiness_of(event.events) & (op.interest() | unasked);
+  if (ready == readiness::none) return;
+  ++completed;
+  op.complete(ready);
+}
+
+// A level-triggered event would end every wait for as long as the pause lasts. Edges come seldom,
+// and resume() asks for the state; errors and hang-ups, which epoll reports unasked, come once.
+void readiness_set::withhold(readiness_operation& op) const noexcept {
+  if (op.pause_state() == pause::paused) {
+    static_cast<void>(try_set_events(epoll_, EPOLL_CTL_MOD, op.fd(),
+                                     events_for(readiness::none, trigger::edge),
+                                     reinterpret_cast<std::uintptr_t>(&op)));
+  }
+  op.set_pause(pause::withheld);
+}
+
+void readiness_set::control(int operation, readiness_operation& op, readiness interest,
+                            trigger mode) const {
+  set_events(epoll_, operation, op.fd(), events_for(interest, mode),
+             reinterpret_cast<std::uintptr_t>(&op));
+}
+
+}  // namespace gyre::io::detail

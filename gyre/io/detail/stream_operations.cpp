@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/io/detail/stream_operations.hpp>
+
+#include <pthread.h>
+#include <sys/sendfile.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <new>
+#include <stdexcept>
+
+namespace gyre::io::detail {
+namespace {
+
+/// Blocks SIGPIPE on this thread while it lives; sendfile(2) has no flag against it.
+class sigpipe_blocker {
+ public:
+  sigpipe_blocker() noexcept {
+    ::sigemptyset(&sigpipe_);
+    ::sigaddset(&sigpipe_, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &sigpipe_, &before_);
+  }
+  sigpipe_blocker& operator=(sigpipe_blocker&&) = delete;
+  ~sigpipe_blocker() {
+    if (::sigismember(&before_, SIGPIPE) == 0) ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  /// After a call that may have raised it.
+  void discard_pending() const noexcept {
+    const ::timespec at_once{};
+    if (::sigismember(&before_, SIGPIPE) == 0) ::sigtimedwait(&sigpipe_, nullptr, &at_once);
+  }
+
+ private:
+  ::sigset_t sigpipe_;
+  ::sigset_t before_;
+};
+
+}  // namespace
+
+std::size_t bytes_of_file(const backend& io) noexcept {
+  constexpr std::size_t least = std::size_t{64} << 10;
+  return std::clamp(io.share_left(direction::write), least, std::size_t{1} << 20);
+}
+
+result send_file_part(int sink, int file, ::off_t& offset, std::size_t count) noexcept {
+  const sigpipe_blocker blocker;
+  for (;;) {
+    const result outcome = result::of_call(::sendfile(sink, file, &offset, count));
+    if (outcome.error_number() == EINTR) continue;
+    // Also raised when the connection broke within the call, which then returns the bytes sent
+    // before.
+    if (!outcome || outcome.count() < count) blocker.discard_pending();
+    return outcome;
+  }
+}
+
+std::optional<result> read_until_operation::begin() noexcept {
+  for (;;) {
+    if (const std::optional<io::result> found = search()) return found;
+    const std::optional<io::result> outcome = single_request::begin();
+    if (!outcome) return std::nullopt;
+    if (const std::optional<io::result> ended = take(*outcome)) return ended;
+  }
+}
+
+std::optional<result> read_until_operation::advance(io::result outcome) noexcept {
+  if (const std::optional<io::result> ended = take(outcome)) return ended;
+  return begin();
+}
+
+std::optional<result> read_until_operation::search() noexcept {
+  // The delimiter may begin in bytes that were searched before.
+  const std::size_t overlap = delimiter_.empty() ? 0 : delimiter_.size() - 1;
+  const std::size_t from = searched_ > overlap ? searched_ - overlap : 0;
+  const std::size_t found = buffer_->find(delimiter_, from);
+  searched_ = buffer_->size();
+  const bool within = found != input::npos && found + delimiter_.size() <= limit_;
+  if (within) return io::result::of(found + delimiter_.size());
+  if (found == input::npos && searched_ < limit_) return std::nullopt;
+  failure_ = errc::limit_exceeded;
+  return io::result::of(0);
+}
+
+std::optional<result> read_until_operation::take(io::result outcome) noexcept {
+  if (!outcome) return outcome;
+  if (outcome.count() == 0) {
+    failure_ = errc::unexpected_end;
+    return outcome;
+  }
+  try {
+    buffer_->append(data.bytes());
+  } catch (const std::length_error&) {
+    failure_ = errc::limit_exceeded;
+  } catch (const std::bad_alloc&) {
+    failure_ = std::make_error_code(std::errc::not_enough_memory);
+  }
+  data.reset();
+  if (failure_) return outcome;
+  return std::nullopt;
+}
+
+std::optional<result> gather_operation::begin() noexcept {
+  for (;;) {
+    // Skips empty pieces; the kernel refuses more than IOV_MAX.
+    while (!rest_.empty() && first_.iov_base == nullptr && rest_.front().iov_len == 0) {
+      rest_ = rest_.subspan(1);
+    }
+    if (rest_.empty()) return io::result::of(done_);
+    pieces = first_.iov_base != nullptr ? std::span<const iovec>(&first_, 1)
+                                        : rest_.first(std::min<std::size_t>(rest_.size(), IOV_MAX));
+    const std::optional<io::result> outcome = single_request::begin();
+    if (!outcome) return std::nullopt;
+    if (!*outcome) return outcome;
+    if (take(outcome->count())) return io::result::of(done_);
+  }
+}
+
+std::optional<result> gather_operation::advance(io::result outcome) noexcept {
+  if (!outcome) return outcome;
+  if (take(outcome.count())) return io::result::of(done_);
+  return begin();
+}
+
+bool gather_operation::take(std::size_t count) noexcept {
+  done_ += count;
+  while (!rest_.empty()) {
+    const iovec piece = first_.iov_base != nullptr ? first_ : rest_.front();
+    if (count < piece.iov_len) {
+      if (count > 0) {
+        first_ = {static_cast<std::byte*>(piece.iov_base) + count, piece.iov_len - count};
+      }
+      break;
+    }
+    count -= piece.iov_len;
+    first_ = {};
+    rest_ = rest_.subspan(1);
+  }
+  return !whole_ || rest_.empty();
+}
+
+std::optional<result> send_file_operation::begin() noexcept {
+  while (left_ > 0) {
+    const std::size_t count = std::min(left_, bytes_of_file(descriptor()->io()));
+    const io::result sent = send_file_part(descriptor()->fd(), file_, offset_, count);
+    if (!sent && !sent.would_block()) return sent;
+    if (sent) {
+      if (sent.count() == 0) break;  // the file ends here
+      left_ -= sent.count();
+      done_ += sent.count();
+      descriptor()->io().charge(sent.count());
+      if (left_ == 0) break;
+    }
+    const std::optional<io::result> outcome = single_request::begin();
+    if (!outcome) return std::nullopt;
+    if (!*outcome) return outcome;
+  }
+  return io::result::of(done_);
+}
+
+std::optional<result> send_file_operation::advance(io::result outcome) noexcept {
+  if (!outcome) return outcome;
+  return begin();
+}
+
+}  // namespace gyre::io::detail
