@@ -3,6 +3,7 @@
 
 #include <gyre/base/error.hpp>
 #include <gyre/base/slab.hpp>
+#include <gyre/task/detail/started_task.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -20,28 +21,24 @@ struct no_handler {
 
 /// A coroutine that was started. Owns itself and its memory.
 template <class Handler>
-class running_task final : task_context {
+class running_task final : started_task<running_task<Handler>> {
  public:
   running_task(executor& target, inplace_stop_token token, task<>&& work, Handler&& on_error,
                [[maybe_unused]] const char* shown) noexcept
-      : work_(std::move(work)), on_error_(std::move(on_error)) {
-    where = &target;
-    stop = token;
-    finished = [](task_context& self) noexcept -> std::coroutine_handle<> {
-      static_cast<running_task&>(self).end();
-      return std::noop_coroutine();
-    };
+      : started_task<running_task>(target, std::move(work)), on_error_(std::move(on_error)) {
+    this->stop = token;
 #if GYRE_ASYNC_BACKTRACE
-    name = shown;
+    this->name = shown;
 #endif
   }
 
-  void start() { task_access::state(work_).start(*this); }
+  using started_task<running_task>::start;
 
  private:
-  void end() noexcept;
+  friend started_task<running_task>;
 
-  task<> work_;
+  void work_ended() noexcept;
+
   [[no_unique_address]] Handler on_error_;
 };
 
@@ -95,8 +92,8 @@ class posted_task final : operation {
 };
 
 template <class Handler>
-void running_task<Handler>::end() noexcept {
-  if (std::exception_ptr error = task_access::state(work_).take_error()) {
+void running_task<Handler>::work_ended() noexcept {
+  if (std::exception_ptr error = this->take_error()) {
     if (on_error_) {
       on_error_(error_outside(std::move(error)));
     } else if (error != cancellation()) {

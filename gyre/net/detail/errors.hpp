@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// failure, cancelled, no_memory, require, fail: the room's errors, as values and thrown.
+// failure, cancelled, no_memory, code_of, require, fail: the room's errors, as values and thrown.
 // require_loops: the check of a server's loops.
 // take_until, next_word: words in its texts.
 #pragma once
 
 #include <algorithm>
+#include <exception>
 #include <expected>
 #include <span>
 #include <stdexcept>
@@ -30,6 +31,17 @@ inline std::error_code cancelled() noexcept {
 }
 inline std::error_code no_memory() noexcept {
   return std::make_error_code(std::errc::not_enough_memory);
+}
+
+/// The code of an exception; one without a code counts as a lack of memory.
+[[gnu::cold]] inline std::error_code code_of(const std::exception_ptr& error) noexcept {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::system_error& failure) {
+    return failure.code();
+  } catch (...) {
+    return no_memory();
+  }
 }
 
 /// Throws std::invalid_argument unless `sensible`.

@@ -8,8 +8,7 @@
 #include <gyre/net/detail/connection_group.hpp>
 #include <gyre/net/detail/layered_core.hpp>
 #include <gyre/net/layer.hpp>
-#include <gyre/task/context.hpp>
-#include <gyre/task/task.hpp>
+#include <gyre/task/detail/started_task.hpp>
 
 #include <cstddef>
 #include <memory>
@@ -22,7 +21,7 @@ namespace gyre::net::detail {
 ///
 /// Thread-safety: none; belongs to the loop's thread.
 /// Lifetime: the group must outlive it. Destroyed before its end, it closes the connection.
-class layer_opening final : task_context, handshake_observer {
+class layer_opening final : gyre::detail::started_task<layer_opening>, handshake_observer {
  public:
   /// Called once, in a turn of the loop; may destroy the opening.
   using function = move_only_function<void(std::error_code)>;
@@ -42,14 +41,17 @@ class layer_opening final : task_context, handshake_observer {
   std::unique_ptr<layer> take_layer() noexcept { return std::move(core_->protocol); }
 
  private:
+  friend started_task;
+
+  layer_opening(connection_group& group, core_ptr core, function done);
+
   std::error_code note_step(const layer& protocol) noexcept override;
-  void note_end() noexcept;
+  void work_ended() noexcept;
   bool count_held(std::size_t held) noexcept;
   void end();
 
   connection_group& group_;
   const core_ptr core_;
-  task<> work_;
   function done_;
   std::error_code result_;   // of the time limit, until the work has ended
   std::size_t counted_ = 0;  // bytes

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// started_task: a coroutine that an object starts and owns which is no coroutine itself, such as
+// one with callbacks.
+#pragma once
+
+#include <gyre/task/context.hpp>
+#include <gyre/task/executor.hpp>
+#include <gyre/task/task.hpp>
+
+#include <coroutine>
+#include <exception>
+#include <utility>
+
+namespace gyre::detail {
+
+/// The base of an `Owner`, and the context of its coroutine. When the coroutine has ended, it calls
+/// the owner's `void work_ended() noexcept`, which may destroy the owner.
+///
+/// Thread-safety: belongs to the thread of the coroutine's executor.
+/// Lifetime: the destructor destroys a coroutine that has not ended, which must allow that: see
+/// task.
+template <class Owner, class T = void>
+class started_task : protected task_context {
+ public:
+  started_task(const started_task&) = delete;
+  started_task& operator=(const started_task&) = delete;
+
+ protected:
+  started_task(executor& home, task<T>&& work) noexcept : work_(std::move(work)) {
+    where = &home;
+    finished = [](task_context& self) noexcept -> std::coroutine_handle<> {
+      static_cast<Owner&>(static_cast<started_task&>(self)).work_ended();
+      return std::noop_coroutine();
+    };
+  }
+  ~started_task() = default;
+
+  /// Runs the coroutine until its first wait; once.
+  void start() { task_access::state(work_).start(*this); }
+  /// Destroys a coroutine that waits, or its result.
+  void discard() noexcept { work_ = {}; }
+  /// After the end, once: the coroutine's exception, else null; or its result.
+  std::exception_ptr take_error() noexcept { return task_access::state(work_).take_error(); }
+  T take_result() { return task_access::state(work_).take_success(); }
+
+ private:
+  task<T> work_;
+};
+
+}  // namespace gyre::detail
