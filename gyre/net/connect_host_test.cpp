@@ -4,22 +4,29 @@
 #include <gyre/net/connect.hpp>
 
 #include <gyre/exec/loop.hpp>
+#include <gyre/exec/loop_thread.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/net/resolver.hpp>
 #include <gyre/net/tcp_listener.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/spawn.hpp>
+#include <gyre/task/stop_token.hpp>
 #include <gyre/testing/fake_dns_server.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <chrono>
+#include <cstdint>
 #include <expected>
+#include <fstream>
 #include <future>
 #include <optional>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 namespace connect_host_test {
@@ -148,6 +155,54 @@ TEST_F(ConnectByName, SaysWhyThereIsNoAddress) {
   server_["host.test"] = {.reply = gyre::testing::fake_dns_server::reply_kind::refused};
   begin({});
   EXPECT_EQ(connection().error(), gyre::net::resolve_errc::refused);
+}
+
+// The lookups end on one thread, the attempts on another, and a third one stops both.
+TEST(ConnectByNameOfAnotherLoop, MayBeStoppedAtAnyTime) {
+  const std::string hosts = testing::TempDir() + "gyre-connect-hosts-" + std::to_string(::getpid());
+  std::ofstream(hosts) << "127.0.0.2 served.test\n127.0.0.1 served.test\n";
+  gyre::loop_thread elsewhere;
+  std::optional<gyre::net::resolver> names;
+  const auto there = [&](auto function) {
+    std::promise<void> done;
+    elsewhere.loop().post([&] {
+      function();
+      done.set_value();
+    });
+    done.get_future().wait();
+  };
+  there([&] {
+    names.emplace(elsewhere.loop(),
+                  gyre::net::resolver_options{.order = gyre::net::lookup_order::hosts_only,
+                                              .hosts_file = hosts});
+  });
+  gyre::loop loop;
+  gyre::net::tcp_listener listener(loop, {v4, 0});
+  const std::uint16_t port = listener.local_endpoint().port();
+  int connected = 0;
+  for (int round = 0; round < 300; ++round) {
+    gyre::inplace_stop_source stop;
+    auto made = gyre::spawn_future(
+        loop,
+        gyre::as_expected(gyre::net::connect(*names, "served.test", port, {.attempt_delay = 0s})),
+        stop.get_token());
+    std::jthread stopper([&stop, round] {
+      for (int i = 0; i < round % 30; ++i) std::this_thread::yield();
+      if (round % 10 != 0) stop.request_stop();
+    });
+    while (made.wait_for(0s) != std::future_status::ready) loop.run_for(100us);
+    stopper.join();
+    try {
+      const auto result = made.get();
+      ASSERT_TRUE(result.has_value()) << result.error().message();
+      EXPECT_EQ(result->peer_endpoint(), listener.local_endpoint());
+      ++connected;
+    } catch (const std::system_error& error) {
+      ASSERT_EQ(error.code(), std::errc::operation_canceled);
+    }
+  }
+  EXPECT_GE(connected, 30) << "those that nobody stopped";
+  there([&] { names.reset(); });
 }
 
 }  // namespace connect_host_test

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/tcp_client.hpp>
 
+#include <gyre/base/atomic.hpp>
 #include <gyre/base/detail/duration_check.hpp>
+#include <gyre/base/detail/splitmix64.hpp>
 #include <gyre/base/exponential_backoff.hpp>
-#include <gyre/net/detail/client_core.hpp>
+#include <gyre/net/detail/byte_quota.hpp>
+#include <gyre/net/detail/client_commands.hpp>
+#include <gyre/net/detail/connection_group.hpp>
+#include <gyre/net/detail/connection_race.hpp>
 
-#include <algorithm>
-#include <cerrno>
 #include <cstdio>
+#include <exception>
+#include <new>
 #include <stdexcept>
 
 namespace gyre::net {
@@ -21,15 +26,105 @@ tcp_client_options checked(tcp_client_options options) {
   gyre::detail::require_positive(options.connect_timeout, "gyre::net::tcp_client: connect_timeout");
   require_not_negative(options.initial_delay, "gyre::net::tcp_client: initial_delay");
   require_not_negative(options.longest_delay, "gyre::net::tcp_client: longest_delay");
+  require_not_negative(options.attempt_delay, "gyre::net::tcp_client: attempt_delay");
   require_not_negative(options.resolution_delay, "gyre::net::tcp_client: resolution_delay");
   detail::require(options.most_attempts > 0, "gyre::net::tcp_client: most_attempts is zero");
   return options;
 }
 
+/// Settings that connections refer to, and that are constructed before them.
+struct client_settings {
+  tcp_client_options client_options;
+  connection_handlers client_handlers;
+};
+
 }  // namespace
 
+/// A client's connection, its attempts to connect, and the intent to be connected.
+///
+/// Thread-safety: members belong to the loop's thread, but for those marked for any thread.
+class tcp_client::core final : public client_settings,
+                               public detail::connection_group,
+                               public std::enable_shared_from_this<core> {
+ public:
+  core(event_loop& loop, tcp_client_options options);
+
+  /// Makes the loop run `commands`. Any thread.
+  void post_commands();
+
+  void connect(const endpoint& server);
+  /// Without `names`: with a resolver of the client's own.
+  void connect(resolver* names, std::string host, service port);
+  void disconnect() noexcept;
+  bool send(std::span<const std::byte> bytes);
+
+  tcp_connection* connection() const noexcept { return connection_; }
+  /// Any thread.
+  bool connected() const noexcept { return is_connected_.get() != 0; }
+  tcp_client_metrics metrics() const noexcept;
+
+  /// Throws std::logic_error when the handlers may be in use. Any thread.
+  void check_settable() const;
+
+  move_only_function<void(std::error_code, std::size_t, bool)> connect_failed_handler;
+  std::optional<host_port> constructed_for;  // the server of connect() without one
+  gyre::detail::atomic<bool> in_use{false};  // since the first connect()
+  detail::byte_quota posted;                 // bytes of other threads that wait for the loop
+  detail::client_commands<core> commands;    // calls of other threads that wait for the loop
+
+ private:
+  void connection_begins(tcp_connection& begun) override;
+  void connection_ends(tcp_connection& ended) noexcept override;
+  void connection_gone() override;
+  void close_others() noexcept override {
+    reset_target();
+    own_names_.reset();
+  }
+
+  // A host whose name is to be looked up; else there is just the endpoint.
+  struct named_host {
+    resolver* names;  // null: the client's own
+    std::string name;
+    service port;
+  };
+
+  void run_commands();
+  void attempt_failed(std::error_code why);
+  void print_failure(std::error_code why) const noexcept;
+  void set_target(std::optional<named_host> host);
+  bool is_connected_to_target() const noexcept {
+    return wanted_ && connection_ != nullptr && connection_->can_send();
+  }
+  void attempt();
+  void look_up(const named_host& host);
+  resolver& names_of(const named_host& host);
+  detail::attempt_settings attempt_settings() const;
+  void attempt_ended();
+  void attempt_later();
+  std::chrono::nanoseconds next_delay() noexcept;
+  void reset_target() noexcept;
+  void end_lookups() noexcept;
+
+  std::optional<named_host> host_;
+  std::optional<resolver> own_names_;
+  endpoint server_;                   // unless there is a host
+  bool wanted_ = false;               // there is to be a connection
+  bool reconnect_at_once_ = false;    // when the present connection has gone
+  std::uint64_t target_changes_ = 0;  // by connect() and disconnect()
+  std::size_t failures_ = 0;          // attempts that failed in a row
+  std::size_t fruitless_ = 0;         // failures_, and connections that received nothing
+  tcp_connection* connection_ = nullptr;
+  std::optional<detail::connection_race> race_;  // the attempt under way
+  lookup first_family_;  // for the race, and all addresses, which join in: see net::connect()
+  lookup all_addresses_;
+  std::optional<timer> retry_;
+  gyre::detail::splitmix64 random_;
+  io::buffer kept_;  // to be sent first
+  gyre::detail::published_counter attempts_, failed_, succeeded_, is_connected_;
+};
+
 tcp_client::core::core(event_loop& loop, tcp_client_options options)
-    : detail::client_settings{.client_options = checked(std::move(options)), .client_handlers = {}},
+    : client_settings{.client_options = checked(std::move(options)), .client_handlers = {}},
       connection_group(loop, client_handlers, client_options.connections, {}),
       posted(client_options.connections.output_limit),
       random_(client_options.seed ? *client_options.seed : gyre::detail::random_seed()) {
@@ -120,8 +215,7 @@ void tcp_client::core::reset_target() noexcept {
   ++target_changes_;
   wanted_ = reconnect_at_once_ = false;
   end_lookups();
-  connecting_.reset();
-  handshake_.reset();
+  race_.reset();
   retry_.reset();
 }
 
@@ -138,28 +232,49 @@ void tcp_client::core::attempt() {
   const detail::callback_gate::pass passing(gate());
   if (!passing) return;
   attempts_.add(1);
-  candidates_ = {};
-  last_failure_.clear();
-  if (!host_) return try_server();
-  try {
-    const named_host& host = *host_;
-    const auto on_result = [this](const resolve_result& found) { resolved(found); };
-    resolver& names = names_of(host);
-    first_family_ = detail::resolver_access::resolve_first_family(
-        names, host.name, host.port, client_options.resolution_delay, on_result);
-    all_addresses_ = names.resolve(host.name, host.port, on_result);
-  } catch (const std::bad_alloc&) {
-    end_lookups();
-    fail_attempt_later(detail::no_memory());
-  } catch (const std::system_error& error) {  // of a resolver's construction
-    fail_attempt_later(error.code());
-  }
+  race_.emplace(loop(), attempt_settings(), [this] { attempt_ended(); });
+  if (host_) return look_up(*host_);
+  race_->add({&server_, 1});
+  race_->end_of_candidates();
 }
 
-// Reported by the loop, as any failure.
-void tcp_client::core::fail_attempt_later(std::error_code why) {
-  retry_.emplace(loop(), [this, why] { attempt_failed(why); });
-  retry_->start_after({});
+detail::attempt_settings tcp_client::core::attempt_settings() const {
+  const tcp_client_options& options = client_options;
+  detail::attempt_settings settings{.connecting = {.socket = {}},
+                                    .delay = options.attempt_delay,
+                                    .time_limit = options.connect_timeout,
+                                    .transport = options.transport.get()};
+  if (host_) settings.host = host_->name;
+  if (options.local.family() != address_family::none) settings.connecting.local = options.local;
+  if (host_ || server_.is_ip()) {
+    socket_options& socket = settings.connecting.socket;
+    if (options.connections.no_delay) socket.no_delay = true;
+    if (options.connections.keep_alive) socket.keep_alive = keep_alive_options();
+  }
+  return settings;
+}
+
+void tcp_client::core::look_up(const named_host& host) {
+  std::error_code failed;
+  try {
+    resolver& names = names_of(host);
+    first_family_ = detail::resolver_access::resolve_first_family(
+        names, host.name, host.port, client_options.resolution_delay,
+        [this](const resolve_result& found) {
+          if (found) race_->add(*found);
+        });
+    all_addresses_ = names.resolve(host.name, host.port, [this](const resolve_result& found) {
+      if (found) race_->add(*found);
+      race_->end_of_candidates(found ? std::error_code() : found.error());
+    });
+    return;
+  } catch (const std::bad_alloc&) {
+    failed = detail::no_memory();
+  } catch (const std::system_error& error) {  // of a resolver's construction
+    failed = error.code();
+  }
+  end_lookups();
+  race_->end_of_candidates(failed);
 }
 
 resolver& tcp_client::core::names_of(const named_host& host) {
@@ -172,120 +287,18 @@ void tcp_client::core::end_lookups() noexcept {
   all_addresses_.cancel();
 }
 
-void tcp_client::core::resolved(const resolve_result& found) {
+void tcp_client::core::attempt_ended() {
   const detail::callback_gate::pass passing(gate());
   if (!passing) return;
-  if (!found && !last_failure_) last_failure_ = found.error();
-  try {
-    if (found) candidates_.add(*found);
-  } catch (const std::bad_alloc&) {
-    last_failure_ = detail::no_memory();
-  }
-  if (!is_attempting()) try_next();
-}
-
-void tcp_client::core::try_next() {
-  if (const std::optional<endpoint> next = candidates_.next()) {
-    server_ = *next;
-    try_server();
-  } else if (!all_addresses_.active()) {
-    attempt_failed(last_failure_);
-  }
-}
-
-tcp_client::core::attempt_under_way::attempt_under_way(core& by)
-    : deadline(by.loop(), [&by] {
-        by.end_connecting(
-            by.connecting_->early_result.value_or(io::result::failure(io::errc::connect_timeout)));
-      }) {}
-
-// Ends in a turn of the loop, never in here.
-void tcp_client::core::try_server() {
-  attempt_under_way& attempt = connecting_.emplace(*this);
-  attempt.early_result = start_connecting();
-  attempt.deadline.start_after(attempt.early_result ? duration::zero()
-                                                    : client_options.connect_timeout);
-}
-
-// The result, if that is certain already.
-std::optional<io::result> tcp_client::core::start_connecting() {
-  try {
-    io::descriptor& on = connecting_->descriptor.emplace(
-        loop(), detail::open_to_connect(server_, client_options.local).release(),
-        io::handle_kind::stream_socket);
-    return on.start(connecting_->request.emplace(on.handle(), *this));
-  } catch (const std::system_error& error) {
-    return io::result::failure(error.code().value());
-  } catch (const std::bad_alloc&) {
-    return io::result::failure(ENOMEM);
-  }
-}
-
-void tcp_client::core::on_connected(io::request& request, io::result result) {
-  static_cast<connect_request&>(request).self->end_connecting(result);
-}
-
-void tcp_client::core::end_connecting(io::result result) {
-  unique_fd connected;
-  if (result) connected = connecting_->descriptor->release();
-  connecting_.reset();
-  const detail::callback_gate::pass passing(gate());
-  if (!passing) return;
-  const std::error_code error =
-      result ? detail::check_connected(socket_ref(connected.get())) : result.error();
-  if (error) {
-    connected.reset();
-    last_failure_ = error;
-    return try_next();
-  }
-  if (server_.is_ip()) detail::apply(options(), socket_ref(connected.get()));
-  if (client_options.transport != nullptr) return begin_handshake(std::move(connected));
-  begin_connection(std::move(connected), nullptr);
-}
-
-void tcp_client::core::begin_handshake(unique_fd connected) {
-  std::error_code failed;
-  std::unique_ptr<layer> protocol;
-  try {
-    const std::string host = host_             ? host_->name
-                             : server_.is_ip() ? server_.address().to_string()
-                                               : std::string();
-    protocol = detail::make_layer(*client_options.transport, host);
-    if (!protocol->is_established()) {
-      handshake_.emplace(*this, std::move(connected), std::move(protocol),
-                         [this](std::error_code why) { end_handshake(why); });
-      return handshake_->start();
-    }
-  } catch (const std::system_error& error) {
-    failed = error.code();
-  } catch (const std::bad_alloc&) {
-    failed = detail::no_memory();
-  }
-  if (!failed) return begin_connection(std::move(connected), std::move(protocol));
-  handshake_.reset();
-  last_failure_ = failed;
-  try_next();
-}
-
-void tcp_client::core::end_handshake(std::error_code why) {
-  unique_fd connected = handshake_->release();
-  std::unique_ptr<layer> protocol = handshake_->take_layer();
-  handshake_.reset();
-  const detail::callback_gate::pass passing(gate());
-  if (!passing) return;
-  if (!why) return begin_connection(std::move(connected), std::move(protocol));
-  connected.reset();
-  last_failure_ = why;
-  try_next();
-}
-
-void tcp_client::core::begin_connection(unique_fd connected, std::unique_ptr<layer> protocol) {
-  const detail::callback_gate::pass passing(gate());
+  auto opened = race_->take_result();
   end_lookups();
+  race_.reset();
+  if (!opened) return attempt_failed(opened.error());
   failures_ = 0;
   succeeded_.add(1);
-  if (adopt(std::move(connected), server_, succeeded_.get(), std::move(protocol))) return;
-  if (passing) attempt_failed(detail::no_memory());
+  const bool is_adopted =
+      adopt(opened->stream.release(), opened->peer, succeeded_.get(), std::move(opened->protocol));
+  if (!is_adopted && passing) attempt_failed(detail::no_memory());
 }
 
 void tcp_client::core::attempt_later() {
@@ -333,9 +346,7 @@ void tcp_client::core::connection_ends(tcp_connection& ended) noexcept {
 }
 
 void tcp_client::core::connection_gone() {
-  if (!wanted_ || connection_ != nullptr || is_attempting() || all_addresses_.active()) {
-    return;
-  }
+  if (!wanted_ || connection_ != nullptr || race_) return;
   if (retry_ && retry_->active()) return;
   if (std::exchange(reconnect_at_once_, false)) {
     attempt();

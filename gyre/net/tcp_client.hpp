@@ -41,7 +41,8 @@ struct tcp_client_options {
   /// Limit of one attempt to connect, not zero; for a host with several addresses, of the attempt
   /// at each of them.
   duration connect_timeout = std::chrono::seconds{5};
-  /// As race_options::resolution_delay, when it connects by name.
+  /// As race_options::attempt_delay and resolution_delay, when it connects by name.
+  duration attempt_delay = std::chrono::milliseconds{250};
   duration resolution_delay = std::chrono::milliseconds{50};
   /// Whether to connect again after each failed attempt and each end of the connection (also by its
   /// close()), until disconnect(). The client first waits a random time of at most
@@ -120,9 +121,10 @@ class tcp_client : public connection_handler_setters<tcp_client> {
   /// disconnect(). No effect if the client is connected to `server` already. A connection to
   /// another server is closed first, and an attempt under way dropped; kept bytes go to `server`.
   void connect(const endpoint& server);
-  /// As above, for a host: looks up its name before each attempt, and tries its addresses one after
-  /// the other, IPv6 and IPv4 in turns, beginning with the first that are known (see
-  /// `resolution_delay`). `names` must be on the client's loop, and must outlive the client.
+  /// As above, for a host: looks up its name before each attempt, and races its addresses as
+  /// net::connect() does, beginning with the first that are known (see `resolution_delay`). An
+  /// address whose handshake fails is followed by the next one; while a handshake is under way,
+  /// no further address is tried. `names` must be on the client's loop, and must outlive the client.
   void connect(resolver& names, std::string host, service port);
   /// As above, for a host_port, or a text as it reads them. Throws also its exceptions. Without
   /// `names` the client makes a resolver of its own when it first needs one, and keeps it; a

@@ -4,7 +4,8 @@
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/net/callback_test_support.hpp>
-#include <gyre/net/detail/client_core.hpp>
+#include <gyre/net/detail/client_commands.hpp>
+#include <gyre/net/layer.hpp>
 #include <gyre/net/resolver.hpp>
 #include <gyre/net/tcp_server.hpp>
 #include <gyre/testing/fake_dns_server.hpp>
@@ -15,15 +16,20 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <fstream>
 #include <memory>
 #include <new>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -263,7 +269,7 @@ TEST_F(TcpClient, RefusesOptionsThatMakeNoSense) {
   for (const tcp_client_options& how :
        {tcp_client_options{.connect_timeout = -1s}, tcp_client_options{.connect_timeout = 0s},
         tcp_client_options{.initial_delay = -1ns}, tcp_client_options{.longest_delay = -1ns},
-        tcp_client_options{.most_attempts = 0},
+        tcp_client_options{.attempt_delay = -1ns}, tcp_client_options{.most_attempts = 0},
         tcp_client_options{.connections = {.idle_timeout = -1ns}},
         tcp_client_options{.connections = {.close_timeout = -1ns}}}) {
     EXPECT_THROW(tcp_client(loop, how), std::invalid_argument);
@@ -427,6 +433,120 @@ TEST_F(TcpClientOfAHost, MayBeDisconnectedOrDestroyedBetweenTheAddresses) {
     EXPECT_EQ(names.pending(), 0u);
     EXPECT_TRUE(failures.empty());
     names.clear_cache();
+  }
+}
+
+// A listener whose accept queue is full: the kernel drops new connections.
+class silent_listener {
+ public:
+  explicit silent_listener(const endpoint& at) {
+    listening_.bind(at);
+    listening_.listen(0);
+    for (socket& each : queued_) static_cast<void>(each.connect(listening_.local_endpoint()));
+  }
+
+ private:
+  static socket opened() {
+    return socket::open(gyre::net::address_family::ipv4, socket_type::stream);
+  }
+  socket listening_ = opened();
+  std::array<socket, 3> queued_{opened(), opened(), opened()};
+};
+
+TEST_F(TcpClientOfAHost, TriesTheNextAddressBesideASilentOne) {
+  const endpoint silent(ip_address::v4(127, 0, 0, 2), server->local_endpoint().port());
+  const silent_listener listener(silent);
+  name_server["host.test"] = {.addresses = {silent.address(), v4}};
+  make({.connect_timeout = 1h, .attempt_delay = 1ms});
+  client->connect(names, "host.test", silent.port());
+  turn_until(loop, [&] { return ups == 1; });
+  EXPECT_EQ(client->connection()->peer_endpoint(), server->local_endpoint());
+  EXPECT_EQ(client->metrics().attempts, 1u);
+  EXPECT_TRUE(failures.empty());
+}
+
+TEST_F(TcpClientOfAHost, GivesUpOnceAllAddressesAreSilent) {
+  const std::uint16_t port = server->local_endpoint().port();
+  const endpoint one(ip_address::v4(127, 0, 0, 2), port);
+  const endpoint other(ip_address::v4(127, 0, 0, 3), port);
+  const silent_listener at_one(one);
+  const silent_listener at_other(other);
+  name_server["host.test"] = {.addresses = {one.address(), other.address()}};
+  make({.connect_timeout = 10ms, .attempt_delay = 1ms});
+  client->connect(names, "host.test", port);
+  turn_until(loop, [&] { return gave_up; });
+  EXPECT_THAT(failures, testing::ElementsAre(gyre::io::errc::connect_timeout));
+}
+
+// A protocol whose handshake is one byte of the server.
+class greeted_layer final : public gyre::net::layer {
+ public:
+  greeted_layer() { established_ = false; }
+  status handshake() override {
+    if (unread().empty()) return status::wants_input;
+    consume(1);
+    established_ = true;
+    return status::done;
+  }
+  gyre::duration handshake_timeout() const noexcept override { return 1h; }
+  status read(std::span<std::byte>, std::size_t& count) override {
+    count = 0;
+    return status::wants_input;
+  }
+  status peek() override { return status::wants_input; }
+  status write(std::span<const std::byte>) override { return status::done; }
+};
+
+class greeted_transport final : public gyre::net::transport {
+ public:
+  std::unique_ptr<gyre::net::layer> make_layer(std::string_view) const override {
+    return std::make_unique<greeted_layer>();
+  }
+};
+
+TEST_F(TcpClientOfAHost, TriesNoOtherAddressUnlessAHandshakeFails) {
+  tcp_server mute(loop);
+  mute.listen({ip_address::v4(127, 0, 0, 2), server->local_endpoint().port()});
+  mute.start();
+  name_server["host.test"] = {.addresses = {ip_address::v4(127, 0, 0, 2), v4}};
+  make({.connect_timeout = 1h,
+        .attempt_delay = 1ms,
+        .transport = std::make_shared<greeted_transport>()});
+  client->connect(names, "host.test", server->local_endpoint().port());
+  turn_until(loop, [&] { return mute.metrics().connections == 1; });
+  loop.run_for(20ms);
+  EXPECT_EQ(server->metrics().connections, 0u) << "a handshake is under way";
+  mute.for_each([](tcp_connection& c) { c.abort(); });
+  turn_until(loop, [&] { return server->metrics().connections == 1; });
+  EXPECT_EQ(ups, 0);
+  server->for_each([](tcp_connection& c) { c.send("^"); });
+  turn_until(loop, [&] { return ups == 1; });
+  EXPECT_EQ(client->connection()->peer_endpoint(), server->local_endpoint());
+  EXPECT_TRUE(failures.empty());
+}
+
+// Nothing may be left that the loop would have to end.
+TEST(TcpClientAtItsEnd, LeavesNothingBehindWithItsLoop) {
+  const std::string hosts = testing::TempDir() + "gyre-hosts-end-" + std::to_string(::getpid());
+  std::ofstream(hosts) << "127.0.0.2 served.test\n127.0.0.1 served.test\n";
+  for (int turns = 0; turns < 12; ++turns) {
+    std::optional<gyre::loop> loop(std::in_place);
+    std::optional<tcp_server> server(std::in_place, *loop);
+    server->listen(any_port());
+    server->start();
+    const endpoint silent(ip_address::v4(127, 0, 0, 2), server->local_endpoint().port());
+    const silent_listener listener(silent);
+    std::optional<gyre::net::resolver> names(
+        std::in_place, *loop,
+        gyre::net::resolver_options{.order = gyre::net::lookup_order::hosts_only,
+                                    .hosts_file = hosts});
+    std::optional<tcp_client> client(std::in_place, *loop, tcp_client_options{.attempt_delay = 0s});
+    client->connect(*names, "served.test", silent.port());
+    for (int i = 0; i < turns; ++i) loop->poll();
+    client.reset();
+    names.reset();
+    server.reset();
+    loop.reset();
   }
 }
 

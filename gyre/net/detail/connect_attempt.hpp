@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attempts to connect: the parts that tcp_client and the coroutines share.
+// connect_operation, open_to_connect, check_connected: the steps of an attempt to connect.
 #pragma once
 
-#include <gyre/exec/event_loop.hpp>
 #include <gyre/io/detail/request_awaiter.hpp>
-#include <gyre/net/connect.hpp>
-#include <gyre/net/detail/errors.hpp>
+#include <gyre/net/detail/coroutine_loop.hpp>
+#include <gyre/net/endpoint.hpp>
 #include <gyre/net/socket.hpp>
+#include <gyre/net/socket_options.hpp>
 
 #include <sys/socket.h>
 
-#include <array>
-#include <cstddef>
-#include <set>
+#include <system_error>
 
 namespace gyre::net::detail {
 
@@ -39,47 +37,5 @@ std::error_code check_connected(socket_ref connected) noexcept;
 
 /// Throws std::system_error for an attempt that has failed.
 [[noreturn, gnu::cold]] void throw_not_connected(std::error_code error, const endpoint& to);
-
-/// The loop that a coroutine of this context runs on. Throws std::system_error
-/// (std::errc::operation_not_permitted) if there is none.
-event_loop& loop_of(const task_context& context);
-
-/// Candidates for a connection (RFC 8305, section 4): each version's addresses keep their order,
-/// and the versions take turns. An empty one needs no memory. Not thread-safe.
-class candidate_list {
- public:
-  /// Adds those that no earlier call added. Throws std::bad_alloc.
-  void add(const std::vector<endpoint>& candidates) {
-    if (candidates.empty()) return;
-    if (known_.empty()) first_family_ = candidates.front().family();
-    for (const endpoint& each : candidates) {
-      if (known_.contains(each)) continue;
-      versions_[each.family() == first_family_ ? 0 : 1].candidates.push_back(each);
-    }
-    known_.insert(candidates.begin(), candidates.end());
-  }
-  /// Whether any were added, tried or not.
-  bool has_known() const noexcept { return !known_.empty(); }
-  /// Takes the next one; nothing if all have been taken.
-  std::optional<endpoint> next() {
-    for (const std::size_t which : {turn_, 1 - turn_}) {
-      version& from = versions_[which];
-      if (from.taken == from.candidates.size()) continue;
-      turn_ = 1 - which;
-      return from.candidates[from.taken++];
-    }
-    return std::nullopt;
-  }
-
- private:
-  struct version {
-    std::vector<endpoint> candidates;
-    std::size_t taken = 0;  // of these
-  };
-  std::set<endpoint> known_;
-  address_family first_family_ = address_family::none;
-  std::array<version, 2> versions_;  // the first one's, and the other
-  std::size_t turn_ = 0;             // whose next is taken, if there is one
-};
 
 }  // namespace gyre::net::detail

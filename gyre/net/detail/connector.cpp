@@ -33,11 +33,6 @@ void throw_no_connection() {
 
 void throw_moved_from(const char* user) { fail(make_error_code(io::errc::not_open), user); }
 
-void require_loop(event_loop& loop, const task_context& context, const char* user) {
-  if (context.where == &loop || loop.in_loop_thread()) return;
-  fail(make_error_code(io::errc::wrong_thread), user);
-}
-
 std::exception_ptr error_of_closed(std::exception_ptr error, const std::string& user) noexcept try {
   std::rethrow_exception(error);
 } catch (const std::system_error& failure) {

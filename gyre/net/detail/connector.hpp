@@ -7,11 +7,11 @@
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/net/connect.hpp>
+#include <gyre/net/detail/coroutine_loop.hpp>
 #include <gyre/net/host_port.hpp>
 #include <gyre/net/resolver.hpp>
 #include <gyre/net/tcp_stream.hpp>
 #include <gyre/task/as_task.hpp>
-#include <gyre/task/context.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/task/with_timeout.hpp>
 
@@ -181,9 +181,6 @@ struct no_handshake {
   task<tcp_stream> operator()(tcp_stream connected) const { co_return connected; }
 };
 
-/// Throws std::system_error (io::errc::wrong_thread) unless the coroutine of `context` may use the
-/// streams of `loop`.
-void require_loop(event_loop& loop, const task_context& context, const char* user);
 /// `error`, or std::system_error (io::errc::closed) in its place if it is that of a wait which the
 /// end of `user` stopped.
 std::exception_ptr error_of_closed(std::exception_ptr error, const std::string& user) noexcept;

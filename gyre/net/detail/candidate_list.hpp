@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// candidate_list: the addresses to try for one connection, in the order of RFC 8305.
+#pragma once
+
+#include <gyre/net/endpoint.hpp>
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <set>
+#include <span>
+#include <vector>
+
+namespace gyre::net::detail {
+
+/// Candidates for a connection (RFC 8305, section 4): the addresses of each IP version keep their
+/// order, and the versions take turns. An empty list needs no memory.
+///
+/// Thread-safety: none.
+class candidate_list {
+ public:
+  /// Adds those that no earlier call added. Throws std::bad_alloc.
+  void add(std::span<const endpoint> candidates) {
+    if (candidates.empty()) return;
+    if (known_.empty()) first_family_ = candidates.front().family();
+    for (const endpoint& each : candidates) {
+      if (known_.contains(each)) continue;
+      versions_[each.family() == first_family_ ? 0 : 1].candidates.push_back(each);
+    }
+    known_.insert(candidates.begin(), candidates.end());
+  }
+  /// Whether any were added, taken or not.
+  bool has_known() const noexcept { return !known_.empty(); }
+  bool has_next() const noexcept { return versions_[0].has_next() || versions_[1].has_next(); }
+  /// Takes the next one; nothing if all have been taken.
+  std::optional<endpoint> take_next() {
+    if (!has_next()) return std::nullopt;
+    const std::size_t index = versions_[turn_].has_next() ? turn_ : 1 - turn_;
+    turn_ = 1 - index;
+    version& chosen = versions_[index];
+    return chosen.candidates[chosen.taken++];
+  }
+
+ private:
+  struct version {
+    bool has_next() const noexcept { return taken < candidates.size(); }
+    std::vector<endpoint> candidates;
+    std::size_t taken = 0;
+  };
+  std::set<endpoint> known_;
+  address_family first_family_ = address_family::none;
+  std::array<version, 2> versions_;  // that of the first candidate, and the other
+  std::size_t turn_ = 0;             // the version whose turn it is
+};
+
+}  // namespace gyre::net::detail

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// connection_race: Happy Eyeballs (RFC 8305, Schinazi and Pauly, 2017): connects to several
+// addresses, of which the first that succeeds wins.
+#pragma once
+
+#include <gyre/base/duration.hpp>
+#include <gyre/base/move_only_function.hpp>
+#include <gyre/exec/event_loop.hpp>
+#include <gyre/exec/timer.hpp>
+#include <gyre/net/connect.hpp>
+#include <gyre/net/detail/candidate_list.hpp>
+#include <gyre/net/endpoint.hpp>
+#include <gyre/net/layer.hpp>
+#include <gyre/net/tcp_stream.hpp>
+
+#include <expected>
+#include <list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <system_error>
+
+namespace gyre::net::detail {
+
+/// A connection that is ready for use.
+struct opened_connection {
+  tcp_stream stream;
+  endpoint peer;
+  std::unique_ptr<layer> protocol = nullptr;  // after its handshake; null without a transport
+};
+
+/// Settings of the attempts of a race.
+struct attempt_settings {
+  connect_options connecting = {};
+  /// As race_options::attempt_delay.
+  duration delay;
+  /// Limit of connecting to one address.
+  std::optional<duration> time_limit = {};
+  /// Makes a layer, whose handshake belongs to the attempt; null: none. Must outlive the race.
+  const net::transport* transport = nullptr;
+  /// The server's name, for the layer; empty: its address. Must outlive the race.
+  std::string_view host = {};
+};
+
+/// Attempts to connect, each started when the one before has failed or has taken too long. While
+/// the handshake of a layer is under way no other attempt starts: a slow handshake is no reason to
+/// make the servers compute another one.
+///
+/// | event               | waiting for candidates | attempts under way         |
+/// |---------------------|------------------------|----------------------------|
+/// | a candidate comes   | starts its attempt     | waits for the delay        |
+/// | the delay expires   | -                      | starts the next attempt    |
+/// | an attempt fails    | -                      | starts the next attempt    |
+/// | an attempt succeeds | -                      | the end: closes all others |
+/// | no more candidates  | the end                | the end after the last one |
+///
+/// Both faces use it: connect() waits for its end, and tcp_client is called back.
+///
+/// Thread-safety: belongs to the loop's thread.
+/// Lifetime: the destructor closes all connections that were not taken.
+class connection_race {
+ public:
+  /// Calls `ended` once, in a turn of the loop; it may destroy the race, and throw.
+  connection_race(event_loop& loop, const attempt_settings& settings,
+                  move_only_function<void()> ended) noexcept;
+  connection_race(const connection_race&) = delete;
+  connection_race& operator=(const connection_race&) = delete;
+  ~connection_race();
+
+  /// Adds those that no earlier call added.
+  void add(std::span<const endpoint> candidates) noexcept;
+  /// Tells that no others come. `error` is the race's if there were none at all.
+  void end_of_candidates(std::error_code error = {}) noexcept;
+  /// Whether any candidate was added.
+  bool has_candidates() const noexcept { return candidates_.has_known(); }
+
+  /// After the end: the connection; or the error of the attempt that failed last.
+  std::expected<opened_connection, std::error_code> take_result() noexcept;
+  /// The address of that attempt, if there was one.
+  const endpoint& last_failed() const noexcept { return last_failed_; }
+
+ private:
+  class attempt;
+
+  bool is_over() const noexcept { return !ended_; }
+  void wake() noexcept;
+  void advance();
+  void collect_ended() noexcept;
+  bool may_start() const noexcept;
+  void start_next() noexcept;
+  void note_failure(std::error_code error, const endpoint& peer) noexcept;
+
+  event_loop& loop_;
+  const attempt_settings settings_;
+  move_only_function<void()> ended_;  // empty after the end
+  candidate_list candidates_;
+  bool is_complete_ = false;     // no more candidates come
+  std::list<attempt> attempts_;  // under way, or ended and not collected
+  timer step_;                   // calls advance(): at once, or after the delay
+  std::optional<opened_connection> winner_;
+  std::error_code error_;
+  endpoint last_failed_;
+};
+
+}  // namespace gyre::net::detail

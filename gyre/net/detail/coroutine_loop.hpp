@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// loop_of, require_loop: the loop that a coroutine runs on.
+#pragma once
+
+namespace gyre {
+class event_loop;
+struct task_context;
+}  // namespace gyre
+
+namespace gyre::net::detail {
+
+/// The loop that a coroutine of this context runs on. Throws std::system_error
+/// (std::errc::operation_not_permitted) if there is none.
+event_loop& loop_of(const task_context& context);
+
+/// Throws std::system_error (io::errc::wrong_thread) unless the coroutine of `context` may use the
+/// streams of `loop`.
+void require_loop(event_loop& loop, const task_context& context, const char* user);
+
+}  // namespace gyre::net::detail
