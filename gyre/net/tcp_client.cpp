@@ -32,6 +32,20 @@ tcp_client_options checked(tcp_client_options options) {
   return options;
 }
 
+/// A host whose name is looked up before each attempt, or an endpoint.
+struct client_target {
+  bool is_name() const noexcept { return !direct; }
+  std::string to_string() const { return is_name() ? host : direct->to_string(); }
+  bool is_same_server(const client_target& other) const noexcept {
+    return host == other.host && port.port() == other.port.port() && direct == other.direct;
+  }
+
+  std::string host = {};
+  service port = 0;
+  resolver* names = nullptr;            // null: the client's own
+  std::optional<endpoint> direct = {};  // unless there is a host
+};
+
 /// Settings that connections refer to, and that are constructed before them.
 struct client_settings {
   tcp_client_options client_options;
@@ -52,9 +66,9 @@ class tcp_client::core final : public client_settings,
   /// Makes the loop run `commands`. Any thread.
   void post_commands();
 
-  void connect(const endpoint& server);
-  /// Without `names`: with a resolver of the client's own.
-  void connect(resolver* names, std::string host, service port);
+  /// Any thread.
+  void request_connect(client_target server);
+  void connect(client_target server);
   void disconnect() noexcept;
   bool send(std::span<const std::byte> bytes);
 
@@ -68,7 +82,6 @@ class tcp_client::core final : public client_settings,
 
   move_only_function<void(std::error_code, std::size_t, bool)> connect_failed_handler;
   std::optional<host_port> constructed_for;  // the server of connect() without one
-  gyre::detail::atomic<bool> in_use{false};  // since the first connect()
   detail::byte_quota posted;                 // bytes of other threads that wait for the loop
   detail::client_commands<core> commands;    // calls of other threads that wait for the loop
 
@@ -81,23 +94,15 @@ class tcp_client::core final : public client_settings,
     own_names_.reset();
   }
 
-  // A host whose name is to be looked up; else there is just the endpoint.
-  struct named_host {
-    resolver* names;  // null: the client's own
-    std::string name;
-    service port;
-  };
-
   void run_commands();
   void attempt_failed(std::error_code why);
   void print_failure(std::error_code why) const noexcept;
-  void set_target(std::optional<named_host> host);
   bool is_connected_to_target() const noexcept {
     return wanted_ && connection_ != nullptr && connection_->can_send();
   }
   void attempt();
-  void look_up(const named_host& host);
-  resolver& names_of(const named_host& host);
+  void look_up_target();
+  resolver& names_of_target();
   detail::attempt_settings attempt_settings() const;
   void attempt_ended();
   void attempt_later();
@@ -105,9 +110,9 @@ class tcp_client::core final : public client_settings,
   void reset_target() noexcept;
   void end_lookups() noexcept;
 
-  std::optional<named_host> host_;
+  gyre::detail::atomic<bool> in_use_{false};  // since the first connect()
+  client_target target_;
   std::optional<resolver> own_names_;
-  endpoint server_;                   // unless there is a host
   bool wanted_ = false;               // there is to be a connection
   bool reconnect_at_once_ = false;    // when the present connection has gone
   std::uint64_t target_changes_ = 0;  // by connect() and disconnect()
@@ -134,7 +139,7 @@ tcp_client::core::core(event_loop& loop, tcp_client_options options)
 }
 
 void tcp_client::core::print_failure(std::error_code why) const noexcept try {
-  const std::string server = host_ ? host_->name : server_.to_string();
+  const std::string server = target_.to_string();
   std::fprintf(stderr, "gyre: %s: connect %s: %s\n", client_options.name.c_str(), server.c_str(),
                why.message().c_str());
 } catch (const std::bad_alloc&) {
@@ -143,7 +148,7 @@ void tcp_client::core::print_failure(std::error_code why) const noexcept try {
 
 void tcp_client::core::check_settable() const {
   // relaxed: who sets handlers in time does so before it calls connect().
-  if (in_use.load(std::memory_order_relaxed)) {
+  if (in_use_.load(std::memory_order_relaxed)) {
     throw std::logic_error("gyre::net::tcp_client: a handler is set after connect()");
   }
 }
@@ -181,26 +186,21 @@ void tcp_client::core::run_commands() {
   }
 }
 
-void tcp_client::core::connect(const endpoint& server) {
-  if (!host_ && server == server_ && is_connected_to_target()) return;
-  set_target(std::nullopt);
-  server_ = server;
-  if (connection_ == nullptr) attempt();
+void tcp_client::core::request_connect(client_target server) {
+  in_use_.store(true, std::memory_order_relaxed);  // relaxed: see check_settable()
+  if (loop().in_loop_thread()) return connect(std::move(server));
+  commands.connect(
+      [target = std::move(server)](core& self) mutable { self.connect(std::move(target)); },
+      [this] { post_commands(); });
 }
 
-void tcp_client::core::connect(resolver* names, std::string host, service port) {
-  if (host_ && host == host_->name && port.port() == host_->port.port() && is_connected_to_target())
-    return;
-  set_target(named_host{names, std::move(host), port});
-  if (connection_ == nullptr) attempt();
-}
-
-void tcp_client::core::set_target(std::optional<named_host> host) {
+void tcp_client::core::connect(client_target server) {
+  if (server.is_same_server(target_) && is_connected_to_target()) return;
   reset_target();
-  host_ = std::move(host);
+  target_ = std::move(server);
   wanted_ = true;
   failures_ = fruitless_ = 0;
-  if (connection_ == nullptr) return;
+  if (connection_ == nullptr) return attempt();
   reconnect_at_once_ = true;
   connection_->close();
 }
@@ -233,8 +233,8 @@ void tcp_client::core::attempt() {
   if (!passing) return;
   attempts_.add(1);
   race_.emplace(loop(), attempt_settings(), [this] { attempt_ended(); });
-  if (host_) return look_up(*host_);
-  race_->add({&server_, 1});
+  if (target_.is_name()) return look_up_target();
+  race_->add({&*target_.direct, 1});
   race_->end_of_candidates();
 }
 
@@ -243,10 +243,10 @@ detail::attempt_settings tcp_client::core::attempt_settings() const {
   detail::attempt_settings settings{.connecting = {.socket = {}},
                                     .delay = options.attempt_delay,
                                     .time_limit = options.connect_timeout,
-                                    .transport = options.transport.get()};
-  if (host_) settings.host = host_->name;
+                                    .transport = options.transport.get(),
+                                    .host = target_.host};
   if (options.local.family() != address_family::none) settings.connecting.local = options.local;
-  if (host_ || server_.is_ip()) {
+  if (target_.is_name() || target_.direct->is_ip()) {
     socket_options& socket = settings.connecting.socket;
     if (options.connections.no_delay) socket.no_delay = true;
     if (options.connections.keep_alive) socket.keep_alive = keep_alive_options();
@@ -254,16 +254,16 @@ detail::attempt_settings tcp_client::core::attempt_settings() const {
   return settings;
 }
 
-void tcp_client::core::look_up(const named_host& host) {
+void tcp_client::core::look_up_target() {
   std::error_code failed;
   try {
-    resolver& names = names_of(host);
+    resolver& names = names_of_target();
     first_family_ = detail::resolver_access::resolve_first_family(
-        names, host.name, host.port, client_options.resolution_delay,
+        names, target_.host, target_.port, client_options.resolution_delay,
         [this](const resolve_result& found) {
           if (found) race_->add(*found);
         });
-    all_addresses_ = names.resolve(host.name, host.port, [this](const resolve_result& found) {
+    all_addresses_ = names.resolve(target_.host, target_.port, [this](const resolve_result& found) {
       if (found) race_->add(*found);
       race_->end_of_candidates(found ? std::error_code() : found.error());
     });
@@ -277,8 +277,8 @@ void tcp_client::core::look_up(const named_host& host) {
   race_->end_of_candidates(failed);
 }
 
-resolver& tcp_client::core::names_of(const named_host& host) {
-  if (host.names != nullptr) return *host.names;
+resolver& tcp_client::core::names_of_target() {
+  if (target_.names != nullptr) return *target_.names;
   return own_names_ ? *own_names_ : own_names_.emplace(loop());
 }
 
@@ -378,35 +378,23 @@ tcp_client& tcp_client::on_connect_failed(
   return *this;
 }
 
-void tcp_client::connect(const endpoint& server) {
-  core_->in_use.store(true, std::memory_order_relaxed);  // relaxed: see check_settable()
-  if (core_->loop().in_loop_thread()) return core_->connect(server);
-  core_->commands.connect([server](core& self) { self.connect(server); },
-                          [this] { core_->post_commands(); });
-}
+void tcp_client::connect(const endpoint& server) { core_->request_connect({.direct = server}); }
 void tcp_client::connect(resolver& names, std::string host, service port) {
-  connect_by_name(&names, std::move(host), port);
+  core_->request_connect({.host = std::move(host), .port = port, .names = &names});
 }
 void tcp_client::connect(resolver& names, const host_port& server) {
   if (!server.is_name()) return connect(server.direct());
-  connect_by_name(&names, server.host(), server.port());
+  connect(names, server.host(), server.port());
 }
 void tcp_client::connect(const host_port& server) {
   if (!server.is_name()) return connect(server.direct());
-  connect_by_name(nullptr, server.host(), server.port());
+  core_->request_connect({.host = server.host(), .port = server.port()});
 }
 void tcp_client::connect() {
   if (!core_->constructed_for) {
     throw std::logic_error("gyre::net::tcp_client::connect: the constructor got no server");
   }
   connect(*core_->constructed_for);
-}
-void tcp_client::connect_by_name(resolver* names, std::string host, service port) {
-  core_->in_use.store(true, std::memory_order_relaxed);  // relaxed: see check_settable()
-  if (core_->loop().in_loop_thread()) return core_->connect(names, std::move(host), port);
-  core_->commands.connect([names, host = std::move(host), port](
-                              core& self) mutable { self.connect(names, std::move(host), port); },
-                          [this] { core_->post_commands(); });
 }
 void tcp_client::disconnect() {
   if (core_->loop().in_loop_thread()) return core_->disconnect();

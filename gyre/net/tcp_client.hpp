@@ -123,8 +123,8 @@ class tcp_client : public connection_handler_setters<tcp_client> {
   void connect(const endpoint& server);
   /// As above, for a host: looks up its name before each attempt, and races its addresses as
   /// net::connect() does, beginning with the first that are known (see `resolution_delay`). An
-  /// address whose handshake fails is followed by the next one; while a handshake is under way,
-  /// no further address is tried. `names` must be on the client's loop, and must outlive the client.
+  /// address whose handshake fails is followed by the next one; while a handshake is under way, no
+  /// other address is tried. `names` must be on the client's loop, and must outlive the client.
   void connect(resolver& names, std::string host, service port);
   /// As above, for a host_port, or a text as it reads them. Throws also its exceptions. Without
   /// `names` the client makes a resolver of its own when it first needs one, and keeps it; a
@@ -160,7 +160,6 @@ class tcp_client : public connection_handler_setters<tcp_client> {
   tcp_client(host_port server, event_loop& loop, tcp_client_options options);
 
   connection_handlers& settable_handlers();
-  void connect_by_name(resolver* names, std::string host, service port);
 
   std::shared_ptr<core> core_;
 };
