@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/datagram_batch.hpp>
 
-#include <gyre/net/detail/datagram_operations.hpp>
+#include <gyre/net/detail/datagram_message.hpp>
 
 #include <algorithm>
 #include <cassert>

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/detail/datagram_message.hpp>
+
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/io/detail/stream_operations.hpp>
+#include <gyre/net/address.hpp>
+
+#include <netinet/udp.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+
+namespace gyre::net::detail {
+namespace {
+
+// Unix sockets' peers may have sent unwanted descriptors.
+void close_descriptors(const cmsghdr& sent) noexcept {
+  const std::size_t count = (sent.cmsg_len - CMSG_LEN(0)) / sizeof(int);
+  for (std::size_t i = 0; i < count; ++i) {
+    int fd = -1;
+    std::memcpy(&fd, CMSG_DATA(&sent) + i * sizeof fd, sizeof fd);
+    unique_fd(fd).reset();
+  }
+}
+
+bool is(const cmsghdr& control, int level, int type) noexcept {
+  return control.cmsg_level == level && control.cmsg_type == type;
+}
+
+// Data that was cut off has zeros for the rest.
+template <class Data>
+Data data_of(const cmsghdr& control) noexcept {
+  Data data{};
+  const std::size_t size = control.cmsg_len - std::min<std::size_t>(control.cmsg_len, CMSG_LEN(0));
+  std::memcpy(&data, CMSG_DATA(&control), std::min(size, sizeof data));
+  return data;
+}
+
+template <class Data>
+void append(msghdr& message, int level, int type, const Data& data) noexcept {
+  const std::size_t before = message.msg_controllen;
+  message.msg_controllen = before + CMSG_SPACE(sizeof data);
+  auto* const added = reinterpret_cast<cmsghdr*>(static_cast<char*>(message.msg_control) + before);
+  added->cmsg_level = level;
+  added->cmsg_type = type;
+  added->cmsg_len = CMSG_LEN(sizeof data);
+  std::memcpy(CMSG_DATA(added), &data, sizeof data);
+}
+
+// `ipi_spec_dst` is the address to reply from also where the datagram was a broadcast or multicast.
+std::optional<ip_address> source_of(const in_pktinfo& info, const endpoint& peer) noexcept {
+  ip_address::v4_bytes bytes;
+  std::memcpy(bytes.data(), &info.ipi_spec_dst, bytes.size());
+  if (peer.family() == address_family::ipv4) return ip_address(bytes);
+  ip_address::v6_bytes mapped{};
+  mapped[10] = mapped[11] = 0xff;
+  std::ranges::copy(bytes, mapped.begin() + 12);
+  return ip_address(mapped);
+}
+
+std::optional<ip_address> source_of(const in6_pktinfo& info) noexcept {
+  ip_address::v6_bytes bytes;
+  std::memcpy(bytes.data(), &info.ipi6_addr, bytes.size());
+  const ip_address arrived(bytes);
+  if (arrived.is_multicast()) return std::nullopt;
+  return arrived.is_link_local() && !arrived.is_v4_mapped() ? ip_address(bytes, info.ipi6_ifindex)
+                                                            : arrived;
+}
+
+}  // namespace
+
+message_properties read_control(const msghdr& message, endpoint& peer) noexcept {
+  auto& header = const_cast<msghdr&>(message);  // the macros only read it
+  std::size_t segment = 0;
+  std::optional<ip_address> source;
+  for (cmsghdr* each = CMSG_FIRSTHDR(&header); each != nullptr; each = CMSG_NXTHDR(&header, each)) {
+    if (each->cmsg_level == SOL_SOCKET && each->cmsg_type == SCM_RIGHTS) close_descriptors(*each);
+    if (is(*each, IPPROTO_UDP, UDP_GRO)) segment = static_cast<std::size_t>(data_of<int>(*each));
+    if (is(*each, IPPROTO_IP, IP_PKTINFO)) source = source_of(data_of<in_pktinfo>(*each), peer);
+    // After an IPv4 datagram there are both on an IPv6 socket.
+    if (is(*each, IPPROTO_IPV6, IPV6_PKTINFO) && !source) {
+      source = source_of(data_of<in6_pktinfo>(*each));
+    }
+  }
+  peer.set_source(source);
+  const bool control_cut = peer.is_ip() && (message.msg_flags & MSG_CTRUNC) != 0;
+  return {.truncated = control_cut || (message.msg_flags & MSG_TRUNC) != 0, .segment = segment};
+}
+
+void write_control(msghdr& message, control_room& room, const endpoint& peer,
+                   std::size_t segment) noexcept {
+  message.msg_control = room.bytes;
+  message.msg_controllen = 0;
+  if (const auto source = peer.source()) {
+    // Otherwise the kernel sees the address of another family.
+    if (peer.family() == address_family::ipv4 && source->is_v4()) {
+      in_pktinfo info{};
+      std::memcpy(&info.ipi_spec_dst, source->bytes().data(), sizeof info.ipi_spec_dst);
+      append(message, IPPROTO_IP, IP_PKTINFO, info);
+    } else if (peer.family() == address_family::ipv6 && source->is_v6()) {
+      in6_pktinfo info{};
+      std::memcpy(&info.ipi6_addr, source->bytes().data(), sizeof info.ipi6_addr);
+      info.ipi6_ifindex = source->scope();
+      append(message, IPPROTO_IPV6, IPV6_PKTINFO, info);
+    }
+  }
+  if (segment > 0) {
+    append(message, IPPROTO_UDP, UDP_SEGMENT, static_cast<std::uint16_t>(segment));
+  }
+  if (message.msg_controllen == 0) message.msg_control = nullptr;
+}
+
+void note_sources(const socket_ref& socket, const endpoint& bound) {
+  if (bound.is_ip() && bound.address().is_any()) socket.set_packet_info(true);
+}
+
+io::result send_without_waiting(int fd, std::span<mmsghdr> messages) noexcept {
+  return io::detail::retried([&] {
+    return ::sendmmsg(fd, messages.data(), static_cast<unsigned>(messages.size()),
+                      MSG_DONTWAIT | MSG_NOSIGNAL);
+  });
+}
+
+}  // namespace gyre::net::detail

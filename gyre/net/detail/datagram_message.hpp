@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The header of a datagram for recvmsg(2) and sendmsg(2), and its ancillary data: the size of
+// segments, and the local address.
+#pragma once
+
+#include <gyre/io/request.hpp>
+#include <gyre/net/endpoint.hpp>
+#include <gyre/net/socket_options.hpp>
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <ctime>
+#include <span>
+
+namespace gyre::net::detail {
+
+/// Room for the ancillary data of a message: the size of segments, the two forms of a local
+/// address, and a time, which a program may have turned on.
+struct control_room {
+  alignas(cmsghdr) char bytes[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(in_pktinfo)) +
+                              CMSG_SPACE(sizeof(in6_pktinfo)) + CMSG_SPACE(sizeof(timespec))];
+};
+
+/// Properties of a received message.
+struct message_properties {
+  bool truncated;       ///< the message, or its ancillary data, so that `segment` is not known
+  std::size_t segment;  ///< 0 for none
+};
+/// Reads the ancillary data of `message`, whose `peer` gets its source.
+message_properties read_control(const msghdr& message, endpoint& peer) noexcept;
+/// Has `message` leave from the source of its peer, and the kernel cut it into segments, unless
+/// `segment` is 0.
+void write_control(msghdr& message, control_room& room, const endpoint& peer,
+                   std::size_t segment = 0) noexcept;
+
+/// Fills a header of one piece; `peer` of no bytes is none. With `room`, to receive.
+inline void set_message(msghdr& header, iovec& piece, endpoint& peer, socklen_t peer_size,
+                        control_room* room = nullptr) noexcept {
+  header = {};
+  if (peer_size > 0) {
+    header.msg_name = peer.data();
+    header.msg_namelen = peer_size;
+  }
+  header.msg_iov = &piece;
+  header.msg_iovlen = 1;
+  if (room == nullptr) return;
+  header.msg_control = room->bytes;
+  header.msg_controllen = sizeof room->bytes;
+}
+
+/// Has a socket that is bound to all addresses note where each datagram arrives. Throws
+/// std::system_error.
+void note_sources(const socket_ref& socket, const endpoint& bound);
+
+/// sendmmsg(2) for Unix sockets that are not connected, which are not notified when a receiver's
+/// queue has room again: epoll reports that the sender's buffer has room. So they never wait.
+io::result send_without_waiting(int fd, std::span<mmsghdr> messages) noexcept;
+
+}  // namespace gyre::net::detail
