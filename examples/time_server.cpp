@@ -43,8 +43,8 @@ int main(int argc, char** argv) {
 
   gyre::net::udp_server by_udp(loop);
   by_udp.on_datagram(
-      [](gyre::net::udp_server::channel& by, std::span<const std::byte>,
-         const gyre::net::endpoint& asking) { by.send_to(seconds_since_1900().bytes(), asking); });
+      [](gyre::net::udp_server::channel& socket, std::span<const std::byte>,
+         const gyre::net::endpoint& peer) { socket.send_to(seconds_since_1900().bytes(), peer); });
   by_udp.listen(address);
   by_udp.start();
   std::cout << "listening on " << by_tcp.local_endpoint() << " and, by UDP, on "

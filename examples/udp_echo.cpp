@@ -17,8 +17,8 @@ int main(int argc, char** argv) {
   gyre::loop loop;
 
   gyre::net::udp_server server(loop, {.name = "udp_echo", .max_datagram = 65535});
-  server.on_datagram([](gyre::net::udp_server::channel& by, std::span<const std::byte> bytes,
-                        const gyre::net::endpoint& from) { by.send_to(bytes, from); });
+  server.on_datagram([](gyre::net::udp_server::channel& socket, std::span<const std::byte> bytes,
+                        const gyre::net::endpoint& peer) { socket.send_to(bytes, peer); });
   server.listen(address);
   server.start();
   std::cout << "listening on " << server.local_endpoint() << std::endl;

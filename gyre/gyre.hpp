@@ -135,6 +135,7 @@
 #include <gyre/net/tcp_stream.hpp>
 #include <gyre/net/udp_client.hpp>
 #include <gyre/net/udp_server.hpp>
+#include <gyre/net/udp_server_options.hpp>
 #include <gyre/net/udp_socket.hpp>
 #include <gyre/net/unix_stream.hpp>
 #include <gyre/pool/future.hpp>

@@ -40,8 +40,8 @@ const gyre::net::endpoint any_port(gyre::net::ip_address::loopback_v4(), 0);
 void echo_datagrams() {
   gyre::loop_thread thread;
   gyre::net::udp_server server(thread);
-  server.on_datagram([](gyre::net::udp_server::channel& by, std::span<const std::byte> bytes,
-                        const gyre::net::endpoint& from) { by.send_to(bytes, from); });
+  server.on_datagram([](gyre::net::udp_server::channel& socket, std::span<const std::byte> bytes,
+                        const gyre::net::endpoint& peer) { socket.send_to(bytes, peer); });
   server.listen(any_port);
   server.start();
 

@@ -1,28 +1,184 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/udp_server.hpp>
 
-#include <gyre/net/detail/datagram_operations.hpp>
+#include <gyre/base/detail/relaxed_counter.hpp>
+#include <gyre/exec/detail/deferred_release.hpp>
+#include <gyre/exec/timer.hpp>
+#include <gyre/io/backend.hpp>
+#include <gyre/io/descriptor.hpp>
+#include <gyre/io/request.hpp>
+#include <gyre/net/datagram_batch.hpp>
+#include <gyre/net/detail/callback_gate.hpp>
+#include <gyre/net/detail/datagram_message.hpp>
 #include <gyre/net/detail/errors.hpp>
-#include <gyre/net/detail/udp_port.hpp>
+#include <gyre/net/socket.hpp>
 
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <mutex>
+#include <optional>
 #include <stdexcept>
 
 namespace gyre::net {
 
+/// State that all loops share. Kept alive by the server and by the functions that it has posted.
+class udp_server::core : public std::enable_shared_from_this<core> {
+ public:
+  core(std::vector<event_loop*> loops, udp_server_options settings);
+
+  void on_datagram(datagram_function callback);
+  void listen(const endpoint& local);
+  endpoint local_endpoint(std::size_t index) const;
+  void start();
+  void stop(move_only_function<void()> done);
+  void abandon() noexcept;
+  udp_server_metrics metrics() const;
+  /// Called by each port when it has stopped.
+  void port_stopped();
+
+  const udp_server_options options;
+  datagram_function received;  // not changed any more when there is an open port
+
+ private:
+  std::shared_ptr<detail::udp_port> shared(detail::udp_port& part) noexcept {
+    return std::shared_ptr<detail::udp_port>(shared_from_this(), &part);
+  }
+  template <class Function>
+  void post(detail::udp_port& part, Function function);
+  void post_done(move_only_function<void()> done);
+
+  const std::vector<event_loop*> loops_;
+  detail::callback_gate gate_;  // for done callbacks, on the first loop
+  mutable std::mutex mutex_;    // for the members below
+  std::vector<std::unique_ptr<detail::udp_port>> ports_;
+  std::vector<endpoint> endpoints_;
+  std::size_t ports_running_ = 0;
+  bool started_ = false;
+  bool stopping_ = false;
+  std::vector<move_only_function<void()>> when_stopped_;
+};
+
 namespace detail {
 
-udp_port::udp_port(udp_server::core& whole, event_loop& loop, socket bound)
-    : core_(whole), loop_(loop), bound_(std::move(bound)) {}
+/// One socket of a udp_server, on one of its loops.
+///
+/// Thread-safety: members belong to the loop's thread, but for those marked for any thread.
+class udp_port final : public udp_server::channel {
+ public:
+  /// `bound` is open and bound. Any thread, as the destructor of one that was closed.
+  udp_port(udp_server::core& server, event_loop& loop, socket bound);
+  ~udp_port() = default;
 
-udp_port::registration::registration(udp_port& of, unique_fd fd)
-    : descriptor(of.loop_, std::move(fd), io::handle_kind::socket),
-      receiving(descriptor.handle(), of, &udp_port::on_received),
-      sending(descriptor.handle(), of, &udp_port::on_sent),
-      again(of.loop_, [&of] { of.receive(std::nullopt); }) {}
+  event_loop& loop() const noexcept { return loop_; }
+  callback_gate& gate() noexcept { return gate_; }
+  int fd() const noexcept { return open_ ? open_->descriptor.fd() : -1; }
+
+  /// Begins to receive. Throws std::bad_alloc, and what attaching throws.
+  void open();
+  bool send_to(std::span<const std::byte> bytes, const endpoint& peer);
+  /// Receives no more, and closes when all waiting replies are sent.
+  void stop();
+  /// Any thread: when this returns no handler runs any more; the loop closes the socket, now or
+  /// later.
+  static void abandon(std::shared_ptr<udp_port> port) noexcept;
+
+  /// Any thread.
+  void add_to(udp_server_metrics& sum) const noexcept;
+
+ private:
+  // Datagrams to send: their bytes, one after the other, and their receivers.
+  struct replies {
+    struct reply {
+      std::size_t offset;
+      std::size_t size;
+      endpoint peer;
+    };
+    std::vector<std::byte> bytes;
+    std::vector<reply> each;
+    std::size_t sent = 0;
+
+    /// Throws std::bad_alloc, and then nothing is added.
+    void add(std::span<const std::byte> added, const endpoint& peer) {
+      const std::size_t offset = bytes.size();
+      bytes.insert(bytes.end(), added.begin(), added.end());
+      try {
+        each.push_back({offset, added.size(), peer});
+      } catch (...) {
+        bytes.resize(offset);
+        throw;
+      }
+    }
+    bool done() const noexcept { return sent == each.size(); }
+    const reply& next() const noexcept { return each[sent]; }
+    std::size_t memory() const noexcept { return bytes.size() + each.size() * sizeof(reply); }
+    void clear() noexcept {
+      bytes.clear();
+      each.clear();
+      sent = 0;
+    }
+  };
+  template <class Request>
+  struct request_of_port final : Request {
+    request_of_port(io::handle& socket, udp_port& port, io::request::function completed) noexcept
+        : Request(socket, {}, completed), self(&port) {}
+    udp_port* self;
+  };
+  using receive_some = request_of_port<io::receive_messages_request>;
+  using send_some = request_of_port<io::send_messages_request>;
+  // Parts of an open port on the loop.
+  struct registration {
+    registration(udp_port& port, unique_fd fd);
+    io::descriptor descriptor;
+    receive_some receiving;
+    send_some sending;
+    timer again;
+  };
+  static constexpr std::size_t most_sent = 64;  // with one call
+  static constexpr int most_batches = 4;        // before the loop gets its turn
+
+  static void on_received(io::request& request, io::result result);
+  static void on_sent(io::request& request, io::result result);
+  void receive(std::optional<io::result> result);
+  bool deliver_batch();
+  void deliver_rest();
+  void flush() noexcept;
+  std::span<mmsghdr> describe_unsent() noexcept;
+  void sent(io::result result) noexcept;
+  void close() noexcept;
+  void close_when_done();
+
+  udp_server::core& core_;
+  event_loop& loop_;
+  callback_gate gate_;
+  socket bound_;  // until it is open
+  std::optional<registration> open_;
+  std::optional<datagram_batch> batch_;
+  std::size_t delivered_ = 0;  // datagrams of the batch
+  // Replies are added to the one while the kernel is not ready to take the other.
+  replies filling_;
+  replies draining_;
+  std::array<mmsghdr, most_sent> messages_;
+  std::array<iovec, most_sent> pieces_;
+  std::array<control_room, most_sent> controls_;
+  bool delivering_ = false;
+  bool stopping_ = false;
+  gyre::detail::deferred_release<udp_port> release_{
+      [](std::shared_ptr<udp_port> port, gyre::detail::release_point) { port->close(); }};
+  gyre::detail::published_counter received_, sent_, bytes_received_, bytes_sent_, truncated_,
+      refused_, errors_;
+};
+
+udp_port::udp_port(udp_server::core& server, event_loop& loop, socket bound)
+    : core_(server), loop_(loop), bound_(std::move(bound)) {}
+
+udp_port::registration::registration(udp_port& port, unique_fd fd)
+    : descriptor(port.loop_, std::move(fd), io::handle_kind::socket),
+      receiving(descriptor.handle(), port, &udp_port::on_received),
+      sending(descriptor.handle(), port, &udp_port::on_sent),
+      again(port.loop_, [&port] { port.receive(std::nullopt); }) {}
 
 void udp_port::open() {
   if (stopping_) return;
@@ -37,7 +193,7 @@ void udp_port::on_received(io::request& request, io::result result) {
   static_cast<receive_some&>(request).self->receive(result);
 }
 
-// Continues with `result`, until it must wait or others are to have their turn.
+// Continues with `result`, until the port must wait or the loop must serve others.
 void udp_port::receive(std::optional<io::result> result) {
   using namespace std::chrono_literals;
   const callback_gate::pass passing(gate_);
@@ -61,7 +217,8 @@ void udp_port::receive(std::optional<io::result> result) {
   open_->again.start_after(0ns);
 }
 
-// Whether to continue. After an exception, which goes to the loop, the next turn delivers the rest.
+// Returns whether to continue. After an exception, which goes to the loop, the next turn delivers
+// the rest.
 bool udp_port::deliver_batch() {
   const auto end = [this] {
     delivering_ = false;
@@ -94,7 +251,7 @@ void udp_port::deliver_rest() {
 
 // --- Sending ---
 
-bool udp_port::send_to(std::span<const std::byte> bytes, const endpoint& to) {
+bool udp_port::send_to(std::span<const std::byte> bytes, const endpoint& peer) {
   if (!open_ || stopping_) return false;
   const std::size_t waiting = filling_.memory() + draining_.memory() + sizeof(replies::reply);
   const std::size_t limit = core_.options.output_limit;
@@ -102,7 +259,7 @@ bool udp_port::send_to(std::span<const std::byte> bytes, const endpoint& to) {
     refused_.add(1);
     return false;
   }
-  filling_.add(bytes, to);
+  filling_.add(bytes, peer);
   if (!delivering_ || filling_.each.size() >= most_sent) flush();
   return true;
 }
@@ -115,7 +272,7 @@ void udp_port::flush() noexcept {
       std::swap(draining_, filling_);
     }
     const std::span<mmsghdr> unsent = describe_unsent();
-    if (draining_.next().to.is_unix()) {
+    if (draining_.next().peer.is_unix()) {
       sent(send_without_waiting(fd(), unsent));
       continue;
     }
@@ -131,8 +288,8 @@ std::span<mmsghdr> udp_port::describe_unsent() noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     replies::reply& reply = unsent[i];
     pieces_[i] = {draining_.bytes.data() + reply.offset, reply.size};
-    set_message(messages_[i].msg_hdr, pieces_[i], reply.to, reply.to.size());
-    write_control(messages_[i].msg_hdr, controls_[i], reply.to);
+    set_message(messages_[i].msg_hdr, pieces_[i], reply.peer, reply.peer.size());
+    write_control(messages_[i].msg_hdr, controls_[i], reply.peer);
   }
   return std::span(messages_).first(count);
 }
@@ -146,7 +303,7 @@ void udp_port::on_sent(io::request& request, io::result result) {
   if (self.stopping_) self.close_when_done();
 }
 
-// An error is that of the first one that has not been sent.
+// An error is that of the first reply that has not been sent.
 void udp_port::sent(io::result result) noexcept {
   if (!result) {
     (result.would_block() ? refused_ : errors_).add(1);
@@ -224,15 +381,15 @@ void udp_server::core::on_datagram(datagram_function callback) {
   received = std::move(callback);
 }
 
-void udp_server::core::listen(const endpoint& at) {
-  endpoint bound = at;
+void udp_server::core::listen(const endpoint& local) {
+  endpoint bound = local;
   std::vector<std::unique_ptr<detail::udp_port>> added;
   for (event_loop* loop : loops_) {
-    socket opened = socket::open(at.family(), socket_type::datagram);
-    if (at.is_ip()) {
+    socket opened = socket::open(local.family(), socket_type::datagram);
+    if (local.is_ip()) {
       if (options.reuse_address) opened.set_reuse_address(true);
       if (loops_.size() > 1) opened.set_reuse_port(true);
-      if (at.family() == address_family::ipv6) opened.set_v6_only(options.ipv6_only);
+      if (local.family() == address_family::ipv6) opened.set_v6_only(options.ipv6_only);
     }
     if (options.receive_buffer > 0) {
       opened.set_receive_buffer(static_cast<std::size_t>(options.receive_buffer));
@@ -244,7 +401,7 @@ void udp_server::core::listen(const endpoint& at) {
     bound = opened.local_endpoint();  // the others get the port of the first
     if (options.packet_info) detail::note_sources(opened, bound);
     added.push_back(std::make_unique<detail::udp_port>(*this, *loop, std::move(opened)));
-    if (at.is_unix()) break;
+    if (local.is_unix()) break;
   }
   const std::lock_guard lock(mutex_);
   if (stopping_) return;
@@ -291,7 +448,8 @@ void udp_server::core::port_stopped() {
   for (auto& each : callbacks) post_done(std::move(each));
 }
 
-// Each in a task of its own: if one throws, or destroys the server, the others do not suffer.
+// Each function has a task of its own, so that one that throws, or destroys the server, does not
+// keep the others from being called.
 void udp_server::core::post_done(move_only_function<void()> done) {
   loops_.front()->post([self = shared_from_this(), done = std::move(done)]() mutable {
     const detail::callback_gate::pass passing(self->gate_);
@@ -304,7 +462,7 @@ void udp_server::core::abandon() noexcept {
     const std::lock_guard lock(mutex_);
     return index < ports_.size() ? ports_[index].get() : nullptr;
   };
-  // Without the mutex: it may have to wait for a handler, which may ask for the metrics.
+  // The mutex is not held here: closing may wait for a handler, which may ask for the metrics.
   for (std::size_t i = 0; detail::udp_port* const each = port(i); ++i) {
     detail::udp_port::abandon(shared(*each));
   }
@@ -331,7 +489,7 @@ udp_server& udp_server::on_datagram(datagram_function callback) {
   return *this;
 }
 
-void udp_server::listen(const endpoint& at) { core_->listen(at); }
+void udp_server::listen(const endpoint& local) { core_->listen(local); }
 endpoint udp_server::local_endpoint(std::size_t index) const {
   return core_->local_endpoint(index);
 }
@@ -340,8 +498,8 @@ void udp_server::stop(move_only_function<void()> done) { core_->stop(std::move(d
 const std::string& udp_server::name() const noexcept { return core_->options.name; }
 udp_server_metrics udp_server::metrics() const noexcept { return core_->metrics(); }
 
-bool udp_server::channel::send_to(std::span<const std::byte> bytes, const endpoint& to) {
-  return static_cast<detail::udp_port*>(this)->send_to(bytes, to);
+bool udp_server::channel::send_to(std::span<const std::byte> bytes, const endpoint& peer) {
+  return static_cast<detail::udp_port*>(this)->send_to(bytes, peer);
 }
 event_loop& udp_server::channel::loop() const noexcept {
   return static_cast<const detail::udp_port*>(this)->loop();

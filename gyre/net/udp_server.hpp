@@ -2,8 +2,8 @@
 // udp_server: a callback-driven UDP (or Unix datagram) server on one loop or several.
 //
 //     gyre::net::udp_server server(loop, at);  // such as ":7000"
-//     server.on_datagram([](gyre::net::udp_server::channel& by, std::span<const std::byte> bytes,
-//                           const gyre::net::endpoint& from) { by.send_to(bytes, from); });
+//     server.on_datagram([](gyre::net::udp_server::channel& socket, std::span<const std::byte> bytes,
+//                           const gyre::net::endpoint& peer) { socket.send_to(bytes, peer); });
 //     server.start();
 #pragma once
 
@@ -13,10 +13,10 @@
 #include <gyre/exec/loop_group.hpp>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/net/endpoint.hpp>
+#include <gyre/net/udp_server_options.hpp>
 
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -30,40 +30,6 @@ namespace gyre::net {
 namespace detail {
 class udp_port;
 }
-
-/// Options of a udp_server, fixed when it is constructed.
-struct udp_server_options {
-  std::string name = "udp_server";
-  /// Datagrams per system call, 1 to 1024. A socket holds batch * (max_datagram + 344) bytes.
-  std::size_t batch = 32;
-  /// Bytes of the longest datagram; longer ones are dropped and counted.
-  std::size_t max_datagram = 2048;
-  /// Bytes of replies that may wait at one socket, 136 more for each reply; more are refused.
-  std::size_t output_limit = std::size_t{4} << 20;
-  /// SO_RCVBUF and SO_SNDBUF; 0: the system's defaults. A Unix server's send buffer also holds
-  /// datagrams that its clients have not read, so that many clients need a large one.
-  int receive_buffer = 0;
-  int send_buffer = 0;
-  bool reuse_address = false;
-  bool ipv6_only = false;
-  /// A socket that is bound to all addresses notes at which of them each datagram arrives, as the
-  /// source() of its peer, and a reply to that peer leaves from there. Costs two system calls for a
-  /// socket, and 32 to 72 bytes of ancillary data for a datagram and for its reply. Without it the
-  /// kernel chooses the address of replies: peers that asked another address of this machine drop
-  /// them.
-  bool packet_info = true;
-};
-
-/// Counts since a server was constructed.
-struct udp_server_metrics {
-  std::uint64_t received = 0;
-  std::uint64_t sent = 0;
-  std::uint64_t bytes_received = 0;
-  std::uint64_t bytes_sent = 0;
-  std::uint64_t truncated = 0;  ///< longer than max_datagram, dropped
-  std::uint64_t refused = 0;    ///< replies above output_limit, or to a full Unix socket
-  std::uint64_t errors = 0;     ///< replies that the kernel refused, and receives that failed
-};
 
 /// A callback-driven datagram server: one socket per loop and IP endpoint, with SO_REUSEPORT where
 /// there are several loops (the kernel then gives all datagrams of a peer to one loop); one socket,
@@ -87,9 +53,9 @@ class udp_server {
     /// on_datagram: at once). False if the output limit refuses it, or the server has stopped.
     /// Errors of the kernel are only counted: as `errors`, or as `refused` if the queue of a Unix
     /// client is full. Throws std::bad_alloc, and then sends nothing.
-    bool send_to(std::span<const std::byte> bytes, const endpoint& to);
-    bool send_to(std::string_view text, const endpoint& to) {
-      return send_to(std::as_bytes(std::span(text)), to);
+    bool send_to(std::span<const std::byte> bytes, const endpoint& peer);
+    bool send_to(std::string_view text, const endpoint& peer) {
+      return send_to(std::as_bytes(std::span(text)), peer);
     }
     event_loop& loop() const noexcept;
     endpoint local_endpoint() const;
@@ -101,8 +67,8 @@ class udp_server {
     ~channel() = default;
   };
 
-  using datagram_function =
-      move_only_function<void(channel& by, std::span<const std::byte> bytes, const endpoint& from)>;
+  using datagram_function = move_only_function<void(
+      channel& socket, std::span<const std::byte> bytes, const endpoint& peer)>;
   GYRE_MISUSED_CALLBACK(misused_datagram_callback,
                         "the callback takes (gyre::net::udp_server::channel&, "
                         "std::span<const std::byte>, const gyre::net::endpoint&)",
@@ -118,22 +84,22 @@ class udp_server {
   explicit udp_server(basic_loop_thread<Loop>& thread, udp_server_options options = {})
       : udp_server(thread.loop(), std::move(options)) {}
   explicit udp_server(std::vector<event_loop*> loops, udp_server_options options = {});
-  /// As above, and binds to `at`: an endpoint, or a text as endpoint::parse() reads it (":7000").
-  /// Throws also the exceptions of listen(), and std::system_error for another text.
-  template <std::convertible_to<endpoint> At>
-  udp_server(event_loop& loop, const At& at, udp_server_options options = {})
+  /// As above, and binds to `local`: an endpoint, or a text as endpoint::parse() reads it
+  /// (":7000"). Throws also the exceptions of listen(), and std::system_error for another text.
+  template <std::convertible_to<endpoint> Local>
+  udp_server(event_loop& loop, const Local& local, udp_server_options options = {})
       : udp_server(loop, std::move(options)) {
-    listen(at);
+    listen(local);
   }
-  template <loop_group Group, std::convertible_to<endpoint> At>
-  udp_server(Group& loops, const At& at, udp_server_options options = {})
+  template <loop_group Group, std::convertible_to<endpoint> Local>
+  udp_server(Group& loops, const Local& local, udp_server_options options = {})
       : udp_server(loops.loops(), std::move(options)) {
-    listen(at);
+    listen(local);
   }
-  template <class Loop, std::convertible_to<endpoint> At>
-  udp_server(basic_loop_thread<Loop>& thread, const At& at, udp_server_options options = {})
+  template <class Loop, std::convertible_to<endpoint> Local>
+  udp_server(basic_loop_thread<Loop>& thread, const Local& local, udp_server_options options = {})
       : udp_server(thread.loop(), std::move(options)) {
-    listen(at);
+    listen(local);
   }
   udp_server(const udp_server&) = delete;
   udp_server& operator=(const udp_server&) = delete;
@@ -149,7 +115,7 @@ class udp_server {
 
   /// Binds. Port 0: the kernel chooses. The file of a Unix socket that is gone is replaced, and
   /// stays when the server ends. Throws std::system_error.
-  void listen(const endpoint& at);
+  void listen(const endpoint& local);
   /// The endpoint of the listen() call number `index`. Throws std::out_of_range if there was none.
   endpoint local_endpoint(std::size_t index = 0) const;
   /// Begins to receive. Throws std::logic_error if called twice.

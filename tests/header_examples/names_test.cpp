@@ -223,8 +223,8 @@ TEST(NetExamples, UdpServerAnswersAClient) {
   const gyre::net::endpoint at = any_port();
   // clang-format off
   gyre::net::udp_server server(loop, at);  // such as ":7000"
-  server.on_datagram([](gyre::net::udp_server::channel& by, std::span<const std::byte> bytes,
-                        const gyre::net::endpoint& from) { by.send_to(bytes, from); });
+  server.on_datagram([](gyre::net::udp_server::channel& socket, std::span<const std::byte> bytes,
+                        const gyre::net::endpoint& peer) { socket.send_to(bytes, peer); });
   server.start();
   // clang-format on
   EXPECT_EQ(ask_for_time(server.local_endpoint()), "time?");

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// udp_server_options: the settings and counters of a udp_server.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace gyre::net {
+
+/// Options of a udp_server, fixed when it is constructed.
+struct udp_server_options {
+  std::string name = "udp_server";
+  /// Datagrams per system call, 1 to 1024. A socket holds batch * (max_datagram + 344) bytes.
+  std::size_t batch = 32;
+  /// Bytes of the longest datagram; longer ones are dropped and counted.
+  std::size_t max_datagram = 2048;
+  /// Bytes of replies that may wait at one socket, 136 more for each reply; more are refused.
+  std::size_t output_limit = std::size_t{4} << 20;
+  /// SO_RCVBUF and SO_SNDBUF; 0: the system's defaults. A Unix server's send buffer also holds
+  /// datagrams that its clients have not read, so that many clients need a large one.
+  int receive_buffer = 0;
+  int send_buffer = 0;
+  bool reuse_address = false;
+  bool ipv6_only = false;
+  /// A socket that is bound to all addresses notes at which of them each datagram arrives, as the
+  /// source() of its peer, and a reply to that peer leaves from there. Costs two system calls for a
+  /// socket, and 32 to 72 bytes of ancillary data for a datagram and for its reply. Without it the
+  /// kernel chooses the address of replies: peers that asked another address of this machine drop
+  /// them.
+  bool packet_info = true;
+};
+
+/// Counts since a server was constructed.
+struct udp_server_metrics {
+  std::uint64_t received = 0;
+  std::uint64_t sent = 0;
+  std::uint64_t bytes_received = 0;
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t truncated = 0;  ///< longer than max_datagram, dropped
+  std::uint64_t refused = 0;    ///< replies above output_limit, or to a full Unix socket
+  std::uint64_t errors = 0;     ///< replies that the kernel refused, and receives that failed
+};
+
+}  // namespace gyre::net
