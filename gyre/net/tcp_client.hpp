@@ -13,6 +13,8 @@
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/io/buffer.hpp>
+#include <gyre/net/connection_handlers.hpp>
+#include <gyre/net/connection_options.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/host_port.hpp>
 #include <gyre/net/layer.hpp>

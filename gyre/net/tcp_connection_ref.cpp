@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// References to connections: calls of other threads, posted to the connection's loop.
+#include <gyre/net/tcp_connection_ref.hpp>
+
+#include <gyre/base/atomic.hpp>
 #include <gyre/net/detail/byte_quota.hpp>
-#include <gyre/net/detail/connection_extra.hpp>
-#include <gyre/net/detail/connection_group.hpp>
+#include <gyre/net/detail/connection_control.hpp>
+#include <gyre/net/detail/from_loop.hpp>
 #include <gyre/net/tcp_connection.hpp>
 
-namespace gyre::net {
+#include <atomic>
 
-tcp_connection_ref tcp_connection::ref() {
-  detail::connection_control*& control = extra().control;
-  if (control == nullptr) {
-    control = new detail::connection_control(*this, group_->options().output_limit);
-    control->alive.store(is_open(), std::memory_order_relaxed);  // nobody else has it yet
-  }
-  return tcp_connection_ref(*control);
-}
+namespace gyre::net {
 
 tcp_connection_ref::tcp_connection_ref(detail::connection_control& control) noexcept
     : control_(&control) {
@@ -29,19 +24,20 @@ tcp_connection_ref::~tcp_connection_ref() {
 }
 
 bool tcp_connection_ref::alive() const noexcept {
-  // acquire: pairs with the release in end().
+  // acquire: pairs with the release in connection_closing::end().
   return control_ != nullptr && control_->alive.load(std::memory_order_acquire);
 }
 
 tcp_connection* tcp_connection_ref::get() const noexcept {
-  return alive() ? control_->connection : nullptr;
+  return alive() ? &detail::face_of(*control_->connection) : nullptr;
 }
 
 template <class Function>
 void tcp_connection_ref::post_always(Function function) const {
   control_->loop.post([self = *this, callback = std::move(function)]() mutable {
-    tcp_connection* const connection = self.get();
-    if (connection != nullptr) connection->from_loop([&] { callback(*connection); });
+    if (!self.alive()) return;
+    detail::connection_io& connection = *self.control_->connection;
+    detail::from_loop(connection, [&] { callback(detail::face_of(connection)); });
   });
 }
 
@@ -72,13 +68,14 @@ bool tcp_connection_ref::post_bytes(std::size_t size, Get get) const {
   if (size == 0) return true;
   detail::byte_quota::share share = control_->posted.take(size);
   if (!share) return false;
-  post_always([taken = get(), held = std::move(share)](tcp_connection& to) mutable {
-    to.send(std::move(taken));
+  post_always([taken = get(), held = std::move(share)](tcp_connection& target) mutable {
+    target.send(std::move(taken));
   });
   return true;
 }
 
-// Once only, as a further call would have no effect; if posting throws, the next call tries again.
+// Posts once only, as a further call would have no effect; if posting throws, the next call tries
+// again.
 template <class Function>
 bool tcp_connection_ref::post_once(gyre::detail::atomic<bool>& posted, Function function) const {
   // relaxed: orders nothing.

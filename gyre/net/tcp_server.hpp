@@ -18,6 +18,8 @@
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/loop_group.hpp>
 #include <gyre/exec/loop_thread.hpp>
+#include <gyre/net/connection_handlers.hpp>
+#include <gyre/net/connection_options.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/layer.hpp>
 #include <gyre/net/proxy_protocol.hpp>

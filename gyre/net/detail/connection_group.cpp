@@ -4,6 +4,7 @@
 #include <gyre/base/detail/duration_check.hpp>
 #include <gyre/io/descriptor.hpp>
 #include <gyre/net/detail/connection_extra.hpp>
+#include <gyre/net/detail/from_loop.hpp>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -11,6 +12,9 @@
 
 #include <algorithm>
 #include <cassert>
+#include <exception>
+#include <new>
+#include <utility>
 
 namespace gyre::net::detail {
 namespace {
@@ -36,7 +40,7 @@ connection_group::connection_group(event_loop& loop, connection_handlers& handle
     : loop_(loop),
       io_(io::backend_of(loop)),
       receive_memory_(io_.memory()),
-      receiving_(&tcp_connection::on_received),
+      receiving_(&connection_io::on_received),
       handlers_(handlers),
       options_(options),
       low_water_(options.low_water.value_or(options.high_water / 4)),
@@ -60,41 +64,59 @@ bool connection_group::adopt(unique_fd socket, const endpoint& peer, std::uint64
                              std::unique_ptr<layer> protocol, std::span<const std::byte> early) {
   const callback_gate::pass passing(gate_);
   if (!passing) return false;
-  tcp_connection* connection = nullptr;
+  connection_io* connection = nullptr;
   try {
     scheduled_.reserve(size_ + 1);
     ended_.reserve(size_ + 1);
-    connection = tcp_connection::make(*this, socket.get(), id, peer, std::move(protocol));
+    connection = new_connection(*this, socket.get(), id, peer, std::move(protocol));
     io_.attach(*connection);
   } catch (const std::exception&) {  // no memory, or too many descriptors watched
-    if (connection != nullptr) tcp_connection::destroy(*connection);
+    if (connection != nullptr) delete_connection(*connection);
     return false;
   }
   static_cast<void>(socket.release());
   list_.push_back(*connection);
   ++size_;
   start_idle_timer();
-  connection_begins(*connection);
+  connection_begins(face_of(*connection));
   connection->begin(early);
   return true;
 }
 
-void connection_group::remove(tcp_connection& ended) noexcept {
+void connection_group::remove(connection_io& ended) noexcept {
   ended.unlink();
   --size_;
-  tcp_connection::destroy(ended);
+  delete_connection(ended);
   if (empty() && idle_timer_) idle_timer_->cancel();
+}
+
+// No connection leaves the list meanwhile: each does so in a turn of its own.
+template <class Function>
+void connection_group::visit_each(Function&& function) {
+  std::exception_ptr thrown;
+  for (connection_io& each : list_) {
+    try {
+      if (each.is_open()) from_loop(each, [&] { function(each); });
+    } catch (...) {
+      if (!thrown) thrown = std::current_exception();
+    }
+  }
+  if (thrown) std::rethrow_exception(thrown);
+}
+
+void connection_group::for_each(const std::function<void(tcp_connection&)>& function) {
+  visit_each([&function](connection_io& each) { function(face_of(each)); });
 }
 
 // --- Calls in a turn of their own ---
 
-void connection_group::schedule(tcp_connection& due) noexcept {
+void connection_group::schedule(connection_io& due) noexcept {
   scheduled_.push(&due);
   post_due_calls();
 }
 
 // The end of a connection need not wait for the next turn, as more of its input has to.
-void connection_group::schedule_finish(tcp_connection& ended, std::error_code why) noexcept {
+void connection_group::schedule_finish(connection_io& ended, std::error_code why) noexcept {
   ended_.push({&ended, why});
   if (!std::exchange(run_posted_, true)) loop_.defer(run_operation_);
 }
@@ -129,14 +151,29 @@ bool connection_group::run_next_call() {
   if (ended_now_ > 0) {
     --ended_now_;
     const ending next = ended_.pop();
-    if (next.connection->scheduled_) {
-      ended_.push(next);  // behind that call
+    if (next.connection->is_scheduled()) {
+      ended_.push(next);  // after that call
     } else {
-      next.connection->finish(next.why);
+      finish(*next.connection, next.why);
     }
     return true;
   }
   return false;
+}
+
+void connection_group::finish(connection_io& ended, std::error_code why) {
+  const callback_gate::pass passing(gate_);
+  if (!passing) return;  // then release() frees the connection
+  connection_ends(face_of(ended));
+  std::exception_ptr thrown;
+  try {
+    if (auto& closed = handlers_.closed) closed(face_of(ended), why);
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  remove(ended);
+  if (passing) connection_gone();
+  if (thrown) std::rethrow_exception(thrown);
 }
 
 // --- Idle connections ---
@@ -155,7 +192,7 @@ void connection_group::end_some_idle() {
   const std::uint8_t present = idle_clock();
   if (idle_part_++ % looks_in_parts == 0) idle_part_size_ = size_ / looks_in_parts + 1;
   for (std::size_t left = std::min(idle_part_size_, size_); left > 0; --left) {
-    tcp_connection& next = *list_.pop_front();
+    connection_io& next = *list_.pop_front();
     list_.push_back(next);
     next.end_if_idle(present);
   }
@@ -176,43 +213,42 @@ void connection_group::end_patience() {
 
 // Each looks at itself after a call from the loop.
 void connection_group::drain_all() {
-  for_each([](tcp_connection&) {});
+  visit_each([](connection_io&) {});
 }
 
-void connection_group::drain(tcp_connection& connection) {
-  if (!connection.is_open() || connection.drained_) return;
-  if (connection.phase_ == tcp_connection::phase::open && !connection.has_failed()) {
+void connection_group::drain(connection_io& connection) {
+  if (!connection.is_open() || connection.is_drained()) return;
+  if (connection.phase() == connection_phase::open) {
     if (connection.reading_paused()) return;
-    if (patient_ && !connection.peer_done_ && may_receive(connection)) return;
+    if (patient_ && !connection.peer_has_ended() && may_receive(connection)) return;
   }
-  connection.drained_ = true;
-  connection_drained(connection);
+  connection.set_drained();
+  connection_drained(face_of(connection));
 }
 
 // Whether more is to be delivered first: what has arrived, the first bytes of a new connection, on
 // which nobody has sent yet, or the rest of a message.
-bool connection_group::may_receive(tcp_connection& connection) noexcept {
+bool connection_group::may_receive(connection_io& connection) noexcept {
   const bool is_new =
-      connection.messages_ == 0 && connection.bytes_sent_ == 0 && connection.pending_output() == 0;
+      connection.messages() == 0 && connection.bytes_sent() == 0 && connection.pending_output() == 0;
   if (is_new) return true;
-  if (connection.backlog() != nullptr && !connection.backlog()->rest.empty()) return true;
+  const connection_backlog* const waiting = backlog_of(connection);
+  if (waiting != nullptr && !waiting->rest.empty()) return true;
   if (!io_.has_arrivals(connection)) return false;
   connection.schedule({});  // to look again, should nothing come
   return true;
 }
 
 void connection_group::limit_closing(closed_by which, std::chrono::nanoseconds timeout) {
-  for_each([=](tcp_connection& each) {
-    if (which == closed_by::all || each.phase_ != tcp_connection::phase::open) {
-      each.close(timeout, timeout);
-    }
+  visit_each([=](connection_io& each) {
+    if (which == closed_by::all || each.is_closing()) each.close(timeout, timeout);
   });
 }
 
 void connection_group::close_all() noexcept {
   close_others();
   idle_timer_.reset();
-  for (tcp_connection& each : list_) each.end(cancelled(), tcp_connection::ending::in_order);
+  for (connection_io& each : list_) each.end(cancelled(), connection_end::in_order);
 }
 
 void connection_group::release(std::shared_ptr<connection_group> group,

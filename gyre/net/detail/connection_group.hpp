@@ -9,16 +9,23 @@
 #include <gyre/exec/detail/deferred_release.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/io/backend.hpp>
+#include <gyre/net/connection_handlers.hpp>
+#include <gyre/net/connection_metrics.hpp>
+#include <gyre/net/connection_options.hpp>
 #include <gyre/net/detail/callback_gate.hpp>
+#include <gyre/net/detail/connection_io.hpp>
 #include <gyre/net/detail/errors.hpp>
 #include <gyre/net/layer.hpp>
 #include <gyre/net/socket_options.hpp>
-#include <gyre/net/tcp_connection.hpp>
 
-#include <exception>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
-#include <new>
+#include <optional>
+#include <span>
 #include <system_error>
 
 namespace gyre::net::detail {
@@ -71,19 +78,7 @@ class connection_group {
   bool empty() const noexcept { return size_ == 0; }
   /// Calls `function` with each connection that has not ended; it may do anything. An exception
   /// aborts its connection only; the first one is thrown in the end.
-  template <class Function>
-  void for_each(Function&& function) {
-    std::exception_ptr thrown;
-    // No connection leaves the list here: each does so in a turn of its own.
-    for (tcp_connection& connection : list_) {
-      try {
-        if (connection.is_open()) connection.from_loop([&] { function(connection); });
-      } catch (...) {
-        if (!thrown) thrown = std::current_exception();
-      }
-    }
-    if (thrown) std::rethrow_exception(thrown);
-  }
+  void for_each(const std::function<void(tcp_connection&)>& function);
 
   /// Calls connection_drained() once for each connection, also those that begin later, when all
   /// that has arrived for it was delivered; for a new connection, and one with an incomplete
@@ -139,14 +134,13 @@ class connection_group {
   virtual void connection_ends(tcp_connection&) noexcept {}
   virtual void connection_gone() {}
   virtual void connection_drained(tcp_connection&) {}
-  void drain(tcp_connection& connection);
-  void remove(tcp_connection& ended) noexcept;
+  void drain(connection_io& connection);
   io::receive_memory& receive_memory() const noexcept { return receive_memory_; }
   io::shared_receive_request& receiving() noexcept { return receiving_; }
   /// Has the connection's on_scheduled() called in a turn of its own; at most once at a time.
-  void schedule(tcp_connection& due) noexcept;
-  /// Likewise finish(why), after that; once.
-  void schedule_finish(tcp_connection& ended, std::error_code why) noexcept;
+  void schedule(connection_io& due) noexcept;
+  /// After that, calls `closed`, and frees the connection, in a turn of its own; once.
+  void schedule_finish(connection_io& ended, std::error_code why) noexcept;
 
   /// Any thread.
   connection_metrics metrics() const noexcept {
@@ -161,7 +155,7 @@ class connection_group {
 
  private:
   struct ending {
-    tcp_connection* connection;
+    connection_io* connection;
     std::error_code why;
   };
   struct run_operation final : operation {
@@ -175,13 +169,17 @@ class connection_group {
   void post_due_calls() noexcept;
   void run_due_calls();
   bool run_next_call();
+  template <class Function>
+  void visit_each(Function&& function);
+  void finish(connection_io& ended, std::error_code why);
+  void remove(connection_io& ended) noexcept;
   void start_idle_timer();
   void end_some_idle();
   void close_all() noexcept;
   static void release(std::shared_ptr<connection_group> group,
                       gyre::detail::release_point point) noexcept;
   void drain_all();
-  bool may_receive(tcp_connection& connection) noexcept;
+  bool may_receive(connection_io& connection) noexcept;
 
   event_loop& loop_;
   io::backend& io_;
@@ -198,11 +196,11 @@ class connection_group {
   std::size_t idle_part_size_ = 0;   // connections that are looked at each time
   callback_gate gate_;
   gyre::detail::published_counter bytes_received_, bytes_sent_, messages_;
-  intrusive_list<tcp_connection> list_;
+  intrusive_list<connection_io> list_;
   std::size_t size_ = 0;
   // Calls that wait for the loop. Both queues have room for all connections, so that adding to them
   // needs no memory; an operation in each connection would take more.
-  gyre::detail::reserved_ring<tcp_connection*> scheduled_;
+  gyre::detail::reserved_ring<connection_io*> scheduled_;
   gyre::detail::reserved_ring<ending> ended_;
   // How many of them are to be made in this turn or, where its share was used up, the next; the
   // others in later turns.
@@ -218,27 +216,3 @@ class connection_group {
 };
 
 }  // namespace gyre::net::detail
-
-template <void (gyre::net::tcp_connection::*Done)(gyre::io::result)>
-void gyre::net::tcp_connection::on_done(io::request& request, io::result result) {
-  auto& self = static_cast<tcp_connection&>(request.target());
-  self.from_loop([&self, result] { (self.*Done)(result); });
-}
-
-// An exception ends the connection, as its place in the stream is unknown then. A lack of memory is
-// no defect of the program, and a peer must not be able to end that.
-template <class Work>
-void gyre::net::tcp_connection::from_loop(Work&& work) {
-  const detail::callback_gate::pass passing(group_->gate());
-  if (!passing) return;
-  try {
-    work();
-    if (group_->drains()) [[unlikely]]
-      group_->drain(*this);
-  } catch (const std::bad_alloc&) {
-    abort(detail::no_memory());
-  } catch (...) {
-    abort();
-    throw;
-  }
-}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// connection_metrics: counts of a callback connection, or of all of a server or client.
+#pragma once
+
+#include <cstdint>
+
+namespace gyre::net {
+
+/// Counts since a connection, or all connections of a server or client, began.
+struct connection_metrics {
+  std::uint64_t bytes_received = 0;
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t messages = 0;  ///< calls of on_message
+};
+
+}  // namespace gyre::net

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/detail/attached_output.hpp>
+
+#include <gyre/io/detail/stream_operations.hpp>
+#include <gyre/io/error.hpp>
+#include <gyre/net/detail/message_with_fds.hpp>
+
+#include <algorithm>
+#include <array>
+
+namespace gyre::net::detail {
+
+void attached_output::add(output_attachment added, std::size_t queued) {
+  added.bytes_before = queued - bytes_before_;
+  items_.push_back(std::move(added));
+  bytes_before_ = queued;
+  descriptors_ += items_.back().descriptors();
+}
+
+attached_output::progress attached_output::send_first(io::handle& socket, io::backend& io,
+                                                      std::span<iovec> pieces) noexcept {
+  return first().file ? send_file_part(socket, io) : send_descriptors(socket, io, pieces);
+}
+
+attached_output::progress attached_output::send_file_part(io::handle& socket,
+                                                          io::backend& io) noexcept {
+  output_attachment& part = first();
+  const std::size_t count = std::min(part.left, io::detail::bytes_of_file(io));
+  const io::result sent =
+      io::detail::send_file_part(socket.fd(), part.file.get(), part.offset, count);
+  if (sent.would_block()) return {};
+  if (!sent) return {.failed = sent.error()};
+  if (sent.count() == 0) return {.failed = io::errc::unexpected_end};  // it has become shorter
+  io.charge(sent.count());
+  part.left -= sent.count();
+  const bool done = part.left == 0;
+  if (done) remove_first();
+  return {.bytes_sent = sent.count(), .done = done};
+}
+
+attached_output::progress attached_output::send_descriptors(io::handle& socket, io::backend& io,
+                                                            std::span<iovec> pieces) noexcept {
+  const std::vector<unique_fd>& owned = first().fds;
+  std::array<int, message_with_fds::most_fds> fds;
+  std::ranges::transform(owned, fds.begin(), &unique_fd::get);
+  message_with_fds message(pieces);
+  message.attach(std::span(fds).first(owned.size()));
+  io::send_message_request sending(socket, message.header, nullptr);
+  const io::result sent = io.attempt(sending);
+  if (sent.would_block()) return {};
+  if (!sent) return {.failed = sent.error()};
+  remove_first();
+  return {.bytes_sent = sent.count(), .bytes_of_queue = sent.count(), .done = true};
+}
+
+}  // namespace gyre::net::detail

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// attached_output: parts of files, and descriptors, at their places in a queue of output.
+#pragma once
+
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/io/backend.hpp>
+#include <gyre/io/request.hpp>
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <deque>
+#include <limits>
+#include <span>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace gyre::net::detail {
+
+/// Either `left` bytes of `file`, or descriptors, which are sent with the next byte of the queue.
+struct output_attachment {
+  unique_fd file = {};
+  ::off_t offset = 0;
+  std::size_t left = 0;
+  std::vector<unique_fd> fds = {};
+  std::size_t bytes_before = 0;  // of the queue, after the previous attachment
+
+  std::size_t descriptors() const noexcept { return fds.size() + (file ? 1 : 0); }
+};
+
+/// The attachments of an output queue in their order, and the request by which they wait until the
+/// socket is writable. Not thread-safe.
+class attached_output {
+ public:
+  /// For each descriptor that waits, in bytes of quota: a descriptor is scarcer than memory.
+  static constexpr std::size_t descriptor_cost = std::size_t{16} << 10;
+
+  /// The outcome of one attempt to send.
+  struct progress {
+    std::error_code failed = {};
+    std::size_t bytes_sent = 0;
+    std::size_t bytes_of_queue = 0;  // those of `bytes_sent` that the queue holds
+    bool done = false;               // the first attachment has gone
+  };
+
+  attached_output(io::handle& socket, io::request::function on_room) noexcept
+      : room(socket, io::direction::write, on_room) {}
+
+  /// Adds an attachment after the `queued` bytes of the queue. Throws std::bad_alloc.
+  void add(output_attachment added, std::size_t queued);
+  /// Whether the first attachment is to be sent before any byte of the queue.
+  bool is_due() const noexcept { return !items_.empty() && items_.front().bytes_before == 0; }
+  output_attachment& first() noexcept { return items_.front(); }
+  void remove_first() noexcept {
+    descriptors_ -= items_.front().descriptors();
+    items_.pop_front();
+  }
+  void clear() noexcept {
+    items_.clear();
+    bytes_before_ = descriptors_ = 0;
+  }
+  /// Notes that bytes left the front of the queue, no more than next_bytes().
+  void consume(std::size_t bytes) noexcept {
+    if (items_.empty()) return;
+    items_.front().bytes_before -= bytes;
+    bytes_before_ -= bytes;
+  }
+  /// Bytes of the queue up to the next attachment; after the first one, if that is due.
+  std::size_t next_bytes() const noexcept {
+    const std::size_t next = is_due() ? 1 : 0;
+    return next < items_.size() ? items_[next].bytes_before : unlimited;
+  }
+  /// Sends what the kernel takes at once of the first attachment, which is due, and removes the
+  /// attachment when all has gone. Descriptors go with bytes of `pieces`, the queue's next ones.
+  progress send_first(io::handle& socket, io::backend& io, std::span<iovec> pieces) noexcept;
+
+  /// The number of descriptors that wait.
+  std::size_t descriptors() const noexcept { return descriptors_; }
+  /// The quota of the descriptors that wait.
+  std::size_t cost() const noexcept { return descriptors_ * descriptor_cost; }
+
+  io::readiness_request room;
+
+ private:
+  static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+
+  progress send_file_part(io::handle& socket, io::backend& io) noexcept;
+  progress send_descriptors(io::handle& socket, io::backend& io, std::span<iovec> pieces) noexcept;
+
+  std::deque<output_attachment> items_;
+  std::size_t bytes_before_ = 0;  // of all attachments
+  std::size_t descriptors_ = 0;
+};
+
+}  // namespace gyre::net::detail

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/detail/connection_backlog.hpp>
+
+#include <gyre/net/detail/from_loop.hpp>
+
+namespace gyre::net::detail {
+namespace {
+
+// The first `bytes` of what `pieces` name: cuts the last of them.
+std::span<iovec> first_bytes(std::span<iovec> pieces, std::size_t bytes) noexcept {
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    iovec& piece = pieces[i];
+    if (piece.iov_len >= bytes) {
+      piece.iov_len = bytes;
+      return pieces.first(i + 1);
+    }
+    bytes -= piece.iov_len;
+  }
+  return pieces;
+}
+
+}  // namespace
+
+connection_backlog::connection_backlog(connection_io& owner) noexcept
+    : writing(owner, {}, &on_done<&connection_output::written>),
+      timer(owner, &on_expired<&connection_closing::timer_expired>),
+      message_timer(owner, &on_expired<&connection_input::message_timer_expired>),
+      write_timer(owner, &on_expired<&connection_output::write_timer_expired>) {}
+
+std::span<iovec> connection_backlog::next_output() noexcept {
+  const std::span<iovec> found = std::span(pieces).first(output.gather(pieces));
+  return attached == nullptr ? found : first_bytes(found, attached->next_bytes());
+}
+
+}  // namespace gyre::net::detail

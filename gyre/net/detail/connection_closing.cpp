@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/detail/connection_closing.hpp>
+
+#include <gyre/io/backend.hpp>
+#include <gyre/io/error.hpp>
+#include <gyre/net/detail/connection_extra.hpp>
+#include <gyre/net/detail/connection_group.hpp>
+#include <gyre/net/detail/connection_io.hpp>
+#include <gyre/net/detail/errors.hpp>
+#include <gyre/net/detail/last_words.hpp>
+#include <gyre/net/socket.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <new>
+
+namespace gyre::net::detail {
+
+// --- Calls of the program ---
+
+void connection_closing::close() noexcept { close(whole().group().options().close_timeout); }
+
+void connection_closing::close(duration timeout) noexcept {
+  close(timeout, whole().group().options().close_limit);
+}
+
+void connection_closing::close(duration timeout, duration limit) noexcept {
+  connection_io& self = whole();
+  if (!is_open()) return;
+  if (has_failed()) return end(failure(), connection_end::in_order);
+  limited_when_sent_ = false;
+  if (phase_ == connection_phase::open) {
+    begin_flushing();
+    if (self.pending_output() == 0) self.has_layer() ? self.end_layered() : linger();
+    if (!is_open()) return;
+  }
+  try {
+    limit_closing(timeout, timeout.count() > 0 ? limit : timeout);
+  } catch (const std::bad_alloc&) {
+    abort(no_memory());
+  }
+}
+
+void connection_closing::close_when_sent() noexcept {
+  if (!delivers()) return;
+  if (has_failed() || whole().pending_output() == 0) return close();
+  limited_when_sent_ = true;
+  begin_flushing();
+  whole().watch();
+}
+
+void connection_closing::close_without_lingering() noexcept {
+  if (!is_open()) return;
+  lingers_ = false;
+  if (phase_ == connection_phase::lingering) return end({}, connection_end::in_order);
+  close_when_sent();
+}
+
+void connection_closing::set_idle_timeout(duration timeout) {
+  connection_io& self = whole();
+  if (phase_ != connection_phase::open) return;
+  has_own_idle_timeout_ = true;
+  if (timeout.count() <= 0) {
+    connection_backlog* const waiting = backlog_of(self);
+    if (waiting != nullptr && waiting->timer.linked()) self.loop().cancel_timer(waiting->timer);
+    return;
+  }
+  progress_timer& timer = self.make_backlog().timer;
+  timer.watch(timeout, self.bytes_received() + self.bytes_taken_by_peer());
+  start_timer(timer);
+}
+
+// --- Changes of the phase ---
+
+void connection_closing::begin_flushing() noexcept {
+  using pauser = connection_input::pauser;
+  phase_ = connection_phase::flushing;
+  stop_timers();
+  // From now on the connection receives only for the peer's end.
+  whole().resume(connection_input::pausers(pauser::program) | pauser::output);
+}
+
+// All that was accepted has been sent.
+void connection_closing::end_sending() noexcept {
+  whole().send_fin();
+  if (whole().peer_has_ended()) close();
+}
+
+void connection_closing::linger() noexcept {
+  if (!lingers_) return end({}, connection_end::in_order);
+  whole().send_fin();
+  if (whole().peer_has_ended()) return end({}, connection_end::in_order);
+  phase_ = connection_phase::lingering;
+  if (limited_when_sent_) close();
+}
+
+// The peer may have answered before it reset the connection, or closed it without having read all:
+// the answer is still there, and reading ends the connection. Where it does not (of a Unix socket
+// only the other direction may be shut), the timer does.
+void connection_closing::sending_failed(std::error_code why) noexcept {
+  connection_io& self = whole();
+  self.resume(connection_input::pauser::output);
+  const bool is_open = phase_ == connection_phase::open;
+  const bool may_read = !self.reading_paused() && !self.peer_has_ended();
+  if (is_open && self.has_layer() && self.reading_paused() && !self.peer_has_ended()) {
+    return end(last_words(self.fd(), self.layered().protocol(), why), connection_end::in_order);
+  }
+  if (!is_open || !may_read) return end(why, connection_end::in_order);
+  self.stop();
+  try {
+    const steady_time give_up = self.loop().deadline_after(self.group().options().close_timeout);
+    self.loop().start_timer(self.make_backlog().timer, give_up);
+    self.extra().failure = why;
+    phase_ = connection_phase::failed;
+  } catch (const std::bad_alloc&) {
+    end(why, connection_end::in_order);
+  }
+}
+
+std::error_code connection_closing::failure() const noexcept {
+  return has_failed() ? whole().existing_extra()->failure : std::error_code();
+}
+
+void connection_closing::end(std::error_code why, connection_end kind) noexcept {
+  if (!is_open()) return;
+  connection_io& self = whole();
+  phase_ = connection_phase::ended;
+  stop_timers();
+  self.drop();
+  const connection_extra* const extra = self.existing_extra();
+  // release: pairs with the acquire in tcp_connection_ref::alive().
+  if (extra != nullptr && extra->control != nullptr) {
+    extra->control->alive.store(false, std::memory_order_release);
+  }
+  self.group().io().detach(self);
+  if (self.has_layer()) self.layered().sealed = io::buffer();
+  if (kind == connection_end::reset) reset_when_closed(self.fd());
+  ::close(self.fd());
+  if (self.group().gate().is_open()) self.group().schedule_finish(self, why);
+}
+
+// --- Timeouts ---
+
+void connection_closing::limit_closing(duration timeout, duration limit) {
+  connection_io& self = whole();
+  connection_backlog& waiting = self.make_backlog();
+  const steady_time close_by = self.loop().deadline_after(limit);
+  if (!waiting.timer.linked()) {
+    waiting.timer.watch(timeout, self.bytes_taken_by_peer());
+    waiting.close_by = close_by;
+  } else {
+    waiting.timer.shorten(timeout);
+    waiting.close_by = std::min(waiting.close_by, close_by);
+  }
+  const steady_time next =
+      std::min(self.loop().deadline_after(waiting.timer.quarter()), waiting.close_by);
+  if (!waiting.timer.linked() || next < waiting.timer.deadline()) {
+    self.loop().start_timer(waiting.timer, next);
+  }
+}
+
+void connection_closing::timer_expired() {
+  connection_io& self = whole();
+  if (has_failed()) return end(failure(), connection_end::in_order);
+  if (phase_ != connection_phase::open) return closing_timer_expired();
+  progress_timer& timer = backlog_of(self)->timer;
+  if (timer.stalled(self.bytes_received() + self.bytes_taken_by_peer())) {
+    return end(io::errc::idle_timeout, connection_end::in_order);
+  }
+  start_timer(timer);
+}
+
+void connection_closing::closing_timer_expired() {
+  connection_io& self = whole();
+  connection_backlog& waiting = *backlog_of(self);
+  event_loop& loop = self.loop();
+  if (!waiting.timer.stalled(self.bytes_taken_by_peer()) && loop.now() < waiting.close_by) {
+    const steady_time next = loop.deadline_after(waiting.timer.quarter());
+    loop.start_timer(waiting.timer, std::min(next, waiting.close_by));
+  } else if (phase_ == connection_phase::flushing && self.pending_output() > 0) {
+    abort(io::errc::close_timeout);
+  } else if (self.bytes_in_kernel() > 1) {  // which the kernel continues to send
+    end(io::errc::close_timeout, connection_end::in_order);
+  } else {
+    end({}, connection_end::in_order);
+  }
+}
+
+void connection_closing::end_if_idle(std::uint8_t present) noexcept {
+  if (whole().has_moved()) {
+    idle_since_ = present;
+  } else if (phase_ == connection_phase::open && !has_own_idle_timeout_ &&
+             static_cast<std::uint8_t>(present - idle_since_) >
+                 connection_group::idle_clock_per_timeout) {
+    end(io::errc::idle_timeout, connection_end::in_order);
+  }
+}
+
+void connection_closing::start_timer(progress_timer& timer) {
+  whole().loop().start_timer(timer, whole().loop().deadline_after(timer.quarter()));
+}
+
+void connection_closing::stop_timers() noexcept {
+  connection_backlog* const waiting = backlog_of(whole());
+  if (waiting == nullptr) return;
+  for (progress_timer* each : {&waiting->timer, &waiting->message_timer, &waiting->write_timer}) {
+    if (each->linked()) whole().loop().cancel_timer(*each);
+  }
+}
+
+}  // namespace gyre::net::detail

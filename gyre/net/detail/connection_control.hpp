@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// connection_control: the state that a connection shares with its references on other threads.
+#pragma once
+
+#include <gyre/base/atomic.hpp>
+#include <gyre/exec/event_loop.hpp>
+#include <gyre/net/detail/byte_quota.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace gyre::net::detail {
+
+class connection_io;
+
+/// Counted by its references and its connection; the last of them frees it.
+struct connection_control {
+  connection_control(connection_io& connected, event_loop& its_loop,
+                     std::size_t output_limit) noexcept
+      : loop(its_loop), connection(&connected), posted(output_limit) {}
+
+  void add() noexcept {
+    references.fetch_add(1, std::memory_order_relaxed);  // relaxed: the caller has one
+  }
+  void drop() noexcept {
+    // acq_rel: what others did with theirs happens before the end of the last one.
+    if (references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+
+  event_loop& loop;
+  connection_io* connection;  // the loop's thread; null when the connection is freed
+  byte_quota posted;          // bytes that wait in the loop's inbox
+  gyre::detail::atomic<bool> close_posted{false}, abort_posted{false};
+  gyre::detail::atomic<bool> alive{true};
+  gyre::detail::atomic<std::uint32_t> references{1};
+};
+
+}  // namespace gyre::net::detail

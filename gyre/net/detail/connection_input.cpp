@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/detail/connection_input.hpp>
+
+#include <gyre/io/backend.hpp>
+#include <gyre/io/detail/scratch_buffer.hpp>
+#include <gyre/io/error.hpp>
+#include <gyre/io/input.hpp>
+#include <gyre/net/detail/connection_extra.hpp>
+#include <gyre/net/detail/from_loop.hpp>
+#include <gyre/net/detail/message_with_fds.hpp>
+
+#include <sys/uio.h>
+
+#include <array>
+#include <iterator>
+#include <memory>
+#include <utility>
+
+namespace gyre::net::detail {
+namespace {
+
+using io::detail::scratch_buffer;
+
+constexpr std::size_t received_with_descriptors = std::size_t{16} << 10;
+
+}  // namespace
+
+void connection_input::start_receiving() noexcept {
+  connection_io& self = whole();
+  if (!self.is_open() || peer_done_ || self.reading()) return;
+  if (reading_paused() && !self.awaits_peer()) return;
+  connection_backlog* const waiting = backlog_of(self);
+  if (waiting != nullptr && waiting->descriptors != nullptr) {
+    if (self.group().io().start(waiting->descriptors->readable)) self.schedule(due_call::readable);
+  } else {
+    // A receive that repeats does not complete at once.
+    static_cast<void>(self.group().io().start_receiving(self, self.group().receiving()));
+  }
+}
+
+void connection_input::received(io::result result) {
+  if (!result) return receiving_failed(result.error());
+  if (result.count() == 0) return on_peer_end();
+  // Given back after the message was handled, so that the next one comes to the same place.
+  const io::received data = std::move(whole().group().receive_memory().arrived());
+  receive(data.bytes());
+}
+
+void connection_input::receiving_failed(std::error_code why) noexcept {
+  connection_io& self = whole();
+  self.end(self.has_failed() ? self.failure() : why, connection_end::in_order);
+}
+
+void connection_input::receive(std::span<const std::byte> bytes) {
+  connection_io& self = whole();
+  self.count_received(bytes.size());
+  self.group().count_received(bytes.size());
+  if (self.has_layer()) return receive_layered(bytes);
+  deliver(bytes);
+}
+
+// --- Through a layer ---
+
+void connection_input::receive_layered(std::span<const std::byte> bytes) {
+  connection_io& self = whole();
+  const bool is_awaited = self.awaits_peer();
+  if (peer_done_ || (!self.delivers() && !is_awaited)) return;
+  layer& protocol = self.layered().protocol();
+  scratch_buffer plain;
+  io::buffer replies;
+  protocol.send_to(replies);
+  protocol.feed(bytes);
+  const bool has_failed = protocol.read_all(*plain) == layer::status::failed;
+  protocol.keep_unread();
+  if (!protocol.unread().empty()) {  // they count as bytes that a program leaves
+    static_cast<void>(self.make_backlog());
+    if (protocol.unread().size() > self.group().options().input_limit) {
+      return self.abort(io::errc::input_limit);
+    }
+    if (!self.update_held_bytes()) return self.abort(io::errc::memory_limit);
+  }
+  const std::error_code failure = has_failed ? protocol.error() : std::error_code();
+  if (!replies.empty()) self.send_replies(std::move(replies));
+  if (is_awaited && !failure && !self.awaits_peer()) self.send_awaiting();
+  if (!plain->empty()) deliver(plain->bytes());
+  if (!self.is_open()) return;
+  // Sending may have failed before, because of what the peer has said now.
+  if (failure) return self.end(failure, connection_end::in_order);
+  if (protocol.has_ended() && self.delivers() && !peer_done_) {
+    if (self.reading()) self.group().io().stop_receiving(self);
+    // The end comes after bytes that wait for their turn, or for the program.
+    if (!reading_paused() && !self.is_due(due_call::message)) on_peer_end();
+  }
+}
+
+// --- To the program ---
+
+void connection_input::deliver(std::span<const std::byte> bytes) {
+  connection_io& self = whole();
+  auto& message = self.group().handlers().message;
+  if (!self.delivers() || !message) return;
+  // A handler that pauses while a connection begins gets the bytes later.
+  if (reading_paused()) return keep_rest(bytes);
+  self.count_message();
+  const connection_backlog* const waiting = backlog_of(self);
+  if (waiting != nullptr && !waiting->rest.empty()) return deliver_after_rest(bytes);
+  io::input in(bytes);
+  message(face_of(self), in);
+  if (!in.empty() && self.is_open()) keep_rest(in.bytes());
+}
+
+void connection_input::deliver_after_rest(std::span<const std::byte> bytes) {
+  connection_io& self = whole();
+  connection_backlog& waiting = *backlog_of(self);
+  io::buffer& rest = waiting.rest;
+  rest.append(bytes);
+  const std::size_t before = rest.size();
+  self.group().handlers().message(face_of(self), rest);
+  if (rest.size() < before) ++waiting.consumptions;
+  if (rest.empty()) {
+    rest = io::buffer();
+    self.update_held_bytes();
+  } else if (self.is_open()) {
+    keep_rest({});
+  }
+}
+
+void connection_input::keep_rest(std::span<const std::byte> unconsumed) {
+  connection_io& self = whole();
+  connection_backlog& waiting = self.make_backlog();
+  io::buffer& rest = waiting.rest;
+  rest.append(unconsumed);
+  const connection_options& limits = self.group().options();
+  // A paused connection may have got bytes with its handshake, and gets no others.
+  if (rest.size() > limits.input_limit && !reading_paused()) {
+    return self.abort(io::errc::input_limit);
+  }
+  if (!self.update_held_bytes()) return self.abort(io::errc::memory_limit);
+  if (waiting.message_timer.linked() || limits.message_timeout.count() == 0) return;
+  waiting.message_timer.watch(limits.message_timeout, waiting.consumptions);
+  self.start_timer(waiting.message_timer);
+}
+
+void connection_input::message_timer_expired() {
+  connection_io& self = whole();
+  connection_backlog& waiting = *backlog_of(self);
+  if (!self.delivers() || waiting.rest.empty()) return;
+  if (reading_paused()) {
+    waiting.message_timer.watch(self.group().options().message_timeout, waiting.consumptions);
+  } else if (waiting.message_timer.stalled(waiting.consumptions)) {
+    return self.end(io::errc::message_timeout, connection_end::in_order);
+  }
+  self.start_timer(waiting.message_timer);
+}
+
+// Receiving starts only after the unconsumed input was delivered, so that new bytes cannot overtake
+// it.
+void connection_input::deliver_rest() {
+  connection_io& self = whole();
+  if (reading_paused()) return;
+  const connection_backlog* const waiting = backlog_of(self);
+  if (self.delivers() && waiting != nullptr && !waiting->rest.empty()) {
+    self.count_message();
+    self.group().count_received(0);
+    deliver_after_rest({});
+  }
+  const bool has_ended =
+      self.has_layer() && self.delivers() && self.layered().protocol().has_ended();
+  if (!has_ended) return start_receiving();
+  if (!peer_done_ && !reading_paused() && !self.is_due(due_call::message)) on_peer_end();
+}
+
+void connection_input::on_peer_end() {
+  connection_io& self = whole();
+  peer_done_ = true;
+  if (self.has_failed()) return self.end(self.failure(), connection_end::in_order);
+  if (self.has_layer() && self.phase() == connection_phase::open) {
+    const bool is_early =
+        self.awaits_peer() || static_cast<bool>(self.layered().protocol().end_of_bytes());
+    if (is_early) return self.end(self.layered().cut_off(), connection_end::in_order);
+  }
+  switch (self.phase()) {
+    case connection_phase::open:
+      if (auto& ended = self.group().handlers().peer_ended) {
+        ended(face_of(self));
+        if (self.fin_is_sent()) self.close();
+      } else {
+        self.close();
+      }
+      return;
+    case connection_phase::lingering: return self.end({}, connection_end::in_order);
+    case connection_phase::flushing:
+      if (self.awaits_peer() && self.layered().pending() == 0) {
+        self.end(self.layered().cut_off(), connection_end::in_order);
+      }
+      return;
+    case connection_phase::failed:
+    case connection_phase::ended: return;
+  }
+}
+
+// --- Pauses ---
+
+void connection_input::pause(pauser reason) noexcept {
+  connection_io& self = whole();
+  if (!self.delivers()) return;
+  if (std::exchange(paused_, paused_ | reason) != pausers()) return;
+  if (self.reading() && !self.awaits_peer()) self.group().io().stop_receiving(self);
+}
+
+void connection_input::resume(pausers reasons) noexcept {
+  if (!reading_paused()) return;
+  paused_.erase(reasons);
+  if (reading_paused()) return;
+  if (whole().delivers()) {
+    whole().schedule(due_call::message);  // a message callback that calls this has not left it yet
+  } else {
+    start_receiving();
+  }
+}
+
+// --- Descriptors ---
+
+void connection_input::prepare_for_descriptors() {
+  connection_io& self = whole();
+  if (self.peer_is_ip() || self.has_layer() || self.group().options().fd_limit == 0) return;
+  io::handle& socket = self;
+  self.make_backlog().descriptors =
+      std::make_unique<descriptor_input>(socket, &on_done<&connection_input::readable>);
+}
+
+std::vector<unique_fd> connection_input::take_fds() noexcept {
+  connection_backlog* const waiting = backlog_of(whole());
+  if (waiting == nullptr || waiting->descriptors == nullptr) return {};
+  return std::exchange(waiting->descriptors->fds, {});
+}
+
+void connection_input::readable(io::result result) {
+  if (!result) return receiving_failed(result.error());
+  receive_with_descriptors();
+}
+
+void connection_input::receive_with_descriptors() {
+  connection_io& self = whole();
+  std::array<std::byte, received_with_descriptors> room;
+  const iovec piece{room.data(), room.size()};
+  message_with_fds message({&piece, 1});
+  message.make_room();
+  io::receive_message_request receiving(self, message.header, nullptr);
+  const io::result outcome = self.group().io().attempt(receiving);
+  if (!outcome && !outcome.would_block()) return receiving_failed(outcome.error());
+  if (outcome) {
+    std::vector<unique_fd> fds = message.take();
+    if (outcome.count() == 0) return on_peer_end();
+    if (message.is_truncated() || !keep_descriptors(std::move(fds))) {
+      return self.abort(io::errc::fd_limit);
+    }
+    receive(std::span(room).first(outcome.count()));
+  }
+  start_receiving();
+}
+
+// False if too many descriptors would wait for the program. A closed connection drops them.
+bool connection_input::keep_descriptors(std::vector<unique_fd> descriptors) {
+  connection_io& self = whole();
+  std::vector<unique_fd>& held = backlog_of(self)->descriptors->fds;
+  if (!self.delivers() || !self.group().handlers().message) return true;
+  if (descriptors.size() > self.group().options().fd_limit - held.size()) return false;
+  held.insert(held.end(), std::move_iterator(descriptors.begin()),
+              std::move_iterator(descriptors.end()));
+  return true;
+}
+
+}  // namespace gyre::net::detail

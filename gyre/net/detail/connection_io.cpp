@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/detail/connection_io.hpp>
+
+#include <gyre/io/backend.hpp>
+#include <gyre/net/detail/connection_extra.hpp>
+#include <gyre/net/detail/from_loop.hpp>
+#include <gyre/net/socket.hpp>
+
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+namespace gyre::net::detail {
+
+// --- Memory ---
+
+connection_io::connection_io(connection_group& group, int fd, std::uint64_t id,
+                             const endpoint& peer)
+    // On a Unix socket, recv stops after bytes that came with descriptors.
+    : io::handle(fd, peer.is_ip() ? io::handle_kind::stream_socket : io::handle_kind::socket),
+      connection_closing(group.idle_clock()),
+      peer_form_(form_of(peer)),
+      peer_port_(peer.port()),
+      group_(&group),
+      id_(id) {
+  static_assert(sizeof(connection_io) == 112, "each idle connection has one");
+  if (!peer_is_ip()) return;
+  const ip_address address = peer.address();
+  if (peer_form_ == peer_form::v6) {
+    new (this + 1) ip_address(address);
+  } else {
+    std::ranges::copy(address.unmapped().bytes(), peer_v4_.begin());
+  }
+}
+
+connection_io::~connection_io() {
+  if (extra_ != nullptr && extra_->control != nullptr) {
+    extra_->control->connection = nullptr;
+    extra_->control->drop();
+  }
+  if (layered_) {
+    delete static_cast<layered_extra*>(extra_);
+  } else {
+    delete extra_;
+  }
+}
+
+void connection_io::set_layer(std::unique_ptr<layer> protocol) {
+  extra_ = new layered_extra(std::move(protocol));
+  layered_ = true;
+}
+
+connection_io::peer_form connection_io::form_of(const endpoint& peer) noexcept {
+  if (!peer.is_ip()) return peer_form::kernel;
+  const ip_address address = peer.address();
+  if (address.is_v4()) return peer_form::v4;
+  return address.is_v4_mapped() && address.scope() == 0 ? peer_form::mapped_v4 : peer_form::v6;
+}
+
+std::size_t connection_io::bytes_with(peer_form form) noexcept {
+  static_assert(sizeof(connection_io) % alignof(ip_address) == 0 && sizeof(ip_address) <= 32);
+  return sizeof(connection_io) + (form == peer_form::v6 ? sizeof(ip_address) : 0);
+}
+
+endpoint connection_io::peer_endpoint() const {
+  switch (peer_form_) {
+    case peer_form::v4: return endpoint(ip_address(peer_v4_), peer_port_);
+    case peer_form::mapped_v4: {
+      ip_address::v6_bytes mapped{};
+      mapped[10] = mapped[11] = 0xff;
+      std::ranges::copy(peer_v4_, mapped.begin() + 12);
+      return endpoint(ip_address(mapped), peer_port_);
+    }
+    case peer_form::v6:
+      return endpoint(*std::launder(reinterpret_cast<const ip_address*>(this + 1)), peer_port_);
+    case peer_form::kernel: break;
+  }
+  return is_open() ? socket_ref(fd()).peer_endpoint() : endpoint();
+}
+
+endpoint connection_io::local_endpoint() const {
+  return is_open() ? socket_ref(fd()).local_endpoint() : endpoint();
+}
+
+connection_extra& connection_io::extra() {
+  if (extra_ == nullptr) extra_ = new connection_extra;
+  return *extra_;
+}
+
+connection_backlog& connection_io::make_backlog() {
+  auto& backlog = extra().backlog;
+  if (backlog == nullptr) backlog = std::make_unique<connection_backlog>(*this);
+  return *backlog;
+}
+
+connection_layer& connection_io::layered() const noexcept {
+  return static_cast<layered_extra&>(*extra_).layered;
+}
+
+// --- Counts ---
+
+event_loop& connection_io::loop() const noexcept { return group_->loop(); }
+
+// Sent bytes that the peer has not taken, maybe minutes' worth of a slow one; a FIN counts as one.
+std::uint64_t connection_io::bytes_in_kernel() const noexcept {
+  int count = 0;
+  return ::ioctl(fd(), SIOCOUTQ, &count) == 0 ? static_cast<std::uint64_t>(count) : 0;
+}
+
+bool connection_io::has_moved() noexcept {
+  auto moved = static_cast<std::uint32_t>(bytes_received_ + bytes_sent_);
+  // Bytes that the peer has taken stay taken: for most connections this needs no system call.
+  if (moved != moved_) moved = static_cast<std::uint32_t>(bytes_received_ + bytes_taken_by_peer());
+  return std::exchange(moved_, moved) != moved;
+}
+
+bool connection_io::update_held_bytes() noexcept {
+  connection_backlog* const waiting = backlog_of(*this);
+  if (waiting == nullptr) return true;
+  const attached_output* const attached = waiting->attached.get();
+  const std::size_t descriptors = attached == nullptr ? 0 : attached->descriptors();
+  const std::size_t unread = layered_ ? layered().protocol().unread().size() : 0;
+  const std::size_t held = !is_open() ? 0
+                                      : pending_output() + waiting->rest.size() + unread +
+                                            group_->held_as_descriptors(descriptors);
+  const std::size_t before = std::exchange(waiting->counted, held);
+  return group_->count_held(before, held);
+}
+
+// --- Calls of the loop ---
+
+void connection_io::begin(std::span<const std::byte> early) {
+  from_loop(*this, [this, early] {
+    prepare_for_descriptors();
+    start_receiving();
+    if (auto& connected = group_->handlers().connected) connected(face_of(*this));
+    if (layered_ && is_open()) {  // some may have come with the handshake
+      const std::size_t bytes = layered().protocol().unread().size();
+      count_received(bytes);
+      if (bytes > 0) group_->count_received(bytes);
+      receive_layered({});
+    }
+    if (!early.empty() && is_open()) receive(early);
+  });
+}
+
+void connection_io::on_received(io::handle& source, io::result result) {
+  auto& self = static_cast<connection_io&>(source);
+  from_loop(self, [&self, result] { self.received(result); });
+}
+
+void connection_io::schedule(due_calls due) noexcept {
+  due_.insert(due);
+  if (scheduled_) return;
+  scheduled_ = true;
+  group_->schedule(*this);
+}
+
+void connection_io::on_scheduled() {
+  scheduled_ = false;
+  from_loop(*this, [this] { run_due(); });
+}
+
+void connection_io::run_due() {
+  connection_handlers& handlers = group_->handlers();
+  const due_calls due = std::exchange(due_, {});
+  // Each handler may end the connection, or make the next call unnecessary.
+  const auto is_still_due = [this, due](due_call call) {
+    return due.has(call) && phase() == connection_phase::open;
+  };
+  if (due.has(due_call::message) && is_open()) deliver_rest();
+  if (due.has(due_call::readable) && is_open() && !reading_paused() && !reading()) {
+    receive_with_descriptors();
+  }
+  if (is_still_due(due_call::high_water) && handlers.high_water) {
+    handlers.high_water(face_of(*this), pending_output());
+  }
+  if (is_still_due(due_call::low_water) && handlers.low_water) handlers.low_water(face_of(*this));
+  if (is_still_due(due_call::write_complete) && pending_output() == 0 && handlers.write_complete) {
+    handlers.write_complete(face_of(*this));
+  }
+}
+
+}  // namespace gyre::net::detail

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// connection_io: the owner of a callback connection's socket, from its layers' opening to its end.
+#pragma once
+
+#include <gyre/base/intrusive_list.hpp>
+#include <gyre/exec/event_loop.hpp>
+#include <gyre/io/request.hpp>
+#include <gyre/net/address.hpp>
+#include <gyre/net/detail/connection_closing.hpp>
+#include <gyre/net/detail/connection_input.hpp>
+#include <gyre/net/detail/connection_output.hpp>
+#include <gyre/net/detail/connection_phase.hpp>
+#include <gyre/net/endpoint.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <system_error>
+
+namespace gyre::net {
+
+class layer;
+class tcp_connection;
+
+namespace detail {
+
+class connection_group;
+class connection_layer;
+struct connection_backlog;
+struct connection_control;
+struct connection_extra;
+
+/// One connection: its socket, memory and counters, and the three parts that use these. The group
+/// owns it; tcp_connection, which derives from it and adds no data, is what its program sees.
+///
+/// Thread-safety: none; belongs to the loop's thread.
+/// Complexity: 112 bytes, and 32 behind them for an IPv6 peer; see connection_extra for others.
+class connection_io : private intrusive_list_node,
+                      public io::handle,
+                      public connection_input,
+                      public connection_output,
+                      public connection_closing {
+ public:
+  connection_io(const connection_io&) = delete;
+  connection_io& operator=(const connection_io&) = delete;
+
+  /// The bytes of memory that a connection with this peer needs.
+  static std::size_t bytes_for(const endpoint& peer) noexcept { return bytes_with(form_of(peer)); }
+  std::size_t bytes() const noexcept { return bytes_with(peer_form_); }
+  /// Gives a new connection its layer. Throws std::bad_alloc.
+  void set_layer(std::unique_ptr<layer> protocol);
+
+  event_loop& loop() const noexcept;
+  connection_group& group() const noexcept { return *group_; }
+  std::uint64_t id() const noexcept { return id_; }
+  /// The phase is open, and shutdown() has not been called.
+  bool can_send() const noexcept { return phase() == connection_phase::open && !is_shut_down(); }
+
+  // --- For the group ---
+
+  /// Calls `connected`; then `early` bytes, which were received already, are delivered.
+  void begin(std::span<const std::byte> early);
+  static void on_received(io::handle& source, io::result result);
+  /// Makes the due calls.
+  void on_scheduled();
+  bool is_scheduled() const noexcept { return scheduled_; }
+  /// Whether the group was told that all that has arrived is delivered; see begin_to_drain().
+  bool is_drained() const noexcept { return drained_; }
+  void set_drained() noexcept { drained_ = true; }
+
+  // --- For its parts ---
+
+  void schedule(due_calls due) noexcept;
+  bool is_due(due_call call) const noexcept { return due_.has(call); }
+  void cancel_due(due_calls calls) noexcept { due_.erase(calls); }
+  void count_received(std::size_t bytes) noexcept { bytes_received_ += bytes; }
+  void count_sent(std::size_t bytes) noexcept { bytes_sent_ += bytes; }
+  void count_message() noexcept { ++messages_; }
+  std::uint64_t bytes_received() const noexcept { return bytes_received_; }
+  std::uint64_t bytes_sent() const noexcept { return bytes_sent_; }
+  std::uint64_t messages() const noexcept { return messages_; }
+  std::uint64_t bytes_in_kernel() const noexcept;
+  std::uint64_t bytes_taken_by_peer() const noexcept { return bytes_sent_ - bytes_in_kernel(); }
+  /// Whether bytes were received, sent or taken by the peer since the last call.
+  bool has_moved() noexcept;
+  /// Counts the bytes that wait; false if the memory of the group has no room for them.
+  bool update_held_bytes() noexcept;
+
+  bool peer_is_ip() const noexcept { return peer_form_ != peer_form::kernel; }
+  endpoint peer_endpoint() const;
+  endpoint local_endpoint() const;
+
+  bool has_layer() const noexcept { return layered_; }
+  /// Requires has_layer().
+  connection_layer& layered() const noexcept;
+  /// These allocate at the first call; they throw std::bad_alloc.
+  connection_extra& extra();
+  connection_backlog& make_backlog();
+  /// Null before the first call of extra(). See also backlog_of().
+  connection_extra* existing_extra() const noexcept { return extra_; }
+
+ protected:
+  connection_io(connection_group& group, int fd, std::uint64_t id, const endpoint& peer);
+  ~connection_io();
+
+ private:
+  friend class intrusive_list<connection_io>;
+  friend class connection_group;
+
+  // The place of the peer's address.
+  enum class peer_form : std::uint8_t {
+    kernel,     // a Unix socket: the kernel tells
+    v4,         // here
+    mapped_v4,  // the IPv4 address of an IPv6 one is here
+    v6,         // after the connection, in its memory
+  };
+  static peer_form form_of(const endpoint& peer) noexcept;
+  static std::size_t bytes_with(peer_form form) noexcept;
+  void run_due();
+
+  // Each message needs the handle and the members up to `messages_`: 80 bytes, in two cache lines.
+  due_calls due_;
+  bool scheduled_ : 1 = false;  // the group will call on_scheduled()
+  bool layered_ : 1 = false;    // the extra members are a layered_extra
+  bool drained_ : 1 = false;
+  peer_form peer_form_ : 2;
+  std::uint16_t peer_port_;
+  connection_group* group_;
+  connection_extra* extra_ = nullptr;  // members that few connections need
+  std::uint64_t bytes_received_ = 0;
+  std::uint64_t bytes_sent_ = 0;
+  std::uint64_t messages_ = 0;
+  std::uint64_t id_;
+  std::uint32_t moved_ = 0;  // the count of bytes that has_moved() saw last
+  ip_address::v4_bytes peer_v4_{};
+};
+
+/// The face of a connection, for its handlers. tcp_connection.cpp defines these.
+tcp_connection& face_of(connection_io& connection) noexcept;
+/// A connection in memory of the slab. Throws std::bad_alloc.
+connection_io* new_connection(connection_group& group, int fd, std::uint64_t id,
+                              const endpoint& peer, std::unique_ptr<layer> protocol);
+void delete_connection(connection_io& connection) noexcept;
+
+inline connection_io& connection_input::whole() noexcept {
+  return static_cast<connection_io&>(*this);
+}
+inline connection_io& connection_output::whole() noexcept {
+  return static_cast<connection_io&>(*this);
+}
+inline const connection_io& connection_output::whole() const noexcept {
+  return static_cast<const connection_io&>(*this);
+}
+inline connection_io& connection_closing::whole() noexcept {
+  return static_cast<connection_io&>(*this);
+}
+inline const connection_io& connection_closing::whole() const noexcept {
+  return static_cast<const connection_io&>(*this);
+}
+
+}  // namespace detail
+}  // namespace gyre::net

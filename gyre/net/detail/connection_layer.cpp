@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/detail/connection_layer.hpp>
+
+#include <gyre/base/detail/retry_interrupted.hpp>
+#include <gyre/io/detail/scratch_buffer.hpp>
+#include <gyre/io/error.hpp>
+#include <gyre/net/detail/layer_limits.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace gyre::net::detail {
+
+using io::detail::scratch_buffer;
+
+std::error_code connection_layer::write(std::span<const std::byte> plain, io::buffer& output) {
+  protocol_->send_to(output);
+  if (protocol_->write(plain) != layer::status::failed) return {};
+  return protocol_->error();
+}
+
+std::error_code connection_layer::cut_off() const noexcept {
+  const std::error_code why = protocol_->end_of_bytes();
+  return why ? why : io::errc::unexpected_end;
+}
+
+std::error_code connection_layer::seal_next(connection_backlog& waiting, io::backend& io, bool ends,
+                                            bool& has_progressed) {
+  if (!replies.empty()) {
+    sealed = std::exchange(replies, io::buffer());
+    has_progressed = true;
+    return {};
+  }
+  if (!may_write()) return {};
+  if (sealed.capacity() == 0) sealed = scratch_buffer::take();
+  if (waiting.attachment_is_due()) {
+    has_progressed = true;
+    return seal_file_part(*waiting.attached, io);
+  }
+  if (waiting.output.empty()) {
+    protocol_->send_to(sealed);
+    has_progressed = ends && !protocol_->has_announced_end();
+    if (has_progressed) protocol_->end();
+    return {};
+  }
+  has_progressed = true;
+  scratch_buffer room;
+  record_parts parts(waiting.next_output(), *room, writable_at_once(io));
+  std::size_t taken = 0;
+  for (auto part = parts.next(); !part.empty(); part = parts.next()) {
+    if (const auto failed = write(part, sealed)) return failed;
+    taken += part.size();
+  }
+  waiting.consume_output(taken);
+  return {};
+}
+
+std::error_code connection_layer::seal_file_part(attached_output& attached, io::backend& io) {
+  output_attachment& part = attached.first();
+  const std::size_t wanted = std::min(part.left, max_file_part);
+  scratch_buffer plain;
+  const std::span<std::byte> room = plain->prepare(wanted);
+  const ssize_t count = gyre::detail::retry_interrupted(
+      [&] { return ::pread(part.file.get(), room.data(), wanted, part.offset); });
+  if (count < 0) return {errno, std::system_category()};
+  if (count == 0) return io::errc::unexpected_end;  // it has become shorter
+  plain->commit(static_cast<std::size_t>(count));
+  io.charge(plain->size());
+  part.offset += count;
+  part.left -= plain->size();
+  if (part.left == 0) attached.remove_first();
+  return write(plain->bytes(), sealed);
+}
+
+}  // namespace gyre::net::detail

@@ -1,0 +1,519 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/detail/connection_output.hpp>
+
+#include <gyre/base/error.hpp>
+#include <gyre/io/backend.hpp>
+#include <gyre/io/detail/scratch_buffer.hpp>
+#include <gyre/io/error.hpp>
+#include <gyre/net/detail/connection_extra.hpp>
+#include <gyre/net/detail/errors.hpp>
+#include <gyre/net/detail/from_loop.hpp>
+#include <gyre/net/detail/layer_limits.hpp>
+#include <gyre/net/detail/message_with_fds.hpp>
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <exception>
+#include <memory>
+#include <new>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace gyre::net::detail {
+namespace {
+
+using io::detail::scratch_buffer;
+
+// An error of the program, whether the descriptors go at once or wait, and in any phase.
+void check_descriptors(std::span<const int> fds) {
+  for (const int each : fds) {
+    if (::fcntl(each, F_GETFD) < 0) gyre::detail::throw_errno("tcp_connection::send_fds");
+  }
+}
+
+// Fewer if there are no descriptors left. Throws std::bad_alloc.
+std::vector<unique_fd> copies_of(std::span<const int> fds) {
+  std::vector<unique_fd> copies;
+  copies.reserve(fds.size());
+  for (const int each : fds) {
+    unique_fd copy(::fcntl(each, F_DUPFD_CLOEXEC, 0));
+    if (!copy) break;
+    copies.push_back(std::move(copy));
+  }
+  return copies;
+}
+
+}  // namespace
+
+std::size_t connection_output::pending_output() const noexcept {
+  const connection_io& self = whole();
+  const connection_backlog* const waiting = backlog_of(self);
+  if (waiting == nullptr) return 0;
+  return waiting->output.size() + (waiting->attached == nullptr ? 0 : waiting->attached->cost()) +
+         (self.has_layer() ? self.layered().pending() : 0);
+}
+
+// --- Accepting output ---
+
+// The bytes of `request` that the kernel took; after a failure the connection can be sent on no
+// more. Always tried at once: the program decides how much it sends in one turn.
+std::size_t connection_output::send_now(io::request& request) noexcept {
+  const io::result result = whole().group().io().attempt(request);
+  if (result.would_block()) return 0;
+  if (!result) {
+    whole().sending_failed(result.error());
+    return 0;
+  }
+  count_sent(result.count());
+  return result.count();
+}
+
+void connection_output::count_sent(std::size_t bytes) noexcept {
+  whole().count_sent(bytes);
+  whole().group().count_sent(bytes);
+}
+
+bool connection_output::note_all_sent() noexcept {
+  if (whole().group().handlers().write_complete) whole().schedule(due_call::write_complete);
+  return true;
+}
+
+bool connection_output::send(std::span<const std::byte> bytes) {
+  connection_io& self = whole();
+  if (!self.can_send()) return false;
+  if (bytes.empty()) return true;
+  if (self.has_layer()) return send_layered({&bytes, 1});
+  if (pending_output() == 0) [[likely]] {
+    io::write_request writing(self, bytes, nullptr);
+    const std::size_t taken = send_now(writing);
+    if (taken == bytes.size()) [[likely]]
+      return note_all_sent();
+    if (!self.can_send()) return false;
+    bytes = bytes.subspan(taken);
+  }
+  return queue(bytes.size(), [bytes](io::output_queue& output) { output.append(bytes); });
+}
+
+bool connection_output::send(io::buffer&& bytes) {
+  connection_io& self = whole();
+  if (!self.can_send()) return false;
+  if (bytes.empty()) return true;
+  if (self.has_layer()) return send(std::exchange(bytes, io::buffer()).bytes());
+  if (pending_output() == 0) {
+    io::write_request writing(self, bytes.bytes(), nullptr);
+    bytes.consume(send_now(writing));
+    if (bytes.empty()) {
+      bytes.clear();
+      return note_all_sent();
+    }
+    if (!self.can_send()) return false;
+  }
+  return queue(bytes.size(),
+               [&bytes](io::output_queue& output) { output.append(std::move(bytes)); });
+}
+
+bool connection_output::send(std::span<const std::span<const std::byte>> pieces) {
+  connection_io& self = whole();
+  if (!self.can_send()) return false;
+  std::size_t left = 0;
+  for (const auto piece : pieces) left += piece.size();
+  if (left == 0) return true;
+  if (self.has_layer()) return send_layered(pieces);
+  std::size_t taken = 0;
+  if (pending_output() == 0) {
+    std::array<iovec, 64> vectors;
+    const std::size_t count = std::min(pieces.size(), vectors.size());
+    for (std::size_t i = 0; i < count; ++i) {
+      // The kernel only reads the bytes.
+      vectors[i] = {const_cast<std::byte*>(pieces[i].data()), pieces[i].size()};
+    }
+    io::gather_request writing(self, std::span(vectors).first(count), nullptr);
+    taken = send_now(writing);
+    if (!self.can_send()) return false;
+    left -= taken;
+    if (left == 0) return note_all_sent();
+  }
+  return queue(left, [pieces, taken](io::output_queue& output) mutable {
+    for (const auto piece : pieces) {
+      const std::size_t skipped = std::min(taken, piece.size());
+      taken -= skipped;
+      if (skipped < piece.size()) output.append(piece.subspan(skipped));
+    }
+  });
+}
+
+bool connection_output::send_file(unique_fd file, std::uint64_t offset, std::uint64_t count) {
+  if (!whole().can_send()) return false;
+  if (count == 0) return true;
+  return queue(descriptor_cost_of(1), [&](io::output_queue& output) {
+    attached().add({.file = std::move(file), .offset = static_cast<::off_t>(offset), .left = count},
+                   output.size());
+  });
+}
+
+bool connection_output::send_fds(std::span<const std::byte> bytes, std::span<const int> fds) {
+  connection_io& self = whole();
+  if (bytes.empty() || fds.size() > message_with_fds::most_fds || self.peer_is_ip() ||
+      self.has_layer()) {
+    gyre::detail::throw_system_error(EINVAL, "tcp_connection::send_fds");
+  }
+  check_descriptors(fds);
+  if (!self.can_send()) return false;
+  if (pending_output() == 0) {
+    const iovec piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
+    message_with_fds message({&piece, 1});
+    message.attach(fds);
+    io::send_message_request sending(self, message.header, nullptr);
+    const std::size_t taken = send_now(sending);
+    if (taken == bytes.size()) return note_all_sent();
+    if (!self.can_send()) return false;
+    bytes = bytes.subspan(taken);
+    if (taken > 0) fds = {};
+  }
+  std::vector<unique_fd> copies = copies_of(fds);
+  if (copies.size() < fds.size()) return refuse({errno, std::system_category()});
+  const std::size_t cost = descriptor_cost_of(copies.size());
+  return queue(bytes.size() + cost, [&](io::output_queue& output) {
+    if (!copies.empty()) attached().add({.fds = std::move(copies)}, output.size());
+    output.append(bytes);
+  });
+}
+
+attached_output& connection_output::attached() {
+  auto& attached = whole().make_backlog().attached;
+  if (attached == nullptr) {
+    io::handle& socket = whole();
+    attached = std::make_unique<attached_output>(socket, &on_done<&connection_output::written>);
+  }
+  return *attached;
+}
+
+// One attachment alone is not refused: a small limit would refuse all, though the kernel may have
+// room.
+std::size_t connection_output::descriptor_cost_of(std::size_t count) const noexcept {
+  return pending_output() == 0 ? 0 : count * attached_output::descriptor_cost;
+}
+
+bool connection_output::refuse(std::error_code why) noexcept {
+  whole().abort(why);
+  return false;
+}
+
+// Queues `size` bytes. Where that is too much, or memory is short, the connection ends, as a gap in
+// its stream would be wrong.
+template <class Append>
+bool connection_output::queue(std::size_t size, Append&& append) noexcept {
+  connection_io& self = whole();
+  const connection_options& limits = self.group().options();
+  if (size > limits.output_limit || pending_output() > limits.output_limit - size) {
+    return refuse(io::errc::output_limit);
+  }
+  try {
+    append(self.make_backlog().output);
+  } catch (const std::bad_alloc&) {
+    return refuse(no_memory());
+  }
+  if (!self.writing()) flush();
+  if (!self.can_send()) return false;
+  if (!self.update_held_bytes()) return refuse(io::errc::memory_limit);
+  watch();
+  if (!above_high_water_ && pending_output() >= limits.high_water) {
+    above_high_water_ = true;
+    if (self.group().pauses_at_high_water()) self.pause(connection_input::pauser::output);
+    schedule_water_mark(due_call::high_water, due_call::low_water);
+  }
+  return true;
+}
+
+// --- Sending what waits ---
+
+// Writes what waits, as long as the kernel takes it at once.
+void connection_output::flush() noexcept {
+  connection_io& self = whole();
+  if (self.has_layer()) return flush_layered();
+  connection_backlog& waiting = *backlog_of(self);
+  while (pending_output() > 0) {
+    if (waiting.attachment_is_due()) {
+      if (!send_attachment()) return;
+      continue;
+    }
+    waiting.writing.pieces = waiting.next_output();
+    const std::optional<io::result> result = self.group().io().start(waiting.writing);
+    if (!result) return;
+    if (!*result) return self.sending_failed(result->error());
+    consume(result->count());
+  }
+  all_is_sent();
+}
+
+// The first attachment, as far as the kernel takes it at once; whether that was all of it.
+bool connection_output::send_attachment() noexcept {
+  connection_io& self = whole();
+  connection_backlog& waiting = *backlog_of(self);
+  attached_output& attached = *waiting.attached;
+  for (;;) {
+    const auto sent = attached.send_first(self, self.group().io(), waiting.next_output());
+    if (sent.failed) return refuse(sent.failed);  // only a reset tells the peer that it waits in vain
+    if (sent.bytes_of_queue > 0) {
+      consume(sent.bytes_of_queue);
+    } else {
+      count_sent(sent.bytes_sent);
+      if (sent.done) on_shrunk();
+    }
+    if (sent.done) return true;
+    const std::optional<io::result> result = self.group().io().start(attached.room);
+    if (!result) return false;
+    if (!*result) {
+      self.sending_failed(result->error());
+      return false;
+    }
+  }
+}
+
+void connection_output::all_is_sent() noexcept {
+  connection_io& self = whole();
+  if (self.phase() == connection_phase::flushing) return self.linger();
+  if (shutdown_requested_) self.end_sending();
+  if (self.phase() == connection_phase::open) static_cast<void>(note_all_sent());
+}
+
+// By a request that writes, or that waits for room (with a count of 0).
+void connection_output::written(io::result result) {
+  if (!result) return whole().sending_failed(result.error());
+  whole().has_layer() ? consume_sealed(result.count()) : consume(result.count());
+  flush();
+}
+
+void connection_output::consume(std::size_t bytes) noexcept {
+  count_sent(bytes);
+  backlog_of(whole())->consume_output(bytes);
+  on_shrunk();
+}
+
+void connection_output::on_shrunk() noexcept {
+  connection_io& self = whole();
+  self.update_held_bytes();
+  if (above_high_water_ && pending_output() <= self.group().low_water()) {
+    above_high_water_ = false;
+    self.resume(connection_input::pauser::output);
+    schedule_water_mark(due_call::low_water, due_call::high_water);
+  }
+}
+
+// The two alternate: a due call of the other is out of date, and cancels out with this one.
+void connection_output::schedule_water_mark(due_call due, due_call opposite) noexcept {
+  connection_io& self = whole();
+  // A call that nobody hears must not cancel out the other.
+  if (due == due_call::high_water && !self.group().handlers().high_water) return;
+  if (self.is_due(opposite)) {
+    self.cancel_due(opposite);
+  } else {
+    self.schedule(due);
+  }
+}
+
+void connection_output::watch() noexcept {
+  connection_io& self = whole();
+  connection_backlog& waiting = *backlog_of(self);
+  const duration timeout = self.group().options().write_timeout;
+  if (timeout.count() == 0 || waiting.write_timer.linked() || pending_output() == 0) return;
+  waiting.write_timer.watch(timeout, self.bytes_taken_by_peer());
+  self.start_timer(waiting.write_timer);
+}
+
+void connection_output::write_timer_expired() {
+  connection_io& self = whole();
+  connection_backlog& waiting = *backlog_of(self);
+  if ((!self.delivers() && !self.is_limited_when_sent()) || pending_output() == 0) return;
+  if (waiting.write_timer.stalled(self.bytes_taken_by_peer())) {
+    return self.abort(io::errc::write_timeout);
+  }
+  self.start_timer(waiting.write_timer);
+}
+
+// --- The end of sending ---
+
+void connection_output::shutdown() noexcept {
+  connection_io& self = whole();
+  if (!self.can_send()) return;
+  shutdown_requested_ = true;
+  if (pending_output() > 0) return;
+  self.has_layer() ? end_layered() : self.end_sending();
+}
+
+void connection_output::send_fin() noexcept {
+  if (fin_sent_) return;
+  fin_sent_ = true;
+  // Fails where the connection has been reset, which reading tells.
+  static_cast<void>(::shutdown(whole().fd(), SHUT_WR));
+}
+
+void connection_output::drop() noexcept {
+  connection_io& self = whole();
+  connection_backlog* const waiting = backlog_of(self);
+  if (waiting == nullptr) return;
+  waiting->output.clear();
+  if (waiting->attached != nullptr) waiting->attached->clear();
+  if (self.has_layer()) {
+    if (!self.writing()) self.layered().sealed = io::buffer();
+    self.layered().replies = io::buffer();
+  }
+  self.update_held_bytes();
+}
+
+void connection_output::stop() noexcept {
+  shutdown_requested_ = fin_sent_ = true;
+  whole().cancel_due(due_calls(due_call::write_complete) | due_call::high_water |
+                     due_call::low_water);
+  drop();
+}
+
+// --- Through a layer ---
+
+bool connection_output::awaits_peer() const noexcept {
+  const connection_io& self = whole();
+  return self.has_layer() && !self.layered().may_write() &&
+         (pending_output() > self.layered().pending() || end_is_due());
+}
+
+// Whether the layer's end is to be sent, after all output.
+bool connection_output::end_is_due() const noexcept {
+  const bool ends = whole().phase() == connection_phase::flushing || shutdown_requested_;
+  return ends && !whole().has_failed() && !fin_sent_;
+}
+
+bool connection_output::send_layered(std::span<const std::span<const std::byte>> pieces) try {
+  connection_io& self = whole();
+  connection_layer& layered = self.layered();
+  scratch_buffer plain;  // small pieces share a record
+  std::span<const std::byte> left;
+  if (pieces.size() == 1) {
+    left = pieces.front();
+  } else {
+    std::size_t size = 0;
+    for (const auto piece : pieces) size += piece.size();
+    if (size > max_written_at_once) {
+      return std::ranges::all_of(pieces, [this](const auto piece) { return send(piece); });
+    }
+    for (const auto piece : pieces) plain->append(piece);
+    left = plain->bytes();
+  }
+
+  scratch_buffer sealed;
+  if (pending_output() == 0 && layered.may_write()) {
+    while (!left.empty() && sealed->empty()) {
+      const auto part = left.first(std::min(left.size(), max_written_at_once));
+      if (const auto failed = layered.write(part, *sealed)) return end_after(*sealed, failed);
+      left = left.subspan(part.size());
+      if (sealed->empty()) continue;  // the layer keeps it back
+      io::write_request writing(self, sealed->bytes(), nullptr);
+      sealed->consume(send_now(writing));
+      if (!self.can_send()) return false;
+    }
+    if (left.empty() && sealed->empty()) return note_all_sent();
+  }
+  return queue_layered(sealed->bytes(), left);
+} catch (const std::bad_alloc&) {
+  return refuse(no_memory());
+}
+
+bool connection_output::queue_layered(std::span<const std::byte> sealed,
+                                      std::span<const std::byte> plain) {
+  return queue(sealed.size() + plain.size(), [&](io::output_queue& output) {
+    if (!sealed.empty()) whole().layered().sealed.append(sealed);
+    output.append(plain);
+  });
+}
+
+void connection_output::flush_layered() {
+  connection_io& self = whole();
+  connection_backlog& waiting = *backlog_of(self);
+  connection_layer& layered = self.layered();
+  io::buffer& sealed = layered.sealed;
+  for (;;) {
+    while (!sealed.empty()) {
+      waiting.pieces[0] = {const_cast<std::byte*>(sealed.data()), sealed.size()};
+      waiting.writing.pieces = std::span(waiting.pieces).first(1);
+      const std::optional<io::result> result = self.group().io().start(waiting.writing);
+      if (!result) return;
+      if (!*result) return self.sending_failed(result->error());
+      consume_sealed(result->count());
+    }
+    bool has_progressed = false;
+    std::error_code failed;
+    try {
+      failed = layered.seal_next(waiting, self.group().io(), end_is_due(), has_progressed);
+    } catch (const std::exception&) {
+      return static_cast<void>(refuse(no_memory()));
+    }
+    if (failed) return static_cast<void>(end_after(sealed, failed));
+    if (!has_progressed) break;
+    if (sealed.empty()) on_shrunk();  // the layer keeps it back
+  }
+  scratch_buffer::give_back(std::exchange(sealed, io::buffer()));
+  if (!awaits_peer()) return all_is_sent();
+  if (self.peer_has_ended()) return self.end(layered.cut_off(), connection_end::in_order);
+  self.start_receiving();
+  if (pending_output() > 0) return;
+  if (self.phase() == connection_phase::open) static_cast<void>(note_all_sent());
+  if (self.is_limited_when_sent()) self.close();
+}
+
+void connection_output::consume_sealed(std::size_t bytes) noexcept {
+  count_sent(bytes);
+  whole().layered().sealed.consume(bytes);
+  on_shrunk();
+}
+
+void connection_output::send_awaiting() {
+  connection_io& self = whole();
+  if (!self.is_open()) return;
+  if (self.reading_paused() && self.reading()) self.group().io().stop_receiving(self);
+  if (!self.writing() && (pending_output() > 0 || end_is_due())) flush_layered();
+}
+
+void connection_output::send_replies(io::buffer replies) {
+  connection_io& self = whole();
+  if (self.has_failed() || fin_sent_) return;
+  if (pending_output() == 0) {
+    io::write_request writing(self, replies.bytes(), nullptr);
+    replies.consume(send_now(writing));
+    if (replies.empty() || self.has_failed() || !self.is_open()) return;
+  }
+  static_cast<void>(self.make_backlog());
+  io::buffer& waiting = self.layered().replies;
+  waiting.append(replies.bytes());
+  if (waiting.size() > max_replies) return self.abort(io::errc::output_limit);
+  if (!self.writing()) flush();
+  if (self.is_open() && !self.has_failed()) watch();
+}
+
+// All that was accepted has been sent: the layer's end is announced before the FIN.
+void connection_output::end_layered() noexcept {
+  connection_io& self = whole();
+  try {
+    static_cast<void>(self.make_backlog());
+  } catch (const std::bad_alloc&) {
+    return self.abort(no_memory());
+  }
+  if (!self.writing()) flush_layered();
+}
+
+// Ends a connection whose layer has failed, after the layer's last message.
+bool connection_output::end_after(const io::buffer& last_message, std::error_code why) noexcept {
+  connection_io& self = whole();
+  if (!last_message.empty()) {
+    io::write_request writing(self, last_message.bytes(), nullptr);
+    static_cast<void>(self.group().io().attempt(writing));
+  }
+  self.end(why, connection_end::in_order);
+  return false;
+}
+
+}  // namespace gyre::net::detail

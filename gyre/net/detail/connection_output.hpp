@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// connection_output: the part of a connection that sends, at once or from a queue.
+#pragma once
+
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/io/buffer.hpp>
+#include <gyre/io/request.hpp>
+#include <gyre/net/detail/connection_phase.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <system_error>
+
+namespace gyre::net::detail {
+
+class attached_output;
+class connection_io;
+
+/// Tries the kernel first; bytes that it does not take wait in a queue with water marks, together
+/// with attachments. With a layer, the queue holds plain bytes, which are encoded when they can be
+/// sent. A base of connection_io.
+///
+/// Thread-safety: none; belongs to the loop's thread.
+class connection_output {
+ public:
+  // tcp_connection documents these.
+  bool send(std::span<const std::byte> bytes);
+  bool send(io::buffer&& bytes);
+  bool send(std::span<const std::span<const std::byte>> pieces);
+  bool send_file(unique_fd file, std::uint64_t offset, std::uint64_t count);
+  bool send_fds(std::span<const std::byte> bytes, std::span<const int> fds);
+  std::size_t pending_output() const noexcept;
+  /// Sends a FIN once all accepted output is sent.
+  void shutdown() noexcept;
+
+  bool is_shut_down() const noexcept { return shutdown_requested_; }
+  bool fin_is_sent() const noexcept { return fin_sent_; }
+  /// Whether output, or its end, cannot be encoded yet: bytes are received for it even while the
+  /// program has reading paused, as the program may continue only when its output is sent.
+  bool awaits_peer() const noexcept;
+
+  /// Sends the layer's own messages, before other output.
+  void send_replies(io::buffer replies);
+  /// Sends output, or its end, that need wait for the peer no longer.
+  void send_awaiting();
+  /// Sends what the layer still has to say, its end included, after all output.
+  void end_layered() noexcept;
+  void send_fin() noexcept;
+  /// Limits the time in which the peer takes nothing of the waiting output.
+  void watch() noexcept;
+  void drop() noexcept;
+  /// No output is accepted or sent any more.
+  void stop() noexcept;
+
+  // The completions of its requests and timers.
+  void written(io::result result);
+  void write_timer_expired();
+
+ protected:
+  connection_output() noexcept = default;
+  ~connection_output() = default;
+
+ private:
+  inline connection_io& whole() noexcept;
+  inline const connection_io& whole() const noexcept;
+
+  std::size_t send_now(io::request& request) noexcept;
+  bool send_layered(std::span<const std::span<const std::byte>> pieces);
+  template <class Append>
+  bool queue(std::size_t size, Append&& append) noexcept;
+  bool queue_layered(std::span<const std::byte> sealed, std::span<const std::byte> plain);
+  void flush() noexcept;
+  void flush_layered();
+  bool send_attachment() noexcept;
+  void all_is_sent() noexcept;
+  bool note_all_sent() noexcept;
+  void count_sent(std::size_t bytes) noexcept;
+  void consume(std::size_t bytes) noexcept;
+  void consume_sealed(std::size_t bytes) noexcept;
+  void on_shrunk() noexcept;
+  void schedule_water_mark(due_call due, due_call opposite) noexcept;
+  bool end_is_due() const noexcept;
+  bool end_after(const io::buffer& last_message, std::error_code why) noexcept;
+  bool refuse(std::error_code why) noexcept;
+  attached_output& attached();
+  std::size_t descriptor_cost_of(std::size_t count) const noexcept;
+
+  bool shutdown_requested_ : 1 = false;  // or sending has failed
+  bool fin_sent_ : 1 = false;            // or sending has failed
+  bool above_high_water_ : 1 = false;
+};
+
+}  // namespace gyre::net::detail

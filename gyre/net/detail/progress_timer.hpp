@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// progress_timer: notices that a count of bytes has not changed for the time of a timeout.
+#pragma once
+
+#include <gyre/base/timer_operation.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+namespace gyre::net::detail {
+
+class connection_io;
+
+/// Samples a count once in a quarter() of a timeout: so progress costs nothing but its counting,
+/// and a standstill is noticed up to a quarter late.
+class progress_timer final : public timer_operation {
+ public:
+  progress_timer(connection_io& connection, function expired) noexcept
+      : timer_operation(expired), owner(&connection) {}
+
+  /// Begins again: `count` is to change within `timeout`.
+  void watch(std::chrono::nanoseconds timeout, std::uint64_t count) noexcept {
+    quarter_ = timeout / quarters + std::chrono::nanoseconds{1};
+    last_count_ = count;
+    unchanged_ = 0;
+  }
+  /// Reduces the timeout that is being watched, if `timeout` is shorter.
+  void shorten(std::chrono::nanoseconds timeout) noexcept {
+    quarter_ = std::min(quarter_, timeout / quarters + std::chrono::nanoseconds{1});
+  }
+  std::chrono::nanoseconds quarter() const noexcept { return quarter_; }
+  /// To be called once in a quarter: whether `count` has not changed for the whole time.
+  bool stalled(std::uint64_t count) noexcept {
+    unchanged_ = count == last_count_ ? unchanged_ + 1 : 0;
+    last_count_ = count;
+    return unchanged_ >= quarters;
+  }
+
+  connection_io* const owner;
+
+ private:
+  static constexpr unsigned quarters = 4;
+
+  std::chrono::nanoseconds quarter_{0};
+  std::uint64_t last_count_ = 0;
+  unsigned unchanged_ = 0;
+};
+
+}  // namespace gyre::net::detail
