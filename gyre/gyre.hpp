@@ -108,6 +108,7 @@
 #include <gyre/net/address.hpp>
 #include <gyre/net/connect.hpp>
 #include <gyre/net/connection_handlers.hpp>
+#include <gyre/net/connection_metrics.hpp>
 #include <gyre/net/connection_options.hpp>
 #include <gyre/net/connection_pool.hpp>
 #include <gyre/net/datagram_batch.hpp>
@@ -130,8 +131,10 @@
 #include <gyre/net/socket_options.hpp>
 #include <gyre/net/tcp_client.hpp>
 #include <gyre/net/tcp_connection.hpp>
+#include <gyre/net/tcp_connection_ref.hpp>
 #include <gyre/net/tcp_listener.hpp>
 #include <gyre/net/tcp_server.hpp>
+#include <gyre/net/tcp_server_options.hpp>
 #include <gyre/net/tcp_stream.hpp>
 #include <gyre/net/udp_client.hpp>
 #include <gyre/net/udp_server.hpp>

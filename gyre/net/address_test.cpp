@@ -2,7 +2,7 @@
 // Tests of Internet addresses and of the endpoints made of them.
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/net/address.hpp>
-#include <gyre/net/detail/server_core.hpp>
+#include <gyre/net/detail/address_limits.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/resolve_error.hpp>
 

@@ -2,7 +2,7 @@
 // tcp_connection_ref: a weak reference to a tcp_connection, for other threads.
 //
 //     gyre::net::tcp_connection_ref peer = connection.ref();  // on the loop's thread
-//     if (!peer.send("done\n")) retry_later();                // on any thread
+//     worker = std::jthread([peer] { peer.send("done"); });   // from any thread
 #pragma once
 
 #include <gyre/base/atomic.hpp>

@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 namespace net_test {
@@ -260,6 +261,23 @@ TEST(NetExamples, TcpConnectionEchoes) {
   server.listen(any_port());
   server.start();
   EXPECT_EQ(gyre::sync_wait(loop, talk_to(server.local_endpoint(), "hello")), "hello");
+}
+
+// gyre/net/tcp_connection_ref.hpp
+TEST(NetExamples, TcpConnectionRefSendsFromAnyThread) {
+  gyre::loop loop;
+  std::jthread worker;
+  gyre::net::tcp_server server(loop);
+  server.on_message([&](gyre::net::tcp_connection& connection, gyre::io::input& in) {
+    in.consume_all();
+    // clang-format off
+    gyre::net::tcp_connection_ref peer = connection.ref();  // on the loop's thread
+    worker = std::jthread([peer] { peer.send("done"); });   // from any thread
+    // clang-format on
+  });
+  server.listen(any_port());
+  server.start();
+  EXPECT_EQ(gyre::sync_wait(loop, talk_to(server.local_endpoint(), "work")), "done");
 }
 
 // gyre/net/tcp_listener.hpp

@@ -229,8 +229,8 @@ void connection_group::drain(connection_io& connection) {
 // Whether more is to be delivered first: what has arrived, the first bytes of a new connection, on
 // which nobody has sent yet, or the rest of a message.
 bool connection_group::may_receive(connection_io& connection) noexcept {
-  const bool is_new =
-      connection.messages() == 0 && connection.bytes_sent() == 0 && connection.pending_output() == 0;
+  const bool is_new = connection.messages() == 0 && connection.bytes_sent() == 0 &&
+                      connection.pending_output() == 0;
   if (is_new) return true;
   const connection_backlog* const waiting = backlog_of(connection);
   if (waiting != nullptr && !waiting->rest.empty()) return true;

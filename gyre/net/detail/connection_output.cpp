@@ -259,7 +259,8 @@ bool connection_output::send_attachment() noexcept {
   attached_output& attached = *waiting.attached;
   for (;;) {
     const auto sent = attached.send_first(self, self.group().io(), waiting.next_output());
-    if (sent.failed) return refuse(sent.failed);  // only a reset tells the peer that it waits in vain
+    if (sent.failed)
+      return refuse(sent.failed);  // only a reset tells the peer that it waits in vain
     if (sent.bytes_of_queue > 0) {
       consume(sent.bytes_of_queue);
     } else {

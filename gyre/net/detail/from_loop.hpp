@@ -16,8 +16,8 @@
 namespace gyre::net::detail {
 
 /// Calls `work`, unless the group was abandoned. An exception ends the connection, as its place in
-/// the stream is unknown then; all but a lack of memory are thrown on. A lack of memory is no defect
-/// of the program, and a peer must not be able to end that.
+/// the stream is unknown then, and is thrown on; but a lack of memory is not, because it is no
+/// defect of the program, and a peer must not be able to end that.
 template <class Work>
 void from_loop(connection_io& connection, Work&& work) {
   connection_group& group = connection.group();
@@ -35,18 +35,24 @@ void from_loop(connection_io& connection, Work&& work) {
   }
 }
 
-/// The callback of a connection's request, which calls a member function of the connection.
-template <auto Done>
-void on_done(io::request& request, io::result result) {
-  auto& connection = static_cast<connection_io&>(request.target());
-  from_loop(connection, [&connection, result] { (connection.*Done)(result); });
+/// Calls a member function of a part of the connection, from the loop.
+template <class Part, class... Arguments>
+void call_from_loop(connection_io& connection, void (Part::*function)(Arguments...),
+                    Arguments... arguments) {
+  Part& part = connection;
+  from_loop(connection, [&] { (part.*function)(arguments...); });
 }
 
-/// As on_done(), of a progress_timer.
+/// The callback of a connection's request, which calls a member function of a part.
+template <auto Done>
+void on_done(io::request& request, io::result result) {
+  call_from_loop(static_cast<connection_io&>(request.target()), Done, result);
+}
+
+/// The callback of a progress_timer, which calls a member function of a part.
 template <auto Expired>
 void on_expired(timer_operation& timer) {
-  connection_io& connection = *static_cast<progress_timer&>(timer).owner;
-  from_loop(connection, [&connection] { (connection.*Expired)(); });
+  call_from_loop(*static_cast<progress_timer&>(timer).owner, Expired);
 }
 
 }  // namespace gyre::net::detail

@@ -4,7 +4,7 @@
 
 #include <gyre/base/clock.hpp>
 #include <gyre/base/move_only_function.hpp>
-#include <gyre/net/tcp_server.hpp>
+#include <gyre/net/tcp_server_options.hpp>
 
 #include <string>
 #include <system_error>

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The server on one loop: accepting, headers of proxies, and the connections' begin and end.
-#include <gyre/net/detail/server_core.hpp>
+#include <gyre/net/detail/server_shard.hpp>
 
+#include <gyre/io/descriptor.hpp>
 #include <gyre/net/detail/listener.hpp>
 #include <gyre/net/detail/proxy_layer.hpp>
+#include <gyre/net/tcp_connection.hpp>
 
 #include <algorithm>
+#include <atomic>
+#include <new>
+#include <utility>
 
-namespace gyre::net {
+namespace gyre::net::detail {
 
 using std::memory_order_relaxed;
 
@@ -22,10 +26,10 @@ using std::memory_order_relaxed;
 /// Pauses are the accept_policy's. A request that is being cancelled may still complete.
 ///
 /// Thread-safety: none; belongs to the loop's thread.
-class tcp_server::core::acceptor {
+class server_shard::acceptor {
  public:
   /// `listening` listens already. Throws what attaching throws.
-  acceptor(shard& receiver, socket listening, bool is_own)
+  acceptor(server_shard& receiver, socket listening, bool is_own)
       : shard_(receiver),
         is_own_(is_own),
         descriptor_(receiver.loop(), listening.release(), io::handle_kind::socket),
@@ -51,7 +55,7 @@ class tcp_server::core::acceptor {
 
   /// Whether no connection is left in its queue that is the server's own.
   bool is_drained() noexcept {
-    return !is_own_ || shard_.holds_.has(hold::paused) ||
+    return !is_own_ || shard_.holds_.has(server_core::hold::paused) ||
            !descriptor_.io().has_arrivals(descriptor_.handle());
   }
   bool is_accepting() const noexcept { return request_.under_way(); }
@@ -71,7 +75,7 @@ class tcp_server::core::acceptor {
     if (!result) return self.pause(result.error());
     self.policy_.reset();
     unique_fd connection(result.fd());
-    self.shard_.accepted(std::move(connection), detail::peer_of(accepting));
+    self.shard_.accepted(std::move(connection), peer_of(accepting));
   }
   void pause(std::error_code error) {
     const auto pause = policy_.begin_pause(descriptor_.fd(), error.value());
@@ -80,50 +84,50 @@ class tcp_server::core::acceptor {
     shard_.accepting_paused(error, pause);
   }
 
-  shard& shard_;
+  server_shard& shard_;
   const bool is_own_;
   io::descriptor descriptor_;
   accept_any request_;
   timer retry_;  // active: pausing
-  detail::accept_policy policy_;
+  accept_policy policy_;
 };
 
 // --- The shard ---
 
-tcp_server::core::shard::shard(core& whole, event_loop& loop)
+server_shard::server_shard(server_core& whole, event_loop& loop)
     : connection_group(loop, whole.handlers, whole.options.connections, whole.limits_of_one()),
       core_(whole) {}
-tcp_server::core::shard::~shard() = default;
+server_shard::~server_shard() = default;
 
-void tcp_server::core::shard::catch_up() {
-  const detail::callback_gate::pass passing(gate());
+void server_shard::catch_up() {
+  const callback_gate::pass passing(gate());
   if (!passing) return;
-  set_hold(hold::full, core_.is_full());
+  set_hold(server_core::hold::full, core_.is_full());
   if (stage_ != stop_stage::none) drain_acceptors();
   core_.call_one_done();
 }
 
-void tcp_server::core::shard::open(socket listening, bool is_own) {
+void server_shard::open(socket listening, bool is_own) {
   if (stage_ == stop_stage::none) acceptors_.emplace_back(*this, std::move(listening), is_own);
 }
 
-void tcp_server::core::shard::set_hold(hold why, bool held) noexcept {
+void server_shard::set_hold(server_core::hold why, bool held) noexcept {
   held ? holds_.insert(why) : holds_.erase(why);
   for (acceptor& each : acceptors_) each.start_or_cancel();
 }
 
-void tcp_server::core::shard::accepted(unique_fd connection, const endpoint& peer) {
-  const detail::callback_gate::pass passing(gate());
+void server_shard::accepted(unique_fd connection, const endpoint& peer) {
+  const callback_gate::pass passing(gate());
   if (!passing) return;
   if (stage_ != stop_stage::none) core_.catch_up_later(*this);
   core_.accepted_.fetch_add(1, memory_order_relaxed);
   const std::size_t taken = core_.take_slot(*this);
-  if (taken >= core_.options.max_connections) set_hold(hold::full, core_.is_full());
+  if (taken >= core_.options.max_connections) set_hold(server_core::hold::full, core_.is_full());
   if (taken > core_.options.max_connections) {
     core_.refused_.fetch_add(1, memory_order_relaxed);
     return core_.release_slot();
   }
-  shard& chosen = core_.choose_for(peer, *this);
+  server_shard& chosen = core_.choose_for(peer, *this);
   chosen.assigned.fetch_add(1, memory_order_relaxed);
   if (&chosen == this) return adopt_accepted(std::move(connection), peer);
   try {
@@ -134,15 +138,15 @@ void tcp_server::core::shard::accepted(unique_fd connection, const endpoint& pee
   }
 }
 
-void tcp_server::core::shard::adopted(unique_fd connection, const endpoint& peer) {
+void server_shard::adopted(unique_fd connection, const endpoint& peer) {
   if (stage_ == stop_stage::none) return accepted(std::move(connection), peer);
   core_.accepted_.fetch_add(1, memory_order_relaxed);
   core_.refused_.fetch_add(1, memory_order_relaxed);
 }
 
-void tcp_server::core::shard::adopt_accepted(unique_fd connection, const endpoint& peer) {
+void server_shard::adopt_accepted(unique_fd connection, const endpoint& peer) {
   // After the server's end the other loops may be gone, to which releasing the slot would post.
-  const detail::callback_gate::pass passing(gate());
+  const callback_gate::pass passing(gate());
   if (!passing) return;
   const auto& trusted = core_.options.proxy_protocol.trusted;
   if (!trusted || stage_ == stop_stage::impatient) return serve(std::move(connection), peer);
@@ -156,19 +160,19 @@ void tcp_server::core::shard::adopt_accepted(unique_fd connection, const endpoin
   if (!is_proxy) return serve(std::move(connection), peer);
   try {
     // Descriptors that come after the header must stay in the socket.
-    using extent = detail::proxy_layer::extent;
+    using extent = proxy_layer::extent;
     const bool may_bring_descriptors = !peer.is_ip() && options().fd_limit > 0;
-    auto header = std::make_unique<detail::proxy_layer>(
+    auto header = std::make_unique<proxy_layer>(
         core_.options.proxy_protocol, may_bring_descriptors ? extent::header_only : extent::any);
-    detail::proxy_layer* const proxy = header.get();
+    proxy_layer* const proxy = header.get();
     open_layer(std::move(connection), {.peer = peer, .proxy = proxy}, std::move(header));
   } catch (...) {  // no memory, or too many descriptors watched
     refuse_assigned();
   }
 }
 
-void tcp_server::core::shard::header_ended(unique_fd connection, const endpoint& proxy,
-                                           detail::proxy_layer& layer, std::error_code why) {
+void server_shard::header_ended(unique_fd connection, const endpoint& proxy, proxy_layer& layer,
+                                std::error_code why) {
   if (why) {
     connection.reset();
     return refuse_assigned();
@@ -178,15 +182,15 @@ void tcp_server::core::shard::header_ended(unique_fd connection, const endpoint&
   serve(std::move(connection), peer, layer.unread());
 }
 
-void tcp_server::core::shard::connection_begins(tcp_connection& begun) {
+void server_shard::connection_begins(tcp_connection& begun) {
   if (!proxy_header_) return;
   begun.context() = std::move(*proxy_header_);
   proxy_header_.reset();
 }
 
 // Limits per address apply to the client's address, which behind a proxy is known only now.
-void tcp_server::core::shard::serve(unique_fd connection, const endpoint& peer,
-                                    std::span<const std::byte> early) {
+void server_shard::serve(unique_fd connection, const endpoint& peer,
+                         std::span<const std::byte> early) {
   if (!core_.address_limits_.admit(peer, loop().recent_time())) {
     core_.limited_.fetch_add(1, memory_order_relaxed);
     connection.reset();
@@ -201,7 +205,7 @@ void tcp_server::core::shard::serve(unique_fd connection, const endpoint& peer,
   std::unique_ptr<layer> protocol;
   std::exception_ptr failed;
   try {
-    protocol = detail::make_layer(*core_.options.transport, {});
+    protocol = make_layer(*core_.options.transport, {});
     protocol->feed(early);
     protocol->keep_unread();
     if (!protocol->is_established()) {
@@ -220,8 +224,7 @@ void tcp_server::core::shard::serve(unique_fd connection, const endpoint& peer,
   report_no_layer(peer, failed);
 }
 
-void tcp_server::core::shard::report_no_layer(const endpoint& peer,
-                                              const std::exception_ptr& failed) {
+void server_shard::report_no_layer(const endpoint& peer, const std::exception_ptr& failed) {
   try {
     std::rethrow_exception(failed);
   } catch (const std::system_error& error) {
@@ -232,11 +235,11 @@ void tcp_server::core::shard::report_no_layer(const endpoint& peer,
   }
 }
 
-void tcp_server::core::shard::open_layer(unique_fd connection, arriving&& begun,
-                                         std::unique_ptr<layer> protocol) {
+void server_shard::open_layer(unique_fd connection, arriving&& begun,
+                              std::unique_ptr<layer> protocol) {
   arriving& added = arriving_.emplace_back(std::move(begun));
   try {
-    added.opening = std::make_unique<detail::layer_opening>(
+    added.opening = std::make_unique<layer_opening>(
         *this, std::move(connection), std::move(protocol),
         [this, &added](std::error_code why) { opening_ended(added, why); });
   } catch (...) {
@@ -246,14 +249,14 @@ void tcp_server::core::shard::open_layer(unique_fd connection, arriving&& begun,
   added.opening->start();
 }
 
-void tcp_server::core::shard::opening_ended(arriving& ended, std::error_code why) {
+void server_shard::opening_ended(arriving& ended, std::error_code why) {
   unique_fd connection = ended.opening->release();
   std::unique_ptr<layer> protocol = ended.opening->take_layer();
   const endpoint peer = ended.peer;
-  detail::proxy_layer* const proxy = ended.proxy;
+  proxy_layer* const proxy = ended.proxy;
   std::optional<proxy_header> header = std::move(ended.header);
   arriving_.remove_if([&](const arriving& each) { return &each == &ended; });
-  const detail::callback_gate::pass passing(gate());
+  const callback_gate::pass passing(gate());
   if (!passing) return;
   if (proxy != nullptr) return header_ended(std::move(connection), peer, *proxy, why);
   if (!why) {
@@ -267,9 +270,9 @@ void tcp_server::core::shard::opening_ended(arriving& ended, std::error_code why
   core_.options.transport->handshake_failed(peer, why, protocol.get());
 }
 
-void tcp_server::core::shard::begin_connection(unique_fd connection, const endpoint& peer,
-                                               std::unique_ptr<layer> protocol,
-                                               std::span<const std::byte> early) {
+void server_shard::begin_connection(unique_fd connection, const endpoint& peer,
+                                    std::unique_ptr<layer> protocol,
+                                    std::span<const std::byte> early) {
   const std::uint64_t id = core_.next_id_.fetch_add(1, memory_order_relaxed) + 1;
   if (stage_ == stop_stage::impatient) {
     connection.reset();
@@ -281,33 +284,32 @@ void tcp_server::core::shard::begin_connection(unique_fd connection, const endpo
   refuse_assigned();
 }
 
-void tcp_server::core::shard::connection_ends(tcp_connection& ended) noexcept {
+void server_shard::connection_ends(tcp_connection& ended) noexcept {
   core_.address_limits_.release(ended.peer_endpoint());
 }
 
-void tcp_server::core::shard::refuse_assigned() noexcept {
+void server_shard::refuse_assigned() noexcept {
   core_.refused_.fetch_add(1, memory_order_relaxed);
   release_assigned();
 }
 
-void tcp_server::core::shard::accepting_paused(std::error_code error,
-                                               const detail::accept_policy::pause& pause) {
-  const detail::callback_gate::pass passing(gate());
+void server_shard::accepting_paused(std::error_code error, const accept_policy::pause& pause) {
+  const callback_gate::pass passing(gate());
   core_.accept_errors_.fetch_add(1, memory_order_relaxed);
   core_.refused_.fetch_add(pause.refused, memory_order_relaxed);
   if (passing && pause.first && core_.handlers.accept_error) core_.handlers.accept_error(error);
 }
 
-void tcp_server::core::shard::release_assigned() noexcept {
+void server_shard::release_assigned() noexcept {
   assigned.fetch_sub(1, memory_order_relaxed);
   core_.release_slot();
 }
 
-void tcp_server::core::shard::connection_gone() { release_assigned(); }
+void server_shard::connection_gone() { release_assigned(); }
 
 // --- Its end ---
 
-void tcp_server::core::shard::stop(std::chrono::nanoseconds timeout) {
+void server_shard::stop(std::chrono::nanoseconds timeout) {
   const steady_time stop_by = loop().deadline_after(timeout);
   const bool begins = stage_ == stop_stage::none;
   if (begins) {
@@ -325,8 +327,8 @@ void tcp_server::core::shard::stop(std::chrono::nanoseconds timeout) {
   begin_to_drain();
 }
 
-void tcp_server::core::shard::advance_stop() {
-  const detail::callback_gate::pass passing(gate());
+void server_shard::advance_stop() {
+  const callback_gate::pass passing(gate());
   if (!passing) return;
   const bool is_over = loop().now() >= stop_by_;
   if (!is_over) stop_timer_->start_at(stop_by_);
@@ -346,27 +348,27 @@ void tcp_server::core::shard::advance_stop() {
 }
 
 // The peers of connections in the queue of a socket have connected, and may have sent.
-void tcp_server::core::shard::drain_acceptors() {
+void server_shard::drain_acceptors() {
   acceptors_.remove_if([](acceptor& each) { return each.is_drained(); });
   if (acceptors_.empty()) return note_accepting_ended();
   // Where accepting is held, or pauses, the next connection leads here.
   if (std::ranges::any_of(acceptors_, &acceptor::is_accepting)) core_.catch_up_later(*this);
 }
 
-void tcp_server::core::shard::note_accepting_ended() noexcept {
+void server_shard::note_accepting_ended() noexcept {
   if (!std::exchange(accepting_ended_, true)) core_.finish_one();
 }
 
-void tcp_server::core::shard::connection_drained(tcp_connection& drained) {
+void server_shard::connection_drained(tcp_connection& drained) {
   if (auto& stopping = core_.handlers.stopping) return stopping(drained);
   const std::chrono::nanoseconds left = stop_by_ - std::min(stop_by_, loop().now());
   drained.close(left, left);
 }
 
-void tcp_server::core::shard::close_others() noexcept {
+void server_shard::close_others() noexcept {
   acceptors_.clear();
   arriving_.clear();
   stop_timer_.reset();
 }
 
-}  // namespace gyre::net
+}  // namespace gyre::net::detail

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/detail/accept_policy.hpp>
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace gyre::net::detail {
+namespace {
+
+constexpr std::chrono::nanoseconds minimum_pause = std::chrono::milliseconds{1};
+
+unique_fd open_reserve() noexcept { return unique_fd(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
+
+bool is_out_of_descriptors(int error) noexcept { return error == EMFILE || error == ENFILE; }
+
+}  // namespace
+
+accept_policy::accept_policy(std::chrono::nanoseconds shortest,
+                             std::chrono::nanoseconds longest) noexcept
+    : reserve_(open_reserve()),
+      backoff_{.initial = std::max(shortest, minimum_pause),
+               .longest = std::max({longest, shortest, minimum_pause})} {}
+
+bool accept_policy::is_exhaustion(int error) noexcept {
+  return is_out_of_descriptors(error) || error == ENOBUFS || error == ENOMEM;
+}
+
+accept_policy::pause accept_policy::begin_pause(int listening_fd, int error) noexcept {
+  const std::chrono::nanoseconds length = backoff_.delay(++pauses_);
+  std::size_t refused = 0;
+  if (is_out_of_descriptors(error)) {
+    for (std::size_t left = most_refused_at_once; left > 0; --left) {
+      if (!refuse_one(listening_fd, refused)) break;
+    }
+  }
+  return {.length = length, .refused = refused, .first = pauses_ == 1};
+}
+
+// Whether another connection may wait.
+bool accept_policy::refuse_one(int listening_fd, std::size_t& refused) noexcept {
+  reserve_.reset();
+  unique_fd connection(::accept4(listening_fd, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  const int error = errno;
+  const bool accepted = static_cast<bool>(connection);
+  connection.reset();
+  reserve_ = open_reserve();
+  if (accepted) ++refused;
+  return accepted || (error != EAGAIN && !is_exhaustion(error));
+}
+
+}  // namespace gyre::net::detail

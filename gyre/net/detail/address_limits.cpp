@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/detail/address_limits.hpp>
+
+#include <gyre/base/duration.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <new>
+
+namespace gyre::net::detail {
+namespace {
+
+// Sums of two intervals and the time that a machine runs do not overflow. It is 73 years.
+constexpr std::chrono::nanoseconds longest_interval = duration::max() / 4;
+
+}  // namespace
+
+address_limits::address_limits(std::size_t connections, std::size_t accepts,
+                               std::chrono::nanoseconds interval) noexcept
+    : connections_(connections),
+      counts_accepts_(accepts != unlimited),
+      interval_(std::min(interval, longest_interval)),
+      accept_cost_(interval_ /
+                   std::max<std::int64_t>(
+                       static_cast<std::int64_t>(std::min<std::size_t>(accepts, 1 << 30)), 1)) {}
+
+bool address_limits::is_limited(const endpoint& peer) const noexcept {
+  return (connections_ != unlimited || counts_accepts_) && peer.is_ip();
+}
+
+ip_address address_limits::key_of(const endpoint& peer) noexcept {
+  const ip_address address = peer.address().unmapped();
+  if (address.is_v4()) return address;
+  ip_address::v6_bytes network{};
+  std::ranges::copy(address.bytes().first(network.size() / 2), network.begin());
+  return ip_address(network);
+}
+
+bool address_limits::admit(const endpoint& peer, steady_time present) noexcept {
+  if (!is_limited(peer)) return true;
+  const std::lock_guard lock(mutex_);
+  try {
+    if (entries_.size() >= sweep_threshold_) {
+      // Costs a constant number of looks per entry that was added: the next time is twice as far.
+      std::erase_if(entries_, [&](const auto& each) {
+        return each.second.connections == 0 && each.second.due <= present;
+      });
+      sweep_threshold_ = std::max<std::size_t>(2 * entries_.size(), 1024);
+    }
+    entry& counted = entries_[key_of(peer)];
+    if (counted.connections >= connections_) return false;
+    if (counts_accepts_) {
+      const steady_time due = std::max(counted.due, present) + accept_cost_;
+      if (due - present > interval_) return false;
+      counted.due = due;
+    }
+    ++counted.connections;
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+void address_limits::release(const endpoint& peer) noexcept {
+  if (!is_limited(peer)) return;
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(key_of(peer));
+  if (found == entries_.end() || --found->second.connections > 0) return;
+  if (!counts_accepts_) entries_.erase(found);
+}
+
+std::size_t address_limits::size() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return entries_.size();
+}
+
+}  // namespace gyre::net::detail

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/detail/server_core.hpp>
+
+#include <gyre/base/error.hpp>
+#include <gyre/io/descriptor.hpp>
+#include <gyre/net/detail/callback_gate.hpp>
+#include <gyre/net/detail/errors.hpp>
+#include <gyre/net/detail/server_defaults.hpp>
+#include <gyre/net/detail/server_shard.hpp>
+#include <gyre/net/passed_sockets.hpp>
+#include <gyre/net/tcp_connection.hpp>
+
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <stdexcept>
+#include <utility>
+
+namespace gyre::net::detail {
+
+using std::memory_order_relaxed;
+
+namespace {
+
+bool is_listening(const socket_ref& candidate) {
+  int type = 0;
+  int listens = 0;
+  socklen_t size = sizeof type;
+  if (::getsockopt(candidate.fd(), SOL_SOCKET, SO_TYPE, &type, &size) != 0 ||
+      ::getsockopt(candidate.fd(), SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0) {
+    gyre::detail::throw_errno("SO_ACCEPTCONN");
+  }
+  return type == SOCK_STREAM && listens != 0;
+}
+
+std::size_t half_of_descriptors() noexcept {
+  ::rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+    return tcp_server_options::unlimited;
+  }
+  return std::max<std::size_t>(limit.rlim_cur / 2, 1);
+}
+
+}  // namespace
+
+server_core::server_core(const std::vector<event_loop*>& loops, tcp_server_options settings)
+    : options(checked(std::move(settings))),
+      loops_(std::max<std::size_t>(loops.size(), 1)),
+      broadcast_quota_(options.broadcast_limit),
+      address_limits_(options.connections_per_address.value_or(half_of_descriptors()),
+                      options.accepts_per_address, options.accept_interval),
+      unfinished_(loops.size()) {
+  require_loops(loops, "gyre::net::tcp_server");
+  handlers.accept_error = print_accept_errors(options.name);
+  for (event_loop* loop : loops) shards_.push_back(std::make_unique<server_shard>(*this, *loop));
+}
+
+server_core::~server_core() = default;
+
+server_handlers& server_core::settable_handlers() {
+  const std::lock_guard lock(mutex_);
+  if (started_) throw std::logic_error("gyre::net::tcp_server: a handler is set after start()");
+  return handlers;
+}
+
+template <class Function>
+void server_core::post(server_shard& target, Function function) {
+  target.loop().post([target = shared(target), function = std::move(function)]() mutable {
+    const callback_gate::pass passing(target->gate());
+    if (passing) function(*target);
+  });
+}
+
+template <class Function>
+void server_core::post_to_all(Function function) {
+  for (auto& each : shards_) post(*each, function);
+}
+
+void server_core::listen(const endpoint& local) {
+  // Unix sockets cannot share an address.
+  const bool every_loop = options.strategy == accept_strategy::every_loop && local.is_ip();
+  const std::size_t count = every_loop ? shards_.size() : 1;
+  endpoint bound = local;
+  std::vector<socket> added;
+  for (std::size_t i = 0; i < count; ++i) {
+    socket listening = socket::open(local.family(), socket_type::stream);
+    if (local.is_ip()) {
+      listening.set_reuse_address(options.reuse_address);
+      if (count > 1 || options.reuse_port) listening.set_reuse_port(true);
+      if (local.family() == address_family::ipv6) listening.set_v6_only(options.ipv6_only);
+      apply(options.connections, listening);
+    }
+    listening.apply(options.sockets);
+    bind_listener(listening, bound, true);
+    listening.listen(options.backlog);
+    bound = listening.local_endpoint();  // the others get the port of the first
+    added.push_back(std::move(listening));
+  }
+  add(bound, std::move(added), true);
+}
+
+void server_core::listen(std::vector<socket> listening) {
+  require(!listening.empty(), "gyre::net::tcp_server: no socket to listen");
+  for (socket& each : listening) {
+    if (!is_listening(each)) {
+      fail(std::errc::invalid_argument, "gyre::net::tcp_server: the socket does not listen");
+    }
+    each = socket(io::made_non_blocking(each.release()));
+    // Connections inherit them.
+    if (each.local_endpoint().is_ip()) apply(options.connections, each);
+  }
+  const endpoint local = listening.front().local_endpoint();
+  const std::size_t count = listening.size();
+  const std::size_t accepting = accepting_shards().size();
+  for (std::size_t i = count; i < accepting; ++i) {
+    listening.push_back(copy_of(listening[i % count]));
+  }
+  add(local, std::move(listening), false);
+}
+
+void server_core::add(const endpoint& local, std::vector<socket> listening, bool are_own) {
+  const std::lock_guard lock(mutex_);
+  if (stopping_) return;
+  endpoints_.push_back(local);
+  const std::size_t accepting = accepting_shards().size();
+  for (std::size_t i = 0; i < listening.size(); ++i) {
+    waiting_.push_back({shards_[i % accepting].get(), std::move(listening[i]), are_own});
+  }
+  if (started_) open_waiting();
+}
+
+void server_core::open_waiting() {
+  for (listener& each : std::exchange(waiting_, {})) {
+    post(*each.target, [opened = std::move(each.listening), own = each.is_own](
+                           server_shard& target) mutable { target.open(std::move(opened), own); });
+  }
+}
+
+endpoint server_core::local_endpoint(std::size_t index) const {
+  const std::lock_guard lock(mutex_);
+  if (index >= endpoints_.size()) {
+    throw std::out_of_range(
+        "gyre::net::tcp_server::local_endpoint: listen() was not called so often before");
+  }
+  return endpoints_[index];
+}
+
+void server_core::start() {
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(started_, true)) throw std::logic_error("gyre::net::tcp_server: started twice");
+  open_waiting();
+}
+
+void server_core::adopt(unique_fd connection) {
+  unique_fd served = io::made_non_blocking(std::move(connection));
+  const endpoint peer = socket_ref(served.get()).peer_endpoint();
+  if (peer.is_ip()) apply(options.connections, socket_ref(served.get()));
+  post(*shards_.front(), [served = std::move(served), peer](server_shard& target) mutable {
+    target.adopted(std::move(served), peer);
+  });
+}
+
+void server_core::set_hold(hold why, bool held) {
+  post_to_all([why, held](server_shard& target) { target.set_hold(why, held); });
+}
+
+connection_group::limits server_core::limits_of_one() const noexcept {
+  // So that what all hold of the memory is no more than half of the descriptors, either.
+  return {.memory = options.memory_limit / loops_,
+          .further_descriptor = options.memory_limit / half_of_descriptors(),
+          .pause_at_high_water = true,
+          .idle_timeout = std::chrono::minutes{10}};
+}
+
+// Calls a function of `make_function` with each connection; `bytes` count until all loops have.
+template <class Make>
+bool server_core::visit_all(std::size_t bytes, Make&& make_function) {
+  byte_quota::share share = broadcast_quota_.take(bytes);
+  if (!share) return false;
+  struct visit {
+    decltype(make_function()) function;
+    byte_quota::share held;
+  };
+  auto shared_visit = std::make_shared<visit>(make_function(), std::move(share));
+  post_to_all([shared_visit = std::move(shared_visit)](server_shard& target) {
+    target.for_each(shared_visit->function);
+  });
+  return true;
+}
+
+bool server_core::for_each(std::function<void(tcp_connection&)> function) {
+  return visit_all(0, [&] { return std::move(function); });
+}
+
+bool server_core::broadcast(std::span<const std::byte> bytes) {
+  return visit_all(bytes.size(), [bytes] {
+    return [copy = std::vector<std::byte>(bytes.begin(), bytes.end())](tcp_connection& each) {
+      each.send(copy);
+    };
+  });
+}
+
+void server_core::stop(duration timeout, move_only_function<void()> done) {
+  begin_to_stop(std::move(done));
+  post_to_all([timeout](server_shard& target) { target.stop(timeout); });
+}
+
+void server_core::stop(steady_time deadline, move_only_function<void()> done) {
+  begin_to_stop(std::move(done));
+  post_to_all([deadline](server_shard& target) {
+    const steady_time present = target.loop().now();
+    target.stop(std::max<steady_time>(deadline, present) - present);
+  });
+}
+
+void server_core::begin_to_stop(move_only_function<void()> done) {
+  bool stopped = false;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    waiting_.clear();
+    if (done) done_callbacks_.push_back(std::move(done));
+    stopped = stopped_;
+  }
+  if (stopped) catch_up_later(*shards_.front());
+}
+
+void server_core::finish_one() noexcept {
+  // acq_rel: the last one sees all that the others did.
+  if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  catch_up_later(*shards_.front());
+}
+
+// One at a time: an exception of one, or its destroying the server, does not concern the others.
+void server_core::call_one_done() {
+  move_only_function<void()> done;
+  bool more = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!stopped_ || done_callbacks_.empty()) return;
+    done = std::move(done_callbacks_.front());
+    done_callbacks_.erase(done_callbacks_.begin());
+    more = !done_callbacks_.empty();
+  }
+  if (more) catch_up_later(*shards_.front());
+  done();
+}
+
+void server_core::catch_up_later(server_shard& target) noexcept {
+  target.catch_up_release.post(target.loop(), shared(target));
+}
+
+void server_core::abandon() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.clear();
+  }
+  for (auto& each : shards_) connection_group::abandon(shared(*each));
+}
+
+tcp_server_metrics server_core::metrics() const noexcept {
+  tcp_server_metrics sum;
+  sum.accepted = accepted_.load(memory_order_relaxed);
+  sum.refused = refused_.load(memory_order_relaxed);
+  sum.limited = limited_.load(memory_order_relaxed);
+  sum.failed_handshakes = failed_handshakes_.load(memory_order_relaxed);
+  sum.accept_errors = accept_errors_.load(memory_order_relaxed);
+  for (const auto& each : shards_) {
+    sum.connections += each->assigned.load(memory_order_relaxed);
+    const connection_metrics traffic = each->metrics();
+    sum.traffic.bytes_received += traffic.bytes_received;
+    sum.traffic.bytes_sent += traffic.bytes_sent;
+    sum.traffic.messages += traffic.messages;
+  }
+  return sum;
+}
+
+server_shard& server_core::choose_for(const endpoint& peer, server_shard& receiver) noexcept {
+  switch (options.strategy) {
+    case accept_strategy::every_loop:
+      if (peer.is_ip()) return receiver;
+      break;
+    case accept_strategy::hash_of_peer:
+      if (peer.is_ip()) {
+        return *shards_[std::hash<ip_address>()(peer.address()) % shards_.size()];
+      }
+      break;  // all Unix peers look the same
+    case accept_strategy::least_connections: {
+      server_shard* least = shards_.front().get();
+      for (auto& each : shards_) {
+        if (each->assigned.load(memory_order_relaxed) <
+            least->assigned.load(memory_order_relaxed)) {
+          least = each.get();
+        }
+      }
+      return *least;
+    }
+    case accept_strategy::round_robin: break;
+  }
+  return *shards_[next_shard_++ % shards_.size()];
+}
+
+// The number of slots is changed by read-modify-writes only, so that exactly one shard sees that it
+// took the last slot, and one that it released the first. That shard makes all accepting shards
+// read the number again: one that reads it too early is made to read it once more.
+bool server_core::is_full() const noexcept {
+  return slots_taken_.load(memory_order_relaxed) >= options.max_connections;
+}
+
+// The number of slots taken, with this one.
+std::size_t server_core::take_slot(server_shard& receiver) noexcept {
+  unfinished_.fetch_add(1, memory_order_relaxed);  // the caller's shard counts as well
+  const std::size_t taken = slots_taken_.fetch_add(1, memory_order_relaxed) + 1;
+  if (taken == options.max_connections) {
+    for (auto& each : accepting_shards()) {
+      if (each.get() != &receiver) catch_up_later(*each);
+    }
+  }
+  return taken;
+}
+
+void server_core::release_slot() noexcept {
+  if (slots_taken_.fetch_sub(1, memory_order_relaxed) == options.max_connections) {
+    for (auto& each : accepting_shards()) catch_up_later(*each);
+  }
+  finish_one();
+}
+
+std::span<const std::unique_ptr<server_shard>> server_core::accepting_shards() const noexcept {
+  const bool all = options.strategy == accept_strategy::every_loop;
+  return std::span(shards_).first(all ? shards_.size() : 1);
+}
+
+}  // namespace gyre::net::detail

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// server_shard: a tcp_server on one of its loops.
+#pragma once
+
+#include <gyre/base/atomic.hpp>
+#include <gyre/base/clock.hpp>
+#include <gyre/base/detail/flag_set.hpp>
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/exec/detail/deferred_release.hpp>
+#include <gyre/exec/event_loop.hpp>
+#include <gyre/exec/timer.hpp>
+#include <gyre/net/detail/accept_policy.hpp>
+#include <gyre/net/detail/connection_group.hpp>
+#include <gyre/net/detail/layer_opening.hpp>
+#include <gyre/net/detail/server_core.hpp>
+#include <gyre/net/endpoint.hpp>
+#include <gyre/net/layer.hpp>
+#include <gyre/net/proxy_protocol.hpp>
+#include <gyre/net/socket.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <system_error>
+
+namespace gyre::net::detail {
+
+class proxy_layer;
+
+/// The server on one loop.
+///
+/// Thread-safety: members belong to the loop's thread, but for those marked for any thread.
+class server_shard final : public connection_group {
+ public:
+  /// Any thread.
+  server_shard(server_core& whole, event_loop& loop);
+  ~server_shard() override;
+
+  void open(socket listening, bool is_own);
+  void set_hold(server_core::hold why, bool held) noexcept;
+  /// Reacts to changes on other loops, or before this turn.
+  void catch_up();
+  void accepted(unique_fd connection, const endpoint& peer);
+  void adopted(unique_fd connection, const endpoint& peer);
+  void adopt_accepted(unique_fd connection, const endpoint& peer);
+  void stop(std::chrono::nanoseconds timeout);
+
+  /// Connections given to it. Any thread.
+  gyre::detail::atomic<std::size_t> assigned{0};
+  /// Calls catch_up().
+  gyre::detail::deferred_release<server_shard> catch_up_release{
+      [](std::shared_ptr<server_shard> target, gyre::detail::release_point point) {
+        if (point == gyre::detail::release_point::loop_turn) target->catch_up();
+      }};
+
+ private:
+  class acceptor;
+
+  void accepting_paused(std::error_code error, const accept_policy::pause& pause);
+  void connection_begins(tcp_connection& begun) override;
+  void connection_ends(tcp_connection& ended) noexcept override;
+  void connection_gone() override;
+  void connection_drained(tcp_connection& drained) override;
+  // An accepted connection whose layer opens.
+  struct arriving {
+    endpoint peer;
+    proxy_layer* proxy = nullptr;  // the layer, while `peer` is the proxy
+    std::optional<proxy_header> header = std::nullopt;
+    std::unique_ptr<layer_opening> opening = nullptr;
+  };
+  void open_layer(unique_fd connection, arriving&& begun, std::unique_ptr<layer> protocol);
+  /// Destroys `ended`.
+  void opening_ended(arriving& ended, std::error_code why);
+  void header_ended(unique_fd connection, const endpoint& proxy, proxy_layer& layer,
+                    std::error_code why);
+  /// `early`: bytes that came with the header of a proxy.
+  void serve(unique_fd connection, const endpoint& peer, std::span<const std::byte> early = {});
+  void report_no_layer(const endpoint& peer, const std::exception_ptr& failed);
+  void begin_connection(unique_fd connection, const endpoint& peer, std::unique_ptr<layer> protocol,
+                        std::span<const std::byte> early = {});
+  void close_others() noexcept override;
+  void refuse_assigned() noexcept;
+  void release_assigned() noexcept;
+  void drain_acceptors();
+  void note_accepting_ended() noexcept;
+  void advance_stop();
+
+  server_core& core_;
+  std::list<acceptor> acceptors_;
+  std::list<arriving> arriving_;
+  std::optional<proxy_header> proxy_header_;  // for the connection that begins
+  gyre::detail::flag_set<server_core::hold> holds_;
+
+  // The stages of a stop: `impatient` begins at grace_ends_.
+  enum class stop_stage : std::uint8_t { none, begun, impatient };
+  stop_stage stage_ = stop_stage::none;
+  bool accepting_ended_ = false;
+  steady_time grace_ends_{};
+  steady_time stop_by_{};
+  std::optional<timer> stop_timer_;  // as the idle timer of the group
+};
+
+}  // namespace gyre::net::detail
