@@ -124,6 +124,7 @@
 #include <gyre/net/read_frame.hpp>
 #include <gyre/net/reconnecting_client.hpp>
 #include <gyre/net/reconnecting_client_options.hpp>
+#include <gyre/net/released_connection.hpp>
 #include <gyre/net/resolve_error.hpp>
 #include <gyre/net/resolver.hpp>
 #include <gyre/net/service.hpp>

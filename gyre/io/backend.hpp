@@ -69,6 +69,10 @@ class backend {
   /// end, an error, a connection. May be true without any while the loop has still to look at what
   /// the kernel reported. One system call.
   [[nodiscard]] virtual bool has_arrivals(const handle& target) noexcept = 0;
+  /// Ends receiving ahead of requests, so that a descriptor may change its owner: the handle has no
+  /// request that reads. Whether the backend has received something already: attempt() gives it,
+  /// and detach() would lose it.
+  [[nodiscard]] virtual bool end_receiving_ahead(handle& source) noexcept = 0;
 
   /// The memory that receive requests use.
   virtual receive_memory& memory() noexcept = 0;

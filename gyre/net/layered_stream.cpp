@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/layered_stream.hpp>
 
+#include <gyre/base/error.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/net/detail/errors.hpp>
 #include <gyre/net/detail/layered_core.hpp>
 #include <gyre/task/with_timeout.hpp>
 
+#include <cerrno>
 #include <system_error>
 
 namespace gyre::net {
@@ -19,6 +21,12 @@ core_ptr opened(const core_ptr& core) {
 }
 
 }  // namespace
+
+layered_stream::layered_stream(event_loop& loop, released_connection& released) {
+  detail::require(released.layer != nullptr, "gyre::net::layered_stream: there is no layer");
+  core_ = std::make_shared<detail::layered_core>(tcp_stream(loop, std::move(released.socket)),
+                                                 std::move(released.layer));
+}
 
 layered_stream& layered_stream::operator=(layered_stream&& other) noexcept {
   if (this == &other) return *this;
@@ -73,6 +81,17 @@ void layered_stream::close() noexcept {
 }
 void layered_stream::reset() noexcept {
   if (core_ != nullptr && core_->inner.is_open()) core_->inner.reset();
+}
+
+released_connection layered_stream::release() {
+  if (!is_open()) return {};
+  detail::layered_core& core = *core_;
+  const bool is_in_use = core.is_reading || core.is_writing || core.writer_reads;
+  if (is_in_use || !core.output.empty()) {
+    gyre::detail::throw_system_error(EINPROGRESS, "gyre::net::layered_stream::release");
+  }
+  const endpoint peer = core.inner.peer_endpoint();
+  return {.socket = core.inner.release(), .peer = peer, .layer = std::move(core.protocol)};
 }
 
 task<layered_stream> open_layer(tcp_stream connected, std::unique_ptr<layer> above) {

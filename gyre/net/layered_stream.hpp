@@ -12,6 +12,7 @@
 #include <gyre/io/received.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/layer.hpp>
+#include <gyre/net/released_connection.hpp>
 #include <gyre/net/socket_options.hpp>
 #include <gyre/net/tcp_stream.hpp>
 #include <gyre/task/task.hpp>
@@ -50,6 +51,10 @@ class layered_stream {
  public:
   /// A closed stream.
   layered_stream() noexcept = default;
+  /// Serves on `loop` the socket and the layer of a connection that its owner has released; the
+  /// bytes that were received come before those of the stream. Throws std::invalid_argument
+  /// without a layer, std::bad_alloc.
+  layered_stream(event_loop& loop, released_connection& released);
   layered_stream(layered_stream&& other) noexcept = default;
   layered_stream& operator=(layered_stream&& other) noexcept;
   ~layered_stream();
@@ -111,6 +116,12 @@ class layered_stream {
   void close() noexcept;
   /// Closes with a RST, without the layer's end.
   void reset() noexcept;
+  /// As close(), but gives the socket and the layer to another owner, such as tcp_server::adopt();
+  /// closed streams give none.
+  ///
+  /// Errors: throws std::system_error (std::errc::operation_in_progress), and changes nothing,
+  /// while a coroutine reads or writes, or output of the layer waits.
+  [[nodiscard]] released_connection release();
 
  protected:
   explicit layered_stream(std::shared_ptr<detail::layered_core> core) noexcept

@@ -18,6 +18,7 @@
 #include <gyre/net/connection_metrics.hpp>
 #include <gyre/net/detail/connection_io.hpp>
 #include <gyre/net/endpoint.hpp>
+#include <gyre/net/released_connection.hpp>
 #include <gyre/net/tcp_connection_ref.hpp>
 
 #include <cstddef>
@@ -167,6 +168,17 @@ class tcp_connection : private detail::connection_io {
   /// gets io::errc::aborted (std::errc::connection_aborted), or `why`. Idempotent.
   void abort() noexcept { abort(io::errc::aborted); }
   void abort(std::error_code why) noexcept { connection_io::abort(why); }
+
+  /// Takes the connection out of its server or client, for another owner: a coroutine's stream, or
+  /// a server on another loop. Within on_message, `unconsumed` are the bytes that the handler
+  /// leaves, `in.bytes()`, which would be lost otherwise. Descriptors that take_fds() leaves are
+  /// closed. Then on_close is called, without an error.
+  ///
+  /// Errors: throws std::system_error, and changes nothing, while output waits or the layer may not
+  /// write (std::errc::operation_in_progress), and if not can_send() (io::errc::not_open); throws
+  /// std::bad_alloc.
+  /// Complexity: copies received bytes that the program has not got.
+  [[nodiscard]] released_connection release(std::span<const std::byte> unconsumed = {});
 
   /// As connection_options::idle_timeout, for this connection alone, from now on; zero: never.
   /// Throws std::bad_alloc.

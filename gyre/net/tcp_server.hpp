@@ -20,6 +20,7 @@
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/net/connection_handlers.hpp>
 #include <gyre/net/endpoint.hpp>
+#include <gyre/net/released_connection.hpp>
 #include <gyre/net/socket.hpp>
 #include <gyre/net/tcp_connection.hpp>
 #include <gyre/net/tcp_server_options.hpp>
@@ -133,6 +134,11 @@ class tcp_server : public connection_handler_setters<tcp_server> {
   /// TCP socket gets no_delay and keep_alive of connection_options. Throws std::system_error
   /// (std::errc::not_connected, not_a_socket), and then closes it.
   void adopt(unique_fd connection);
+
+  /// Serves a connection that another owner has released: its layer is open, and the bytes that
+  /// were received come first. Neither `transport` nor `proxy_protocol` of the options applies.
+  /// Throws as above.
+  void adopt(released_connection connection);
 
   /// Leaves new connections in the kernel's queue until resume_accepting(). Idempotent.
   void pause_accepting();

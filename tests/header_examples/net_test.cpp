@@ -280,6 +280,24 @@ TEST(NetExamples, TcpConnectionRefSendsFromAnyThread) {
   EXPECT_EQ(gyre::sync_wait(loop, talk_to(server.local_endpoint(), "work")), "done");
 }
 
+// gyre/net/released_connection.hpp
+gyre::task<> serve_taken(gyre::loop& loop, gyre::net::released_connection taken) {
+  gyre::net::tcp_stream stream(loop, std::move(taken.socket));
+  co_await stream.write_all(taken.received.bytes());
+}
+
+TEST(NetExamples, ReleasedConnectionGoesToACoroutine) {
+  gyre::loop loop;
+  gyre::net::tcp_server server(loop);
+  server.on_message([&](gyre::net::tcp_connection& peer, gyre::io::input& in) {
+    gyre::net::released_connection taken = peer.release(in.bytes());
+    gyre::spawn(loop, serve_taken(loop, std::move(taken)));  // by a coroutine from now on
+  });
+  server.listen(any_port());
+  server.start();
+  EXPECT_EQ(gyre::sync_wait(loop, talk_to(server.local_endpoint(), "hello")), "hello");
+}
+
 // gyre/net/tcp_listener.hpp
 gyre::task<> accept_for_ever(gyre::event_loop& loop, listening_already& at) {
   const auto serve = [](gyre::net::tcp_stream peer) -> gyre::task<> {

@@ -63,6 +63,7 @@ class ready_requests : public backend {
   }
   void stop_receiving(handle& source) noexcept final { source.reader = nullptr; }
   bool has_arrivals(const handle& target) noexcept final;
+  bool end_receiving_ahead(handle& /*source*/) noexcept override { return false; }
   receive_memory& memory() noexcept final { return memory_; }
 
   // The poller's.

@@ -129,6 +129,19 @@ void uring_requests::discard_completions_of(std::uint32_t index) noexcept {
   }
 }
 
+bool uring_requests::end_receiving_ahead(handle& source) noexcept {
+  registration& entry = registrations_[source.index];
+  entry.wanted.clear();
+  await_end_of(source.index);
+  for (unsigned each = 0; each < ring_.ready(); ++each) {
+    io_uring_cqe& completion = ring_.at(each);
+    if (tag_of(completion) != subscription_id::tag || target_of(completion) != &source) continue;
+    record_for(source, completion);
+    completion.user_data = ignored;
+  }
+  return entry.has_early_data();
+}
+
 // Makes room for the completions of others where many handles are closed.
 void uring_requests::discard_oldest_stale() noexcept {
   while (ring_.ready() > 0) {

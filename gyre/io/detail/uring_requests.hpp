@@ -119,6 +119,7 @@ class uring_requests final : public ready_requests {
   bool all_reads_confirmed() noexcept;
   /// Tries such requests again.
   void retry_short_reads() noexcept;
+  bool end_receiving_ahead(handle& source) noexcept override;
   /// How many completions were looked at before they were taken, to close handles.
   std::uint64_t examined_completions() const noexcept { return examined_; }
 

@@ -10,8 +10,6 @@
 #include <gyre/net/detail/last_words.hpp>
 #include <gyre/net/socket.hpp>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -126,6 +124,11 @@ std::error_code connection_closing::failure() const noexcept {
 
 void connection_closing::end(std::error_code why, connection_end kind) noexcept {
   if (!is_open()) return;
+  const unique_fd socket = leave(why);
+  if (kind == connection_end::reset) reset_when_closed(socket.get());
+}
+
+unique_fd connection_closing::leave(std::error_code why) noexcept {
   connection_io& self = whole();
   phase_ = connection_phase::ended;
   stop_timers();
@@ -135,11 +138,11 @@ void connection_closing::end(std::error_code why, connection_end kind) noexcept 
   if (extra != nullptr && extra->control != nullptr) {
     extra->control->alive.store(false, std::memory_order_release);
   }
+  unique_fd socket(self.fd());
   self.group().io().detach(self);
   if (self.has_layer()) self.layered().sealed = io::buffer();
-  if (kind == connection_end::reset) reset_when_closed(self.fd());
-  ::close(self.fd());
   if (self.group().gate().is_open()) self.group().schedule_finish(self, why);
+  return socket;
 }
 
 // --- Timeouts ---

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gyre/base/duration.hpp>
+#include <gyre/base/unique_fd.hpp>
 #include <gyre/net/detail/connection_phase.hpp>
 
 #include <cstdint>
@@ -39,6 +40,8 @@ class connection_closing {
 
   /// Closes the descriptor at once; the connection itself ends in a turn of its own.
   void end(std::error_code why, connection_end kind) noexcept;
+  /// As end(), but gives the descriptor to another owner.
+  unique_fd leave(std::error_code why) noexcept;
   /// Goes from open to failed: only the peer's last bytes are still awaited. Goes to ended where
   /// these cannot come.
   void sending_failed(std::error_code why) noexcept;

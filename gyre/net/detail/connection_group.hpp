@@ -68,9 +68,9 @@ class connection_group {
   callback_gate& gate() noexcept { return gate_; }
 
   /// Takes over a connected socket, with the layer of a transport whose handshake is done, if
-  /// there is one, and calls `connected`; throws what that throws. Then `early` bytes, which were
-  /// received already, are delivered. False if there is no memory for it (then it is closed), or
-  /// the gate is closed.
+  /// there is one, and calls `connected`; throws what that throws. Then `early` bytes of
+  /// the program's, which were received already, are delivered. False if there is no memory for the
+  /// connection (then it is closed), or the gate is closed.
   bool adopt(unique_fd socket, const endpoint& peer, std::uint64_t id,
              std::unique_ptr<layer> protocol = nullptr, std::span<const std::byte> early = {});
 

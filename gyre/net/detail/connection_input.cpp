@@ -21,7 +21,7 @@ namespace {
 
 using io::detail::scratch_buffer;
 
-constexpr std::size_t received_with_descriptors = std::size_t{16} << 10;
+constexpr std::size_t received_at_once = std::size_t{16} << 10;
 
 }  // namespace
 
@@ -56,6 +56,12 @@ void connection_input::receive(std::span<const std::byte> bytes) {
   self.count_received(bytes.size());
   self.group().count_received(bytes.size());
   if (self.has_layer()) return receive_layered(bytes);
+  deliver(bytes);
+}
+
+void connection_input::deliver_early(std::span<const std::byte> bytes) {
+  whole().count_received(bytes.size());
+  whole().group().count_received(bytes.size());
   deliver(bytes);
 }
 
@@ -219,6 +225,32 @@ void connection_input::resume(pausers reasons) noexcept {
   }
 }
 
+// --- Another owner ---
+
+void connection_input::take_arrivals(std::span<const std::byte> unconsumed, io::buffer& received) {
+  connection_io& self = whole();
+  io::backend& io = self.group().io();
+  connection_backlog* const waiting = backlog_of(self);
+  scratch_buffer room;
+  received.append(unconsumed);
+  if (unconsumed.empty() && waiting != nullptr) received = std::exchange(waiting->rest, {});
+  if (self.reading()) io.stop_receiving(self);
+  while (io.end_receiving_ahead(self)) {
+    io::read_request reading(self, room->prepare(received_at_once), nullptr);
+    const io::result outcome = io.attempt(reading);
+    if (!outcome || outcome.count() == 0) break;  // an end, or an error, is still in the socket
+    room->commit(outcome.count());
+    self.count_received(outcome.count());
+    if (self.has_layer()) {
+      self.layered().protocol().feed(room->bytes());
+      self.layered().protocol().keep_unread();
+    } else {
+      received.append(room->bytes());
+    }
+    room->consume_all();
+  }
+}
+
 // --- Descriptors ---
 
 void connection_input::prepare_for_descriptors() {
@@ -242,7 +274,7 @@ void connection_input::readable(io::result result) {
 
 void connection_input::receive_with_descriptors() {
   connection_io& self = whole();
-  std::array<std::byte, received_with_descriptors> room;
+  std::array<std::byte, received_at_once> room;
   const iovec piece{room.data(), room.size()};
   message_with_fds message({&piece, 1});
   message.make_room();

@@ -4,6 +4,7 @@
 
 #include <gyre/base/detail/flag_set.hpp>
 #include <gyre/base/unique_fd.hpp>
+#include <gyre/io/buffer.hpp>
 #include <gyre/io/request.hpp>
 
 #include <cstddef>
@@ -33,6 +34,8 @@ class connection_input {
   void received(io::result result);
   /// Counts received bytes, and delivers them or what the layer makes of them.
   void receive(std::span<const std::byte> bytes);
+  /// Delivers bytes of the program's that were received by another owner.
+  void deliver_early(std::span<const std::byte> bytes);
   /// Delivers what the layer has, with `bytes`, which were counted already.
   void receive_layered(std::span<const std::byte> bytes);
   /// Delivers what the program has left, once more; then receives.
@@ -47,6 +50,9 @@ class connection_input {
   /// Whether the peer sends no more.
   bool peer_has_ended() const noexcept { return peer_done_; }
   std::vector<unique_fd> take_fds() noexcept;
+  /// Stops receiving, and appends to `received` what waits for the program, or `unconsumed` in its
+  /// place, and what the backend holds; with a layer, that gets the latter. Throws std::bad_alloc.
+  void take_arrivals(std::span<const std::byte> unconsumed, io::buffer& received);
 
  protected:
   connection_input() noexcept = default;

@@ -120,12 +120,13 @@ bool connection_io::has_moved() noexcept {
 bool connection_io::update_held_bytes() noexcept {
   connection_backlog* const waiting = backlog_of(*this);
   if (waiting == nullptr) return true;
-  const attached_output* const attached = waiting->attached.get();
-  const std::size_t descriptors = attached == nullptr ? 0 : attached->descriptors();
-  const std::size_t unread = layered_ ? layered().protocol().unread().size() : 0;
-  const std::size_t held = !is_open() ? 0
-                                      : pending_output() + waiting->rest.size() + unread +
-                                            group_->held_as_descriptors(descriptors);
+  std::size_t held = 0;
+  if (is_open()) {
+    const attached_output* const attached = waiting->attached.get();
+    const std::size_t descriptors = attached == nullptr ? 0 : attached->descriptors();
+    held = pending_output() + waiting->rest.size() + group_->held_as_descriptors(descriptors) +
+           (layered_ ? layered().protocol().unread().size() : 0);
+  }
   const std::size_t before = std::exchange(waiting->counted, held);
   return group_->count_held(before, held);
 }
@@ -137,13 +138,13 @@ void connection_io::begin(std::span<const std::byte> early) {
     prepare_for_descriptors();
     start_receiving();
     if (auto& connected = group_->handlers().connected) connected(face_of(*this));
+    if (!early.empty() && is_open()) deliver_early(early);
     if (layered_ && is_open()) {  // some may have come with the handshake
       const std::size_t bytes = layered().protocol().unread().size();
       count_received(bytes);
       if (bytes > 0) group_->count_received(bytes);
       receive_layered({});
     }
-    if (!early.empty() && is_open()) receive(early);
   });
 }
 

@@ -59,7 +59,7 @@ class connection_io : private intrusive_list_node,
 
   // --- For the group ---
 
-  /// Calls `connected`; then `early` bytes, which were received already, are delivered.
+  /// Calls `connected`; then delivers `early` bytes of the program's, which were received already.
   void begin(std::span<const std::byte> early);
   static void on_received(io::handle& source, io::result result);
   /// Makes the due calls.

@@ -22,6 +22,10 @@ class connection_layer {
   explicit connection_layer(std::unique_ptr<layer> above) noexcept : protocol_(std::move(above)) {}
 
   layer& protocol() const noexcept { return *protocol_; }
+  /// Null after take_protocol().
+  layer* protocol_or_null() const noexcept { return protocol_.get(); }
+  /// For another owner of the connection, which this one has left.
+  std::unique_ptr<layer> take_protocol() noexcept { return std::move(protocol_); }
   bool may_write() const noexcept { return protocol_->may_write() && !protocol_->why().code; }
   /// Appends to `output` what is to be sent for these bytes. Throws std::bad_alloc.
   std::error_code write(std::span<const std::byte> plain, io::buffer& output);
@@ -41,7 +45,7 @@ class connection_layer {
  private:
   std::error_code seal_file_part(attached_output& attached, io::backend& io);
 
-  const std::unique_ptr<layer> protocol_;
+  std::unique_ptr<layer> protocol_;
 };
 
 }  // namespace gyre::net::detail

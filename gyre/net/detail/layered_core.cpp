@@ -26,6 +26,8 @@ using status = layer::status;
 
 namespace {
 
+constexpr std::string_view released_name = "gyre::net::layered_stream";
+
 // --- Reading operations, each as a step ---
 
 struct read_step {
@@ -175,7 +177,8 @@ void layered_core::send_now() noexcept {
 }
 
 std::string layered_core::text_of(std::string_view operation) const {
-  return std::string(protocol->stream_name()).append(": ").append(operation);
+  const std::string_view name = protocol != nullptr ? protocol->stream_name() : released_name;
+  return std::string(name).append(": ").append(operation);
 }
 
 void layered_core::throw_error(std::error_code code, std::string_view operation) const {

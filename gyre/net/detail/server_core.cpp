@@ -158,8 +158,22 @@ void server_core::adopt(unique_fd connection) {
   unique_fd served = io::made_non_blocking(std::move(connection));
   const endpoint peer = socket_ref(served.get()).peer_endpoint();
   if (peer.is_ip()) apply(options.connections, socket_ref(served.get()));
-  post(*shards_.front(), [served = std::move(served), peer](server_shard& target) mutable {
-    target.adopted(std::move(served), peer);
+  adopt(std::move(served), peer, nullptr);
+}
+
+void server_core::adopt(released_connection connection) {
+  auto opened = std::make_unique<released_connection>(std::move(connection));
+  unique_fd served = std::move(opened->socket);
+  endpoint peer = opened->peer;
+  if (!peer.is_ip()) peer = socket_ref(served.get()).peer_endpoint();
+  adopt(std::move(served), peer, std::move(opened));
+}
+
+void server_core::adopt(unique_fd connection, const endpoint& peer,
+                        std::unique_ptr<released_connection> opened) {
+  post(*shards_.front(), [connection = std::move(connection), peer,
+                          opened = std::move(opened)](server_shard& target) mutable {
+    target.adopted(std::move(connection), peer, std::move(opened));
   });
 }
 

@@ -13,6 +13,7 @@
 #include <gyre/net/detail/byte_quota.hpp>
 #include <gyre/net/detail/connection_group.hpp>
 #include <gyre/net/endpoint.hpp>
+#include <gyre/net/released_connection.hpp>
 #include <gyre/net/socket.hpp>
 #include <gyre/net/tcp_server_options.hpp>
 
@@ -50,6 +51,7 @@ class server_core : public std::enable_shared_from_this<server_core> {
   endpoint local_endpoint(std::size_t index) const;
   void start();
   void adopt(unique_fd connection);
+  void adopt(released_connection connection);
   void set_hold(hold why, bool held);
   // tcp_server documents these.
   bool for_each(std::function<void(tcp_connection&)> function);
@@ -84,6 +86,8 @@ class server_core : public std::enable_shared_from_this<server_core> {
   template <class Make>
   bool visit_all(std::size_t bytes, Make&& make_function);
   void begin_to_stop(move_only_function<void()> done);
+  void adopt(unique_fd connection, const endpoint& peer,
+             std::unique_ptr<released_connection> opened);
   void add(const endpoint& local, std::vector<socket> listening, bool are_own);
   void open_waiting();
   server_shard& choose_for(const endpoint& peer, server_shard& receiver) noexcept;

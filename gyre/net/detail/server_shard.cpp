@@ -116,7 +116,8 @@ void server_shard::set_hold(server_core::hold why, bool held) noexcept {
   for (acceptor& each : acceptors_) each.start_or_cancel();
 }
 
-void server_shard::accepted(unique_fd connection, const endpoint& peer) {
+void server_shard::accepted(unique_fd connection, const endpoint& peer,
+                            std::unique_ptr<released_connection> opened) {
   const callback_gate::pass passing(gate());
   if (!passing) return;
   if (stage_ != stop_stage::none) core_.catch_up_later(*this);
@@ -129,25 +130,36 @@ void server_shard::accepted(unique_fd connection, const endpoint& peer) {
   }
   server_shard& chosen = core_.choose_for(peer, *this);
   chosen.assigned.fetch_add(1, memory_order_relaxed);
-  if (&chosen == this) return adopt_accepted(std::move(connection), peer);
+  if (&chosen == this) return adopt_accepted(std::move(connection), peer, std::move(opened));
   try {
-    chosen.loop().post([target = core_.shared(chosen), connection = std::move(connection),
-                        peer]() mutable { target->adopt_accepted(std::move(connection), peer); });
+    chosen.loop().post([target = core_.shared(chosen), connection = std::move(connection), peer,
+                        opened = std::move(opened)]() mutable {
+      target->adopt_accepted(std::move(connection), peer, std::move(opened));
+    });
   } catch (const std::bad_alloc&) {
     chosen.refuse_assigned();
   }
 }
 
-void server_shard::adopted(unique_fd connection, const endpoint& peer) {
-  if (stage_ == stop_stage::none) return accepted(std::move(connection), peer);
+void server_shard::adopted(unique_fd connection, const endpoint& peer,
+                           std::unique_ptr<released_connection> opened) {
+  if (stage_ == stop_stage::none) {
+    return accepted(std::move(connection), peer, std::move(opened));
+  }
   core_.accepted_.fetch_add(1, memory_order_relaxed);
   core_.refused_.fetch_add(1, memory_order_relaxed);
 }
 
-void server_shard::adopt_accepted(unique_fd connection, const endpoint& peer) {
+void server_shard::adopt_accepted(unique_fd connection, const endpoint& peer,
+                                  std::unique_ptr<released_connection> opened) {
   // After the server's end the other loops may be gone, to which releasing the slot would post.
   const callback_gate::pass passing(gate());
   if (!passing) return;
+  if (opened != nullptr) {
+    if (!admit(peer)) return;  // closes it
+    return begin_connection(std::move(connection), peer, std::move(opened->layer),
+                            opened->received.bytes());
+  }
   const auto& trusted = core_.options.proxy_protocol.trusted;
   if (!trusted || stage_ == stop_stage::impatient) return serve(std::move(connection), peer);
   bool is_proxy = false;
@@ -188,14 +200,21 @@ void server_shard::connection_begins(tcp_connection& begun) {
   proxy_header_.reset();
 }
 
+// False if the address is at a limit: then the connection counts as refused.
+bool server_shard::admit(const endpoint& peer) noexcept {
+  if (core_.address_limits_.admit(peer, loop().recent_time())) return true;
+  core_.limited_.fetch_add(1, memory_order_relaxed);
+  refuse_assigned();
+  return false;
+}
+
 // Limits per address apply to the client's address, which behind a proxy is known only now.
 void server_shard::serve(unique_fd connection, const endpoint& peer,
                          std::span<const std::byte> early) {
-  if (!core_.address_limits_.admit(peer, loop().recent_time())) {
-    core_.limited_.fetch_add(1, memory_order_relaxed);
+  if (!admit(peer)) {
     connection.reset();
     proxy_header_.reset();
-    return refuse_assigned();
+    return;
   }
   if (core_.options.transport == nullptr || stage_ == stop_stage::impatient) {
     return begin_connection(std::move(connection), peer, nullptr, early);

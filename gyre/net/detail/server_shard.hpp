@@ -16,6 +16,7 @@
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/layer.hpp>
 #include <gyre/net/proxy_protocol.hpp>
+#include <gyre/net/released_connection.hpp>
 #include <gyre/net/socket.hpp>
 
 #include <chrono>
@@ -45,9 +46,13 @@ class server_shard final : public connection_group {
   void set_hold(server_core::hold why, bool held) noexcept;
   /// Reacts to changes on other loops, or before this turn.
   void catch_up();
-  void accepted(unique_fd connection, const endpoint& peer);
-  void adopted(unique_fd connection, const endpoint& peer);
-  void adopt_accepted(unique_fd connection, const endpoint& peer);
+  /// In these, `opened` is null, or the rest of a connection that is open already.
+  void accepted(unique_fd connection, const endpoint& peer,
+                std::unique_ptr<released_connection> opened = nullptr);
+  void adopted(unique_fd connection, const endpoint& peer,
+               std::unique_ptr<released_connection> opened);
+  void adopt_accepted(unique_fd connection, const endpoint& peer,
+                      std::unique_ptr<released_connection> opened);
   void stop(std::chrono::nanoseconds timeout);
 
   /// Connections given to it. Any thread.
@@ -80,6 +85,7 @@ class server_shard final : public connection_group {
                     std::error_code why);
   /// `early`: bytes that came with the header of a proxy.
   void serve(unique_fd connection, const endpoint& peer, std::span<const std::byte> early = {});
+  bool admit(const endpoint& peer) noexcept;
   void report_no_layer(const endpoint& peer, const std::exception_ptr& failed);
   void begin_connection(unique_fd connection, const endpoint& peer, std::unique_ptr<layer> protocol,
                         std::span<const std::byte> early = {});

@@ -147,6 +147,7 @@ class scripted_backend final : public io::backend {
   }
   void stop_receiving(io::handle& source) noexcept override { source.reader = nullptr; }
   bool has_arrivals(const io::handle& target) noexcept override;
+  bool end_receiving_ahead(io::handle& /*source*/) noexcept override { return false; }
   io::receive_memory& memory() noexcept override { return memory_; }
 
  private:

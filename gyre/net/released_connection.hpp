@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// released_connection: a connection without a loop, on its way from one owner to the next.
+//
+//     server.on_message([&](gyre::net::tcp_connection& peer, gyre::io::input& in) {
+//       gyre::net::released_connection taken = peer.release(in.bytes());
+//       gyre::spawn(loop, serve_taken(loop, std::move(taken)));  // by a coroutine from now on
+//     });
+#pragma once
+
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/io/buffer.hpp>
+#include <gyre/net/endpoint.hpp>
+#include <gyre/net/layer.hpp>
+
+#include <memory>
+
+namespace gyre::net {
+
+/// Made by tcp_connection::release() and layered_stream::release(), or from the parts of any
+/// stream. Taken by tcp_server::adopt(), layered_stream, and, where there is no layer, by the
+/// constructor of a stream.
+///
+/// Thread-safety: none; may be moved to another thread. Destroyed, it closes the connection.
+struct released_connection {
+  unique_fd socket;  ///< connected, and non-blocking
+  endpoint peer = {};
+  /// The connection's end of its protocol, established; null for plain bytes. It has the bytes of
+  /// the network that it has not read yet.
+  std::unique_ptr<net::layer> layer = nullptr;
+  /// Bytes for the program that were received and not consumed; they come before all others.
+  io::buffer received = {};
+};
+
+}  // namespace gyre::net
