@@ -71,8 +71,8 @@ void transport::handshake_failed(const endpoint& /*peer*/, std::error_code /*why
 
 namespace detail {
 
-std::unique_ptr<layer> make_layer(const transport& by, std::string_view host) {
-  std::unique_ptr<layer> made = by.make_layer(host);
+std::unique_ptr<layer> make_layer(const transport& factory, std::string_view host) {
+  std::unique_ptr<layer> made = factory.make_layer(host);
   if (made == nullptr) fail(std::errc::invalid_argument, "gyre::net: a transport made no layer");
   return made;
 }

@@ -173,8 +173,8 @@ class transport {
 
 namespace detail {
 
-/// A layer of `by`. Throws also std::system_error (std::errc::invalid_argument) in place of null.
-std::unique_ptr<layer> make_layer(const transport& by, std::string_view host);
+/// A layer of `factory`. Throws also std::system_error (std::errc::invalid_argument) in place of null.
+std::unique_ptr<layer> make_layer(const transport& factory, std::string_view host);
 
 }  // namespace detail
 

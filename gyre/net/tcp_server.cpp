@@ -25,7 +25,7 @@ tcp_server& tcp_server::on_stopping(move_only_function<void(tcp_connection&)> ca
   return *this;
 }
 
-void tcp_server::listen(const endpoint& at) { core_->listen(at); }
+void tcp_server::listen(const endpoint& local) { core_->listen(local); }
 void tcp_server::listen(socket listening) {
   std::vector<socket> one;
   one.push_back(std::move(listening));

@@ -73,22 +73,22 @@ class tcp_server : public connection_handler_setters<tcp_server> {
   explicit tcp_server(basic_loop_thread<Loop>& thread, tcp_server_options options = {})
       : tcp_server(thread.loop(), std::move(options)) {}
   explicit tcp_server(std::vector<event_loop*> loops, tcp_server_options options = {});
-  /// As above, and listens at `at`: an endpoint, or a text as endpoint::parse() reads it (":7000").
+  /// As above, and listens at `local`: an endpoint, or a text as endpoint::parse() reads it (":7000").
   /// Throws also the exceptions of listen(), and std::system_error for another text.
-  template <std::convertible_to<endpoint> At>
-  tcp_server(event_loop& loop, const At& at, tcp_server_options options = {})
+  template <std::convertible_to<endpoint> Address>
+  tcp_server(event_loop& loop, const Address& local, tcp_server_options options = {})
       : tcp_server(loop, std::move(options)) {
-    listen(at);
+    listen(local);
   }
-  template <loop_group Group, std::convertible_to<endpoint> At>
-  tcp_server(Group& loops, const At& at, tcp_server_options options = {})
+  template <loop_group Group, std::convertible_to<endpoint> Address>
+  tcp_server(Group& loops, const Address& local, tcp_server_options options = {})
       : tcp_server(loops.loops(), std::move(options)) {
-    listen(at);
+    listen(local);
   }
-  template <class Loop, std::convertible_to<endpoint> At>
-  tcp_server(basic_loop_thread<Loop>& thread, const At& at, tcp_server_options options = {})
+  template <class Loop, std::convertible_to<endpoint> Address>
+  tcp_server(basic_loop_thread<Loop>& thread, const Address& local, tcp_server_options options = {})
       : tcp_server(thread.loop(), std::move(options)) {
-    listen(at);
+    listen(local);
   }
   tcp_server(const tcp_server&) = delete;
   tcp_server& operator=(const tcp_server&) = delete;
@@ -113,7 +113,7 @@ class tcp_server : public connection_handler_setters<tcp_server> {
   /// called for several endpoints, also after start(); no effect after stop(). Port 0: the kernel
   /// chooses. A Unix socket's file that no process listens at any more is replaced; the file stays
   /// when the server ends. Throws std::system_error: std::errc::address_in_use, permission_denied.
-  void listen(const endpoint& at);
+  void listen(const endpoint& local);
   /// Serves a socket that listens already, with the options that it has: one that the process was
   /// started with, that another process has passed (see passed_sockets.hpp), or a copy of one that
   /// the program keeps to pass it on. With every_loop all loops accept from it, and chance decides

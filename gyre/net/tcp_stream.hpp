@@ -50,7 +50,8 @@ class socket_stream : public io::stream {
   socket_stream() noexcept = default;
   socket_stream(event_loop& loop, socket connected, io::handle_kind kind)
       : stream(std::make_unique<io::detail::open_descriptor>(loop, connected.release(), kind)) {}
-  explicit socket_stream(io::detail::owned_descriptor on) noexcept : stream(std::move(on)) {}
+  explicit socket_stream(io::detail::owned_descriptor descriptor) noexcept
+      : stream(std::move(descriptor)) {}
 };
 
 /// A TCP connection, made by connect() or tcp_listener::accept(). Closing it sends all written
@@ -81,8 +82,8 @@ namespace detail {
 class stream_maker {
  public:
   template <class Stream>
-  static Stream make(io::detail::owned_descriptor on) noexcept {
-    return Stream(std::move(on));
+  static Stream make(io::detail::owned_descriptor descriptor) noexcept {
+    return Stream(std::move(descriptor));
   }
 };
 

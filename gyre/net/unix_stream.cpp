@@ -19,30 +19,32 @@ template <class Request, class Message>
 struct message_operation : io::detail::counting_request<Request> {
   static constexpr const char* name = "gyre::net: message";
 
-  message_operation(io::detail::open_descriptor* on, Message& header) noexcept
-      : io::detail::counting_request<Request>(on, header, nullptr) {}
+  message_operation(io::detail::open_descriptor* socket, Message& header) noexcept
+      : io::detail::counting_request<Request>(socket, header, nullptr) {}
 };
 
 using send_message_operation = message_operation<io::send_message_request, const msghdr>;
 using receive_message_operation = message_operation<io::receive_message_request, msghdr>;
 
-task<std::size_t> send_with_fds(io::detail::open_descriptor* on, std::span<const std::byte> from,
-                                std::span<const int> fds) {
-  if (from.empty() || fds.size() > unix_stream::most_fds) {
+task<std::size_t> send_with_fds(io::detail::open_descriptor* socket,
+                                std::span<const std::byte> bytes, std::span<const int> fds) {
+  if (bytes.empty() || fds.size() > unix_stream::most_fds) {
     gyre::detail::throw_system_error(EINVAL, "gyre::net::unix_stream::send_fds");
   }
-  const iovec piece{const_cast<std::byte*>(from.data()), from.size()};
+  const iovec piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
   detail::message_with_fds message({&piece, 1});
   message.attach(fds);
-  io::detail::request_awaiter<send_message_operation> sending(std::in_place, on, message.header);
+  io::detail::request_awaiter<send_message_operation> sending(std::in_place, socket,
+                                                              message.header);
   co_return co_await sending;
 }
 
-task<bytes_and_fds> receive_with_fds(io::detail::open_descriptor* on, std::span<std::byte> to) {
-  const iovec piece{to.data(), to.size()};
+task<bytes_and_fds> receive_with_fds(io::detail::open_descriptor* socket,
+                                     std::span<std::byte> room) {
+  const iovec piece{room.data(), room.size()};
   detail::message_with_fds message({&piece, 1});
   message.make_room();
-  io::detail::request_awaiter<receive_message_operation> receiving(std::in_place, on,
+  io::detail::request_awaiter<receive_message_operation> receiving(std::in_place, socket,
                                                                    message.header);
   const std::size_t size = co_await receiving;
   std::vector<unique_fd> fds = message.take();
@@ -61,12 +63,13 @@ socket listening_at(const endpoint& local, const unix_listener_options& options)
 
 }  // namespace
 
-task<std::size_t> unix_stream::send_fds(std::span<const std::byte> from, std::span<const int> fds) {
-  return send_with_fds(descriptor().get(), from, fds);
+task<std::size_t> unix_stream::send_fds(std::span<const std::byte> bytes,
+                                        std::span<const int> fds) {
+  return send_with_fds(descriptor().get(), bytes, fds);
 }
 
-task<bytes_and_fds> unix_stream::receive_fds(std::span<std::byte> to) {
-  return receive_with_fds(descriptor().get(), to);
+task<bytes_and_fds> unix_stream::receive_fds(std::span<std::byte> room) {
+  return receive_with_fds(descriptor().get(), room);
 }
 
 peer_credentials unix_stream::credentials() const {
@@ -87,20 +90,20 @@ unix_listener::unix_listener(event_loop& loop, const endpoint& local,
                              const unix_listener_options& options)
     : listener(loop, listening_at(local, options)) {}
 
-task<unix_stream> connect_unix(event_loop& loop, endpoint to) {
+task<unix_stream> connect_unix(event_loop& loop, endpoint remote) {
   socket opened = socket::open(address_family::local, socket_type::stream);
-  auto on = std::make_unique<io::detail::open_descriptor>(loop, opened.release(),
-                                                          io::handle_kind::socket);
+  auto descriptor = std::make_unique<io::detail::open_descriptor>(loop, opened.release(),
+                                                                  io::handle_kind::socket);
   auto connecting = as_expected(io::detail::request_awaiter<detail::connect_operation>(
-      std::in_place, on.get(), std::as_const(to).data(), to.size()));
+      std::in_place, descriptor.get(), std::as_const(remote).data(), remote.size()));
   const auto connected = co_await std::move(connecting);
-  if (!connected) detail::throw_not_connected(connected.error(), to);
-  co_return detail::stream_maker::make<unix_stream>(std::move(on));
+  if (!connected) detail::throw_not_connected(connected.error(), remote);
+  co_return detail::stream_maker::make<unix_stream>(std::move(descriptor));
 }
 
-task<unix_stream> connect_unix(endpoint to) {
+task<unix_stream> connect_unix(endpoint remote) {
   const task_context& context = co_await gyre::detail::this_context();
-  task<unix_stream> connecting = connect_unix(detail::loop_of(context), to);
+  task<unix_stream> connecting = connect_unix(detail::loop_of(context), remote);
   co_return co_await std::move(connecting);
 }
 

@@ -55,21 +55,21 @@ class unix_stream : public socket_stream {
   /// The most descriptors that go with one message.
   static constexpr std::size_t most_fds = detail::message_with_fds::most_fds;
 
-  /// Writes at least one byte of `from`, with copies of all `fds` (SCM_RIGHTS), and returns the
+  /// Writes at least one of `bytes`, with copies of all `fds` (SCM_RIGHTS), and returns the
   /// count of bytes; write the rest without descriptors. The descriptors stay the caller's.
   ///
   /// Errors: std::errc::invalid_argument for no bytes or more than most_fds descriptors, and those
   /// of writing.
   /// Complexity: allocates one coroutine frame.
-  [[nodiscard]] task<std::size_t> send_fds(std::span<const std::byte> from,
+  [[nodiscard]] task<std::size_t> send_fds(std::span<const std::byte> bytes,
                                            std::span<const int> fds);
-  /// Waits for bytes or the end of the stream; reads up to `to.size()` bytes, and the descriptors
+  /// Waits for bytes or the end of the stream; reads up to `room.size()` bytes, and the descriptors
   /// that came with them (close-on-exec), which other read operations close.
   ///
   /// Errors: those of reading; std::errc::too_many_files_open if the process could not take all
   /// descriptors: then the bytes are lost, and the descriptors closed.
   /// Complexity: allocates one coroutine frame.
-  [[nodiscard]] task<bytes_and_fds> receive_fds(std::span<std::byte> to);
+  [[nodiscard]] task<bytes_and_fds> receive_fds(std::span<std::byte> room);
 
   [[nodiscard]] peer_credentials credentials() const;
 
@@ -102,10 +102,10 @@ class unix_listener : public detail::listener<unix_stream> {
       : listener(loop, std::move(listening_socket)) {}
 };
 
-/// A connection to the Unix listener at `to`, served by `loop`, or by the loop that the coroutine
+/// A connection to the Unix listener at `remote`, served by `loop`, or by the loop that the coroutine
 /// runs on. Thread-safety, Complexity: as connect(). Errors: std::errc::connection_refused, also
 /// when the listener's backlog is full; no_such_file_or_directory; and those of connect().
-[[nodiscard]] task<unix_stream> connect_unix(endpoint to);
-[[nodiscard]] task<unix_stream> connect_unix(event_loop& loop, endpoint to);
+[[nodiscard]] task<unix_stream> connect_unix(endpoint remote);
+[[nodiscard]] task<unix_stream> connect_unix(event_loop& loop, endpoint remote);
 
 }  // namespace gyre::net

@@ -21,9 +21,9 @@ class byte_quota {
 
   struct return_of_share {
     std::size_t bytes;
-    void operator()(byte_quota* from) const noexcept {
+    void operator()(byte_quota* quota) const noexcept {
       // relaxed: a count that orders nothing.
-      from->taken_.fetch_sub(bytes, std::memory_order_relaxed);
+      quota->taken_.fetch_sub(bytes, std::memory_order_relaxed);
     }
   };
   /// Bytes that count until the share is destroyed, before the quota is.

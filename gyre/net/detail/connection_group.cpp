@@ -26,10 +26,10 @@ constexpr std::size_t looks_in_parts = 16;
 
 }  // namespace
 
-void apply(const connection_options& options, const socket_ref& to) noexcept {
-  const auto enable = [fd = to.fd()](int level, int option) {
-    const int on = 1;
-    static_cast<void>(::setsockopt(fd, level, option, &on, sizeof on));
+void apply(const connection_options& options, const socket_ref& target) noexcept {
+  const auto enable = [fd = target.fd()](int level, int option) {
+    const int enabled = 1;
+    static_cast<void>(::setsockopt(fd, level, option, &enabled, sizeof enabled));
   };
   if (options.no_delay) enable(IPPROTO_TCP, TCP_NODELAY);
   if (options.keep_alive) enable(SOL_SOCKET, SO_KEEPALIVE);
@@ -239,9 +239,9 @@ bool connection_group::may_receive(connection_io& connection) noexcept {
   return true;
 }
 
-void connection_group::limit_closing(closed_by which, std::chrono::nanoseconds timeout) {
+void connection_group::limit_closing(closed_by scope, std::chrono::nanoseconds timeout) {
   visit_each([=](connection_io& each) {
-    if (which == closed_by::all || each.is_closing()) each.close(timeout, timeout);
+    if (scope == closed_by::all || each.is_closing()) each.close(timeout, timeout);
   });
 }
 

@@ -32,7 +32,7 @@ namespace gyre::net::detail {
 
 /// Sets `options` on a TCP socket that is connected, or that listens, whose connections inherit
 /// them. Fails only where the connection has been lost already, which reading reports. Any thread.
-void apply(const connection_options& options, const socket_ref& to) noexcept;
+void apply(const connection_options& options, const socket_ref& target) noexcept;
 
 /// Owns the connections, and frees each in a turn of its own.
 ///
@@ -91,7 +91,7 @@ class connection_group {
   bool drains() const noexcept { return draining_; }
   /// Closes those that are closing already, or all, as close(timeout, timeout).
   enum class closed_by : bool { closing, all };
-  void limit_closing(closed_by which, std::chrono::nanoseconds timeout);
+  void limit_closing(closed_by scope, std::chrono::nanoseconds timeout);
 
   /// Any thread: no handler runs any more when this returns; then `group`'s connections are closed
   /// and freed by its loop, at once where that is possible.
@@ -106,19 +106,19 @@ class connection_group {
   bool pauses_at_high_water() const noexcept {
     return limits_.pause_at_high_water && !handlers_.high_water;
   }
-  /// Notes that a connection that held `before` bytes holds `held` now. False if that is too much:
+  /// Notes that a connection that held `old_bytes` holds `bytes` now. False if that is too much:
   /// more than before and than an even share of half the memory, the other half being used up.
-  bool count_held(std::size_t before, std::size_t held) noexcept {
-    held_ += held - before;
+  bool count_held(std::size_t old_bytes, std::size_t bytes) noexcept {
+    held_ += bytes - old_bytes;
     const std::size_t half = limits_.memory / 2;
-    return held <= before || held_ <= half || held <= half / (size_ + handshakes_);
+    return bytes <= old_bytes || held_ <= half || bytes <= half / (size_ + handshakes_);
   }
   /// As count_held(), for a transport's handshake, which counts as a connection while it holds
   /// bytes.
-  bool count_held_by_handshake(std::size_t before, std::size_t held) noexcept {
-    if (before == 0 && held > 0) ++handshakes_;
-    if (before > 0 && held == 0) --handshakes_;
-    return count_held(before, held);
+  bool count_held_by_handshake(std::size_t old_bytes, std::size_t bytes) noexcept {
+    if (old_bytes == 0 && bytes > 0) ++handshakes_;
+    if (old_bytes > 0 && bytes == 0) --handshakes_;
+    return count_held(old_bytes, bytes);
   }
   /// Bytes that `count` descriptors of one connection count as.
   std::size_t held_as_descriptors(std::size_t count) const noexcept {
@@ -159,9 +159,9 @@ class connection_group {
     std::error_code why;
   };
   struct run_operation final : operation {
-    explicit run_operation(connection_group& of) noexcept
+    explicit run_operation(connection_group& group) noexcept
         : operation([](operation& due) { static_cast<run_operation&>(due).self.run_due_calls(); }),
-          self(of) {}
+          self(group) {}
     connection_group& self;
   };
 

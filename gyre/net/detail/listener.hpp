@@ -47,8 +47,8 @@ class accept_operation : public io::detail::single_request<io::accept_request> {
  public:
   static constexpr const char* name = "gyre::net: accept";
 
-  accept_operation(io::detail::open_descriptor* on, endpoint* peer_to) noexcept
-      : single_request(on, nullptr), peer_to_(peer_to) {}
+  accept_operation(io::detail::open_descriptor* listening, endpoint* peer_to) noexcept
+      : single_request(listening, nullptr), peer_to_(peer_to) {}
   accept_operation(const accept_operation& other) noexcept
       : accept_operation(other.descriptor(), other.peer_to_) {}
 

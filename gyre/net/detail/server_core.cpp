@@ -177,8 +177,8 @@ void server_core::adopt(unique_fd connection, const endpoint& peer,
   });
 }
 
-void server_core::set_hold(hold why, bool held) {
-  post_to_all([why, held](server_shard& target) { target.set_hold(why, held); });
+void server_core::set_hold(hold reason, bool held) {
+  post_to_all([reason, held](server_shard& target) { target.set_hold(reason, held); });
 }
 
 connection_group::limits server_core::limits_of_one() const noexcept {

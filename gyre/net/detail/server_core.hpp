@@ -52,7 +52,7 @@ class server_core : public std::enable_shared_from_this<server_core> {
   void start();
   void adopt(unique_fd connection);
   void adopt(released_connection connection);
-  void set_hold(hold why, bool held);
+  void set_hold(hold reason, bool held);
   // tcp_server documents these.
   bool for_each(std::function<void(tcp_connection&)> function);
   bool broadcast(std::span<const std::byte> bytes);

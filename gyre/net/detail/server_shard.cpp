@@ -62,10 +62,10 @@ class server_shard::acceptor {
 
  private:
   struct accept_any final : io::accept_request {
-    accept_any(acceptor& by, bool ahead) noexcept
-        : accept_request(by.descriptor_.handle(), &acceptor::on_accepted,
+    accept_any(acceptor& owner, bool ahead) noexcept
+        : accept_request(owner.descriptor_.handle(), &acceptor::on_accepted,
                          io::repeat::until_cancelled, ahead),
-          self(&by) {}
+          self(&owner) {}
     acceptor* self;
   };
 
@@ -111,8 +111,8 @@ void server_shard::open(socket listening, bool is_own) {
   if (stage_ == stop_stage::none) acceptors_.emplace_back(*this, std::move(listening), is_own);
 }
 
-void server_shard::set_hold(server_core::hold why, bool held) noexcept {
-  held ? holds_.insert(why) : holds_.erase(why);
+void server_shard::set_hold(server_core::hold reason, bool held) noexcept {
+  held ? holds_.insert(reason) : holds_.erase(reason);
   for (acceptor& each : acceptors_) each.start_or_cancel();
 }
 
@@ -194,9 +194,9 @@ void server_shard::header_ended(unique_fd connection, const endpoint& proxy, pro
   serve(std::move(connection), peer, layer.unread());
 }
 
-void server_shard::connection_begins(tcp_connection& begun) {
+void server_shard::connection_begins(tcp_connection& connection) {
   if (!proxy_header_) return;
-  begun.context() = std::move(*proxy_header_);
+  connection.context() = std::move(*proxy_header_);
   proxy_header_.reset();
 }
 
@@ -254,9 +254,9 @@ void server_shard::report_no_layer(const endpoint& peer, const std::exception_pt
   }
 }
 
-void server_shard::open_layer(unique_fd connection, arriving&& begun,
+void server_shard::open_layer(unique_fd connection, arriving&& arrival,
                               std::unique_ptr<layer> protocol) {
-  arriving& added = arriving_.emplace_back(std::move(begun));
+  arriving& added = arriving_.emplace_back(std::move(arrival));
   try {
     added.opening = std::make_unique<layer_opening>(
         *this, std::move(connection), std::move(protocol),

@@ -43,7 +43,7 @@ class server_shard final : public connection_group {
   ~server_shard() override;
 
   void open(socket listening, bool is_own);
-  void set_hold(server_core::hold why, bool held) noexcept;
+  void set_hold(server_core::hold reason, bool held) noexcept;
   /// Reacts to changes on other loops, or before this turn.
   void catch_up();
   /// In these, `opened` is null, or the rest of a connection that is open already.
@@ -67,7 +67,7 @@ class server_shard final : public connection_group {
   class acceptor;
 
   void accepting_paused(std::error_code error, const accept_policy::pause& pause);
-  void connection_begins(tcp_connection& begun) override;
+  void connection_begins(tcp_connection& connection) override;
   void connection_ends(tcp_connection& ended) noexcept override;
   void connection_gone() override;
   void connection_drained(tcp_connection& drained) override;
@@ -78,7 +78,7 @@ class server_shard final : public connection_group {
     std::optional<proxy_header> header = std::nullopt;
     std::unique_ptr<layer_opening> opening = nullptr;
   };
-  void open_layer(unique_fd connection, arriving&& begun, std::unique_ptr<layer> protocol);
+  void open_layer(unique_fd connection, arriving&& arrival, std::unique_ptr<layer> protocol);
   /// Destroys `ended`.
   void opening_ended(arriving& ended, std::error_code why);
   void header_ended(unique_fd connection, const endpoint& proxy, proxy_layer& layer,
