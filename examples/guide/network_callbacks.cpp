@@ -5,11 +5,16 @@
 #include <gyre/io/input.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/framing.hpp>
+#include <gyre/net/released_connection.hpp>
 #include <gyre/net/tcp_client.hpp>
 #include <gyre/net/tcp_connection.hpp>
 #include <gyre/net/tcp_server.hpp>
+#include <gyre/net/tcp_stream.hpp>
 #include <gyre/pool/thread_pool.hpp>
 #include <gyre/runtime/loop_pool.hpp>
+#include <gyre/task/as_expected.hpp>
+#include <gyre/task/spawn.hpp>
+#include <gyre/task/task.hpp>
 
 #include <charconv>
 #include <chrono>
@@ -21,6 +26,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 using namespace std::chrono_literals;
@@ -124,6 +130,32 @@ void outlive_handlers_that_throw() {
   std::cout << ask(server.local_endpoint(), "21", 2) << '\n';
 }
 
+// Echoes lines until the peer has ended or gone.
+gyre::task<> echo_lines(gyre::loop& loop, gyre::net::released_connection taken) {
+  gyre::net::tcp_stream stream(loop, std::move(taken.socket));
+  gyre::io::buffer& lines = taken.received;  // what came with the upgrade is there
+  while (const auto size = co_await gyre::as_expected(stream.read_until(lines, "\n"))) {
+    if (!co_await gyre::as_expected(stream.write_all(lines.take(*size)))) break;
+  }
+}
+
+void upgrade_to_a_coroutine() {
+  gyre::loop loop;
+  gyre::net::tcp_server server(loop);
+  server.on_message([&](gyre::net::tcp_connection& from, gyre::io::input& in) {
+    if (!in.text().starts_with("upgrade\n")) return from.close();
+    in.consume(8);
+    gyre::spawn(loop, echo_lines(loop, from.release(in.bytes())));
+  });
+  server.listen(any_port);
+  server.start();
+  std::jthread asking([&] {
+    std::cout << ask(server.local_endpoint(), "upgrade\nby a coroutine\n", 15);
+    loop.stop();
+  });
+  loop.run();
+}
+
 void answer_messages() {
   gyre::loop_pool loops(1);
   gyre::net::tcp_server server(loops);
@@ -156,5 +188,6 @@ int main() {
   echo_no_faster_than_it_is_read();
   answer_from_another_thread();
   outlive_handlers_that_throw();
+  upgrade_to_a_coroutine();
   answer_messages();
 }
