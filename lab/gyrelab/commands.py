@@ -21,6 +21,7 @@ from gyrelab import (
     experiments,
     journal,
     paths,
+    planning,
     regressions,
     results,
     runner,
@@ -79,7 +80,7 @@ def run(
     compilers = [] if compiler is None else _compilers(compiler)
     in_grid = {str(c.get(cells.COMPILER)) for e in chosen for c in e.grids[grid].cells}
     programs = building.programs(build, "clang++" in (compilers or in_grid))
-    parts = runner.choose(chosen, grid, wanted, programs, rounds, compilers)
+    parts = planning.choose(chosen, grid, wanted, programs, rounds, compilers)
     for part in parts:
         if part.not_built:
             warnings.print(
@@ -104,13 +105,13 @@ def run(
 
 
 def _measure(
-    parts: list[runner.Part],
+    parts: list[planning.Part],
     record: journal.Journal,
     view: ProgressView,
     programs: Programs,
     page: Path | None,
 ) -> results.Results:
-    def after_part(part: runner.Part) -> None:
+    def after_part(part: planning.Part) -> None:
         if page is not None and part is parts[0]:
             so_far = results.Results(record.document, record.name)
             try:

@@ -6,12 +6,10 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gyrelab import cells
-
-if TYPE_CHECKING:
-    from gyrelab.runner import PlannedRun
+from gyrelab.planning import PlannedRun
 
 Kind = tuple[str, str, str]  # experiment, contender, the cell's key
 START_SECONDS = 0.003  # of the lab itself for each run: starting the program, saving its result
@@ -42,7 +40,7 @@ class Expectation:
         for run in runs:
             self._known[kind_of(run)] = run["wall_seconds"]
 
-    def expect(self, runs: Iterable["PlannedRun"], beyond: float = 0.0) -> None:
+    def expect(self, runs: Iterable[PlannedRun], beyond: float = 0.0) -> None:
         """Makes these runs the waiting ones, and `beyond` the seconds expected after them."""
         self._waiting = Counter()
         self._beyond = beyond

@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
+from gyrelab.planning import Part, PlannedRun
 from gyrelab.program import Outcome
-from gyrelab.runner import Part, PlannedRun
 
 _WORTH_SAYING = 20  # seconds
 

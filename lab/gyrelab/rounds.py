@@ -4,20 +4,15 @@
 docs/lab/statistics.md states the stopping rule and why it keeps the intervals' confidence.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gyrelab import cells, claims, statistics
+from gyrelab.planning import Block, Part, Place
 from gyrelab.results import Results
 from gyrelab.statistics import NARROW, Ratio
 
-if TYPE_CHECKING:
-    from gyrelab.runner import Part, Place
-
-FIRST = 5  # rounds of every cell, before the first look
 STEP = 3  # rounds between two looks at a cell
 MOST = 41  # rounds of a cell: one that needs more is too noisy for this machine
 PUBLISHED, NOTHING, OURS, TIME = range(4)  # ranks of a Need
@@ -32,16 +27,6 @@ class Need:
     # 2: a claim of gyre's; 3: CPU time decides that ratio, time does not
     rank: int
     rounds: int
-
-
-@dataclass(frozen=True)
-class Block:
-    """Rounds `first` to `last` of one cell."""
-
-    part: Part
-    place: Place
-    first: int
-    last: int
 
 
 class Sampling:

@@ -1,84 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The measurement: plans the runs, runs them interleaved in random order, saves each at its end."""
+"""The measurement: makes the planned runs in turn and saves each at its end; resumes."""
 
 import hashlib
-import json
-import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from gyrelab import (
-    cells,
-    deciding,
-    designs,
-    durations,
-    experiments,
-    journal,
-    machine,
-    paths,
-    program,
-    results,
-)
+from gyrelab import cells, durations, journal, machine, paths, planning, program, results
 from gyrelab.building import Programs
-from gyrelab.cells import Cell, Value
+from gyrelab.cells import Value
 from gyrelab.durations import Expectation
-from gyrelab.errors import LabError, UsageProblem
-from gyrelab.experiments import Contender, Experiment, Grid
-from gyrelab.program import Contestant, Outcome
-from gyrelab.rounds import FIRST, Block, Sampling
-
-
-@dataclass(frozen=True)
-class Place:
-    """A cell and the programs that run in it."""
-
-    cell: dict[str, Value]
-    contestants: tuple[Contestant, ...]
-
-
-@dataclass(frozen=True)
-class Part:
-    """One experiment's share of a measurement."""
-
-    experiment: Experiment
-    rounds: int
-    warmup_rounds: int
-    places: tuple[Place, ...]
-    not_built: tuple[str, ...] = ()
-    run_seconds: float | None = None  # expected mean duration of a run
-    budget_rounds: int = 0  # mean rounds of a cell when open cells get more; 0: none get more
-
-    @property
-    def contestants(self) -> list[Contestant]:
-        """The programs of this part, in order of first appearance."""
-        programs = (each for place in self.places for each in place.contestants)
-        return list({(each.name, each.program): each for each in programs}.values())
-
-
-@dataclass(frozen=True)
-class PlannedRun:
-    """A planned run. Rounds count from 1; warm-up rounds are 0 and below."""
-
-    part: Part
-    contestant: Contestant
-    cell: Cell
-    round: int
-    order: int
-
-    @property
-    def key(self) -> tuple[str, str, str, int]:
-        """The key of the run in a journal."""
-        return (self.part.experiment.name, self.contestant.name, cells.key(self.cell), self.round)
-
-    @property
-    def started(self) -> Contestant:
-        """The program to start: it counts in warm-up rounds, as their time does not matter."""
-        counts = self.round <= 0 and self.part.experiment.counts
-        return self.contestant.counting() if counts else self.contestant
-
+from gyrelab.errors import UsageProblem
+from gyrelab.planning import Part, PlannedRun
+from gyrelab.program import Outcome
+from gyrelab.rounds import Sampling
 
 Prepare = Callable[[Part], None]  # makes the part's programs ready to run
 
@@ -104,120 +40,6 @@ class Watcher(Protocol):
         """A run has finished."""
 
 
-def choose(
-    chosen: Sequence[Experiment],
-    grid: str,
-    contenders: Sequence[str],
-    programs: Programs,
-    rounds: int | None,
-    compilers: Sequence[str] = (),
-) -> list[Part]:
-    """The parts of a measurement of these experiments; `contenders` empty means all of them.
-
-    `compilers` replaces the grid's compilers in experiments that have this parameter.
-    """
-    experiments.check_contenders(chosen, contenders)
-    parts = [
-        _part(each, each.grids[grid], contenders, programs, rounds, compilers) for each in chosen
-    ]
-    parts = [part for part in parts if part.contestants or part.not_built]
-    if not any(part.contestants for part in parts):
-        missing = f"not built: {', '.join(contenders)}" if contenders else "no contender is built"
-        raise LabError(
-            f"{missing}, in {paths.shown(programs.tree)}/lab; build all by "
-            "`cmake --preset release && cmake --build --preset release --target lab`"
-        )
-    return [part for part in parts if part.contestants]
-
-
-def _part(
-    experiment: Experiment,
-    grid: Grid,
-    contenders: Sequence[str],
-    programs: Programs,
-    rounds: int | None,
-    compilers: Sequence[str],
-) -> Part:
-    wanted = [each for each in experiment.contenders if not contenders or each.name in contenders]
-    built = [each for each in wanted if programs.has(experiment.name, each.name)]
-    measured = designs.without_idle(built, contenders)
-
-    def decisive(cell: Cell) -> list[Contender]:
-        names = None if contenders else deciding.takes_part(experiment, grid.name, cell)
-        return [each for each in measured if names is None or each.name in names]
-
-    places = [
-        Place(cell, _contestants(experiment, cell, decisive(cell), programs))
-        for cell in programs.cells(grid.cells, compilers)
-    ]
-    names = {each.name for each in built}
-    return Part(
-        experiment,
-        rounds or min(grid.rounds, FIRST),
-        grid.warmup_rounds,
-        tuple(place for place in places if place.contestants),
-        tuple(each.name for each in wanted if each.name not in names),
-        grid.run_seconds,
-        0 if rounds or grid.rounds < FIRST else grid.rounds,
-    )
-
-
-def _contestants(
-    experiment: Experiment, cell: Cell, wanted: Sequence[Contender], programs: Programs
-) -> tuple[Contestant, ...]:
-    tree = programs.built_by(str(cell.get(cells.COMPILER, programs.compiler)))
-    return tuple(
-        Contestant(each.name, tree.path(experiment.name, each.name))
-        for each in wanted
-        if each.runs_in(cell) and tree.has(experiment.name, each.name)
-    )
-
-
-def plan(parts: Sequence[Part], seed: int) -> list[PlannedRun]:
-    """Every run of the first rounds in order: rounds over all cells, with each cell's programs shuffled every round."""
-    runs = []
-    for part in parts:
-        for turn in range(1 - part.warmup_rounds, part.rounds + 1):
-            for place in part.places:
-                runs += _round(part, place, turn, seed)
-    return runs
-
-
-def _round(part: Part, place: Place, turn: int, seed: int) -> list[PlannedRun]:
-    order = list(place.contestants)
-    name = f"{seed} {part.experiment.name} {cells.key(place.cell)} {turn}"
-    random.Random(name).shuffle(order)
-    return [PlannedRun(part, each, place.cell, turn, n) for n, each in enumerate(order, 1)]
-
-
-def _interleaved(blocks: Sequence[Block], seed: int) -> list[PlannedRun]:
-    """The runs of further rounds: each round goes once through all of their cells."""
-    turns = range(max(block.last - block.first + 1 for block in blocks))
-    return [
-        run
-        for turn in turns
-        for block in blocks
-        if block.first + turn <= block.last
-        for run in _round(block.part, block.place, block.first + turn, seed)
-    ]
-
-
-def fingerprint(grid: str, parts: Sequence[Part]) -> str:
-    """A digest of the plan. The programs, compiled later, have digests of their own."""
-    described = [grid, sorted((_describe(part) for part in parts), key=lambda each: each[0])]
-    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _describe(part: Part) -> list[Any]:
-    return [
-        part.experiment.name,
-        [part.rounds, part.budget_rounds, part.warmup_rounds],
-        [part.experiment.pin, part.experiment.memory_limit_mib],
-        [[place.cell, [each.name for each in place.contestants]] for place in part.places],
-        [[each.name, each.extra] for each in part.contestants],
-    ]
-
-
 def _digests(part: Part) -> dict[str, str]:
     """The digest of each contender's program; those of two compilers, joined by a plus."""
     found: dict[str, list[str]] = {}
@@ -238,7 +60,7 @@ def new_document(grid: str, parts: Sequence[Part], seed: int) -> dict[str, Any]:
         "seed": seed,
         "started": _now(),
         "finished": None,
-        "fingerprint": fingerprint(grid, parts),
+        "fingerprint": planning.fingerprint(grid, parts),
         "machine": machine.describe(),
         "revision": machine.revision(),
         "load": {"before": machine.load(), "after": None},
@@ -302,7 +124,7 @@ def open_journal(
 
 def _resumes(document: dict[str, Any], grid: str, parts: Sequence[Part], prepare: Prepare) -> bool:
     """Whether the journal has the same plan, and the programs of its runs are as they were."""
-    if document.get("fingerprint") != fingerprint(grid, parts):
+    if document.get("fingerprint") != planning.fingerprint(grid, parts):
         return False
     for part in parts:
         if begun := document["experiments"].get(part.experiment.name):
@@ -330,7 +152,7 @@ def measure(
         (r["experiment"], r["contender"], cells.key(r["cell"]), r["round"])
         for r in document["runs"]
     }
-    first = plan(parts, document["seed"])
+    first = planning.plan(parts, document["seed"])
     sampling = Sampling(parts, document)
     known = durations.earlier(paths.results(), document["machine"])
     seconds = Expectation(document["runs"], known, programs.seconds_left if programs else None)
@@ -348,7 +170,7 @@ def measure(
             if runs:
                 after_part(part)
         while blocks := sampling.next():
-            runs = _interleaved(blocks, document["seed"])
+            runs = planning.plan_further(blocks, document["seed"])
             seconds.expect((run for run in runs if run.key not in made), sampling.seconds_left)
             _make(runs, made, record, watcher, seconds)
     except BaseException:
@@ -440,7 +262,7 @@ def _expected_later(parts: Sequence[Part]) -> list[PlannedRun]:
         for part in parts
         for turn in range(part.rounds + 1, part.budget_rounds + 1)
         for place in part.places
-        for run in _round(part, place, turn, 0)
+        for run in planning.plan_round(part, place, turn, 0)
     ]
 
 

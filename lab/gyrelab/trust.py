@@ -15,9 +15,10 @@ from gyrelab import comparison, journal, program, runner, statistics
 from gyrelab.cells import Value, key
 from gyrelab.errors import LabError
 from gyrelab.experiments import Contender, Experiment
+from gyrelab.planning import Part, Place
 from gyrelab.program import Contestant, Outcome
 from gyrelab.results import Results
-from gyrelab.runner import Part, Place, Watcher
+from gyrelab.runner import Watcher
 
 HANDICAP = 10  # percent
 FALSE_ALARMS = 1 - statistics.CONFIDENCE

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from gyrelab import deciding, experiments, runner
+from gyrelab import deciding, experiments, planning
 from gyrelab.experiments import Experiment
+from gyrelab.planning import Part, Place
 from gyrelab.program import Contestant
 from gyrelab.results import Results
-from gyrelab.runner import Part, Place
 from gyrelab.tests.fakes import FIGURES
 
 
@@ -39,7 +39,7 @@ def results(
     generator = np.random.default_rng(seed)
     parts = [_part(experiments.load_all()[name], grid, rounds, absent) for name in names]
     document = _document(parts)
-    for planned in runner.plan(parts, seed):
+    for planned in planning.plan(parts, seed):
         experiment, contender = planned.part.experiment, planned.contestant.name
         value = figure(experiment, contender, dict(planned.cell)) / (faster or {}).get(contender, 1)
         value *= math.exp(generator.normal(0, noise))

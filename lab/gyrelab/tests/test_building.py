@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gyrelab import building, experiments, journal, paths, results, runner
+from gyrelab import building, experiments, journal, paths, planning, results, runner
 from gyrelab.tests import fakes
 from gyrelab.tests.conftest import Lab
 
@@ -194,7 +194,7 @@ def test_experiment_whose_figures_come_soonest_is_the_first(
     known = experiments.load_all()
     programs = building.CompiledPrograms(tree)
     chosen = [known["hop"], known["timers"]]
-    parts = runner.choose(chosen, "quick", [], programs, None)
+    parts = planning.choose(chosen, "quick", [], programs, None)
     slow = {"hop": 3.0, "timers": 300.0}
     monkeypatch.setattr(programs, "own_seconds", slow.__getitem__)
     assert [p.experiment.name for p in runner.early_figures_first(parts, programs)] == [
@@ -204,7 +204,7 @@ def test_experiment_whose_figures_come_soonest_is_the_first(
     slow["timers"] = 1.0
     turned = runner.early_figures_first(parts, programs)
     assert [part.experiment.name for part in turned] == ["timers", "hop"]
-    assert runner.fingerprint("quick", turned) == runner.fingerprint("quick", parts)
+    assert planning.fingerprint("quick", turned) == planning.fingerprint("quick", parts)
 
 
 def compiled_by(tree: Path, compiler: str, figure: float) -> None:
@@ -254,7 +254,7 @@ def test_quick_grid_has_one_compiler_and_the_full_one_both(both: None, build: Pa
     chain = experiments.load_all()["coroutine_chain"]
     programs = building.programs(None, both=True)
     for grid, compilers in (("quick", {"g++"}), ("full", {"g++", "clang++"})):
-        (part,) = runner.choose([chain], grid, [], programs, None)
+        (part,) = planning.choose([chain], grid, [], programs, None)
         assert {place.cell["compiler"] for place in part.places} == compilers
 
 
@@ -262,7 +262,7 @@ def test_build_tree_that_a_user_names_has_its_own_compiler(build: Path) -> None:
     compiled_by(build, "clang++", 40)
     (build / "CMakeCache.txt").write_text("CMAKE_CXX_COMPILER:STRING=clang++-19\n")
     chain = experiments.load_all()["coroutine_chain"]
-    (part,) = runner.choose([chain], "quick", [], building.programs(build), None)
+    (part,) = planning.choose([chain], "quick", [], building.programs(build), None)
     assert {place.cell["compiler"] for place in part.places} == {"clang++"}
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gyrelab import cells, deciding, experiments, runner
+from gyrelab import cells, deciding, experiments, planning
 from gyrelab.building import Programs
 from gyrelab.tests import fakes
 
@@ -53,12 +53,12 @@ def test_published_claims_of_seeds_can_be_decided_in_the_quick_grid() -> None:
 
 def test_named_contenders_run_in_every_cell(build: Path) -> None:
     fakes.make_all(build)
-    (all_cells,) = runner.choose([ALL["throughput"]], "quick", ["gyre_epoll"], Programs(build), 5)
+    (all_cells,) = planning.choose([ALL["throughput"]], "quick", ["gyre_epoll"], Programs(build), 5)
     assert len(all_cells.places) == len(ALL["throughput"].grids["quick"].cells)
-    (quick,) = runner.choose([ALL["throughput"]], "quick", [], Programs(build), 5)
+    (quick,) = planning.choose([ALL["throughput"]], "quick", [], Programs(build), 5)
     own = next(place for place in quick.places if place.cell == OWN)
     assert "gyre_epoll" not in {each.name for each in own.contestants}
-    (pool,) = runner.choose([ALL["pool"]], "quick", [], Programs(build), 5)
+    (pool,) = planning.choose([ALL["pool"]], "quick", [], Programs(build), 5)
     long = [place for place in pool.places if place.cell["period_ms"] == 300]
     assert {each.name for place in long for each in place.contestants} == {
         "published_blocking",

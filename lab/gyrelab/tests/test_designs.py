@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-from gyrelab import charts, claims, designs, experiments, runner, sections, summary
+from gyrelab import charts, claims, designs, experiments, planning, sections, summary
 from gyrelab.building import Programs
 from gyrelab.claims import Verdict
 from gyrelab.results import Results
@@ -61,7 +61,7 @@ def test_library_takes_the_row_of_its_design_unless_the_design_is_named(build: P
     io_event = experiments.load_all()["io_event"]
 
     def measured(*named: str) -> set[str]:
-        (part,) = runner.choose([io_event], "smoke", named, Programs(build), None)
+        (part,) = planning.choose([io_event], "smoke", named, Programs(build), None)
         assert part.not_built == (() if named or "evpp" in there else ("evpp",))
         return {each.name for each in part.contestants}
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gyrelab import cells, durations, experiments, machine, paths, program, runner
+from gyrelab import cells, durations, experiments, machine, paths, planning, program, runner
+from gyrelab.planning import Part, Place
 from gyrelab.program import Contestant, Outcome
-from gyrelab.runner import Part, Place
 from gyrelab.tests.conftest import Lab
 from gyrelab.tests.test_runner import Silent
 
@@ -97,7 +97,7 @@ def test_files_of_another_machine_say_nothing(build: Path, tmp_path: Path) -> No
 
 def test_estimate_follows_a_machine_that_is_slower_than_the_hints() -> None:
     parts = parts_of({"post_task": 0.1})
-    runs = runner.plan(parts, 1)
+    runs = planning.plan(parts, 1)
     expectation = durations.Expectation([], {})
     expectation.expect(runs)
     before = expectation.left()

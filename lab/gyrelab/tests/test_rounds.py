@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gyrelab import cells, experiments, journal, program, rounds, runner, statistics
+from gyrelab import cells, experiments, journal, planning, program, rounds, runner, statistics
 from gyrelab.building import Programs
+from gyrelab.planning import Part, Place
 from gyrelab.program import Contestant, Outcome
 from gyrelab.results import Results
-from gyrelab.runner import Part, Place
 from gyrelab.tests import fakes, noise
 from gyrelab.tests.test_runner import Silent
 
@@ -33,7 +33,7 @@ def test_equal_contenders_differ_in_at_most_five_percent_of_cells_that_stop_earl
     series = differences(noise.KINDS[kind](generator), generator)
     alarms, count = 0, 60
     for _ in range(count):
-        logs = [next(series) for _ in range(rounds.FIRST)]
+        logs = [next(series) for _ in range(planning.FIRST)]
         while rounds.is_open(found := statistics.ratio([logs])) and len(logs) < rounds.MOST:
             logs += [next(series) for _ in range(rounds.STEP)]
         alarms += found.differs
@@ -75,7 +75,7 @@ def plan_of(sizes: tuple[int, ...], budget: int) -> list[Part]:
     grid = experiment.grids["full"].cells
     chosen = [next(cell for cell in grid if cell["message_bytes"] == size) for size in sizes]
     places = tuple(Place(cell, contestants) for cell in chosen)
-    return [Part(experiment, rounds.FIRST, 0, places, budget_rounds=budget)]
+    return [Part(experiment, planning.FIRST, 0, places, budget_rounds=budget)]
 
 
 def rounds_by_size(measured: Results) -> dict[int, int]:
@@ -101,7 +101,7 @@ def test_noisy_cell_gets_the_rounds_that_settled_cells_leave_and_no_more(
         4_096: 5,
         8_192: 5,
     }
-    assert rounds.FIRST + 2 * rounds.STEP <= counts[2_048] <= 9 * 4 - 3 * 5
+    assert planning.FIRST + 2 * rounds.STEP <= counts[2_048] <= 9 * 4 - 3 * 5
     assert sum(counts.values()) <= 9 * len(SIZES)
 
 
@@ -111,14 +111,14 @@ def test_fixed_number_of_rounds_gets_no_further_ones(
     monkeypatch.setattr(program, "run", Noisy(2_048, 0.3, 0.3).run)
     parts = plan_of(SIZES, budget=0)
     record = runner.open_journal(tmp_path / "r.json", "quick", parts, 1, False)
-    assert set(rounds_by_size(runner.measure(parts, record, Silent())).values()) == {rounds.FIRST}
+    assert set(rounds_by_size(runner.measure(parts, record, Silent())).values()) == {planning.FIRST}
 
 
 def test_cell_that_only_cpu_time_decides_comes_after_one_that_nothing_decides(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(program, "run", Noisy(2_048, 0.3, 0.01).run)
-    parts = plan_of(SIZES, budget=rounds.FIRST)
+    parts = plan_of(SIZES, budget=planning.FIRST)
     record = runner.open_journal(tmp_path / "r.json", "quick", parts, 1, False)
     measured = runner.measure(parts, record, Silent())
     noisy = parts[0].places[1]
@@ -132,7 +132,7 @@ def measured_cell(figures: dict[str, float], spread: float) -> tuple[Results, Pa
     experiment = experiments.load_all()["connections"]
     contestants = tuple(Contestant(name, Path("/dev/null")) for name in figures)
     place = Place(experiment.grids["quick"].cells[0], contestants)
-    part = Part(experiment, rounds.FIRST, 0, (place,), budget_rounds=9)
+    part = Part(experiment, planning.FIRST, 0, (place,), budget_rounds=9)
     generator = np.random.default_rng(3)
     runs = [
         {
@@ -144,7 +144,7 @@ def measured_cell(figures: dict[str, float], spread: float) -> tuple[Results, Pa
             "wall_seconds": 1.0,
             "metrics": {experiment.metric.name: value * math.exp(generator.normal(0, spread))},
         }
-        for turn in range(1, rounds.FIRST + 1)
+        for turn in range(1, planning.FIRST + 1)
         for name, value in figures.items()
     ]
     facts = {experiment.name: {"definition": experiment.raw}}
@@ -169,13 +169,13 @@ def test_open_published_claim_gets_its_rounds_first(
     contestants = tuple(Contestant(name, Path("/dev/null")) for name in ("evpp", "muduo"))
     cells_of = {c["message_bytes"]: c for c in experiment.grids["published"].cells}
     places = tuple(Place(cells_of[size], contestants) for size in (16_384, 409_600))
-    parts = [Part(experiment, rounds.FIRST, 0, places, budget_rounds=9)]
+    parts = [Part(experiment, planning.FIRST, 0, places, budget_rounds=9)]
     monkeypatch.setattr(program, "run", Noisy(409_600, 0.2, 0.2).run)
     record = runner.open_journal(tmp_path / "r.json", "quick", parts, 1, False)
     counts = rounds_by_size(runner.measure(parts, record, Silent()))
-    assert counts[409_600] > rounds.FIRST == counts[16_384]
+    assert counts[409_600] > planning.FIRST == counts[16_384]
     document = record.document
-    document["runs"] = [run for run in document["runs"] if run["round"] <= rounds.FIRST]
+    document["runs"] = [run for run in document["runs"] if run["round"] <= planning.FIRST]
     sampling = rounds.Sampling(parts, document)
     assert [block.place.cell["message_bytes"] for block in sampling.next()] == [409_600]
 
@@ -186,7 +186,7 @@ def published_parts(names: tuple[str, ...], budget: int) -> list[Part]:
     contestants = tuple(Contestant(name, Path("/dev/null")) for name in names)
     grid = experiment.grids["published"].cells
     cell = next(each for each in grid if each["message_bytes"] == 409_600)
-    return [Part(experiment, rounds.FIRST, 0, (Place(cell, contestants),), budget_rounds=budget)]
+    return [Part(experiment, planning.FIRST, 0, (Place(cell, contestants),), budget_rounds=budget)]
 
 
 class SlowLibevent(Noisy):
@@ -218,9 +218,9 @@ def test_further_rounds_have_only_the_contenders_of_open_published_claims(
     record = runner.open_journal(tmp_path / "r.json", "quick", parts, 1, False)
     taking_part = contenders_by_round(runner.measure(parts, record, Silent()))
     # 4 further rounds of all take as long as 8 of two of them; a look takes 3.
-    assert max(taking_part) == rounds.FIRST + 2 * rounds.STEP
+    assert max(taking_part) == planning.FIRST + 2 * rounds.STEP
     for turn, found in taking_part.items():
-        assert found == (set(names) if turn <= rounds.FIRST else {"evpp", "muduo"})
+        assert found == (set(names) if turn <= planning.FIRST else {"evpp", "muduo"})
 
 
 def test_interrupted_choice_of_contenders_resumes_with_the_same_ones(
@@ -230,12 +230,12 @@ def test_interrupted_choice_of_contenders_resumes_with_the_same_ones(
     monkeypatch.setattr(program, "run", SlowLibevent(409_600, 0.2, 0.2).run)
     parts, out = published_parts(names, budget=9), tmp_path / "r.json"
     with pytest.raises(KeyboardInterrupt):
-        interrupted_after = 4 * rounds.FIRST + 3  # within the second of the further rounds
+        interrupted_after = 4 * planning.FIRST + 3  # within the second of the further rounds
         record = runner.open_journal(out, "quick", parts, 1, False)
         runner.measure(parts, record, Silent(interrupted_after))
     record = runner.open_journal(out, "quick", parts, 1, False)
     taking_part = contenders_by_round(runner.measure(parts, record, Silent()))
-    assert max(taking_part) == rounds.FIRST + 2 * rounds.STEP
+    assert max(taking_part) == planning.FIRST + 2 * rounds.STEP
     assert all(taking_part[turn] == {"evpp", "muduo"} for turn in range(6, max(taking_part) + 1))
 
 
@@ -256,7 +256,7 @@ def test_interrupted_sampling_resumes_with_the_same_rounds(
         return runner.measure(parts, runner.open_journal(out, "quick", parts, 1, False), Silent())
 
     whole = finished("whole.json", None)
-    resumed = finished("resumed.json", 2 * 4 * rounds.FIRST + 3)  # within the further rounds
+    resumed = finished("resumed.json", 2 * 4 * planning.FIRST + 3)  # within the further rounds
     assert [run["round"] for run in resumed.document["runs"]] == [
         run["round"] for run in whole.document["runs"]
     ]
@@ -265,9 +265,9 @@ def test_interrupted_sampling_resumes_with_the_same_rounds(
 def test_quick_grid_has_a_budget_and_chosen_rounds_have_none(build: Path) -> None:
     fakes.make(build, "post_task", "mutex")
     chosen = [experiments.load_all()["post_task"]]
-    (adaptive,) = runner.choose(chosen, "quick", [], Programs(build), None)
-    assert (adaptive.rounds, adaptive.budget_rounds) == (rounds.FIRST, 6)
-    (fixed,) = runner.choose(chosen, "quick", [], Programs(build), 7)
+    (adaptive,) = planning.choose(chosen, "quick", [], Programs(build), None)
+    assert (adaptive.rounds, adaptive.budget_rounds) == (planning.FIRST, 6)
+    (fixed,) = planning.choose(chosen, "quick", [], Programs(build), 7)
     assert (fixed.rounds, fixed.budget_rounds) == (7, 0)
-    (smoke,) = runner.choose(chosen, "smoke", [], Programs(build), None)
+    (smoke,) = planning.choose(chosen, "smoke", [], Programs(build), None)
     assert (smoke.rounds, smoke.budget_rounds) == (1, 0)

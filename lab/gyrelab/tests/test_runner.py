@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gyrelab import cells, experiments, journal, paths, program, results, runner
+from gyrelab import cells, experiments, journal, paths, planning, program, results, runner
 from gyrelab.building import Programs
 from gyrelab.program import Contestant
 from gyrelab.tests import fakes, noise, synthetic
@@ -83,8 +83,8 @@ def test_program_that_ran_something_else_is_not_believed(build: Path) -> None:
 
 def test_contenders_of_a_cell_run_together_in_changing_order(build: Path) -> None:
     fakes.make_all(build)
-    parts = runner.choose([experiments.load_all()["post_task"]], "quick", [], Programs(build), 20)
-    runs = runner.plan(parts, seed=3)
+    parts = planning.choose([experiments.load_all()["post_task"]], "quick", [], Programs(build), 20)
+    runs = planning.plan(parts, seed=3)
     first: dict[str, int] = {}
     for place in range(0, len(runs)):
         run = runs[place]
@@ -97,8 +97,8 @@ def test_contenders_of_a_cell_run_together_in_changing_order(build: Path) -> Non
             assert len({each.round for each in block}) == 1
     assert set(first) >= {"gyre_fifo", "gyre_sharded", "mutex", "boost_lockfree", "moodycamel"}
     assert min(first.values()) > 10
-    assert [run.key for run in runs] == [run.key for run in runner.plan(parts, seed=3)]
-    assert [run.key for run in runs] != [run.key for run in runner.plan(parts, seed=4)]
+    assert [run.key for run in runs] == [run.key for run in planning.plan(parts, seed=3)]
+    assert [run.key for run in runs] != [run.key for run in planning.plan(parts, seed=4)]
 
 
 def test_failures_do_not_end_the_measurement(build: Path, lab: Lab, tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_interrupted_run_resumes_and_leaves_no_process(
 
     for name in ("gyre", "asio", "libuv"):  # the same programs, so the journal is still good
         assert (build / "lab" / "timers" / name).exists()
-    parts = runner.choose([experiments.load_all()["timers"]], "quick", [], Programs(build), None)
+    parts = planning.choose([experiments.load_all()["timers"]], "quick", [], Programs(build), None)
     record = runner.open_journal(out, "quick", parts, seed=9, fresh=False)
     assert record.document["runs"] == kept
     record.close()
@@ -229,24 +229,24 @@ class Silent:
         self.total, self.done, self.expected = total, done, seconds
 
     def compiling(
-        self, part: runner.Part, done: int, steps: int, seconds_left: float | None
+        self, part: planning.Part, done: int, steps: int, seconds_left: float | None
     ) -> None:
         """Watcher."""
 
-    def before(self, run: runner.PlannedRun, seconds_left: float | None) -> None:
+    def before(self, run: planning.PlannedRun, seconds_left: float | None) -> None:
         """Watcher."""
         if self.left == 0:
             raise KeyboardInterrupt
         self.left -= 1
 
-    def after(self, run: runner.PlannedRun, outcome: program.Outcome) -> None:
+    def after(self, run: planning.PlannedRun, outcome: program.Outcome) -> None:
         """Watcher."""
 
 
 def test_resumed_result_has_every_run_once(build: Path, tmp_path: Path) -> None:
     for name in ("gyre", "asio"):
         fakes.make(build, "timers", name)
-    parts = runner.choose([experiments.load_all()["timers"]], "quick", [], Programs(build), 3)
+    parts = planning.choose([experiments.load_all()["timers"]], "quick", [], Programs(build), 3)
     out = tmp_path / "r.json"
     with pytest.raises(KeyboardInterrupt):
         runner.measure(parts, runner.open_journal(out, "quick", parts, 1, False), Silent(7))
@@ -263,7 +263,7 @@ def test_resumed_result_has_every_run_once(build: Path, tmp_path: Path) -> None:
 
 def test_journal_of_other_programs_is_put_aside(build: Path, tmp_path: Path) -> None:
     fakes.make(build, "timers", "gyre")
-    parts = runner.choose([experiments.load_all()["timers"]], "smoke", [], Programs(build), None)
+    parts = planning.choose([experiments.load_all()["timers"]], "smoke", [], Programs(build), None)
     out = tmp_path / "r.json"
     with pytest.raises(KeyboardInterrupt):
         runner.measure(parts, runner.open_journal(out, "smoke", parts, 1, False), Silent(1))
@@ -276,7 +276,7 @@ def test_journal_of_other_programs_is_put_aside(build: Path, tmp_path: Path) -> 
 
 def test_same_command_without_out_finds_its_journal(build: Path, tmp_path: Path) -> None:
     fakes.make(build, "timers", "gyre")
-    parts = runner.choose([experiments.load_all()["timers"]], "smoke", [], Programs(build), None)
+    parts = planning.choose([experiments.load_all()["timers"]], "smoke", [], Programs(build), None)
     out = paths.results() / "20260101-000000-smoke.json"
     with pytest.raises(KeyboardInterrupt):
         runner.measure(parts, runner.open_journal(out, "smoke", parts, 1, False), Silent(1))
