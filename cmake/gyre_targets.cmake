@@ -221,8 +221,9 @@ endif()
 #
 # If a gyre_deps:: library is not installed, the tests are skipped with one status line.
 #
-# Each test runs in a process of its own. With GYRE_UNITY_TESTS files are compiled together, so all
-# definitions of a file stand in a namespace of its name, `namespace timer_test { namespace {`.
+# Each test runs in a process of its own, or each suite (GYRE_SUITE_PROCESSES). With GYRE_UNITY_TESTS
+# files are compiled together, so all definitions of a file stand in a namespace of its name,
+# `namespace timer_test { namespace {`.
 function(gyre_add_test room)
   if(NOT GYRE_BUILD_TESTS)
     return()
@@ -311,15 +312,32 @@ function(gyre_add_test_program room sources both_pollers libs)
     target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   endif()
 
-  set(discovery DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120)
   set(properties LABELS ${room} TIMEOUT 300)
   if(NOT both_pollers)
-    gtest_discover_tests(${target} ${discovery} TEST_PREFIX ${room}. PROPERTIES ${properties})
+    gyre_discover_tests(${target} ${room}. ${properties})
     return()
   endif()
   foreach(poller IN LISTS gyre_pollers_under_test)
     gyre_test_prefix(prefix ${room} ${poller})
-    gtest_discover_tests(${target} ${discovery} TEST_PREFIX ${prefix}
-      PROPERTIES ${properties} ENVIRONMENT GYRE_IO=${poller})
+    gyre_discover_tests(${target} ${prefix} ${properties} ENVIRONMENT GYRE_IO=${poller})
   endforeach()
+endfunction()
+
+# Under a sanitizer the start of its program costs a short test ten times what the test does itself.
+option(GYRE_SUITE_PROCESSES "Run each suite of tests in one process instead of each test" OFF)
+
+# gyre_discover_tests(TARGET PREFIX [PROPERTY VALUE]…): registers the tests of a GoogleTest program, or
+# its suites, which have three times as long until they are stopped.
+function(gyre_discover_tests target prefix)
+  if(NOT GYRE_SUITE_PROCESSES)
+    gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
+      TEST_PREFIX ${prefix} PROPERTIES ${ARGN})
+    return()
+  endif()
+  list(JOIN ARGN " " properties)
+  set(file "${CMAKE_CURRENT_BINARY_DIR}/${target}_${prefix}suites.cmake")
+  file(GENERATE OUTPUT "${file}" CONTENT
+    "include(\"${PROJECT_SOURCE_DIR}/cmake/gyre_add_suites.cmake\")
+gyre_add_suites(\"$<TARGET_FILE:${target}>\" ${prefix} ${properties} TIMEOUT 900)\n")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${file}")
 endfunction()
