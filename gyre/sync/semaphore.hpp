@@ -10,6 +10,7 @@
 #include <gyre/sync/detail/waiter.hpp>
 #include <gyre/sync/detail/waiting_line.hpp>
 
+#include <algorithm>
 #include <cassert>
 #include <cstdint>
 #include <utility>
@@ -20,9 +21,13 @@ class semaphore;
 
 namespace detail {
 
+class blocked_acquire;
+
+/// Waits for permits. Afterwards `permits` is the number that it was given: all, or none if the
+/// semaphore was closed.
 struct semaphore_waiter : waiter {
-  explicit semaphore_waiter(std::uint64_t permits) noexcept : wanted(permits) {}
-  const std::uint64_t wanted;
+  explicit semaphore_waiter(std::uint64_t count) noexcept : permits(count) {}
+  std::uint64_t permits;
 };
 
 }  // namespace detail
@@ -32,13 +37,14 @@ class [[nodiscard]] semaphore_permit {
  public:
   /// Holds no permits.
   constexpr semaphore_permit() noexcept = default;
-  /// Adopts `count` permits of `from` that the caller has acquired.
-  semaphore_permit(semaphore& from, std::uint64_t count) noexcept : from_(&from), count_(count) {}
+  /// Adopts `count` permits of `source` that the caller has acquired.
+  semaphore_permit(semaphore& source, std::uint64_t count) noexcept
+      : source_(&source), count_(count) {}
   semaphore_permit(semaphore_permit&& other) noexcept
-      : from_(other.from_), count_(other.forget()) {}
+      : source_(other.source_), count_(other.forget()) {}
   semaphore_permit& operator=(semaphore_permit&& other) noexcept {
     semaphore_permit taken(std::move(other));
-    std::swap(from_, taken.from_);
+    std::swap(source_, taken.source_);
     std::swap(count_, taken.count_);
     return *this;
   }
@@ -52,7 +58,7 @@ class [[nodiscard]] semaphore_permit {
   std::uint64_t forget() noexcept { return std::exchange(count_, 0); }
 
  private:
-  semaphore* from_ = nullptr;
+  semaphore* source_ = nullptr;
   std::uint64_t count_ = 0;
 };
 
@@ -105,6 +111,21 @@ class semaphore : detail::waiting_line<semaphore, detail::semaphore_waiter> {
     }
     return false;
   }
+  /// As try_acquire(), but takes as many permits as are free, at most `max_permits`. Returns how
+  /// many; none if something waits.
+  [[nodiscard]] std::uint64_t try_acquire_some(std::uint64_t max_permits) noexcept {
+    word now = load(std::memory_order_relaxed);
+    while ((now & busy) == 0) {
+      const std::uint64_t taken = std::min(now / one, max_permits);
+      if (taken == 0) break;
+      // acquire: as in try_acquire().
+      if (compare_exchange_weak(now, now - taken * one, std::memory_order_acquire,
+                                std::memory_order_relaxed)) {
+        return taken;
+      }
+    }
+    return 0;
+  }
 
   /// Adds `permits`, and wakes the waiters at the head of the line that now have enough.
   void release(std::uint64_t permits = 1) noexcept {
@@ -120,6 +141,31 @@ class semaphore : detail::waiting_line<semaphore, detail::semaphore_waiter> {
     change([permits](word& state) { state += permits * one; });
   }
 
+  /// Serves the waiters in their order while permits are free, each with `max_permits` at most,
+  /// although they wait for more: for waits of permit(), which tells how many it was given.
+  [[gnu::noinline]] void serve_waits(std::uint64_t max_permits) noexcept {
+    detail::woken_waiters ready;
+    detail::locked_state state(*this);
+    while (!line_.empty() && state.now / one != 0) {
+      waiter& first = line_.front();
+      first.permits = std::min({first.permits, max_permits, state.now / one});
+      state.now -= first.permits * one;
+      ready.complete(first);
+    }
+    if (line_.empty()) state.now &= ~awaited;
+  }
+
+  /// Ends all waits: from now on a wait for more permits than are free ends without any, and
+  /// permit() returns an empty permit. The other members work as before.
+  void close() noexcept {
+    change([](word& state) { state |= closed; });
+  }
+
+  /// Whether something waits; a release() then serves the waiters.
+  [[nodiscard]] bool has_waiters() const noexcept {
+    return (load(std::memory_order_relaxed) & awaited) != 0;  // relaxed: a hint, nothing else
+  }
+
   /// The number of free permits, also while an acquire() of more than these waits.
   [[nodiscard]] std::uint64_t available() const noexcept {
     return load(std::memory_order_relaxed) / one;  // relaxed: a number, nothing else
@@ -130,23 +176,29 @@ class semaphore : detail::waiting_line<semaphore, detail::semaphore_waiter> {
   friend waiting_line;
   friend acquire_operation;
   friend permit_operation;
+  friend detail::blocked_acquire;
 
-  static constexpr word one = 4;
+  static constexpr word closed = 4;
+  static constexpr word one = 8;
 
-  bool admit(const waiter& arriving) noexcept { return try_acquire(arriving.wanted); }
+  bool admit(const waiter& arriving) noexcept { return try_acquire(arriving.permits); }
   template <class Permit>
   Permit grant(const waiter& served) noexcept {
-    return Permit(*this, served.wanted);
+    return Permit(*this, served.permits);
   }
-  static bool take(word& now, const waiter& next) noexcept {
-    if (now / one < next.wanted) return false;
-    now -= next.wanted * one;
+  static bool take(word& now, waiter& next) noexcept {
+    if (now / one >= next.permits) {
+      now -= next.permits * one;
+      return true;
+    }
+    if ((now & closed) == 0) return false;
+    next.permits = 0;
     return true;
   }
 };
 
 inline void semaphore_permit::release() noexcept {
-  if (const std::uint64_t held = forget(); held != 0) from_->release(held);
+  if (const std::uint64_t held = forget(); held != 0) source_->release(held);
 }
 
 }  // namespace gyre

@@ -2,6 +2,8 @@
 // Tests of semaphore beyond what wait_test.cpp tests of all primitives.
 #include <gyre/sync/semaphore.hpp>
 
+#include <gyre/base/clock.hpp>
+#include <gyre/sync/detail/blocked_acquire.hpp>
 #include <gyre/sync/sync_test_support.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/spawn.hpp>
@@ -26,6 +28,7 @@ using gyre::inplace_stop_source;
 using gyre::semaphore;
 using gyre::semaphore_permit;
 using gyre::task;
+using gyre::detail::blocked_acquire;
 using gyre::test::started;
 using gyre::test::thread_executor;
 using gyre::test::unless_sanitized;
@@ -56,6 +59,14 @@ TEST(Semaphore, HoldsAsManyAsItSays) {
   EXPECT_EQ(full.available(), semaphore::max());
   EXPECT_TRUE(full.try_acquire(semaphore::max()));
   EXPECT_EQ(full.available(), 0U);
+}
+
+TEST(Semaphore, GivesAsManyAsAreFree) {
+  semaphore permits(10);
+  EXPECT_EQ(permits.try_acquire_some(7), 7U);
+  EXPECT_EQ(permits.try_acquire_some(7), 3U);
+  EXPECT_EQ(permits.try_acquire_some(7), 0U);
+  EXPECT_EQ(permits.available(), 0U);
 }
 
 TEST(Semaphore, PermitGivesBackWhatItHolds) {
@@ -134,6 +145,77 @@ TEST(Semaphore, SmallGoesOnWhenTheGiantBeforeItIsDestroyed) {
   giant.drop();
   here.run_all();
   EXPECT_THAT(order, ElementsAre(1));
+}
+
+TEST(Semaphore, ServesItsWaitersWithFewerOnRequest) {
+  manual_executor here;
+  semaphore permits(0);
+  std::vector<std::uint64_t> given;
+  auto takes_up_to = [&](std::uint64_t most) -> task<> {
+    semaphore_permit held = co_await permits.permit(most);
+    given.push_back(held.forget());
+  };
+  started giant(here, takes_up_to(9));
+  started small(here, takes_up_to(2));
+  started last(here, takes_up_to(3));
+  permits.release(3);
+  EXPECT_EQ(here.run_all(), 0U);
+  permits.serve_waits(2);
+  here.run_all();
+  EXPECT_THAT(given, ElementsAre(2, 1));
+  permits.release(2);
+  EXPECT_EQ(here.run_all(), 0U) << "the next one still waits for three";
+  permits.serve_waits(1);
+  here.run_all();
+  EXPECT_THAT(given, ElementsAre(2, 1, 1));
+  EXPECT_FALSE(permits.has_waiters());
+  EXPECT_EQ(permits.available(), 1U);
+}
+
+TEST(Semaphore, ClosingEndsAllWaitsWithoutPermits) {
+  manual_executor here;
+  semaphore permits(1);
+  int empty = 0;
+  auto waits_in_vain = [&]() -> task<> {
+    if ((co_await permits.permit(2)).count() == 0) ++empty;
+  };
+  started before(here, waits_in_vain());
+  permits.close();
+  here.run_all();
+  EXPECT_EQ(empty, 1);
+  started after(here, waits_in_vain());
+  here.run_all();
+  EXPECT_EQ(empty, 2);
+  EXPECT_EQ(gyre::sync_wait(permits.permit()).count(), 1U) << "free permits can still be taken";
+}
+
+// A thread waits in the same line as coroutines.
+TEST(Semaphore, ServesABlockedThreadInItsTurn) {
+  manual_executor here;
+  semaphore permits(0);
+  std::vector<int> order;
+  blocked_acquire thread(permits, 2);
+  started behind(here, takes(permits, 1, order, 1));
+  permits.release(1);
+  EXPECT_EQ(here.run_all(), 0U);
+  thread.sleep_until(gyre::steady_time{});
+  EXPECT_FALSE(thread.has_ended());
+  permits.release(2);
+  EXPECT_TRUE(thread.has_ended());
+  EXPECT_EQ(thread.end(), 2U);
+  here.run_all();
+  EXPECT_THAT(order, ElementsAre(1));
+}
+
+TEST(Semaphore, ABlockedThreadThatGivesUpTakesNothing) {
+  manual_executor here;
+  semaphore permits(1);
+  std::vector<int> order;
+  blocked_acquire thread(permits, 2);
+  started behind(here, takes(permits, 1, order, 1));
+  EXPECT_EQ(thread.end(), 0U);
+  here.run_all();
+  EXPECT_THAT(order, ElementsAre(1)) << "the one behind it has enough";
 }
 
 TEST(Semaphore, LimitsHowManyAreInside) {

@@ -11,8 +11,8 @@ namespace gyre::detail {
 
 /// The base of `Primitive`, which has
 ///
-///     static bool take(word& now, const Waiter&) noexcept;  // Changes the state for the waiter; or
-///                                                           // false if it must wait.
+///     static bool take(word& now, Waiter&) noexcept;  // Changes the state for the waiter; or
+///                                                     // false if it must wait.
 ///
 /// Nothing of the primitive may be touched after a call but what its own thread keeps alive.
 template <class Primitive, class Waiter = waiter>

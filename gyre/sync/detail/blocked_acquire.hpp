@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// blocked_acquire: a thread that blocks in the line of a semaphore, among the coroutines there.
+#pragma once
+
+#include <gyre/base/atomic.hpp>
+#include <gyre/base/clock.hpp>
+#include <gyre/base/detail/futex.hpp>
+#include <gyre/sync/semaphore.hpp>
+#include <gyre/task/context.hpp>
+#include <gyre/task/executor.hpp>
+
+#include <cstdint>
+#include <utility>
+
+namespace gyre::detail {
+
+/// The wait of one thread. The semaphore wakes it as it wakes coroutines, by a post to its executor:
+/// this is that executor, which ends the thread's sleep and runs nothing.
+///
+/// Thread-safety: belongs to the thread that waits.
+/// Lifetime: the semaphore must outlive this.
+/// Complexity: no allocation; a system call to sleep, and one to be woken.
+class blocked_acquire final : semaphore_waiter, executor {
+ public:
+  /// Takes `count` permits, or joins the line for them.
+  blocked_acquire(semaphore& source, std::uint64_t count) noexcept
+      : semaphore_waiter(count), source_(source) {
+    context_.where = this;
+    begin_wait(nullptr, context_, false);
+    // relaxed: this thread reads it.
+    if (!source_.enlist(*this)) ended_.store(1, std::memory_order_relaxed);
+  }
+  blocked_acquire& operator=(blocked_acquire&&) = delete;
+  /// Gives up, and releases the permits that end() has not returned.
+  ~blocked_acquire() {
+    if (const std::uint64_t held = end(); held > 0) source_.release(held);
+  }
+
+  /// Whether the wait is over: the permits have come, or the semaphore was closed.
+  [[nodiscard]] bool has_ended() const noexcept {
+    // acquire: pairs with the release in post().
+    return ended_.load(std::memory_order_acquire) != 0;
+  }
+  /// Sleeps until the wait is over or until `deadline`, or for a while; has_ended() tells.
+  void sleep_until(steady_time deadline) noexcept { futex_wait_until(ended_, 0, deadline); }
+  /// Ends the wait. Returns how many permits the thread has now: those that it asked for, fewer
+  /// after a serve_waits(), or none.
+  [[nodiscard]] std::uint64_t end() noexcept {
+    if (!std::exchange(waits_, false)) return 0;
+    const bool gave_up = !has_ended() && source_.withdraw(*this);
+    // Completed, so its wake-up, which still needs this object, is on its way.
+    while (!gave_up && !has_ended()) sleep_until(steady_time::max());
+    end_wait();
+    return gave_up ? 0 : permits;
+  }
+
+ private:
+  void post(operation& /*wake_up*/) noexcept override {
+    const auto* const word = &ended_;
+    // release: pairs with the acquire in has_ended(). From then on this object may be gone.
+    ended_.store(1, std::memory_order_release);
+    futex_wake_one(word);
+  }
+  bool running_here() const noexcept override { return false; }
+
+  semaphore& source_;
+  task_context context_;
+  atomic<std::uint32_t> ended_{0};
+  bool waits_ = true;  // until end()
+};
+
+}  // namespace gyre::detail
