@@ -4,10 +4,34 @@
 #include <gyre/pool/detail/pool_core.hpp>
 
 namespace gyre {
+namespace {
+
+using detail::admission;
+using detail::admission_result;
+
+void throw_unless_granted(admission_result result) {
+  if (result != admission_result::granted) [[unlikely]]
+    detail::throw_refused(result);
+}
+
+}  // namespace
 
 thread_pool::thread_pool(thread_pool_options settings)
     : core_(detail::pool_core::make(std::move(settings))) {}
 thread_pool::~thread_pool() { core_->shut_down(); }
+
+[[gnu::noinline]] void thread_pool::submit_built(detail::task_builder builder,
+                                                 task_priority priority) {
+  throw_unless_granted(core_->submit(builder, priority, admission::waiting::blocks));
+}
+[[gnu::noinline]] bool thread_pool::try_submit_built(detail::task_builder builder,
+                                                     task_priority priority) {
+  return core_->submit(builder, priority, admission::waiting::fails) == admission_result::granted;
+}
+[[gnu::noinline]] void thread_pool::submit_built_at(detail::task_builder builder,
+                                                    steady_time deadline) {
+  throw_unless_granted(core_->submit_at(builder, deadline));
+}
 
 // Not inlined into coroutines, as they use thread-locals: see this_worker.
 [[gnu::noinline]] void thread_pool::post(operation& op) noexcept { core_->post(op); }

@@ -83,7 +83,7 @@ class thread_pool final : public executor {
   template <class F>
     requires detail::postable<F>
   void post(F&& callable, task_priority priority = task_priority::normal) {
-    detail::submit(*core_, detail::task_builder(std::forward<F>(callable)), priority);
+    submit_built(detail::task_builder(std::forward<F>(callable)), priority);
   }
   /// As post(), but never waits for a slot: false, with `callable` not moved from, if the pool is
   /// full, drained or stopped. A full pool still accepts a task that does not wait in post()
@@ -94,7 +94,7 @@ class thread_pool final : public executor {
   template <class F>
     requires detail::postable<F>
   [[nodiscard]] bool try_post(F&& callable, task_priority priority = task_priority::normal) {
-    return detail::try_submit(*core_, detail::task_builder(std::forward<F>(callable)), priority);
+    return try_submit_built(detail::task_builder(std::forward<F>(callable)), priority);
   }
   /// As post(), but returns a future for the result or the exception; that of a dropped task is
   /// std::errc::operation_canceled. Allocates a block of the slab, beside that of post() if any.
@@ -162,7 +162,7 @@ class thread_pool final : public executor {
   template <class F>
     requires detail::postable<F>
   void post_at(time_point deadline, F&& callable) {
-    detail::submit_at(*core_, detail::task_builder(std::forward<F>(callable)), deadline);
+    submit_built_at(detail::task_builder(std::forward<F>(callable)), deadline);
   }
   // Explains wrong arguments: see base/detail/misuse.hpp.
   void post(detail::misused_callable explained, task_priority priority = {});
@@ -237,6 +237,11 @@ class thread_pool final : public executor {
   [[nodiscard]] thread_pool_metrics metrics() const;
 
  private:
+  // Not inlined into coroutines, as they use thread-locals.
+  void submit_built(detail::task_builder builder, task_priority priority);
+  bool try_submit_built(detail::task_builder builder, task_priority priority);
+  void submit_built_at(detail::task_builder builder, steady_time deadline);
+
   std::shared_ptr<detail::pool_core> core_;
 };
 

@@ -2,7 +2,7 @@
 // Tests of pools without free memory.
 #include <gyre/pool/thread_pool.hpp>
 
-#include <gyre/pool/detail/capacity.hpp>
+#include <gyre/pool/detail/admission.hpp>
 #include <gyre/pool/detail/submissions.hpp>
 #include <gyre/testing/allocations.hpp>
 
@@ -35,7 +35,7 @@ TEST(ThreadPoolMemory, EndsWithoutAny) {
 // resume_on() of a pool posts such operations.
 TEST(SubmissionsMemory, AnOperationWithoutASlotTakesACell) {
   constexpr std::int64_t count = 20'000;
-  gyre::detail::capacity room(1);
+  gyre::detail::admission room(1);
   gyre::detail::submissions waiting(room);
   const std::int64_t before = bytes_held();
   for (int i = 0; i < count; ++i) waiting.push([] {});

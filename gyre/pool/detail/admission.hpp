@@ -1,51 +1,149 @@
 // SPDX-License-Identifier: Apache-2.0
-// admission: lets tasks into a pool up to its capacity, and applies thread_pool_options::when_full.
+// admission: lets tasks into a pool up to its capacity, first come, first served, and applies
+// thread_pool_options::when_full.
+//
+// A submission, from the request for a slot to the end of its task:
+//
+//                     a slot is free, and no one waits
+//     submission ---------------------------------------------> waits with a slot
+//         |                                                        |        |
+//         | no slot: step_outside(), or step_within() a worker     |        | dropped by purge(),
+//         |                                                        |        | stop(), drop_another
+//         +- wait, suspend: joins the line; served ----> to the    |        |
+//         |   by the next release, in its turn        right, above |        |
+//         |   ends without a slot: timed_out, closed, stopped      | a worker starts it
+//         +- drop_another: drops a waiting task, tries again       |        |
+//         +- go_slotless: waits without a slot; at most 1024       v        v
+//         +- run_here: the submitter runs it                    the slot is released
+//         +- refuse: full
+//
+// The slots are the permits of a semaphore, which serves its line in order: while something waits,
+// a released slot goes to the line, and no later submission overtakes.
 #pragma once
 
+#include <gyre/base/atomic.hpp>
+#include <gyre/base/cache_line.hpp>
 #include <gyre/base/clock.hpp>
-#include <gyre/pool/detail/capacity.hpp>
-#include <gyre/pool/detail/pool_worker.hpp>
-#include <gyre/pool/detail/task_builder.hpp>
-#include <gyre/pool/detail/task_scheduler.hpp>
+#include <gyre/base/duration.hpp>
+#include <gyre/pool/detail/callable_ref.hpp>
 #include <gyre/pool/pool_options.hpp>
+#include <gyre/sync/semaphore.hpp>
 
-#include <atomic>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <utility>
 
 namespace gyre::detail {
 
+/// The end of a submission, or of a wait for a slot.
+enum class admission_result : std::uint8_t {
+  granted,
+  must_wait,  ///< a coroutine is to join the line; the callable is untouched
+  full,       ///< no slot is free, and the caller does not wait
+  timed_out,  ///< no slot became free before the deadline
+  closed,     ///< the pool accepts no more tasks
+};
+
+/// Throws the exception of a submission that was not granted.
+[[noreturn, gnu::cold]] void throw_refused(admission_result reason);
+
+/// Threads that submit, and workers, take and release slots in chunks, so that a slot costs them no
+/// atomic operation of its own. A worker that sees is_urgent() releases each slot at once.
+///
+/// From `wide` slots on, a thread in line waits for half of all slots, and then passes them on to the
+/// others, a slot each: they all have work for a while, and a system call pays for thousands of
+/// tasks. A thread that has waited for some milliseconds serves the line with the slots that are
+/// free. While a coroutine waits, which cannot do so, each release serves the line.
+///
 /// Thread-safety: all members may be called from any thread.
 class admission {
  public:
-  /// Once the pool has its options, slots and scheduler.
-  explicit admission(pool_core& pool) noexcept;
+  static constexpr std::size_t wide = 4096;
 
-  /// The reaction of a caller that is to wait for a slot; a coroutine suspends in the queue, and
-  /// gets must_wait, with the callable untouched.
+  /// The way in which a caller outside of the pool can wait for a slot.
   enum class waiting : std::uint8_t { blocks, suspends, fails };
-  /// As the pool's when_full says.
-  inline admission_result submit(task_builder builder, task_priority priority, waiting caller);
-  /// The same for a coroutine, without submit()'s inlined fast path.
-  admission_result submit_now(task_builder builder, task_priority priority);
-  /// For a caller that has queued, and has a slot.
-  admission_result submit_admitted(task_builder builder, task_priority priority);
-  admission_result submit_at(task_builder builder, steady_time when);
-  /// Runs a callable of the calling thread, and counts it.
-  void run_here(callable_ref callable) noexcept;
-  /// Counts a refusal.
-  admission_result refuse(admission_result reason) noexcept;
+  /// The next step of a submission that finds no slot.
+  enum class step : std::uint8_t { refuse, wait, suspend, run_here, go_slotless, drop_another };
 
-  /// Releases the slots that ended threads hold.
-  void reclaim() noexcept;
-  /// The worker starts the task.
-  void release_slot(pool_worker& self, const pool_task& task) noexcept {
-    task.has_slot ? release_slot_later(self) : remove_slotless();
+  /// All slots are free.
+  explicit admission(std::size_t capacity, when_full policy = when_full::block,
+                     duration block_timeout = duration::max()) noexcept;
+
+  [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
+  /// How many slots are free at the moment.
+  [[nodiscard]] std::size_t free() const noexcept { return slots_.available(); }
+  /// How many slots a thread takes and releases at a time: a 256th of the limit, 64 at most, so that
+  /// a small limit is exact.
+  [[nodiscard]] std::size_t chunk() const noexcept { return chunk_; }
+  /// Whether a waiter needs each slot to be released at once.
+  [[nodiscard]] bool is_urgent() const noexcept {
+    return urgent_waits_.load(std::memory_order_relaxed) != 0;  // relaxed: a hint
   }
-  /// No worker starts the task.
-  void release_slot(bool had_slot) noexcept { had_slot ? slots_.release(1) : remove_slotless(); }
+
+  /// Takes a slot: empty if none is free, or something waits for one.
+  [[nodiscard]] semaphore_permit try_acquire() noexcept {
+    return {slots_, slots_.try_acquire_some(1)};
+  }
+  /// Takes up to `max_slots` of many free slots, and one of few, as threads that submit seldom would
+  /// else hold the slots that others need. Returns how many; none if something waits.
+  [[nodiscard]] std::size_t try_acquire_portion(std::size_t max_slots) noexcept {
+    return slots_.try_acquire_some(portion(free(), max_slots));
+  }
+  /// One compare-exchange, and wake-ups if something waits.
+  void release(std::size_t slots) noexcept {
+    slots_.release(slots);
+    // relaxed: a coroutine that is not seen here has found the released slots. See join_line().
+    if (coroutine_waits_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      slots_.serve_waits(1);
+  }
+  /// A worker has started a task. Adds its slot to the worker's `stock`, which is released in chunks.
+  void release_later(bool had_slot, std::size_t& stock) noexcept {
+    if (!had_slot) return remove_slotless();
+    if (++stock >= chunk_ || is_urgent()) release(std::exchange(stock, 0));
+  }
+  /// A task without a slot waits, or waits no longer.
+  void add_slotless() noexcept { slotless_.fetch_add(1, std::memory_order_relaxed); }
+  void remove_slotless() noexcept { slotless_.fetch_sub(1, std::memory_order_relaxed); }
+
+  [[nodiscard]] step step_outside(waiting caller) const noexcept;
+  [[nodiscard]] step step_within() const noexcept;
+
+  /// The end of wait_until(), and how many slots the caller has now.
+  struct grant {
+    admission_result result;
+    std::size_t slots = 0;
+  };
+  /// Blocks the thread until it has slots, `max_slots` if many are free, or until `deadline` or
+  /// close(). Calls `reclaim` now and then, which may release slots that ended threads hold.
+  grant wait_until(steady_time deadline, std::size_t max_slots, callable_ref reclaim) noexcept;
+  /// The present time plus block_timeout.
+  [[nodiscard]] steady_time blocking_deadline() const noexcept {
+    return later(monotonic_now(), block_timeout_);
+  }
+  /// The slots, for a coroutine that waits for one. It waits between join_line() and leave_line().
+  semaphore& slots() noexcept { return slots_; }
+  void join_line() noexcept;
+  void leave_line() noexcept;
+  /// Ends all waits. From now on a request ends with `closed` if no slot is free.
+  void close() noexcept { slots_.close(); }
+
+  /// Counts a refusal.
+  admission_result refuse(admission_result reason) noexcept {
+    refused_.fetch_add(1, std::memory_order_relaxed);
+    return reason;
+  }
+  /// Counts a task that its submitter has run.
+  void count_run_by_submitter() noexcept {
+    run_by_submitter_.fetch_add(1, std::memory_order_relaxed);
+  }
+  /// The scope in which a submitter runs a task. step_outside() and step_within() bound the depth.
+  class submitter_run {
+   public:
+    submitter_run() noexcept;
+    submitter_run& operator=(submitter_run&&) = delete;
+    ~submitter_run();
+  };
 
   // relaxed: each figure stands for itself.
   std::uint64_t refused() const noexcept { return refused_.load(std::memory_order_relaxed); }
@@ -54,54 +152,23 @@ class admission {
   }
 
  private:
-  struct return_slot {
-    void operator()(capacity* of) const noexcept { of->release(1); }
-  };
-  using held_slot = std::unique_ptr<capacity, return_slot>;
-
-  admission_result submit_as_worker(pool_worker& self, task_builder builder,
-                                    task_priority priority);
-  admission_result submit_from_outside(task_builder builder, task_priority priority, waiting caller,
-                                       held_slot slot = nullptr);
-  pool_task& make_task(const task_builder& builder, held_slot& slot);
-  bool takes_inbound(task_priority priority) const noexcept {
-    return inbound_.queue != nullptr && priority == task_priority::normal;
+  static constexpr std::size_t portion(std::size_t free, std::size_t max_slots) noexcept {
+    return std::clamp<std::size_t>(free / 64, 1, max_slots);
   }
-  bool store(const task_builder& builder, task_priority priority, held_slot& slot);
-  admission_result run_here(const task_builder& builder);
-  // How a submission to a full pool goes on; granted: it is to try again.
-  admission_result when_full_outside(task_priority priority, waiting caller, steady_time& deadline,
-                                     held_slot& slot);
-  admission_result when_full_within() noexcept;
-  bool drop_one() noexcept;
-
-  // Whether the caller has a slot then.
-  bool take_slot(held_slot& slot) noexcept {
-    if (slot == nullptr && slots_.try_acquire(1)) slot.reset(&slots_);
-    return slot != nullptr;
-  }
-  // A worker keeps the slots of tasks that have started for its own, and releases them in chunks.
-  bool take_slot(pool_worker& self, held_slot& slot) noexcept {
-    if (self.free_slots == 0) return take_slot(slot);
-    --self.free_slots;
-    slot.reset(&slots_);
-    return true;
-  }
-  void release_slot_later(pool_worker& self) noexcept {
-    if (++self.free_slots >= slots_.chunk() || slots_.is_urgent()) {
-      slots_.release(std::exchange(self.free_slots, 0));
-    }
-  }
-  void remove_slotless() noexcept { slotless_.fetch_sub(1, std::memory_order_relaxed); }
   bool has_room_without_slot() const noexcept;
 
-  pool_core& pool_;
-  capacity& slots_;
-  const task_scheduler::inbound_queue inbound_;
-  submissions* const cells_;              // the inbound queue, but not where tasks are timed
-  std::atomic<std::size_t> slotless_{0};  // tasks that wait without a slot
-  std::atomic<std::uint64_t> refused_{0};
-  std::atomic<std::uint64_t> run_by_submitter_{0};
+  alignas(false_sharing_range) semaphore slots_;
+  // Read for each task, and written only where something waits.
+  alignas(false_sharing_range) const std::size_t limit_;
+  const std::size_t chunk_;
+  const when_full policy_;
+  const duration block_timeout_;
+  atomic<std::uint32_t> urgent_waits_{0};     // they need each slot to be released at once
+  atomic<std::uint32_t> coroutine_waits_{0};  // of these
+  // Written where the pool is full.
+  alignas(false_sharing_range) atomic<std::size_t> slotless_{0};  // tasks without a slot
+  atomic<std::uint64_t> refused_{0};
+  atomic<std::uint64_t> run_by_submitter_{0};
 };
 
 }  // namespace gyre::detail

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Model tests of waiting for slots: a queued waiter gets a released slot before any later request,
-// or learns that the capacity is closed, or was cancelled. No deadline passes here, so that no
-// periodic check hides a lost wake-up.
-//
-// Each of these mutations, tried by hand, makes a test fail: release() does not release, or
-// acquire_between() does not acquire; enqueue() does not check whether a slot is free, whether the
-// capacity is closed, or whether the waiter was cancelled; release() does not serve the queue, or
-// serves one waiter for several slots; acquire_between() ignores the queue; cancel() does not check
-// whether the waiter was served; a wide capacity serves its queue after, or before, half of the
-// slots are free.
-#include <gyre/pool/detail/capacity.hpp>
+// Model tests of waiting for slots, by threads: a waiter gets a released slot before any later
+// request, or learns that the admission is closed, or gives up. Coroutines wait in the same line:
+// see primitives_model_test.cpp. No sleep ends by its deadline here, so that no periodic check
+// hides a lost wake-up.
+#include <gyre/pool/detail/admission.hpp>
 
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/clock.hpp>
+#include <gyre/base/detail/futex.hpp>
+#include <gyre/sync/detail/blocked_acquire.hpp>
 #include <tests/model/model.hpp>
 
 #include <gtest/gtest.h>
@@ -23,209 +19,238 @@
 #include <cstdint>
 #include <mutex>
 
+namespace model = gyre::model;
+using model::assert_that;
+
+// futex(2): checks the word and sleeps in one step, as seen by wakers, which know the word by its
+// address alone.
+namespace {
+struct sleeper {
+  const void* word;
+  model::event* wakeup;
+};
+std::mutex kernel;
+std::array<sleeper, 8> sleepers{};
+std::size_t asleep = 0;
+int wake_calls = 0;
+}  // namespace
+
+void gyre::detail::futex_wait_until(const atomic<std::uint32_t>& word, std::uint32_t expected,
+                                    steady_time /*deadline*/) noexcept {
+  model::event wakeup;
+  {
+    const std::lock_guard bucket(kernel);
+    if (word.load(std::memory_order_relaxed) != expected) return;
+    sleepers.at(asleep++) = {&word, &wakeup};
+  }
+  wakeup.wait();
+}
+
+void gyre::detail::futex_wake_one(const atomic<std::uint32_t>* word) noexcept {
+  const std::lock_guard bucket(kernel);
+  ++wake_calls;
+  for (std::size_t i = 0; i < asleep; ++i) {
+    if (sleepers.at(i).word != word) continue;
+    sleepers.at(i).wakeup->wake();
+    sleepers.at(i) = sleepers.at(--asleep);
+    return;
+  }
+}
+
 namespace {
 
-namespace model = gyre::model;
 using gyre::steady_time;
+using gyre::detail::admission;
 using gyre::detail::admission_result;
+using gyre::detail::blocked_acquire;
+using gyre::detail::callable_ref;
 
 constexpr steady_time for_ever = steady_time::max();
+constexpr steady_time long_ago{};
 
-// futex(2): checks the word and sleeps in one step, as seen by wakers.
-struct model_futex {
-  using word = gyre::detail::capacity_futex::word;
-  static void wait(const word& on, std::uint32_t expected, steady_time /*deadline*/) {
-    model::event wakeup;
-    {
-      const std::lock_guard bucket(kernel);
-      if (on.load(std::memory_order_relaxed) != expected) return;
-      sleepers.at(asleep++) = {&on, &wakeup};
-    }
-    wakeup.wait();
-  }
-  static void wake(const word* on) {
-    const std::lock_guard bucket(kernel);
-    ++calls;
-    for (std::size_t i = 0; i < asleep; ++i) {
-      if (sleepers.at(i).on != on) continue;
-      sleepers.at(i).wakeup->wake();
-      sleepers.at(i) = sleepers.at(--asleep);
-      return;
-    }
-  }
-  static steady_time now() { return steady_time{}; }
+// Bounds for scenarios of waits and locks, many of whose schedules are alike.
+const model::options few{.preemptions = 2, .stale_reads = 1, .spurious_failures = 0};
 
-  struct sleeper {
-    const word* on;
-    model::event* wakeup;
-  };
-  static inline std::mutex kernel;
-  static inline std::array<sleeper, 8> sleepers{};
-  static inline std::size_t asleep = 0;
-  static inline int calls = 0;
+// All slots of it are taken.
+struct full_gate : admission {
+  explicit full_gate(std::size_t capacity) : admission(capacity) {
+    // An earlier schedule may have been given up.
+    wake_calls = 0;
+    asleep = 0;
+    assert_that(slots().try_acquire(capacity), "all slots can be taken");
+  }
+  admission_result wait(steady_time deadline = for_ever) {
+    auto nothing = [] {};
+    return wait_until(deadline, 1, callable_ref(nothing)).result;
+  }
+  void wait_for_granted() { assert_that(wait() == admission_result::granted, "granted"); }
 };
 
-using capacity = gyre::detail::basic_capacity<model_futex>;
+void sleep_until_ended(blocked_acquire& wait) {
+  while (!wait.has_ended()) wait.sleep_until(for_ever);
+}
 
-// A pool whose slots are all taken.
-struct full_room {
-  explicit full_room(std::size_t limit) : room(limit) {
-    model_futex::calls = 0;  // there may be calls of an earlier check
-    model::assert_that(room.try_acquire(limit), "all slots can be taken");
-  }
-  admission_result wait() {
-    return room.wait_until(for_ever, 1, [] {}).result;
-  }
-  void wait_for_granted() { model::assert_that(wait() == admission_result::granted, "granted"); }
-
-  capacity room;
-};
-
-// Queues like a coroutine.
-struct queued_waiter : gyre::detail::slot_waiter {
-  queued_waiter()
-      : slot_waiter(
-            [](slot_waiter& self) noexcept { static_cast<queued_waiter&>(self).served.wake(); }) {}
-  model::event served;
-};
-
-TEST(CapacityModel, AWaiterGetsTheReleasedSlot) {
-  const auto checked = model::check({.preemptions = model::unlimited}, [] {
-    full_room full(1);
-    model::thread giver([&] { full.room.release(1); });
-    full.wait_for_granted();
+TEST(AdmissionModel, AWaiterGetsTheReleasedSlot) {
+  const auto checked = model::check({.preemptions = 3, .stale_reads = 2}, [] {
+    full_gate gate(1);
+    model::thread giver([&] { gate.release(1); });
+    gate.wait_for_granted();
     giver.join();
-    model::assert_that(full.room.free() == 0, "it is taken again");
-    model::assert_that(model_futex::calls <= 1, "one system call at most");
-    const int calls_for_the_waiter = model_futex::calls;
-    full.room.release(1);
-    model::assert_that(model_futex::calls == calls_for_the_waiter, "and none for nobody");
-  });
-  EXPECT_TRUE(checked) << checked;
-  EXPECT_TRUE(checked.exhaustive);
-}
-
-TEST(CapacityModel, ServesAsManyWaitersAsThereAreSlots) {
-  const auto checked = model::check({.preemptions = 2, .stale_reads = 1}, [] {
-    full_room full(2);
-    model::thread one([&] { full.wait_for_granted(); });
-    model::thread other([&] { full.wait_for_granted(); });
-    full.room.release(2);
+    assert_that(gate.free() == 0, "it is taken again");
+    assert_that(wake_calls <= 1, "one system call at most");
+    const int calls_for_the_waiter = wake_calls;
+    gate.release(1);
+    assert_that(wake_calls == calls_for_the_waiter, "and none for nobody");
   });
   EXPECT_TRUE(checked) << checked;
 }
 
-TEST(CapacityModel, EachOfSeveralSlotsFindsAWaiter) {
-  const auto checked = model::check({.preemptions = 2, .stale_reads = 1}, [] {
-    full_room full(2);
-    model::thread one([&] { full.wait_for_granted(); });
-    model::thread other([&] { full.wait_for_granted(); });
-    full.room.release(1);
-    full.room.release(1);
+TEST(AdmissionModel, ServesAsManyWaitersAsThereAreSlots) {
+  const auto checked = model::check(few, [] {
+    full_gate gate(2);
+    model::thread one([&] { gate.wait_for_granted(); });
+    model::thread other([&] { gate.wait_for_granted(); });
+    gate.release(2);
   });
   EXPECT_TRUE(checked) << checked;
 }
 
-TEST(CapacityModel, OneSlotGoesFromWaiterToWaiter) {
-  const auto checked = model::check({.preemptions = 2, .stale_reads = 1}, [] {
-    full_room full(1);
+TEST(AdmissionModel, EachOfSeveralSlotsFindsAWaiter) {
+  const auto checked = model::check(few, [] {
+    full_gate gate(2);
+    model::thread one([&] { gate.wait_for_granted(); });
+    model::thread other([&] { gate.wait_for_granted(); });
+    gate.release(1);
+    gate.release(1);
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(AdmissionModel, OneSlotGoesFromWaiterToWaiter) {
+  const auto checked = model::check(few, [] {
+    full_gate gate(1);
     const auto visit = [&] {
-      full.wait_for_granted();
-      full.room.release(1);
+      gate.wait_for_granted();
+      gate.release(1);
     };
     model::thread one(visit);
-    full.room.release(1);
+    gate.release(1);
     visit();
   });
   EXPECT_TRUE(checked) << checked;
 }
 
-TEST(CapacityModel, ALaterRequestDoesNotOvertakeAWaiter) {
+TEST(AdmissionModel, ALaterRequestDoesNotOvertakeAWaiter) {
   const auto checked = model::check({.preemptions = 3, .stale_reads = 2}, [] {
-    full_room full(1);
-    queued_waiter first;
-    model::assert_that(full.room.enqueue(first) == capacity::enqueue_result::waits,
-                       "the room is full");
-    model::thread barger(
-        [&] { model::assert_that(!full.room.try_acquire(1), "there is a queue"); });
-    full.room.release(1);
-    first.served.wait();
-    model::assert_that(first.granted() == 1, "it was given to the first");
+    full_gate gate(1);
+    blocked_acquire first(gate.slots(), 1);
+    model::thread barger([&] { assert_that(gate.try_acquire().count() == 0, "there is a line"); });
+    gate.release(1);
+    sleep_until_ended(first);
+    assert_that(first.end() == 1, "it was given to the first");
   });
   EXPECT_TRUE(checked) << checked;
 }
 
-TEST(CapacityModel, ACancelledWaiterIsNotServedAndLosesNoSlot) {
+TEST(AdmissionModel, AWaiterThatGivesUpIsNotServedAndLosesNoSlot) {
   const auto checked = model::check({.preemptions = 3, .stale_reads = 2}, [] {
-    full_room full(1);
-    queued_waiter first;
-    model::assert_that(full.room.enqueue(first) == capacity::enqueue_result::waits,
-                       "the room is full");
-    model::thread giver([&] { full.room.release(1); });
-    const bool cancelled = full.room.cancel(first);
-    if (!cancelled) first.served.wait();
-    giver.join();
-    model::assert_that(
-        first.is_cancelled() == cancelled && first.granted() == (cancelled ? 0U : 1U), "or");
-    model::assert_that(full.room.try_acquire(cancelled ? 1 : 0), "what it did not take is free");
-  });
-  EXPECT_TRUE(checked) << checked;
-}
-
-TEST(CapacityModel, AWaiterCancelledBeforeItQueuesDoesNotWait) {
-  const auto checked = model::check({.preemptions = 3, .stale_reads = 2}, [] {
-    full_room full(1);
-    queued_waiter waiter;
-    bool cancelled = false;
+    full_gate gate(1);
+    bool granted = false;
     {
-      model::thread canceller([&] { cancelled = full.room.cancel(waiter); });
-      const auto result = full.room.enqueue(waiter);
-      canceller.join();
-      model::assert_that(cancelled == (result == capacity::enqueue_result::waits),
-                         "one of both has seen it");
+      model::thread giver([&] { gate.release(1); });
+      const admission_result result = gate.wait(long_ago);
+      granted = result == admission_result::granted;
+      assert_that(granted || result == admission_result::timed_out, "one of the two");
     }
-    full.room.release(1);
-    model::assert_that(full.room.try_acquire(1), "and there is no queue");
+    assert_that(gate.free() == (granted ? 0U : 1U), "what it did not take is free");
+    assert_that(!gate.slots().has_waiters(), "and there is no line");
   });
   EXPECT_TRUE(checked) << checked;
 }
 
-TEST(CapacityModel, AWideCapacityServesWhenHalfIsFree) {
+TEST(AdmissionModel, AWideAdmissionServesWhenHalfIsFree) {
   const auto checked = model::check({.preemptions = 3, .stale_reads = 2}, [] {
-    full_room full(capacity::wide);
-    model::thread waiter([&] { full.wait_for_granted(); });
-    full.room.release(capacity::wide / 4);
-    model::assert_that(model_futex::calls == 0, "nobody is woken for a quarter");
-    full.room.release(capacity::wide / 4);
+    full_gate gate(admission::wide);
+    model::thread waiter([&] { gate.wait_for_granted(); });
+    while (!gate.slots().has_waiters()) model::yield();
+    gate.release(admission::wide / 4);
+    assert_that(wake_calls == 0, "nobody is woken for a quarter");
+    gate.release(admission::wide / 4);
     waiter.join();
-    model::assert_that(model_futex::calls <= 1, "one system call for thousands of slots");
+    assert_that(wake_calls <= 1, "one system call for thousands of slots");
+    assert_that(gate.free() == admission::wide / 2 - 1, "the others were passed on");
   });
   EXPECT_TRUE(checked) << checked;
 }
 
-TEST(CapacityModel, ClosingEndsAllWaits) {
-  const auto checked = model::check({.preemptions = 2, .stale_reads = 1}, [] {
-    full_room full(1);
+TEST(AdmissionModel, TheFirstInAWideLineServesTheOthers) {
+  const auto checked = model::check(few, [] {
+    full_gate gate(admission::wide);
+    model::thread first([&] { gate.wait_for_granted(); });
+    while (!gate.slots().has_waiters()) model::yield();
+    blocked_acquire second(gate.slots(), admission::wide / 2);
+    gate.release(admission::wide / 2);
+    sleep_until_ended(second);
+    assert_that(second.end() == 1, "a slot each");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+// The second stands for the coroutine: it does not look again.
+TEST(AdmissionModel, EachSlotServesAWideLineInWhichACoroutineWaits) {
+  const auto checked = model::check({.preemptions = 3, .stale_reads = 2}, [] {
+    full_gate gate(admission::wide);
+    blocked_acquire first(gate.slots(), admission::wide / 2);
+    model::thread giver([&] {
+      gate.release(1);
+      gate.release(1);
+    });
+    gate.join_line();
+    blocked_acquire second(gate.slots(), 1);
+    sleep_until_ended(first);
+    sleep_until_ended(second);
+    gate.leave_line();
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(AdmissionModel, ClosingEndsAllWaits) {
+  const auto checked = model::check(few, [] {
+    full_gate gate(1);
     const auto wait_in_vain = [&] {
-      model::assert_that(full.wait() == admission_result::closed, "closed");
+      assert_that(gate.wait() == admission_result::closed, "closed");
     };
     model::thread one(wait_in_vain);
     model::thread other(wait_in_vain);
-    full.room.close();
+    gate.close();
   });
   EXPECT_TRUE(checked) << checked;
 }
 
-TEST(CapacityModel, AnAcquireSeesWhatCameBeforeTheRelease) {
-  const auto checked = model::check({.preemptions = model::unlimited}, [] {
-    full_room full(1);
+TEST(AdmissionModel, ClosingLosesNoSlotThatIsReleasedMeanwhile) {
+  const auto checked = model::check(few, [] {
+    full_gate gate(1);
+    admission_result result{};
+    {
+      model::thread waiter([&] { result = gate.wait(); });
+      model::thread giver([&] { gate.release(1); });
+      gate.close();
+    }
+    assert_that(gate.free() == (result == admission_result::granted ? 0U : 1U), "it is somewhere");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(AdmissionModel, AnAcquireSeesWhatCameBeforeTheRelease) {
+  const auto checked = model::check({.preemptions = 3, .stale_reads = 2}, [] {
+    full_gate gate(1);
     int written = 0;
     model::thread giver([&] {
       written = 1;
-      full.room.release(1);
+      gate.release(1);
     });
-    full.wait_for_granted();
-    model::assert_that(written == 1, "what was done before is visible");
+    gate.wait_for_granted();
+    assert_that(written == 1, "what was done before is visible");
   });
   EXPECT_TRUE(checked) << checked;
 }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the capacity of a pool. Its model test shows that no interleaving forgets a blocked
+// Tests of the admission of a pool. Its model test shows that no interleaving forgets a blocked
 // thread.
-#include <gyre/pool/detail/capacity.hpp>
+#include <gyre/pool/detail/admission.hpp>
+
+#include <gyre/sync/detail/blocked_acquire.hpp>
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -13,187 +16,223 @@
 #include <utility>
 #include <vector>
 
-namespace capacity_test {
+namespace admission_test {
 namespace {
 
 using namespace std::chrono_literals;
 using gyre::steady_time;
+using gyre::when_full;
+using gyre::detail::admission;
 using gyre::detail::admission_result;
-using gyre::detail::capacity;
+using gyre::detail::blocked_acquire;
+using gyre::detail::callable_ref;
 
 constexpr steady_time for_ever = steady_time::max();
 constexpr steady_time long_ago{};
 
-TEST(Capacity, TakesAllSlotsOrNone) {
-  capacity room(10);
-  EXPECT_EQ(room.limit(), 10U);
-  EXPECT_EQ(room.free(), 10U);
-  EXPECT_TRUE(room.try_acquire(7));
-  EXPECT_FALSE(room.try_acquire(4));
-  EXPECT_EQ(room.free(), 3U) << "a refused request takes none";
-  EXPECT_TRUE(room.try_acquire(3));
-  EXPECT_FALSE(room.try_acquire(1));
-  room.release(10);
-  EXPECT_TRUE(room.try_acquire(10));
+auto nothing = [] {};
+const callable_ref nothing_to_reclaim(nothing);
+
+// All slots of it are taken.
+struct full_gate : admission {
+  explicit full_gate(std::size_t capacity) : admission(capacity) {
+    EXPECT_TRUE(slots().try_acquire(capacity));
+  }
+};
+
+TEST(Admission, TakesASlotIfThereIsOne) {
+  admission gate(1);
+  EXPECT_EQ(gate.limit(), 1U);
+  EXPECT_EQ(gate.free(), 1U);
+  {
+    const auto slot = gate.try_acquire();
+    EXPECT_EQ(slot.count(), 1U);
+    EXPECT_EQ(gate.free(), 0U);
+    EXPECT_EQ(gate.try_acquire().count(), 0U);
+  }
+  EXPECT_EQ(gate.free(), 1U);
 }
 
-TEST(Capacity, TakesAsManySlotsAsAreFree) {
-  capacity room(10);
-  EXPECT_EQ(room.try_acquire_some(7), 7U);
-  EXPECT_EQ(room.try_acquire_some(7), 3U);
-  EXPECT_EQ(room.try_acquire_some(7), 0U);
-  EXPECT_EQ(room.free(), 0U);
+TEST(Admission, TakesManyOfManySlotsAndOneOfFew) {
+  admission gate(640);
+  EXPECT_EQ(gate.try_acquire_portion(7), 7U);
+  EXPECT_EQ(gate.try_acquire_portion(64), 9U) << "a 64th of what is free";
+  EXPECT_TRUE(gate.slots().try_acquire(624 - 10));
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(gate.try_acquire_portion(64), 1U);
+  EXPECT_EQ(gate.try_acquire_portion(64), 0U);
+  EXPECT_EQ(gate.free(), 0U);
 }
 
-TEST(Capacity, ChunksLeaveSmallLimitsExact) {
-  EXPECT_EQ(capacity(1).chunk(), 1U);
-  EXPECT_EQ(capacity(511).chunk(), 1U);
-  EXPECT_EQ(capacity(512).chunk(), 2U);
-  EXPECT_EQ(capacity(4096).chunk(), 16U);
-  EXPECT_EQ(capacity(1 << 16).chunk(), 64U);
-  EXPECT_EQ(capacity(1 << 20).chunk(), 64U);
+TEST(Admission, ChunksLeaveSmallLimitsExact) {
+  EXPECT_EQ(admission(1).chunk(), 1U);
+  EXPECT_EQ(admission(511).chunk(), 1U);
+  EXPECT_EQ(admission(512).chunk(), 2U);
+  EXPECT_EQ(admission(4096).chunk(), 16U);
+  EXPECT_EQ(admission(1 << 16).chunk(), 64U);
+  EXPECT_EQ(admission(1 << 20).chunk(), 64U);
 }
 
-TEST(Capacity, HasNoSmallUpperBound) {
-  capacity room(std::numeric_limits<std::size_t>::max());
-  EXPECT_GE(room.limit(), std::size_t{1} << 39);
-  EXPECT_EQ(room.free(), room.limit());
-  EXPECT_TRUE(room.try_acquire(room.limit()));
-  room.release(room.limit());
-  EXPECT_EQ(room.free(), room.limit());
+TEST(Admission, HasNoSmallUpperBound) {
+  admission gate(std::numeric_limits<std::size_t>::max());
+  EXPECT_GE(gate.limit(), std::size_t{1} << 39);
+  EXPECT_EQ(gate.free(), gate.limit());
+  EXPECT_TRUE(gate.slots().try_acquire(gate.limit()));
+  gate.release(gate.limit());
+  EXPECT_EQ(gate.free(), gate.limit());
 }
 
-constexpr auto nothing_to_reclaim = [] {};
+TEST(Admission, WorkersReleaseSlotsInChunksUnlessSomethingWaits) {
+  full_gate gate(512);
+  std::size_t stock = 0;
+  gate.release_later(true, stock);
+  EXPECT_EQ(gate.free(), 0U);
+  EXPECT_EQ(stock, 1U);
+  gate.release_later(true, stock);
+  EXPECT_EQ(gate.free(), 2U);
+  EXPECT_EQ(stock, 0U);
+  gate.join_line();
+  gate.release_later(true, stock);
+  EXPECT_EQ(gate.free(), 3U);
+  gate.leave_line();
+  gate.add_slotless();
+  gate.release_later(false, stock);
+  EXPECT_EQ(gate.free(), 3U) << "that task had none";
+}
 
-class CapacityQueue : public testing::TestWithParam<std::size_t> {};
+TEST(Admission, AppliesThePolicy) {
+  using step = admission::step;
+  using waiting = admission::waiting;
+  struct expected {
+    when_full policy;
+    step blocks, suspends, fails, within;
+  };
+  for (const expected& each : std::array{
+           expected{when_full::block, step::wait, step::suspend, step::refuse, step::go_slotless},
+           expected{when_full::reject, step::refuse, step::refuse, step::refuse, step::refuse},
+           expected{when_full::caller_runs, step::run_here, step::suspend, step::run_here,
+                    step::run_here},
+           expected{when_full::drop_oldest, step::drop_another, step::drop_another,
+                    step::drop_another, step::drop_another}}) {
+    const admission gate(1, each.policy);
+    EXPECT_EQ(gate.step_outside(waiting::blocks), each.blocks);
+    EXPECT_EQ(gate.step_outside(waiting::suspends), each.suspends);
+    EXPECT_EQ(gate.step_outside(waiting::fails), each.fails);
+    EXPECT_EQ(gate.step_within(), each.within);
+  }
+}
 
-TEST_P(CapacityQueue, WaitsEndAtTheDeadline) {
-  capacity room(GetParam());
-  ASSERT_TRUE(room.try_acquire(GetParam()));
-  EXPECT_EQ(room.wait_until(long_ago, 1, nothing_to_reclaim).result, admission_result::timed_out);
+class AdmissionLine : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(AdmissionLine, WaitsEndAtTheDeadline) {
+  full_gate gate(GetParam());
+  EXPECT_EQ(gate.wait_until(long_ago, 1, nothing_to_reclaim).result, admission_result::timed_out);
   const steady_time deadline = gyre::detail::monotonic_now() + 10ms;
-  EXPECT_EQ(room.wait_until(deadline, 1, nothing_to_reclaim).result, admission_result::timed_out);
+  EXPECT_EQ(gate.wait_until(deadline, 1, nothing_to_reclaim).result, admission_result::timed_out);
   EXPECT_GE(gyre::detail::monotonic_now(), deadline);
-  room.release(1);
-  EXPECT_TRUE(room.try_acquire(1)) << "the queue is empty";
+  gate.release(1);
+  EXPECT_EQ(gate.try_acquire().count(), 1U) << "the line is empty";
+  EXPECT_FALSE(gate.is_urgent());
 }
 
-TEST(Capacity, GrantsAFreeSlotAfterTheDeadlineOrTheEnd) {
-  capacity room(2);
-  EXPECT_EQ(room.wait_until(long_ago, 1, nothing_to_reclaim).result, admission_result::granted);
-  room.close();
-  EXPECT_EQ(room.wait_until(for_ever, 1, nothing_to_reclaim).result, admission_result::granted);
-  EXPECT_EQ(room.wait_until(for_ever, 1, nothing_to_reclaim).result, admission_result::closed);
+TEST(Admission, GrantsAFreeSlotAfterTheDeadlineOrTheEnd) {
+  admission gate(2);
+  EXPECT_EQ(gate.wait_until(long_ago, 1, nothing_to_reclaim).result, admission_result::granted);
+  gate.close();
+  EXPECT_EQ(gate.wait_until(for_ever, 1, nothing_to_reclaim).result, admission_result::granted);
+  EXPECT_EQ(gate.wait_until(for_ever, 1, nothing_to_reclaim).result, admission_result::closed);
 }
 
-TEST(Capacity, ClosingEndsAllWaits) {
-  capacity room(1);
-  ASSERT_TRUE(room.try_acquire(1));
+TEST_P(AdmissionLine, ClosingEndsAllWaits) {
+  full_gate gate(GetParam());
   std::atomic<int> looks{0};
   {
     std::vector<std::jthread> waiting;
     for (int i = 0; i < 4; ++i) {
       waiting.emplace_back([&] {
         bool first = true;
-        const auto look = [&] { looks += std::exchange(first, false) ? 1 : 0; };
-        EXPECT_EQ(room.wait_until(for_ever, 1, look).result, admission_result::closed);
+        auto look = [&] { looks += std::exchange(first, false) ? 1 : 0; };
+        EXPECT_EQ(gate.wait_until(for_ever, 1, callable_ref(look)).result,
+                  admission_result::closed);
       });
     }
     while (looks < 4) std::this_thread::yield();
-    room.close();
+    EXPECT_TRUE(gate.is_urgent());
+    gate.close();
   }
-  EXPECT_EQ(room.free(), 0U);
+  EXPECT_EQ(gate.free(), 0U);
+  EXPECT_FALSE(gate.is_urgent());
 }
 
 // No other thread releases the slot, as if a thread that has ended held it.
-TEST(Capacity, AWaitingThreadReclaimsByItself) {
-  capacity room(1);
-  ASSERT_TRUE(room.try_acquire(1));
+TEST_P(AdmissionLine, AWaitingThreadReclaimsByItself) {
+  full_gate gate(GetParam());
   int looks = 0;
-  const auto look = [&] {
-    if (++looks == 4) room.release(1);
+  auto look = [&] {
+    if (++looks == 4) gate.release(1);
   };
-  EXPECT_EQ(room.wait_until(for_ever, 1, look).result, admission_result::granted);
+  EXPECT_EQ(gate.wait_until(for_ever, 1, callable_ref(look)).result, admission_result::granted);
   EXPECT_EQ(looks, 4);
 }
 
-// Queues like a coroutine, and records when it was served.
-struct noted_waiter : gyre::detail::slot_waiter {
-  explicit noted_waiter(std::vector<noted_waiter*>& noting)
-      : slot_waiter([](slot_waiter& self) noexcept {
-          auto& served = static_cast<noted_waiter&>(self);
-          served.served_.push_back(&served);
-        }),
-        served_(noting) {}
-  std::vector<noted_waiter*>& served_;
-};
-
-// Each released slot goes to the queue, so that no later request overtakes.
-TEST_P(CapacityQueue, IsServedInOrderBeforeOtherRequests) {
-  capacity room(GetParam());
-  ASSERT_TRUE(room.try_acquire(GetParam()));
-  std::vector<noted_waiter*> served;
-  noted_waiter one(served);
-  noted_waiter other(served);
-  noted_waiter last(served);
-  for (noted_waiter* const each : {&one, &other, &last}) {
-    EXPECT_EQ(room.enqueue(*each), capacity::enqueue_result::waits);
-    EXPECT_TRUE(room.is_urgent());
+// Each released slot goes to the line, so that no later request overtakes.
+TEST_P(AdmissionLine, IsServedInOrderBeforeOtherRequests) {
+  full_gate gate(GetParam());
+  gate.join_line();
+  std::array<blocked_acquire, 3> waits{{{gate.slots(), 1}, {gate.slots(), 1}, {gate.slots(), 1}}};
+  for (std::size_t served = 0; served < waits.size(); ++served) {
+    EXPECT_EQ(gate.try_acquire_portion(1), 0U);
+    for (std::size_t i = 0; i < waits.size(); ++i) EXPECT_EQ(waits[i].has_ended(), i < served);
+    gate.release(1);
+    EXPECT_EQ(gate.try_acquire().count(), 0U) << "the slot went to the line";
   }
-  for (const std::size_t count : {1U, 2U, 3U}) {
-    EXPECT_EQ(room.try_acquire_some(1), 0U);
-    room.release(1);
-    EXPECT_EQ(served.size(), count);
-    EXPECT_FALSE(room.try_acquire(1)) << "the slot went to the queue";
-  }
-  EXPECT_EQ(served, (std::vector{&one, &other, &last}));
-  EXPECT_EQ(last.granted(), 1U);
-  EXPECT_FALSE(room.is_urgent());
-  room.release(1);
-  EXPECT_TRUE(room.try_acquire(1)) << "the queue is empty";
-}
-
-TEST_P(CapacityQueue, SkipsCancelledWaiters) {
-  capacity room(GetParam());
-  ASSERT_TRUE(room.try_acquire(GetParam()));
-  std::vector<noted_waiter*> served;
-  noted_waiter one(served);
-  noted_waiter other(served);
-  noted_waiter never(served);
-  EXPECT_FALSE(room.cancel(never)) << "it is not in the queue";
-  EXPECT_EQ(room.enqueue(never), capacity::enqueue_result::cancelled);
-  EXPECT_EQ(room.enqueue(one), capacity::enqueue_result::waits);
-  EXPECT_EQ(room.enqueue(other), capacity::enqueue_result::waits);
-  EXPECT_TRUE(room.cancel(one));
-  EXPECT_TRUE(one.is_cancelled());
-  room.release(1);
-  EXPECT_EQ(served, std::vector{&other});
-  EXPECT_FALSE(room.cancel(other)) << "it was served before";
+  for (blocked_acquire& each : waits) EXPECT_EQ(each.end(), 1U);
+  gate.leave_line();
+  gate.release(1);
+  EXPECT_EQ(gate.try_acquire().count(), 1U) << "the line is empty";
 }
 
 // A waiting thread is served although another thread takes every slot that it can get.
-TEST_P(CapacityQueue, ServesAThreadBeforeOtherRequests) {
-  capacity room(GetParam());
-  ASSERT_TRUE(room.try_acquire(GetParam()));
+TEST_P(AdmissionLine, ServesAThreadBeforeOtherRequests) {
+  full_gate gate(GetParam());
   for (int round = 0; round < 20; ++round) {
     std::jthread waiting([&] {
-      EXPECT_EQ(room.wait_until(for_ever, 1, nothing_to_reclaim).result, admission_result::granted);
+      EXPECT_EQ(gate.wait_until(for_ever, 1, nothing_to_reclaim).result, admission_result::granted);
     });
-    // try_acquire() fails once the thread is in the queue.
-    do {
-      room.release(1);
-    } while (room.try_acquire(1));
+    // try_acquire() fails once the thread is in the line.
+    for (;;) {
+      gate.release(1);
+      auto slot = gate.try_acquire();
+      if (slot.forget() == 0) break;
+    }
     waiting.join();
-    EXPECT_EQ(room.free(), 0U);
+    EXPECT_EQ(gate.free(), 0U);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(NarrowAndWide, CapacityQueue, testing::Values(3, capacity::wide));
+INSTANTIATE_TEST_SUITE_P(NarrowAndWide, AdmissionLine, testing::Values(3, admission::wide));
 
-class CapacityUnderLoad : public testing::TestWithParam<std::size_t> {};
+// The first in line of a wide admission passes on what it does not need.
+TEST(Admission, HalfOfTheSlotsServesTheWholeLine) {
+  full_gate gate(admission::wide);
+  std::vector<std::jthread> waiting;
+  std::atomic<int> served{0};
+  for (int i = 0; i < 4; ++i) {
+    waiting.emplace_back([&] {
+      EXPECT_EQ(gate.wait_until(for_ever, 1, nothing_to_reclaim).result, admission_result::granted);
+      ++served;
+    });
+  }
+  while (!gate.slots().has_waiters()) std::this_thread::yield();
+  gate.release(admission::wide / 2);
+  waiting.clear();
+  EXPECT_EQ(served, 4);
+  EXPECT_EQ(gate.free(), admission::wide / 2 - 4);
+}
 
-TEST_P(CapacityUnderLoad, NeverExceedsTheLimitAndForgetsNoWaiter) {
-  capacity room(GetParam());
+class AdmissionUnderLoad : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(AdmissionUnderLoad, NeverExceedsTheLimitAndForgetsNoWaiter) {
+  admission gate(GetParam());
   constexpr int visits = 2000;
   std::atomic<std::size_t> inside{0};
   std::atomic<std::size_t> most{0};
@@ -203,24 +242,24 @@ TEST_P(CapacityUnderLoad, NeverExceedsTheLimitAndForgetsNoWaiter) {
       visitors.emplace_back([&] {
         for (int visit = 0; visit < visits; ++visit) {
           const auto [result, taken] =
-              room.wait_until(for_ever, GetParam() / 2 + 1, nothing_to_reclaim);
+              gate.wait_until(for_ever, GetParam() / 2 + 1, nothing_to_reclaim);
           ASSERT_EQ(result, admission_result::granted);
           const std::size_t now = inside += taken;
           std::size_t seen = most;
           while (seen < now && !most.compare_exchange_weak(seen, now)) {
           }
           inside -= taken;
-          room.release(taken);
+          gate.release(taken);
         }
       });
     }
   }
   EXPECT_EQ(inside, 0U);
   EXPECT_LE(most, GetParam());
-  EXPECT_EQ(room.free(), GetParam());
+  EXPECT_EQ(gate.free(), GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(NarrowAndWide, CapacityUnderLoad, testing::Values(1, 3, capacity::wide));
+INSTANTIATE_TEST_SUITE_P(NarrowAndWide, AdmissionUnderLoad, testing::Values(1, 3, admission::wide));
 
 }  // namespace
-}  // namespace capacity_test
+}  // namespace admission_test

@@ -2,14 +2,13 @@
 #include <gyre/pool/detail/delayed_tasks.hpp>
 
 #include <gyre/base/error.hpp>
-#include <gyre/pool/detail/pool_core.hpp>
 
 #include <cerrno>
 #include <memory>
 
 namespace gyre::detail {
 
-bool delayed_tasks::add(steady_time when, pool_task& task) {
+bool delayed_tasks::add(steady_time deadline, pool_task& task) {
   timer_service* const timers = timers_.started();
   if (timers == nullptr) throw_system_error(EAGAIN, "gyre::thread_pool: no thread for its timers");
   auto delayed = std::make_unique<entry>(*this, task);
@@ -17,7 +16,7 @@ bool delayed_tasks::add(steady_time when, pool_task& task) {
   if (closed_) return false;
   entries_.push_back(*delayed);
   ++size_;
-  timers->start_timer(*delayed.release(), when);  // expires under the lock at the earliest
+  timers->start_timer(*delayed.release(), deadline);  // waits for the lock before it expires
   return true;
 }
 
@@ -29,7 +28,7 @@ void delayed_tasks::expire(timer_operation& timer) {
     due->unlink();
     --owner.size_;
   }
-  owner.pool_.run_due(due->task);
+  owner.runner_.run_due(due->task);
 }
 
 std::size_t delayed_tasks::drop_all() noexcept {
@@ -47,7 +46,7 @@ std::size_t delayed_tasks::drop_all() noexcept {
     }
     size_ -= count;
   }
-  while (const std::unique_ptr<entry> each{dropped.pop_front()}) pool_.drop_delayed(each->task);
+  while (const std::unique_ptr<entry> each{dropped.pop_front()}) runner_.drop_delayed(each->task);
   return count;
 }
 

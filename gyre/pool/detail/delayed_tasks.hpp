@@ -13,18 +13,27 @@
 
 namespace gyre::detail {
 
-class pool_core;
+/// The owner of delayed tasks, which runs and drops them.
+class delayed_task_runner {
+ public:
+  /// On a thread on which the timers expire.
+  virtual void run_due(pool_task& task) noexcept = 0;
+  virtual void drop_delayed(pool_task& task) noexcept = 0;
+
+ protected:
+  ~delayed_task_runner() = default;
+};
 
 /// Thread-safety: all members may be called from any thread.
 class delayed_tasks {
  public:
-  /// The threads on which `timers` expire pass due tasks to pool.run_due().
-  delayed_tasks(pool_core& pool, timer_thread& timers) noexcept : pool_(pool), timers_(timers) {}
+  delayed_tasks(delayed_task_runner& runner, timer_thread& timers) noexcept
+      : runner_(runner), timers_(timers) {}
 
-  /// Keeps `task` until `when`. False, without an effect, after drop_all(). Throws
+  /// Keeps `task` until `deadline`. False, without an effect, after drop_all(). Throws
   /// std::bad_alloc, and std::system_error (EAGAIN) if there is no thread for the timers.
-  bool add(steady_time when, pool_task& task);
-  /// Drops all that are not yet due, and takes no more. Returns how many were dropped.
+  bool add(steady_time deadline, pool_task& task);
+  /// Drops all tasks that are not yet due, and takes no more. Returns how many were dropped.
   std::size_t drop_all() noexcept;
   std::size_t size() const noexcept;
 
@@ -39,7 +48,7 @@ class delayed_tasks {
 
   static void expire(timer_operation& timer);
 
-  pool_core& pool_;
+  delayed_task_runner& runner_;
   timer_thread& timers_;
   mutable std::mutex mutex_;
   intrusive_list<entry> entries_;

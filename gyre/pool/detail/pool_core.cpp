@@ -15,16 +15,22 @@
 namespace gyre::detail {
 namespace {
 
-constinit thread_local drained_batch* innermost_batch = nullptr;
+constexpr int max_drop_attempts = 100;
+
+// The pool whose leftovers the calling thread runs.
 constinit thread_local const pool_core* leftovers_of = nullptr;
 
-std::unique_ptr<task_scheduler> make_scheduler(pool_core& pool) {
-  switch (pool.options().scheduler) {
-    case scheduler::blocking: return std::make_unique<blocking_scheduler>(pool);
-    case scheduler::spinning: return std::make_unique<spinning_scheduler>(pool);
+std::unique_ptr<task_scheduler> make_scheduler(pool_core& pool, in_place_runner& runner) {
+  const thread_pool_options& options = pool.options();
+  switch (options.scheduler) {
+    case scheduler::blocking:
+      return std::make_unique<blocking_scheduler>(options, pool.life(), pool.workers());
+    case scheduler::spinning:
+      return std::make_unique<spinning_scheduler>(options, pool.life(), pool.workers());
     case scheduler::stealing: break;
   }
-  return std::make_unique<stealing_scheduler>(pool);
+  return std::make_unique<stealing_scheduler>(options, pool.life(), pool.workers(),
+                                              pool.admission(), runner);
 }
 
 /// A thread that runs leftovers may submit more, which it runs as well.
@@ -40,19 +46,18 @@ class leftover_scope {
   nested_run run_;
 };
 
+/// A task that has its block already, in a cell of the submissions.
+class queued_task {
+ public:
+  explicit queued_task(pool_task& task) noexcept : task_(&task) {}
+
+  void operator()() noexcept { current_batch().add(work_item(*task_.release())); }
+
+ private:
+  std::unique_ptr<pool_task, task_dropper> task_;
+};
+
 }  // namespace
-
-drained_batch& current_batch() noexcept { return *innermost_batch; }
-
-drained_batch::drained_batch(pool_core& pool) noexcept
-    : pool_(pool), outer_(std::exchange(innermost_batch, this)) {}
-drained_batch::~drained_batch() { innermost_batch = outer_; }
-
-void drained_batch::run_in_place(callable_ref callable) noexcept {
-  pool_.slots().release(1);
-  pool_.guard(callable);
-  pool_.quiescence().count_run_outside();
-}
 
 // ---- a pool's life
 
@@ -83,12 +88,14 @@ std::shared_ptr<pool_core> pool_core::make(thread_pool_options options) {
 
 pool_core::pool_core(thread_pool_options&& options)
     : options_(std::move(options)),
-      slots_(options_.capacity),
+      admission_(options_.capacity, options_.when_full, options_.block_timeout),
+      exceptions_(options_.on_exception),
       workers_(*this),
       timers_(*this, options_.name.empty() ? "" : options_.name + "-timers"),
       delayed_(*this, timers_),
-      scheduler_(make_scheduler(*this)),
-      admission_(*this),
+      scheduler_(make_scheduler(*this, *this)),
+      inbound_(scheduler_->inbound()),
+      cells_(options_.record_times ? nullptr : inbound_.queue),
       quiescence_(workers_, *scheduler_) {}
 
 pool_core::~pool_core() = default;
@@ -103,20 +110,24 @@ void pool_core::resume() noexcept {
 }
 
 bool pool_core::stop(steady_time deadline) {
-  // Without grace a paused pool starts nothing more.
+  // 1. Close. Without grace a paused pool starts nothing more.
   deadline <= monotonic_now() ? life_.close_and_drop() : life_.close();
-  slots_.close();
+  admission_.close();
   scheduler_->wake_all();
   std::size_t dropped = delayed_.drop_all();
+  // 2. Run dry.
   if (!wait_idle(deadline)) {
     life_.drop();
     dropped += purge();
     static_cast<void>(wait_idle(steady_time::max()));
   }
+  // 3. End. The fence pairs with the light one in life_cycle::ended_meanwhile().
   life_.end();
-  asymmetric_heavy_fence();  // pairs with the light one in life_cycle::ended_meanwhile()
+  asymmetric_heavy_fence();
+  // 4. Join.
   scheduler_->wake_all();
   if (worker_here() == nullptr) workers_.join();
+  // 5. Run leftovers.
   run_leftovers();
   quiescence_.notify();
   return dropped == 0 && !dropped_while_stopping_.load(std::memory_order_relaxed);
@@ -140,8 +151,8 @@ void pool_core::run_leftovers() noexcept {
   while (const work_item item = scheduler_->take_leftover()) {
     if (item.is_task()) {
       pool_task& task = item.task();
-      admission_.release_slot(task.has_slot);
-      guard([&] { task.execute(); });
+      task.has_slot ? admission_.release(1) : admission_.remove_slotless();
+      exceptions_.call([&] { task.execute(); });
     } else {
       inline_executor().post(item.op());
     }
@@ -149,6 +160,184 @@ void pool_core::run_leftovers() noexcept {
     any = true;
   }
   if (any) quiescence_.notify();
+}
+
+// ---- submissions
+
+admission_result pool_core::submit_from_outside(const task_builder& builder, task_priority priority,
+                                                admission::waiting caller, semaphore_permit slot) {
+  using step = admission::step;
+  steady_time deadline{};
+  for (;;) {
+    if (life_.is_closed()) {
+      slot.release();
+      return runs_leftovers_here() ? run_here(builder)
+                                   : admission_.refuse(admission_result::closed);
+    }
+    if (store(builder, priority, slot)) break;
+    const step next = admission_.step_outside(caller);
+    if (next == step::suspend) return admission_result::must_wait;
+    if (next == step::run_here) return run_here(builder);
+    if (next == step::go_slotless) {
+      scheduler_->enqueue(make_task(builder, slot), priority);
+      break;
+    }
+    if (next == step::wait) {
+      const admission_result waited = wait_for_slot(priority, deadline, slot);
+      if (waited != admission_result::granted) return admission_.refuse(waited);
+    } else if (next == step::refuse || !drop_one()) {
+      return admission_.refuse(admission_result::full);
+    }
+  }
+  run_leftovers_if_ended();
+  return admission_result::granted;
+}
+
+admission_result pool_core::submit_or_wait(task_builder builder, task_priority priority) {
+  pool_worker* const self = worker_here();
+  return self != nullptr ? submit_as_worker(*self, builder, priority)
+                         : submit_from_outside(builder, priority, admission::waiting::suspends);
+}
+
+admission_result pool_core::submit_admitted(task_builder builder, task_priority priority,
+                                            semaphore_permit slot) {
+  if (pool_worker* const self = worker_here()) {
+    slot.release();
+    return submit_as_worker(*self, builder, priority);
+  }
+  if (takes_inbound(priority) && !life_.is_closed()) inbound_.queue->add_slots(slot.forget());
+  return submit_from_outside(builder, priority, admission::waiting::fails, std::move(slot));
+}
+
+// A worker does not wait for a slot: it might be the worker that has to free one.
+admission_result pool_core::submit_as_worker(pool_worker& self, const task_builder& builder,
+                                             task_priority priority) {
+  using step = admission::step;
+  semaphore_permit slot;
+  for (;;) {
+    if (life_.refuses_all()) {
+      return runs_leftovers_here() ? run_here(builder)
+                                   : admission_.refuse(admission_result::closed);
+    }
+    if (take_slot(self, slot)) break;
+    const step next = admission_.step_within();
+    if (next == step::run_here) return run_here(builder);
+    if (next == step::go_slotless) break;
+    if (next == step::refuse || !drop_one()) return admission_.refuse(admission_result::full);
+  }
+  pool_task& task = make_task(builder, slot);
+  if (priority == task_priority::normal) {
+    scheduler_->enqueue_own(self, task);
+  } else {
+    scheduler_->enqueue(task, priority);
+  }
+  return admission_result::granted;
+}
+
+// A delayed task can neither be run at once nor wait without a slot.
+admission_result pool_core::submit_at(task_builder builder, steady_time deadline) {
+  using step = admission::step;
+  const auto caller =
+      worker_here() == nullptr ? admission::waiting::blocks : admission::waiting::fails;
+  steady_time patience{};
+  semaphore_permit slot;
+  while (!take_slot(slot)) {
+    if (life_.is_closed()) return admission_.refuse(admission_result::closed);
+    const step next = admission_.step_outside(caller);
+    if (next == step::wait) {
+      const admission_result waited = wait_for_slot(task_priority::low, patience, slot);
+      if (waited != admission_result::granted) return admission_.refuse(waited);
+    } else if (next != step::drop_another || !drop_one()) {
+      return admission_.refuse(admission_result::full);
+    }
+  }
+  std::unique_ptr<pool_task, task_dropper> task(&builder.make(false));
+  if (!delayed_.add(deadline, *task)) return admission_.refuse(admission_result::closed);
+  static_cast<void>(task.release());
+  slot.forget();
+  return admission_result::granted;
+}
+
+pool_task& pool_core::make_task(const task_builder& builder, semaphore_permit& slot) {
+  pool_task& task = builder.make(options_.record_times);
+  task.has_slot = slot.forget() != 0;
+  if (!task.has_slot) admission_.add_slotless();
+  return task;
+}
+
+// False, with the callable untouched, if there is no slot, and the caller has none.
+bool pool_core::store(const task_builder& builder, task_priority priority, semaphore_permit& slot) {
+  if (takes_inbound(priority)) [[likely]] {
+    const bool stored = cells_ != nullptr && builder.fits_cell()
+                            ? cells_->try_push_built([&]() noexcept { return builder.in_cell(); })
+                            : inbound_.queue->try_push_built([&] {
+                                pool_task& task = builder.make(options_.record_times);
+                                task.has_slot = true;
+                                return queued_task(task);
+                              });
+    if (stored) inbound_.idle->notify();
+    return stored;
+  }
+  if (!take_slot(slot)) return false;
+  scheduler_->enqueue(make_task(builder, slot), priority);
+  return true;
+}
+
+// Whether the caller has a slot now.
+bool pool_core::take_slot(semaphore_permit& slot) noexcept {
+  if (slot.count() == 0) slot = admission_.try_acquire();
+  return slot.count() != 0;
+}
+
+// A worker uses the slots of the tasks that it has started, before it releases them in chunks.
+bool pool_core::take_slot(pool_worker& self, semaphore_permit& slot) noexcept {
+  if (self.free_slots == 0) return take_slot(slot);
+  --self.free_slots;
+  slot = semaphore_permit(admission_.slots(), 1);
+  return true;
+}
+
+// `deadline` is that of the whole submission; the first wait sets it.
+admission_result pool_core::wait_for_slot(task_priority priority, steady_time& deadline,
+                                          semaphore_permit& slot) {
+  if (deadline == steady_time{}) deadline = admission_.blocking_deadline();
+  if (takes_inbound(priority)) return inbound_.queue->reserve_until(deadline);
+  reclaim_slots();
+  auto reclaim = [this] { reclaim_slots(); };
+  const auto [result, taken] = admission_.wait_until(deadline, 1, callable_ref(reclaim));
+  slot = semaphore_permit(admission_.slots(), taken);
+  return result;
+}
+
+void pool_core::reclaim_slots() noexcept {
+  if (inbound_.queue != nullptr) inbound_.queue->reclaim();
+}
+
+admission_result pool_core::run_here(const task_builder& builder) {
+  const admission::submitter_run nested;
+  builder.run(exceptions_);
+  admission_.count_run_by_submitter();
+  return admission_result::granted;
+}
+
+void pool_core::run_in_place(callable_ref callable) noexcept {
+  admission_.release(1);
+  exceptions_.call(callable);
+  quiescence_.count_run_outside();
+}
+
+bool pool_core::drop_one() noexcept {
+  // A task that is on its way from one queue to another is not seen.
+  for (int attempt = 0; attempt < max_drop_attempts; ++attempt) {
+    if (pool_task* const oldest = scheduler_->take_least()) {
+      drop(*oldest);
+      return true;
+    }
+    if (admission_.free() > 0) return true;
+    if (admission_.limit() <= delayed_.size()) return false;  // delayed tasks have all slots
+    thread_yield();
+  }
+  return false;
 }
 
 // ---- tasks and operations
@@ -166,7 +355,7 @@ void pool_core::post(operation& op) noexcept {
 void pool_core::drop(pool_task& task) noexcept {
   const bool had_slot = task.has_slot;
   task.drop();
-  admission_.release_slot(had_slot);
+  had_slot ? admission_.release(1) : admission_.remove_slotless();
   quiescence_.count_dropped();
   quiescence_.notify();  // it may have been the last, and no worker has seen it
 }
@@ -195,13 +384,13 @@ void pool_core::run_due(pool_task& task) noexcept {
     dropped_while_stopping_.store(true, std::memory_order_relaxed);
     return;
   }
-  slots_.release(1);
-  guard([&] { task.execute(); });
+  admission_.release(1);
+  exceptions_.call([&] { task.execute(); });
 }
 
 void pool_core::drop_delayed(pool_task& task) noexcept {
   task.drop();
-  slots_.release(1);
+  admission_.release(1);
   delayed_dropped_.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -213,7 +402,7 @@ thread_pool_metrics pool_core::metrics() const {
       .dropped = quiescence_.dropped() + delayed_dropped,
       .refused = admission_.refused(),
       .run_by_submitter = admission_.run_by_submitter(),
-      .exceptions = exceptions_.load(std::memory_order_relaxed),
+      .exceptions = exceptions_.exceptions(),
       .wakeups = scheduler_->wakeups(),
       .delayed = delayed_.size(),
       .workers = workers_.target(),

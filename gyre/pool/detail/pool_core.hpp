@@ -1,37 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 // pool_core: a thread pool behind its public face, put together from its parts.
+//
+// No task is lost at the end. stop(), which drain() and the destructor call too, takes five steps:
+//
+//   1. Close. Outside threads are refused, their waits for slots end, and tasks that are not yet due
+//      are dropped. Workers may still submit.
+//   2. Run dry. The thread waits until every task has ended, and helps if it is a worker. When the
+//      grace is over, the tasks that wait are dropped, and workers may submit no more.
+//   3. End. The state becomes `ended`, then a heavy fence. From here on a thread that adds an item
+//      sees the end behind its own light fence, and takes step 5 itself.
+//   4. Join. The workers wake up, see the end and stop; a thread of the pool is not joined by itself.
+//   5. Run leftovers: the items that were added too late for the workers, which had looked already.
+//
+// Two races decide the order. An item that is added while the workers stop is seen by a worker, by
+// step 5, or by the thread that added it: the fences of step 3 leave no fourth case. An operation
+// may resume a coroutine that destroys the pool while the call that posted it still runs: so
+// shut_down() waits for these calls last of all, after it has joined the threads and the timers.
+//
+// The parts know each other only downwards: none of them includes this header.
 #pragma once
 
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/calls_in_flight.hpp>
 #include <gyre/base/operation.hpp>
 #include <gyre/pool/detail/admission.hpp>
-#include <gyre/pool/detail/capacity.hpp>
 #include <gyre/pool/detail/delayed_tasks.hpp>
+#include <gyre/pool/detail/drained_batch.hpp>
+#include <gyre/pool/detail/exception_guard.hpp>
 #include <gyre/pool/detail/life_cycle.hpp>
 #include <gyre/pool/detail/pool_task.hpp>
 #include <gyre/pool/detail/pool_worker.hpp>
 #include <gyre/pool/detail/quiescence.hpp>
+#include <gyre/pool/detail/task_builder.hpp>
 #include <gyre/pool/detail/task_scheduler.hpp>
 #include <gyre/pool/detail/timer_thread.hpp>
 #include <gyre/pool/detail/worker_set.hpp>
 #include <gyre/pool/pool_options.hpp>
+#include <gyre/sync/semaphore.hpp>
 #include <gyre/task/executor.hpp>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <memory>
 
 namespace gyre::detail {
 
-/// Nothing is lost at the end: a worker ends when all submitted tasks have finished; a submitter
-/// looks, behind a fence, whether the pool has ended, and then runs what it finds in the queues.
-///
 /// Thread-safety: all members may be called from any thread.
 /// Lifetime: shared with the threads of the pool, so that a task may destroy the pool.
-class pool_core final : public executor, public std::enable_shared_from_this<pool_core> {
+class pool_core final : public executor,
+                        public std::enable_shared_from_this<pool_core>,
+                        in_place_runner,
+                        delayed_task_runner {
  public:
   /// With all its workers.
   static std::shared_ptr<pool_core> make(thread_pool_options options);
@@ -41,7 +61,6 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
   // Its parts.
   thread_pool_options& options() noexcept { return options_; }
   life_cycle& life() noexcept { return life_; }
-  capacity& slots() noexcept { return slots_; }
   detail::admission& admission() noexcept { return admission_; }
   worker_set& workers() noexcept { return workers_; }
   task_scheduler& scheduler() noexcept { return *scheduler_; }
@@ -73,16 +92,20 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
   /// For the pool's destructor: drains it, and joins its threads or lets them go.
   void shut_down() noexcept;
 
-  /// Calls `function`, and on_exception with its exception.
-  template <class F>
-  void guard(F&& function) noexcept {
-    try {
-      static_cast<void>(function());
-    } catch (...) {
-      exceptions_.fetch_add(1, std::memory_order_relaxed);  // relaxed: a statistic
-      options_.on_exception(std::current_exception());
-    }
-  }
+  exception_guard& exceptions() noexcept { return exceptions_; }
+
+  // Submissions. Not inlined into coroutines, as they use thread-locals.
+  /// As thread_pool's post() and try_post(), by `caller`, which is no coroutine.
+  inline admission_result submit(task_builder builder, task_priority priority,
+                                 admission::waiting caller);
+  /// Of a coroutine, which may be told to wait.
+  admission_result submit_or_wait(task_builder builder, task_priority priority);
+  /// Of a coroutine that has waited for `slot`.
+  admission_result submit_admitted(task_builder builder, task_priority priority,
+                                   semaphore_permit slot);
+  admission_result submit_at(task_builder builder, steady_time deadline);
+  /// Releases the slots that ended threads hold.
+  void reclaim_slots() noexcept;
 
   /// The calling thread's worker, if it is one of this pool.
   pool_worker* worker_here() const noexcept {
@@ -93,10 +116,6 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
   /// Drops a task that a scheduler gave out.
   void drop(pool_task& task) noexcept;
   void drop_while_stopping(pool_task& task) noexcept;
-  // For delayed_tasks.
-  void run_due(pool_task& task) noexcept;
-  void drop_delayed(pool_task& task) noexcept;
-
   /// After an item was added that the workers may have overlooked at their end.
   void run_leftovers_if_ended() noexcept {
     if (life_.ended_meanwhile()) [[unlikely]]
@@ -108,20 +127,55 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
   bool runs_leftovers_here() const noexcept;
 
  private:
+  admission_result submit_as_worker(pool_worker& self, const task_builder& builder,
+                                    task_priority priority);
+  admission_result submit_from_outside(const task_builder& builder, task_priority priority,
+                                       admission::waiting caller, semaphore_permit slot = {});
+  pool_task& make_task(const task_builder& builder, semaphore_permit& slot);
+  bool takes_inbound(task_priority priority) const noexcept {
+    return inbound_.queue != nullptr && priority == task_priority::normal;
+  }
+  bool store(const task_builder& builder, task_priority priority, semaphore_permit& slot);
+  bool take_slot(semaphore_permit& slot) noexcept;
+  bool take_slot(pool_worker& self, semaphore_permit& slot) noexcept;
+  admission_result wait_for_slot(task_priority priority, steady_time& deadline,
+                                 semaphore_permit& slot);
+  admission_result run_here(const task_builder& builder);
+  void run_in_place(callable_ref callable) noexcept override;
+  void run_due(pool_task& task) noexcept override;
+  void drop_delayed(pool_task& task) noexcept override;
+  bool drop_one() noexcept;
+
   thread_pool_options options_;
   life_cycle life_;
-  capacity slots_;
+  detail::admission admission_;
+  exception_guard exceptions_;
   worker_set workers_;
   timer_thread timers_;
   delayed_tasks delayed_;
   const std::unique_ptr<task_scheduler> scheduler_;
-  detail::admission admission_;
+  const task_scheduler::inbound_queue inbound_;
+  submissions* const cells_;  // the inbound queue, but not where tasks are timed
   detail::quiescence quiescence_;
   calls_in_flight posts_;  // of operations
 
-  std::atomic<std::uint64_t> exceptions_{0};
   std::atomic<std::uint64_t> delayed_dropped_{0};
   std::atomic<bool> dropped_while_stopping_{false};
 };
+
+[[gnu::always_inline]] inline admission_result pool_core::submit(task_builder builder,
+                                                                 task_priority priority,
+                                                                 admission::waiting caller) {
+  if (pool_worker* const self = worker_here()) return submit_as_worker(*self, builder, priority);
+  // The usual case, without a call: an outside thread with a slot in its stock.
+  if (cells_ != nullptr && priority == task_priority::normal && builder.fits_cell() &&
+      !life_.is_closed() && cells_->try_push_built([&]() noexcept { return builder.in_cell(); }))
+      [[likely]] {
+    inbound_.idle->notify();
+    run_leftovers_if_ended();
+    return admission_result::granted;
+  }
+  return submit_from_outside(builder, priority, caller);
+}
 
 }  // namespace gyre::detail

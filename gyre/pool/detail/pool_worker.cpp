@@ -44,23 +44,12 @@ class pool_worker::nested_items {
   nested_run run_;
 };
 
-task_timing::task_timing(steady_time submitted) noexcept : worker_(this_worker) {
-  if (worker_ == nullptr) return;
-  started_ = monotonic_now();
-  if (worker_->queue_wait) worker_->queue_wait->record(started_ - submitted);
-}
-task_timing::~task_timing() {
-  if (worker_ != nullptr && worker_->run_time) {
-    worker_->run_time->record(monotonic_now() - started_);
-  }
-}
-
 void pool_worker::run_thread() noexcept {
   // A worker that retires may have a successor before its thread has ended.
   const std::size_t number = index;
   pool_core& pool = core;
   const auto call = [&](auto& hook) {
-    if (hook) pool.guard([&] { hook(number); });
+    if (hook) pool.exceptions().call([&] { hook(number); });
   };
   {
     this_worker = this;
@@ -83,8 +72,8 @@ void pool_worker::run(work_item item) noexcept {
   ++depth;
   if (item.is_task()) {
     pool_task& task = item.task();
-    core.admission().release_slot(*this, task);
-    core.guard([&] { task.execute(); });
+    core.admission().release_later(task.has_slot, free_slots);
+    core.exceptions().call([&] { task.execute(); });
   } else {
     item.op().execute();
   }
@@ -129,7 +118,7 @@ bool pool_worker::retire() noexcept {
 }
 
 void pool_worker::reconcile() noexcept {
-  if (free_slots > 0) core.slots().release(std::exchange(free_slots, 0));
+  if (free_slots > 0) core.admission().release(std::exchange(free_slots, 0));
   core.quiescence().notify();
 }
 

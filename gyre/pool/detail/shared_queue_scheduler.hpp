@@ -3,8 +3,13 @@
 #pragma once
 
 #include <gyre/base/intrusive_queue.hpp>
-#include <gyre/pool/detail/pool_core.hpp>
+#include <gyre/pool/detail/life_cycle.hpp>
+#include <gyre/pool/detail/pool_task.hpp>
+#include <gyre/pool/detail/pool_worker.hpp>
 #include <gyre/pool/detail/priority_lanes.hpp>
+#include <gyre/pool/detail/task_scheduler.hpp>
+#include <gyre/pool/detail/worker_set.hpp>
+#include <gyre/pool/pool_options.hpp>
 #include <gyre/sync/detail/spin_lock.hpp>
 
 #include <concepts>
@@ -24,8 +29,10 @@ namespace gyre::detail {
 template <class Lock>
 class shared_queue_scheduler final : public task_scheduler {
  public:
-  explicit shared_queue_scheduler(pool_core& pool)
-      : life_(pool.life()), workers_(pool.workers()), lanes_(pool.options().aging) {}
+  /// Lifetime: all arguments must outlive this.
+  shared_queue_scheduler(const thread_pool_options& options, const life_cycle& life,
+                         const worker_set& workers)
+      : life_(life), workers_(workers), lanes_(options.aging) {}
 
   void enqueue(pool_task& task, task_priority priority) noexcept override {
     std::unique_lock lock(lock_);

@@ -3,7 +3,6 @@
 
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/exec/inbox/inbox.hpp>
-#include <gyre/pool/detail/pool_core.hpp>
 
 #include <algorithm>
 #include <mutex>
@@ -32,13 +31,15 @@ struct queued_operation {
 
 }  // namespace
 
-stealing_scheduler::stealing_scheduler(pool_core& pool)
-    : pool_(pool),
-      life_(pool.life()),
-      workers_(pool.workers()),
-      submissions_(pool.slots()),
-      idle_(pool.options().workers),
-      lanes_(pool.options().aging) {}
+stealing_scheduler::stealing_scheduler(const thread_pool_options& options, const life_cycle& life,
+                                       const worker_set& workers, admission& gate,
+                                       in_place_runner& runner)
+    : runner_(runner),
+      life_(life),
+      workers_(workers),
+      submissions_(gate),
+      idle_(options.workers),
+      lanes_(options.aging) {}
 
 // ---- adding
 
@@ -145,7 +146,7 @@ work_item stealing_scheduler::take_fairly(pool_worker& self) noexcept {
 
 // The first is returned, the others go to the deque: the oldest is popped first.
 work_item stealing_scheduler::take_submitted(pool_worker& self, std::size_t most) noexcept {
-  drained_batch drained(pool_);  // not the worker's: a task that finds no memory is run meanwhile
+  drained_batch drained(runner_);  // not the worker's: a task that finds no memory is run meanwhile
   inbox::batch budget(most);
   const bool more_waits = submissions_.run_some(budget);
   const std::size_t count = drained.size();
@@ -192,7 +193,7 @@ work_item stealing_scheduler::steal(pool_worker& self) noexcept {
 
 // One item from the submissions or a deque.
 work_item stealing_scheduler::take_from_queues() noexcept {
-  drained_batch drained(pool_);
+  drained_batch drained(runner_);
   inbox::batch one(1);
   static_cast<void>(submissions_.run_some(one));
   if (drained.size() > 0) return drained[0];

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <gyre/base/intrusive_stack.hpp>
+#include <gyre/pool/detail/admission.hpp>
+#include <gyre/pool/detail/drained_batch.hpp>
 #include <gyre/pool/detail/idle_workers.hpp>
 #include <gyre/pool/detail/life_cycle.hpp>
 #include <gyre/pool/detail/priority_lanes.hpp>
@@ -23,7 +25,9 @@ namespace gyre::detail {
 /// 256 to its deque at once, and at others' deques; every 61st time at the submissions first.
 class stealing_scheduler final : public task_scheduler {
  public:
-  explicit stealing_scheduler(pool_core& pool);
+  /// Lifetime: all arguments must outlive this.
+  stealing_scheduler(const thread_pool_options& options, const life_cycle& life,
+                     const worker_set& workers, admission& gate, in_place_runner& runner);
 
   inbound_queue inbound() noexcept override { return {&submissions_, &idle_}; }
   void enqueue(pool_task& task, task_priority priority) noexcept override;
@@ -65,7 +69,7 @@ class stealing_scheduler final : public task_scheduler {
   bool others_have_work(const pool_worker& self) const noexcept;
   void count_lanes() noexcept;
 
-  pool_core& pool_;
+  in_place_runner& runner_;
   const life_cycle& life_;
   const worker_set& workers_;
   submissions submissions_;

@@ -10,10 +10,9 @@
 #include <gyre/exec/inbox/detail/shard_set.hpp>
 #include <gyre/exec/inbox/detail/task_cell.hpp>
 #include <gyre/exec/inbox/inbox.hpp>
-#include <gyre/pool/detail/capacity.hpp>
+#include <gyre/pool/detail/admission.hpp>
 #include <gyre/sync/detail/spin_lock.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -38,8 +37,8 @@ namespace gyre::detail {
 template <std::size_t CellsPerSegment>
 class basic_submissions {
  public:
-  /// Tasks are bounded by `limit`, which must outlive this object.
-  explicit basic_submissions(capacity& limit) noexcept : capacity_(limit) {}
+  /// Tasks take slots of `gate`, which must outlive this object.
+  explicit basic_submissions(admission& gate) noexcept : gate_(gate) {}
   /// Destroys the tasks that were not run. No other thread may be inside.
   ~basic_submissions() {
     // A task's destructor may push once more, also to a shard that was empty already.
@@ -69,8 +68,9 @@ class basic_submissions {
     if (const auto own = shards_.find_or_register(); own->stock > 0 || restock(*own)) {
       return admission_result::granted;
     }
+    auto look_for_slots = [this] { reclaim(); };
     const auto [result, taken] =
-        capacity_.wait_until(deadline, capacity_.chunk(), [this] { reclaim(); });
+        gate_.wait_until(deadline, gate_.chunk(), callable_ref(look_for_slots));
     if (taken > 0) add_slots(taken);
     return result;
   }
@@ -79,7 +79,7 @@ class basic_submissions {
     try {
       shards_.find_or_register()->stock += slots;
     } catch (...) {
-      capacity_.release(slots);
+      gate_.release(slots);
       throw;
     }
   }
@@ -155,7 +155,7 @@ class basic_submissions {
     deferred_release& operator=(deferred_release&&) = delete;
     ~deferred_release() {
       while (shard* each = shards_.pop_front()) owner_.shards_.retire(*each);
-      if (slots_ > 0) owner_.capacity_.release(slots_);
+      if (slots_ > 0) owner_.gate_.release(slots_);
     }
     void take_stock(shard& abandoned) noexcept { slots_ += std::exchange(abandoned.stock, 0); }
     void take(shard& empty) noexcept {
@@ -226,7 +226,7 @@ class basic_submissions {
     try {
       push_admitted(own, build());
     } catch (...) {
-      capacity_.release(1);  // not to the stock: another thread may be waiting
+      gate_.release(1);  // not to the stock: another thread may be waiting
       throw;
     }
     return true;
@@ -242,15 +242,13 @@ class basic_submissions {
   [[gnu::noinline]] bool restock(shard& own) noexcept {
     std::size_t taken = 0;
     do {
-      // Few when few are free, or threads that submit seldom would hold the slots that others need.
-      taken = capacity_.try_acquire_some(
-          std::clamp<std::size_t>(capacity_.free() / 64, 1, capacity_.chunk()));
+      taken = gate_.try_acquire_portion(gate_.chunk());
     } while (taken == 0 && reclaim());
     own.stock += taken;
     return taken > 0;
   }
 
-  capacity& capacity_;
+  admission& gate_;
   spin_lock queue_lock_;
   inbox::detail::shard_set<shard> shards_;
   atomic<std::uint64_t> reclaimed_up_to_{0};

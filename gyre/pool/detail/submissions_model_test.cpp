@@ -3,7 +3,7 @@
 // Model tests of a pool's submissions, within bounds, with segments of two cells: several workers
 // take one shard after the other, workers sleep, and threads end with slots in stock. For segments
 // and shards see fifo_model_test.cpp and sharded_model_test.cpp; for blocking,
-// capacity_model_test.cpp.
+// admission_model_test.cpp.
 //
 // Each of these mutations, tried by hand, makes a test fail: a worker puts its shard back without
 // the lock, does not look for tasks again, or leaves the stock of a thread that has ended
@@ -27,7 +27,7 @@
 namespace {
 
 namespace model = gyre::model;
-using gyre::detail::capacity;
+using gyre::detail::admission;
 using gyre::inbox::batch;
 using model::receipt_task;
 using model::receipts;
@@ -44,7 +44,7 @@ void post(small_submissions& to, receipts& received, int id) {
 
 TEST(SubmissionsModel, TasksOfOneProducerRunOnceInOrderWhicheverWorkerTakesThem) {
   const auto checked = model::check({.preemptions = 2, .stale_reads = 0}, [] {
-    capacity room(stocks_of_one);
+    admission room(stocks_of_one);
     small_submissions waiting(room);
     receipts received;
     gyre::detail::atomic<int> ran{0};
@@ -100,7 +100,7 @@ struct workers {
     if (gate.must_wake()) wakeup.wake();
   }
 
-  capacity room{stocks_of_one};
+  admission room{stocks_of_one};
   small_submissions waiting{room};
   gyre::detail::sleep_gate gate{false};
   gyre::detail::atomic<int> finished{0};
@@ -125,7 +125,7 @@ TEST(SubmissionsModel, NothingWaitsInAShardThatAWorkerHadWhenAnotherFellAsleep) 
 
 TEST(SubmissionsModel, SlotsOfThreadsThatEndComeBackInAnyOrder) {
   const auto checked = model::check({.preemptions = 2, .stale_reads = 1}, [] {
-    capacity room(stocks_of_three);
+    admission room(stocks_of_three);
     receipts received;
     {
       small_submissions waiting(room);
@@ -148,7 +148,7 @@ TEST(SubmissionsModel, SlotsOfThreadsThatEndComeBackInAnyOrder) {
 
 TEST(SubmissionsModel, ExecutedTasksAreCounted) {
   const auto checked = model::check({.preemptions = 3, .stale_reads = 2}, [] {
-    capacity room(stocks_of_one);
+    admission room(stocks_of_one);
     small_submissions waiting(room);
     gyre::detail::atomic<unsigned> finished{0};
     {
@@ -169,7 +169,7 @@ TEST(SubmissionsModel, ExecutedTasksAreCounted) {
 
 TEST(SubmissionsModel, AThreadMayEndWhileTheyEnd) {
   const auto checked = model::check({.preemptions = 3, .stale_reads = 1}, [] {
-    capacity room(stocks_of_two);
+    admission room(stocks_of_two);
     receipts received;
     std::optional<small_submissions> waiting(std::in_place, room);
     gyre::detail::atomic<bool> posted{false};

@@ -18,9 +18,9 @@ namespace submissions_stress_test {
 namespace {
 
 using gyre::steady_time;
+using gyre::detail::admission;
 using gyre::detail::admission_result;
 using gyre::detail::basic_submissions;
-using gyre::detail::capacity;
 using gyre::detail::submissions;
 using gyre::inbox::batch;
 
@@ -55,7 +55,7 @@ struct pool {
     room.release(freed);
   }
 
-  capacity room;
+  admission room;
   Submissions waiting{room};
   std::atomic<std::size_t> ran{0};
 };
@@ -68,7 +68,7 @@ TYPED_TEST_SUITE(SubmissionStress, sizes);
 TYPED_TEST(SubmissionStress, EachProducersTasksRunOnceAndInOrder) {
   constexpr std::size_t producers = 4;
   constexpr std::size_t each = 5000;
-  for (const std::size_t limit : {std::size_t{1}, std::size_t{512}, capacity::wide}) {
+  for (const std::size_t limit : {std::size_t{1}, std::size_t{512}, admission::wide}) {
     const std::size_t tasks_each = limit == 1 ? each / 10 : each;
     pool<TypeParam> all(limit);
     std::array<std::size_t, producers> next{};  // one worker at a time has a producer's tasks

@@ -22,9 +22,9 @@ namespace {
 
 using namespace gyre::inbox::suite;
 using gyre::steady_time;
+using gyre::detail::admission;
 using gyre::detail::admission_result;
 using gyre::detail::basic_submissions;
-using gyre::detail::capacity;
 using gyre::detail::submissions;
 using gyre::inbox::batch;
 
@@ -57,7 +57,7 @@ class Submission : public testing::Test {
     return admission_result::granted;
   }
 
-  capacity room{512};
+  admission room{512};
   Submissions waiting{room};
   bool more = false;
 };
@@ -175,7 +175,7 @@ TYPED_TEST(Submission, AShardBeingRunIsNotInTheWayOfTheOthers) {
 
 TYPED_TEST(Submission, PendingTasksAreDestroyedAtTheEnd) {
   fates told;
-  capacity other_room(100);
+  admission other_room(100);
   {
     TypeParam short_lived(other_room);
     EXPECT_TRUE(short_lived.try_push(sized_task<24>(told)));

@@ -2,94 +2,21 @@
 // task_builder: a callable on its way into a pool, without its type.
 #pragma once
 
-#include <gyre/base/clock.hpp>
 #include <gyre/base/detail/callable_source.hpp>
 #include <gyre/exec/inbox/detail/task_cell.hpp>
-#include <gyre/pool/detail/capacity.hpp>
+#include <gyre/pool/detail/callable_ref.hpp>
+#include <gyre/pool/detail/drained_batch.hpp>
+#include <gyre/pool/detail/exception_guard.hpp>
 #include <gyre/pool/detail/pool_task.hpp>
-#include <gyre/pool/pool_options.hpp>
+#include <gyre/pool/detail/task_timing.hpp>
 
-#include <array>
 #include <concepts>
-#include <cstddef>
 #include <memory>
 #include <new>
 #include <type_traits>
 #include <utility>
 
 namespace gyre::detail {
-
-class pool_core;
-class pool_worker;
-
-/// A callable without its type, which it does not own.
-class callable_ref {
- public:
-  template <class F>
-  explicit callable_ref(F& callable) noexcept
-      : callable_(&callable),
-        call_([](void* object) { static_cast<void>((*static_cast<F*>(object))()); }) {}
-
-  void operator()() const { call_(callable_); }
-
- private:
-  void* callable_;
-  void (*call_)(void*);
-};
-
-/// The items that a worker has taken from the submissions at once.
-class drained_batch {
- public:
-  static constexpr std::size_t max_items = 256;
-
-  /// Becomes the calling thread's current_batch() until its end.
-  explicit drained_batch(pool_core& pool) noexcept;
-  drained_batch& operator=(drained_batch&&) = delete;
-  ~drained_batch();
-
-  void add(work_item item) noexcept { items_[size_++] = item; }
-  std::size_t size() const noexcept { return size_; }
-  work_item operator[](std::size_t index) const noexcept { return items_[index]; }
-  /// Runs at once a task that has a slot, but for which there is no memory.
-  void run_in_place(callable_ref callable) noexcept;
-
- private:
-  pool_core& pool_;
-  drained_batch* outer_;
-  std::size_t size_ = 0;
-  union {  // not set before it is used
-    std::array<work_item, max_items> items_;
-  };
-};
-
-/// The innermost batch of the calling thread, which exists.
-drained_batch& current_batch() noexcept;
-
-/// Calls a callable that its submitter runs; its exception goes to the pool's on_exception.
-void run_by_submitter(pool_core& pool, callable_ref callable) noexcept;
-
-/// Records in the calling worker's histograms how long a task waited, and the lifetime of this.
-class task_timing {
- public:
-  explicit task_timing(steady_time submitted) noexcept;
-  task_timing& operator=(task_timing&&) = delete;
-  ~task_timing();
-
- private:
-  pool_worker* worker_;
-  steady_time started_{};
-};
-
-template <class F>
-struct timed_callable {
-  F callable;
-  steady_time submitted = monotonic_now();
-
-  void operator()() {
-    const task_timing timing(submitted);
-    static_cast<void>(callable());
-  }
-};
 
 /// A callable in a cell of the submissions. The worker that drains the cell makes it a task.
 template <class F>
@@ -124,8 +51,8 @@ class task_builder {
     return {&functions_->in_cell, source_};
   }
   pool_task& make(bool timed) const { return functions_->make(source_, timed); }
-  /// Runs it on the calling thread, by run_by_submitter().
-  void run(pool_core& pool) const { functions_->run(source_, pool); }
+  /// Calls the callable on the calling thread; an exception of the call goes to `guard`.
+  void run(exception_guard& guard) const { functions_->run(source_, guard); }
 
  private:
   using task_cell = inbox::detail::task_cell;
@@ -133,7 +60,7 @@ class task_builder {
   struct functions {
     task_cell::erased::functions in_cell;
     pool_task& (*make)(void* source, bool timed);
-    void (*run)(void* source, pool_core& pool);
+    void (*run)(void* source, exception_guard& guard);
   };
 
   // `F` as it is deduced for a forwarding reference.
@@ -156,13 +83,13 @@ class task_builder {
       if (timed) return make_pool_task(timed_callable<function>{source_as<F>(source)});
       return make_pool_task(source_as<F>(source));
     }
-    static void run(void* source, pool_core& pool) {
+    static void run(void* source, exception_guard& guard) {
       function callable(source_as<F>(source));
-      run_by_submitter(pool, callable_ref(callable));
+      guard.call(callable_ref(callable));
     }
   };
-  // Hidden: of inline variables g++ makes one for the process, but each plug-in with gyre in it has
-  // pools of its own.
+  // Hidden, as g++ makes one of each inline variable for the whole process, but each plug-in with
+  // gyre in it has pools of its own.
   template <class F>
   [[gnu::visibility("hidden")]] static constexpr functions functions_of{
       erased_callable<F>::in_cell(), &erased_callable<F>::make, &erased_callable<F>::run};
@@ -170,12 +97,5 @@ class task_builder {
   void* source_;
   const functions* functions_;
 };
-
-[[noreturn, gnu::cold]] void throw_refused(admission_result reason);
-
-// As thread_pool's post(), try_post() and post_at(). Not inlined, as they use thread-locals.
-void submit(pool_core& pool, task_builder builder, task_priority priority);
-bool try_submit(pool_core& pool, task_builder builder, task_priority priority);
-void submit_at(pool_core& pool, task_builder builder, steady_time when);
 
 }  // namespace gyre::detail

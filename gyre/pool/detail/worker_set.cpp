@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/pool/detail/worker_set.hpp>
 
+#include <gyre/pool/detail/admission.hpp>
 #include <gyre/pool/detail/future_state.hpp>
 #include <gyre/pool/detail/pool_core.hpp>
-#include <gyre/pool/detail/task_builder.hpp>
 
 #include <algorithm>
 #include <stdexcept>

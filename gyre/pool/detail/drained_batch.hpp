@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// drained_batch: the items that a thread has taken from a pool's submissions at once.
+#pragma once
+
+#include <gyre/pool/detail/callable_ref.hpp>
+#include <gyre/pool/detail/pool_task.hpp>
+
+#include <array>
+#include <cstddef>
+
+namespace gyre::detail {
+
+/// Runs at once a task that has a slot, but for which there is no memory.
+class in_place_runner {
+ public:
+  virtual void run_in_place(callable_ref callable) noexcept = 0;
+
+ protected:
+  ~in_place_runner() = default;
+};
+
+/// The cells of the submissions add their tasks to it when they are "run".
+///
+/// Thread-safety: belongs to the thread that made it.
+class drained_batch {
+ public:
+  static constexpr std::size_t max_items = 256;
+
+  /// Becomes the calling thread's current_batch() until its end.
+  explicit drained_batch(in_place_runner& runner) noexcept;
+  drained_batch& operator=(drained_batch&&) = delete;
+  ~drained_batch();
+
+  void add(work_item item) noexcept { items_[size_++] = item; }
+  std::size_t size() const noexcept { return size_; }
+  work_item operator[](std::size_t index) const noexcept { return items_[index]; }
+  void run_in_place(callable_ref callable) noexcept { runner_.run_in_place(callable); }
+
+ private:
+  in_place_runner& runner_;
+  drained_batch* outer_;
+  std::size_t size_ = 0;
+  union {  // not set before it is used
+    std::array<work_item, max_items> items_;
+  };
+};
+
+/// The innermost batch of the calling thread, which exists.
+drained_batch& current_batch() noexcept;
+
+}  // namespace gyre::detail

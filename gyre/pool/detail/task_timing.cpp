@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/pool/detail/task_timing.hpp>
+
+#include <gyre/pool/detail/pool_worker.hpp>
+
+namespace gyre::detail {
+
+task_timing::task_timing(steady_time submitted) noexcept : worker_(this_worker) {
+  if (worker_ == nullptr) return;
+  started_ = monotonic_now();
+  if (worker_->queue_wait) worker_->queue_wait->record(started_ - submitted);
+}
+task_timing::~task_timing() {
+  if (worker_ != nullptr && worker_->run_time) {
+    worker_->run_time->record(monotonic_now() - started_);
+  }
+}
+
+}  // namespace gyre::detail

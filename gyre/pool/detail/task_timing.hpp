@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// task_timing: how long a pool's task waits and runs, for thread_pool_options::record_times.
+#pragma once
+
+#include <gyre/base/clock.hpp>
+
+namespace gyre::detail {
+
+class pool_worker;
+
+/// Records in the calling worker's histograms how long a task waited, and the lifetime of this.
+class task_timing {
+ public:
+  explicit task_timing(steady_time submitted) noexcept;
+  task_timing& operator=(task_timing&&) = delete;
+  ~task_timing();
+
+ private:
+  pool_worker* worker_;
+  steady_time started_{};
+};
+
+template <class F>
+struct timed_callable {
+  F callable;
+  steady_time submitted = monotonic_now();
+
+  void operator()() {
+    const task_timing timing(submitted);
+    static_cast<void>(callable());
+  }
+};
+
+}  // namespace gyre::detail
