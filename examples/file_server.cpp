@@ -15,6 +15,7 @@
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/task.hpp>
+#include <gyre/task/with_timeout.hpp>
 
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -138,14 +139,15 @@ std::string_view status_of(std::error_code error) {
 
 gyre::task<> refuse(gyre::net::tcp_stream& client, std::string_view status) {
   const std::string answer = "HTTP/1.0 " + std::string(status) + "\r\nContent-Length: 0\r\n\r\n";
-  co_await client.write_all(answer).within(patience);
+  co_await gyre::with_timeout(client.write_all(answer), patience);
 }
 
 gyre::task<> answer(gyre::net::tcp_stream client, gyre::semaphore_permit place, site& served) {
   const visit here(served, client.peer_endpoint().address(), std::move(place));
   if (here.is_one_too_many()) co_return;
   gyre::io::buffer request;
-  const std::size_t size = co_await client.read_until(request, "\r\n\r\n", 8192).within(10s);
+  const std::size_t size =
+      co_await gyre::with_timeout(client.read_until(request, "\r\n\r\n", 8192), 10s);
   const std::optional<fs::path> path = requested_path(request.text().substr(0, size));
   if (!path) {
     co_await refuse(client, "400 Bad Request");
@@ -161,12 +163,12 @@ gyre::task<> answer(gyre::net::tcp_stream client, gyre::semaphore_permit place, 
 
   const std::string header =
       "HTTP/1.0 200 OK\r\nContent-Length: " + std::to_string(opened->size) + "\r\n\r\n";
-  co_await client.write_all(header).within(patience);
+  co_await gyre::with_timeout(client.write_all(header), patience);
   for (std::size_t sent = 0; sent < opened->size;) {
     const std::size_t count = std::min(piece, opened->size - sent);
     const auto offset = static_cast<::off_t>(sent);
     const std::size_t taken =
-        co_await client.send_file(opened->file.get(), offset, count).within(patience);
+        co_await gyre::with_timeout(client.send_file(opened->file.get(), offset, count), patience);
     if (taken == 0) co_return;  // the file has become shorter
     sent += taken;
   }

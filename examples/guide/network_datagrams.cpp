@@ -70,7 +70,7 @@ gyre::task<> ask_for_many(gyre::event_loop& loop, gyre::net::endpoint server) {
   std::size_t bytes = 0;
   std::array<std::byte, 1500> room;
   for (int i = 0; i < 10; ++i) co_await socket.send("datagram");
-  for (int i = 0; i < 10; ++i) bytes += co_await socket.receive(room).within(20s);
+  for (int i = 0; i < 10; ++i) bytes += co_await gyre::with_timeout(socket.receive(room), 20s);
   std::cout << bytes << " bytes came back\n";
 }
 

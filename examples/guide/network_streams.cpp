@@ -93,7 +93,7 @@ gyre::task<> say_and_hang_up(gyre::event_loop& loop) {
 gyre::task<> be_patient(gyre::net::endpoint server) {
   gyre::net::tcp_stream connection = co_await gyre::net::connect(server);
   std::array<std::byte, 100> room;
-  auto read = co_await gyre::as_expected(connection.read_some(room).within(10ms));
+  auto read = co_await gyre::as_expected(gyre::with_timeout(connection.read_some(room), 10ms));
   if (!read && read.error() == std::errc::timed_out) std::cout << "nothing came\n";
 
   auto asking = gyre::with_timeout(ask(server, "are you there?"), 2s);

@@ -14,6 +14,7 @@
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
+#include <gyre/task/with_timeout.hpp>
 #include <gyre/testing/allocations.hpp>
 #include <gyre/testing/explore.hpp>
 #include <gyre/testing/fake_dns_server.hpp>
@@ -76,7 +77,7 @@ void a_loop_in_virtual_time() {
 gyre::task<> greet(gyre::io::stream& stream) {
   gyre::io::buffer input;
   for (;;) {
-    auto line = co_await gyre::as_expected(stream.read_until(input, "\n").within(10s));
+    auto line = co_await gyre::as_expected(gyre::with_timeout(stream.read_until(input, "\n"), 10s));
     if (!line) co_return;
     std::string name(input.text().substr(0, *line));
     input.consume(*line);

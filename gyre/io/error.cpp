@@ -20,7 +20,7 @@ constexpr std::array<entry, 26> entries{{
     {errc::idle_timeout, std::errc::timed_out,
      "the connection was idle for longer than its idle timeout"},
     {errc::operation_timeout, std::errc::timed_out,
-     "the operation did not end within its time limit"},
+     "the handshake did not end within its time limit"},
     {errc::closed, std::errc::operation_canceled, "it was closed while an operation waited"},
     {errc::not_open, std::errc::bad_file_descriptor, "it is closed, or was moved from"},
     {errc::busy, std::errc::operation_in_progress,

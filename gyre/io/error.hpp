@@ -23,7 +23,7 @@ enum class errc {
 
   // Operations of coroutines.
 
-  /// The operation did not end within the limit of within(); std::errc::timed_out.
+  /// The handshake of a net::layer did not end in time; std::errc::timed_out.
   operation_timeout = 4,
   /// The stream, socket or listener was closed, released or destroyed while the operation waited;
   /// std::errc::operation_canceled.

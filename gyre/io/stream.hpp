@@ -33,19 +33,18 @@ namespace gyre::io {
 /// and net::unix_stream, and by itself for pipes, terminals and the like. Its size is one pointer.
 ///
 /// Each operation returns an object to be awaited, once, as it is, which throws errors; by
-/// as_expected(), which gives errors as values; and either of these within() a time limit, after
-/// which the operation ends with errc::operation_timeout:
+/// as_expected(), which gives errors as values; and either of these with a time limit:
 ///
-///     std::size_t first = co_await stream.read_some(room);              // throws system_error
+///     std::size_t first = co_await stream.read_some(room);               // throws system_error
 ///     auto second = co_await gyre::as_expected(stream.read_some(room));  // gives std::expected
-///     std::size_t third = co_await stream.read_some(room).within(2s);   // operation_timeout
+///     std::size_t third = co_await gyre::with_timeout(stream.read_some(room), 2s);
 ///
 /// An operation that can be done at once does not suspend the coroutine. Otherwise the loop resumes
 /// it, directly if the loop is its executor. After 64 operations in a row that need not wait, or
 /// when the stream's share of bytes has been moved, one is put off until others had their turn all
 /// the same. The share is 1 MiB in each direction, and less where many streams are ready; quiet
-/// ones do not wait for busy ones. A limit as short as a turn, such as `within(0s)`, may then end
-/// it with operation_timeout although it could have been done.
+/// ones do not wait for busy ones. A time limit as short as a turn, such as 0 s, may then end the
+/// operation although it could have been done.
 ///
 /// At most one coroutine reads and one writes at a time; waiting to be readable or writable counts
 /// as reading or writing.
@@ -71,7 +70,6 @@ namespace gyre::io {
 /// (by its stop token, not event_loop::stop()) throws gyre::operation_cancelled, which is no
 /// std::exception, also out of as_expected(): let it pass. Further errors:
 /// - errc::closed when the stream is closed, released or destroyed: std::errc::operation_canceled,
-/// - errc::operation_timeout after the limit of within(): std::errc::timed_out,
 /// - errc::not_open if the stream is closed, or was moved from: std::errc::bad_file_descriptor,
 /// - errc::busy if another coroutine reads (or writes) already: std::errc::operation_in_progress,
 /// - errc::wrong_thread on another thread than the loop's: std::errc::operation_not_permitted.
@@ -169,7 +167,7 @@ class stream {
   /// the rest into an allocated block and gives the loop's memory back, so that slow peers hold
   /// none of that. Errors: std::errc::not_enough_memory if there is none for the block.
   auto write_all(received&& bytes) noexcept {
-    return detail::write_received_awaiter<>(descriptor_.get(), std::move(bytes));
+    return detail::write_received_awaiter(descriptor_.get(), std::move(bytes));
   }
   /// sendfile(2): writes `count` bytes of `file` from `offset` on, without bringing them into the
   /// program. Gives their count: less if the file ends before. `file` must stay open; the system

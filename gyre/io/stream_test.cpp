@@ -5,7 +5,9 @@
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/loop_thread.hpp>
 #include <gyre/exec/sync_wait.hpp>
+#include <gyre/exec/timer.hpp>
 #include <gyre/io/error.hpp>
+#include <gyre/io/received.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/invoke.hpp>
 #include <gyre/task/schedule.hpp>
@@ -204,11 +206,11 @@ TEST(Stream, RefusesToReadAWriteEndAndToWriteAReadEnd) {
   EXPECT_EQ(refused(to.read_some(room)), std::errc::bad_file_descriptor);
   EXPECT_EQ(refused(to.read_exactly(room)), std::errc::bad_file_descriptor);
   EXPECT_EQ(refused(to.receive()), std::errc::bad_file_descriptor);
-  EXPECT_EQ(refused(to.receive().within(1h)), std::errc::bad_file_descriptor);
+  EXPECT_EQ(refused(gyre::with_timeout(to.receive(), 1h)), std::errc::bad_file_descriptor);
   EXPECT_EQ(refused(from.write_some("text")), std::errc::bad_file_descriptor);
   EXPECT_EQ(refused(from.write_all("text")), std::errc::bad_file_descriptor);
   // The wait has told that the end takes no bytes.
-  EXPECT_EQ(refused(from.wait_writable().within(0s)), gyre::io::errc::operation_timeout);
+  EXPECT_EQ(refused(gyre::with_timeout(from.wait_writable(), 0s)), gyre::time_limit_errc::expired);
   EXPECT_EQ(refused(from.write_all("text")), std::errc::bad_file_descriptor);
 }
 
@@ -522,8 +524,10 @@ class Waiting : public testing::Test {
         [this]() -> task<> { co_await ends_.one.write_all(std::span<const iovec>(&piece_, 1)); },
         [this]() -> task<> { co_await ends_.one.wait_writable(); },
         [this]() -> task<> { co_await ends_.one.send_file(file_.get(), 0, 100); },
-        [this]() -> task<> { co_await ends_.one.read_some(room_).within(1h); },
-        [this]() -> task<> { co_await ends_.one.send_file(file_.get(), 0, 100).within(1h); },
+        [this]() -> task<> { co_await gyre::with_timeout(ends_.one.read_some(room_), 1h); },
+        [this]() -> task<> {
+          co_await gyre::with_timeout(ends_.one.send_file(file_.get(), 0, 100), 1h);
+        },
     };
   }
 
@@ -617,10 +621,12 @@ TEST_F(Waiting, IsEndedByATimeout) {
   for (const operation& each : operations()) {
     EXPECT_EQ(error_of(loop_, gyre::with_timeout(each(), 1ms)), std::errc::timed_out);
   }
-  const auto within = [&]() -> task<> { co_await ends_.one.receive().within(1ms); };
+  const auto within = [&]() -> task<> { co_await gyre::with_timeout(ends_.one.receive(), 1ms); };
   EXPECT_EQ(error_of(loop_, within()), std::errc::timed_out);
-  EXPECT_EQ(error_of(loop_, within()), gyre::io::errc::operation_timeout);
-  const auto write_within = [&]() -> task<> { co_await ends_.one.write_all("x").within(1ms); };
+  EXPECT_EQ(error_of(loop_, within()), gyre::time_limit_errc::expired);
+  const auto write_within = [&]() -> task<> {
+    co_await gyre::with_timeout(ends_.one.write_all("x"), 1ms);
+  };
   EXPECT_EQ(error_of(loop_, write_within()), std::errc::timed_out);
 }
 
@@ -706,7 +712,7 @@ TEST(Stream, WaitingCoroutinesMayBeDestroyedAfterTheStream) {
     co_await from.read_some(room);
   };
   const auto read_within = [&](gyre::executor&, stream& from) -> droppable {
-    co_await from.read_some(room).within(1h);
+    co_await gyre::with_timeout(from.read_some(room), 1h);
   };
   struct session {
     droppable waiting;
@@ -832,10 +838,29 @@ TEST(Stream, TellsWhetherAnythingHasCome) {
   EXPECT_FALSE(ends.other.is_quiet());
 }
 
+// Their limit is a timer of the loop, without a stop source.
+static_assert(gyre::detail::expirable_operation<decltype(std::declval<stream&>().receive())>);
+static_assert(gyre::detail::expirable_operation<
+              decltype(std::declval<stream&>().write_all(std::declval<gyre::io::received>()))>);
+
+// The stop has posted its operation when the limit expires, in the same turn.
+TEST(Stream, AStopBeforeTheTimeLimitIsTheReason) {
+  gyre::loop loop;
+  auto ends = make_ends(loop);
+  inplace_stop_source source;
+  gyre::timer stops(loop, [&] { source.request_stop(); });
+  const auto read = [&]() -> task<> {
+    stops.start_after(1ms);
+    co_await gyre::with_timeout(ends.one.receive(), 1ms);
+  };
+  EXPECT_EQ(error_of(loop, read(), source.get_token()), std::errc::operation_canceled);
+}
+
 TEST(Stream, LeavesBytesToItsNextOwnerAfterATimeLimit) {
   gyre::loop loop;
   auto ends = make_ends(loop);
-  const auto none = gyre::sync_wait(loop, gyre::as_expected(ends.other.receive().within(1ms)));
+  const auto none =
+      gyre::sync_wait(loop, gyre::as_expected(gyre::with_timeout(ends.other.receive(), 1ms)));
   EXPECT_EQ(none.error(), std::errc::timed_out);
   gyre::sync_wait(loop, ends.one.write_all("kept"));
   loop.run_for(1ms);

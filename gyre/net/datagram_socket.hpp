@@ -18,7 +18,7 @@
 namespace gyre::net {
 
 /// A datagram socket on a loop. Its operations are awaited in the forms of io::stream's (as they
-/// are, by as_expected(), within() a time limit), one that receives and one that sends at a time.
+/// are, by as_expected(), by with_timeout()), one that receives and one that sends at a time.
 ///
 /// Thread-safety: as io::stream.
 /// Lifetime: as io::stream; one pointer, movable, also while operations wait. Bytes and batches

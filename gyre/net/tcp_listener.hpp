@@ -37,8 +37,8 @@ struct listener_options {
 /// A listening TCP socket on a loop. One pointer, movable. Its members:
 /// - accept(), accept(endpoint& peer): an awaitable of the next connection, a tcp_stream on the
 ///   listener's loop, whose address is written to `peer`. To be awaited in the forms of
-///   io::stream's operations (as it is, by as_expected(), within() a time limit), by one coroutine
-///   at a time.
+///   io::stream's operations (as it is, by as_expected(), by with_timeout()), by one coroutine at a
+///   time.
 /// - accept_socket(), accept_socket(endpoint& peer): likewise, of a socket that no loop serves yet,
 ///   for a stream on another loop.
 /// - close(): listens no more; connections that have not been accepted are reset. release(): as
@@ -54,12 +54,12 @@ struct listener_options {
 /// Thread-safety: as io::stream.
 /// Lifetime: as io::stream; movable, also while a coroutine accepts. `peer` must outlive accept().
 /// Errors: accept() throws gyre::operation_cancelled when a stop is requested, else
-/// std::system_error: io::errc::closed when the listener is closed, operation_timeout after the
-/// limit of within(), busy if another coroutine accepts. A lack of descriptors
-/// (EMFILE, ENFILE) or memory does not end accept(): waiting connections are refused, by closing
-/// them, which is reported once on stderr, and accept() tries again after 10 ms, 20 ms and so on up
-/// to a second. A connection that the loop cannot serve (ENOSPC: too many watches; no memory) is
-/// refused in the same way, and the next one accepted. The other members throw std::system_error.
+/// std::system_error: io::errc::closed when the listener is closed, busy if another coroutine
+/// accepts. A lack of descriptors (EMFILE, ENFILE) or memory does not end accept(): waiting
+/// connections are refused, by closing them, which is reported once on stderr, and accept() tries
+/// again after 10 ms, 20 ms and so on up to a second. A connection that the loop cannot serve
+/// (ENOSPC: too many watches; no memory) is refused in the same way, and the next one accepted. The
+/// other members throw std::system_error.
 /// Complexity: accept() allocates one block per connection.
 class tcp_listener : public detail::listener<tcp_stream> {
  public:

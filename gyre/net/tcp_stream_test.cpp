@@ -331,7 +331,7 @@ TEST(Tcp, ConnectAndAcceptCanBeStopped) {
     EXPECT_EQ(error_of(loop, each(), there.get_token()), std::errc::operation_canceled);
     EXPECT_EQ(error_of(loop, gyre::with_timeout(each(), 1ms)), std::errc::timed_out);
   }
-  const auto within = [&]() -> task<> { co_await listener.accept().within(1ms); };
+  const auto within = [&]() -> task<> { co_await gyre::with_timeout(listener.accept(), 1ms); };
   EXPECT_EQ(error_of(loop, within()), std::errc::timed_out);
   const auto close = [&]() -> task<> {
     listener.close();
@@ -359,7 +359,7 @@ TEST(Tcp, AcceptsThatLoseARaceLoseNoConnection) {
         }
         for (const tcp_stream& client : clients) {
           while (std::ranges::find(accepted, client.local_endpoint()) == accepted.end()) {
-            const tcp_stream server = co_await listener.accept().within(1min);
+            const tcp_stream server = co_await gyre::with_timeout(listener.accept(), 1min);
             accepted.push_back(server.peer_endpoint());
           }
         }
@@ -389,7 +389,7 @@ TEST(Tcp, AcceptOutlastsALackOfDescriptors) {
   std::uint64_t turns = 0;
   const auto starve = [&]() -> task<> {
     for (int i = 0; i < 4; ++i) begin(i);
-    auto accepting = as_expected(listener.accept().within(30ms));
+    auto accepting = as_expected(gyre::with_timeout(listener.accept(), 30ms));
     const auto accepted = co_await std::move(accepting);
     EXPECT_EQ(accepted.error(), std::errc::timed_out);
     EXPECT_EQ(listener.refused(), 4u);
@@ -431,7 +431,7 @@ TEST(Tcp, AcceptWithoutEvenAReserveTriesAgainLater) {
   // While the listener pauses, a wait for it can be stopped, limited and destroyed, and it can be
   // closed.
   EXPECT_EQ(error_of(loop, gyre::with_timeout(accept(), 3ms)), std::errc::timed_out);
-  const auto within = [&]() -> task<> { co_await listener.accept().within(3ms); };
+  const auto within = [&]() -> task<> { co_await gyre::with_timeout(listener.accept(), 3ms); };
   EXPECT_EQ(error_of(loop, within()), std::errc::timed_out);
   const auto second = [&]() -> task<> {
     auto accepting = as_expected(listener.accept());
@@ -568,7 +568,7 @@ TEST(Tcp, ManyConnectionsBetweenTwoLoops) {
     std::array<std::byte, 100> came;
     for (int i = 0; i < 20; ++i) {
       co_await peer.write_all(sent);
-      co_await peer.read_exactly(came).within(1min);
+      co_await gyre::with_timeout(peer.read_exactly(came), 1min);
     }
   };
   std::vector<task<>> clients;
@@ -591,7 +591,9 @@ TEST(Tcp, WaitingCoroutinesMayBeDestroyed) {
   std::array<std::byte, 8> room;
   const auto connecting = [&]() -> task<> { co_await connect(full.where()); };
   const auto accepting = [&]() -> task<> { co_await listener.accept(); };
-  const auto reading = [&]() -> task<> { co_await ends.server.read_exactly(room).within(1h); };
+  const auto reading = [&]() -> task<> {
+    co_await gyre::with_timeout(ends.server.read_exactly(room), 1h);
+  };
   wait(here, connecting()).drop();
   wait(here, accepting()).drop();
   wait(here, reading()).drop();

@@ -10,6 +10,7 @@
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
+#include <gyre/task/with_timeout.hpp>
 #include <gyre/testing/virtual_time_loop.hpp>
 
 #include <gtest/gtest.h>
@@ -75,7 +76,7 @@ gyre::task<> echo(gyre::io::stream& stream) {
 
 gyre::task<> read_line_within_a_second(gyre::io::stream& stream) {
   std::string room(5, '\0');
-  co_await stream.read_exactly(bytes_of(room)).within(1s);
+  co_await gyre::with_timeout(stream.read_exactly(bytes_of(room)), 1s);
 }
 
 gyre::task<> write_hello(gyre::io::stream& stream) { co_await stream.write_all("hello"); }

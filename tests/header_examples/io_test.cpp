@@ -395,7 +395,7 @@ gyre::task<> read_three_times(gyre::io::stream& stream) {
   std::array<std::byte, 1> room;
   std::size_t first = co_await stream.read_some(room);               // throws system_error
   auto second = co_await gyre::as_expected(stream.read_some(room));  // gives std::expected
-  std::size_t third = co_await stream.read_some(room).within(2s);    // operation_timeout
+  std::size_t third = co_await gyre::with_timeout(stream.read_some(room), 2s);
   EXPECT_EQ(first, 1U);
   EXPECT_EQ(second, 1U);
   EXPECT_EQ(third, 1U);

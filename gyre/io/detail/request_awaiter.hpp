@@ -56,25 +56,6 @@ class single_request : public Request {
   std::optional<result> cancel() noexcept { return descriptor()->cancel(*this); }
 };
 
-/// The time limit of an awaiter.
-template <bool Timed>
-class time_limit {
- protected:
-  explicit time_limit(timer_operation::function, std::chrono::nanoseconds = {}) noexcept {}
-  static constexpr std::chrono::nanoseconds limit() noexcept { return {}; }
-};
-
-template <>
-class time_limit<true> : public timer_operation {
- protected:
-  explicit time_limit(timer_operation::function on_expiry, std::chrono::nanoseconds limit) noexcept
-      : timer_operation(on_expiry), limit_(limit) {}
-  std::chrono::nanoseconds limit() const noexcept { return limit_; }
-
- private:
-  std::chrono::nanoseconds limit_;
-};
-
 /// Whether an operation's value is the bytes that a transient_receive_request brings.
 template <class Operation>
 inline constexpr bool brings_bytes = requires { Operation::brings_bytes; };
@@ -162,10 +143,9 @@ struct awaiter_slot {
 ///
 /// A stop and the request's end race on `resumer_`, which changes once: from `undecided` to `stop`,
 /// whose operation then resumes the coroutine, or to `request`, and the stop does nothing.
-template <class Operation, bool Timed = false>
+template <class Operation>
 class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
                                       gyre::operation,
-                                      time_limit<Timed>,
                                       awaiter_slot<Operation> {
   using awaited = awaited_operation<Operation>;
   using slot = awaiter_slot<Operation>;
@@ -176,17 +156,21 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
   template <class... Arguments>
   explicit request_awaiter(std::in_place_t, open_descriptor* descriptor,
                            Arguments&&... arguments) noexcept
-      : awaited(descriptor, std::forward<Arguments>(arguments)...),
-        gyre::operation(&on_post),
-        time_limit<Timed>(&on_expiry) {
+      : awaited(descriptor, std::forward<Arguments>(arguments)...), gyre::operation(&on_post) {
     this->set_callback(&on_completion);
   }
   // Before it is awaited. (Where awaits are traced, GCC copies the awaiter.)
   request_awaiter(request_awaiter&& other) noexcept
-      : request_awaiter(std::move(other), other.limit()) {}
+      : awaited(static_cast<Operation&&>(other)), gyre::operation(&on_post) {
+    this->set_callback(&on_completion);
+    assert(other.is_idle() && "moved while it waits");
+  }
   request_awaiter(const request_awaiter& other) noexcept
     requires std::copy_constructible<Operation>
-      : request_awaiter(other, other.limit()) {}
+      : awaited(static_cast<const Operation&>(other)), gyre::operation(&on_post) {
+    this->set_callback(&on_completion);
+    assert(other.is_idle() && "copied while it waits");
+  }
   request_awaiter& operator=(const request_awaiter&) = delete;
   ~request_awaiter() {
     if (stage_ == stage::waiting || stage_ == stage::deferred) [[unlikely]]
@@ -195,26 +179,12 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
       if (holds_ == held::outcome) std::destroy_at(&this->ended_);
     }
   }
-  /// Ends with errc::operation_timeout when `limit` has passed. An operation that can be done at
-  /// once is done with any limit, unless it is put off so that others get their turn. Costs a
-  /// timer, no allocation.
-  request_awaiter<Operation, true> within(std::chrono::nanoseconds limit) && noexcept {
-    return request_awaiter<Operation, true>(std::move(*this), limit);
-  }
 
   static constexpr bool executor_affine = true;
   static constexpr bool await_ready() noexcept { return false; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting_coroutine) noexcept {
-    const task_context& context = gyre::detail::context_of(awaiting_coroutine);
-    waiting_ = awaiting_coroutine;
-    context_ = &context;
-#if GYRE_ASYNC_BACKTRACE
-    if (const auto* const target = this->descriptor(); target != nullptr && target->is_open()) {
-      gyre::detail::set_holder(awaiting_coroutine, target->loop());
-    }
-#endif
-    return wait(context.stop) || gyre::detail::gives_way(context, awaiting_coroutine);
+    return begin_wait(awaiting_coroutine) || gyre::detail::gives_way(*context_, awaiting_coroutine);
   }
   value_type await_resume() {
     if (const std::error_code failed = error()) [[unlikely]]
@@ -239,10 +209,30 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
     }
   }
 
- private:
-  template <class, bool>
-  friend class request_awaiter;
+  // For with_timeout(), on the loop's thread: see gyre::detail::expirable_operation.
+  template <class Promise>
+  bool begin_wait(std::coroutine_handle<Promise> awaiting_coroutine) noexcept {
+    context_ = &gyre::detail::context_of(awaiting_coroutine);
+    waiting_ = awaiting_coroutine;
+#if GYRE_ASYNC_BACKTRACE
+    if (const auto* const target = this->descriptor(); target != nullptr && target->is_open()) {
+      gyre::detail::set_holder(awaiting_coroutine, target->loop());
+    }
+#endif
+    return wait(context_->stop);
+  }
+  event_loop& timers() const noexcept { return *loop_; }
+  void expire() {
+    // The operation that a stop has posted resumes the coroutine.
+    if (stage_ != stage::waiting || context_->stop.stop_requested()) return;
+    end(cancelled_outcome(io::result::failure(errc::operation_timeout)));
+  }
+  bool has_expired() const noexcept {
+    return this->ended_.outcome.error_number() ==
+           io::result::failure(errc::operation_timeout).error_number();
+  }
 
+ private:
   using stage = typename awaited::stage;
   using resumer = typename awaited::resumer;
   using held = typename awaited::held;
@@ -250,16 +240,7 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
   using awaited::resumer_;
   using awaited::stage_;
   static constexpr bool has_bytes = brings_bytes<Operation>;
-
-  template <class Other>
-  request_awaiter(Other&& other, std::chrono::nanoseconds limit) noexcept
-      : awaited(static_cast<std::conditional_t<std::is_lvalue_reference_v<Other>, const Operation&,
-                                               Operation&&>>(other)),
-        gyre::operation(&on_post),
-        time_limit<Timed>(&on_expiry, limit) {
-    this->set_callback(&on_completion);
-    assert(other.is_idle() && "moved while it waits");
-  }
+  static constexpr io::result cancelled = io::result::failure(ECANCELED);
 
   bool is_idle() const noexcept { return stage_ == stage::idle; }
   bool refuse(auto error) noexcept { return end_at_once(io::result::failure(error)); }
@@ -268,11 +249,16 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
     return false;
   }
 
-  io::result stopped_outcome() noexcept {
+  // The outcome of a stopped operation: `reason`, unless it is done all the same.
+  io::result stopped_outcome(io::result reason) noexcept {
     if constexpr (requires { this->outcome_despite_stop(); }) {
       if (const std::optional<io::result> outcome = this->outcome_despite_stop()) return *outcome;
     }
-    return io::result::failure(ECANCELED);
+    return reason;
+  }
+  io::result cancelled_outcome(io::result reason) noexcept {
+    const std::optional<io::result> outcome = this->cancel();
+    return outcome ? *outcome : stopped_outcome(reason);
   }
 
   // False: there is nothing to wait for.
@@ -281,11 +267,10 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
     if (target == nullptr || !target->is_open()) return refuse(errc::not_open);
     loop_ = &target->loop();
     if (&where() != loop_ && !may_use(*loop_, where())) return refuse(errc::wrong_thread);
-    if (stop.stop_requested()) return end_at_once(stopped_outcome());
+    if (stop.stop_requested()) return end_at_once(stopped_outcome(cancelled));
     if (this->busy()) return refuse(errc::busy);
     if (const std::optional<io::result> outcome = this->begin()) return end_at_once(*outcome);
     stage_ = stage::waiting;
-    if constexpr (Timed) loop_->start_timer(*this, loop_->deadline_after(this->limit()));
     if (stop.stop_possible()) {
       holds_ = held::stop_callback;
       std::construct_at(&this->stop_callback_, stop, &on_stop);
@@ -301,12 +286,6 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
       outcome = *total;
     }
     self.end(outcome);
-  }
-  static void on_expiry(timer_operation& expired) {
-    if constexpr (Timed) {
-      auto& self = static_cast<request_awaiter&>(expired);
-      self.end(self.cancel().value_or(io::result::failure(errc::operation_timeout)));
-    }
   }
   static request_awaiter& owner_of(auto& member) noexcept {
     return static_cast<request_awaiter&>(slot::of(member));
@@ -325,10 +304,7 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
   static void on_post(gyre::operation& posted) {
     auto& self = static_cast<request_awaiter&>(posted);
     if (self.stage_ == stage::posted) return gyre::detail::resume(self.waiting_);
-    if (self.stage_ == stage::waiting) {
-      const std::optional<io::result> done = self.cancel();
-      self.finish(done ? *done : self.stopped_outcome());
-    }
+    if (self.stage_ == stage::waiting) self.finish(self.cancelled_outcome(cancelled));
     self.resume();
   }
 
@@ -337,7 +313,6 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
     if (holds_ == held::stop_callback) std::destroy_at(&this->stop_callback_);
     set_outcome(outcome);
     stage_ = stage::ended;
-    if constexpr (Timed) loop_->cancel_timer(*this);
   }
   void set_outcome(io::result outcome) noexcept {
     holds_ = held::outcome;
@@ -405,7 +380,6 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
     if (holds_ == held::stop_callback) std::destroy_at(&this->stop_callback_);
     assert(resumer_.load() != resumer::stop && "destroyed while it was about to be cancelled");
     static_cast<void>(this->cancel());
-    if constexpr (Timed) loop_->cancel_timer(*this);
   }
 
   std::error_code error() const noexcept {

@@ -12,7 +12,6 @@
 #include <gyre/task/context.hpp>
 
 #include <cerrno>
-#include <chrono>
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
@@ -57,16 +56,15 @@ inline io::result check_begin(const open_descriptor* target, bool busy,
 ///
 /// Thread-safety, Lifetime: as request_awaiter.
 /// Complexity: allocates if it must wait.
-template <bool Timed = false>
-class [[nodiscard]] write_received_awaiter : time_limit<Timed> {
+class [[nodiscard]] write_received_awaiter {
  public:
   using value_type = std::size_t;
 
   write_received_awaiter(open_descriptor* descriptor, received&& bytes) noexcept
-      : write_received_awaiter(descriptor, std::move(bytes), std::chrono::nanoseconds{}) {}
+      : word_(reinterpret_cast<std::uintptr_t>(descriptor)), bytes_(std::move(bytes)) {}
   // Before it is awaited.
   write_received_awaiter(write_received_awaiter&& other) noexcept
-      : write_received_awaiter(other.descriptor(), std::move(other.bytes_), other.limit()) {}
+      : write_received_awaiter(other.descriptor(), std::move(other.bytes_)) {}
   write_received_awaiter& operator=(write_received_awaiter&&) = delete;
   ~write_received_awaiter() {
     if (tag() == idle) {
@@ -75,18 +73,14 @@ class [[nodiscard]] write_received_awaiter : time_limit<Timed> {
       destroy_wait();
     }
   }
-  /// As request_awaiter's.
-  write_received_awaiter<true> within(std::chrono::nanoseconds limit) && noexcept {
-    return write_received_awaiter<true>(descriptor(), std::move(bytes_), limit);
-  }
 
   static constexpr bool executor_affine = true;
   static constexpr bool await_ready() noexcept { return false; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting_coroutine) noexcept {
-    const task_context& context = gyre::detail::context_of(awaiting_coroutine);
-    if (begins_to_wait(context)) return wait_->awaiter.await_suspend(awaiting_coroutine);
-    return gyre::detail::gives_way(context, awaiting_coroutine);
+    return begin_wait(awaiting_coroutine) ||
+           gyre::detail::gives_way(gyre::detail::context_of(awaiting_coroutine),
+                                   awaiting_coroutine);
   }
   std::size_t await_resume() {
     if (tag() == waiting) [[unlikely]]
@@ -105,26 +99,22 @@ class [[nodiscard]] write_received_awaiter : time_limit<Timed> {
     return ended_.outcome.count();
   }
 
- private:
-  template <bool>
-  friend class write_received_awaiter;
+  // For with_timeout(), on the loop's thread: see gyre::detail::expirable_operation.
+  template <class Promise>
+  bool begin_wait(std::coroutine_handle<Promise> awaiting_coroutine) noexcept {
+    return begins_to_wait(gyre::detail::context_of(awaiting_coroutine)) &&
+           wait_->awaiter.begin_wait(awaiting_coroutine);
+  }
+  event_loop& timers() const noexcept { return wait_->awaiter.timers(); }
+  void expire() { wait_->awaiter.expire(); }
+  bool has_expired() const noexcept { return tag() == waiting && wait_->awaiter.has_expired(); }
 
+ private:
   // The copied bytes stand behind it.
   struct wait {
-    wait(open_descriptor* descriptor, std::span<const std::byte> copy, std::size_t before,
-         std::chrono::nanoseconds limit) noexcept
-        : awaiter(make(descriptor, copy, before, limit)) {}
-    static auto make(open_descriptor* descriptor, std::span<const std::byte> copy,
-                     std::size_t before, std::chrono::nanoseconds limit) noexcept {
-      request_awaiter<write_rest_operation> plain(std::in_place, descriptor, copy, before);
-      if constexpr (Timed) {
-        return std::move(plain).within(limit);
-      } else {
-        static_cast<void>(limit);
-        return plain;
-      }
-    }
-    request_awaiter<write_rest_operation, Timed> awaiter;
+    wait(open_descriptor* descriptor, std::span<const std::byte> copy, std::size_t before) noexcept
+        : awaiter(std::in_place, descriptor, copy, before) {}
+    request_awaiter<write_rest_operation> awaiter;
   };
   struct end {
     io::result outcome;
@@ -135,12 +125,6 @@ class [[nodiscard]] write_received_awaiter : time_limit<Timed> {
   static constexpr std::uintptr_t ended = 1;
   static constexpr std::uintptr_t waiting = 2;
   static constexpr std::uintptr_t tags = 3;
-
-  write_received_awaiter(open_descriptor* descriptor, received&& bytes,
-                         std::chrono::nanoseconds limit) noexcept
-      : time_limit<Timed>(nullptr, limit),
-        word_(reinterpret_cast<std::uintptr_t>(descriptor)),
-        bytes_(std::move(bytes)) {}
 
   std::uintptr_t tag() const noexcept { return word_ & tags; }
   open_descriptor* descriptor() const noexcept {
@@ -172,8 +156,7 @@ class [[nodiscard]] write_received_awaiter : time_limit<Timed> {
     if (memory == nullptr) return ends(io::result::failure(ENOMEM), context);
     auto* const copy = static_cast<std::byte*>(memory) + sizeof(wait);
     std::memcpy(copy, begun.rest.data(), count);
-    wait_ = new (memory)
-        wait(descriptor(), std::span<const std::byte>(copy, count), begun.done, this->limit());
+    wait_ = new (memory) wait(descriptor(), std::span<const std::byte>(copy, count), begun.done);
     word_ = waiting;
     return true;
   }
@@ -195,7 +178,7 @@ class [[nodiscard]] write_received_awaiter : time_limit<Timed> {
   };
 };
 
-static_assert(sizeof(write_received_awaiter<>) <= 32 &&
+static_assert(sizeof(write_received_awaiter) <= 32 &&
                   sizeof(request_awaiter<receive_operation>) <= 96,
               "each idle connection has both in the frame of its coroutine");
 

@@ -43,6 +43,11 @@ std::string in_words(std::chrono::nanoseconds length) {
 
 }  // namespace
 
+void throw_time_limit_expired(std::chrono::nanoseconds limit) {
+  throw std::system_error(make_error_code(time_limit_errc::expired),
+                          "gyre::with_timeout of " + in_words(limit));
+}
+
 void deadline_stop::check_not_awaited() const {
   if (awaiting_) throw_empty_task();
 }
@@ -125,20 +130,15 @@ bool deadline_stop::ended_by_limit() const noexcept {
   return was_first_ && !context().has_taken_cancellation;
 }
 
-void deadline_stop::throw_expired() const {
-  throw std::system_error(make_error_code(time_limit_errc::expired),
-                          "gyre::with_timeout of " + in_words(limit_));
-}
-
 void deadline_stop::throw_error_of_work(std::exception_ptr error) const {
-  if (ended_by_limit() && is_cancelled(error)) throw_expired();
+  if (ended_by_limit() && is_cancelled(error)) throw_time_limit_expired(limit_);
   if (error == cancellation()) error = cancellation_in(context());
   std::rethrow_exception(std::move(error));
 }
 
 void deadline_stop::throw_error_of_work(std::error_code error) const {
   const std::error_code passed_on = error_of_work(error);
-  if (passed_on == time_limit_errc::expired && passed_on != error) throw_expired();
+  if (passed_on == time_limit_errc::expired && passed_on != error) throw_time_limit_expired(limit_);
   throw std::system_error(passed_on);
 }
 

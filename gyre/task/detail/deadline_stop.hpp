@@ -22,6 +22,9 @@
 
 namespace gyre::detail {
 
+/// Throws std::system_error: time_limit_errc::expired, with `limit` in its message.
+[[noreturn, gnu::cold]] void throw_time_limit_expired(std::chrono::nanoseconds limit);
+
 /// Base of an awaiter of work with a time limit: a stop source, a timer of the coroutine's executor
 /// that requests its stop, and a stand-in for the coroutine, which the work resumes at its end.
 ///
@@ -97,7 +100,6 @@ class deadline_stop : operation, timer_operation {
 
   void check_not_awaited() const;
   bool ended_by_limit() const noexcept;
-  [[noreturn, gnu::cold]] void throw_expired() const;
   std::coroutine_handle<> begin() noexcept;
   std::coroutine_handle<> start() noexcept;
   bool finish_work() noexcept;
