@@ -8,9 +8,7 @@ namespace gyre::detail {
 
 // The coroutine, and with it the state, may be gone afterwards, if the caller has no completion.
 void callback_state::publish() noexcept {
-  // release: the outcome; pairs with the acquire in must_wait(), or with that of the executor's
-  // queue. acquire: pairs with the release in must_wait().
-  if ((progress_.fetch_or(is_set, std::memory_order_acq_rel) & waits) != 0) where->post(*this);
+  if (core_.leave(reporter)) where->post(*this);
 }
 
 bool callback_state::fail(failure error) noexcept {
@@ -29,8 +27,7 @@ void callback_state::end_completion() noexcept {
 
 void callback_state::abandon() noexcept {
   [[maybe_unused]] const bool first = claim();
-  // relaxed: the bit is the caller's own.
-  assert((first || (progress_.load(std::memory_order_relaxed) & waits) == 0) &&
+  assert((first || core_.has(starter)) &&
          "a coroutine was destroyed between its wake-up and its resumption");
 }
 

@@ -17,6 +17,7 @@
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/resumption.hpp>
+#include <gyre/task/detail/wait_core.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/stop_token.hpp>
 
@@ -43,10 +44,7 @@ class callback_state : public slab_object, public resumption {  // NOLINT: it de
   using failure = std::variant<std::monostate, std::error_code, std::exception_ptr>;
 
   /// Whether the caller is the first, which then sets the outcome and calls publish().
-  bool claim() noexcept {
-    // relaxed: the outcome is handed over by publish().
-    return (progress_.fetch_or(claimed, std::memory_order_relaxed) & claimed) == 0;
-  }
+  bool claim() noexcept { return core_.claim(right_to_report); }
   void publish() noexcept;
   bool fail(failure error) noexcept;
 
@@ -57,11 +55,7 @@ class callback_state : public slab_object, public resumption {  // NOLINT: it de
 
   // The waiting coroutine's.
   /// Whether the outcome is not there yet; then the coroutine will be resumed.
-  bool must_wait() noexcept {
-    // acquire: pairs with the release in publish(): the outcome is seen. release: pairs with the
-    // acquire there: who resumes the coroutine sees it, and where.
-    return (progress_.fetch_or(waits, std::memory_order_acq_rel) & is_set) == 0;
-  }
+  bool must_wait() noexcept { return !core_.leave(starter); }
   /// Before the end of a coroutine that never got the outcome.
   void abandon() noexcept;
   void release() noexcept;
@@ -75,9 +69,11 @@ class callback_state : public slab_object, public resumption {  // NOLINT: it de
   failure error_;
 
  private:
-  enum progress : unsigned char { claimed = 1, is_set = 2, waits = 4 };
+  static constexpr wait_core::parties starter = 1;
+  static constexpr wait_core::parties reporter = 2;
+  static constexpr wait_core::parties right_to_report = 4;
 
-  atomic<unsigned char> progress_{0};
+  wait_core core_{starter | reporter | right_to_report};
   atomic<unsigned> completions_{1};
   atomic<unsigned> owners_{2};  // the coroutine, and all completions
 };

@@ -2,8 +2,8 @@
 // Model tests of a wait for a callback, concurrently reported, stopped and broken: it ends exactly
 // once, and nothing of it is touched or leaked after its end.
 //
-// Each of these mutations, tried by hand, makes a test fail: publish() or must_wait() lacks either
-// half of acq_rel; release() or end_completion() is relaxed; claim() loads and stores.
+// Each of these mutations, tried by hand, makes a test fail: wait_core::leave() lacks either half
+// of acq_rel; release() or end_completion() is relaxed; wait_core::claim() loads and stores.
 #include <gyre/task/from_callback.hpp>
 
 #include <tests/model/model.hpp>

@@ -10,7 +10,6 @@
 // unlike a posted operation, a timer can be cancelled when the coroutine is destroyed.
 #pragma once
 
-#include <gyre/base/atomic.hpp>
 #include <gyre/base/operation.hpp>
 #include <gyre/base/timer_operation.hpp>
 #include <gyre/exec/event_loop.hpp>
@@ -19,6 +18,7 @@
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/transfer.hpp>
+#include <gyre/task/detail/wait_core.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/stop_token.hpp>
 
@@ -64,7 +64,6 @@ inline constexpr bool brings_bytes = requires { Operation::brings_bytes; };
 template <class Operation>
 struct awaited_operation : Operation {
   enum class stage : std::uint8_t { idle, waiting, ended, posted, deferred };
-  enum class resumer : std::uint8_t { undecided, request, stop };
   enum class held : std::uint8_t { nothing, stop_callback, outcome, timer };
 
   using Operation::Operation;
@@ -73,10 +72,14 @@ struct awaited_operation : Operation {
     requires std::copy_constructible<Operation>
       : Operation(other) {}
 
+  // The parties of the wait.
+  static constexpr gyre::detail::wait_core::parties request_end = 1;
+  static constexpr gyre::detail::wait_core::parties posted_stop = 2;
+
   stage stage_ = stage::idle;
   held holds_ = held::nothing;  // the member of the awaiter_slot that lives
   std::uint8_t deferred_error_ = 0;
-  gyre::detail::atomic<resumer> resumer_{resumer::undecided};
+  gyre::detail::wait_core core_{request_end};
 };
 
 /// The members that an awaiter needs at different times: while it waits, the stop callback; at the
@@ -141,8 +144,8 @@ struct awaiter_slot {
 /// Its parts that are needed in turn share memory: a coroutine's frame keeps each awaiter apart,
 /// also while the connection is idle.
 ///
-/// A stop and the request's end race on `resumer_`, which changes once: from `undecided` to `stop`,
-/// whose operation then resumes the coroutine, or to `request`, and the stop does nothing.
+/// A stop and the request's end may race: the stop joins the wait, and its operation resumes the
+/// coroutine, unless the end has left before (see wait_core); then the stop does nothing.
 template <class Operation>
 class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
                                       gyre::operation,
@@ -234,10 +237,11 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
 
  private:
   using stage = typename awaited::stage;
-  using resumer = typename awaited::resumer;
   using held = typename awaited::held;
+  using awaited::core_;
   using awaited::holds_;
-  using awaited::resumer_;
+  using awaited::posted_stop;
+  using awaited::request_end;
   using awaited::stage_;
   static constexpr bool has_bytes = brings_bytes<Operation>;
   static constexpr io::result cancelled = io::result::failure(ECANCELED);
@@ -293,10 +297,7 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
   // Any thread.
   static void on_stop(gyre::detail::stop_callback_base& callback) noexcept {
     request_awaiter& self = owner_of(callback);
-    resumer expected = resumer::undecided;
-    // acq_rel: pairs with that of end(), so that one of both decides.
-    if (self.resumer_.compare_exchange_strong(expected, resumer::stop, std::memory_order_acq_rel,
-                                              std::memory_order_relaxed)) {
+    if (self.core_.join(posted_stop, request_end)) {
       self.loop_->post(static_cast<gyre::operation&>(self));
     }
   }
@@ -327,13 +328,7 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
   }
   // Also called within close().
   void end(io::result outcome) {
-    bool stopped = false;
-    if (holds_ == held::stop_callback) {
-      resumer expected = resumer::undecided;
-      // acq_rel: pairs with that of on_stop().
-      stopped = !resumer_.compare_exchange_strong(
-          expected, resumer::request, std::memory_order_acq_rel, std::memory_order_relaxed);
-    }
+    const bool stopped = holds_ == held::stop_callback && !core_.leave(request_end);
     finish(outcome);
     if (stopped) return;
     if (this->descriptor()->is_open()) [[likely]] {
@@ -378,7 +373,7 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
       return;
     }
     if (holds_ == held::stop_callback) std::destroy_at(&this->stop_callback_);
-    assert(resumer_.load() != resumer::stop && "destroyed while it was about to be cancelled");
+    assert(!core_.has(posted_stop) && "destroyed while it was about to be cancelled");
     static_cast<void>(this->cancel());
   }
 

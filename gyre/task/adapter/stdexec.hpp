@@ -22,6 +22,7 @@
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
 
+#include <cassert>
 #include <concepts>
 #include <coroutine>
 #include <cstddef>
@@ -274,6 +275,10 @@ class sender_awaiter : completion_wait {
   // Before it is awaited.
   sender_awaiter(sender_awaiter&& other) noexcept(std::is_nothrow_move_constructible_v<Sender>)
       : sender_(std::move(other.sender_)) {}
+  ~sender_awaiter() {
+    assert(!is_waiting() &&
+           "a coroutine was destroyed while it waited for a sender, which cannot be abandoned");
+  }
 
   static constexpr bool executor_affine = true;
   static constexpr bool await_ready() noexcept { return false; }

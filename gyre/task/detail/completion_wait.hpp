@@ -3,11 +3,10 @@
 // later, on any thread.
 #pragma once
 
-#include <gyre/base/atomic.hpp>
 #include <gyre/task/detail/resumption.hpp>
+#include <gyre/task/detail/wait_core.hpp>
 #include <gyre/task/executor.hpp>
 
-#include <cassert>
 #include <coroutine>
 
 namespace gyre::detail {
@@ -18,36 +17,29 @@ namespace gyre::detail {
 class completion_wait : resumption {
  protected:
   completion_wait() noexcept = default;
-  ~completion_wait() {
-    // relaxed: a completion that is concurrent with this is an error anyway.
-    assert(progress_.load(std::memory_order_relaxed) != waits &&
-           "a coroutine was destroyed while it waited for an operation that cannot be abandoned");
-  }
+  ~completion_wait() = default;
 
   void begin(std::coroutine_handle<> awaiting, executor& where) noexcept {
     waiting = awaiting;
     where_ = &where;
+    core_.begin(starter | completer);
   }
   /// After the start of the operation. False if it has completed; if true, the coroutine will be
   /// resumed, and this may be gone.
-  bool must_wait() noexcept {
-    // acquire: pairs with the release in complete(): the outcome is seen. release: pairs with the
-    // acquire there: the coroutine's earlier writes are seen where it is resumed.
-    return (progress_.fetch_or(waits, std::memory_order_acq_rel) & completed) == 0;
-  }
+  bool must_wait() noexcept { return !core_.leave(starter); }
   /// After the outcome was stored. Any thread; this may be gone afterwards.
   void complete() noexcept {
-    // acq_rel: see must_wait(); the executor's queue hands the outcome to the coroutine.
-    if ((progress_.fetch_or(completed, std::memory_order_acq_rel) & waits) != 0) {
-      where_->post(*this);
-    }
+    if (core_.leave(completer)) where_->post(*this);
   }
+  /// Whether the coroutine waits for complete().
+  bool is_waiting() const noexcept { return core_.has(completer) && !core_.has(starter); }
 
  private:
-  enum progress : unsigned char { waits = 1, completed = 2 };
+  static constexpr wait_core::parties starter = 1;
+  static constexpr wait_core::parties completer = 2;
 
   executor* where_ = nullptr;
-  atomic<unsigned char> progress_{0};
+  wait_core core_;
 };
 
 }  // namespace gyre::detail

@@ -3,8 +3,8 @@
 // thread: the coroutine goes on exactly once, sees the outcome, and nothing of the wait is touched
 // afterwards.
 //
-// Each of these mutations, tried by hand, makes a test fail: must_wait() or complete() lacks either
-// half of acq_rel; complete() posts always, or never.
+// Each of these mutations, tried by hand, makes a test fail: wait_core::leave() lacks either half
+// of acq_rel; complete() posts always, or never.
 #include <gyre/task/detail/completion_wait.hpp>
 
 #include <tests/model/model.hpp>

@@ -87,16 +87,13 @@ bool deadline_stop::finish_work() noexcept {
 
 bool deadline_stop::cancel_timer() noexcept {
   works_ = false;
-  // release: pairs with the acquire in on_expiry(), which resumes; acquire: pairs with the release
-  // there, after which this may be destroyed.
-  return timers_->cancel_timer(*this) ||
-         state_.exchange(state::awaited, std::memory_order_acq_rel) == state::expired;
+  return timers_->cancel_timer(*this) || core_.leave(work_end);
 }
 
 void deadline_stop::on_expiry(timer_operation& expired) {
   auto& self = static_cast<deadline_stop&>(expired);
   self.was_first_ = self.source_->request_stop();
-  if (self.state_.exchange(state::expired, std::memory_order_acq_rel) != state::awaited) return;
+  if (!self.core_.leave(expiry)) return;
   // A strand's timers expire outside of it.
   self.home_->running_here() ? resume(self.awaiting_) : self.home_->post(self);
 }

@@ -2,13 +2,13 @@
 // deadline_stop: asks the work that a coroutine awaits to stop when a time limit expires.
 #pragma once
 
-#include <gyre/base/atomic.hpp>
 #include <gyre/base/operation.hpp>
 #include <gyre/base/timer_operation.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/stand_in.hpp>
 #include <gyre/task/detail/this_context.hpp>
 #include <gyre/task/detail/transfer.hpp>
+#include <gyre/task/detail/wait_core.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/stop_token.hpp>
 
@@ -31,13 +31,7 @@ namespace gyre::detail {
 /// The work runs in the context of the coroutine, whose stop token is replaced meanwhile. The
 /// stand-in puts the token back and, if the work has moved the coroutine, returns to the executor.
 /// There it cancels the timer. If that is too late, the coroutine and the expiry may be on
-/// different threads: the second of them resumes the coroutine.
-///
-/// | state_ | work ends, timer cancelled | work ends too late | expiry has requested the stop |
-/// |---|---|---|---|
-/// | started | resumes | awaited | expired |
-/// | awaited | - | - | resumes |
-/// | expired | - | resumes | - |
+/// different threads: the second of them resumes the coroutine (see wait_core).
 class deadline_stop : operation, timer_operation {
  public:
   using stand_in_handle = stand_in<deadline_stop>::handle;
@@ -96,7 +90,8 @@ class deadline_stop : operation, timer_operation {
   [[gnu::cold]] std::error_code error_of_work(std::error_code error) const;
 
  private:
-  enum class state : std::uint8_t { started, expired, awaited };
+  static constexpr wait_core::parties work_end = 1;
+  static constexpr wait_core::parties expiry = 2;
 
   void check_not_awaited() const;
   bool ended_by_limit() const noexcept;
@@ -124,7 +119,7 @@ class deadline_stop : operation, timer_operation {
   bool works_ = false;                       // the work runs, or was destroyed while it ran
   bool has_worked_ = false;
   bool was_first_ = false;
-  atomic<state> state_{state::started};
+  wait_core core_{work_end | expiry};
 };
 
 }  // namespace gyre::detail

@@ -2,9 +2,9 @@
 // Model tests of a time limit that expires while the work under it ends, on an executor with many
 // threads: the coroutine resumes exactly once, and nothing touches its frame afterwards.
 //
-// Each of these mutations, tried by hand, makes a test fail: the exchange of cancel_timer() or that
-// of on_expiry() lacks either half of acq_rel; cancel_timer() does not wait for the expiry;
-// on_expiry() resumes a coroutine that does not wait for it, or outside of its executor.
+// Each of these mutations, tried by hand, makes a test fail: wait_core::leave() lacks either half
+// of acq_rel; cancel_timer() does not wait for the expiry; on_expiry() resumes a coroutine that
+// does not wait for it, or outside of its executor.
 #include <gyre/task/detail/deadline_stop.hpp>
 
 #include <tests/model/model.hpp>

@@ -33,9 +33,7 @@ void forked_child::start(std::coroutine_handle<> first) noexcept {
 // The child starts on a thief; or the parent resumes on its own executor.
 void forked_child::run(operation& self) noexcept {
   auto& child = static_cast<forked_child&>(self);
-  // relaxed: set before the parent was posted.
-  const bool has_ended = child.progress_.load(std::memory_order_relaxed) == progress::ended;
-  resume(has_ended ? child.parent_ : child.first_);
+  resume(child.has_ended() ? child.parent_ : child.first_);
 }
 
 std::coroutine_handle<> forked_child::wait_for_end(std::coroutine_handle<> awaiting,
@@ -52,31 +50,21 @@ std::coroutine_handle<> forked_child::wait_for_end(std::coroutine_handle<> await
     finished = &end_taken_back;
     return first_;
   }
-  progress expected = progress::runs;
-  // release: pairs with the acquire in end(): the end sees how to resume the parent. acquire: pairs
-  // with the release there: the parent, which need not wait, sees the result.
-  if (progress_.compare_exchange_strong(expected, progress::is_awaited, std::memory_order_release,
-                                        std::memory_order_acquire)) {
-    return std::noop_coroutine();
-  }
-  return awaiting;
+  return core_.leave(parent_before_wait) ? awaiting : std::noop_coroutine();
 }
 
-// On the thread of the end. Unless the parent waits the child may be gone after the exchange.
+// On the thread of the end. Unless the parent waits the child may be gone when it has left.
 std::coroutine_handle<> forked_child::end(task_context& self) noexcept {
   auto& child = static_cast<forked_child&>(self);
   const executor* const here = child.where;
-  // acquire and release: pair with those in wait_for_end(); release: also with has_ended().
-  if (child.progress_.exchange(progress::ended, std::memory_order_acq_rel) == progress::runs) {
-    return std::noop_coroutine();
-  }
+  if (!child.core_.leave(running_child)) return std::noop_coroutine();
   return child.parent_after_end(here);
 }
 
 // No other thread had a part in it.
 std::coroutine_handle<> forked_child::end_taken_back(task_context& self) noexcept {
   auto& child = static_cast<forked_child&>(self);
-  child.progress_.store(progress::ended, std::memory_order_relaxed);  // relaxed: the same chain
+  child.core_.begin(0);
   return child.parent_after_end(child.where);
 }
 

@@ -2,12 +2,12 @@
 // forked_child: one child of a coroutine, which starts before the coroutine waits for it.
 #pragma once
 
-#include <gyre/base/atomic.hpp>
 #include <gyre/base/operation.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/child_set.hpp>
 #include <gyre/task/detail/resumption.hpp>
 #include <gyre/task/detail/transfer.hpp>
+#include <gyre/task/detail/wait_core.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/stop_token.hpp>
 
@@ -33,10 +33,7 @@ class forked_child : operation, task_context, child_set {
   /// Asks the child to stop.
   bool request_stop() noexcept { return stop_.request_stop(); }
   /// Whether it has ended; if so, its result is seen.
-  bool has_ended() const noexcept {
-    // acquire: pairs with the release in end().
-    return progress_.load(std::memory_order_acquire) == progress::ended;
-  }
+  bool has_ended() const noexcept { return !core_.has(running_child); }
   /// For await_suspend() of the parent: the coroutine to transfer to.
   /// Throws std::logic_error if another coroutine waits already.
   template <class Promise>
@@ -62,7 +59,8 @@ class forked_child : operation, task_context, child_set {
   const task_context& parent_context() const noexcept { return parent_context_; }
 
  private:
-  enum class progress : unsigned char { runs, is_awaited, ended };
+  static constexpr wait_core::parties parent_before_wait = 1;
+  static constexpr wait_core::parties running_child = 2;
 
   [[noreturn, gnu::cold]] static void abort_running() noexcept;
   static void run(operation& self) noexcept;
@@ -83,7 +81,7 @@ class forked_child : operation, task_context, child_set {
   fork_queue* queue_ = nullptr;     // has or had the child; null if that started at once
   std::coroutine_handle<> parent_;  // from its wait on
   executor* home_ = nullptr;        // the parent's, likewise
-  atomic<progress> progress_{progress::runs};
+  wait_core core_{parent_before_wait | running_child};
 };
 
 /// Awaited, waits for the child's end.

@@ -2,10 +2,10 @@
 // stoppable_wait: the race between completion, stop and destruction of a coroutine's wait.
 #pragma once
 
-#include <gyre/base/atomic.hpp>
 #include <gyre/base/operation.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/wait_core.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/stop_token.hpp>
 
@@ -18,8 +18,7 @@ namespace gyre::detail {
 /// A wait for an event of an executor, its home, such as a timer.
 ///
 /// The thread that starts the wait, the one that completes the event and the one that cancels it
-/// are its parties, which are one thread on a loop and may be three elsewhere. Each party exits
-/// after it has touched the wait for the last time; the last one resumes the coroutine.
+/// are its parties (see wait_core), which are one thread on a loop and may be three elsewhere.
 ///
 /// | parties | start() returns | complete_event() | stop | cancel() in time | too late |
 /// |---|---|---|---|---|---|
@@ -43,7 +42,7 @@ class stoppable_wait : operation {
   virtual bool cancel() noexcept = 0;
   /// The event, after start() has returned false. The wait may be gone afterwards.
   void complete_event() noexcept {
-    if (exit_wait(event)) resume_coroutine();
+    if (core_.leave(event)) resume_coroutine();
   }
 
   /// First of all in await_resume().
@@ -62,13 +61,14 @@ class stoppable_wait : operation {
     stoppable_wait* self;
     void operator()() const noexcept { self->stop(); }
   };
-  enum party : std::uint8_t { starting = 1, event = 2, cancelling = 4 };
+  static constexpr wait_core::parties starting = 1;
+  static constexpr wait_core::parties event = 2;
+  static constexpr wait_core::parties cancelling = 4;
   // The next step of run().
   enum class step : std::uint8_t { start, cancel, exit_in_time, exit_too_late, resume };
 
   bool start_here() noexcept;
   void stop() noexcept;
-  bool exit_wait(unsigned parties) noexcept;
   void resume_coroutine() noexcept;
   static void run(operation& self);
 
@@ -76,7 +76,7 @@ class stoppable_wait : operation {
   executor* home_ = nullptr;
   const task_context* context_ = nullptr;
   std::optional<inplace_stop_callback<stop_function>> on_stop_;
-  atomic<std::uint8_t> parties_{0};
+  wait_core core_;
   step step_ = step::start;
 };
 

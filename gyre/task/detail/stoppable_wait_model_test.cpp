@@ -2,9 +2,9 @@
 // Model tests of a stoppable wait, concurrently completed and stopped, on an executor with several
 // threads: it resumes its coroutine exactly once, and nothing touches it afterwards.
 //
-// Each of these mutations, tried by hand, makes a test fail: exit_wait() lacks either half of
-// acq_rel; stop() does not check for the event; start_here() calls exit_wait() before the stop
-// callback is set.
+// Each of these mutations, tried by hand, makes a test fail: wait_core::leave() lacks either half
+// of acq_rel; stop() does not check for the event; start_here() leaves before the stop callback is
+// set.
 #include <gyre/task/detail/stoppable_wait.hpp>
 
 #include <tests/model/model.hpp>

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// wait_core: the claim word of a wait; it decides which of several threads resumes the coroutine.
+#pragma once
+
+#include <gyre/base/atomic.hpp>
+
+#include <cstdint>
+
+namespace gyre::detail {
+
+/// The threads that start, complete and stop a wait are its parties, each a bit of the word. A
+/// party leaves once, after it has touched the wait for the last time. The last one to leave
+/// resumes the coroutine, or lets it continue if it has not suspended yet.
+///
+/// Thread-safety: any thread, except begin().
+/// Complexity: one locked instruction for each party that leaves, claims or joins.
+class wait_core {
+ public:
+  using parties = std::uint8_t;
+
+  constexpr explicit wait_core(parties present = 0) noexcept : present_(present) {}
+
+  /// Sets the parties, before the wait is shared.
+  void begin(parties present) noexcept {
+    present_.store(present, std::memory_order_relaxed);  // relaxed: not shared yet
+  }
+  /// Whether one of `asked` is present. What those that have left did before happens before the
+  /// return.
+  [[nodiscard]] bool has(parties asked) const noexcept {
+    // acquire: pairs with the release in leave().
+    return (present_.load(std::memory_order_acquire) & asked) != 0;
+  }
+  /// Removes `leaving`, all of which are present; true if nobody is left, and what the others did
+  /// happens before the return. Otherwise the wait may be gone.
+  [[nodiscard]] bool leave(parties leaving) noexcept {
+    // release: pairs with the acquire of the last party, here as well.
+    return present_.fetch_sub(leaving, std::memory_order_acq_rel) == leaving;
+  }
+  /// Adds `joining` unless `needed`, the party that it acts on, has left.
+  [[nodiscard]] bool join(parties joining, parties needed) noexcept {
+    // acquire: pairs with the release in leave(), of a party that has left. release: what the
+    // caller did before is seen by the last party.
+    parties seen = present_.load(std::memory_order_acquire);
+    do {
+      if ((seen & needed) == 0) return false;
+    } while (!present_.compare_exchange_weak(seen, static_cast<parties>(seen | joining),
+                                             std::memory_order_acq_rel, std::memory_order_acquire));
+    return true;
+  }
+  /// Takes `right`, a bit that is no party; true for the first caller. To be called before the
+  /// party that uses the right leaves.
+  [[nodiscard]] bool claim(parties right) noexcept {
+    const auto others = static_cast<parties>(~right);
+    // relaxed: what the claimant sets is handed over by leave().
+    return (present_.fetch_and(others, std::memory_order_relaxed) & right) != 0;
+  }
+
+ private:
+  atomic<parties> present_;
+};
+
+}  // namespace gyre::detail
