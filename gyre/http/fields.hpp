@@ -20,7 +20,7 @@
 
 namespace gyre::http {
 namespace detail {
-class exchange;
+class head_writer;
 }  // namespace detail
 
 /// A name and a value. Names are compared without regard to case.
@@ -73,7 +73,7 @@ class fields {
 
  private:
   friend class response;
-  friend class detail::exchange;
+  friend class detail::head_writer;
   // `name` is a token, and no view of these fields; nor is `value`.
   fields& add_to_known_name(std::string_view name, std::string_view value);
   fields& add_checked(std::string_view name, std::string_view value);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parsers of http allocate nothing once their memory has grown.
 #include <gyre/http/cookie.hpp>
+#include <gyre/http/detail/chunked_decoder.hpp>
 #include <gyre/http/detail/message_parser.hpp>
 #include <gyre/http/media_type.hpp>
 #include <gyre/http/multipart.hpp>

@@ -9,6 +9,7 @@
 //     }
 #pragma once
 
+#include <gyre/http/detail/chunked_decoder.hpp>
 #include <gyre/http/detail/message_parser.hpp>
 
 #include <cstddef>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/detail/chunked_decoder.hpp>
+
 #include <gyre/http/detail/characters.hpp>
 #include <gyre/http/detail/message_parser.hpp>
 
@@ -106,56 +108,58 @@ class chunk_line {
 
 }  // namespace
 
-errc chunked_decoder::read_size(io::input& in) noexcept {
-  chunk_line line(in.text().substr(0, longest_line));
+errc chunked_decoder::read_size(io::input& input) noexcept {
+  chunk_line line(input.text().substr(0, longest_line));
   if (const errc error = line.read(); error != no_error) return error;
-  if (!line.is_whole()) return in.size() < longest_line ? no_error : errc::bad_chunk;
+  if (!line.is_whole()) return input.size() < longest_line ? no_error : errc::bad_chunk;
   extension_bytes_ += static_cast<std::uint32_t>(line.size() - line.digits() - 2);
   if (extension_bytes_ > most_extension_bytes) return errc::bad_chunk;
-  in.consume(line.size());
+  input.consume(line.size());
   remaining_ = line.chunk_size();
   state_ = remaining_ != 0 ? state::data : state::trailers;
   return no_error;
 }
 
-errc chunked_decoder::read_data_end(io::input& in) noexcept {
-  const std::string_view text = in.text();
+errc chunked_decoder::read_data_end(io::input& input) noexcept {
+  const std::string_view text = input.text();
   if (text.empty()) return no_error;
   if (text[0] != '\r') return text[0] == '\n' ? errc::bare_line_end : errc::bad_chunk;
   if (text.size() == 1) return no_error;
   if (text[1] != '\n') return errc::bare_line_end;
-  in.consume(2);
+  input.consume(2);
   state_ = state::size;
   return no_error;
 }
 
-std::expected<chunked_decoder::piece, errc> chunked_decoder::next(
-    io::input& in, const head_limits& limits, std::vector<field_view>& trailers) {
+std::expected<chunked_decoder::piece, errc> chunked_decoder::next(io::input& input,
+                                                                  const head_limits& limits,
+                                                                  std::vector<field>& trailers) {
   // Each round ends in another state, or returns.
   while (true) {
     const state before = state_;
     switch (state_) {
       case state::size:
-        if (const errc error = read_size(in); error != no_error) return std::unexpected(error);
+        if (const errc error = read_size(input); error != no_error) return std::unexpected(error);
         break;
       case state::data: {
-        const std::size_t count =
-            static_cast<std::size_t>(std::min(remaining_, static_cast<std::uint64_t>(in.size())));
+        const std::size_t count = static_cast<std::size_t>(
+            std::min(remaining_, static_cast<std::uint64_t>(input.size())));
         remaining_ -= count;
         if (remaining_ == 0) state_ = state::data_end;
-        return piece{.data = in.take(count)};
+        return piece{.data = input.take(count)};
       }
       case state::data_end:
-        if (const errc error = read_data_end(in); error != no_error) return std::unexpected(error);
+        if (const errc error = read_data_end(input); error != no_error)
+          return std::unexpected(error);
         break;
       case state::trailers: {
-        const auto size = scanner_.find_end(in.text(), limits, true);
+        const auto size = scanner_.find_end(input.text(), limits, true);
         if (!size) return std::unexpected(size.error());
         if (*size == 0) return piece{};
-        const std::string_view section = in.text().substr(0, *size);
+        const std::string_view section = input.text().substr(0, *size);
         const errc error = parse_trailers(section, limits, trailers);
         if (error != no_error) return std::unexpected(error);
-        in.consume(*size);
+        input.consume(*size);
         state_ = state::done;
         break;
       }

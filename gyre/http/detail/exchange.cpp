@@ -1,14 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/detail/exchange.hpp>
 
+#include <gyre/http/detail/characters.hpp>
+#include <gyre/http/detail/head_writer.hpp>
 #include <gyre/http/detail/server_connection.hpp>
 #include <gyre/http/detail/server_core.hpp>
 #include <gyre/http/request_target.hpp>
+#include <gyre/http/server.hpp>
+#include <gyre/io/error.hpp>
 #include <gyre/net/tcp_connection.hpp>
+#include <gyre/task/from_callback.hpp>
+#include <gyre/task/schedule.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <variant>
@@ -17,14 +28,52 @@ namespace gyre::http::detail {
 namespace {
 
 // Memory that an unused exchange keeps in each of its buffers.
-constexpr std::size_t most_kept = std::size_t{64} << 10;
+constexpr std::size_t max_kept = std::size_t{64} << 10;
+// Streamed bytes that wait for the handler; then the peer must wait.
+constexpr std::size_t stream_window = std::size_t{64} << 10;
+// A longer body is sent from where it is, instead of being copied behind the head.
+constexpr std::size_t max_copied = std::size_t{4} << 10;
+// A handler gives way to other connections after writing these bytes, as a fast peer may never make
+// it wait.
+constexpr std::size_t max_in_a_row = std::size_t{256} << 10;
 
-void keep_little(io::buffer& used) noexcept {
-  if (used.capacity() > most_kept) {
-    used = io::buffer({.prepend = 0});
+constexpr std::string_view upgrade_field = "Upgrade";
+
+void clear_keeping_little(io::buffer& buffer) noexcept {
+  if (buffer.capacity() > max_kept) {
+    buffer = io::buffer({.prepend = 0});
   } else {
-    used.clear();
+    buffer.clear();
   }
+}
+
+// Whether reading the request's body has thrown it: an error of the client's.
+bool is_of_body(const std::exception_ptr& error) noexcept {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::system_error& failure) {
+    return failure.code().category() == http_category();
+  } catch (...) {
+    return false;
+  }
+}
+
+// Whether the client has offered all protocols that the response switches to (RFC 9110, 7.8).
+bool offers_protocols(const field_list& offered, const http::fields& chosen) noexcept {
+  const auto is_offered = [&](std::string_view protocol) {
+    return std::ranges::any_of(offered, [&](const field& each) {
+      return equals_ignoring_case(each.name, upgrade_field) && list_has_word(each.value, protocol);
+    });
+  };
+  for (const field& each : chosen) {
+    if (!equals_ignoring_case(each.name, upgrade_field)) continue;
+    std::string_view protocols = each.value;
+    while (!protocols.empty()) {
+      const std::string_view protocol = trim(take_until(protocols, ','));
+      if (!protocol.empty() && !is_offered(protocol)) return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace
@@ -33,8 +82,8 @@ exchange::exchange(server_shard& home) noexcept : shard_(&home), request_(*this)
   where = &home.loop();
 }
 
-errc exchange::begin(server_connection& from, std::span<const std::byte> head) {
-  connection_ = &from;
+errc exchange::begin(server_connection& connection, std::span<const std::byte> head) {
+  connection_ = &connection;
   is_counted_ = true;
   head_bytes_.append(head);
   const errc error = parse_request_head(head_bytes_.text(), shard_->core().head_limits, head_);
@@ -58,15 +107,12 @@ errc exchange::begin(server_connection& from, std::span<const std::byte> head) {
 
   if (shard_->core().access_handler) begun_ = shard_->loop().now();
   endpoint_ = shard_->core().find(request_.method_, request_.path_, match_);
-  if (!shard_->core().answers_for(request_.host_, from.tcp())) {
+  if (!shard_->core().answers_for(request_.host_, connection.tcp())) {
     endpoint_ = &shard_->core().misdirected();
   }
-  body_open_ = head_.framing.body == body_kind::chunked || head_.framing.length != 0;
-  remaining_ = head_.framing.length;
-  continue_due_ = body_open_ && head_.expect_continue && request_.minor_version_ != 0;
-  close_ = !head_.framing.keep_alive;
-  if (remaining_ > body_limit()) return errc::body_too_large;
-  return {};
+  // A peer that has asked for the close sends no more.
+  keep_alive_ = head_.framing.keep_alive ? keep_alive::kept : keep_alive::close;
+  return reader_.begin(head_.framing, body_limit(), head_.expect_continue);
 }
 
 inplace_stop_token exchange::server_stop_token() const noexcept {
@@ -98,7 +144,7 @@ void exchange::run() {
         [[unlikely]] {
       handler_.emplace(through_middleware(next_handler(shard_->core().middlewares, target)));
     } else if (auto* ordinary = std::get_if<handler::ordinary>(&target.function_)) {
-      return answer((*ordinary)(request_));
+      return respond((*ordinary)(request_));
     } else if (auto* coroutine = std::get_if<handler::coroutine>(&target.function_)) {
       handler_.emplace((*coroutine)(request_));
     } else {
@@ -107,7 +153,7 @@ void exchange::run() {
     record_if_asked();
     gyre::detail::task_access::state(*handler_).start(*this);
   } catch (...) {
-    answer_with(std::current_exception());
+    respond_with(std::current_exception());
   }
 }
 
@@ -145,36 +191,36 @@ void exchange::conclude_handler() noexcept {
   auto& state = gyre::detail::task_access::state(*handler_);
   if (std::exception_ptr error = state.take_error()) {
     handler_.reset();
-    return answer_with(std::move(error));
+    return respond_with(std::move(error));
   }
   response result = state.take_result();
   handler_.reset();
-  answer(std::move(result));
+  respond(std::move(result));
 }
 
-void exchange::answer_with(std::exception_ptr error) noexcept {
+void exchange::respond_with(std::exception_ptr error) noexcept {
   try {
     std::rethrow_exception(error);
-  } catch (const http_error& known) {
+  } catch (const http_error& failure) {
     try {
-      return answer(response::text(std::string(known.what()) + "\n", known.status()));
+      return respond(response::text(std::string(failure.what()) + "\n", failure.status()));
     } catch (...) {  // no memory for the text
-      return answer(response(known.status()));
+      return respond(response(failure.status()));
     }
-  } catch (const std::system_error& known) {
-    // The handler has passed on what reading the body told it.
-    if (known.code().category() == http_category()) {
-      close_ = true;
+  } catch (const std::system_error& failure) {
+    // The handler has passed on the error of reading the body.
+    if (failure.code().category() == http_category()) {
+      close_connection();
       const auto code =
-          static_cast<status>(status_code_of(static_cast<errc>(known.code().value())));
-      return answer(response(code));
+          static_cast<status>(status_code_of(static_cast<errc>(failure.code().value())));
+      return respond(response(code));
     }
   } catch (...) {
     // Reported below.
   }
   if (client_has_left()) return abandon();
   report(error);
-  answer(response(status::internal_server_error));
+  respond(response(status::internal_server_error));
 }
 
 // Its FIN was taken for its leave, or the connection has failed.
@@ -187,7 +233,7 @@ void exchange::report(const std::exception_ptr& error) noexcept {
   if (!client_has_left()) shard_->core().report(request_, error);
 }
 
-void exchange::answer(response result) noexcept {
+void exchange::respond(response result) noexcept {
   try {
     send(result);
   } catch (...) {
@@ -204,7 +250,7 @@ void exchange::finish() noexcept {
     try {
       core.access_handler({.request = request_,
                            .status = status_,
-                           .body_bytes = sent_body_,
+                           .body_bytes = writer_.written(),
                            .duration = shard_->loop().now() - begun_});
     } catch (...) {
       core.report(request_, std::current_exception());
@@ -215,43 +261,42 @@ void exchange::finish() noexcept {
 
 // The request is not answered, as its client has left.
 void exchange::abandon() noexcept {
-  close_ = true;
+  close_connection();
   leave_connection();
+}
+
+// The connection is closed after the exchange, unless the peer has asked for that already.
+void exchange::close_connection() noexcept {
+  if (keep_alive_ == keep_alive::kept) keep_alive_ = keep_alive::linger;
 }
 
 void exchange::leave_connection() noexcept {
   server_core& core = shard_->core();
-  server_connection& from = *connection_;
-  // A peer that has asked for the close sends no more.
-  const ending how = !close_                                  ? ending::keep_alive
-                     : head_.framing.keep_alive || body_open_ ? ending::linger
-                                                              : ending::close;
+  server_connection& connection = *connection_;
+  const bool still_sends = keep_alive_ == keep_alive::close && reader_.expects_body();
+  const keep_alive future = still_sends ? keep_alive::linger : keep_alive_;
   server_shard& home = *shard_;
   connection_ = nullptr;
   is_counted_ = false;
   reset();
   home.release(*this);
   core.end_work();
-  from.exchange_ended(how);
+  connection.exchange_ended(future);
 }
 
 void exchange::reset() noexcept {
   live_.reset();
-  keep_little(head_bytes_);
-  keep_little(body_);
-  keep_little(chunk_);
-  if (!trailer_fields_.empty()) trailer_fields_.clear();
-  trailers_.clear();
+  clear_keeping_little(head_bytes_);
+  clear_keeping_little(body_);
+  clear_keeping_little(chunk_);
   request_.body_ = {};
   request_.trailers_ = {};
-  decoder_ = {};
-  received_ = sent_body_ = 0;
+  reader_.reset();
+  writer_.reset();
   sent_in_a_row_ = 0;
-  body_error_ = {};
-  unwritten_.reset();
-  chunked_ = upgraded_ = ended_ = false;
-  if (writer_) {
-    writer_.reset();
+  upgraded_ = ended_ = false;
+  if (body_writer_) {
+    body_writer_.reset();
     write_ = nullptr;
     run_ = nullptr;
   }
@@ -268,8 +313,7 @@ void exchange::detach() noexcept {
   }
   keeps_core_ = connection_->share_core();
   connection_ = nullptr;
-  body_open_ = false;
-  if (body_error_ == errc{}) body_error_ = errc::truncated;
+  reader_.fail(reader_.error() == no_error ? errc::truncated : reader_.error());
   ++holds_;
   wake(reader_waits_);
   wake(writer_waits_);
@@ -281,6 +325,311 @@ void exchange::end_alone() noexcept {
   const std::shared_ptr<server_core> core = std::move(keeps_core_);
   delete this;
   core->end_work();
+}
+
+// --- The body of the request ---
+
+// Once the response has begun, the line would stand in its body.
+bool exchange::owes_continue() const noexcept {
+  return reader_.state() == reading::awaiting_continue && writer_.state() == writing::head;
+}
+
+void exchange::send_continue() {
+  if (!owes_continue() || !reader_.take_continue()) return;
+  connection_->output().append(message_writer::continue_response);
+}
+
+errc exchange::receive_body(io::input& input) {
+  const bool streamed = is_streamed();
+  const std::size_t before = body_.size();
+  while (reader_.expects_body() && !input.empty()) {
+    if (streamed && body_.size() >= stream_window) break;
+    if (!streamed && body_.empty()) {
+      // Not much more than has come: a client may announce much, and send nothing.
+      body_.reserve(static_cast<std::size_t>(std::min<std::uint64_t>(
+          reader_.remaining(), std::max<std::size_t>(input.size(), first_reservation))));
+    }
+    const std::size_t max_piece = streamed ? stream_window : input.size();
+    const auto piece = reader_.next(input, shard_->core().head_limits, max_piece);
+    if (!piece) return piece.error();
+    if (piece->empty()) break;
+    body_.append(*piece);
+  }
+  if (!reader_.expects_body()) request_.trailers_ = reader_.trailers();
+  if (streamed && (body_.size() != before || !reader_.expects_body())) wake(reader_waits_);
+  return {};
+}
+
+bool exchange::is_waiting_for_handler() const noexcept {
+  return is_streamed() && body_.size() >= stream_window;
+}
+
+void exchange::fail_body(errc error) {
+  reader_.fail(error);
+  close_connection();
+  wake(reader_waits_);
+}
+
+void exchange::on_peer_ended() {
+  ++holds_;
+  if (reader_.expects_body()) {
+    if (reader_.end_input() != no_error) close_connection();
+    wake(reader_waits_);
+  }
+  const bool runs = (handler_ || stream_) && !ended_;
+  if (runs && !shard_->core().options.serve_half_closed) stop_source_.request_stop();
+  release_hold();
+}
+
+void exchange::wake(waiter& waiting) noexcept {
+  if (!waiting) return;
+  const completion<void> done = *std::exchange(waiting, std::nullopt);
+  done.set_value();
+}
+
+task<std::optional<std::span<const std::byte>>> exchange::next_chunk() {
+  if (!is_streamed()) {
+    throw std::logic_error(
+        "http::request::next_chunk: the route has no streamed_body: see route_options");
+  }
+  chunk_.clear();
+  while (body_.empty()) {
+    if (reader_.error() != no_error) {
+      throw std::system_error(reader_.error(), "http::request::next_chunk");
+    }
+    if (!reader_.expects_body()) co_return std::nullopt;
+    if (reader_waits_) {
+      throw std::system_error(make_error_code(io::errc::busy), "http::request::next_chunk");
+    }
+    if (owes_continue()) {
+      send_continue();
+      if (!connection_->in_turn()) connection_->flush();
+    }
+    auto waiting = from_callback<void>([this](completion<void> done) {
+      reader_waits_.emplace(std::move(done));
+      connection_->want_body();
+    });
+    struct forget {
+      exchange* self;
+      ~forget() { self->reader_waits_.reset(); }  // after a stop
+    } const guard{this};
+    co_await std::move(waiting);
+  }
+  swap(chunk_, body_);
+  if (connection_ != nullptr) connection_->resume_input();
+  co_return chunk_.bytes();
+}
+
+// --- The response ---
+
+void exchange::send(response& result) {
+  replace_unsendable(result);
+  status_ = result.status();
+  upgraded_ = is_of(result, body_source::kind::upgrade);
+  write_head(result);
+  if (result.source_ != nullptr) return send_source(*result.source_);
+  if (!writer_.is_complete()) {
+    const std::string_view body = result.body();
+    writer_.complete();
+    if (body.size() > max_copied) {
+      connection_->flush_with(std::as_bytes(std::span(body)));
+    } else {
+      connection_->output().append(body);
+    }
+  }
+  finish();
+}
+
+// Puts an error in place of a response that would mislead the client.
+void exchange::replace_unsendable(response& result) {
+  if (!may_be_sent(result)) {
+    report(std::make_exception_ptr(std::logic_error(
+        "http::server: an answer with a status below 200 that is no response::upgrade()")));
+    result = response(status::internal_server_error);
+  }
+  if (result.source_ == nullptr) return;
+  if (is_of(result, body_source::kind::upgrade)) {
+    const bool may_switch = !reader_.expects_body() && head_.framing.upgrade &&
+                            offers_protocols(request_.fields_, result.fields_);
+    if (may_switch) return;
+    result = response(status::upgrade_required).set("Upgrade", *result.fields_.get("Upgrade"));
+  } else if (!has_whole_file(*result.source_)) {
+    result = response(status::internal_server_error);
+  }
+}
+
+void exchange::write_head(const response& result) {
+  head_writer head(connection_->output(), result.fields_.text().size());
+  head.put_status_line(status_);
+  const handler_fields noted = head.put_fields(result.fields_);
+  if (!noted.has_date) head.put(shard_->date_line(connection_->present()));
+  begin_body(result, noted);
+  head.put_framing(writer_);
+  // A body that is not read to its end is cut off together with the connection.
+  if (noted.asks_for_close || reader_.expects_body() || connection_->must_close() ||
+      writer_.ends_with_connection()) {
+    close_connection();
+  }
+  std::string_view option;
+  if (keep_alive_ != keep_alive::kept && !upgraded_) {
+    option = "close";
+  } else if (request_.minor_version_ == 0) {
+    option = "keep-alive";
+  }
+  head.put_connection(result.fields_, noted, option);
+  head.put("\r\n");
+  head.finish();
+}
+
+void exchange::begin_body(const response& result, const handler_fields& noted) noexcept {
+  const bool is_head = request_.method_ == method::head;
+  body_kind kind = body_kind::length;
+  std::uint64_t length = result.body().size();
+  if (result.source_ != nullptr) {
+    if (is_of(result, body_source::kind::stream) && !result.source_->length) {
+      kind = body_kind::chunked;
+    }
+    length = result.source_->length.value_or(result.source_->count);
+  } else if (is_head && length == 0) {
+    // A handler of HEAD may know the length of a body without having it. A length that it does not
+    // know must not be told (RFC 9110, 8.6).
+    if (!noted.content_length) kind = body_kind::none;
+    length = noted.content_length.value_or(0);
+  }
+  writer_.begin_response(status_, is_head, request_.minor_version_, kind, length);
+}
+
+// Whether its status is final, or that of an upgrade. A client would wait for another answer after
+// an interim one, and take the next one for it.
+bool exchange::may_be_sent(const response& result) noexcept {
+  const bool switches = result.status() == status::switching_protocols;
+  if (is_of(result, body_source::kind::upgrade)) {
+    return switches && result.fields_.contains(upgrade_field);
+  }
+  return !is_informational(result.status());
+}
+
+bool exchange::is_of(const response& result, body_source::kind which) noexcept {
+  return result.source_ != nullptr && result.source_->which == which;
+}
+
+// Before the head promises its bytes. It may still become shorter while it is sent.
+bool exchange::has_whole_file(const body_source& source) noexcept {
+  if (source.which != body_source::kind::file) return true;
+  try {
+    net::tcp_connection::check_file(source.file.get(), source.offset, source.count);
+    return true;
+  } catch (...) {
+    report(std::current_exception());
+    return false;
+  }
+}
+
+void exchange::send_source(body_source& source) {
+  if (upgraded_) return start_upgrade(std::move(source.run));
+  if (writer_.is_complete()) return finish();
+  if (source.which == body_source::kind::stream) return start_stream(std::move(source.write));
+  connection_->flush();
+  if (source.count != 0) {
+    writer_.complete();
+    connection_->tcp().send_file(std::move(source.file), source.offset, source.count);
+  }
+  finish();
+}
+
+void exchange::start_stream(move_only_function<task<>(body_writer&)> write) {
+  connection_->flush();
+  write_ = std::move(write);
+  upgraded_connection& writer = body_writer_.emplace(*this);
+  finished = [](task_context& self) noexcept -> std::coroutine_handle<> {
+    static_cast<exchange&>(self).coroutine_ended();
+    return std::noop_coroutine();
+  };
+  ended_ = false;
+  record_if_asked();
+  stream_.emplace(upgraded_ ? run_(writer) : write_(writer));
+  gyre::detail::task_access::state(*stream_).start(*this);
+}
+
+void exchange::start_upgrade(move_only_function<task<>(upgraded_connection&)> run) {
+  close_connection();
+  writer_.begin_upgraded();
+  if (!connection_->must_close()) reader_.begin_upgraded();
+  run_ = std::move(run);
+  connection_->want_body();
+  start_stream({});
+}
+
+void exchange::conclude_stream() noexcept {
+  std::exception_ptr error = gyre::detail::task_access::state(*stream_).take_error();
+  stream_.reset();
+  try {
+    if (!error && writer_.missing() != 0) {
+      error = std::make_exception_ptr(std::length_error("http::response::stream: the body ended " +
+                                                        std::to_string(writer_.missing()) +
+                                                        " bytes before its length"));
+    }
+    if (error) {
+      if (!is_of_body(error)) report(error);
+      close_connection();
+      // A client must not take the part for the whole.
+      if (!upgraded_) connection_->tcp().abort();
+    } else {
+      writer_.append_end(connection_->output(), body_writer_->trailers_.text());
+    }
+  } catch (...) {
+    connection_->tcp().abort();
+  }
+  finish();
+}
+
+void exchange::on_low_water() { wake(writer_waits_); }
+
+void exchange::send_chunk(std::span<const std::byte> bytes) {
+  net::tcp_connection& tcp = connection_->tcp();
+  if (!writer_.is_chunked()) {
+    tcp.send(bytes);
+    return;
+  }
+  const std::string_view line = writer_.open_chunk(bytes.size());
+  tcp.send({std::as_bytes(std::span(line)), bytes, std::as_bytes(std::span("\r\n", 2))});
+}
+
+task<> exchange::write(std::span<const std::byte> bytes) {
+  if (bytes.empty()) co_return;
+  const auto check = [this] {
+    if (connection_ == nullptr || !connection_->tcp().can_send()) {
+      throw std::system_error(make_error_code(io::errc::closed), "http::body_writer::write");
+    }
+  };
+  check();
+  if (writer_.add(bytes.size()) != no_error) {
+    throw std::length_error("http::body_writer::write: more than the length of the response");
+  }
+  connection_->flush();
+  send_chunk(bytes);
+  check();
+  sent_in_a_row_ += bytes.size();
+  const bool must_wait =
+      connection_->tcp().pending_output() >= shard_->core().options.tcp.connections.high_water;
+  if (!must_wait && sent_in_a_row_ < max_in_a_row) co_return;
+  sent_in_a_row_ = 0;
+  if (!must_wait) {
+    co_await yield();
+    check();
+    co_return;
+  }
+  if (writer_waits_) {
+    throw std::system_error(make_error_code(io::errc::busy), "http::body_writer::write");
+  }
+  auto waiting = from_callback<void>(
+      [this](completion<void> done) { writer_waits_.emplace(std::move(done)); });
+  struct forget {
+    exchange* self;
+    ~forget() { self->writer_waits_.reset(); }
+  } const guard{this};
+  co_await std::move(waiting);
+  check();
 }
 
 }  // namespace gyre::http::detail

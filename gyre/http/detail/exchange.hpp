@@ -4,13 +4,19 @@
 
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/slab_object.hpp>
+#include <gyre/http/detail/body_source.hpp>
 #include <gyre/http/detail/live_handler.hpp>
+#include <gyre/http/detail/message_framing.hpp>
 #include <gyre/http/detail/message_parser.hpp>
+#include <gyre/http/detail/message_reader.hpp>
+#include <gyre/http/detail/message_writer.hpp>
+#include <gyre/http/error.hpp>
+#include <gyre/http/handler.hpp>
 #include <gyre/http/request.hpp>
 #include <gyre/http/response.hpp>
 #include <gyre/http/router.hpp>
-#include <gyre/http/server.hpp>
 #include <gyre/io/buffer.hpp>
+#include <gyre/io/input.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/from_callback.hpp>
 #include <gyre/task/stop_token.hpp>
@@ -26,26 +32,13 @@
 
 namespace gyre::http::detail {
 
-class head_writer;
 class server_connection;
 class server_core;
 class server_shard;
 struct endpoint;
+struct handler_fields;
 
-/// A body that is not whole in memory: of a file, of a coroutine, or of an upgrade.
-struct body_source {
-  enum class kind : std::uint8_t { file, stream, upgrade };
-
-  kind which;
-  unique_fd file = {};
-  std::uint64_t offset = 0;
-  std::uint64_t count = 0;
-  std::optional<std::uint64_t> length = {};  // of a stream, if it is known
-  move_only_function<task<>(body_writer&)> write = {};
-  move_only_function<task<>(upgraded_connection&)> run = {};
-};
-
-/// One request of a connection and its answer. A shard reuses the object, with its memory, for
+/// One request of a connection and its response. A shard reuses the object, with its memory, for
 /// later requests. Its connection may end before the handler: then the exchange outlives it, and
 /// destroys itself at the handler's end.
 ///
@@ -59,19 +52,19 @@ class exchange final : public gyre::detail::slab_object, private task_context {
 
   /// Takes over a whole head, and finds the route. Returns errc{} when it is valid. The request
   /// counts as work of the server already; the exchange ends that.
-  [[nodiscard]] errc begin(server_connection& from, std::span<const std::byte> head);
+  [[nodiscard]] errc begin(server_connection& connection, std::span<const std::byte> head);
   /// Whether the body of the request is still to come, in part at least.
-  [[nodiscard]] bool expects_body() const noexcept { return body_open_; }
+  [[nodiscard]] bool expects_body() const noexcept { return reader_.expects_body(); }
   [[nodiscard]] bool is_streamed() const noexcept;
   [[nodiscard]] bool is_upgraded() const noexcept { return upgraded_; }
   [[nodiscard]] std::uint64_t body_limit() const noexcept;
   /// Sends "100 Continue" if the client waits for that.
   void send_continue();
   /// Consumes bytes of the body. Returns errc{} also if more must come, or if the handler must take
-  /// some before: then `in` is not empty, and expects_body() true.
-  [[nodiscard]] errc receive_body(io::input& in);
+  /// some before: then `input` is not empty, and expects_body() true.
+  [[nodiscard]] errc receive_body(io::input& input);
   /// Bytes of the body that have come.
-  [[nodiscard]] std::uint64_t body_received() const noexcept { return received_; }
+  [[nodiscard]] std::uint64_t body_received() const noexcept { return reader_.received(); }
   /// Whether the handler waits for more of the body.
   [[nodiscard]] bool is_read() const noexcept { return reader_waits_.has_value(); }
   /// Whether bytes of the body wait until the handler has taken earlier ones.
@@ -96,27 +89,21 @@ class exchange final : public gyre::detail::slab_object, private task_context {
   friend http::request;
   friend http::body_writer;
   friend http::upgraded_connection;
-  friend server_core;
 
   using waiter = std::optional<completion<void>>;
 
-  struct field_traits {
-    bool has_date = false;
-    bool has_connection = false;
-    bool has_upgrade = false;               // an Upgrade field, or the connection option
-    std::optional<std::uint64_t> length{};  // Content-Length
-  };
-
-  void answer_with(std::exception_ptr error) noexcept;
-  void answer(response answer) noexcept;
-  void send(response& answer);
+  void respond_with(std::exception_ptr error) noexcept;
+  void respond(response result) noexcept;
+  void send(response& result);
+  void replace_unsendable(response& result);
+  void write_head(const response& result);
+  void begin_body(const response& result, const handler_fields& noted) noexcept;
   static bool is_of(const response& result, body_source::kind which) noexcept;
   static bool may_be_sent(const response& result) noexcept;
-  bool offers_protocols_of(const response& result) const noexcept;
-  field_traits put_fields(head_writer& head, const http::fields& fields);
-  void put_connection(head_writer& head, const http::fields& fields, field_traits traits);
+  bool owes_continue() const noexcept;
   bool has_whole_file(const body_source& source) noexcept;
-  void send_source(response& answer, bool head_only);
+  void send_source(body_source& source);
+  void close_connection() noexcept;
   void record_if_asked();
   void start_stream(move_only_function<task<>(body_writer&)> write);
   void start_upgrade(move_only_function<task<>(upgraded_connection&)> run);
@@ -145,26 +132,16 @@ class exchange final : public gyre::detail::slab_object, private task_context {
   io::buffer head_bytes_{{.prepend = 0}};
   io::buffer body_{{.prepend = 0}};   // whole, or streamed bytes that the handler has not taken
   io::buffer chunk_{{.prepend = 0}};  // those that it has
-  http::fields trailer_fields_;
-  std::vector<field> trailers_;
+  message_reader reader_;
+  message_writer writer_;
   route_match<std::unique_ptr<endpoint>> match_;
   endpoint* endpoint_ = nullptr;
-  chunked_decoder decoder_;
-  std::uint64_t remaining_ = 0;  // of a body of known length
-  std::uint64_t received_ = 0;
-  std::uint64_t sent_body_ = 0;
-  std::optional<std::uint64_t> unwritten_;  // bytes of a streamed response of known length
-  std::size_t sent_in_a_row_ = 0;           // by writes that have not waited
+  std::size_t sent_in_a_row_ = 0;  // by writes that have not waited
   steady_time begun_{};
   http::status status_ = http::status::ok;
-  errc body_error_{};
-  bool body_open_ = false;
-  bool continue_due_ = false;
-  bool chunked_ = false;  // the body of the response
-  bool close_ = false;
+  keep_alive keep_alive_ = keep_alive::kept;
   bool upgraded_ = false;
-  std::uint8_t holds_ =
-      0;  // calls that may end the coroutine, and must return before its end counts
+  std::uint8_t holds_ = 0;  // calls that may end the coroutine, whose end counts after them
   bool ended_ = false;
   bool is_counted_ = false;  // as work of the server
   inplace_stop_source stop_source_;
@@ -172,7 +149,7 @@ class exchange final : public gyre::detail::slab_object, private task_context {
   std::optional<task<>> stream_;
   move_only_function<task<>(body_writer&)> write_;
   move_only_function<task<>(upgraded_connection&)> run_;
-  std::optional<upgraded_connection> writer_;
+  std::optional<upgraded_connection> body_writer_;
   waiter reader_waits_;
   waiter writer_waits_;
   std::unique_ptr<live_handler> live_;  // while tasks are recorded: last, as it refers to the rest

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/detail/head_scanner.hpp>
+
 #include <gyre/http/detail/find_control.hpp>
-#include <gyre/http/detail/message_parser.hpp>
 
 #include <algorithm>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/detail/chunked_decoder.hpp>
 #include <gyre/http/detail/message_parser.hpp>
 
 #include <tests/http/http_vectors.hpp>

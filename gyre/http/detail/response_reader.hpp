@@ -4,6 +4,7 @@
 
 #include <gyre/base/clock.hpp>
 #include <gyre/http/client_options.hpp>
+#include <gyre/http/detail/chunked_decoder.hpp>
 #include <gyre/http/detail/client_stream.hpp>
 #include <gyre/http/detail/message_parser.hpp>
 #include <gyre/http/detail/request_clock.hpp>

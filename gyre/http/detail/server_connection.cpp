@@ -2,7 +2,7 @@
 #include <gyre/http/detail/server_connection.hpp>
 
 #include <gyre/http/detail/exchange.hpp>
-#include <gyre/http/detail/response_head.hpp>
+#include <gyre/http/detail/head_writer.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -71,11 +71,11 @@ void server_connection::flush_with(std::span<const std::byte> body) {
   }
 }
 
-void server_connection::on_message(io::input& in) {
+void server_connection::on_message(io::input& input) {
   in_turn_ = true;
   shard_.turn_begun = shard_.loop().recent_time();
   std::size_t answered = 0;
-  while (!in.empty() && state_ != state::closing && tcp_.can_send()) {
+  while (!input.empty() && state_ != state::closing && tcp_.can_send()) {
     if (state_ == state::head) {
       if (tcp_.reading_paused()) break;  // the output waits: the rest comes again with low water
       if (answered == core_->options.limits.pipelined) {
@@ -83,9 +83,9 @@ void server_connection::on_message(io::input& in) {
         tcp_.resume_reading();  // the rest comes in the loop's next turn
         break;
       }
-      if (!read_head(in)) break;
+      if (!read_head(input)) break;
       ++answered;
-    } else if (!read_body(in)) {
+    } else if (!read_body(input)) {
       break;
     }
     if (shard_.output_owner == this && shard_.output.size() >= most_output) flush();
@@ -93,10 +93,10 @@ void server_connection::on_message(io::input& in) {
   in_turn_ = false;
   if (shard_.output_owner == this) flush();
   if (state_ == state::closing) {
-    if (!in.empty()) lingers_ = true;
-    in.consume_all();
+    if (!input.empty()) lingers_ = true;
+    input.consume_all();
     close_tcp();
-  } else if (state_ == state::head && !in.empty()) {
+  } else if (state_ == state::head && !input.empty()) {
     note_arrival();
   }
 }
@@ -105,8 +105,8 @@ void server_connection::note_arrival() noexcept {
   if (!std::exchange(arriving_, true)) core_->begin_work();
 }
 
-bool server_connection::read_head(io::input& in) {
-  const auto size = scanner_.find_end(in.text(), core_->head_limits);
+bool server_connection::read_head(io::input& input) {
+  const auto size = scanner_.find_end(input.text(), core_->head_limits);
   if (!size) {
     refuse(size.error());
     return false;
@@ -125,7 +125,7 @@ bool server_connection::read_head(io::input& in) {
   clear_deadline();
   current_ = &shard_.acquire();
   if (!std::exchange(arriving_, false)) core_->begin_work();
-  if (const errc error = current_->begin(*this, in.take(*size)); error != errc{}) {
+  if (const errc error = current_->begin(*this, input.take(*size)); error != errc{}) {
     refuse(error);
     return false;
   }
@@ -137,23 +137,23 @@ bool server_connection::read_head(io::input& in) {
   body_begun_ = shard_.turn_begun;
   if (current_->is_streamed()) {
     // An answer that needs no more than what has come lets the connection live.
-    if (const errc error = current_->receive_body(in); error != errc{}) {
+    if (const errc error = current_->receive_body(input); error != errc{}) {
       refuse(error);
       return false;
     }
     if (current_->expects_body()) pause_body_clock();
     run_handler();
-  } else if (in.empty()) {
+  } else if (input.empty()) {
     current_->send_continue();
     set_body_deadline();
   }
   return true;
 }
 
-bool server_connection::read_body(io::input& in) {
+bool server_connection::read_body(io::input& input) {
   if (current_ == nullptr) return false;
   if (current_->expects_body()) {
-    if (const errc error = current_->receive_body(in); error != errc{}) {
+    if (const errc error = current_->receive_body(input); error != errc{}) {
       refuse(error);
       return false;
     }
@@ -169,7 +169,7 @@ bool server_connection::read_body(io::input& in) {
       pause_body_clock();
     }
     // Half a line of a chunked body waits for the rest of it.
-    if (in.empty() || !current_->is_waiting_for_handler()) return false;
+    if (input.empty() || !current_->is_waiting_for_handler()) return false;
   }
   clear_deadline();
   leave_input();
@@ -203,14 +203,14 @@ void server_connection::run_handler() {
   current_->run();
 }
 
-void server_connection::exchange_ended(ending how) noexcept {
+void server_connection::exchange_ended(keep_alive future) noexcept {
   current_ = nullptr;
   // The server may have begun to stop since the head was sent.
-  if (how == ending::keep_alive && must_close()) {
-    how = peer_ended_ ? ending::close : ending::linger;
+  if (future == keep_alive::kept && must_close()) {
+    future = peer_ended_ ? keep_alive::close : keep_alive::linger;
   }
-  if (how != ending::keep_alive) {
-    lingers_ = how == ending::linger;
+  if (future != keep_alive::kept) {
+    lingers_ = future == keep_alive::linger;
     begin_closing();
   } else {
     state_ = state::head;

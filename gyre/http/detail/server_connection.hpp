@@ -5,7 +5,8 @@
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/slab_object.hpp>
 #include <gyre/base/timer_operation.hpp>
-#include <gyre/http/detail/message_parser.hpp>
+#include <gyre/http/detail/head_scanner.hpp>
+#include <gyre/http/detail/message_framing.hpp>
 #include <gyre/http/detail/server_core.hpp>
 #include <gyre/io/input.hpp>
 #include <gyre/net/tcp_connection.hpp>
@@ -16,9 +17,6 @@
 #include <string_view>
 
 namespace gyre::http::detail {
-
-/// The connection's future after an exchange. `linger` awaits the peer's FIN.
-enum class ending : std::uint8_t { keep_alive, linger, close };
 
 /// The context of a tcp_connection. One request at a time: the next one is read when this one is
 /// answered, so that answers go out in order.
@@ -47,7 +45,7 @@ class server_connection final : public gyre::detail::slab_object, private timer_
   server_connection& operator=(const server_connection&) = delete;
   ~server_connection();
 
-  void on_message(io::input& in);
+  void on_message(io::input& input);
   void on_peer_ended();
   void on_low_water();
   /// The server's stop begins: lets the loop's handlers learn it.
@@ -75,7 +73,7 @@ class server_connection final : public gyre::detail::slab_object, private timer_
   /// The present time; within a turn, that of its begin.
   steady_time present() const noexcept;
   /// The exchange is over.
-  void exchange_ended(ending how) noexcept;
+  void exchange_ended(keep_alive future) noexcept;
   /// The handler wants more of the streamed body.
   void want_body();
   /// Goes on with input that waits.
@@ -85,8 +83,8 @@ class server_connection final : public gyre::detail::slab_object, private timer_
   enum class state : std::uint8_t { head, body, handler, closing };
 
   void take_output();
-  bool read_head(io::input& in);
-  bool read_body(io::input& in);
+  bool read_head(io::input& input);
+  bool read_body(io::input& input);
   void run_handler();
   void refuse(errc error);
   void send_error(http::status status, std::string_view text);

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// body_source: the body of a response that is not whole in memory: a file, a stream or an upgrade.
+#pragma once
+
+#include <gyre/base/move_only_function.hpp>
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/task/task.hpp>
+
+#include <cstdint>
+#include <optional>
+
+namespace gyre::http {
+
+class body_writer;
+class upgraded_connection;
+
+namespace detail {
+
+/// A body that a response has the right to send once.
+struct body_source {
+  enum class kind : std::uint8_t { file, stream, upgrade };
+
+  kind which;
+  unique_fd file = {};
+  std::uint64_t offset = 0;
+  std::uint64_t count = 0;                   ///< bytes of a file
+  std::optional<std::uint64_t> length = {};  ///< of a stream, if it is known
+  move_only_function<task<>(body_writer&)> write = {};
+  move_only_function<task<>(upgraded_connection&)> run = {};
+};
+
+}  // namespace detail
+}  // namespace gyre::http

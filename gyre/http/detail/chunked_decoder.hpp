@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// chunked_decoder: decodes a chunked body of HTTP/1.1 (RFC 9112, 7.1), and its trailers.
+#pragma once
+
+#include <gyre/http/detail/head_scanner.hpp>
+#include <gyre/http/error.hpp>
+#include <gyre/http/fields.hpp>
+#include <gyre/io/input.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <span>
+#include <vector>
+
+namespace gyre::http::detail {
+
+/// Decodes a chunked body, without copies. Refuses chunk lines above 1 KiB, and bodies with more
+/// than 16 KiB of chunk extensions, which would cost a peer little and us much.
+class chunked_decoder {
+ public:
+  struct piece {
+    std::span<const std::byte> data;  ///< empty: more input is needed, or `is_last`
+    bool is_last = false;             ///< the body and its trailers have ended
+  };
+
+  /// Consumes the input up to the end of the next data, which stays valid as long as the input's
+  /// memory. Bytes that are no whole line yet (sizes, trailers) are left in `input`: call again with
+  /// the same bytes and more. Trailers are appended to `trailers` as views into the input's memory.
+  /// After an error, the decoder is of no use.
+  [[nodiscard]] std::expected<piece, errc> next(io::input& input, const head_limits& limits,
+                                                std::vector<field>& trailers);
+
+ private:
+  enum class state : std::uint8_t { size, data, data_end, trailers, done };
+  [[nodiscard]] errc read_size(io::input& input) noexcept;
+  [[nodiscard]] errc read_data_end(io::input& input) noexcept;
+
+  std::uint64_t remaining_ = 0;        // bytes of the chunk that are still to come
+  std::uint32_t extension_bytes_ = 0;  // of all chunks
+  head_scanner scanner_;
+  state state_ = state::size;
+};
+
+}  // namespace gyre::http::detail

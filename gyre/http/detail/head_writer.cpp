@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/detail/head_writer.hpp>
+
+#include <gyre/base/detail/parse_decimal.hpp>
+#include <gyre/http/detail/characters.hpp>
+
+#include <utility>
+
+namespace gyre::http::detail {
+namespace {
+
+constexpr std::string_view connection_field = "Connection";
+constexpr std::string_view upgrade_field = "Upgrade";
+
+// The connection options that the server decides on; nor may a proxy drop the framing.
+constexpr bool is_own_option(std::string_view option) noexcept {
+  for (const std::string_view own :
+       {"close", "keep-alive", "upgrade", "content-length", "transfer-encoding"}) {
+    if (equals_ignoring_case(option, own)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+handler_fields head_writer::put_fields(const http::fields& fields) {
+  constexpr std::string_view date = "Date", length = "Content-Length", coding = "Transfer-Encoding";
+  handler_fields noted;
+  if (!fields.may_have_names_of({date.size(), connection_field.size(), length.size(), coding.size(),
+                                 upgrade_field.size()})) {
+    if (!fields.empty()) put(fields.text());
+    return noted;
+  }
+  for (const field& each : fields) {
+    if (equals_ignoring_case(each.name, connection_field)) {
+      noted.has_connection = true;
+      noted.asks_for_close = noted.asks_for_close || list_has_word(each.value, "close");
+      noted.has_upgrade = noted.has_upgrade || list_has_word(each.value, upgrade_field);
+      continue;
+    }
+    if (equals_ignoring_case(each.name, length)) {
+      noted.content_length = gyre::detail::parse_decimal<std::uint64_t>(each.value);
+      continue;
+    }
+    if (equals_ignoring_case(each.name, coding)) continue;
+    noted.has_upgrade = noted.has_upgrade || equals_ignoring_case(each.name, upgrade_field);
+    noted.has_date = noted.has_date || equals_ignoring_case(each.name, date);
+    put(std::string_view(each.name.data(), each.name.size() + each.value.size() + 4));
+  }
+  return noted;
+}
+
+void head_writer::put_connection(const http::fields& fields, const handler_fields& noted,
+                                 std::string_view own_option) {
+  bool is_first = true;
+  // The handler's options must not take more room than its fields.
+  const auto put_option = [&](std::string_view option, std::string_view separator = ", ") {
+    put(std::exchange(is_first, false) ? "Connection: " : separator);
+    put(option);
+  };
+  if (noted.has_connection) {
+    for (const field& each : fields) {
+      if (!equals_ignoring_case(each.name, connection_field)) continue;
+      std::string_view options = each.value;
+      while (!options.empty()) {
+        const std::string_view option = trim(take_until(options, ','));
+        if (is_token(option) && !is_own_option(option)) put_option(option, ",");
+      }
+    }
+  }
+  if (noted.has_upgrade) put_option("upgrade");
+  if (!own_option.empty()) put_option(own_option);
+  if (!is_first) put("\r\n");
+}
+
+}  // namespace gyre::http::detail

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// head_writer: writes the head of a response behind the bytes of a buffer.
+#pragma once
+
+#include <gyre/http/detail/message_writer.hpp>
+#include <gyre/http/fields.hpp>
+#include <gyre/http/status.hpp>
+#include <gyre/io/buffer.hpp>
+
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+namespace gyre::http::detail {
+
+/// The fields of a handler's response that decide on those of the server.
+struct handler_fields {
+  bool has_date = false;
+  bool has_connection = false;
+  bool asks_for_close = false;
+  bool has_upgrade = false;                       ///< an Upgrade field, or the connection option
+  std::optional<std::uint64_t> content_length{};  ///< Content-Length
+};
+
+/// Prepares the buffer's memory once, so that the pieces are plain copies.
+class head_writer {
+ public:
+  /// Room for the status line, the Date, the server's own fields, and `extra` bytes of others.
+  head_writer(io::buffer& output, std::size_t extra)
+      : buffer_(output),
+        begin_(reinterpret_cast<char*>(output.prepare(own_bytes + extra).data())) {}
+
+  void put(std::string_view text) noexcept {
+    std::memcpy(at_, text.data(), text.size());
+    at_ += text.size();
+  }
+  void put_number(std::uint64_t number) noexcept { at_ = std::to_chars(at_, at_ + 20, number).ptr; }
+  /// Also of statuses without a known phrase.
+  void put_status_line(status code) noexcept {
+    if (code == status::ok) return put("HTTP/1.1 200 OK\r\n");
+    put("HTTP/1.1 ");
+    put_number(to_number(code));
+    put(" ");
+    put(reason_phrase(code));
+    put("\r\n");
+  }
+  /// The fields of a handler, except those that are the server's: the framing and Connection.
+  handler_fields put_fields(const http::fields& fields);
+  void put_framing(const message_writer& body) noexcept {
+    if (body.is_chunked()) {
+      put("Transfer-Encoding: chunked\r\n");
+    } else if (const auto length = body.content_length()) {
+      put("Content-Length: ");
+      put_number(*length);
+      put("\r\n");
+    }
+  }
+  /// One field with `own_option` ("close", "keep-alive" or none), and the handler's connection
+  /// options (RFC 9110, 7.6.1).
+  void put_connection(const http::fields& fields, const handler_fields& noted,
+                      std::string_view own_option);
+  void finish() noexcept { buffer_.commit(static_cast<std::size_t>(at_ - begin_)); }
+
+ private:
+  static constexpr std::size_t own_bytes = 256;
+
+  io::buffer& buffer_;
+  char* begin_;
+  char* at_ = begin_;
+};
+
+}  // namespace gyre::http::detail

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// message_reader: reads the body of a received message, for servers and clients, without I/O.
+//
+//     message_reader reader;
+//     errc error = reader.begin(head.framing, max_body);
+//     while (reader.expects_body()) {
+//       auto piece = reader.next(input, limits);  // none: receive more, or call end_input()
+//     }
+//
+// | event                      | head        | awaiting_continue | body              | ended       |
+// |----------------------------|-------------|-------------------|-------------------|-------------|
+// | begin(), body to come      | body (1)    | -                 | -                 | -           |
+// | begin(), none              | ended       | -                 | -                 | -           |
+// | skip_interim()             | head        | -                 | -                 | -           |
+// | begin_upgraded()           | -           | -                 | -                 | body        |
+// | take_continue()            | head: false | body: true        | body: false       | false       |
+// | next() with bytes          | -           | body or ended     | body or ended (2) | no piece    |
+// | end_input(), until_close   | -           | -                 | ended             | ended       |
+// | end_input(), another body  | -           | ended, truncated  | ended, truncated  | ended       |
+// | fail()                     | ended       | ended             | ended             | ended       |
+//
+// 1. Or awaiting_continue, as the caller says.
+// 2. With the last byte of a body of known length, or the trailers of a chunked one.
+#pragma once
+
+#include <gyre/http/detail/chunked_decoder.hpp>
+#include <gyre/http/detail/message_framing.hpp>
+#include <gyre/http/error.hpp>
+#include <gyre/http/fields.hpp>
+#include <gyre/io/input.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace gyre::http::detail {
+
+/// The body of one message, and its trailers.
+///
+/// Complexity: copies nothing but trailers, and allocates for them only.
+class message_reader {
+ public:
+  static constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+
+  reading state() const noexcept { return state_; }
+  bool expects_body() const noexcept {
+    return state_ == reading::body || state_ == reading::awaiting_continue;
+  }
+
+  /// A whole head has come. `awaits_continue`: the peer sends the body after "100 Continue".
+  /// Errors: body_too_large for a body of more than `max_body` bytes; then the body is expected
+  /// nevertheless, as it has not been read.
+  [[nodiscard]] errc begin(const message_framing& framing, std::uint64_t max_body,
+                           bool awaits_continue = false) noexcept;
+  /// The head was that of an interim response, which another one follows. Errors: unexpected_status
+  /// for 101, as nothing was offered, and for more than `max_count` of them.
+  [[nodiscard]] errc skip_interim(unsigned status, std::size_t max_count) noexcept;
+  /// The message has ended in an upgrade: all bytes that follow are a body.
+  void begin_upgraded() noexcept;
+  /// Whether the peer waits for "100 Continue"; if so, the caller sends it. True once.
+  [[nodiscard]] bool take_continue() noexcept;
+
+  /// The next bytes of the body, at most `max_piece` unless it is chunked; they are valid as long
+  /// as the input's memory. None: more input is needed, or the body has ended. Errors: those of
+  /// chunked_decoder; body_too_large for a chunked body that exceeds the limit of begin().
+  [[nodiscard]] std::expected<std::span<const std::byte>, errc> next(
+      io::input& input, const head_limits& limits,
+      std::size_t max_piece = std::numeric_limits<std::size_t>::max());
+  /// The peer has ended its side. Errors: truncated, within a message.
+  [[nodiscard]] errc end_input() noexcept;
+  /// Nothing more is read, for a reason that is kept.
+  void fail(errc error) noexcept {
+    state_ = reading::ended;
+    error_ = error;
+  }
+
+  errc error() const noexcept { return error_; }
+  std::uint64_t received() const noexcept { return received_; }
+  /// The bytes of a body of known length that are still to come; of another body 0.
+  std::uint64_t remaining() const noexcept { return kind_ == body_kind::length ? remaining_ : 0; }
+  field_list trailers() const noexcept { return field_list(trailers_); }
+  /// Prepares for the next message; keeps memory.
+  void reset() noexcept;
+
+ private:
+  void keep_trailers();
+
+  chunked_decoder decoder_;
+  std::vector<field> trailers_;
+  std::string trailer_text_;
+  std::uint64_t remaining_ = 0;  // bytes that may still come
+  std::uint64_t received_ = 0;
+  std::uint32_t interim_count_ = 0;
+  body_kind kind_ = body_kind::none;
+  reading state_ = reading::head;
+  errc error_{};
+};
+
+}  // namespace gyre::http::detail

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// message_writer: the framing of a message that is sent, for servers and clients, without I/O.
+//
+//     message_writer writer;
+//     writer.begin_request(body_kind::chunked, 0, false);
+//     if (writer.add(bytes.size()) != no_error) …  // more than was announced
+//     output.append(writer.open_chunk(bytes.size())).append(bytes).append("\r\n");
+//     if (writer.missing() == 0) writer.append_end(output, trailers.text());
+//     writer.complete();
+//
+// | event                        | head     | awaiting_continue | body  | ended |
+// |------------------------------|----------|-------------------|-------|-------|
+// | begin_response(), has body   | body     | -                 | -     | -     |
+// | begin_response(), has none   | ended    | -                 | -     | -     |
+// | begin_request()              | body (1) | -                 | -     | -     |
+// | begin_upgraded()             | -        | -                 | -     | body  |
+// | continue_body()              | -        | body              | body  | ended |
+// | add()                        | -        | -                 | body  | -     |
+// | complete()                   | -        | ended             | ended | ended |
+//
+// 1. Without a body, too: the caller completes a request when its head was sent. With
+//    "Expect: 100-continue": awaiting_continue.
+#pragma once
+
+#include <gyre/http/detail/head_scanner.hpp>
+#include <gyre/http/detail/message_framing.hpp>
+#include <gyre/http/error.hpp>
+#include <gyre/http/status.hpp>
+
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace gyre::http::detail {
+
+/// The framing of one message, and the bytes of its body that were written.
+class message_writer {
+ public:
+  /// The interim response that a client awaits before it sends a body.
+  static constexpr std::string_view continue_response = "HTTP/1.1 100 Continue\r\n\r\n";
+
+  writing state() const noexcept { return state_; }
+  /// Whether the whole message was written. After begin_response(): whether it has no body.
+  bool is_complete() const noexcept { return state_ == writing::ended; }
+  bool is_chunked() const noexcept { return kind_ == body_kind::chunked; }
+  /// Whether the body ends with the connection, as HTTP/1.0 has no chunks.
+  bool ends_with_connection() const noexcept {
+    return kind_ == body_kind::until_close && state_ == writing::body;
+  }
+  /// The Content-Length that the head announces.
+  std::optional<std::uint64_t> content_length() const noexcept {
+    if (kind_ != body_kind::length) return std::nullopt;
+    return length_;
+  }
+
+  /// Decides on the framing of a response. `content` is `length` (of `length` bytes), `chunked` of
+  /// unknown length, or `none` without a body whose length could be told, as of a response to HEAD.
+  /// The status, HEAD and HTTP/1.0 may demand another framing.
+  void begin_response(status code, bool answers_head, unsigned minor_version, body_kind content,
+                      std::uint64_t length) noexcept;
+  /// Decides on the framing of a request; `content` as above.
+  void begin_request(body_kind content, std::uint64_t length, bool expects_continue) noexcept;
+  /// The message has ended in an upgrade: bytes that are written now have no framing.
+  void begin_upgraded() noexcept;
+  /// The peer has sent "100 Continue", or is not waited for any longer.
+  void continue_body() noexcept {
+    if (state_ == writing::awaiting_continue) state_ = writing::body;
+  }
+
+  /// Counts bytes of the body that are written. Errors: body_mismatch, and counts nothing, for more
+  /// than were announced.
+  [[nodiscard]] errc add(std::uint64_t count) noexcept {
+    if (kind_ == body_kind::length && count > length_ - written_) return errc::body_mismatch;
+    written_ += count;
+    return no_error;
+  }
+  /// The line before a chunk, valid until the next call; behind the chunk stands another "\r\n".
+  std::string_view open_chunk(std::size_t size) noexcept;
+  /// The whole message was written: all that was announced.
+  void complete() noexcept {
+    if (kind_ == body_kind::length) written_ = length_;
+    state_ = writing::ended;
+  }
+  /// Appends the bytes that follow the last chunk, if the body is chunked.
+  template <class Output>
+  void append_end(Output& output, std::string_view trailers) const {
+    if (!is_chunked()) return;
+    output.append("0\r\n");
+    output.append(trailers);
+    output.append("\r\n");
+  }
+
+  /// Prepares for the next message.
+  void reset() noexcept {
+    written_ = 0;
+    state_ = writing::head;
+  }
+
+  std::uint64_t written() const noexcept { return written_; }
+  /// The announced bytes that were not written.
+  std::uint64_t missing() const noexcept {
+    return kind_ == body_kind::length ? length_ - written_ : 0;
+  }
+
+ private:
+  std::uint64_t length_ = 0;  // of a body of kind `length`
+  std::uint64_t written_ = 0;
+  body_kind kind_ = body_kind::none;
+  writing state_ = writing::head;
+  std::array<char, 18> chunk_line_;  // NOLINT(*-member-init): written before it is read
+};
+
+}  // namespace gyre::http::detail
