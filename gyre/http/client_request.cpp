@@ -2,7 +2,7 @@
 #include <gyre/http/client_request.hpp>
 
 #include <gyre/http/detail/characters.hpp>
-#include <gyre/http/detail/request_sender.hpp>
+#include <gyre/http/detail/client_exchange.hpp>
 #include <gyre/http/error.hpp>
 #include <gyre/http/multipart_writer.hpp>
 

@@ -28,7 +28,7 @@ class multipart_writer;
 
 namespace detail {
 class client_call;
-class request_sender;
+class client_exchange;
 }  // namespace detail
 
 /// Writes the streamed body of a request.
@@ -54,10 +54,10 @@ class request_body_writer {
   void add_trailer(std::string_view name, std::string_view value) { trailers_.add(name, value); }
 
  private:
-  friend detail::request_sender;
-  explicit request_body_writer(detail::request_sender& owner) noexcept : owner_(&owner) {}
+  friend detail::client_exchange;
+  explicit request_body_writer(detail::client_exchange& owner) noexcept : owner_(&owner) {}
 
-  detail::request_sender* owner_;
+  detail::client_exchange* owner_;
   http::fields trailers_;
 };
 
@@ -144,7 +144,7 @@ class client_request {
 
  private:
   friend detail::client_call;
-  friend detail::request_sender;
+  friend detail::client_exchange;
 
   http::method method_;
   bool idempotent_;

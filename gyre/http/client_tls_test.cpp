@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests of the HTTP client over TLS, directly and through a tunnel.
 #include <gyre/http/client.hpp>
-#include <gyre/http/detail/client_stream.hpp>
+#include <gyre/http/detail/client_connection.hpp>
 #include <gyre/net/tcp_listener.hpp>
 #include <gyre/sync/event.hpp>
 #include <gyre/tls/error.hpp>
@@ -84,16 +84,16 @@ class HttpClientTls : public gyre::http::test::http_client_test {
     auto connecting = gyre::tls::connect(listener.local_endpoint().to_string(), trusting().tls);
     tls_stream connected = co_await std::move(connecting);
     const auto newest = std::make_shared<gyre::tls::session>();
-    gyre::http::detail::tls_client_stream stream(std::move(connected), newest);
+    gyre::http::detail::client_connection connection(std::move(connected), newest);
     const std::string_view request = "GET / HTTP/1.1\r\n\r\n";
     for (int answers = 0; answers != 2; ++answers) {
-      auto writing = stream.write_some(std::as_bytes(std::span(request)));
+      auto writing = connection.write_some(std::as_bytes(std::span(request)));
       co_await std::move(writing);
-      gyre::io::buffer in;
-      auto reading = stream.read(in);
+      auto reading = connection.read();
       co_await std::move(reading);
       had_session.push_back(static_cast<bool>(std::exchange(*newest, {})));
-      received += in.text();
+      received += connection.input.text();
+      connection.input.consume_all();
     }
   }
   // Answers 200 when a head has come, and ends the answer when `size` bytes of a body have.

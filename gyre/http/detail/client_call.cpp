@@ -99,8 +99,8 @@ task<> client_call::follow() {
 // Changes the request to the one that the redirect demands. A body that is to be sent again stops
 // at once, but the last chance of one that is not is here: the server may answer while it reads.
 task<> client_call::follow_redirect() {
-  const std::string location(*exchange_->reader().fields().get("Location"));
-  const bool turns_to_get = becomes_get(exchange_->reader().head().status);
+  const std::string location(*exchange_->response().fields().get("Location"));
+  const bool turns_to_get = becomes_get(exchange_->response().head().status);
   if (!turns_to_get) {
     task<> stopping = exchange_->end_upload();
     co_await std::move(stopping);
@@ -198,7 +198,7 @@ request_route client_call::route_for(const client_destination& to) {
 
 void client_call::receive_cookies() {
   if (!client_.options().cookies) return;
-  for (const field& each : exchange_->reader().fields()) {
+  for (const field& each : exchange_->response().fields()) {
     if (equals_lower(each.name, "set-cookie")) {
       client_.cookies.receive(exchange_->url(), each.value);
     }
@@ -208,10 +208,10 @@ void client_call::receive_cookies() {
 // --- Redirects ---
 
 bool client_call::leads_on() const {
-  const response_reader& reader = exchange_->reader();
-  const unsigned status = reader.head().status;
+  const incoming_response& response = exchange_->response();
+  const unsigned status = response.head().status;
   const bool is_redirect = (status >= 301 && status <= 303) || status == 307 || status == 308;
-  return is_redirect && reader.fields().contains("Location");
+  return is_redirect && response.fields().contains("Location");
 }
 
 // As RFC 9110, 15.4, and the Fetch standard: a POST becomes a GET, but for 307 and 308.

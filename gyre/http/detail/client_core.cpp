@@ -2,6 +2,8 @@
 #include <gyre/http/detail/client_core.hpp>
 
 #include <gyre/base/detail/duration_check.hpp>
+#include <gyre/http/detail/incoming_response.hpp>
+#include <gyre/http/detail/request_head.hpp>
 #include <gyre/http/error.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/net/connect.hpp>
@@ -135,8 +137,7 @@ task<std::unique_ptr<client_connection>> client_core::connect(
   const duration limit = options_.timeouts.connect;
   auto connecting = clock.wait(connect_tcp(first), limit, "connecting");
   net::tcp_stream connected = co_await std::move(connecting);
-  auto connection = std::make_unique<client_connection>(
-      std::make_unique<tcp_client_stream>(std::move(connected)));
+  auto connection = std::make_unique<client_connection>(std::move(connected));
   if (to.tunnel) {
     auto opening = clock.wait(open_tunnel(*connection, to, clock), limit, "opening a tunnel");
     co_await std::move(opening);
@@ -144,7 +145,7 @@ task<std::unique_ptr<client_connection>> client_core::connect(
   if (!to.is_tls()) co_return connection;
   // If the handshake fails, the next one is a full one.
   const tls::session resumed = std::exchange(*newest, {});
-  auto securing = clock.wait(make_tls(connection->stream().take_tcp(), to, resumed),
+  auto securing = clock.wait(make_tls(connection->take_tcp(), to, resumed),
                              options_.timeouts.handshake, "TLS handshake");
   tls::tls_stream secure = co_await std::move(securing);
   const std::string protocol = secure.info().application_protocol;
@@ -153,8 +154,7 @@ task<std::unique_ptr<client_connection>> client_core::connect(
                "TLS handshake: the server has chosen the protocol " + protocol);
   }
   if (!*newest) *newest = resumed;
-  co_return std::make_unique<client_connection>(
-      std::make_unique<tls_client_stream>(std::move(secure), std::move(newest)));
+  co_return std::make_unique<client_connection>(std::move(secure), std::move(newest));
 }
 
 task<tls::tls_stream> client_core::make_tls(net::tcp_stream over, const client_destination& to,
@@ -174,15 +174,27 @@ task<> client_core::open_tunnel(client_connection& through, const client_destina
   }
   head.append("\r\n");
   for (std::span<const std::byte> rest = std::as_bytes(std::span(head)); !rest.empty();) {
-    auto writing = through.stream().write_some(rest);
+    auto writing = through.write_some(rest);
     const std::size_t count = co_await std::move(writing);
     rest = rest.subspan(count);
   }
-  response_reader reader(through, clock, options_, "CONNECT");
-  auto reading = reader.read_final_head(steady_time::max());
-  co_await std::move(reading);
-  const unsigned status = reader.head().status;
-  if (status / 100 == 2 && through.in.empty()) co_return;
+  incoming_response response(options_.limits, "CONNECT");
+  for (std::size_t received = 0;;) {
+    const auto is_whole = response.take_head(through.input);
+    errc error = is_whole ? no_error : is_whole.error();
+    if (error == no_error && *is_whole) {
+      if (!response.is_interim()) break;
+      error = response.skip_interim();
+    } else if (error == no_error) {
+      auto reading = through.read();
+      const std::size_t count = co_await std::move(reading);
+      received += count;
+      if (count == 0) error = received == 0 ? errc::no_response : errc::truncated;
+    }
+    if (error != no_error) clock.fail(error, "opening a tunnel");
+  }
+  const unsigned status = response.head().status;
+  if (status / 100 == 2 && through.input.empty()) co_return;
   clock.fail(errc::proxy_refused, "opening a tunnel by " + host_and_port(*to.proxy) + ": status " +
                                       std::to_string(status));
 }

@@ -5,7 +5,7 @@
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/http/client_options.hpp>
 #include <gyre/http/cookie_jar.hpp>
-#include <gyre/http/detail/client_exchange.hpp>
+#include <gyre/http/detail/client_connection.hpp>
 #include <gyre/http/detail/request_clock.hpp>
 #include <gyre/http/url.hpp>
 #include <gyre/net/connection_pool.hpp>

@@ -14,16 +14,22 @@
 #include <gyre/tls/error.hpp>
 
 #include <algorithm>
+#include <cstdint>
+#include <string>
 #include <system_error>
 #include <utility>
 
 namespace gyre::http::detail {
 namespace {
 
-constexpr std::size_t most_dropped = std::size_t{64} << 10;
+constexpr std::size_t max_dropped = std::size_t{64} << 10;
+// A body up to this size is sent with the head, in one call.
+constexpr std::size_t max_small = std::size_t{16} << 10;
 constexpr unsigned first_refusal = 400;  // statuses by which a server refuses a request
 constexpr unsigned request_timeout = 408;
 constexpr const char* sending_body = "sending the body";
+constexpr const char* reading_head = "reading the head of the response";
+constexpr const char* reading_body = "reading the body of the response";
 
 }  // namespace
 
@@ -56,13 +62,12 @@ client_exchange::client_exchange(client_lease connection, request_clock clock,
       url_(request_->url()),
       connection_(std::move(connection)),
       reused_(connection_.is_reused()),
-      closes_(asks_for_close(request_->fields())),
+      keep_alive_(asks_for_close(request_->fields()) ? keep_alive::close : keep_alive::kept),
       uploader_(uploader),
-      sender_(*connection_, clock_, *request_, timeouts_),
-      reader_(*connection_, clock_, options, request_->method_text()) {}
+      expects_continue_(request_->has_body_ && request_->expects_continue_),
+      response_(options.limits, request_->method_text()) {}
 
-// The upload refers to the exchange until it has ended.
-void exchange_deleter::operator()(client_exchange* exchange) const noexcept {
+void client_exchange::release(client_exchange* exchange) noexcept {
   if (exchange->is_uploading()) exchange->stop_upload_.request_stop();
   if (exchange->is_uploading()) {
     exchange->orphaned_ = true;
@@ -72,20 +77,20 @@ void exchange_deleter::operator()(client_exchange* exchange) const noexcept {
 }
 
 task<> client_exchange::run(const request_route& route) {
-  sender_.write_head(route);
+  write_head(route);
   task<> exchanging = send_and_read_head();
   co_await std::move(exchanging);
   begin_body(route.accept_compressed);
-  if (!is_uploading() || reader_.head().status < first_refusal) co_return;
+  if (!is_uploading() || response_.head().status < first_refusal) co_return;
   task<> ending = end_upload();
   co_await std::move(ending);
 }
 
 task<> client_exchange::send_and_read_head() {
-  auto sending = as_result(sender_.send_head());
+  auto sending = as_result(send_head());
   const auto sent = co_await std::move(sending);
   std::exception_ptr error = sent ? nullptr : sent.error();
-  if (!error && !sender_.is_whole()) {
+  if (!error && !writer_.is_complete()) {
     task<bool> asking = must_send_body();
     const bool must_send = co_await std::move(asking);
     if (!must_send) co_return;
@@ -101,28 +106,28 @@ task<> client_exchange::send_and_read_head() {
 // A server that refuses a request may answer, and close before it has read everything.
 task<> client_exchange::read_head_after(std::exception_ptr send_error) {
   if (send_error && !is_broken_connection(send_error)) std::rethrow_exception(send_error);
-  auto reading = as_result(reader_.read_final_head(clock_.expiry_of(timeouts_.first_byte)));
+  auto reading = as_result(read_final_head(clock_.expiry_of(timeouts_.first_byte)));
   const auto read = co_await std::move(reading);
   if (read) co_return;
-  if (send_error && !reader_.has_begun()) std::rethrow_exception(send_error);
+  if (send_error && !has_begun_) std::rethrow_exception(send_error);
   std::rethrow_exception(read.error());
 }
 
 // False if the server has answered a request that expects "100 Continue": it wants no body.
 task<bool> client_exchange::must_send_body() {
-  if (!sender_.expects_continue()) co_return true;
+  if (!expects_continue_) co_return true;
   for (;;) {
-    auto waiting = as_result(reader_.read_head(clock_.expiry_of(timeouts_.expect_continue)));
+    auto waiting = as_result(read_head(clock_.expiry_of(timeouts_.expect_continue)));
     const auto came = co_await std::move(waiting);
     if (!came) {
       // A server may not know about it, and wait for the body.
       if (!is_timeout(came.error())) std::rethrow_exception(came.error());
       co_return true;
     }
-    const unsigned status = reader_.head().status;
+    const unsigned status = response_.head().status;
     if (status == 100) co_return true;
     if (status < 200) {
-      reader_.count_interim();
+      skip_interim();
       continue;
     }
     co_return false;
@@ -130,7 +135,7 @@ task<bool> client_exchange::must_send_body() {
 }
 
 bool client_exchange::refuses_expectation() const noexcept {
-  return reader_.head().status == 417 && sender_.expects_continue() && !sender_.is_body_used();
+  return response_.head().status == 417 && expects_continue_ && !is_body_used_;
 }
 
 void client_exchange::forget_request() noexcept {
@@ -139,33 +144,168 @@ void client_exchange::forget_request() noexcept {
 }
 
 void client_exchange::release_request() noexcept {
-  sender_.release();
+  head_ = {};
+  chunk_ = {};
   request_.reset();
+}
+
+// --- Sending ---
+
+bool client_exchange::has_small_body() const noexcept {
+  return !request_->is_streamed() && request_->body_.size() <= max_small;
+}
+
+void client_exchange::write_head(const request_route& route) {
+  const http::method method = request_->method_;
+  const bool wants_length =
+      method == http::method::post || method == http::method::put || method == http::method::patch;
+  body_kind kind = request_->has_body_ || wants_length ? body_kind::length : body_kind::none;
+  std::uint64_t length = request_->body_.size();
+  if (request_->is_streamed()) {
+    if (!request_->stream_length_) kind = body_kind::chunked;
+    length = request_->stream_length_.value_or(0);
+  }
+  writer_.begin_request(kind, length, expects_continue_);
+  head_ = make_request_head(*request_, route, writer_);
+}
+
+// Sends the head, and a small body unless the server shall agree first.
+task<> client_exchange::send_head() {
+  const bool with_body = has_small_body() && writer_.state() == writing::body;
+  if (with_body) head_ += request_->body_;
+  task<> writing = write(std::as_bytes(std::span(head_)));
+  co_await std::move(writing);
+  if (with_body) writer_.complete();
+}
+
+task<> client_exchange::send_body() {
+  if (!request_->is_streamed()) {
+    task<> writing = write(std::as_bytes(std::span(request_->body_)));
+    co_await std::move(writing);
+    writer_.complete();
+    co_return;
+  }
+  is_body_used_ = true;
+  request_body_writer body(*this);
+  task<> streaming = request_->stream_(body);
+  co_await std::move(streaming);
+  if (writer_.missing() != 0) clock_.fail(errc::body_mismatch, sending_body);
+  chunk_.clear();
+  writer_.append_end(chunk_, body.trailers_.text());
+  task<> ending = write(std::as_bytes(std::span(chunk_)));
+  co_await std::move(ending);
+  writer_.complete();
+}
+
+task<> client_exchange::write_body(std::span<const std::byte> bytes) {
+  if (bytes.empty()) co_return;
+  if (writer_.add(bytes.size()) != no_error) clock_.fail(errc::body_mismatch, sending_body);
+  if (writer_.is_chunked()) {
+    chunk_.assign(writer_.open_chunk(bytes.size()));
+    chunk_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size()).append("\r\n");
+    bytes = std::as_bytes(std::span(chunk_));
+  }
+  task<> writing = write(bytes);
+  co_await std::move(writing);
+}
+
+task<> client_exchange::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    auto writing = as_result(
+        clock_.wait(connection_->write_some(bytes), timeouts_.send, "sending the request"));
+    const auto count = co_await std::move(writing);
+    if (!count) std::rethrow_exception(clock_.named(count.error()));
+    bytes = bytes.subspan(*count);
+  }
+}
+
+// --- Receiving ---
+
+steady_time client_exchange::end_of_gap() const noexcept {
+  return gaps_are_limited_ ? clock_.expiry_of(timeouts_.between_bytes) : steady_time::max();
+}
+
+// Waits for bytes; false at the end of the connection.
+task<bool> client_exchange::read_more(steady_time expiry, const char* phase) {
+  auto reading = as_result(clock_.wait(connection_->read(), expiry, phase));
+  const auto count = co_await std::move(reading);
+  if (!count) std::rethrow_exception(clock_.named(count.error()));
+  has_begun_ = has_begun_ || *count != 0;
+  has_ended_ = *count == 0;
+  co_return !has_ended_;
+}
+
+// Reads the next head, whose first byte must come until `first_byte`.
+task<> client_exchange::read_head(steady_time first_byte) {
+  for (;;) {
+    const auto is_whole = response_.take_head(connection_->input);
+    if (!is_whole) clock_.fail(is_whole.error(), reading_head);
+    if (*is_whole) co_return;
+    const bool waits_for_first = connection_->input.empty();
+    const steady_time expiry = waits_for_first ? first_byte : end_of_gap();
+    task<bool> reading =
+        read_more(expiry, waits_for_first ? "waiting for the response" : reading_head);
+    const bool came = co_await std::move(reading);
+    if (!came) clock_.fail(has_begun_ ? errc::truncated : errc::no_response, reading_head);
+  }
+}
+
+// Reads heads up to the first that is not interim.
+task<> client_exchange::read_final_head(steady_time first_byte) {
+  for (;;) {
+    task<> reading = read_head(first_byte);
+    co_await std::move(reading);
+    if (!response_.is_interim()) co_return;
+    skip_interim();
+  }
+}
+
+void client_exchange::skip_interim() {
+  const errc error = response_.skip_interim();
+  if (error == no_error) return;
+  clock_.fail(error, "status " + std::to_string(response_.head().status));
+}
+
+// The next bytes of the body, without chunks.
+task<client_exchange::piece> client_exchange::receive_piece() {
+  while (response_.reader().expects_body()) {
+    const auto taken = response_.take_piece(connection_->input);
+    if (!taken) clock_.fail(taken.error(), reading_body);
+    if (!taken->empty()) co_return *taken;
+    if (!response_.reader().expects_body()) break;
+    task<bool> reading = read_more(end_of_gap(), reading_body);
+    const bool came = co_await std::move(reading);
+    if (came) continue;
+    const errc error = response_.end_input();
+    if (error != no_error) clock_.fail(error, reading_body);
+  }
+  co_return std::nullopt;
 }
 
 // --- The upload ---
 
 void client_exchange::begin_upload() {
-  reader_.limit_gaps(false);  // the server may wait for the rest
+  writer_.continue_body();
+  gaps_are_limited_ = false;  // the server may wait for the rest
   upload_ended_.reset();
   spawn(uploader_, upload(upload_share(*this)),
         {.stop = stop_upload_.get_token(), .name = "http::client: body of a request"});
 }
 
-task<> client_exchange::upload(upload_share of) {
+task<> client_exchange::upload(upload_share share) {
   // The function of the body does not begin after a stop.
-  if (of->stop_upload_.stop_requested()) co_return;
-  auto sending = as_result(of->sender_.send_body());
+  if (share->stop_upload_.stop_requested()) co_return;
+  auto sending = as_result(share->send_body());
   const auto sent = co_await std::move(sending);
-  if (!sent) of->upload_error_ = sent.error();
+  if (!sent) share->upload_error_ = sent.error();
 }
 
 // The coroutine is being destroyed, and nothing of it is used afterwards.
 void client_exchange::upload_ended() noexcept {
-  if (!sender_.is_whole() && !upload_error_ && !stop_upload_.stop_requested()) {
+  if (!writer_.is_complete() && !upload_error_ && !stop_upload_.stop_requested()) {
     upload_error_ = gyre::detail::make_error(std::errc::operation_canceled);
   }
-  reader_.limit_gaps(true);
+  gaps_are_limited_ = true;
   if (!keeps_request_) release_request();
   if (orphaned_) {
     delete this;
@@ -186,7 +326,7 @@ void client_exchange::check_upload() const {
 }
 
 task<std::exception_ptr> client_exchange::try_read_head() {
-  auto reading = as_result(reader_.read_final_head(steady_time::max()));
+  auto reading = as_result(read_final_head(steady_time::max()));
   const auto read = co_await std::move(reading);
   co_return read ? std::exception_ptr() : read.error();
 }
@@ -200,7 +340,7 @@ task<> client_exchange::read_head_while_uploading() {
     task<> ending = end_upload();
     co_await std::move(ending);
     check_upload();
-    std::rethrow_exception(upload_error_ && !reader_.has_begun() ? upload_error_ : *read);
+    std::rethrow_exception(upload_error_ && !has_begun_ ? upload_error_ : *read);
   }
   task<> reading = read_head_after(upload_error_);
   co_await std::move(reading);
@@ -223,7 +363,9 @@ task<> client_exchange::finish_upload() {
 
 // False if bytes have come, which belong to no response of this exchange.
 task<bool> client_exchange::server_closes() {
-  auto watching = as_result(reader_.wait_for_more());
+  if (has_ended_) co_return true;
+  if (!connection_->input.empty()) co_return false;
+  auto watching = as_result(read_more(steady_time::max(), sending_body));
   const auto more = co_await std::move(watching);
   if (!more && !is_broken_connection(more.error())) std::rethrow_exception(more.error());
   co_return !more || !*more;
@@ -232,12 +374,12 @@ task<bool> client_exchange::server_closes() {
 // --- The body ---
 
 void client_exchange::begin_body(bool unpack) {
-  if (!unpack || reader_.head().framing.body == body_kind::none) return;
-  const auto codings = content_codings_of(reader_.fields());
+  if (!unpack || response_.head().framing.body == body_kind::none) return;
+  const auto codings = content_codings_of(response_.fields());
   has_unknown_coding_ = !codings.has_value();
   if (!codings || codings->empty()) return;
   unpacker_.emplace(*codings, limits_.decompressed);
-  reader_.hide_content_coding();
+  response_.hide_content_coding();
 }
 
 // The unpacked form of the bytes that have come; nothing: more are needed.
@@ -251,12 +393,12 @@ client_exchange::piece client_exchange::take_unpacked() {
 // The next bytes of the body as they came. Throws the error of an upload that has failed meanwhile.
 task<client_exchange::piece> client_exchange::read_piece() {
   if (is_uploading()) {
-    auto race = when_any(reader_.next_piece(), upload_ended_.wait());
+    auto race = when_any(receive_piece(), upload_ended_.wait());
     auto ended = co_await std::move(race);
     if (const auto& read = std::get<0>(ended.values)) co_return *read;
   }
   check_upload();
-  auto reading = reader_.next_piece();
+  auto reading = receive_piece();
   const piece read = co_await std::move(reading);
   co_return read;
 }
@@ -284,7 +426,7 @@ task<client_exchange::piece> client_exchange::next_chunk() {
 }
 
 task<> client_exchange::read_body() {
-  const std::uint64_t announced = reader_.content_length().value_or(0);
+  const std::uint64_t announced = response_.content_length().value_or(0);
   if (announced > limits_.body) clock_.fail(errc::body_too_large, reading_body);
   body_.reserve(std::min<std::uint64_t>(announced, first_reservation));
   for (;;) {
@@ -299,10 +441,10 @@ task<> client_exchange::read_body() {
 }
 
 task<> client_exchange::drop_body() {
-  const bool may_be_kept = sender_.is_whole() && !closes_;
-  const bool is_long = reader_.content_length().value_or(0) > most_dropped;
+  const bool may_be_kept = writer_.is_complete() && keep_alive_ == keep_alive::kept;
+  const bool is_long = response_.content_length().value_or(0) > max_dropped;
   if (!is_uploading() && (!may_be_kept || is_long)) co_return;
-  for (std::size_t dropped = 0; is_uploading() || dropped <= most_dropped;) {
+  for (std::size_t dropped = 0; is_uploading() || dropped <= max_dropped;) {
     auto reading = as_result(read_piece());
     const auto read = co_await std::move(reading);
     if (!read) co_return;
@@ -326,9 +468,12 @@ task<> client_exchange::stop() {
 }
 
 void client_exchange::end() noexcept {
-  if (sender_.is_whole() && !closes_ && reader_.leaves_reusable()) {
-    connection_->in = io::buffer({.prepend = 0});  // an idle connection holds no memory
-    const std::optional<std::chrono::seconds> limit = reader_.idle_time_of_server();
+  if (!response_.head().framing.keep_alive) keep_alive_ = keep_alive::close;
+  const bool is_reusable = writer_.is_complete() && response_.reader().state() == reading::ended &&
+                           keep_alive_ == keep_alive::kept && connection_->input.empty();
+  if (is_reusable) {
+    connection_->input = io::buffer({.prepend = 0});  // an idle connection holds no memory
+    const std::optional<std::chrono::seconds> limit = response_.idle_time_of_server();
     connection_.give_back(limit ? duration(*limit) : duration::max());
   }
   connection_ = {};
@@ -336,13 +481,12 @@ void client_exchange::end() noexcept {
 }
 
 bool client_exchange::is_stale(const std::exception_ptr& error) const noexcept {
-  return reused_ && !reader_.has_begun() && !sender_.is_body_used() && is_broken_connection(error);
+  return reused_ && !has_begun_ && !is_body_used_ && is_broken_connection(error);
 }
 
 bool client_exchange::met_idle_limit() const noexcept {
-  const response_head& head = reader_.head();
-  return reused_ && !sender_.is_body_used() && head.status == request_timeout &&
-         !head.framing.keep_alive;
+  const response_head& head = response_.head();
+  return reused_ && !is_body_used_ && head.status == request_timeout && !head.framing.keep_alive;
 }
 
 }  // namespace gyre::http::detail

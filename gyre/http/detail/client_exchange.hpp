@@ -5,23 +5,26 @@
 //
 // | the server | the upload | the response |
 // |---|---|---|
-// | sends the head of a final response below 400 | goes on | is read as the caller asks for it |
+// | sends the head of a final response below 400 | continues | is read as the caller asks for it |
 // | sends one from 400 on | is stopped | is read |
-// | ends the response | goes on: the exchange ends after both | has ended |
+// | ends the response | continues: the exchange ends after both | has ended |
 // | closes the connection | is stopped | ends there, or is truncated |
 //
 // The upload is a coroutine of its own, as the caller of client::stream() has the response
 // meanwhile. It owns the exchange once the response was destroyed.
 #pragma once
 
+#include <gyre/base/clock.hpp>
 #include <gyre/http/client_options.hpp>
 #include <gyre/http/client_request.hpp>
 #include <gyre/http/client_response.hpp>
 #include <gyre/http/detail/body_unpacker.hpp>
-#include <gyre/http/detail/client_stream.hpp>
+#include <gyre/http/detail/client_connection.hpp>
+#include <gyre/http/detail/incoming_response.hpp>
+#include <gyre/http/detail/message_framing.hpp>
+#include <gyre/http/detail/message_writer.hpp>
 #include <gyre/http/detail/request_clock.hpp>
-#include <gyre/http/detail/request_sender.hpp>
-#include <gyre/http/detail/response_reader.hpp>
+#include <gyre/http/detail/request_head.hpp>
 #include <gyre/http/url.hpp>
 #include <gyre/net/connection_pool.hpp>
 #include <gyre/sync/event.hpp>
@@ -29,6 +32,7 @@
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <exception>
 #include <optional>
@@ -38,13 +42,11 @@
 
 namespace gyre::http::detail {
 
-using client_lease = net::pooled_connection<client_connection>;
-
 /// The state of a client_response: begun by run(), it reads the body, and gives the connection back
 /// at its end.
 ///
 /// Thread-safety: the loop's thread.
-/// Lifetime: may outlive the client. Destroyed by exchange_deleter.
+/// Lifetime: may outlive the client. Destroyed by release().
 class client_exchange {
  public:
   /// `uploader`: runs the coroutine that sends a long or streamed body.
@@ -52,6 +54,8 @@ class client_exchange {
                   client_request request, executor& uploader);
   client_exchange(const client_exchange&) = delete;
   client_exchange& operator=(const client_exchange&) = delete;
+  /// Destroys it, or stops an upload, which destroys it at its end, as it refers to the exchange.
+  static void release(client_exchange* exchange) noexcept;
 
   /// Sends the request, and reads the response's head. After it, also if it fails, the upload may
   /// still run, unless the server refuses it.
@@ -83,13 +87,15 @@ class client_exchange {
 
   /// Ends the exchange where it is.
   task<> stop();
+  /// For request_body_writer.
+  task<> write_body(std::span<const std::byte> bytes);
 
   /// Whether the whole request has been sent, and was not cut short by an earlier server.
-  bool is_request_complete() const noexcept { return sender_.is_whole() && !was_cut_; }
+  bool is_request_complete() const noexcept { return writer_.is_complete() && !was_cut_; }
   /// Notes that a request which led here was cut short.
   void note_cut_request() noexcept { was_cut_ = true; }
 
-  const response_reader& reader() const noexcept { return reader_; }
+  const incoming_response& response() const noexcept { return response_; }
   const request_clock& clock() const noexcept { return clock_; }
   const http::url& url() const noexcept { return url_; }
   std::string& body() noexcept { return body_; }
@@ -101,32 +107,43 @@ class client_exchange {
   bool met_idle_limit() const noexcept;
 
  private:
-  friend exchange_deleter;
   using piece = std::optional<std::span<const std::byte>>;
 
   // The upload's share in the exchange: its destructor tells the end, however it comes.
   class upload_share {
    public:
-    explicit upload_share(client_exchange& of) noexcept : of_(&of) {}
-    upload_share(upload_share&& other) noexcept : of_(std::exchange(other.of_, nullptr)) {}
+    explicit upload_share(client_exchange& exchange) noexcept : exchange_(&exchange) {}
+    upload_share(upload_share&& other) noexcept
+        : exchange_(std::exchange(other.exchange_, nullptr)) {}
     upload_share& operator=(upload_share&&) = delete;
     ~upload_share() {
-      if (of_ != nullptr) of_->upload_ended();
+      if (exchange_ != nullptr) exchange_->upload_ended();
     }
-    client_exchange* operator->() const noexcept { return of_; }
+    client_exchange* operator->() const noexcept { return exchange_; }
 
    private:
-    client_exchange* of_;
+    client_exchange* exchange_;
   };
 
-  ~client_exchange() = default;  // by exchange_deleter
+  ~client_exchange() = default;  // by release()
+  void write_head(const request_route& route);
+  task<> send_head();
+  task<> send_body();
+  task<> write(std::span<const std::byte> bytes);
+  bool has_small_body() const noexcept;
+  task<bool> read_more(steady_time expiry, const char* phase);
+  task<> read_head(steady_time first_byte);
+  task<> read_final_head(steady_time first_byte);
+  void skip_interim();
+  task<piece> receive_piece();
+  steady_time end_of_gap() const noexcept;
   task<> send_and_read_head();
   task<bool> must_send_body();
   task<> read_head_while_uploading();
   task<std::exception_ptr> try_read_head();
   task<> read_head_after(std::exception_ptr send_error);
   void begin_upload();
-  static task<> upload(upload_share of);
+  static task<> upload(upload_share share);
   void upload_ended() noexcept;
   void release_request() noexcept;
   task<> finish_upload();
@@ -143,10 +160,17 @@ class client_exchange {
   const http::url url_;
   client_lease connection_;
   const bool reused_;
-  const bool closes_;  // the request says so
+  keep_alive keep_alive_;
   executor& uploader_;
-  request_sender sender_;
-  response_reader reader_;
+  message_writer writer_;
+  std::string head_;
+  std::string chunk_;
+  const bool expects_continue_;
+  bool is_body_used_ = false;  // a streamed body has been asked for
+  incoming_response response_;
+  bool has_begun_ = false;  // a byte of a response has come
+  bool has_ended_ = false;  // so has the connection
+  bool gaps_are_limited_ = true;
   std::optional<body_unpacker> unpacker_;
   bool has_unknown_coding_ = false;
   std::string body_;

@@ -29,6 +29,7 @@
 #include <gyre/http/fields.hpp>
 #include <gyre/io/input.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <expected>
@@ -87,6 +88,8 @@ class message_reader {
   void reset() noexcept;
 
  private:
+  std::expected<std::span<const std::byte>, errc> next_of_chunks(io::input& input,
+                                                                 const head_limits& limits);
   void keep_trailers();
 
   chunked_decoder decoder_;
@@ -99,5 +102,44 @@ class message_reader {
   reading state_ = reading::head;
   errc error_{};
 };
+
+inline errc message_reader::begin(const message_framing& framing, std::uint64_t max_body,
+                                  bool awaits_continue) noexcept {
+  kind_ = framing.body;
+  const bool is_empty =
+      kind_ == body_kind::none || (kind_ == body_kind::length && framing.length == 0);
+  remaining_ = kind_ == body_kind::length ? framing.length : max_body;
+  if (is_empty) {
+    state_ = reading::ended;
+    return no_error;
+  }
+  state_ = awaits_continue ? reading::awaiting_continue : reading::body;
+  return remaining_ > max_body ? errc::body_too_large : no_error;
+}
+
+inline std::expected<std::span<const std::byte>, errc> message_reader::next(
+    io::input& input, const head_limits& limits, std::size_t max_piece) {
+  std::span<const std::byte> piece;
+  if (!expects_body() || input.empty()) return piece;
+  state_ = reading::body;  // the peer has not waited for "100 Continue"
+  if (kind_ == body_kind::chunked) return next_of_chunks(input, limits);
+  const std::uint64_t available = std::min(input.size(), max_piece);
+  piece = input.take(static_cast<std::size_t>(std::min(remaining_, available)));
+  received_ += piece.size();
+  remaining_ -= piece.size();
+  if (kind_ == body_kind::length && remaining_ == 0) state_ = reading::ended;
+  return piece;
+}
+
+inline void message_reader::reset() noexcept {
+  decoder_ = {};
+  trailers_.clear();
+  trailer_text_.clear();
+  received_ = 0;
+  interim_count_ = 0;
+  kind_ = body_kind::none;
+  state_ = reading::head;
+  error_ = {};
+}
 
 }  // namespace gyre::http::detail

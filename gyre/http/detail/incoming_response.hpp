@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// incoming_response: the response to a client's request, interim ones included, without I/O.
+//
+//     incoming_response response(options.limits, "GET");
+//     auto is_whole = response.take_head(input);  // false: receive more, and call it again
+//     while (response.reader().expects_body()) {
+//       auto piece = response.take_piece(input);
+//     }
+#pragma once
+
+#include <gyre/http/client_options.hpp>
+#include <gyre/http/detail/message_parser.hpp>
+#include <gyre/http/detail/message_reader.hpp>
+#include <gyre/http/error.hpp>
+#include <gyre/http/fields.hpp>
+#include <gyre/io/input.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace gyre::http::detail {
+
+/// A head, which is kept, and the reader of the body.
+class incoming_response {
+ public:
+  /// `request_method` decides on a body.
+  incoming_response(const client_limits& limits, std::string_view request_method);
+  incoming_response(const incoming_response&) = delete;
+  incoming_response& operator=(const incoming_response&) = delete;
+
+  /// Consumes a head; false if more bytes must come. Errors: those of the parser.
+  [[nodiscard]] std::expected<bool, errc> take_head(io::input& input);
+  bool is_interim() const noexcept { return head_.status < 200; }
+  /// The head was that of an interim response, and take_head() takes the next one. Errors: those
+  /// of message_reader::skip_interim().
+  [[nodiscard]] errc skip_interim() noexcept {
+    return reader_.skip_interim(head_.status, max_interim_);
+  }
+  /// The next bytes of the body: see message_reader::next().
+  [[nodiscard]] std::expected<std::span<const std::byte>, errc> take_piece(io::input& input) {
+    return reader_.next(input, limits_);
+  }
+  /// The server has ended its side.
+  [[nodiscard]] errc end_input() noexcept { return reader_.end_input(); }
+
+  const message_reader& reader() const noexcept { return reader_; }
+  const response_head& head() const noexcept { return head_; }
+  /// The body's, before decompression.
+  std::optional<std::uint64_t> content_length() const noexcept;
+  field_list fields() const noexcept { return field_list(head_.fields); }
+  field_list trailers() const noexcept { return reader_.trailers(); }
+  /// For a body that is unpacked: its length and coding are of no more use.
+  void hide_content_coding();
+  /// The time for which the server keeps the idle connection by "Keep-Alive: timeout=N", less a
+  /// second for which the response may have been on its way. Nothing: it does not say.
+  std::optional<std::chrono::seconds> idle_time_of_server() const noexcept;
+
+ private:
+  const std::size_t max_interim_;
+  const head_limits limits_;
+  const std::string request_method_;
+  head_scanner scanner_;
+  message_reader reader_;
+  response_head head_;
+  std::string head_text_;
+};
+
+}  // namespace gyre::http::detail

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/detail/request_head.hpp>
+
+#include <gyre/http/detail/characters.hpp>
+#include <gyre/http/percent_encoding.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+namespace gyre::http::detail {
+namespace {
+
+// Fields that the client writes itself.
+constexpr std::array<std::string_view, 10> own_fields{
+    "connection", "content-length",    "expect",          "host", "keep-alive", "te", "trailer",
+    "upgrade",    "transfer-encoding", "proxy-connection"};
+
+bool is_own(std::string_view name) noexcept {
+  return std::ranges::any_of(own_fields,
+                             [&](std::string_view each) { return equals_lower(name, each); });
+}
+
+}  // namespace
+
+bool asks_for_close(const http::fields& request) noexcept {
+  return std::ranges::any_of(request, [](const field& each) {
+    return equals_lower(each.name, "connection") && list_has_word(each.value, "close");
+  });
+}
+
+std::string basic_credentials(std::string_view user_info) {
+  constexpr std::string_view digits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string plain = percent_decode(user_info).value_or(std::string(user_info));
+  if (!user_info.contains(':')) plain += ':';
+  std::string encoded = "Basic ";
+  for (std::size_t offset = 0; offset < plain.size(); offset += 3) {
+    const std::size_t count = std::min<std::size_t>(3, plain.size() - offset);
+    unsigned bits = 0;
+    for (std::size_t each = 0; each != 3; ++each) {
+      const auto byte = each < count ? static_cast<unsigned char>(plain[offset + each]) : 0U;
+      bits = bits << 8U | byte;
+    }
+    for (std::size_t each = 0; each != 4; ++each) {
+      encoded += each <= count ? digits[bits >> (18 - 6 * each) & 63U] : '=';
+    }
+  }
+  return encoded;
+}
+
+std::string make_request_head(const client_request& request, const request_route& route,
+                              const message_writer& body) {
+  const url& target = request.url();
+  const http::fields& fields = request.fields();
+  std::string head;
+  head.append(request.method_text()).append(" ");
+  if (route.absolute_form) head.append(target.scheme()).append("://").append(target.authority());
+  head.append(target.target()).append(" HTTP/1.1\r\nHost: ");
+  const auto host = fields.get("Host");
+  head.append(host ? std::string(*host) : target.authority()).append("\r\n");
+  for (const auto& [name, value] : fields) {
+    if (!is_own(name)) head.append(name).append(": ").append(value).append("\r\n");
+  }
+  if (asks_for_close(fields)) head += "Connection: close\r\n";
+  if (!fields.contains("User-Agent")) head += "User-Agent: gyre\r\n";
+  if (!fields.contains("Accept")) head += "Accept: */*\r\n";
+  if (route.accept_compressed) head += "Accept-Encoding: br, zstd, gzip\r\n";
+  if (!target.user_info().empty() && !fields.contains("Authorization")) {
+    head.append("Authorization: ").append(basic_credentials(target.user_info())).append("\r\n");
+  }
+  if (!route.cookies.empty()) head.append("Cookie: ").append(route.cookies).append("\r\n");
+  if (!route.proxy_authorization.empty()) {
+    head.append("Proxy-Authorization: ").append(route.proxy_authorization).append("\r\n");
+  }
+  if (body.is_chunked()) head += "Transfer-Encoding: chunked\r\n";
+  if (const auto length = body.content_length()) {
+    head.append("Content-Length: ").append(std::to_string(*length)).append("\r\n");
+  }
+  if (body.state() == writing::awaiting_continue) head += "Expect: 100-continue\r\n";
+  return head += "\r\n";
+}
+
+}  // namespace gyre::http::detail
