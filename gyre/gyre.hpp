@@ -41,6 +41,7 @@
 #include <gyre/exec/strand.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/exec/timer.hpp>
+#include <gyre/http/access_log.hpp>
 #include <gyre/http/client.hpp>
 #include <gyre/http/client_options.hpp>
 #include <gyre/http/client_request.hpp>

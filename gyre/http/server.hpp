@@ -9,6 +9,7 @@
 #pragma once
 
 #include <gyre/base/duration.hpp>
+#include <gyre/http/access_log.hpp>
 #include <gyre/http/handler.hpp>
 #include <gyre/http/server_options.hpp>
 #include <gyre/net/tcp_server.hpp>
@@ -42,17 +43,6 @@ struct server_metrics {
   std::size_t active = 0;       ///< requests that are arriving, or not answered yet
   net::tcp_server_metrics tcp = {};
 };
-
-/// An answered request, for an access log.
-struct access_record {
-  const http::request& request;
-  http::status status;
-  std::uint64_t body_bytes;           ///< of the response; of a stream 0
-  std::chrono::nanoseconds duration;  ///< from the end of the head to the answer
-};
-
-/// A line in the combined log format, with the present time.
-[[nodiscard]] std::string to_combined_log(const access_record& record);
 
 /// An HTTP/1.1 and 1.0 server: keep-alive, pipelining with answers in order, bodies of known length
 /// and chunked, 100-continue, upgrades. Strict: an ambiguous message is refused

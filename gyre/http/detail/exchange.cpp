@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/detail/exchange.hpp>
 
+#include <gyre/http/access_log.hpp>
 #include <gyre/http/detail/characters.hpp>
 #include <gyre/http/detail/head_writer.hpp>
 #include <gyre/http/detail/server_connection.hpp>
 #include <gyre/http/detail/server_core.hpp>
 #include <gyre/http/request_target.hpp>
-#include <gyre/http/server.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/net/tcp_connection.hpp>
 #include <gyre/task/from_callback.hpp>
@@ -106,9 +106,9 @@ errc exchange::begin(server_connection& connection, std::span<const std::byte> h
   }
 
   if (shard_->core().access_handler) begun_ = shard_->loop().now();
-  endpoint_ = shard_->core().find(request_.method_, request_.path_, match_);
+  route_ = shard_->core().find(request_.method_, request_.path_, match_);
   if (!shard_->core().answers_for(request_.host_, connection.tcp())) {
-    endpoint_ = &shard_->core().misdirected();
+    route_ = &shard_->core().misdirected();
   }
   // A peer that has asked for the close sends no more.
   keep_alive_ = head_.framing.keep_alive ? keep_alive::kept : keep_alive::close;
@@ -119,12 +119,10 @@ inplace_stop_token exchange::server_stop_token() const noexcept {
   return shard_->stopping.get_token();
 }
 
-bool exchange::is_streamed() const noexcept {
-  return upgraded_ || endpoint_->options.streamed_body;
-}
+bool exchange::is_streamed() const noexcept { return upgraded_ || route_->options.streamed_body; }
 
 std::uint64_t exchange::body_limit() const noexcept {
-  if (!upgraded_ && endpoint_->options.body_limit != 0) return endpoint_->options.body_limit;
+  if (!upgraded_ && route_->options.body_limit != 0) return route_->options.body_limit;
   const server_limits& limits = shard_->core().options.limits;
   return is_streamed() ? limits.streamed_body : limits.body;
 }
@@ -138,9 +136,9 @@ void exchange::run() {
     return std::noop_coroutine();
   };
   try {
-    handler& target = endpoint_->answer;
+    handler& target = route_->serve;
     // A middleware that answers by itself must not answer for other hosts.
-    if (!shard_->core().middlewares.empty() && endpoint_ != &shard_->core().misdirected())
+    if (!shard_->core().middlewares.empty() && route_ != &shard_->core().misdirected())
         [[unlikely]] {
       handler_.emplace(through_middleware(next_handler(shard_->core().middlewares, target)));
     } else if (auto* ordinary = std::get_if<handler::ordinary>(&target.function_)) {
@@ -161,7 +159,7 @@ void exchange::run() {
 void exchange::record_if_asked() {
   if (!gyre::detail::records_live_tasks() || live_ != nullptr) [[likely]]
     return;
-  live_ = std::make_unique<live_handler>(*where, request_.method_text_, endpoint_->pattern,
+  live_ = std::make_unique<live_handler>(*where, request_.method_text_, route_->pattern,
                                          connection_->tcp().peer_endpoint());
 }
 
@@ -422,8 +420,49 @@ task<std::optional<std::span<const std::byte>>> exchange::next_chunk() {
 
 // --- The response ---
 
+inline void exchange::begin_body(const response& result, const handler_fields& noted) noexcept {
+  const bool is_head = request_.method_ == method::head;
+  body_kind kind = body_kind::length;
+  std::uint64_t length = result.body().size();
+  if (result.source_ != nullptr) {
+    if (is_of(result, body_source::kind::stream) && !result.source_->length) {
+      kind = body_kind::chunked;
+    }
+    length = result.source_->length.value_or(result.source_->count);
+  } else if (is_head && length == 0) {
+    // A handler of HEAD may know the length of a body without having it. A length that it does not
+    // know must not be told (RFC 9110, 8.6).
+    if (!noted.content_length) kind = body_kind::none;
+    length = noted.content_length.value_or(0);
+  }
+  writer_.begin_response(status_, is_head, request_.minor_version_, kind, length);
+}
+
+inline void exchange::write_head(const response& result) {
+  head_writer head(connection_->output(), result.fields_.text().size());
+  head.put_status_line(status_);
+  const handler_fields noted = head.put_fields(result.fields_);
+  if (!noted.has_date) head.put(shard_->date_line(connection_->present()));
+  begin_body(result, noted);
+  head.put_framing(writer_);
+  // A body that is not read to its end is cut off together with the connection.
+  if (noted.asks_for_close || reader_.expects_body() || connection_->must_close() ||
+      writer_.ends_with_connection()) {
+    close_connection();
+  }
+  std::string_view option;
+  if (keep_alive_ != keep_alive::kept && !upgraded_) {
+    option = "close";
+  } else if (request_.minor_version_ == 0) {
+    option = "keep-alive";
+  }
+  head.put_connection(result.fields_, noted, option);
+  head.put("\r\n");
+  head.finish();
+}
+
 void exchange::send(response& result) {
-  replace_unsendable(result);
+  if (result.source_ != nullptr || is_informational(result.status())) replace_unsendable(result);
   status_ = result.status();
   upgraded_ = is_of(result, body_source::kind::upgrade);
   write_head(result);
@@ -456,47 +495,6 @@ void exchange::replace_unsendable(response& result) {
   } else if (!has_whole_file(*result.source_)) {
     result = response(status::internal_server_error);
   }
-}
-
-void exchange::write_head(const response& result) {
-  head_writer head(connection_->output(), result.fields_.text().size());
-  head.put_status_line(status_);
-  const handler_fields noted = head.put_fields(result.fields_);
-  if (!noted.has_date) head.put(shard_->date_line(connection_->present()));
-  begin_body(result, noted);
-  head.put_framing(writer_);
-  // A body that is not read to its end is cut off together with the connection.
-  if (noted.asks_for_close || reader_.expects_body() || connection_->must_close() ||
-      writer_.ends_with_connection()) {
-    close_connection();
-  }
-  std::string_view option;
-  if (keep_alive_ != keep_alive::kept && !upgraded_) {
-    option = "close";
-  } else if (request_.minor_version_ == 0) {
-    option = "keep-alive";
-  }
-  head.put_connection(result.fields_, noted, option);
-  head.put("\r\n");
-  head.finish();
-}
-
-void exchange::begin_body(const response& result, const handler_fields& noted) noexcept {
-  const bool is_head = request_.method_ == method::head;
-  body_kind kind = body_kind::length;
-  std::uint64_t length = result.body().size();
-  if (result.source_ != nullptr) {
-    if (is_of(result, body_source::kind::stream) && !result.source_->length) {
-      kind = body_kind::chunked;
-    }
-    length = result.source_->length.value_or(result.source_->count);
-  } else if (is_head && length == 0) {
-    // A handler of HEAD may know the length of a body without having it. A length that it does not
-    // know must not be told (RFC 9110, 8.6).
-    if (!noted.content_length) kind = body_kind::none;
-    length = noted.content_length.value_or(0);
-  }
-  writer_.begin_response(status_, is_head, request_.minor_version_, kind, length);
 }
 
 // Whether its status is final, or that of an upgrade. A client would wait for another answer after

@@ -35,7 +35,7 @@ namespace gyre::http::detail {
 class server_connection;
 class server_core;
 class server_shard;
-struct endpoint;
+struct server_route;
 struct handler_fields;
 
 /// One request of a connection and its response. A shard reuses the object, with its memory, for
@@ -134,8 +134,8 @@ class exchange final : public gyre::detail::slab_object, private task_context {
   io::buffer chunk_{{.prepend = 0}};  // those that it has
   message_reader reader_;
   message_writer writer_;
-  route_match<std::unique_ptr<endpoint>> match_;
-  endpoint* endpoint_ = nullptr;
+  route_match<std::unique_ptr<server_route>> match_;
+  server_route* route_ = nullptr;
   std::size_t sent_in_a_row_ = 0;  // by writes that have not waited
   steady_time begun_{};
   http::status status_ = http::status::ok;

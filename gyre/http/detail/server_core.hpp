@@ -7,11 +7,11 @@
 #include <gyre/base/detail/relaxed_counter.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/http/date.hpp>
-#include <gyre/http/detail/exchange.hpp>
+#include <gyre/http/detail/head_scanner.hpp>
 #include <gyre/http/detail/host_list.hpp>
-#include <gyre/http/detail/message_parser.hpp>
+#include <gyre/http/handler.hpp>
 #include <gyre/http/router.hpp>
-#include <gyre/http/server.hpp>
+#include <gyre/http/server_options.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/task/stop_token.hpp>
 
@@ -24,14 +24,19 @@
 #include <string_view>
 #include <vector>
 
-namespace gyre::http::detail {
+namespace gyre::http {
 
+struct access_record;
+
+namespace detail {
+
+class exchange;
 class server_connection;
 class server_core;
 
 /// A handler with its route's options.
-struct endpoint {
-  handler answer;
+struct server_route {
+  handler serve;
   route_options options = {};
   std::string pattern = "(no route)";
 };
@@ -41,9 +46,10 @@ struct endpoint {
 /// Thread-safety: the loop's thread, but for the counters.
 class server_shard {
  public:
-  server_shard(server_core& whole, event_loop& loop) : core_(whole), loop_(loop) {
-    unused_.reserve(most_unused);
-  }
+  server_shard(server_core& core, event_loop& loop);
+  server_shard(const server_shard&) = delete;
+  server_shard& operator=(const server_shard&) = delete;
+  ~server_shard();
 
   server_core& core() const noexcept { return core_; }
   event_loop& loop() const noexcept { return loop_; }
@@ -55,7 +61,7 @@ class server_shard {
   /// Requested when the server's stop begins.
   inplace_stop_source stopping;
 
-  /// One that is used no more, or a new one. Throws std::bad_alloc.
+  /// An exchange that is used no more, or a new one. Throws std::bad_alloc.
   exchange& acquire();
   void release(exchange& unused) noexcept;
 
@@ -71,7 +77,7 @@ class server_shard {
   } counts;
 
  private:
-  static constexpr std::size_t most_unused = 64;
+  static constexpr std::size_t max_unused = 64;
 
   server_core& core_;
   event_loop& loop_;
@@ -85,20 +91,19 @@ class server_core : public std::enable_shared_from_this<server_core> {
  public:
   server_core(std::vector<event_loop*> loops, server_options settings);
 
-  static server_options checked(server_options settings);
-  void add(middleware around);
-  void add(method which, std::string_view pattern, handler answer, route_options route);
+  void add(middleware middleware);
+  void add(method method, std::string_view pattern, handler serve, route_options route);
   void start();
   void stop(duration timeout, move_only_function<void()> done);
   server_shard& shard_of(const event_loop& loop) noexcept;
   /// Whether a request for that authority may be answered on the connection.
-  bool answers_for(std::string_view authority, const net::tcp_connection& from) const;
+  bool answers_for(std::string_view authority, const net::tcp_connection& connection) const;
   /// Its handler answers requests for other hosts.
-  endpoint& misdirected() noexcept { return misdirected_; }
+  server_route& misdirected() noexcept { return misdirected_; }
   /// The handler of a request, which is never null.
-  endpoint* find(method which, std::string_view path,
-                 route_match<std::unique_ptr<endpoint>>& match) noexcept;
-  void report(const request& from, const std::exception_ptr& error) noexcept;
+  server_route* find(method method, std::string_view path,
+                     route_match<std::unique_ptr<server_route>>& match) noexcept;
+  void report(const request& request, const std::exception_ptr& error) noexcept;
 
   /// Counts the requests in work, and what else a stop waits for.
   void begin_work() noexcept { work_.fetch_add(1, std::memory_order_relaxed); }
@@ -119,12 +124,12 @@ class server_core : public std::enable_shared_from_this<server_core> {
   void finish_stop();
   bool may_print_error(steady_time present);
 
-  basic_router<std::unique_ptr<endpoint>> routes_;
+  basic_router<std::unique_ptr<server_route>> routes_;
   method_set methods_;  // of all routes
-  endpoint not_found_;
-  endpoint not_allowed_;
-  endpoint options_;
-  endpoint misdirected_;
+  server_route not_found_;
+  server_route not_allowed_;
+  server_route options_;
+  server_route misdirected_;
   const host_list hosts_;
   gyre::detail::message_limit printed_errors_;
   gyre::detail::atomic<std::size_t> work_{0};
@@ -135,4 +140,5 @@ class server_core : public std::enable_shared_from_this<server_core> {
   bool stopped_ = false;
 };
 
-}  // namespace gyre::http::detail
+}  // namespace detail
+}  // namespace gyre::http

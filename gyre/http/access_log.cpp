@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/access_log.hpp>
+
+#include <gyre/http/request.hpp>
+#include <gyre/net/tcp_connection.hpp>
+
+#include <array>
+#include <cstdio>
+#include <ctime>
+#include <string_view>
+
+namespace gyre::http {
+
+std::string to_combined_log(const access_record& record) {
+  const request& request = record.request;
+  const auto append_quoted = [](std::string& line, std::string_view text) {
+    line += '"';
+    for (const char each : text) {
+      if (each == '"' || each == '\\') line += '\\';
+      const auto byte = static_cast<unsigned char>(each);
+      line += byte < 0x20 || byte >= 0x7f ? '?' : each;
+    }
+    line += '"';
+  };
+  std::string line = "-";
+  if (net::tcp_connection* const open = request.connection()) {
+    const net::endpoint peer = open->peer_endpoint();
+    if (peer.is_ip()) line = peer.address().to_string();
+  }
+  const std::time_t now = std::time(nullptr);
+  std::tm fields{};
+  ::gmtime_r(&now, &fields);
+  static constexpr const char* months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                           "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+  std::array<char, 64> time;
+  std::snprintf(time.data(), time.size(), " - - [%02d/%s/%d:%02d:%02d:%02d +0000] ", fields.tm_mday,
+                months[fields.tm_mon], fields.tm_year + 1900, fields.tm_hour, fields.tm_min,
+                fields.tm_sec);
+  line += time.data();
+  std::string first(request.method_text());
+  first += ' ';
+  first += request.target();
+  first += request.minor_version() == 0 ? " HTTP/1.0" : " HTTP/1.1";
+  append_quoted(line, first);
+  line += ' ' + std::to_string(to_number(record.status)) + ' ' + std::to_string(record.body_bytes) +
+          ' ';
+  append_quoted(line, request.field("Referer").value_or("-"));
+  line += ' ';
+  append_quoted(line, request.field("User-Agent").value_or("-"));
+  return line;
+}
+
+}  // namespace gyre::http

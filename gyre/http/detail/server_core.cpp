@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/detail/server_core.hpp>
+
+#include <gyre/base/detail/duration_check.hpp>
+#include <gyre/http/detail/exchange.hpp>
+#include <gyre/http/detail/host_field.hpp>
+#include <gyre/http/detail/server_connection.hpp>
+#include <gyre/http/request.hpp>
+#include <gyre/net/tcp_connection.hpp>
+#include <gyre/task/operation_cancelled.hpp>
+#include <gyre/tls/transport.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <stdexcept>
+#include <utility>
+
+namespace gyre::http::detail {
+namespace {
+
+// The server's own handlers answer before a body is asked for, and read none.
+constexpr route_options without_body{.streamed_body = true};
+
+server_options with_checked_limits(server_options settings) {
+  if (settings.limits.pipelined == 0) {
+    throw std::invalid_argument("http::server: limits.pipelined must be at least 1");
+  }
+  const server_timeouts& times = settings.timeouts;
+  gyre::detail::require_not_negative(times.first_byte, "http::server: timeouts.first_byte");
+  gyre::detail::require_not_negative(times.head, "http::server: timeouts.head");
+  gyre::detail::require_not_negative(times.idle, "http::server: timeouts.idle");
+  gyre::detail::require_not_negative(times.body, "http::server: timeouts.body");
+  settings.tcp.connections.idle_timeout = duration::zero();
+  settings.tcp.connections.message_timeout = duration::zero();
+  // Whole bodies may be as long as memory_limit allows; streams wait at the high-water mark.
+  settings.tcp.connections.output_limit = std::numeric_limits<std::size_t>::max();
+  // Input that waits for a handler comes on top of an incomplete head: no honest peer exceeds it.
+  settings.tcp.connections.input_limit =
+      std::max(settings.tcp.connections.input_limit,
+               2 * (settings.limits.start_line + settings.limits.fields) + (std::size_t{2} << 20));
+  return settings;
+}
+
+}  // namespace
+
+server_shard::server_shard(server_core& core, event_loop& loop) : core_(core), loop_(loop) {
+  unused_.reserve(max_unused);
+}
+
+server_shard::~server_shard() = default;
+
+exchange& server_shard::acquire() {
+  if (unused_.empty()) return *new exchange(*this);
+  exchange& reused = *unused_.back().release();
+  unused_.pop_back();
+  return reused;
+}
+
+void server_shard::release(exchange& unused) noexcept {
+  std::unique_ptr<exchange> owned(&unused);
+  if (unused_.size() < max_unused && unused.is_reusable()) {
+    unused_.push_back(std::move(owned));  // reserved: cannot throw
+  }
+}
+
+std::string_view server_shard::date_line(steady_time present) {
+  if (present >= date_expires_) {
+    using namespace std::chrono;
+    const auto wall = system_clock::now();
+    const auto second = floor<seconds>(wall);
+    std::memcpy(date_line_.data(), "Date: ", 6);
+    format_date(second, std::span(date_line_).subspan<6, date_size>());
+    std::memcpy(date_line_.data() + 6 + date_size, "\r\n", 2);
+    date_expires_ = present + (second + seconds{1} - wall);
+  }
+  return {date_line_.data(), date_line_.size()};
+}
+
+server_core::server_core(std::vector<event_loop*> loops, server_options settings)
+    : options(with_checked_limits(std::move(settings))),
+      head_limits{.start_line = options.limits.start_line,
+                  .fields = options.limits.fields,
+                  .field_count = options.limits.field_count},
+      not_found_{handler([](request&) {
+                   return response::text("There is nothing at this path.\n", status::not_found);
+                 }),
+                 without_body},
+      not_allowed_{handler([](request& refused) {
+                     return response::text("The method is not allowed here.\n",
+                                           status::method_not_allowed)
+                         .set("Allow", refused.allowed_methods().to_string());
+                   }),
+                   without_body},
+      options_{
+          handler([](request& request) {
+            return response(status::no_content).set("Allow", request.allowed_methods().to_string());
+          }),
+          without_body},
+      misdirected_{handler([](request&) {
+                     return response::text(make_error_code(errc::misdirected).message() + "\n",
+                                           status::misdirected_request);
+                   }),
+                   without_body},
+      hosts_(options.hosts) {
+  for (event_loop* const each : loops)
+    shards.push_back(std::make_unique<server_shard>(*this, *each));
+  tcp.emplace(std::move(loops), options.tcp);
+  tcp->on_connection([this](net::tcp_connection& begun) {
+    auto& shard = shard_of(begun.loop());
+    begun.context() = std::make_unique<server_connection>(begun, shard, shared_from_this());
+  });
+  const auto side_of = [](net::tcp_connection& connection) -> server_connection& {
+    return **connection.context<std::unique_ptr<server_connection>>();
+  };
+  tcp->on_message([side_of](net::tcp_connection& connection, io::input& input) {
+    side_of(connection).on_message(input);
+  });
+  tcp->on_stopping([side_of](net::tcp_connection& connection) { side_of(connection).drain(); });
+  tcp->on_low_water(
+      [side_of](net::tcp_connection& connection) { side_of(connection).on_low_water(); });
+  tcp->on_peer_ended(
+      [side_of](net::tcp_connection& connection) { side_of(connection).on_peer_ended(); });
+}
+
+server_shard& server_core::shard_of(const event_loop& loop) noexcept {
+  for (const auto& each : shards) {
+    if (&each->loop() == &loop) return *each;
+  }
+  return *shards.front();
+}
+
+// A middleware may answer in place of a route that is missing, from the body.
+void server_core::add(middleware middleware) {
+  middlewares.push_back(std::move(middleware));
+  for (server_route* const refusal : {&not_found_, &not_allowed_, &options_}) refusal->options = {};
+}
+
+void server_core::add(method method, std::string_view pattern, handler serve,
+                      route_options route) {
+  if (started) throw std::logic_error("http::server: routes are added before start()");
+  auto added =
+      std::make_unique<server_route>(server_route{std::move(serve), route, std::string(pattern)});
+  routes_.add(method, pattern, std::move(added));
+  methods_.add({method, http::method::options});
+  if (method == http::method::get) methods_.add(http::method::head);
+}
+
+server_route* server_core::find(method method, std::string_view path,
+                                route_match<std::unique_ptr<server_route>>& match) noexcept {
+  routes_.find(method, path, match);
+  switch (match.outcome) {
+    case route_outcome::found: return match.handler->get();
+    case route_outcome::options: return &options_;
+    case route_outcome::not_allowed: return &not_allowed_;
+    case route_outcome::not_found: break;
+  }
+  if (method != http::method::options || path != "*") return &not_found_;
+  match.allowed = methods_;
+  return &options_;
+}
+
+bool server_core::answers_for(std::string_view authority,
+                              const net::tcp_connection& connection) const {
+  if (hosts_.empty() && connection.layer() == nullptr) return true;
+  const std::string_view host = host_of(authority);
+  return hosts_.covers(host) && (host.empty() || tls::covers_host(connection, host));
+}
+
+void server_core::report(const request& request, const std::exception_ptr& error) noexcept {
+  try {
+    if (error_handler) return error_handler(request, error);
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::exception& failure) {
+      if (!may_print_error(request.loop().now())) return;
+      std::fprintf(stderr, "gyre: http::server: a handler of %.*s %.*s threw: %s\n",
+                   static_cast<int>(request.method_text().size()), request.method_text().data(),
+                   static_cast<int>(std::min<std::size_t>(request.path().size(), 200)),
+                   request.path().data(), failure.what());
+    }
+  } catch (const operation_cancelled&) {
+    return;  // the handler ended because it was stopped
+  } catch (...) {
+    if (!may_print_error(request.loop().now())) return;
+    std::fputs("gyre: http::server: a handler, or on_error(), threw an unknown exception\n",
+               stderr);
+  }
+}
+
+// Clients may be able to make a handler throw: they must not fill a log.
+bool server_core::may_print_error(steady_time present) {
+  return printed_errors_.may_print(present, "http::server", "errors of handlers");
+}
+
+void server_core::start() {
+  if (started) throw std::logic_error("http::server: start() was called twice");
+  started = true;
+  tcp->start();
+}
+
+void server_core::end_work() noexcept {
+  // acq_rel: what others did with theirs happens before the stop.
+  if (work_.fetch_sub(1, std::memory_order_acq_rel) == 1 && is_draining()) finish_stop();
+}
+
+// The first call begins it; each may make the end earlier.
+void server_core::stop(duration timeout, move_only_function<void()> done) {
+  event_loop& first = shards.front()->loop();
+  const steady_time deadline = first.deadline_after(timeout);
+  bool begins = false;
+  {
+    std::unique_lock lock(mutex_);
+    if (stopped_) {
+      lock.unlock();
+      return tcp->stop(deadline, std::move(done));
+    }
+    begins = !draining_.exchange(true, std::memory_order_relaxed);
+    if (begins || deadline < stop_by_) stop_by_ = deadline;
+    done_callbacks_.push_back(std::move(done));
+  }
+  begin_work();
+  first.post_at(deadline, [self = weak_from_this()] {
+    if (const auto core = self.lock()) core->finish_stop();
+  });
+  if (begins) {
+    tcp->stop(deadline);  // connections without a request in work are drained
+    // Destroyed when every loop has seen it.
+    struct visit {
+      explicit visit(std::shared_ptr<server_core> of) : core(std::move(of)) {}
+      visit(const visit&) = delete;
+      visit& operator=(const visit&) = delete;
+      ~visit() { core->end_work(); }
+      std::shared_ptr<server_core> core;
+    };
+    begin_work();
+    tcp->for_each([held = std::make_shared<visit>(shared_from_this())](net::tcp_connection& each) {
+      if (auto* side = each.context<std::unique_ptr<server_connection>>()) (*side)->begin_stop();
+    });
+  }
+  end_work();
+}
+
+void server_core::finish_stop() {
+  std::vector<move_only_function<void()>> callbacks;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(stopped_, true)) return;
+    callbacks.swap(done_callbacks_);
+  }
+  if (!tcp) return;
+  tcp->stop(stop_by_, [callbacks = std::move(callbacks)]() mutable {
+    for (auto& each : callbacks) {
+      if (each) each();
+    }
+  });
+}
+
+}  // namespace gyre::http::detail
