@@ -21,9 +21,9 @@ server& server::route(method method, std::string_view pattern, handler serve,
   return *this;
 }
 
-server& server::use(middleware middleware) {
+server& server::use(middleware layer) {
   if (core_->started) throw std::logic_error("http::server: use() comes before start()");
-  core_->add(std::move(middleware));
+  core_->add(std::move(layer));
   return *this;
 }
 

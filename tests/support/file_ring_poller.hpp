@@ -80,6 +80,9 @@ class file_ring_poller final : public poller {
     bool has_arrivals(const io::handle& target) noexcept override {
       return epoll().has_arrivals(target);
     }
+    bool end_receiving_ahead(io::handle& source) noexcept override {
+      return epoll().end_receiving_ahead(source);
+    }
     std::size_t share_left(io::direction way) const noexcept override {
       return epoll().share_left(way);
     }

@@ -19,14 +19,16 @@ namespace gyre::net::detail {
 
 // --- Calls of the program ---
 
-void connection_closing::close() noexcept { close(whole().group().options().close_timeout); }
+void connection_closing::close() noexcept {
+  close(whole_of(*this).group().options().close_timeout);
+}
 
 void connection_closing::close(duration timeout) noexcept {
-  close(timeout, whole().group().options().close_limit);
+  close(timeout, whole_of(*this).group().options().close_limit);
 }
 
 void connection_closing::close(duration timeout, duration limit) noexcept {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   if (!is_open()) return;
   if (has_failed()) return end(failure(), connection_end::in_order);
   limited_when_sent_ = false;
@@ -44,10 +46,10 @@ void connection_closing::close(duration timeout, duration limit) noexcept {
 
 void connection_closing::close_when_sent() noexcept {
   if (!delivers()) return;
-  if (has_failed() || whole().pending_output() == 0) return close();
+  if (has_failed() || whole_of(*this).pending_output() == 0) return close();
   limited_when_sent_ = true;
   begin_flushing();
-  whole().watch();
+  whole_of(*this).watch();
 }
 
 void connection_closing::close_without_lingering() noexcept {
@@ -58,7 +60,7 @@ void connection_closing::close_without_lingering() noexcept {
 }
 
 void connection_closing::set_idle_timeout(duration timeout) {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   if (phase_ != connection_phase::open) return;
   has_own_idle_timeout_ = true;
   if (timeout.count() <= 0) {
@@ -78,19 +80,19 @@ void connection_closing::begin_flushing() noexcept {
   phase_ = connection_phase::flushing;
   stop_timers();
   // From now on the connection receives only for the peer's end.
-  whole().resume(connection_input::pausers(pauser::program) | pauser::output);
+  whole_of(*this).resume(connection_input::pausers(pauser::program) | pauser::output);
 }
 
 // All that was accepted has been sent.
 void connection_closing::end_sending() noexcept {
-  whole().send_fin();
-  if (whole().peer_has_ended()) close();
+  whole_of(*this).send_fin();
+  if (whole_of(*this).peer_has_ended()) close();
 }
 
 void connection_closing::linger() noexcept {
   if (!lingers_) return end({}, connection_end::in_order);
-  whole().send_fin();
-  if (whole().peer_has_ended()) return end({}, connection_end::in_order);
+  whole_of(*this).send_fin();
+  if (whole_of(*this).peer_has_ended()) return end({}, connection_end::in_order);
   phase_ = connection_phase::lingering;
   if (limited_when_sent_) close();
 }
@@ -99,7 +101,7 @@ void connection_closing::linger() noexcept {
 // the answer is still there, and reading ends the connection. Where it does not (of a Unix socket
 // only the other direction may be shut), the timer does.
 void connection_closing::sending_failed(std::error_code why) noexcept {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   self.resume(connection_input::pauser::output);
   const bool is_open = phase_ == connection_phase::open;
   const bool may_read = !self.reading_paused() && !self.peer_has_ended();
@@ -119,7 +121,7 @@ void connection_closing::sending_failed(std::error_code why) noexcept {
 }
 
 std::error_code connection_closing::failure() const noexcept {
-  return has_failed() ? whole().existing_extra()->failure : std::error_code();
+  return has_failed() ? whole_of(*this).existing_extra()->failure : std::error_code();
 }
 
 void connection_closing::end(std::error_code why, connection_end kind) noexcept {
@@ -129,7 +131,7 @@ void connection_closing::end(std::error_code why, connection_end kind) noexcept 
 }
 
 unique_fd connection_closing::leave(std::error_code why) noexcept {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   phase_ = connection_phase::ended;
   stop_timers();
   self.drop();
@@ -148,7 +150,7 @@ unique_fd connection_closing::leave(std::error_code why) noexcept {
 // --- Timeouts ---
 
 void connection_closing::limit_closing(duration timeout, duration limit) {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   connection_backlog& waiting = self.make_backlog();
   const steady_time close_by = self.loop().deadline_after(limit);
   if (!waiting.timer.linked()) {
@@ -166,7 +168,7 @@ void connection_closing::limit_closing(duration timeout, duration limit) {
 }
 
 void connection_closing::timer_expired() {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   if (has_failed()) return end(failure(), connection_end::in_order);
   if (phase_ != connection_phase::open) return closing_timer_expired();
   progress_timer& timer = backlog_of(self)->timer;
@@ -177,7 +179,7 @@ void connection_closing::timer_expired() {
 }
 
 void connection_closing::closing_timer_expired() {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   connection_backlog& waiting = *backlog_of(self);
   event_loop& loop = self.loop();
   if (!waiting.timer.stalled(self.bytes_taken_by_peer()) && loop.now() < waiting.close_by) {
@@ -193,7 +195,7 @@ void connection_closing::closing_timer_expired() {
 }
 
 void connection_closing::end_if_idle(std::uint8_t present) noexcept {
-  if (whole().has_moved()) {
+  if (whole_of(*this).has_moved()) {
     idle_since_ = present;
   } else if (phase_ == connection_phase::open && !has_own_idle_timeout_ &&
              static_cast<std::uint8_t>(present - idle_since_) >
@@ -203,14 +205,14 @@ void connection_closing::end_if_idle(std::uint8_t present) noexcept {
 }
 
 void connection_closing::start_timer(progress_timer& timer) {
-  whole().loop().start_timer(timer, whole().loop().deadline_after(timer.quarter()));
+  whole_of(*this).loop().start_timer(timer, whole_of(*this).loop().deadline_after(timer.quarter()));
 }
 
 void connection_closing::stop_timers() noexcept {
-  connection_backlog* const waiting = backlog_of(whole());
+  connection_backlog* const waiting = backlog_of(whole_of(*this));
   if (waiting == nullptr) return;
   for (progress_timer* each : {&waiting->timer, &waiting->message_timer, &waiting->write_timer}) {
-    if (each->linked()) whole().loop().cancel_timer(*each);
+    if (each->linked()) whole_of(*this).loop().cancel_timer(*each);
   }
 }
 

@@ -61,9 +61,6 @@ class connection_closing {
   ~connection_closing() = default;
 
  private:
-  inline connection_io& whole() noexcept;
-  inline const connection_io& whole() const noexcept;
-
   void begin_flushing() noexcept;
   void limit_closing(duration timeout, duration limit);
   void closing_timer_expired();

@@ -26,7 +26,7 @@ constexpr std::size_t received_at_once = std::size_t{16} << 10;
 }  // namespace
 
 void connection_input::start_receiving() noexcept {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   if (!self.is_open() || peer_done_ || self.reading()) return;
   if (reading_paused() && !self.awaits_peer()) return;
   connection_backlog* const waiting = backlog_of(self);
@@ -42,17 +42,17 @@ void connection_input::received(io::result result) {
   if (!result) return receiving_failed(result.error());
   if (result.count() == 0) return on_peer_end();
   // Given back after the message was handled, so that the next one comes to the same place.
-  const io::received data = std::move(whole().group().receive_memory().arrived());
+  const io::received data = std::move(whole_of(*this).group().receive_memory().arrived());
   receive(data.bytes());
 }
 
 void connection_input::receiving_failed(std::error_code why) noexcept {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   self.end(self.has_failed() ? self.failure() : why, connection_end::in_order);
 }
 
 void connection_input::receive(std::span<const std::byte> bytes) {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   self.count_received(bytes.size());
   self.group().count_received(bytes.size());
   if (self.has_layer()) return receive_layered(bytes);
@@ -60,15 +60,15 @@ void connection_input::receive(std::span<const std::byte> bytes) {
 }
 
 void connection_input::deliver_early(std::span<const std::byte> bytes) {
-  whole().count_received(bytes.size());
-  whole().group().count_received(bytes.size());
+  whole_of(*this).count_received(bytes.size());
+  whole_of(*this).group().count_received(bytes.size());
   deliver(bytes);
 }
 
 // --- Through a layer ---
 
 void connection_input::receive_layered(std::span<const std::byte> bytes) {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   const bool is_awaited = self.awaits_peer();
   if (peer_done_ || (!self.delivers() && !is_awaited)) return;
   layer& protocol = self.layered().protocol();
@@ -102,7 +102,7 @@ void connection_input::receive_layered(std::span<const std::byte> bytes) {
 // --- To the program ---
 
 void connection_input::deliver(std::span<const std::byte> bytes) {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   auto& message = self.group().handlers().message;
   if (!self.delivers() || !message) return;
   // A handler that pauses while a connection begins gets the bytes later.
@@ -116,7 +116,7 @@ void connection_input::deliver(std::span<const std::byte> bytes) {
 }
 
 void connection_input::deliver_after_rest(std::span<const std::byte> bytes) {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   connection_backlog& waiting = *backlog_of(self);
   io::buffer& rest = waiting.rest;
   rest.append(bytes);
@@ -132,7 +132,7 @@ void connection_input::deliver_after_rest(std::span<const std::byte> bytes) {
 }
 
 void connection_input::keep_rest(std::span<const std::byte> unconsumed) {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   connection_backlog& waiting = self.make_backlog();
   io::buffer& rest = waiting.rest;
   rest.append(unconsumed);
@@ -148,7 +148,7 @@ void connection_input::keep_rest(std::span<const std::byte> unconsumed) {
 }
 
 void connection_input::message_timer_expired() {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   connection_backlog& waiting = *backlog_of(self);
   if (!self.delivers() || waiting.rest.empty()) return;
   if (reading_paused()) {
@@ -162,7 +162,7 @@ void connection_input::message_timer_expired() {
 // Receiving starts only after the unconsumed input was delivered, so that new bytes cannot overtake
 // it.
 void connection_input::deliver_rest() {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   if (reading_paused()) return;
   const connection_backlog* const waiting = backlog_of(self);
   if (self.delivers() && waiting != nullptr && !waiting->rest.empty()) {
@@ -177,7 +177,7 @@ void connection_input::deliver_rest() {
 }
 
 void connection_input::on_peer_end() {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   peer_done_ = true;
   if (self.has_failed()) return self.end(self.failure(), connection_end::in_order);
   if (self.has_layer() && self.phase() == connection_phase::open) {
@@ -208,7 +208,7 @@ void connection_input::on_peer_end() {
 // --- Pauses ---
 
 void connection_input::pause(pauser reason) noexcept {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   if (!self.delivers()) return;
   if (std::exchange(paused_, paused_ | reason) != pausers()) return;
   if (self.reading() && !self.awaits_peer()) self.group().io().stop_receiving(self);
@@ -218,8 +218,9 @@ void connection_input::resume(pausers reasons) noexcept {
   if (!reading_paused()) return;
   paused_.erase(reasons);
   if (reading_paused()) return;
-  if (whole().delivers()) {
-    whole().schedule(due_call::message);  // a message callback that calls this has not left it yet
+  if (whole_of(*this).delivers()) {
+    whole_of(*this).schedule(
+        due_call::message);  // a message callback that calls this has not left it yet
   } else {
     start_receiving();
   }
@@ -228,7 +229,7 @@ void connection_input::resume(pausers reasons) noexcept {
 // --- Another owner ---
 
 void connection_input::take_arrivals(std::span<const std::byte> unconsumed, io::buffer& received) {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   io::backend& io = self.group().io();
   connection_backlog* const waiting = backlog_of(self);
   scratch_buffer room;
@@ -254,7 +255,7 @@ void connection_input::take_arrivals(std::span<const std::byte> unconsumed, io::
 // --- Descriptors ---
 
 void connection_input::prepare_for_descriptors() {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   if (self.peer_is_ip() || self.has_layer() || self.group().options().fd_limit == 0) return;
   io::handle& socket = self;
   self.make_backlog().descriptors =
@@ -262,7 +263,7 @@ void connection_input::prepare_for_descriptors() {
 }
 
 std::vector<unique_fd> connection_input::take_fds() noexcept {
-  connection_backlog* const waiting = backlog_of(whole());
+  connection_backlog* const waiting = backlog_of(whole_of(*this));
   if (waiting == nullptr || waiting->descriptors == nullptr) return {};
   return std::exchange(waiting->descriptors->fds, {});
 }
@@ -273,7 +274,7 @@ void connection_input::readable(io::result result) {
 }
 
 void connection_input::receive_with_descriptors() {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   std::array<std::byte, received_at_once> room;
   const iovec piece{room.data(), room.size()};
   message_with_fds message({&piece, 1});
@@ -294,7 +295,7 @@ void connection_input::receive_with_descriptors() {
 
 // False if too many descriptors would wait for the program. A closed connection drops them.
 bool connection_input::keep_descriptors(std::vector<unique_fd> descriptors) {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   std::vector<unique_fd>& held = backlog_of(self)->descriptors->fds;
   if (!self.delivers() || !self.group().handlers().message) return true;
   if (descriptors.size() > self.group().options().fd_limit - held.size()) return false;

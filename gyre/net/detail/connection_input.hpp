@@ -59,8 +59,6 @@ class connection_input {
   ~connection_input() = default;
 
  private:
-  inline connection_io& whole() noexcept;
-
   void deliver(std::span<const std::byte> bytes);
   void deliver_after_rest(std::span<const std::byte> bytes);
   void keep_rest(std::span<const std::byte> unconsumed);

@@ -143,20 +143,14 @@ connection_io* new_connection(connection_group& group, int fd, std::uint64_t id,
                               const endpoint& peer, std::unique_ptr<layer> protocol);
 void delete_connection(connection_io& connection) noexcept;
 
-inline connection_io& connection_input::whole() noexcept {
-  return static_cast<connection_io&>(*this);
+/// The connection of a part, which is a base of it.
+template <class Part>
+connection_io& whole_of(Part& part) noexcept {
+  return static_cast<connection_io&>(part);
 }
-inline connection_io& connection_output::whole() noexcept {
-  return static_cast<connection_io&>(*this);
-}
-inline const connection_io& connection_output::whole() const noexcept {
-  return static_cast<const connection_io&>(*this);
-}
-inline connection_io& connection_closing::whole() noexcept {
-  return static_cast<connection_io&>(*this);
-}
-inline const connection_io& connection_closing::whole() const noexcept {
-  return static_cast<const connection_io&>(*this);
+template <class Part>
+const connection_io& whole_of(const Part& part) noexcept {
+  return static_cast<const connection_io&>(part);
 }
 
 }  // namespace detail

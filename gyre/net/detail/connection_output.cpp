@@ -52,7 +52,7 @@ std::vector<unique_fd> copies_of(std::span<const int> fds) {
 }  // namespace
 
 std::size_t connection_output::pending_output() const noexcept {
-  const connection_io& self = whole();
+  const connection_io& self = whole_of(*this);
   const connection_backlog* const waiting = backlog_of(self);
   if (waiting == nullptr) return 0;
   return waiting->output.size() + (waiting->attached == nullptr ? 0 : waiting->attached->cost()) +
@@ -64,10 +64,10 @@ std::size_t connection_output::pending_output() const noexcept {
 // The bytes of `request` that the kernel took; after a failure the connection can be sent on no
 // more. Always tried at once: the program decides how much it sends in one turn.
 std::size_t connection_output::send_now(io::request& request) noexcept {
-  const io::result result = whole().group().io().attempt(request);
+  const io::result result = whole_of(*this).group().io().attempt(request);
   if (result.would_block()) return 0;
   if (!result) {
-    whole().sending_failed(result.error());
+    whole_of(*this).sending_failed(result.error());
     return 0;
   }
   count_sent(result.count());
@@ -75,17 +75,18 @@ std::size_t connection_output::send_now(io::request& request) noexcept {
 }
 
 void connection_output::count_sent(std::size_t bytes) noexcept {
-  whole().count_sent(bytes);
-  whole().group().count_sent(bytes);
+  whole_of(*this).count_sent(bytes);
+  whole_of(*this).group().count_sent(bytes);
 }
 
 bool connection_output::note_all_sent() noexcept {
-  if (whole().group().handlers().write_complete) whole().schedule(due_call::write_complete);
+  if (whole_of(*this).group().handlers().write_complete)
+    whole_of(*this).schedule(due_call::write_complete);
   return true;
 }
 
 bool connection_output::send(std::span<const std::byte> bytes) {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   if (!self.can_send()) return false;
   if (bytes.empty()) return true;
   if (self.has_layer()) return send_layered({&bytes, 1});
@@ -101,7 +102,7 @@ bool connection_output::send(std::span<const std::byte> bytes) {
 }
 
 bool connection_output::send(io::buffer&& bytes) {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   if (!self.can_send()) return false;
   if (bytes.empty()) return true;
   if (self.has_layer()) return send(std::exchange(bytes, io::buffer()).bytes());
@@ -119,7 +120,7 @@ bool connection_output::send(io::buffer&& bytes) {
 }
 
 bool connection_output::send(std::span<const std::span<const std::byte>> pieces) {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   if (!self.can_send()) return false;
   std::size_t left = 0;
   for (const auto piece : pieces) left += piece.size();
@@ -149,7 +150,7 @@ bool connection_output::send(std::span<const std::span<const std::byte>> pieces)
 }
 
 bool connection_output::send_file(unique_fd file, std::uint64_t offset, std::uint64_t count) {
-  if (!whole().can_send()) return false;
+  if (!whole_of(*this).can_send()) return false;
   if (count == 0) return true;
   return queue(descriptor_cost_of(1), [&](io::output_queue& output) {
     attached().add({.file = std::move(file), .offset = static_cast<::off_t>(offset), .left = count},
@@ -158,7 +159,7 @@ bool connection_output::send_file(unique_fd file, std::uint64_t offset, std::uin
 }
 
 bool connection_output::send_fds(std::span<const std::byte> bytes, std::span<const int> fds) {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   if (bytes.empty() || fds.size() > message_with_fds::most_fds || self.peer_is_ip() ||
       self.has_layer()) {
     gyre::detail::throw_system_error(EINVAL, "tcp_connection::send_fds");
@@ -186,9 +187,9 @@ bool connection_output::send_fds(std::span<const std::byte> bytes, std::span<con
 }
 
 attached_output& connection_output::attached() {
-  auto& attached = whole().make_backlog().attached;
+  auto& attached = whole_of(*this).make_backlog().attached;
   if (attached == nullptr) {
-    io::handle& socket = whole();
+    io::handle& socket = whole_of(*this);
     attached = std::make_unique<attached_output>(socket, &on_done<&connection_output::written>);
   }
   return *attached;
@@ -201,7 +202,7 @@ std::size_t connection_output::descriptor_cost_of(std::size_t count) const noexc
 }
 
 bool connection_output::refuse(std::error_code why) noexcept {
-  whole().abort(why);
+  whole_of(*this).abort(why);
   return false;
 }
 
@@ -209,7 +210,7 @@ bool connection_output::refuse(std::error_code why) noexcept {
 // its stream would be wrong.
 template <class Append>
 bool connection_output::queue(std::size_t size, Append&& append) noexcept {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   const connection_options& limits = self.group().options();
   if (size > limits.output_limit || pending_output() > limits.output_limit - size) {
     return refuse(io::errc::output_limit);
@@ -235,7 +236,7 @@ bool connection_output::queue(std::size_t size, Append&& append) noexcept {
 
 // Writes what waits, as long as the kernel takes it at once.
 void connection_output::flush() noexcept {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   if (self.has_layer()) return flush_layered();
   connection_backlog& waiting = *backlog_of(self);
   while (pending_output() > 0) {
@@ -254,7 +255,7 @@ void connection_output::flush() noexcept {
 
 // The first attachment, as far as the kernel takes it at once; whether that was all of it.
 bool connection_output::send_attachment() noexcept {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   connection_backlog& waiting = *backlog_of(self);
   attached_output& attached = *waiting.attached;
   for (;;) {
@@ -278,7 +279,7 @@ bool connection_output::send_attachment() noexcept {
 }
 
 void connection_output::all_is_sent() noexcept {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   if (self.phase() == connection_phase::flushing) return self.linger();
   if (shutdown_requested_) self.end_sending();
   if (self.phase() == connection_phase::open) static_cast<void>(note_all_sent());
@@ -286,19 +287,19 @@ void connection_output::all_is_sent() noexcept {
 
 // By a request that writes, or that waits for room (with a count of 0).
 void connection_output::written(io::result result) {
-  if (!result) return whole().sending_failed(result.error());
-  whole().has_layer() ? consume_sealed(result.count()) : consume(result.count());
+  if (!result) return whole_of(*this).sending_failed(result.error());
+  whole_of(*this).has_layer() ? consume_sealed(result.count()) : consume(result.count());
   flush();
 }
 
 void connection_output::consume(std::size_t bytes) noexcept {
   count_sent(bytes);
-  backlog_of(whole())->consume_output(bytes);
+  backlog_of(whole_of(*this))->consume_output(bytes);
   on_shrunk();
 }
 
 void connection_output::on_shrunk() noexcept {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   self.update_held_bytes();
   if (above_high_water_ && pending_output() <= self.group().low_water()) {
     above_high_water_ = false;
@@ -309,7 +310,7 @@ void connection_output::on_shrunk() noexcept {
 
 // The two alternate: a due call of the other is out of date, and cancels out with this one.
 void connection_output::schedule_water_mark(due_call due, due_call opposite) noexcept {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   // A call that nobody hears must not cancel out the other.
   if (due == due_call::high_water && !self.group().handlers().high_water) return;
   if (self.is_due(opposite)) {
@@ -320,7 +321,7 @@ void connection_output::schedule_water_mark(due_call due, due_call opposite) noe
 }
 
 void connection_output::watch() noexcept {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   connection_backlog& waiting = *backlog_of(self);
   const duration timeout = self.group().options().write_timeout;
   if (timeout.count() == 0 || waiting.write_timer.linked() || pending_output() == 0) return;
@@ -329,7 +330,7 @@ void connection_output::watch() noexcept {
 }
 
 void connection_output::write_timer_expired() {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   connection_backlog& waiting = *backlog_of(self);
   if ((!self.delivers() && !self.is_limited_when_sent()) || pending_output() == 0) return;
   if (waiting.write_timer.stalled(self.bytes_taken_by_peer())) {
@@ -341,7 +342,7 @@ void connection_output::write_timer_expired() {
 // --- The end of sending ---
 
 void connection_output::shutdown() noexcept {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   if (!self.can_send()) return;
   shutdown_requested_ = true;
   if (pending_output() > 0) return;
@@ -352,11 +353,11 @@ void connection_output::send_fin() noexcept {
   if (fin_sent_) return;
   fin_sent_ = true;
   // Fails where the connection has been reset, which reading tells.
-  static_cast<void>(::shutdown(whole().fd(), SHUT_WR));
+  static_cast<void>(::shutdown(whole_of(*this).fd(), SHUT_WR));
 }
 
 void connection_output::drop() noexcept {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   connection_backlog* const waiting = backlog_of(self);
   if (waiting == nullptr) return;
   waiting->output.clear();
@@ -370,27 +371,27 @@ void connection_output::drop() noexcept {
 
 void connection_output::stop() noexcept {
   shutdown_requested_ = fin_sent_ = true;
-  whole().cancel_due(due_calls(due_call::write_complete) | due_call::high_water |
-                     due_call::low_water);
+  whole_of(*this).cancel_due(due_calls(due_call::write_complete) | due_call::high_water |
+                             due_call::low_water);
   drop();
 }
 
 // --- Through a layer ---
 
 bool connection_output::awaits_peer() const noexcept {
-  const connection_io& self = whole();
+  const connection_io& self = whole_of(*this);
   return self.has_layer() && !self.layered().may_write() &&
          (pending_output() > self.layered().pending() || end_is_due());
 }
 
 // Whether the layer's end is to be sent, after all output.
 bool connection_output::end_is_due() const noexcept {
-  const bool ends = whole().phase() == connection_phase::flushing || shutdown_requested_;
-  return ends && !whole().has_failed() && !fin_sent_;
+  const bool ends = whole_of(*this).phase() == connection_phase::flushing || shutdown_requested_;
+  return ends && !whole_of(*this).has_failed() && !fin_sent_;
 }
 
 bool connection_output::send_layered(std::span<const std::span<const std::byte>> pieces) try {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   connection_layer& layered = self.layered();
   scratch_buffer plain;  // small pieces share a record
   std::span<const std::byte> left;
@@ -427,13 +428,13 @@ bool connection_output::send_layered(std::span<const std::span<const std::byte>>
 bool connection_output::queue_layered(std::span<const std::byte> sealed,
                                       std::span<const std::byte> plain) {
   return queue(sealed.size() + plain.size(), [&](io::output_queue& output) {
-    if (!sealed.empty()) whole().layered().sealed.append(sealed);
+    if (!sealed.empty()) whole_of(*this).layered().sealed.append(sealed);
     output.append(plain);
   });
 }
 
 void connection_output::flush_layered() {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   connection_backlog& waiting = *backlog_of(self);
   connection_layer& layered = self.layered();
   io::buffer& sealed = layered.sealed;
@@ -468,19 +469,19 @@ void connection_output::flush_layered() {
 
 void connection_output::consume_sealed(std::size_t bytes) noexcept {
   count_sent(bytes);
-  whole().layered().sealed.consume(bytes);
+  whole_of(*this).layered().sealed.consume(bytes);
   on_shrunk();
 }
 
 void connection_output::send_awaiting() {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   if (!self.is_open()) return;
   if (self.reading_paused() && self.reading()) self.group().io().stop_receiving(self);
   if (!self.writing() && (pending_output() > 0 || end_is_due())) flush_layered();
 }
 
 void connection_output::send_replies(io::buffer replies) {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   if (self.has_failed() || fin_sent_) return;
   if (pending_output() == 0) {
     io::write_request writing(self, replies.bytes(), nullptr);
@@ -497,7 +498,7 @@ void connection_output::send_replies(io::buffer replies) {
 
 // All that was accepted has been sent: the layer's end is announced before the FIN.
 void connection_output::end_layered() noexcept {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   try {
     static_cast<void>(self.make_backlog());
   } catch (const std::bad_alloc&) {
@@ -508,7 +509,7 @@ void connection_output::end_layered() noexcept {
 
 // Ends a connection whose layer has failed, after the layer's last message.
 bool connection_output::end_after(const io::buffer& last_message, std::error_code why) noexcept {
-  connection_io& self = whole();
+  connection_io& self = whole_of(*this);
   if (!last_message.empty()) {
     io::write_request writing(self, last_message.bytes(), nullptr);
     static_cast<void>(self.group().io().attempt(writing));

@@ -62,9 +62,6 @@ class connection_output {
   ~connection_output() = default;
 
  private:
-  inline connection_io& whole() noexcept;
-  inline const connection_io& whole() const noexcept;
-
   std::size_t send_now(io::request& request) noexcept;
   bool send_layered(std::span<const std::span<const std::byte>> pieces);
   template <class Append>
