@@ -3,11 +3,9 @@
 
 #include <gyre/base/detail/futex.hpp>
 #include <gyre/pool/detail/helper.hpp>
-#include <gyre/pool/parallel.hpp>
 
 #include <algorithm>
 #include <chrono>
-#include <system_error>
 
 namespace gyre::detail {
 namespace {
@@ -21,12 +19,6 @@ constexpr std::chrono::nanoseconds first_sleep = 50us;
 constexpr std::chrono::nanoseconds last_sleep = 1600us;
 
 }  // namespace
-
-void throw_waits_below() {
-  throw std::system_error(
-      std::make_error_code(std::errc::resource_deadlock_would_occur),
-      "gyre: a parallel algorithm for an executor whose operation waits below it in the stack");
-}
 
 void forked_operation::finish() noexcept {
   const atomic<std::uint32_t>* const word = &word_;

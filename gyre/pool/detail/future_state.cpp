@@ -3,11 +3,9 @@
 
 #include <gyre/base/detail/futex.hpp>
 #include <gyre/pool/detail/helper.hpp>
-#include <gyre/pool/future.hpp>
 
 #include <algorithm>
 #include <chrono>
-#include <stdexcept>
 #include <system_error>
 
 namespace gyre::detail {
@@ -15,15 +13,15 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The sleeps of a thread that could help, between its looks for work.
+// A thread that could help sleeps this long between its looks for work.
 constexpr std::chrono::nanoseconds shortest_sleep = 50us;
 constexpr std::chrono::nanoseconds longest_sleep = 3200us;
 
-[[noreturn, gnu::cold]] void throw_deadlock(const char* what) {
-  throw std::system_error(std::make_error_code(std::errc::resource_deadlock_would_occur), what);
+[[noreturn, gnu::cold]] void throw_deadlock(const char* message) {
+  throw std::system_error(std::make_error_code(std::errc::resource_deadlock_would_occur), message);
 }
 
-// A number of its own for each thread, not 0.
+// The number of the calling thread, which is not 0.
 std::uint32_t this_thread() noexcept {
   static constinit atomic<std::uint32_t> threads{0};
   static constinit thread_local std::uint32_t number = 0;
@@ -34,11 +32,6 @@ std::uint32_t this_thread() noexcept {
 }
 
 }  // namespace
-
-void throw_empty_future() {
-  throw std::logic_error(
-      "gyre::future: has no task: default-constructed, moved from, or get() was called");
-}
 
 // relaxed, here and below: a thread recognises only its own store.
 future_state_base::running::running(future_state_base& task) noexcept : task_(task) {
