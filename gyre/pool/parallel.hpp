@@ -51,13 +51,13 @@ namespace detail {
 /// Throws std::system_error (std::errc::resource_deadlock_would_occur).
 [[noreturn, gnu::cold]] void throw_waits_below();
 
-/// Runs `function` on a thread of `where` and waits for it.
+/// Runs `function` on a thread of `target` and waits for it.
 template <class F>
-void run_there(executor& where, F& function) {
-  if (where.runs_only_here()) [[unlikely]]
+void run_there(executor& target, F& function) {
+  if (target.runs_only_here()) [[unlikely]]
     throw_waits_below();
   forked_call<F> call(function);
-  where.post(call);
+  target.post(call);
   call.join();
 }
 
@@ -67,17 +67,17 @@ void invoke_all(Executor&, F& last) {
 }
 
 template <class Executor, class F, class... Others>
-void invoke_all(Executor& where, F& first, Others&... others) {
-  auto rest = [&] { invoke_all(where, others...); };
+void invoke_all(Executor& target, F& first, Others&... others) {
+  auto rest = [&] { invoke_all(target, others...); };
   forked_call<decltype(rest)> forked(rest);
-  fork_queue* const queue = where.fork_queue_here();
+  fork_queue* const queue = target.fork_queue_here();
   if (queue == nullptr || !queue->push(forked)) [[unlikely]] {
     auto all = [&] {
       first();
       rest();
     };
-    auto again = [&] { invoke_all(where, first, others...); };
-    return where.running_here() ? all() : run_there(where, again);
+    auto again = [&] { invoke_all(target, first, others...); };
+    return target.running_here() ? all() : run_there(target, again);
   }
   try {
     first();
@@ -102,13 +102,13 @@ void invoke_all(Executor& where, F& first, Others&... others) {
 template <class Executor, class Index, class Part>
 class divided_loop {
  public:
-  divided_loop(Executor& where, Index grain, const Part& prototype) noexcept
-      : where_(where), grain_(grain), prototype_(prototype) {}
+  divided_loop(Executor& target, Index grain, const Part& prototype) noexcept
+      : target_(target), grain_(grain), prototype_(prototype) {}
 
   /// Throws the first exception.
   void run(Index first, Index last, Part& part) {
     auto divide = [&] { this->divide(first, last, part); };
-    where_.running_here() ? divide() : run_there(where_, divide);
+    target_.running_here() ? divide() : run_there(target_, divide);
     if (error_) std::rethrow_exception(std::move(error_));
   }
 
@@ -138,7 +138,7 @@ class divided_loop {
   };
 
   void divide(Index first, Index last, Part& part) noexcept {
-    fork_queue* const queue = where_.fork_queue_here();
+    fork_queue* const queue = target_.fork_queue_here();
     while (first != last && !failed()) {
       if (last - first <= grain_) return step(first, last, part);
       const auto middle = static_cast<Index>(first + (last - first) / 2);
@@ -175,7 +175,7 @@ class divided_loop {
     return failed_.load(std::memory_order_relaxed);  // relaxed: sooner or later
   }
 
-  Executor& where_;
+  Executor& target_;
   const Index grain_;
   const Part& prototype_;
   atomic<bool> failed_{false};
@@ -259,12 +259,12 @@ struct reduced_part {
 /// Complexity: a fork costs some nanoseconds if no other thread takes it, and no allocation.
 template <std::derived_from<executor> Executor, class... Functions>
   requires(sizeof...(Functions) > 0 && (std::invocable<Functions&> && ...))
-void parallel_invoke(Executor& where, Functions&&... functions) {
+void parallel_invoke(Executor& target, Functions&&... functions) {
   if constexpr (sizeof...(Functions) == 1) {
-    auto all = [&] { detail::invoke_all(where, functions...); };
-    where.running_here() ? all() : detail::run_there(where, all);
+    auto all = [&] { detail::invoke_all(target, functions...); };
+    target.running_here() ? all() : detail::run_there(target, all);
   } else {
-    detail::invoke_all(where, functions...);
+    detail::invoke_all(target, functions...);
   }
 }
 
@@ -277,7 +277,7 @@ void parallel_invoke(Executor& where, Functions&&... functions) {
 template <std::derived_from<executor> Executor, std::integral First, class Last = First, class Body>
   requires std::convertible_to<Last, detail::loop_index_t<First, Last>> &&
            std::invocable<Body&, const detail::loop_index_t<First, Last>&>
-void parallel_for(Executor& where, First first, Last last, Body&& body,
+void parallel_for(Executor& target, First first, Last last, Body&& body,
                   parallel_options options = {}) {
   using index = detail::loop_index_t<First, Last>;
   const index begin = detail::to_begin<index>(first);
@@ -286,7 +286,7 @@ void parallel_for(Executor& where, First first, Last last, Body&& body,
   using part = detail::called_part<index, std::remove_reference_t<Body>>;
   part all{body};
   const part prototype = all;
-  detail::divided_loop divided(where, detail::grain_of(begin, end, options), prototype);
+  detail::divided_loop divided(target, detail::grain_of(begin, end, options), prototype);
   divided.run(begin, end, all);
 }
 
@@ -294,11 +294,11 @@ void parallel_for(Executor& where, First first, Last last, Body&& body,
 template <std::derived_from<executor> Executor, std::ranges::random_access_range Range, class Body>
   requires std::ranges::sized_range<Range> &&
            std::invocable<Body&, std::ranges::range_reference_t<Range>>
-void parallel_for(Executor& where, Range&& range, Body&& body, parallel_options options = {}) {
+void parallel_for(Executor& target, Range&& range, Body&& body, parallel_options options = {}) {
   const auto begin = std::ranges::begin(range);
   using index = std::iter_difference_t<std::remove_const_t<decltype(begin)>>;
   parallel_for(
-      where, index{0}, static_cast<index>(std::ranges::size(range)),
+      target, index{0}, static_cast<index>(std::ranges::size(range)),
       [&](index i) { std::invoke(body, begin[i]); }, options);
 }
 
@@ -315,7 +315,7 @@ template <std::derived_from<executor> Executor, std::integral First, class Last 
                T, Combine&, T,
                std::invoke_result_t<Transform&, const detail::loop_index_t<First, Last>&>> &&
            std::is_invocable_r_v<T, Combine&, T, T>
-[[nodiscard]] T parallel_reduce(Executor& where, First first, Last last, T identity,
+[[nodiscard]] T parallel_reduce(Executor& target, First first, Last last, T identity,
                                 Transform&& transform, Combine&& combine,
                                 parallel_options options = {}) {
   using index = detail::loop_index_t<First, Last>;
@@ -326,7 +326,7 @@ template <std::derived_from<executor> Executor, std::integral First, class Last 
                                     std::remove_reference_t<Combine>>;
   const part prototype{std::move(identity), transform, combine};
   part all = prototype;
-  detail::divided_loop divided(where, detail::grain_of(begin, end, options), prototype);
+  detail::divided_loop divided(target, detail::grain_of(begin, end, options), prototype);
   divided.run(begin, end, all);
   return std::move(all.value);
 }
@@ -336,12 +336,12 @@ template <std::derived_from<executor> Executor, std::ranges::random_access_range
           std::copy_constructible T, class Transform, class Combine>
   requires std::ranges::sized_range<Range> &&
            std::invocable<Transform&, std::ranges::range_reference_t<Range>>
-[[nodiscard]] T parallel_reduce(Executor& where, Range&& range, T identity, Transform&& transform,
+[[nodiscard]] T parallel_reduce(Executor& target, Range&& range, T identity, Transform&& transform,
                                 Combine&& combine, parallel_options options = {}) {
   const auto begin = std::ranges::begin(range);
   using index = std::iter_difference_t<std::remove_const_t<decltype(begin)>>;
   return parallel_reduce(
-      where, index{0}, static_cast<index>(std::ranges::size(range)), std::move(identity),
+      target, index{0}, static_cast<index>(std::ranges::size(range)), std::move(identity),
       [&](index i) -> decltype(auto) { return std::invoke(transform, begin[i]); }, combine,
       options);
 }

@@ -17,8 +17,8 @@ constexpr std::size_t max_slotless = 1024;
 constexpr std::size_t max_submitter_depth = 16;
 
 // How long a thread in line sleeps before it looks again, for the first time and at most.
-constexpr std::chrono::milliseconds shortest_sleep{2};
-constexpr std::chrono::milliseconds longest_sleep{64};
+constexpr std::chrono::milliseconds first_patience{2};
+constexpr std::chrono::milliseconds max_patience{64};
 
 // How deep the calling thread runs tasks that found no slot.
 constinit thread_local std::size_t submitter_depth = 0;
@@ -100,7 +100,7 @@ admission::grant admission::wait_until(steady_time deadline, std::size_t max_slo
   bool is_urgent = !waits_for_many;
   if (is_urgent) urgent_waits_.fetch_add(1, std::memory_order_relaxed);  // relaxed: a hint
   blocked_acquire wait(slots_, waits_for_many ? limit_ / 2 : 1);
-  std::chrono::nanoseconds patience = shortest_sleep;
+  std::chrono::nanoseconds patience = first_patience;
   bool timed_out = false;
   while (!wait.has_ended()) {
     const steady_time now = monotonic_now();
@@ -113,7 +113,7 @@ admission::grant admission::wait_until(steady_time deadline, std::size_t max_slo
       urgent_waits_.fetch_add(1, std::memory_order_relaxed);  // relaxed: a hint
     }
     slots_.serve_waits(1);
-    patience = std::min<std::chrono::nanoseconds>(2 * patience, longest_sleep);
+    patience = std::min<std::chrono::nanoseconds>(2 * patience, max_patience);
   }
   std::size_t slots = wait.end();
   if (is_urgent) urgent_waits_.fetch_sub(1, std::memory_order_relaxed);

@@ -16,7 +16,7 @@ namespace gyre::detail {
 /// The owner of delayed tasks, which runs and drops them.
 class delayed_task_runner {
  public:
-  /// On a thread on which the timers expire.
+  /// Runs a task whose time has come, on a thread on which the timers expire.
   virtual void run_due(pool_task& task) noexcept = 0;
   virtual void drop_delayed(pool_task& task) noexcept = 0;
 

@@ -12,21 +12,22 @@
 
 namespace gyre::detail {
 
-/// On the stack of the thread that offers or posts it, which takes it back or waits for its end.
+/// The operation lies on the stack of the thread that offers or posts it, which takes it back or
+/// waits for its end.
 class forked_operation : public operation {
  public:
   /// Whether a thread has begun to run it. A hint; one load.
   bool is_taken() const noexcept { return word_.load(std::memory_order_relaxed) != 0; }
 
-  /// The offering thread, unless it has taken the operation back: returns when it has been run, and
-  /// helps meanwhile. The run happens before the return.
+  /// Waits until the operation has run, and helps meanwhile; called by the thread that offered it,
+  /// unless that has taken it back. The run happens before the return.
   void wait() noexcept;
 
  protected:
   using operation::operation;
   ~forked_operation() = default;
 
-  /// For the operation's function: first, where is_taken() matters, and last.
+  /// The operation's function calls begin() first, if is_taken() matters, and finish() last.
   void begin() noexcept {
     word_.fetch_or(taken_bit, std::memory_order_relaxed);  // relaxed: a hint
   }

@@ -21,7 +21,7 @@ bool idle_workers::start_searching(parker& self) noexcept {
   return true;
 }
 
-// Whether a worker sleeps and none searches any more. A later sleeper looks by itself.
+// Returns whether a worker sleeps and none searches any more. A later sleeper looks by itself.
 bool idle_workers::stop_searching(parker& self) noexcept {
   if (!self.searching_) return false;
   self.searching_ = false;
@@ -29,7 +29,7 @@ bool idle_workers::stop_searching(parker& self) noexcept {
   return needs_searcher(state_.fetch_sub(searcher, std::memory_order_acq_rel) - searcher);
 }
 
-// Apart, so that the short path of notify() saves no registers.
+// This path is a function of its own, so that the short path of notify() saves no registers.
 void idle_workers::notify_slowly(std::uint64_t state) noexcept {
   if ((state & busy) == 0) state = state_while_not_busy();
   if (sleepers_in(state) == 0) return;
@@ -39,8 +39,8 @@ void idle_workers::notify_slowly(std::uint64_t state) noexcept {
   if (needs_searcher(state)) wake_one();
 }
 
-// With the full fence, as a worker may fall asleep at the same time. The count is shared by all
-// notifiers, but only for `many_` notifications.
+// The state behind a full fence, as a worker may fall asleep at the same time. All notifiers share
+// the count, but only for `many_` notifications.
 std::uint64_t idle_workers::state_while_not_busy() noexcept {
   full_fence();
   // relaxed, and not exact: it decides only what the next fences cost.
@@ -50,9 +50,9 @@ std::uint64_t idle_workers::state_while_not_busy() noexcept {
   return state_.fetch_or(busy, std::memory_order_relaxed);
 }
 
-// Whether the workers were busy, so that the worker needs the heavy fence: after that, if they are
-// no longer busy, no notifier takes them for busy any more. Now and then they cease to be busy
-// although some are awake, as only notifications that are counted show whether many still come.
+// Returns whether the workers were busy, so that the worker needs the heavy fence: after the fence no
+// notifier takes workers for busy that are not. Now and then the workers cease to be busy although
+// some are awake, as only notifications that are counted show whether many still come.
 bool idle_workers::add_sleeper(parker& self) noexcept {
   constexpr unsigned parks_per_recount = 64;
   const std::lock_guard lock(mutex_);
@@ -72,7 +72,7 @@ bool idle_workers::add_sleeper(parker& self) noexcept {
   return (before & busy) != 0;
 }
 
-// False when the deadline has passed; a notification may have come all the same.
+// Returns false when the deadline has passed; a notification may have come all the same.
 bool idle_workers::sleep(parker& self, steady_time deadline) noexcept {
   // acquire: pairs with the release in pop_sleeper().
   while (self.notified_.load(std::memory_order_acquire) == 0) {
@@ -83,7 +83,7 @@ bool idle_workers::sleep(parker& self, steady_time deadline) noexcept {
   return true;
 }
 
-// The worker was not notified, as far as it knows.
+// Takes out a worker that has not seen a notification; one may have come.
 void idle_workers::remove_sleeper(parker& self, bool searches) noexcept {
   const std::lock_guard lock(mutex_);
   const bool notified = !self.is_linked();

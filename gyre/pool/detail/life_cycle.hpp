@@ -40,7 +40,7 @@ class life_cycle {
     return (word_.load(std::memory_order_relaxed) & ended) != 0;
   }
 
-  /// False, and no effect, if the pool is closed.
+  /// Returns false, without an effect, if the pool is closed.
   bool pause() noexcept {
     if (!is_closed()) raise(paused);
     if (!is_closed()) return true;
@@ -54,10 +54,10 @@ class life_cycle {
   void end() noexcept { raise(ended); }
   void set_surplus(bool is_surplus) noexcept { is_surplus ? raise(surplus) : lower(surplus); }
 
-  /// All of the state, to wait for its next change; which may return for no reason.
+  /// The whole state, with which to wait for its next change; the wait may return for no reason.
   std::uint32_t snapshot() const noexcept { return load(); }
-  void wait_for_change(std::uint32_t seen) const noexcept {
-    word_.wait(seen, std::memory_order_acquire);
+  void wait_for_change(std::uint32_t snapshot) const noexcept {
+    word_.wait(snapshot, std::memory_order_acquire);
   }
 
  private:

@@ -265,7 +265,7 @@ pool_task& pool_core::make_task(const task_builder& builder, semaphore_permit& s
   return task;
 }
 
-// False, with the callable untouched, if there is no slot, and the caller has none.
+// Returns false, with the callable untouched, if no slot is free and the caller has none.
 bool pool_core::store(const task_builder& builder, task_priority priority, semaphore_permit& slot) {
   if (takes_inbound(priority)) [[likely]] {
     const bool stored = cells_ != nullptr && builder.fits_cell()
@@ -283,7 +283,7 @@ bool pool_core::store(const task_builder& builder, task_priority priority, semap
   return true;
 }
 
-// Whether the caller has a slot now.
+// Returns whether the caller has a slot now.
 bool pool_core::take_slot(semaphore_permit& slot) noexcept {
   if (slot.count() == 0) slot = admission_.try_acquire();
   return slot.count() != 0;
@@ -366,7 +366,7 @@ void pool_core::drop_while_stopping(pool_task& task) noexcept {
 }
 
 std::size_t pool_core::purge() {
-  // Not more than there are now: others may go on submitting.
+  // The number is bounded, as others may continue to submit.
   const std::size_t waiting = metrics().waiting;
   std::size_t dropped = 0;
   for (; dropped < waiting; ++dropped) {
@@ -377,7 +377,7 @@ std::size_t pool_core::purge() {
   return dropped;
 }
 
-// Its timer was counted as an operation, so it is not counted itself.
+// A delayed task is not counted itself, as its timer was counted as an operation.
 void pool_core::run_due(pool_task& task) noexcept {
   if (life_.is_dropping()) {
     drop_delayed(task);

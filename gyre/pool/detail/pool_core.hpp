@@ -17,7 +17,8 @@
 // may resume a coroutine that destroys the pool while the call that posted it still runs: so
 // shut_down() waits for these calls last of all, after it has joined the threads and the timers.
 //
-// The parts know each other only downwards: none of them includes this header.
+// The parts know each other only downwards. None of them includes this header, but for the threads
+// of the pool, pool_worker and worker_set, which run all of it.
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -53,12 +54,12 @@ class pool_core final : public executor,
                         in_place_runner,
                         delayed_task_runner {
  public:
-  /// With all its workers.
+  /// Makes a pool with all its workers.
   static std::shared_ptr<pool_core> make(thread_pool_options options);
   explicit pool_core(thread_pool_options&& options);
   virtual ~pool_core();
 
-  // Its parts.
+  // The parts of the pool.
   thread_pool_options& options() noexcept { return options_; }
   life_cycle& life() noexcept { return life_; }
   detail::admission& admission() noexcept { return admission_; }
@@ -67,14 +68,14 @@ class pool_core final : public executor,
   detail::quiescence& quiescence() noexcept { return quiescence_; }
   delayed_tasks& delayed() noexcept { return delayed_; }
 
-  // As thread_pool's members.
+  // These do what thread_pool's members of the same names do.
   void post(operation& op) noexcept override;
   fork_queue* fork_queue_here() noexcept override {
     pool_worker* const self = this_worker;
     if (self == nullptr || &self->core != this || self->thieves == nullptr) return nullptr;
     return &static_cast<fork_queue&>(*self);  // of a reference: no further test for null
   }
-  /// Not in a loop or a sync_wait() that a task runs.
+  /// False in a loop or a sync_wait() that a task runs.
   bool running_here() const noexcept override {
     const pool_worker* const self = worker_here();
     return self != nullptr && self->run_here == current_run();
@@ -89,18 +90,18 @@ class pool_core final : public executor,
   bool stop(steady_time deadline);
   thread_pool_metrics metrics() const;
 
-  /// For the pool's destructor: drains it, and joins its threads or lets them go.
+  /// Drains the pool, and joins its threads or detaches the calling one: for the destructor.
   void shut_down() noexcept;
 
   exception_guard& exceptions() noexcept { return exceptions_; }
 
-  // Submissions. Not inlined into coroutines, as they use thread-locals.
-  /// As thread_pool's post() and try_post(), by `caller`, which is no coroutine.
+  // Submissions use thread-locals, so no caller may be inlined into a coroutine.
+  /// Submits for post() and try_post(): `caller` blocks or fails.
   inline admission_result submit(task_builder builder, task_priority priority,
                                  admission::waiting caller);
-  /// Of a coroutine, which may be told to wait.
+  /// Submits for a coroutine, which may be told to wait.
   admission_result submit_or_wait(task_builder builder, task_priority priority);
-  /// Of a coroutine that has waited for `slot`.
+  /// Submits for a coroutine that has waited for `slot`.
   admission_result submit_admitted(task_builder builder, task_priority priority,
                                    semaphore_permit slot);
   admission_result submit_at(task_builder builder, steady_time deadline);
@@ -116,7 +117,7 @@ class pool_core final : public executor,
   /// Drops a task that a scheduler gave out.
   void drop(pool_task& task) noexcept;
   void drop_while_stopping(pool_task& task) noexcept;
-  /// After an item was added that the workers may have overlooked at their end.
+  /// Call after an item was added, which the workers may have overlooked at their end.
   void run_leftovers_if_ended() noexcept {
     if (life_.ended_meanwhile()) [[unlikely]]
       run_leftovers();
@@ -167,7 +168,7 @@ class pool_core final : public executor,
                                                                  task_priority priority,
                                                                  admission::waiting caller) {
   if (pool_worker* const self = worker_here()) return submit_as_worker(*self, builder, priority);
-  // The usual case, without a call: an outside thread with a slot in its stock.
+  // An outside thread with a slot in its stock, the usual case, needs no call.
   if (cells_ != nullptr && priority == task_priority::normal && builder.fits_cell() &&
       !life_.is_closed() && cells_->try_push_built([&]() noexcept { return builder.in_cell(); }))
       [[likely]] {

@@ -52,13 +52,13 @@ class callable_task final : public pool_task, public short_lived_object {
   [[no_unique_address]] F callable_;
 };
 
-/// Throws std::bad_alloc, and what making the callable throws.
+/// Makes a task. Throws std::bad_alloc, and what making the callable throws.
 template <class F>
 pool_task& make_pool_task(F&& callable) {
   return *new callable_task<std::decay_t<F>>(std::forward<F>(callable));
 }
 
-/// A deleter.
+/// A deleter that drops a task.
 struct task_dropper {
   template <class Task>
   void operator()(Task* task) const noexcept {

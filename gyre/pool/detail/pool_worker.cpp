@@ -81,7 +81,7 @@ void pool_worker::run(work_item item) noexcept {
   finished.add(1);
 }
 
-// The slow path of push_own(), which has counted the item in `submitted`.
+// push_own(), which has counted the item in `submitted`, calls this when the deque must grow.
 bool pool_worker::push_own_slowly(work_item item) noexcept {
   if (!deque.push(item)) {
     submitted.subtract(1);
@@ -123,7 +123,7 @@ void pool_worker::reconcile() noexcept {
 }
 
 bool pool_worker::help_once() noexcept {
-  // It runs a task above the one that waits: not where little stack is left for it.
+  // The task would run above the one that waits, which needs enough of the stack.
   out_of_stack = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) < stack_reserve;
   if (out_of_stack || core.life().is_paused()) return false;
   const nested_items here(*this);

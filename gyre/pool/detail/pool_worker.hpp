@@ -28,20 +28,22 @@ class pool_worker final : public helper, public fork_queue {
   pool_worker(pool_core& pool, std::size_t number) noexcept : core(pool), index(number) {}
   virtual ~pool_worker() = default;
 
-  // Its own thread.
+  // The worker's own thread calls these.
 
   /// All that the thread does.
   void run_thread() noexcept;
   void run(work_item item) noexcept;
-  /// Between two items, if life_cycle::concerns_workers(): false if the worker is to end.
+  /// Heeds the state between two items, if life_cycle::concerns_workers(): false if the worker is to
+  /// end.
   bool handle_state() noexcept;
-  /// When it finds no work: releases its slots, and notifies threads that wait for the end of all.
+  /// Releases the worker's slots, and notifies threads that wait for the end of all tasks: for a
+  /// worker that finds no work.
   void reconcile() noexcept;
   bool help_once() noexcept override;
   bool may_sleep(const future_state_base& task) noexcept override;
   void woke_up() noexcept override;
 
-  // Forks. The item counts first, as a thief may run it before the push returns.
+  // Forks: the item is counted first, as a thief may run it before the push returns.
   bool push_own(work_item item) noexcept {
     submitted.add(1);
     if (!deque.push_if_room(item)) [[unlikely]]
@@ -63,7 +65,7 @@ class pool_worker final : public helper, public fork_queue {
   const std::size_t index;
   idle_workers* thieves = nullptr;  // the workers that steal from this one, if they do
 
-  // Its own thread's, but for thieves and readers of counts.
+  // These belong to the worker's own thread, but for thieves and readers of counts.
   work_deque<work_item> deque;
   gyre::detail::parker parker;
   spin_budget spin;
@@ -79,7 +81,7 @@ class pool_worker final : public helper, public fork_queue {
   published_counter submitted, started, finished, steals, parks;
   std::optional<histogram> queue_wait, run_time;  // where tasks are timed
 
-  // By the mutex of the worker_set.
+  // The mutex of the worker_set protects these.
   std::unique_ptr<named_thread> thread;
   bool alive = false;
   const future_state_base* stuck_on = nullptr;  // the task it waits for, out of stack

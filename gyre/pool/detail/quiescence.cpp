@@ -17,13 +17,13 @@ using namespace std::chrono_literals;
 // The finished tasks are read before the submitted ones: equal sums mean that none was left in
 // between, as every task is counted as submitted before it can finish. For a task that waits,
 // others that wait count as finished; they are read in between, and so counted once.
-bool quiescence::is_reached(bool within_task) const noexcept {
+bool quiescence::is_reached(bool is_task) const noexcept {
   std::uint64_t finished =
       dropped_.load(std::memory_order_acquire) + run_outside_.load(std::memory_order_acquire);
   for (std::size_t index = 0; index < workers_.size(); ++index) {
     finished += workers_[index].finished.get();
   }
-  if (within_task) finished += waiting_tasks_.load(std::memory_order_seq_cst);
+  if (is_task) finished += waiting_tasks_.load(std::memory_order_seq_cst);
   std::uint64_t submitted = scheduler_.enqueued();
   for (std::size_t index = 0; index < workers_.size(); ++index) {
     submitted += workers_[index].submitted.get();
@@ -47,18 +47,18 @@ bool quiescence::wait(pool_worker* self, steady_time deadline) noexcept {
   const std::size_t counted =
       self == nullptr ? 0 : std::exchange(self->depth_that_waits, self->depth);
   const std::size_t tasks = self == nullptr ? 0 : self->depth - counted;
-  const bool within_task = self != nullptr;
+  const bool is_task = self != nullptr;
   waiting_tasks_.fetch_add(tasks, std::memory_order_seq_cst);
   waiters_.fetch_add(1, std::memory_order_seq_cst);
   asymmetric_heavy_fence();
   notify();
   bool reached = false;
-  while (!(reached = is_reached(within_task))) {
+  while (!(reached = is_reached(is_task))) {
     const steady_time now = monotonic_now();
     if (now >= deadline) break;
     if (self != nullptr && self->help_once()) continue;
     std::unique_lock lock(mutex_);
-    reached = is_reached(within_task);
+    reached = is_reached(is_task);
     if (reached) break;
     // A task that waits looks for work to help with now and then.
     const steady_time until = self == nullptr ? deadline : std::min(deadline, now + 1ms);

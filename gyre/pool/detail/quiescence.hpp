@@ -25,7 +25,7 @@ class quiescence {
   quiescence(const worker_set& workers, const task_scheduler& scheduler) noexcept
       : workers_(workers), scheduler_(scheduler) {}
 
-  /// A task has ended that no worker counts.
+  // These count tasks that have ended, but that no worker counts.
   void count_dropped() noexcept { dropped_.fetch_add(1, std::memory_order_acq_rel); }
   void count_run_outside() noexcept { run_outside_.fetch_add(1, std::memory_order_release); }
   // relaxed: each figure stands for itself.
@@ -42,7 +42,7 @@ class quiescence {
   bool wait(pool_worker* self, steady_time deadline) noexcept;
 
  private:
-  bool is_reached(bool within_task) const noexcept;
+  bool is_reached(bool is_task) const noexcept;
 
   const worker_set& workers_;
   const task_scheduler& scheduler_;

@@ -84,7 +84,7 @@ class shared_queue_scheduler final : public task_scheduler {
     return wakeups_;
   }
 
-  // For run_worker_loop().
+  // run_worker_loop() calls these.
   void stop_searching(pool_worker&) noexcept {}
   void wait_for_work(pool_worker& self) noexcept {
     std::unique_lock lock(lock_);

@@ -15,7 +15,7 @@ namespace {
 // that it falls into step with no pattern of the program.
 constexpr unsigned fairness = 61;
 
-// One in so many of these turns runs the oldest of its own, which costs a heavy fence.
+// One of this many fair turns runs the oldest item of the worker itself, which costs a heavy fence.
 constexpr unsigned own_fairness = 16;
 
 // Looks for work before a worker sleeps. While its looks pay, so that it may take more than a few,
@@ -68,7 +68,7 @@ void stealing_scheduler::enqueue_own(pool_worker& self, pool_task& task) noexcep
     enqueue(task, task_priority::normal);
 }
 
-// Not counted again.
+// The item was counted when it was enqueued.
 void stealing_scheduler::put_back(work_item item) noexcept {
   if (!item.is_task()) {
     overflow_.push(item.op());
@@ -79,7 +79,7 @@ void stealing_scheduler::put_back(work_item item) noexcept {
   count_lanes();
 }
 
-// Under the lock.
+// The caller holds the lock of the lanes.
 void stealing_scheduler::count_lanes() noexcept {
   // release: pairs with the acquire in has_work().
   lanes_waiting_.store(lanes_.size(), std::memory_order_release);
@@ -144,10 +144,11 @@ work_item stealing_scheduler::take_fairly(pool_worker& self) noexcept {
   return take_submitted(self, 1);
 }
 
-// The first is returned, the others go to the deque: the oldest is popped first.
-work_item stealing_scheduler::take_submitted(pool_worker& self, std::size_t most) noexcept {
+// The first item is returned, the others go to the deque, in such an order that the oldest is popped
+// first.
+work_item stealing_scheduler::take_submitted(pool_worker& self, std::size_t max_items) noexcept {
   drained_batch drained(runner_);  // not the worker's: a task that finds no memory is run meanwhile
-  inbox::batch budget(most);
+  inbox::batch budget(max_items);
   const bool more_waits = submissions_.run_some(budget);
   const std::size_t count = drained.size();
   if (count == 0) return {};
@@ -179,7 +180,7 @@ pool_task* stealing_scheduler::take_prioritized() noexcept {
 
 work_item stealing_scheduler::steal(pool_worker& self) noexcept {
   const std::size_t count = workers_.size();
-  // From the next one on: thieves then spread over their victims.
+  // The first victim is the next worker, so that thieves spread over their victims.
   for (std::size_t step = 1; step < count; ++step) {
     pool_worker& victim = workers_[(self.index + step) % count];
     const work_item oldest = victim.deque.steal_into(self.deque);
@@ -191,7 +192,7 @@ work_item stealing_scheduler::steal(pool_worker& self) noexcept {
   return {};
 }
 
-// One item from the submissions or a deque.
+// Takes one item from the submissions or a deque.
 work_item stealing_scheduler::take_from_queues() noexcept {
   drained_batch drained(runner_);
   inbox::batch one(1);

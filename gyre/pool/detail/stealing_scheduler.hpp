@@ -47,13 +47,13 @@ class stealing_scheduler final : public task_scheduler {
   std::uint64_t enqueued() const noexcept override;
   std::uint64_t wakeups() const noexcept override { return idle_.wakes(); }
 
-  // For run_worker_loop().
+  // run_worker_loop() calls these.
   void stop_searching(pool_worker& self) noexcept;
   void wait_for_work(pool_worker& self) noexcept;
 
  private:
   work_item take_fairly(pool_worker& self) noexcept;
-  work_item take_submitted(pool_worker& self, std::size_t most) noexcept;
+  work_item take_submitted(pool_worker& self, std::size_t max_items) noexcept;
   work_item take_overflow(pool_worker& self) noexcept;
   pool_task* take_prioritized() noexcept;
   template <class Take>

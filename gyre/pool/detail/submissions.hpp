@@ -27,7 +27,7 @@ namespace gyre::detail {
 /// takes the first one that has tasks, and has it for itself while it runs them. A callable that is
 /// "run" here is expected to hand itself over to the worker that runs it.
 ///
-/// The pushing members are not inlined: a coroutine may go on on another thread, and compilers keep
+/// The pushing members are not inlined: a coroutine may continue on another thread, and compilers keep
 /// the addresses of thread-locals across suspensions.
 ///
 /// `CellsPerSegment` is a parameter for the tests; use `submissions`.
@@ -53,7 +53,7 @@ class basic_submissions {
     return try_push_built([&]() noexcept -> F&& { return std::forward<F>(callable); });
   }
 
-  /// The same with the callable that `build` returns, which is called once there is a slot for it.
+  /// As try_push(), with the callable that `build` returns, which is called once there is a slot.
   /// The caller must not be inlined into a coroutine.
   template <class Build>
   [[nodiscard, gnu::always_inline]] bool try_push_built(Build&& build) {
@@ -128,7 +128,7 @@ class basic_submissions {
     deferred_release released(*this);
     const std::lock_guard lock(queue_lock_);
     shards_.admit_new_shards();
-    for (std::size_t left = shards_.size(); left > 0; --left) {
+    for (std::size_t count = shards_.size(); count > 0; --count) {
       shard* const each = shards_.take();
       const bool last = each->abandoned();
       if (last) released.take_stock(*each);
@@ -185,7 +185,7 @@ class basic_submissions {
     explicit operator bool() const noexcept { return shard_ != nullptr; }
     shard* operator->() const noexcept { return shard_; }
 
-    // Looks under the same lock: a thread that looked in vain during the lease was earlier, and so
+    // The look is under the same lock: a thread that looked in vain during the lease was earlier, and so
     // were the pushes that it had to see.
     bool end() noexcept {
       deferred_release released(owner_);
@@ -201,11 +201,11 @@ class basic_submissions {
     shard* shard_ = nullptr;
   };
 
-  // Under the lock: whether there is a shard with tasks, which then is the first.
+  // Returns whether there is a shard with tasks, which then is the first; under the lock.
   bool bring_work_to_front(deferred_release& released) noexcept {
     shards_.admit_new_shards();
-    for (std::size_t left = shards_.size(); left > 0; --left) {
-      // Before ready(): nothing can follow what an abandoned shard held.
+    for (std::size_t count = shards_.size(); count > 0; --count) {
+      // Read before ready(), as nothing can follow what an abandoned shard held.
       const bool last = shards_.front()->abandoned();
       if (shards_.front()->ready()) return true;
       shard* const empty = shards_.take();
@@ -262,7 +262,7 @@ class basic_submissions<CellsPerSegment>::shard final
   std::size_t stock = 0;  // belongs to the producer; when abandoned, to the lock
 };
 
-/// See basic_submissions.
+/// The submissions of pools.
 using submissions = basic_submissions<254>;
 
 }  // namespace gyre::detail

@@ -46,11 +46,11 @@ class task_builder {
       : source_(source_of(callable)), functions_(&functions_of<F>) {}
 
   bool fits_cell() const noexcept { return functions_->in_cell.call != nullptr; }
-  /// For a cell of the submissions, if it fits.
+  /// The callable for a cell of the submissions, if it fits.
   inbox::detail::task_cell::erased in_cell() const noexcept {
     return {&functions_->in_cell, source_};
   }
-  pool_task& make(bool timed) const { return functions_->make(source_, timed); }
+  pool_task& make(bool records_times) const { return functions_->make(source_, records_times); }
   /// Calls the callable on the calling thread; an exception of the call goes to `guard`.
   void run(exception_guard& guard) const { functions_->run(source_, guard); }
 
@@ -59,7 +59,7 @@ class task_builder {
 
   struct functions {
     task_cell::erased::functions in_cell;
-    pool_task& (*make)(void* source, bool timed);
+    pool_task& (*make)(void* source, bool records_times);
     void (*run)(void* source, exception_guard& guard);
   };
 
@@ -79,8 +79,8 @@ class task_builder {
         return {nullptr, nullptr, 0};
       }
     }
-    static pool_task& make(void* source, bool timed) {
-      if (timed) return make_pool_task(timed_callable<function>{source_as<F>(source)});
+    static pool_task& make(void* source, bool records_times) {
+      if (records_times) return make_pool_task(timed_callable<function>{source_as<F>(source)});
       return make_pool_task(source_as<F>(source));
     }
     static void run(void* source, exception_guard& guard) {

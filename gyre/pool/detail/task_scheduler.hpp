@@ -31,7 +31,7 @@ class task_scheduler {
 
   virtual void enqueue(pool_task& task, task_priority priority) noexcept = 0;
   virtual void enqueue(operation& op) noexcept = 0;
-  /// The worker's own task.
+  /// Adds a task that the worker itself has submitted.
   virtual void enqueue_own(pool_worker& self, pool_task& task) noexcept = 0;
 
   /// Runs items until the worker is to end.
@@ -40,7 +40,7 @@ class task_scheduler {
   virtual work_item next(pool_worker& self) noexcept = 0;
   /// Puts back the item that was taken last, to be taken next.
   virtual void put_back(pool_worker& self, work_item item) noexcept = 0;
-  /// The worker is about to end: its queue goes to the others.
+  /// Gives the queue of a worker that is about to end to the others.
   virtual void release_queue(pool_worker&) noexcept {}
 
   /// Takes out the waiting task that matters least; null if it found none.
@@ -50,7 +50,7 @@ class task_scheduler {
 
   virtual void wake_all() noexcept = 0;
   virtual void resize(std::size_t /*workers*/) noexcept {}
-  /// How many items were put into the queues, workers' own not counted.
+  /// How many items were put into the queues, without the workers' own ones.
   virtual std::uint64_t enqueued() const noexcept = 0;
   virtual std::uint64_t wakeups() const noexcept = 0;
 };
@@ -64,7 +64,7 @@ void run_worker_loop(Scheduler& scheduler, const life_cycle& life, pool_worker& 
     if (const work_item item = scheduler.next(self)) {
       scheduler.stop_searching(self);
       if (life.is_paused()) [[unlikely]] {
-        // Since the first look: tasks that are submitted to a paused pool do not start.
+        // The pool was paused since the first look, and a paused pool starts no tasks.
         scheduler.put_back(self, item);
       } else {
         self.run(item);

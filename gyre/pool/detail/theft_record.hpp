@@ -34,11 +34,11 @@ class theft_record {
     rested_ = false;
   }
   /// The theft has ended at `now`.
-  void end(steady_time now, bool succeeded) noexcept {
+  void end(steady_time now, bool success) noexcept {
     cost_ = now - since_;
     since_ = now;
-    has_loot_ = succeeded;
-    if (!succeeded) add(false);
+    has_loot_ = success;
+    if (!success) add(false);
   }
 
  private:
@@ -47,9 +47,9 @@ class theft_record {
   static constexpr std::chrono::microseconds shortest_rest{50};
   static constexpr std::chrono::microseconds longest_rest{1000};
 
-  void add(bool paid) noexcept {
-    losses_ = paid ? 0 : std::min(losses_ + 1, most_losses);
-    if (paid) rest_ = shortest_rest;
+  void add(bool is_gain) noexcept {
+    losses_ = is_gain ? 0 : std::min(losses_ + 1, most_losses);
+    if (is_gain) rest_ = shortest_rest;
   }
 
   steady_time since_{};

@@ -7,9 +7,9 @@
 
 namespace gyre::detail {
 
-timer_thread::timer_thread(executor& where, std::string name)
+timer_thread::timer_thread(executor& target, std::string name)
     : operation([](operation& self) { static_cast<timer_thread&>(self).expire_one(); }),
-      where_(where),
+      target_(target),
       name_(std::move(name)) {}
 
 timer_thread::~timer_thread() {
@@ -33,7 +33,7 @@ timer_service* timer_thread::started() noexcept {
   return this;
 }
 
-// Notifies with the lock held: once the timer can be seen, the end of all this may follow.
+// The notification is made with the lock held: once the timer can be seen, this may be destroyed.
 void timer_thread::start_timer(timer_operation& timer, steady_time deadline) noexcept {
   const std::lock_guard lock(mutex_);
   wheel_->start(timer, deadline);
@@ -78,29 +78,29 @@ void timer_thread::run() {
     } else {
       expiring_ = true;
       lock.unlock();
-      where_.post(*this);
+      target_.post(*this);
       lock.lock();
     }
   }
 }
 
-// On a thread of the executor. Meanwhile another may take what else is due.
+// Runs on a thread of the executor; meanwhile another may take the next timer that is due.
 void timer_thread::expire_one() {
   timer_node* due = nullptr;
   bool more = false;
   {
     const std::lock_guard lock(mutex_);
     if (!stopping_) {
-      const steady_time at = now();
-      wheel_->advance(at, 1, [&](timer_node& timer) { due = &timer; });
+      const steady_time present = now();
+      wheel_->advance(present, 1, [&](timer_node& timer) { due = &timer; });
       const auto soonest = wheel_->next_wakeup();
-      more = soonest && *soonest <= at;
+      more = soonest && *soonest <= present;
       if (!soonest) sleeps_until_ = steady_time::max();
       if (soonest && !more) changed_.notify_one();
     }
     expiring_ = more;
   }
-  if (more) where_.post(*this);
+  if (more) target_.post(*this);
   if (due != nullptr) static_cast<timer_operation*>(due)->expire();
 }
 

@@ -29,16 +29,16 @@ namespace gyre::detail {
 /// mutex, and a system call only for a deadline that is earlier than all others.
 class timer_thread final : public timer_service, operation {
  public:
-  /// Timers expire on the threads of `where`, which must outlive this. The kernel keeps the first
+  /// Timers expire on the threads of `target`, which must outlive this. The kernel keeps the first
   /// 15 bytes of the thread's name.
-  timer_thread(executor& where, std::string name);
-  /// Stops. The executor must have run all operations.
+  timer_thread(executor& target, std::string name);
+  /// Calls stop(). The executor must have run all operations.
   ~timer_thread();
 
   /// This, with its thread; null without memory or threads. One load later on. Not after stop().
   timer_service* started() noexcept;
 
-  // For callers of started().
+  // These need started() first.
   void start_timer(timer_operation& timer, steady_time deadline) noexcept override;
   bool cancel_timer(timer_operation& timer) noexcept override;
   steady_time now() const noexcept override { return monotonic_now(); }
@@ -54,7 +54,7 @@ class timer_thread final : public timer_service, operation {
   void run();
   void expire_one();
 
-  executor& where_;
+  executor& target_;
   const std::string name_;
 
   mutable std::mutex mutex_;

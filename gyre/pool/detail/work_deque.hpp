@@ -133,9 +133,11 @@ class work_deque {
     const position taken = claim(1 + room);
     if (taken == 0) return T{};
     const position end = locked_top();
-    position to = thief.own_bottom();
-    for (position from = end - 1; from > end - taken; --from) thief.cell(to++) = cell(from);
-    thief.publish(to);
+    position target = thief.own_bottom();
+    for (position source = end - 1; source > end - taken; --source) {
+      thief.cell(target++) = cell(source);
+    }
+    thief.publish(target);
     return cell(end - taken);
   }
 
@@ -157,7 +159,7 @@ class work_deque {
   /// A deque that is found empty and can hold more than this gives its memory back.
   static constexpr position kept_capacity = 16 * static_cast<position>(Smallest);
 
-  T& cell(position at) noexcept { return cells_[at & (capacity_ - 1)]; }
+  T& cell(position index) noexcept { return cells_[index & (capacity_ - 1)]; }
 
   // relaxed: written by the owner only, who calls this.
   position own_bottom() const noexcept { return bottom_.load(std::memory_order_relaxed); }
@@ -185,13 +187,14 @@ class work_deque {
     return std::min((size + 1) / 2, static_cast<position>(max_stolen));
   }
 
-  /// Thief, under the lock: moves the top over at most `most` of the oldest elements; how many.
-  position claim(position most) noexcept {
+  /// Thief, under the lock: moves the top over at most `max_elements` of the oldest elements; how many.
+  position claim(position max_elements) noexcept {
     // relaxed, until the fence has ordered it: the top changes under the lock only, and of the
     // bottom this is a first guess.
     const position before = top_.load(std::memory_order_relaxed);
     const position top = without_wish(before);
-    const position wanted = std::min(most, share_of(bottom_.load(std::memory_order_relaxed) - top));
+    const position wanted =
+        std::min(max_elements, share_of(bottom_.load(std::memory_order_relaxed) - top));
     if (wanted <= 0) return 0;
     top_.store((top + wanted) | full_fences, std::memory_order_relaxed);
     before == top ? asymmetric_heavy_fence() : full_fence();
@@ -241,29 +244,30 @@ class work_deque {
     limit_ = floor_ + capacity_;
   }
 
-  /// Owner: how many elements, up to `wanted`, can be added with no further check. May grow.
-  position room_for(position wanted) noexcept {
-    if (limit_ - own_bottom() >= wanted) [[likely]]
-      return wanted;
-    return make_room(wanted);
+  /// Owner: how many elements, up to `count`, can be added with no further check. May grow.
+  position room_for(position count) noexcept {
+    if (limit_ - own_bottom() >= count) [[likely]]
+      return count;
+    return make_room(count);
   }
 
-  [[gnu::noinline]] position make_room(position wanted) noexcept {
+  [[gnu::noinline]] position make_room(position count) noexcept {
     const std::lock_guard lock(lock_);
     learn_top();
     const position size = own_bottom() - floor_;
     // Twice the size, so that this is seldom called.
-    if (2 * size + wanted > capacity_) reallocate(2 * size + wanted);
-    return std::min(wanted, limit_ - own_bottom());
+    if (2 * size + count > capacity_) reallocate(2 * size + count);
+    return std::min(count, limit_ - own_bottom());
   }
 
   /// Owner, under the lock. Without memory all stays as it is.
-  void reallocate(position least) noexcept {
-    const std::size_t capacity = std::max(Smallest, std::bit_ceil(static_cast<std::size_t>(least)));
+  void reallocate(position min_capacity) noexcept {
+    const std::size_t capacity =
+        std::max(Smallest, std::bit_ceil(static_cast<std::size_t>(min_capacity)));
     T* cells = new (std::nothrow) T[capacity];
     if (cells == nullptr) return;
-    for (position at = floor_; at < own_bottom(); ++at) {
-      cells[static_cast<std::size_t>(at) & (capacity - 1)] = cell(at);
+    for (position index = floor_; index < own_bottom(); ++index) {
+      cells[static_cast<std::size_t>(index) & (capacity - 1)] = cell(index);
     }
     delete[] cells_;
     cells_ = cells;

@@ -80,7 +80,7 @@ void worker_set::resize(std::size_t workers) {
   pool_.scheduler().wake_all();
 }
 
-// Under the lock, as growing may overtake.
+// The decision takes the lock, as a resize() that wants more workers may overtake.
 bool worker_set::retire(pool_worker& self) noexcept {
   const std::lock_guard lock(mutex_);
   if (!is_surplus(self)) return false;
@@ -89,7 +89,7 @@ bool worker_set::retire(pool_worker& self) noexcept {
   return true;
 }
 
-// Under the mutex.
+// The caller holds the mutex.
 bool worker_set::has_surplus() const noexcept {
   for (std::size_t index = target(); index < size(); ++index) {
     if (workers_[index]->alive) return true;
@@ -97,7 +97,7 @@ bool worker_set::has_surplus() const noexcept {
   return false;
 }
 
-// One at a time, as a list would need memory.
+// Threads are taken one at a time, as a list would need memory.
 void worker_set::join() noexcept {
   const std::lock_guard joining(join_mutex_);
   while (const std::unique_ptr<named_thread> thread = take_thread()) {

@@ -18,12 +18,12 @@ class worker_set {
   explicit worker_set(pool_core& pool);
   ~worker_set();
 
-  /// How many are wanted.
+  /// How many workers are wanted.
   std::size_t target() const noexcept {
     return target_.load(std::memory_order_relaxed);  // relaxed: stands for itself
   }
   bool is_surplus(const pool_worker& worker) const noexcept { return worker.index >= target(); }
-  /// How many have ever existed at once: the range of indices.
+  /// How many workers have ever existed at once: the range of indices.
   std::size_t size() const noexcept {
     return size_.load(std::memory_order_acquire);  // pairs with the release in start()
   }
@@ -31,7 +31,7 @@ class worker_set {
 
   /// Starts or retires workers; joins those that retired earlier. Throws as thread_pool::resize().
   void resize(std::size_t workers);
-  /// False if the worker is wanted again.
+  /// Ends a surplus worker; false if it is wanted again.
   bool retire(pool_worker& self) noexcept;
   /// Joins all threads, and detaches the calling one. A second caller waits for the first.
   void join() noexcept;
