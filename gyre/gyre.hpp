@@ -128,6 +128,7 @@
 #include <gyre/net/released_connection.hpp>
 #include <gyre/net/resolve_error.hpp>
 #include <gyre/net/resolver.hpp>
+#include <gyre/net/resolver_options.hpp>
 #include <gyre/net/service.hpp>
 #include <gyre/net/socket.hpp>
 #include <gyre/net/socket_options.hpp>

@@ -9,23 +9,20 @@
 #pragma once
 
 #include <gyre/base/duration.hpp>
-#include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/exec/event_loop.hpp>
+#include <gyre/net/detail/waiting_lookup.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/resolve_error.hpp>
+#include <gyre/net/resolver_options.hpp>
 #include <gyre/net/service.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/stoppable_wait.hpp>
 
-#include <chrono>
 #include <coroutine>
 #include <cstddef>
-#include <cstdint>
-#include <expected>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -34,110 +31,7 @@
 
 namespace gyre::net {
 
-/// A server of a service (RFC 2782). resolve_srv() gives them in the order in which to try them:
-///
-///     for (const auto& each : co_await names.resolve_srv("_xmpp-client._tcp.example.org")) {
-///       auto peer = co_await gyre::as_expected(gyre::net::connect(names, each.target, each.port));
-///       if (!peer) continue;  // the next server
-///       use(std::move(*peer));
-///       break;
-///     }
-struct srv_record {
-  std::string target;  ///< the name of its host
-  std::uint16_t port = 0;
-  std::uint16_t priority = 0;  ///< the smaller, the sooner
-  std::uint16_t weight = 0;    ///< its share of the load among those of one priority
-};
-
-/// The sources of addresses, in their order; the second is tried after any failure of the first.
-enum class lookup_order { hosts_then_dns, dns_then_hosts, hosts_only, dns_only };
-
-/// The addresses of a host that a lookup gives, and their order.
-enum class address_choice {
-  as_sorted,   ///< all, the best first by RFC 6724; those of the hosts file in its order
-  ipv4_first,  ///< as_sorted, but IPv4 before IPv6
-  ipv6_first,
-  ipv4_only,  ///< without a query for the others
-  ipv6_only,
-};
-
-/// Limits of a resolver's cache. It keeps answers for the TTL of their records (RFC 2308 for names
-/// and records that do not exist), and no longer than the two times below. Other failures are not
-/// kept.
-struct dns_cache_options {
-  /// Memory, roughly; the least recently used entry makes room. Zero: no cache.
-  std::size_t bytes = std::size_t{256} << 10;
-  duration longest_positive = std::chrono::hours{1};
-  duration longest_negative = std::chrono::minutes{5};
-};
-
-struct dns_cache_metrics {
-  std::size_t entries = 0;
-  std::size_t bytes = 0;
-  std::uint64_t hits = 0;    ///< lookups without a query
-  std::uint64_t misses = 0;  ///< names that servers were asked for
-};
-
-/// Options of a resolver, fixed when it is constructed.
-struct resolver_options {
-  /// Name servers in their order: IP endpoints; the wildcard address is this machine. Default:
-  /// those in resolv.conf, also with a scope ("fe80::1%eth0") or a port ("[::1]:5353").
-  std::vector<endpoint> servers = {};
-  /// Timeout of a query in the first round over the servers; each further round doubles it. Rounded
-  /// up to milliseconds; more than a day counts as a day.
-  duration timeout = std::chrono::seconds{2};
-  /// Rounds; at least 1. With one server the defaults give up after 14 s.
-  int tries = 3;
-  lookup_order order = lookup_order::hosts_then_dns;
-  /// Both files are read again when a lookup finds that they have changed; a changed resolv.conf
-  /// clears the cache. Queries under way stay with their servers.
-  std::string resolv_conf = "/etc/resolv.conf";
-  std::string hosts_file = "/etc/hosts";
-  address_choice addresses = address_choice::as_sorted;
-  /// Search domains, tried before the name itself if that has fewer than `ndots` dots, otherwise
-  /// after it. Without a value: as in resolv.conf.
-  std::optional<std::vector<std::string>> search_domains = {};
-  std::optional<int> ndots = {};
-  /// Names that servers are asked for at the same time, at least 1; further lookups wait. A
-  /// cancelled lookup frees its place at once, but its queries run on until they are answered, time
-  /// out, or nobody waits for any answer. Beyond about 8 * max_concurrent names of cancelled
-  /// lookups (see abandoned()), further lookups wait for these, too.
-  std::size_t max_concurrent = 256;
-  dns_cache_options cache = {};
-};
-
-using resolve_result = std::expected<std::vector<endpoint>, std::error_code>;
-using srv_result = std::expected<std::vector<srv_record>, std::error_code>;
-/// Texts of TXT records, or names of PTR records.
-using text_result = std::expected<std::vector<std::string>, std::error_code>;
-
 namespace detail {
-
-class name_engine;
-struct question;
-
-struct lookup_kind {
-  // Completes with the addresses of one IP version: at once if that version is preferred, else
-  // after this delay (RFC 8305, section 3). Without it: with all addresses.
-  std::optional<duration> resolution_delay = {};
-  std::uint16_t records = 0;  // a record type, instead of addresses
-};
-
-/// A lookup under way: in the list of its question, or of the completed lookups.
-struct waiting_lookup : intrusive_list_node {
-  using function = void (*)(waiting_lookup&);
-  explicit waiting_lookup(function callback) noexcept : complete(callback) {}
-
-  bool active() const noexcept { return is_linked(); }
-
-  const function complete;  // called on the loop's thread, once, no longer linked
-  name_engine* owner = nullptr;
-  question* pending = nullptr;  // null when the lookup has its result
-  std::uint16_t port = 0;
-  lookup_kind kind = {};
-  resolve_result result;               // for records only an error
-  std::vector<unsigned char> message;  // for records the answer
-};
 
 /// The records of an answer, or the error of `outcome`. For srv_result and text_result.
 template <class Result>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/detail/dns_channel.hpp>
+
 #include <gyre/base/detail/duration_check.hpp>
 #include <gyre/net/detail/errors.hpp>
 #include <gyre/net/detail/name_engine.hpp>
@@ -92,23 +94,23 @@ ares_socket_t open_socket(int family, int type, int protocol, void*) {
 int close_socket(ares_socket_t fd, void*) { return ::close(fd); }
 
 // c-ares has no place for the scope of a server.
-int connect_socket(ares_socket_t fd, const sockaddr* to, ares_socklen_t size, void* servers) {
+int connect_socket(ares_socket_t fd, const sockaddr* server, ares_socklen_t size, void* servers) {
   endpoint scoped;
-  std::memcpy(scoped.data(), to, std::min(size, endpoint::capacity()));
+  std::memcpy(scoped.data(), server, std::min(size, endpoint::capacity()));
   scoped.resize(std::min(size, endpoint::capacity()));
-  if (!scoped.is_ip()) return ::connect(fd, to, size);
+  if (!scoped.is_ip()) return ::connect(fd, server, size);
   for (const endpoint& each : *static_cast<const std::vector<endpoint>*>(servers)) {
     if (each.port() == scoped.port() &&
         std::ranges::equal(each.address().bytes(), scoped.address().bytes())) {
       return ::connect(fd, each.data(), each.size());
     }
   }
-  return ::connect(fd, to, size);
+  return ::connect(fd, server, size);
 }
 
-ares_ssize_t receive(ares_socket_t fd, void* to, std::size_t size, int flags, sockaddr* from,
-                     ares_socklen_t* from_size, void*) {
-  return ::recvfrom(fd, to, size, flags, from, from_size);
+ares_ssize_t receive(ares_socket_t fd, void* room, std::size_t size, int flags, sockaddr* sender,
+                     ares_socklen_t* sender_size, void*) {
+  return ::recvfrom(fd, room, size, flags, sender, sender_size);
 }
 
 ares_ssize_t send(ares_socket_t fd, const iovec* pieces, int count, void*) {

@@ -2,6 +2,7 @@
 #include <gyre/net/detail/dns_message.hpp>
 
 #include <gyre/net/detail/errors.hpp>
+#include <gyre/net/resolve_error.hpp>
 
 #include <ares.h>
 
@@ -13,6 +14,7 @@
 #include <bit>
 #include <cstring>
 #include <iterator>
+#include <memory>
 #include <random>
 #include <ranges>
 #include <tuple>

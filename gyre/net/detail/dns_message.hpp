@@ -4,9 +4,15 @@
 
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/net/address.hpp>
-#include <gyre/net/resolver.hpp>
+#include <gyre/net/resolver_options.hpp>
 
+#include <chrono>
+#include <cstdint>
+#include <expected>
 #include <span>
+#include <string>
+#include <system_error>
+#include <vector>
 
 namespace gyre::net::detail {
 
@@ -21,9 +27,9 @@ struct answer_lifetime {
   bool negative = false;         ///< it says that there is no such name or record
 };
 
-/// Reads it from the message: the shortest TTL of the records that answer; for a negative answer
-/// (RFC 2308) also that of the SOA record, and its minimum. Zero for what is cut off, tells of a
-/// failure of the server, or makes no sense.
+/// Reads the lifetime of an answer: the shortest TTL of the records that answer; for a negative one
+/// (RFC 2308) also that of the SOA record, and its minimum. Zero for a message that is cut off, that
+/// tells of a failure of the server, or that makes no sense.
 answer_lifetime lifetime_of(dns_message message) noexcept;
 
 /// The error that a status of c-ares stands for.
@@ -41,7 +47,8 @@ srv_result decode_srv(dns_message message);
 /// The texts of a TXT answer, the parts of each joined; the names of a PTR answer.
 text_result decode_texts(record_type type, dns_message message);
 
-/// Puts them into that order; `below` gives a random number from zero up to its argument minus one.
+/// Puts records into the order in which to try them (RFC 2782). `below` gives a random number from
+/// zero up to its argument minus one.
 void sort_srv_records(std::vector<srv_record>& records,
                       move_only_function<std::uint32_t(std::uint32_t)> below);
 

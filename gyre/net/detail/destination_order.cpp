@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/detail/destination_order.hpp>
+
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/net/endpoint.hpp>
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <utility>
+
+namespace gyre::net::detail {
+namespace {
+
+constexpr std::size_t most_sorted = 64;  // an answer can have some thousands of addresses
+
+struct policy {
+  int precedence;
+  int label;
+};
+
+struct policy_entry {
+  ip_address::v6_bytes prefix;
+  int bits;
+  policy found;
+};
+
+// The RFC's table, the longest prefix first.
+constexpr policy_entry policies[] = {
+    {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, 128, {50, 0}},
+    {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}, 96, {35, 4}},
+    {{}, 96, {1, 3}},
+    {{0x20, 0x01}, 32, {5, 5}},
+    {{0x20, 0x02}, 16, {30, 2}},
+    {{0x3f, 0xfe}, 16, {1, 12}},
+    {{0xfe, 0xc0}, 10, {1, 11}},
+    {{0xfc}, 7, {3, 13}},
+    {{}, 0, {40, 1}},
+};
+
+ip_address::v6_bytes as_v6(const ip_address& address) {
+  ip_address::v6_bytes bytes{};
+  if (address.is_v4()) bytes[10] = bytes[11] = 0xff;
+  std::ranges::copy(address.bytes(), bytes.end() - std::ssize(address.bytes()));
+  return bytes;
+}
+
+int matching_bits(const ip_address::v6_bytes& one, const ip_address::v6_bytes& other) {
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    const auto differing = static_cast<std::uint8_t>(one[i] ^ other[i]);
+    if (differing != 0) return static_cast<int>(i) * 8 + std::countl_zero(differing);
+  }
+  return 128;
+}
+
+policy policy_of(const ip_address& address) {
+  const auto bytes = as_v6(address);
+  return std::ranges::find_if(policies,
+                              [&](const policy_entry& each) {
+                                return matching_bits(bytes, each.prefix) >= each.bits;
+                              })
+      ->found;
+}
+
+int scope_of(const ip_address& address) {
+  constexpr int link_local = 2, site_local = 5, global = 14;
+  if (address.is_loopback() || address.is_link_local()) return link_local;
+  if (address.is_v4()) return global;
+  const auto bytes = address.bytes();
+  if (bytes[0] == 0xff) return bytes[1] & 0x0f;
+  if (bytes[0] == 0xfe && bytes[1] >> 6 == 3) return site_local;
+  return global;
+}
+
+}  // namespace
+
+destination_rank rank_of(const ip_address& destination, const std::optional<ip_address>& source) {
+  constexpr int of_the_network = 64;  // what comes behind says nothing of where it is
+  const policy at = policy_of(destination);
+  destination_rank rank{.unreachable = !source,
+                        .other_scope = true,
+                        .other_label = true,
+                        .precedence = -at.precedence,
+                        .scope = scope_of(destination),
+                        .matching_bits = 0};
+  if (!source) return rank;
+  rank.other_scope = scope_of(*source) != rank.scope;
+  rank.other_label = policy_of(*source).label != at.label;
+  if (destination.is_v6() && source->is_v6()) {
+    rank.matching_bits =
+        -std::min(matching_bits(as_v6(destination), as_v6(*source)), of_the_network);
+  }
+  return rank;
+}
+
+std::optional<ip_address> source_for(const ip_address& destination) {
+  constexpr std::uint16_t any_port = 53;
+  const endpoint to(destination, any_port);
+  const unique_fd socket(
+      ::socket(static_cast<int>(to.family()), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  endpoint from;
+  socklen_t size = endpoint::capacity();
+  if (!socket || ::connect(socket.get(), to.data(), to.size()) != 0 ||
+      ::getsockname(socket.get(), from.data(), &size) != 0) {
+    return std::nullopt;
+  }
+  from.resize(size);
+  if (!from.is_ip()) return std::nullopt;
+  return from.address();
+}
+
+void sort_destinations(std::vector<ip_address>& addresses) {
+  const std::size_t count = std::min(addresses.size(), most_sorted);
+  if (count < 2) return;
+  struct ranked_address {
+    destination_rank rank;
+    std::size_t index;
+    ip_address address;
+  };
+  std::vector<ranked_address> ranked;
+  ranked.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const ip_address& each = addresses[i];
+    ranked.push_back({.rank = rank_of(each, source_for(each)), .index = i, .address = each});
+  }
+  std::ranges::sort(ranked, {},
+                    [](const ranked_address& each) { return std::pair(each.rank, each.index); });
+  for (std::size_t i = 0; i < count; ++i) addresses[i] = ranked[i].address;
+}
+
+}  // namespace gyre::net::detail

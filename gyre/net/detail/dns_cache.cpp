@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/detail/dns_cache.hpp>
+
+#include <gyre/base/duration.hpp>
+
+#include <algorithm>
+#include <new>
+
+namespace gyre::net::detail {
+
+// The size of a map's node beside the entry, roughly.
+std::size_t dns_cache::cost_of(std::string_view name, std::size_t message_size) noexcept {
+  constexpr std::size_t of_the_map = 64;
+  return of_the_map + sizeof(key) + sizeof(entry) + name.size() + message_size;
+}
+
+const dns_cache::answer* dns_cache::find(std::string_view name, record_type type, steady_time now) {
+  const auto found = entries_.find(key_view(name, type));
+  if (found != entries_.end() && now >= found->second.expiry) {
+    drop(found->second);
+  } else if (found != entries_.end()) {
+    found->second.unlink();
+    by_use_.push_back(found->second);
+    return &found->second.kept;
+  }
+  return nullptr;
+}
+
+void dns_cache::keep(std::string_view name, record_type type, int status, dns_message message,
+                     steady_time now) noexcept {
+  const answer_lifetime lifetime = lifetime_of(message);
+  if (lifetime.negative) message = {};
+  const duration time = std::min<duration>(
+      lifetime.time, lifetime.negative ? options_.longest_negative : options_.longest_positive);
+  const std::size_t cost = cost_of(name, message.size());
+  if (time <= duration::zero() || cost > options_.bytes) return;
+  if (const auto old = entries_.find(key_view(name, type)); old != entries_.end()) {
+    drop(old->second);
+  }
+  while (metrics_.bytes + cost > options_.bytes) drop(*by_use_.begin());
+  try {
+    std::vector<unsigned char> bytes(message.begin(), message.end());
+    const auto [at, is_new] = entries_.try_emplace(key(name, type));
+    entry& kept = at->second;
+    kept.name = &at->first;
+    kept.bytes = std::move(bytes);
+    kept.kept = {.status = status, .message = kept.bytes};
+    kept.expiry = gyre::detail::later(now, time);
+    by_use_.push_back(kept);
+    metrics_.bytes += cost;
+    ++metrics_.entries;
+  } catch (const std::bad_alloc&) {
+    return;  // it will be asked for again
+  }
+}
+
+void dns_cache::drop(entry& dropped) noexcept {
+  metrics_.bytes -= cost_of(dropped.name->first, dropped.bytes.size());
+  --metrics_.entries;
+  dropped.unlink();
+  entries_.erase(entries_.find(*dropped.name));
+}
+
+void dns_cache::clear() noexcept {
+  while (!by_use_.empty()) drop(*by_use_.begin());
+}
+
+}  // namespace gyre::net::detail

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/net/detail/hosts_file.hpp>
+
+#include <gyre/base/detail/ascii.hpp>
+#include <gyre/net/detail/errors.hpp>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+namespace gyre::net::detail {
+namespace {
+
+void parse_line(std::string_view line, hosts& known) {
+  const auto address = ip_address::parse(next_word(line));
+  if (!address) return;
+  for (auto name = next_word(line); !name.empty(); name = next_word(line)) {
+    auto& addresses = known[host_key(name)];
+    if (std::ranges::find(addresses, *address) == addresses.end()) {
+      addresses.push_back(*address);
+    }
+  }
+}
+
+}  // namespace
+
+std::string host_key(std::string_view name) {
+  if (name.ends_with('.')) name.remove_suffix(1);
+  return gyre::detail::to_lower(name);
+}
+
+hosts parse_hosts(std::string_view text) {
+  hosts result;
+  while (!text.empty()) {
+    std::string_view line = take_until(text, "\n");
+    parse_line(take_until(line, "#"), result);
+  }
+  return result;
+}
+
+const std::vector<ip_address>* hosts_file::find(std::string_view key) {
+  if (read_.update(path_)) {
+    hosts_.clear();
+    if (read_.exists()) {
+      std::ifstream file(path_, std::ios::binary);
+      hosts_ = parse_hosts(std::string(std::istreambuf_iterator<char>(file), {}));
+    }
+  }
+  const auto found = hosts_.find(key);
+  return found == hosts_.end() ? nullptr : &found->second;
+}
+
+}  // namespace gyre::net::detail

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// waiting_lookup: a lookup that waits for its result, of a callback or a coroutine.
+#pragma once
+
+#include <gyre/base/duration.hpp>
+#include <gyre/base/intrusive_list.hpp>
+#include <gyre/net/resolver_options.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace gyre::net::detail {
+
+class name_engine;
+struct question;
+
+struct lookup_kind {
+  // Completes with the addresses of one IP version: at once if that version is preferred, else
+  // after this delay (RFC 8305, section 3). Without it: with all addresses.
+  std::optional<duration> resolution_delay = {};
+  std::uint16_t records = 0;  // a record type, instead of addresses
+};
+
+/// A lookup under way: in the list of its question, or of the completed lookups.
+struct waiting_lookup : intrusive_list_node {
+  using function = void (*)(waiting_lookup&);
+  explicit waiting_lookup(function callback) noexcept : complete(callback) {}
+
+  bool active() const noexcept { return is_linked(); }
+
+  const function complete;  // called on the loop's thread, once, no longer linked
+  name_engine* owner = nullptr;
+  question* pending = nullptr;  // null when the lookup has its result
+  std::uint16_t port = 0;
+  lookup_kind kind = {};
+  resolve_result result;               // for records only an error
+  std::vector<unsigned char> message;  // for records the answer
+};
+
+}  // namespace gyre::net::detail
