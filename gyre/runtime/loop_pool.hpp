@@ -79,7 +79,8 @@ class basic_loop_pool {
     // relaxed: which loop is next orders nothing.
     return (*this)[next_.fetch_add(1, std::memory_order_relaxed) % size()];
   }
-  /// The same loop for the same hash and size(). The hash need not be good: its bits are mixed.
+  /// Gives one loop for all calls with one hash and size(). The hash need not be good: its bits are
+  /// mixed.
   Loop& for_hash(std::uint64_t hash) noexcept { return (*this)[index_for_hash(hash)]; }
   /// The index of for_hash().
   std::size_t index_for_hash(std::uint64_t hash) const noexcept {

@@ -174,23 +174,23 @@ class runtime {
   /// Complexity: as gyre::spawn(), and two atomic additions.
   template <awaitable Awaitable>
   void spawn(Awaitable awaitable, shutdown_phase stop_in = shutdown_phase::stop_accepting,
-             std::source_location from = std::source_location::current()) {
-    spawn(loops_.next(), std::move(awaitable), stop_in, from);
+             std::source_location place = std::source_location::current()) {
+    spawn(loops_.next(), std::move(awaitable), stop_in, place);
   }
-  /// Starts `awaitable` on `where`: a loop, the pool, or an executor that outlives the runtime.
+  /// Starts `awaitable` on `target`: a loop, the pool, or an executor that outlives the runtime.
   template <awaitable Awaitable>
-  void spawn(executor& where, Awaitable awaitable,
+  void spawn(executor& target, Awaitable awaitable,
              shutdown_phase stop_in = shutdown_phase::stop_accepting,
-             std::source_location from = std::source_location::current()) {
+             std::source_location place = std::source_location::current()) {
     detail::shutdown_sequence::task_membership membership(sequence_);
-    gyre::spawn(where, run_task(*this, std::move(membership), std::move(awaitable)),
-                {.stop = stop_token(stop_in)}, from);
+    gyre::spawn(target, run_task(*this, std::move(membership), std::move(awaitable)),
+                {.stop = stop_token(stop_in)}, place);
   }
   // Explains wrong arguments: see base/detail/misuse.hpp.
   void spawn(detail::misused_awaitable explained, shutdown_phase stop_in = {});
-  void spawn(executor& where, detail::misused_awaitable explained, shutdown_phase stop_in = {});
+  void spawn(executor& target, detail::misused_awaitable explained, shutdown_phase stop_in = {});
 
-  /// Posts `hook` to `where`, which must outlive it, when `phase` begins; at once if it or a later
+  /// Posts `hook` to `target`, which must outlive it, when `phase` begins; at once if it or a later
   /// phase has begun; never if it is skipped or not reached. The phase lasts until the hook ends:
   /// - a hook that returns an awaitable, when that has completed;
   /// - a hook that takes a shutdown_step, when the step is done;
@@ -206,10 +206,10 @@ class runtime {
   /// which watches the deadlines, so the hook must not block. A hook's exception leaves run().
   template <class Hook>
     requires std::invocable<Hook&> || std::invocable<Hook&, shutdown_step>
-  shutdown_hook on_shutdown(shutdown_phase phase, executor& where, Hook hook) {
-    return sequence_.add(phase, where,
-                         [this, &where, hook = std::move(hook)](shutdown_step step) mutable {
-                           call_hook(where, std::move(hook), std::move(step));
+  shutdown_hook on_shutdown(shutdown_phase phase, executor& target, Hook hook) {
+    return sequence_.add(phase, target,
+                         [this, &target, hook = std::move(hook)](shutdown_step step) mutable {
+                           call_hook(target, std::move(hook), std::move(step));
                          });
   }
   /// Calls `hook` on the first loop, where the main task begins.
@@ -291,20 +291,20 @@ class runtime {
   }
 
   template <class Hook>
-  void call_hook(executor& where, Hook hook, shutdown_step step) {
+  void call_hook(executor& target, Hook hook, shutdown_step step) {
     if constexpr (std::invocable<Hook&, shutdown_step>) {
       shutdown_step until_ended = sequence_.copy(step);
-      call_with(where, std::move(hook), std::move(until_ended), std::move(step));
+      call_with(target, std::move(hook), std::move(until_ended), std::move(step));
     } else {
-      call_with(where, std::move(hook), std::move(step));
+      call_with(target, std::move(hook), std::move(step));
     }
   }
   template <class Hook, class... Step>
-  void call_with(executor& where, Hook hook, shutdown_step until_ended, Step... step) {
+  void call_with(executor& target, Hook hook, shutdown_step until_ended, Step... step) {
     if constexpr (awaitable<std::invoke_result_t<Hook&, Step...>>) {
       auto kept = std::make_unique<Hook>(std::move(hook));  // a lambda's captures
       auto work = as_task(std::invoke(*kept, std::move(step)...));
-      gyre::spawn(where, run_hook(*this, std::move(until_ended), std::move(kept), std::move(work)),
+      gyre::spawn(target, run_hook(*this, std::move(until_ended), std::move(kept), std::move(work)),
                   {.stop = stop_token(shutdown_phase::force), .name = "shutdown hook"});
     } else {
       std::invoke(hook, std::move(step)...);

@@ -205,7 +205,7 @@ class sharded {
   // A running call, from its first to its last moment on the loop.
   class running_call {
    public:
-    explicit running_call(shard& of) noexcept : shard_(&of) { ++of.running_calls; }
+    explicit running_call(shard& target) noexcept : shard_(&target) { ++target.running_calls; }
     running_call& operator=(running_call&&) = delete;
     ~running_call() { end(); }
     void end() noexcept {

@@ -59,7 +59,7 @@ class shutdown_step {
 ///
 /// Thread-safety: any thread, one at a time.
 /// Lifetime: may outlive the runtime. A step that the function keeps, and a coroutine that it
-/// returned, go on after the registration: captures must outlive these, too.
+/// returned, may outlast the registration: captures must outlive these, too.
 class [[nodiscard]] shutdown_hook {
  public:
   shutdown_hook() noexcept = default;

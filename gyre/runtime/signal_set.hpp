@@ -3,7 +3,7 @@
 //
 //     gyre::signal_set quit(loop, {SIGINT, SIGTERM}, [&](const gyre::signal_info&) { loop.stop(); });
 //
-// The same for coroutines:
+// A coroutine takes signals as well:
 //
 //     gyre::signal_set hang_up(loop, {SIGHUP});
 //     for (;;) {
@@ -49,7 +49,7 @@ GYRE_MISUSED_CALLBACK(misused_signal_callback,
 ///
 /// The constructor blocks the signals in the calling thread, and every other thread must have them
 /// blocked as well. gyre's own threads block all asynchronous signals. Other threads inherit the
-/// mask of their creator, so make the set in the main thread before them, also if another thread
+/// mask of their creator, so make the set in the main thread before them, even if another thread
 /// runs the loop later. Child processes inherit the mask, too: see unblock_signals().
 ///
 /// As with any POSIX signal, several of one number that arrive before the first is served can be

@@ -62,9 +62,9 @@ struct exploration {
 /// - it takes too many steps (std::logic_error),
 /// - explore_options::has_failed says so.
 ///
-/// The same seed and the same program give the same schedule, on every machine; so the program must
-/// make its state anew and use no clock, no thread and no randomness of its own. Writes the message
-/// of a failure to stderr, also the seed of a schedule that aborts the process (SIGABRT), such as
+/// A seed and a program give the same schedule on every machine; so the program must make its state
+/// in each call and use no clock, no thread and no randomness of its own. Writes the message of a
+/// failure to stderr, also the seed of a schedule that aborts the process (SIGABRT), such as
 /// by an error that leaves a detached coroutine. To replay a schedule, run one with that
 /// first_seed, or set GYRE_TESTING_SEED in the environment: then explore() runs only the schedule
 /// of that seed.

@@ -33,11 +33,11 @@ std::string name_of_type(unsigned type) {
   }
 }
 
-unsigned byte_at(std::string_view text, std::size_t at) {
-  return static_cast<unsigned char>(text[at]);
+unsigned byte_at(std::string_view text, std::size_t index) {
+  return static_cast<unsigned char>(text[index]);
 }
-unsigned number_at(std::string_view text, std::size_t at) {
-  return byte_at(text, at) * 256u + byte_at(text, at + 1);
+unsigned number_at(std::string_view text, std::size_t index) {
+  return byte_at(text, index) * 256u + byte_at(text, index + 1);
 }
 void append_number(std::string& text, std::size_t number) {
   text += static_cast<char>(number >> 8 & 0xff);
@@ -188,8 +188,8 @@ void fake_dns_server::serve_udp() {
   }
 }
 
-void fake_dns_server::send(const std::string& answer, const net::endpoint& to) {
-  ::sendto(udp_.fd(), answer.data(), answer.size(), 0, to.data(), to.size());
+void fake_dns_server::send(const std::string& answer, const net::endpoint& client) {
+  ::sendto(udp_.fd(), answer.data(), answer.size(), 0, client.data(), client.size());
   if (std::exchange(resets_tcp_, false)) reset_tcp();
 }
 
@@ -207,17 +207,17 @@ void fake_dns_server::accept() {
   if (accepted) connections_.emplace_back(*this, net::socket(std::move(accepted)));
 }
 
-void fake_dns_server::serve_tcp(connection& from) {
+void fake_dns_server::serve_tcp(connection& client) {
   const auto drop = [&] {
-    connections_.remove_if([&](const connection& each) { return &each == &from; });
+    connections_.remove_if([&](const connection& each) { return &each == &client; });
   };
   std::array<char, 2048> room;
-  const ssize_t length = ::read(from.socket.fd(), room.data(), room.size());
+  const ssize_t length = ::read(client.socket.fd(), room.data(), room.size());
   if (length <= 0) return drop();
-  from.input.append(room.data(), static_cast<std::size_t>(length));
-  while (from.input.size() >= 2 && from.input.size() >= 2 + number_at(from.input, 0)) {
-    const std::string message = from.input.substr(2, number_at(from.input, 0));
-    from.input.erase(0, 2 + message.size());
+  client.input.append(room.data(), static_cast<std::size_t>(length));
+  while (client.input.size() >= 2 && client.input.size() >= 2 + number_at(client.input, 0)) {
+    const std::string message = client.input.substr(2, number_at(client.input, 0));
+    client.input.erase(0, 2 + message.size());
     ++tcp_questions_;
     const auto answer = reply_to(message, false);
     if (!answer) continue;
@@ -225,7 +225,7 @@ void fake_dns_server::serve_tcp(connection& from) {
     append_number(framed, answer->size());
     framed += *answer;
     // A few answers fit into the socket's buffer.
-    const ssize_t sent = ::send(from.socket.fd(), framed.data(), framed.size(), MSG_NOSIGNAL);
+    const ssize_t sent = ::send(client.socket.fd(), framed.data(), framed.size(), MSG_NOSIGNAL);
     if (sent != static_cast<ssize_t>(framed.size())) return drop();
   }
 }

@@ -101,9 +101,9 @@ class fake_dns_server {
   };
 
   void serve_udp();
-  void send(const std::string& answer, const net::endpoint& to);
+  void send(const std::string& answer, const net::endpoint& client);
   void accept();
-  void serve_tcp(connection& from);
+  void serve_tcp(connection& client);
   void reset_tcp();
   std::optional<std::string> reply_to(std::string_view message, bool by_udp);
 

@@ -48,7 +48,7 @@ task_result_t<Awaitable> run_in_virtual_time(manual_executor& executor, Awaitabl
   return result.get();
 }
 
-/// As above, on an executor of its own.
+/// Runs the coroutine on an executor of its own, in virtual time.
 template <awaitable Awaitable>
 task_result_t<Awaitable> run_in_virtual_time(Awaitable work, inplace_stop_token stop = {}) {
   manual_executor executor;

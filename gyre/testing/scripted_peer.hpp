@@ -53,7 +53,7 @@ class scripted_connection;
 class scripted_peer {
  public:
   template <class Loop>
-  explicit scripted_peer(virtual_time_loop<Loop>& where) : scripted_peer(where.time, where.loop) {}
+  explicit scripted_peer(virtual_time_loop<Loop>& world) : scripted_peer(world.time, world.loop) {}
   scripted_peer(const scripted_peer&) = delete;
   scripted_peer& operator=(const scripted_peer&) = delete;
   ~scripted_peer();

@@ -16,9 +16,9 @@
 //   a task of that loop.
 // - On io_uring, requests are not system calls. While a fault for accept4 or recv is active, a ring
 //   refuses new multishot accepts and receives, and gyre makes the call instead; those that the
-//   ring has begun go on. A file operation on a ring fails as the corresponding call would. A fault
-//   for epoll_ctl makes a ring refuse multishot polls, with EBADF whatever the error. To test other
-//   errors, run the loop on epoll (GYRE_IO=epoll).
+//   ring has begun continue. A file operation on a ring fails as the corresponding call would. A
+//   fault for epoll_ctl makes a ring refuse multishot polls, with EBADF whatever the error. To test
+//   other errors, run the loop on epoll (GYRE_IO=epoll).
 // - GCC's ThreadSanitizer needs mmap for itself, which then never fails.
 #pragma once
 

@@ -5,7 +5,7 @@
 //         {.certificates = {{.chain = gyre::tls::pem::file("site.pem"),
 //                            .key = gyre::tls::pem::file("site.key")}},
 //          .application_protocols = {"http/1.1"}});
-//     context.reload();  // the files anew, for new connections
+//     context.reload();  // reads the files again, for new connections
 #pragma once
 
 #include <gyre/base/duration.hpp>
@@ -144,7 +144,7 @@ class tls_context {
   bool is_server() const noexcept;
   std::chrono::nanoseconds handshake_timeout() const noexcept;
 
-  /// Reads all files anew, or takes other options of the same side: for new connections, while
+  /// Reads all files again, or takes other options of the same side: for new connections, while
   /// others live on with the former ones. Tickets stay valid, unless the
   /// rules or lists for certificates of clients change. If it throws, nothing changes.
   void reload() const;

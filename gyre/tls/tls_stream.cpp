@@ -73,9 +73,9 @@ task<tls_stream> connect(net::tcp_stream connected, std::string host, const tls_
 
 namespace detail {
 
-task<tls_stream> connect_text(net::resolver* names, std::string to, tls_context context,
+task<tls_stream> connect_text(net::resolver* names, std::string target, tls_context context,
                               session resumed) {
-  net::host_port server(to);
+  net::host_port server(target);
   std::string host = server.is_name() ? server.host() : server.direct().address().to_string();
   task<net::tcp_stream> connecting =
       names != nullptr ? net::connect(*names, std::move(server)) : net::connect(std::move(server));

@@ -77,24 +77,24 @@ class tls_stream : public net::layered_stream {
                                        const session& resumed = session());
 
 namespace detail {
-task<tls_stream> connect_text(net::resolver* names, std::string to, tls_context context,
+task<tls_stream> connect_text(net::resolver* names, std::string target, tls_context context,
                               session resumed);
 }  // namespace detail
 
 /// Connects, as net::connect() does, and makes the handshake: "example.org:443", "10.1.2.3:8443".
 /// Errors also: those of net::connect().
 template <std::convertible_to<std::string_view> Text>
-[[nodiscard]] task<tls_stream> connect(const Text& to,
+[[nodiscard]] task<tls_stream> connect(const Text& target,
                                        const tls_context& context = tls_context::default_client(),
                                        const session& resumed = session()) {
-  return detail::connect_text(nullptr, std::string(std::string_view(to)), context, resumed);
+  return detail::connect_text(nullptr, std::string(std::string_view(target)), context, resumed);
 }
-/// As above, with a resolver, which remembers answers.
+/// Connects by a resolver, which remembers answers, and makes the handshake.
 template <std::convertible_to<std::string_view> Text>
-[[nodiscard]] task<tls_stream> connect(net::resolver& names, const Text& to,
+[[nodiscard]] task<tls_stream> connect(net::resolver& names, const Text& target,
                                        const tls_context& context = tls_context::default_client(),
                                        const session& resumed = session()) {
-  return detail::connect_text(&names, std::string(std::string_view(to)), context, resumed);
+  return detail::connect_text(&names, std::string(std::string_view(target)), context, resumed);
 }
 
 }  // namespace gyre::tls

@@ -22,11 +22,11 @@ class session_memory {
     const auto found = sessions_.find(host);
     return found == sessions_.end() ? session() : std::move(sessions_.extract(found).mapped());
   }
-  void keep(const std::string& host, const session& made) {
-    if (!made) return;
+  void keep(const std::string& host, const session& latest) {
+    if (!latest) return;
     const std::scoped_lock lock(mutex_);
     if (sessions_.size() >= most_hosts && !sessions_.contains(host)) sessions_.clear();
-    sessions_.insert_or_assign(host, made);
+    sessions_.insert_or_assign(host, latest);
   }
 
  private:

@@ -25,7 +25,7 @@ gyre::tls::tls_context make_context() {
       {.certificates = {{.chain = gyre::tls::pem::file("site.pem"),
                          .key = gyre::tls::pem::file("site.key")}},
        .application_protocols = {"http/1.1"}});
-  context.reload();  // the files anew, for new connections
+  context.reload();  // reads the files again, for new connections
   // clang-format on
   return context;
 }

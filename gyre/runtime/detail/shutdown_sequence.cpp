@@ -166,9 +166,9 @@ void shutdown_sequence::give_up() noexcept {
   std::_Exit(EXIT_FAILURE);
 }
 
-shutdown_hook shutdown_sequence::add(shutdown_phase phase, executor& where,
+shutdown_hook shutdown_sequence::add(shutdown_phase phase, executor& target,
                                      shutdown_entry::function call) {
-  auto entry = std::make_shared<shutdown_entry>(phase, where, std::move(call));
+  auto entry = std::make_shared<shutdown_entry>(phase, target, std::move(call));
   shutdown_hook hook(entry);
   std::unique_lock lock(mutex_);
   if (stage_ < stage_of(phase)) {

@@ -35,8 +35,8 @@ class shutdown_entry final : public operation {
  public:
   using function = move_only_function<void(shutdown_step)>;
 
-  shutdown_entry(shutdown_phase phase, executor& where, function call) noexcept
-      : operation(&run), phase_(phase), where_(where), call_(std::move(call)) {}
+  shutdown_entry(shutdown_phase phase, executor& target, function call) noexcept
+      : operation(&run), phase_(phase), where_(target), call_(std::move(call)) {}
 
   shutdown_phase phase() const noexcept { return phase_; }
   // relaxed: a hint.
@@ -96,7 +96,7 @@ class shutdown_sequence {
   /// Whether `force` began. After run().
   bool forced() const noexcept { return forced_; }
 
-  shutdown_hook add(shutdown_phase phase, executor& where, shutdown_entry::function call);
+  shutdown_hook add(shutdown_phase phase, executor& target, shutdown_entry::function call);
   inplace_stop_token token(shutdown_phase phase) const noexcept {
     return sources_[static_cast<std::size_t>(phase)].get_token();
   }

@@ -144,13 +144,13 @@ io::result scripted_connection::perform(io::request& request, io::receive_memory
 }
 
 // One piece at most; nothing of a failure or an end is left for later reads but the end.
-io::result scripted_connection::take_arrived(std::span<std::byte> to) noexcept {
-  if (to.empty()) return io::result::of(0);
+io::result scripted_connection::take_arrived(std::span<std::byte> room) noexcept {
+  if (room.empty()) return io::result::of(0);
   if (arrived_.empty()) return must_wait;
   action& first = arrived_.front();
   if (auto* const piece = std::get_if<sent>(&first)) {
     const std::string_view rest = std::string_view(piece->bytes).substr(piece->taken);
-    const std::size_t count = rest.copy(reinterpret_cast<char*>(to.data()), to.size());
+    const std::size_t count = rest.copy(reinterpret_cast<char*>(room.data()), room.size());
     piece->taken += count;
     if (count == rest.size()) arrived_.pop_front();
     return io::result::of(count);

@@ -84,10 +84,10 @@ class scripted_connection : public std::enable_shared_from_this<scripted_connect
  private:
   template <void (scripted_connection::*Function)()>
   struct timer : timer_operation {
-    explicit timer(scripted_connection& of) noexcept
+    explicit timer(scripted_connection& owner) noexcept
         : timer_operation(
               [](timer_operation& expired) { (static_cast<timer&>(expired).owner.*Function)(); }),
-          owner(of) {}
+          owner(owner) {}
     scripted_connection& owner;
   };
 
@@ -96,7 +96,7 @@ class scripted_connection : public std::enable_shared_from_this<scripted_connect
   void end_write_delay();
   void start(timer_operation& op, std::chrono::nanoseconds delay) noexcept;
   bool serve_one(io::request*& slot);
-  io::result take_arrived(std::span<std::byte> to) noexcept;
+  io::result take_arrived(std::span<std::byte> room) noexcept;
   io::result read_whole(io::read_request& request) noexcept;
   io::result receive(io::request& request, io::receive_memory& memory) noexcept;
   io::result scatter(std::span<const iovec> pieces) noexcept;

@@ -21,7 +21,7 @@
 namespace gyre::tls::detail {
 namespace {
 
-// Steps of OpenSSL's handshake behind its end within a minute, for messages such as KeyUpdate, of
+// Steps of OpenSSL's handshake after its end within a minute, for messages such as KeyUpdate, of
 // which each takes up to five. Each key costs 50 us and its message 22 bytes, and thousands may be
 // received at once.
 constexpr std::size_t most_steps = 320;
@@ -121,9 +121,9 @@ BIO_METHOD* callbacks::method() {
   return made;
 }
 
-void callbacks::note_step(const SSL* ssl, int where, int /*value*/) {
+void callbacks::note_step(const SSL* ssl, int step, int /*value*/) {
   engine& self = engine_of(ssl);
-  if ((where & SSL_CB_LOOP) != 0 && self.established_) {
+  if ((step & SSL_CB_LOOP) != 0 && self.established_) {
     const steady_time present = gyre::detail::monotonic_now();
     if (present - self.steps_since_ >= step_period) {
       self.steps_since_ = present;
@@ -131,7 +131,7 @@ void callbacks::note_step(const SSL* ssl, int where, int /*value*/) {
     }
     ++self.steps_;
   }
-  if ((where & SSL_CB_WRITE_ALERT) == SSL_CB_WRITE_ALERT) self.alert_sent_ = true;
+  if ((step & SSL_CB_WRITE_ALERT) == SSL_CB_WRITE_ALERT) self.alert_sent_ = true;
 }
 
 // --- Servers ---
@@ -183,7 +183,7 @@ int callbacks::choose_certificate(SSL* ssl, void* /*argument*/) {
   return 1;
 }
 
-int callbacks::choose_application(SSL* ssl, const unsigned char** chosen, unsigned char* size,
+int callbacks::choose_application(SSL* ssl, const unsigned char** choice, unsigned char* size,
                                   const unsigned char* offered, unsigned int offered_size,
                                   void* /*argument*/) {
   const auto& ours = engine_of(ssl).loaded_->application_protocols;
@@ -192,7 +192,7 @@ int callbacks::choose_application(SSL* ssl, const unsigned char** chosen, unsign
   const int outcome = SSL_select_next_proto(
       &selected, size, ours.data(), static_cast<unsigned>(ours.size()), offered, offered_size);
   if (outcome != OPENSSL_NPN_NEGOTIATED) return SSL_TLSEXT_ERR_ALERT_FATAL;
-  *chosen = selected;
+  *choice = selected;
   return SSL_TLSEXT_ERR_OK;
 }
 
@@ -247,7 +247,7 @@ int callbacks::protect_ticket(SSL* ssl, unsigned char* name, unsigned char* iv,
 }
 
 // A resumed session is not verified again, and in TLS 1.3 each one brings a ticket with a new
-// lifetime: a client could go on for ever after its certificate has expired.
+// lifetime: a client could continue for ever after its certificate has expired.
 SSL_TICKET_RETURN callbacks::judge_ticket(SSL* ssl, SSL_SESSION* opened,
                                           const unsigned char* /*name*/, std::size_t /*size*/,
                                           SSL_TICKET_STATUS status, void* /*argument*/) {
@@ -303,11 +303,11 @@ int callbacks::verified(int is_good, X509_STORE_CTX* chain) {
 
 // --- Clients ---
 
-// Returns 0: `made` stays the connection's own.
-int callbacks::keep_session(SSL* ssl, SSL_SESSION* made) {
+// Returns 0: `original` stays the connection's own.
+int callbacks::keep_session(SSL* ssl, SSL_SESSION* original) {
   engine& self = engine_of(ssl);
   try {
-    if (ssl_session_ptr copy = copy_of(made)) {
+    if (ssl_session_ptr copy = copy_of(original)) {
       self.session_ = session(std::shared_ptr<SSL_SESSION>(std::move(copy)), self.loaded_);
     }
   } catch (const std::bad_alloc&) {

@@ -23,14 +23,14 @@ struct callbacks {
   static long control(BIO* bio, int command, long number, void* pointer);
   /// Null without memory.
   static BIO_METHOD* method();
-  static void note_step(const SSL* ssl, int where, int value);
+  static void note_step(const SSL* ssl, int step, int value);
 
   // --- Servers ---
 
   static int note_hello(SSL* ssl, int* alert, void* argument);
   static int accept_name(SSL* ssl, int* alert, void* argument);
   static int choose_certificate(SSL* ssl, void* argument);
-  static int choose_application(SSL* ssl, const unsigned char** chosen, unsigned char* size,
+  static int choose_application(SSL* ssl, const unsigned char** choice, unsigned char* size,
                                 const unsigned char* offered, unsigned int offered_size,
                                 void* argument);
   static int staple(SSL* ssl, void* argument);
@@ -46,7 +46,7 @@ struct callbacks {
 
   // --- Clients ---
 
-  static int keep_session(SSL* ssl, SSL_SESSION* made);
+  static int keep_session(SSL* ssl, SSL_SESSION* original);
 };
 
 /// Sets the callbacks of a server's or a client's context.

@@ -34,7 +34,9 @@ std::vector<unsigned char> wire_form(const std::vector<std::string>& protocols) 
   return bytes;
 }
 
-int native(version of) noexcept { return of == version::tls_1_2 ? TLS1_2_VERSION : TLS1_3_VERSION; }
+int native(version protocol) noexcept {
+  return protocol == version::tls_1_2 ? TLS1_2_VERSION : TLS1_3_VERSION;
+}
 
 // "X25519:P-256"
 std::string listed_groups(const std::vector<std::string>& groups) {
@@ -43,7 +45,7 @@ std::string listed_groups(const std::vector<std::string>& groups) {
   return list;
 }
 
-ssl_ctx_ptr make_context(const SSL_METHOD* method, version least, version most,
+ssl_ctx_ptr make_context(const SSL_METHOD* method, version min_version, version max_version,
                          const std::vector<std::string>& groups) {
   ERR_clear_error();
   ssl_ctx_ptr made(SSL_CTX_new(method));
@@ -54,8 +56,9 @@ ssl_ctx_ptr make_context(const SSL_METHOD* method, version least, version most,
   SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
                                 SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_AUTO_RETRY);
   SSL_CTX_set_read_ahead(context, 0);
-  if (SSL_CTX_set_min_proto_version(context, native(least)) != 1 ||
-      SSL_CTX_set_max_proto_version(context, native(most)) != 1 || least > most ||
+  if (SSL_CTX_set_min_proto_version(context, native(min_version)) != 1 ||
+      SSL_CTX_set_max_proto_version(context, native(max_version)) != 1 ||
+      min_version > max_version ||
       // Forward secrecy, and encryption that authenticates, in TLS 1.2, too.
       SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20") != 1) {
     throw_openssl_error(errc::bad_configuration, "gyre::tls: versions");
@@ -157,11 +160,11 @@ std::map<std::string, certificate_set> certificates_by_name(
   return by_name;
 }
 
-std::shared_ptr<loaded_context> load_server(const server_options& given) {
-  if (given.certificates.empty()) {
+std::shared_ptr<loaded_context> load_server(const server_options& original) {
+  if (original.certificates.empty()) {
     throw std::system_error(errc::bad_certificate, "gyre::tls: a server needs a certificate");
   }
-  const server_options options = with_rules_read(given);
+  const server_options options = with_rules_read(original);
   auto loaded = std::make_shared<loaded_context>();
   std::vector<key_pair> pairs;
   for (const certificate& each : options.certificates) pairs.push_back(load_key_pair(each));

@@ -204,7 +204,7 @@ engine::status engine::handshake() {
     established_ = true;
     requested_name_ = {};
     owe_tickets();
-    // A session of TLS 1.2 may be resumed again, and need not come anew.
+    // A session of TLS 1.2 may be resumed again, and the server need not send another.
     SSL* const ssl = ssl_.get();
     if (!loaded_->is_server && !session_ && SSL_session_reused(ssl) == 1 &&
         SSL_version(ssl) < TLS1_3_VERSION) {
@@ -281,7 +281,7 @@ engine::status engine::peek() {
 bool engine::awaits_rest() const noexcept {
   SSL* const ssl = ssl_.get();
   return SSL_has_pending(ssl) == 1 || is_within_message() ||
-         SSL_rstate_string(ssl) == std::string_view("RB");  // a record's body, behind its header
+         SSL_rstate_string(ssl) == std::string_view("RB");  // a record's body, after its header
 }
 
 engine::status engine::write(std::span<const std::byte> bytes) {

@@ -98,7 +98,7 @@ class engine : public net::layer {
   std::uint8_t opening_size_ = 0;
   std::span<const std::byte> opening_left_;  // that OpenSSL has not read
   std::size_t handshake_bytes_ = 0;
-  std::size_t steps_ = 0;                   // of OpenSSL's handshake behind its end
+  std::size_t steps_ = 0;                   // of OpenSSL's handshake after its end
   steady_time steps_since_{};               // the beginning of their period
   std::size_t credit_ = 0;                  // bytes of data that have paid for no step yet
   std::vector<std::string> refused_names_;  // in a certificate that is for another host

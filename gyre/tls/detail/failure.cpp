@@ -33,13 +33,13 @@ std::span<const unsigned char> bytes_of(const ASN1_STRING* text) {
   return {ASN1_STRING_get0_data(text), static_cast<std::size_t>(ASN1_STRING_length(text))};
 }
 
-std::string name_of(const GENERAL_NAME& from) {
-  const std::span<const unsigned char> bytes = bytes_of(from.d.dNSName);
+std::string name_of(const GENERAL_NAME& name) {
+  const std::span<const unsigned char> bytes = bytes_of(name.d.dNSName);
   return to_lower({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-std::string address_text(const GENERAL_NAME& from) {
-  const std::span<const unsigned char> bytes = bytes_of(from.d.iPAddress);
+std::string address_text(const GENERAL_NAME& name) {
+  const std::span<const unsigned char> bytes = bytes_of(name.d.iPAddress);
   net::ip_address::v4_bytes v4;
   net::ip_address::v6_bytes v6;
   if (bytes.size() == v4.size()) {

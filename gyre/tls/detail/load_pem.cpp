@@ -42,10 +42,10 @@ void expect_end(const char* part) {
 
 }  // namespace
 
-key_pair load_key_pair(const certificate& from) {
+key_pair load_key_pair(const certificate& source) {
   key_pair own;
-  const std::string chain = from.chain.read();
-  std::string password = from.password;
+  const std::string chain = source.chain.read();
+  std::string password = source.password;
   const bio_ptr reader = reader_of(chain);
   own.leaf.reset(PEM_read_bio_X509_AUX(reader.get(), nullptr, &give_password, &password));
   if (own.leaf == nullptr) {
@@ -55,7 +55,7 @@ key_pair load_key_pair(const certificate& from) {
     own.issuers.push_back(std::move(next));
   }
   expect_end("gyre::tls: certificate chain");
-  const std::string key_text = from.key.empty() ? chain : from.key.read();
+  const std::string key_text = source.key.empty() ? chain : source.key.read();
   const bio_ptr key_reader = reader_of(key_text);
   own.key.reset(PEM_read_bio_PrivateKey(key_reader.get(), nullptr, &give_password, &password));
   if (own.key == nullptr) throw_openssl_error(errc::bad_private_key, "gyre::tls: private key");

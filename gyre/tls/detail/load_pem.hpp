@@ -22,7 +22,7 @@ struct key_pair {
 
 // These throw std::system_error.
 
-key_pair load_key_pair(const certificate& from);
+key_pair load_key_pair(const certificate& source);
 void use_key_pair(SSL_CTX* context, const key_pair& own);
 /// Adds certificates to the trusted ones, and for `name_to_clients` to the list that a server sends
 /// to its clients. False if there were none.
