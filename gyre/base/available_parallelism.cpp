@@ -2,7 +2,7 @@
 #include <gyre/base/available_parallelism.hpp>
 
 #include <gyre/base/detail/parse_decimal.hpp>
-#include <gyre/base/detail/read_kernel_file.hpp>
+#include <gyre/base/detail/read_file.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -46,7 +46,7 @@ std::optional<double> quota_of(std::optional<std::int64_t> quota,
 
 // "max 100000", "50000 100000"
 std::optional<double> unified_quota_in(const std::string& group) {
-  const auto limit = detail::read_kernel_file((group + "/cpu.max").c_str());
+  const auto limit = detail::read_file((group + "/cpu.max").c_str());
   if (!limit) return std::nullopt;
   const auto parts = split(*limit, ' ');
   if (parts.size() < 2) return std::nullopt;
@@ -54,8 +54,8 @@ std::optional<double> unified_quota_in(const std::string& group) {
 }
 
 std::optional<double> legacy_quota_in(const std::string& group) {
-  const auto quota = detail::read_kernel_file((group + "/cpu.cfs_quota_us").c_str());
-  const auto period = detail::read_kernel_file((group + "/cpu.cfs_period_us").c_str());
+  const auto quota = detail::read_file((group + "/cpu.cfs_quota_us").c_str());
+  const auto period = detail::read_file((group + "/cpu.cfs_period_us").c_str());
   if (!quota || !period) return std::nullopt;
   return quota_of(number_in(*quota), number_in(*period));
 }
@@ -166,8 +166,8 @@ std::optional<double> quota_in_hierarchy(const std::vector<hierarchy_mount>& mou
 }  // namespace
 
 std::optional<double> detail::control_group_quota(const std::string& root) {
-  const auto groups = detail::read_kernel_file((root + "/proc/self/cgroup").c_str());
-  const auto mount_lines = detail::read_kernel_file((root + "/proc/self/mountinfo").c_str());
+  const auto groups = detail::read_file((root + "/proc/self/cgroup").c_str());
+  const auto mount_lines = detail::read_file((root + "/proc/self/mountinfo").c_str());
   if (!groups || !mount_lines) return std::nullopt;
   std::vector<hierarchy_mount> mounts;
   for (const std::string_view line : split(*mount_lines, '\n')) {

@@ -6,6 +6,7 @@
 //     std::string header = jar.header_for(page);          // "session=31d4", for a header Cookie
 #pragma once
 
+#include <gyre/base/detail/system_clocks.hpp>
 #include <gyre/http/url.hpp>
 
 #include <chrono>
@@ -81,7 +82,7 @@ class cookie_jar {
   };
 
   static time_point system_now() noexcept {
-    return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+    return std::chrono::floor<std::chrono::seconds>(gyre::detail::wall_now());
   }
   static std::optional<stored> accept(const url& from, received_cookie& cookie, time_point now);
   bool hides_secure_cookie(const url& from, const stored& cookie) const;

@@ -2,6 +2,7 @@
 #include <gyre/http/date.hpp>
 
 #include <gyre/base/detail/parse_decimal.hpp>
+#include <gyre/base/detail/system_clocks.hpp>
 #include <gyre/http/detail/characters.hpp>
 
 #include <algorithm>
@@ -110,8 +111,7 @@ std::optional<sys_seconds> parse_rfc850(std::string_view text, unsigned day_of_w
   in.skip(" GMT");
   if (!in.is_done()) return std::nullopt;
   const sys_seconds clock =
-      now != nullptr ? *now
-                     : std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+      now != nullptr ? *now : std::chrono::floor<std::chrono::seconds>(gyre::detail::wall_now());
   const year_month_day today(std::chrono::floor<days>(clock));
   const int latest = std::clamp(static_cast<int>(today.year()), 0, 9900) + 50;
   read.years = static_cast<unsigned>(latest / 100 * 100) + of_century;

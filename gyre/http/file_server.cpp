@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/file_server.hpp>
 
+#include <gyre/base/detail/system_clocks.hpp>
 #include <gyre/http/conditional.hpp>
 #include <gyre/http/date.hpp>
 #include <gyre/http/detail/boundary.hpp>
@@ -71,7 +72,7 @@ std::string entity_tag_of(const found_file& found) {
   using namespace std::chrono;
   std::string tag;
   // The clock of file systems has ticks of some milliseconds; its time may be another machine's.
-  const auto age = system_clock::now() - found.modified;
+  const auto age = gyre::detail::wall_now() - found.modified;
   if (age < seconds{2} && age > -hours{24}) tag += "W/";
   tag += '"';
   append_hex(tag, static_cast<std::uint64_t>(found.modified.time_since_epoch().count()));
@@ -86,7 +87,7 @@ std::string entity_tag_of(const found_file& found) {
 }
 
 std::chrono::sys_seconds present_second() {
-  return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  return std::chrono::floor<std::chrono::seconds>(gyre::detail::wall_now());
 }
 
 // A date in the future is not this server's (RFC 9110, 8.8.2.1), and would hide every change until

@@ -2,6 +2,7 @@
 #include <gyre/task/live_tasks.hpp>
 
 #include <gyre/base/cache_line.hpp>
+#include <gyre/base/detail/system_clocks.hpp>
 #include <gyre/task/detail/recorded_task.hpp>
 
 #include <pthread.h>
@@ -11,7 +12,6 @@
 #include <atomic>
 #include <compare>
 #include <cstdint>
-#include <ctime>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -57,12 +57,6 @@ unsigned part_of_this_thread() noexcept {
   thread_local const unsigned part =
       threads.fetch_add(1, std::memory_order_relaxed) % std::tuple_size_v<record>;
   return part;
-}
-
-steady_time time_of_last_tick() noexcept {
-  std::timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-  return steady_time(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
 }
 
 live_task described(const live_task_entry& entry, steady_time now) {
@@ -125,7 +119,7 @@ live_task_entry::live_task_entry(const executor& where, const char* name, std::s
       from_(from),
       where_(&where),
       details_(details),
-      started_(time_of_last_tick()),
+      started_(last_tick()),
       part_(part_of_this_thread()) {
   part_of_record& part = all_parts()[part_];
   const std::lock_guard lock(part.mutex);

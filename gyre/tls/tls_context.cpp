@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/tls/tls_context.hpp>
 
+#include <gyre/base/detail/read_file.hpp>
 #include <gyre/tls/detail/context_state.hpp>
 #include <gyre/tls/error.hpp>
 
-#include <cerrno>
-#include <fstream>
-#include <iterator>
 #include <string>
+#include <system_error>
+#include <utility>
 
 namespace gyre::tls {
 namespace {
@@ -23,14 +23,11 @@ detail::context_state& state_of(const std::shared_ptr<detail::context_state>& st
 
 std::string pem::read() const {
   if (!is_file_) return content_;
-  errno = 0;
-  std::ifstream file(content_, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file.is_open() || file.bad()) {
-    throw std::system_error(errno != 0 ? errno : EIO, std::generic_category(),
-                            "gyre::tls: " + content_);
+  auto text = gyre::detail::read_file(content_.c_str());
+  if (!text) {
+    throw std::system_error(text.error(), std::generic_category(), "gyre::tls: " + content_);
   }
-  return text;
+  return *std::move(text);
 }
 
 tls_context tls_context::server(server_options options) {

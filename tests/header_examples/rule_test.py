@@ -334,5 +334,75 @@ class ClassHomes(unittest.TestCase):
         self.assertIn("('c.cpp', 'thing') is not needed", found[0])
 
 
+PAGE = """
+## The seam
+
+| behind | as |
+|---|---|
+| `gyre/base` | the interface |
+| `gyre/io/poller.cpp` | the poller |
+
+| not yet | uses |
+|---|---|
+| `gyre/net/old.cpp` | `socket`, `thread` |
+
+## Another section
+
+| `gyre/net/thing.cpp` | `socket` |
+"""
+
+USES = {
+    "socket": "int fd = ::socket(AF_INET, SOCK_STREAM, 0);",
+    "getrandom": "if (!::getrandom(&seed, sizeof seed, 0)) return;",
+    "thread": "std::thread other([] {});",
+    "jthread": "std::vector<std::jthread> threads;",
+    "random_device": "std::random_device device;",
+    "steady_clock::now": "return std::chrono::steady_clock::now();",
+    "system_clock::now": "return system_clock::now();",
+    "ifstream": "std::ifstream file(path);",
+}
+
+NO_USES = """
+// ::socket(AF_INET, SOCK_STREAM, 0);
+const char* text = "::socket(0)";
+std::thread::id self = std::this_thread::get_id();
+auto made = ::new (place) thing; ::inet_pton(AF_INET, text, &made);
+auto own = net::socket(1); auto other = thing<int>::socket(2);
+void thing::read(int) {}
+std::chrono::steady_clock::time_point now;
+"""
+
+
+class Seam(unittest.TestCase):
+    OLD = "::socket(0, 0, 0); std::thread other;"
+
+    def problems(self, **sources: str) -> list[str]:
+        paths = {"old": "gyre/net/old.cpp", "base": "gyre/base/clock.hpp"}
+        paths |= {"io": "gyre/io/poller.cpp", "thing": "gyre/net/thing.cpp"}
+        texts = {"old": self.OLD, "base": "::read(0);", "io": "::read(0);"} | sources
+        return LAYOUT.seam(PAGE, {paths[name]: text for name, text in texts.items()})
+
+    def test_uses_of_the_system_are_found(self) -> None:
+        for name, text in USES.items():
+            self.assertEqual(LAYOUT.system_uses(text), {name})
+            found = self.problems(thing=text)
+            self.assertEqual(len(found), 1, name)
+            self.assertIn(f"gyre/net/thing.cpp:1: uses {name},", found[0])
+            self.assertEqual(self.problems(base=text), [])
+        self.assertEqual(LAYOUT.system_uses(NO_USES), set())
+
+    def test_a_listed_file_uses_nothing_else(self) -> None:
+        self.assertEqual(self.problems(), [])
+        self.assertEqual(len(self.problems(old=self.OLD + "::bind(0);")), 1)
+
+    def test_the_list_can_only_shrink(self) -> None:
+        found = self.problems(old="std::thread other;")
+        self.assertRegex("".join(found), "gyre/net/old.cpp does not use socket any more")
+        self.assertEqual(len(self.problems(old="")), 2)
+        self.assertRegex(
+            "".join(self.problems(io="")), "gyre/io/poller.cpp does not use the system"
+        )
+
+
 if __name__ == "__main__":
     sys.exit(unittest.main())

@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/detail/boundary.hpp>
 
-#include <random>
+#include <gyre/base/detail/system_random.hpp>
+
+#include <array>
+#include <cstddef>
+#include <system_error>
 
 namespace gyre::http::detail {
 
 std::string random_boundary() {
   constexpr std::string_view digits = "0123456789abcdef";
-  constexpr std::size_t words = 4;
-  std::random_device device;
+  std::array<std::byte, 16> random{};
+  if (const int error = gyre::detail::fill_with_random(random); error != 0) {
+    throw std::system_error(error, std::generic_category(), "gyre::http: a boundary");
+  }
   std::string boundary = "----gyre";  // dashes, so that it is found fast and looks like browsers'
-  for (std::size_t word = 0; word < words; ++word) {
-    for (unsigned bits = device(), digit = 0; digit < 8; ++digit, bits >>= 4U) {
-      boundary += digits[bits & 15U];
-    }
+  for (const std::byte each : random) {
+    boundary += digits[std::to_integer<std::size_t>(each >> 4U)];
+    boundary += digits[std::to_integer<std::size_t>(each & std::byte{15})];
   }
   return boundary;
 }

@@ -2,15 +2,11 @@
 // make_with_random_name: makes a file or directory whose name nobody can guess or has.
 #pragma once
 
-#include <gyre/base/detail/retry_interrupted.hpp>
-
-#include <sys/random.h>
-#include <sys/types.h>
+#include <gyre/base/detail/system_random.hpp>
 
 #include <array>
 #include <cerrno>
 #include <cstddef>
-#include <cstdint>
 #include <string>
 
 namespace gyre::io::detail {
@@ -22,12 +18,10 @@ template <class Make>
 int make_with_random_name(const std::string& prefix, Make make) {
   constexpr const char* digits = "abcdefghijklmnopqrstuvwxyz234567";
   for (int attempts = 100; attempts > 0; --attempts) {
-    std::array<std::uint8_t, 12> random{};
-    const ::ssize_t count = gyre::detail::retry_interrupted(
-        [&] { return ::getrandom(random.data(), random.size(), 0); });
-    if (count < 0) return errno;
+    std::array<std::byte, 12> random{};
+    if (const int error = gyre::detail::fill_with_random(random); error != 0) return error;
     std::string name = prefix;
-    for (const std::uint8_t each : random) name += digits[each % 32];
+    for (const std::byte each : random) name += digits[std::to_integer<std::size_t>(each) % 32];
     if (const int error = make(name); error != EEXIST) return error;
   }
   return EEXIST;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/detail/dns_message.hpp>
 
+#include <gyre/base/detail/splitmix64.hpp>
 #include <gyre/net/detail/errors.hpp>
 #include <gyre/net/resolve_error.hpp>
 
@@ -222,7 +223,7 @@ srv_result decode_srv(dns_message message) {
                        .weight = each->weight});
   }
   if (records.empty()) return std::unexpected(make_error_code(resolve_errc::no_data));
-  std::minstd_rand random(std::random_device{}());
+  std::minstd_rand random(static_cast<std::uint32_t>(gyre::detail::random_seed()));
   sort_srv_records(records, [&](std::uint32_t bound) {
     return std::uniform_int_distribution<std::uint32_t>(0, bound - 1)(random);
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gyre/base/detail/read_kernel_file.hpp>
+#include <gyre/base/detail/read_file.hpp>
 
 #include <gyre/base/detail/retry_interrupted.hpp>
 #include <gyre/base/unique_fd.hpp>
@@ -14,7 +14,7 @@
 
 namespace gyre::detail {
 
-std::expected<std::string, int> read_kernel_file(const char* path) {
+std::expected<std::string, int> read_file(const char* path) {
   const unique_fd file(retry_interrupted([&] { return ::open(path, O_RDONLY | O_CLOEXEC); }));
   if (!file) return std::unexpected(errno);
   std::string content;

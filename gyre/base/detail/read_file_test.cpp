@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gyre/base/detail/read_kernel_file.hpp>
+#include <gyre/base/detail/read_file.hpp>
 
 #include <gtest/gtest.h>
 
@@ -8,21 +8,21 @@
 #include <cerrno>
 #include <string>
 
-namespace read_kernel_file_test {
+namespace read_file_test {
 namespace {
 
-using gyre::detail::read_kernel_file;
+using gyre::detail::read_file;
 
 TEST(ReadKernelFile, ReadsAFileWhoseSizeIsZero) {
-  const auto status = read_kernel_file("/proc/self/status");
+  const auto status = read_file("/proc/self/status");
   ASSERT_TRUE(status);
   EXPECT_TRUE(status->contains("\nPid:\t" + std::to_string(::getpid()) + "\n"));
 }
 
 TEST(ReadKernelFile, TellsWhyItCannot) {
-  EXPECT_EQ(read_kernel_file("/proc/self/no such file").error(), ENOENT);
-  EXPECT_EQ(read_kernel_file("/proc/self").error(), EISDIR);
+  EXPECT_EQ(read_file("/proc/self/no such file").error(), ENOENT);
+  EXPECT_EQ(read_file("/proc/self").error(), EISDIR);
 }
 
 }  // namespace
-}  // namespace read_kernel_file_test
+}  // namespace read_file_test

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// wall_now, last_tick: clocks of the system besides that of clock.hpp.
+#pragma once
+
+#include <gyre/base/clock.hpp>
+
+#include <chrono>
+#include <ctime>
+
+namespace gyre::detail {
+
+/// The time of day. Any thread.
+inline std::chrono::system_clock::time_point wall_now() noexcept {
+  return std::chrono::system_clock::now();
+}
+
+/// The monotonic time of the kernel's last tick, some milliseconds ago: the cheapest clock.
+inline steady_time last_tick() noexcept {
+  std::timespec tick{};
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &tick);
+  return steady_time(std::chrono::seconds(tick.tv_sec) + std::chrono::nanoseconds(tick.tv_nsec));
+}
+
+}  // namespace gyre::detail
