@@ -168,9 +168,9 @@ class resolve_awaiter : gyre::detail::stoppable_wait, waiting_lookup {
   static constexpr bool await_ready() noexcept { return false; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) {
-#if GYRE_ASYNC_BACKTRACE
-    gyre::detail::set_holder(awaiting, engine_executor());
-#endif
+    if constexpr (gyre::detail::records_backtraces) {
+      gyre::detail::set_holder(awaiting, engine_executor());
+    }
     const task_context& context = gyre::detail::context_of(awaiting);
     return wait(awaiting, context) || gyre::detail::gives_way(context, awaiting);
   }

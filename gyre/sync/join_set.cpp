@@ -4,14 +4,12 @@
 namespace gyre::detail {
 
 join_set_task::join_set_task(join_set_core& set, executor& target, function run,
-                             [[maybe_unused]] const char* shown) noexcept
+                             const char* shown) noexcept
     : task_context(scope_access::inherited(set.owner())), operation(run), set_(set) {
   where = &target;
   stop = set.get_token();
   finished = &on_end;
-#if GYRE_ASYNC_BACKTRACE
-  name = shown;
-#endif
+  trace.name.set(shown);
 }
 
 void join_set_task::start(std::unique_ptr<join_set_task> spawned) {

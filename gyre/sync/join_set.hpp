@@ -130,9 +130,10 @@ class join_set_task_of final : public join_set_task {
             },
             shown),
         work_(std::move(work)) {
-#if GYRE_ASYNC_BACKTRACE
-    task_access::state(work_).prepare(static_cast<task_context&>(*this));  // known from the start
-#endif
+    // Backtraces know the task before it begins.
+    if constexpr (records_backtraces) {
+      task_access::state(work_).prepare(static_cast<task_context&>(*this));
+    }
   }
 
   std::exception_ptr take_error() noexcept override {

@@ -14,18 +14,16 @@ void append_frame(std::string& text, const std::source_location& frame, std::str
 
 }  // namespace detail
 
-async_backtrace::async_backtrace([[maybe_unused]] const task_context& from) {
-#if GYRE_ASYNC_BACKTRACE
-  const detail::promise_base* frame = from.innermost;
-  for (const task_context* context = &from; context != nullptr; context = context->parent) {
-    for (; frame != nullptr; frame = frame->awaited_by) {
-      const bool has_begun = frame->where.line() != 0;
-      if (has_begun) frames_.push_back(frame->where);
+async_backtrace::async_backtrace(const task_context& context) {
+  const detail::promise_base* frame = context.trace.innermost.get();
+  for (const task_context* each = &context; each != nullptr; each = each->trace.parent.get()) {
+    for (; frame != nullptr; frame = frame->trace.awaited_by.get()) {
+      const bool has_begun = frame->trace.place.get().line() != 0;
+      if (has_begun) frames_.push_back(frame->trace.place.get());
     }
-    if (name_.empty() && context->name != nullptr) name_ = context->name;
-    frame = context->awaited_by;
+    if (name_.empty() && each->trace.name.get() != nullptr) name_ = each->trace.name.get();
+    frame = each->trace.awaited_by.get();
   }
-#endif
 }
 
 std::string async_backtrace::to_string() const {

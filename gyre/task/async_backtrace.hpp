@@ -17,7 +17,7 @@
 namespace gyre {
 
 /// Whether this build records backtraces.
-inline constexpr bool async_backtrace_is_on = GYRE_ASYNC_BACKTRACE != 0;
+inline constexpr bool async_backtrace_is_on = detail::records_backtraces;
 
 namespace detail {
 
@@ -32,8 +32,9 @@ void append_frame(std::string& text, const std::source_location& frame, std::str
 class async_backtrace {
  public:
   async_backtrace() = default;
-  /// The backtrace of `from`, whose coroutines must not run on other threads meanwhile. O(depth).
-  explicit async_backtrace(const task_context& from);
+  /// The backtrace of `context`, whose coroutines must not run on other threads meanwhile.
+  /// O(depth).
+  explicit async_backtrace(const task_context& context);
 
   const std::vector<std::source_location>& frames() const noexcept { return frames_; }
   bool empty() const noexcept { return frames_.empty(); }

@@ -68,9 +68,7 @@ class async_generator_promise : public awaiting_promise, public slab_frame {
       std::coroutine_handle<Promise> consumer) noexcept {
     consumer_ = consumer;
     context = &context_of(consumer);
-#if GYRE_ASYNC_BACKTRACE
-    if constexpr (std::derived_from<Promise, promise_base>) awaited_by = &consumer.promise();
-#endif
+    this->trace.awaited_by.set(promise_of(consumer));
     return transfer_to(handle::from_promise(*this));
   }
   /// Null at the end; throws what left the coroutine.
@@ -87,9 +85,7 @@ class async_generator_promise : public awaiting_promise, public slab_frame {
     GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(
         std::coroutine_handle<Promise> self) const noexcept {
       async_generator_promise& promise = self.promise();
-#if GYRE_ASYNC_BACKTRACE
-      promise.context->innermost = promise.awaited_by;
-#endif
+      promise.context->trace.innermost.set(promise.trace.awaited_by.get());
       return transfer_to(promise.consumer_);
     }
     static constexpr void await_resume() noexcept {}

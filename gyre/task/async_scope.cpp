@@ -39,9 +39,7 @@ bool scope_join::wait() noexcept {
 void scope_join::await_resume() {
   waits_ = false;
   on_stop_.reset();
-#if GYRE_ASYNC_BACKTRACE
   tasks_.reset();
-#endif
   if (std::exception_ptr error = scope_->final_error(*context_, false)) [[unlikely]]
     std::rethrow_exception(std::move(error));
 }
@@ -54,11 +52,9 @@ void scope_join::end_program() noexcept {
   std::abort();
 }
 
-#if GYRE_ASYNC_BACKTRACE
-void scope_join::children::append_children(std::vector<task_context*>& to) {
-  scope_.append_children(to);
+void scope_join::children::append_children(std::vector<task_context*>& contexts) {
+  scope_.append_children(contexts);
 }
-#endif
 
 }  // namespace detail
 

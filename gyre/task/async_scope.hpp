@@ -59,9 +59,7 @@ class [[nodiscard]] scope_join : resumption {
   bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
     waiting = awaiting;
     const task_context& context = *(context_ = &context_of(awaiting));
-#if GYRE_ASYNC_BACKTRACE
     tasks_.emplace(*scope_, awaiting);
-#endif
     return wait() || gives_way(context, awaiting);
   }
   /// Throws the errors of the scope.
@@ -69,7 +67,6 @@ class [[nodiscard]] scope_join : resumption {
 
  private:
   friend async_scope;
-#if GYRE_ASYNC_BACKTRACE
   // The tasks of the scope as children of a coroutine that joins it.
   class children final : public child_set {
    public:
@@ -77,12 +74,11 @@ class [[nodiscard]] scope_join : resumption {
     children(async_scope& of, std::coroutine_handle<Promise> joining) noexcept : scope_(of) {
       attach(joining);
     }
-    void append_children(std::vector<task_context*>& to) override;
+    void append_children(std::vector<task_context*>& contexts);
 
    private:
     async_scope& scope_;
   };
-#endif
 
   bool wait() noexcept;
   [[noreturn]] static void end_program() noexcept;
@@ -92,9 +88,7 @@ class [[nodiscard]] scope_join : resumption {
   scope_join* next_ = nullptr;
   bool waits_ = false;
   std::optional<inplace_stop_callback<request_stop_of>> on_stop_;
-#if GYRE_ASYNC_BACKTRACE
-  std::optional<children> tasks_;
-#endif
+  [[no_unique_address]] traced_optional<children> tasks_;
 };
 
 }  // namespace detail

@@ -3,11 +3,7 @@
 
 namespace gyre::detail {
 
-#if GYRE_ASYNC_BACKTRACE
-void library_built_with_gyre_async_backtrace_1() noexcept {}
-#else
-void library_built_with_gyre_async_backtrace_0() noexcept {}
-#endif
+void GYRE_BACKTRACE_TAG() noexcept {}
 #if defined(_GLIBCXX_DEBUG)
 void library_built_with_glibcxx_debug() noexcept {}
 #else

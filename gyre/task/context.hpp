@@ -3,21 +3,18 @@
 // task-local values. A child that runs concurrently (of when_all, of a scope) has its own.
 #pragma once
 
-#include <gyre/task/detail/build_options.hpp>
+#include <gyre/task/detail/backtrace.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/stop_token.hpp>
 
 #include <concepts>
 #include <coroutine>
 #include <cstdint>
-#include <source_location>
 
 namespace gyre {
 namespace detail {
 struct promise_base;
 struct local_binding;
-class child_set;
-class task_end;
 }  // namespace detail
 
 /// The state that a chain of coroutines shares while they await each other. For authors of awaiters
@@ -46,33 +43,13 @@ struct task_context {
   /// Whether `finished` is called while that frame still exists, too, and its result ignored: to
   /// end stop callbacks, as the frame may own their source. That call clears this.
   bool announces_end = false;
-
-#if GYRE_ASYNC_BACKTRACE
-  detail::promise_base* innermost = nullptr;         // the coroutine that runs or waits
-  const task_context* parent = nullptr;              // the context that waits for this one
-  const detail::promise_base* awaited_by = nullptr;  // the coroutine that waits for this context
-  const char* name = nullptr;
-  detail::child_set* child_sets = nullptr;  // the coroutines' concurrent children, newest first
-  detail::task_end* outermost = nullptr;    // the task of the outermost coroutine
-  const executor* held_by = nullptr;        // besides `where`, may have the wait in its queue
-  // Within a handler: destroys that coroutine, as if it had thrown what is being handled.
-  void (*destroy)(detail::task_end& outermost) noexcept = nullptr;
-#endif
+  /// For backtraces, where they are on.
+  [[no_unique_address]] detail::context_trace trace{};
 };
 
 namespace detail {
 
-// ABI tags: an object file refers to the functions of the configuration it was compiled with, and
-// the library defines its own, so that a program with mixed layouts does not link.
-#if GYRE_ASYNC_BACKTRACE
-void library_built_with_gyre_async_backtrace_1() noexcept;
-[[gnu::used, gnu::retain]] inline constexpr auto backtraces_on =
-    &library_built_with_gyre_async_backtrace_1;
-#else
-void library_built_with_gyre_async_backtrace_0() noexcept;
-[[gnu::used, gnu::retain]] inline constexpr auto backtraces_off =
-    &library_built_with_gyre_async_backtrace_0;
-#endif
+// ABI tags, as those of backtrace.hpp: the containers of a program are part of its layout.
 #if defined(_GLIBCXX_DEBUG)
 void library_built_with_glibcxx_debug() noexcept;
 [[gnu::used, gnu::retain]] inline constexpr auto debug_containers_on =
@@ -86,10 +63,7 @@ void library_built_without_glibcxx_debug() noexcept;
 /// The common part of all promises of gyre. Comes first in them: a bare handle leads to it.
 struct promise_base {
   task_context* context;
-#if GYRE_ASYNC_BACKTRACE
-  promise_base* awaited_by = nullptr;
-  std::source_location where{};  // the await it is suspended in
-#endif
+  [[no_unique_address]] promise_trace trace;
 };
 
 /// A promise with a context: one of gyre, or another with `task_context& context()`.
@@ -121,12 +95,10 @@ auto& context_of(std::coroutine_handle<Promise> h) noexcept {
 template <class Promise>
 void set_holder([[maybe_unused]] std::coroutine_handle<Promise> awaiting,
                 [[maybe_unused]] const executor& holder) noexcept {
-#if GYRE_ASYNC_BACKTRACE
-  if constexpr (has_context<Promise>) {
+  if constexpr (records_backtraces && has_context<Promise>) {
     task_context& context = context_of(awaiting);
-    if (context.where != &holder) context.held_by = &holder;
+    if (context.where != &holder) context.trace.holder.set(&holder);
   }
-#endif
 }
 
 /// Before the frame of the outermost coroutine is destroyed: see task_context::announces_end.
@@ -134,31 +106,24 @@ inline void announce_end(task_context& context) noexcept {
   if (context.announces_end) static_cast<void>(context.finished(context));
 }
 
-/// Makes `child` a context, without an end, for work that runs concurrently with that of `from`,
-/// and observes `stop`, or the token of `from`.
-inline void fork_context(task_context& child, const task_context& from,
+/// Makes `child` a context, without an end, for work that runs concurrently with that of
+/// `parent`, and observes `stop`, or the token of `parent`.
+inline void fork_context(task_context& child, const task_context& parent,
                          inplace_stop_token stop) noexcept {
-  child.where = from.where;
+  child.where = parent.where;
   child.stop = stop;
-  child.locals = from.locals;
-  child.cancellations = from.cancellations;
-#if GYRE_ASYNC_BACKTRACE
-  child.innermost = nullptr;
-  child.parent = &from;
-  child.child_sets = nullptr;
-  child.held_by = nullptr;
-#endif
+  child.locals = parent.locals;
+  child.cancellations = parent.cancellations;
+  child.trace.fork(parent);
 }
-inline void fork_context(task_context& child, const task_context& from) noexcept {
-  fork_context(child, from, from.stop);
+inline void fork_context(task_context& child, const task_context& parent) noexcept {
+  fork_context(child, parent, parent.stop);
 }
-/// The same for work of the coroutine `parent`.
+/// Makes `child` a context, without an end, for work that runs concurrently with `parent`.
 template <class Promise>
 void fork_context(task_context& child, std::coroutine_handle<Promise> parent) noexcept {
   fork_context(child, context_of(parent));
-#if GYRE_ASYNC_BACKTRACE
-  if constexpr (std::derived_from<Promise, promise_base>) child.awaited_by = &parent.promise();
-#endif
+  child.trace.awaited_by.set(promise_of(parent));
 }
 
 }  // namespace detail

@@ -32,9 +32,7 @@ joinable_work::joinable_work(executor& target, scope* owner,
     stop = own;
   }
   finished = &on_end;
-#if GYRE_ASYNC_BACKTRACE
-  name = options.name;
-#endif
+  trace.name.set(options.name);
 }
 
 void joinable_work::launch() {
@@ -82,10 +80,7 @@ std::coroutine_handle<> joinable_work::on_end(task_context& context) noexcept {
 // The executor was destroyed, or is out of memory.
 void joinable_work::discard(operation& starter) noexcept {
   auto& self = static_cast<joinable_work&>(starter);
-#if GYRE_ASYNC_BACKTRACE
-  self.innermost = nullptr;
-  self.outermost = nullptr;
-#endif
+  self.trace.innermost.set(nullptr);
   self.where = nullptr;  // no coroutine resumes within the executor's end
   self.fail_unstarted(make_error(std::errc::operation_canceled));
   resume(on_end(self));

@@ -93,10 +93,10 @@ class joinable_state final : public joinable_work {
  public:
   joinable_state(task<T>&& work, executor& target, scope* owner, const joinable_options& options)
       : joinable_work(target, owner, options), work_(std::move(work)) {
-#if GYRE_ASYNC_BACKTRACE
-    // So that the task is known before it begins.
-    task_access::state(work_).prepare(static_cast<task_context&>(*this));
-#endif
+    // Backtraces know the task before it begins.
+    if constexpr (records_backtraces) {
+      task_access::state(work_).prepare(static_cast<task_context&>(*this));
+    }
   }
 
   /// Whether it has ended, with a result.

@@ -25,7 +25,7 @@ namespace gyre {
 namespace detail {
 
 /// Whether certain deadlocks are reported instead of happening: in Debug builds.
-inline constexpr bool checks_deadlocks = GYRE_ASYNC_BACKTRACE != 0;
+inline constexpr bool checks_deadlocks = records_backtraces;
 
 /// Throws std::system_error (std::errc::resource_deadlock_would_occur) if `from` waits, in a
 /// sync_wait(), on the only thread that could run it on `to`.

@@ -45,26 +45,22 @@ class scope::child : public task_context, public detail::scope_entry {
   task<> work_;
 };
 
-#if GYRE_ASYNC_BACKTRACE
-
 // A task from spawn() to its end, known to backtraces before it begins.
-class scope::posted_child final : public detail::slab_object, public child, public operation {
+class scope::traced_child final : public detail::slab_object, public child, public operation {
  public:
   static void post(scope& owner, executor& target, task<>&& work, const char* task_name) {
-    auto posted = std::make_unique<posted_child>(owner, target, std::move(work));
-    posted->name = task_name;
+    auto posted = std::make_unique<traced_child>(owner, target, std::move(work));
+    posted->trace.name.set(task_name);
     posted->prepare();
     owner.add_task(*posted, *posted);
     target.post(*posted.release());
   }
 
-  posted_child(scope& owner, executor& target, task<>&& work) noexcept
+  traced_child(scope& owner, executor& target, task<>&& work) noexcept
       : child(owner, target, std::move(work)),
-        operation([](operation& self) { static_cast<posted_child&>(self).start(); }) {}
-  static void release(child* ended) noexcept { delete static_cast<posted_child*>(ended); }
+        operation([](operation& self) { static_cast<traced_child&>(self).start(); }) {}
+  static void release(child* ended) noexcept { delete static_cast<traced_child*>(ended); }
 };
-
-#else
 
 // A task that waits in its executor's queue for its start, with memory for the child it becomes.
 class scope::posted_child final : operation {
@@ -105,10 +101,8 @@ class scope::posted_child final : operation {
   executor& where_;
   task<> work_;
 
-  static_assert(bytes <= 64, "spawn() says so");
+  static_assert(detail::records_backtraces || bytes <= 64, "spawn() says so");
 };
-
-#endif
 
 std::coroutine_handle<> scope::child::end(task_context& context) noexcept {
   auto& self = static_cast<child&>(context);
@@ -118,7 +112,7 @@ std::coroutine_handle<> scope::child::end(task_context& context) noexcept {
     owner.add_error(std::move(error));
   }
   owner.unlist(self);
-  posted_child::release(&self);
+  starter::release(&self);
   return owner.finish_task(here);
 }
 
@@ -147,42 +141,28 @@ void scope::add_task(detail::scope_entry& entry, task_context& context) {
     } while (!open_.compare_exchange_weak(seen, seen + one_task, std::memory_order_relaxed,
                                           std::memory_order_relaxed));
   }
-#if GYRE_ASYNC_BACKTRACE
-  entry.listed_task = &context;
-  const std::lock_guard lock(mutex_);
-  children_.push_back(entry);
-#else
-  static_cast<void>(entry);
-  static_cast<void>(context);
-#endif
+  children_.add(entry, context, mutex_);
 }
 
-void scope::unlist([[maybe_unused]] detail::scope_entry& entry) noexcept {
-#if GYRE_ASYNC_BACKTRACE
-  const std::lock_guard lock(mutex_);
-  entry.unlink();
-#endif
-}
+void scope::unlist(detail::scope_entry& entry) noexcept { children_.remove(entry, mutex_); }
 
 void scope::spawn_task(executor& where, task<> work, const char* name) {
   if (!work.valid()) detail::throw_empty_task();
-  posted_child::post(*this, where, std::move(work), name);
+  starter::post(*this, where, std::move(work), name);
 }
 
 std::vector<async_backtrace> scope::live_tasks() {
   std::vector<async_backtrace> traces;
-#if GYRE_ASYNC_BACKTRACE
-  const std::lock_guard lock(mutex_);
-  for (const detail::scope_entry& each : children_) traces.emplace_back(*each.listed_task);
-#endif
+  if constexpr (detail::records_backtraces) {
+    const std::lock_guard lock(mutex_);
+    children_.for_each([&](const task_context& each) { traces.emplace_back(each); });
+  }
   return traces;
 }
 
-#if GYRE_ASYNC_BACKTRACE
-void scope::append_children(std::vector<task_context*>& to) {
-  for (detail::scope_entry& each : children_) to.push_back(each.listed_task);
+void scope::append_children(std::vector<task_context*>& contexts) {
+  children_.for_each([&](task_context& each) { contexts.push_back(&each); });
 }
-#endif
 
 // A task's end. The scope may be gone when it returns.
 std::coroutine_handle<> scope::finish_task(const executor* here) noexcept {

@@ -11,12 +11,12 @@
 #pragma once
 
 #include <gyre/base/atomic.hpp>
-#include <gyre/base/intrusive_list.hpp>
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/async_backtrace.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/child_set.hpp>
+#include <gyre/task/detail/listed_contexts.hpp>
 #include <gyre/task/detail/recorded_task.hpp>
 #include <gyre/task/detail/resumption.hpp>
 #include <gyre/task/detail/this_context.hpp>
@@ -66,13 +66,7 @@ namespace detail {
 struct scope_access;
 
 /// A task in the list of its scope, which only backtraces need.
-#if GYRE_ASYNC_BACKTRACE
-struct scope_entry : intrusive_list_node {
-  task_context* listed_task = nullptr;
-};
-#else
-struct scope_entry {};
-#endif
+using scope_entry = listed_contexts::link;
 
 }  // namespace detail
 
@@ -168,9 +162,7 @@ class scope : detail::child_set {
   /// if there is none. Counts a cancellation unless that `was_counted`.
   std::exception_ptr final_error(const task_context& joining, bool was_counted) const;
 
-#if GYRE_ASYNC_BACKTRACE
-  void append_children(std::vector<task_context*>& to) override;
-#endif
+  void append_children(std::vector<task_context*>& contexts);
 
   task_context inherited_;
   detail::linked_stop_source stop_;
@@ -179,6 +171,8 @@ class scope : detail::child_set {
   friend detail::scope_access;
   class child;
   class posted_child;
+  class traced_child;
+  using starter = std::conditional_t<detail::records_backtraces, traced_child, posted_child>;
 
   void spawn_task(executor& where, task<> work, const char* name);
   // Counts a task, or throws std::logic_error after the end; from then on it is listed.
@@ -198,9 +192,7 @@ class scope : detail::child_set {
   std::exception_ptr first_error_;
   std::vector<std::exception_ptr> more_errors_;  // if they are collected
   std::mutex mutex_;
-#if GYRE_ASYNC_BACKTRACE
-  intrusive_list<detail::scope_entry> children_;  // those that have not ended
-#endif
+  [[no_unique_address]] detail::listed_contexts children_;  // those that have not ended
 };
 
 namespace detail {

@@ -25,9 +25,9 @@ void throw_empty_shared_task() {
 
 void shared_waiter::cancel::operator()() const noexcept { self->work_->cancel(*self); }
 
-#if GYRE_ASYNC_BACKTRACE
-void shared_child::append_children(std::vector<task_context*>& to) { to.push_back(&work_); }
-#endif
+void shared_child::append_children(std::vector<task_context*>& contexts) {
+  contexts.push_back(&work_);
+}
 
 bool shared_waiter::await_ready() const noexcept { return work_->is_ready(); }
 
@@ -46,9 +46,7 @@ std::coroutine_handle<> shared_waiter::wait() noexcept {
 
 void shared_waiter::end_wait() {
   on_stop_.reset();
-#if GYRE_ASYNC_BACKTRACE
   child_.reset();
-#endif
   progress_ = progress::resumed;
   if (outcome_ == outcome::result) return;
   if (outcome_ == outcome::cancelled || context_->stop.stop_requested()) throw_cancelled(*context_);

@@ -39,7 +39,6 @@ template <class T>
 using shared_result_t =
     std::conditional_t<std::is_object_v<T>, std::add_lvalue_reference_t<const T>, T>;
 
-#if GYRE_ASYNC_BACKTRACE
 /// Shared work as a child of a coroutine that awaits it.
 class shared_child final : public child_set {
  public:
@@ -47,12 +46,11 @@ class shared_child final : public child_set {
   shared_child(shared_work& work, std::coroutine_handle<Promise> awaiting) noexcept : work_(work) {
     attach(awaiting);
   }
-  void append_children(std::vector<task_context*>& to) override;
+  void append_children(std::vector<task_context*>& contexts);
 
  private:
   shared_work& work_;
 };
-#endif
 
 /// The awaiter of shared work. Holds a reference to the work while it is suspended, since the
 /// handle may be destroyed or assigned to meanwhile.
@@ -72,9 +70,7 @@ class shared_waiter : public resumption, public intrusive_list_node {
   std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
     waiting = awaiting;
     context_ = &context_of(awaiting);
-#if GYRE_ASYNC_BACKTRACE
     child_.emplace(*work_, awaiting);
-#endif
     return transfer_to(wait());
   }
 
@@ -110,9 +106,7 @@ class shared_waiter : public resumption, public intrusive_list_node {
   progress progress_ = progress::ready;    // belongs to the coroutine
   outcome outcome_ = outcome::result;      // belongs to the lock of the work
   std::optional<inplace_stop_callback<cancel>> on_stop_;
-#if GYRE_ASYNC_BACKTRACE
-  std::optional<shared_child> child_;  // while it is suspended
-#endif
+  [[no_unique_address]] traced_optional<shared_child> child_;  // while it is suspended
 };
 
 /// A task with its awaiters and a reference count. Runs in a context of its own.
@@ -164,9 +158,7 @@ class shared_work : public slab_object, protected task_context, protected operat
 
  private:
   friend shared_waiter;
-#if GYRE_ASYNC_BACKTRACE
   friend shared_child;
-#endif
 
   // | phase | first await | last awaiter leaves | ends with a value | ends with an error |
   // |---|---|---|---|---|

@@ -24,12 +24,10 @@ template <class Handler>
 class running_task final : started_task<running_task<Handler>> {
  public:
   running_task(executor& target, inplace_stop_token token, task<>&& work, Handler&& on_error,
-               [[maybe_unused]] const char* shown) noexcept
+               const char* shown) noexcept
       : started_task<running_task>(target, std::move(work)), on_error_(std::move(on_error)) {
     this->stop = token;
-#if GYRE_ASYNC_BACKTRACE
-    this->name = shown;
-#endif
+    this->trace.name.set(shown);
   }
 
   using started_task<running_task>::start;
@@ -104,9 +102,7 @@ void running_task<Handler>::work_ended() noexcept {
   slab_deallocate(this, posted_task<Handler>::bytes());
 }
 
-#if !GYRE_ASYNC_BACKTRACE
-static_assert(posted_task<no_handler>::bytes() <= 64, "spawn() says so");
-#endif
+static_assert(records_backtraces || posted_task<no_handler>::bytes() <= 64, "spawn() says so");
 
 }  // namespace
 

@@ -1,172 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/sync_wait.hpp>
 
-#include <gyre/task/async_backtrace.hpp>
-#include <gyre/task/detail/child_set.hpp>
-#include <gyre/task/detail/transfer.hpp>
-
-#include <algorithm>
-#include <cstdio>
-#include <iterator>
-#include <string>
-#include <unordered_set>
-#include <vector>
+#include <gyre/task/detail/recorded_task.hpp>
 
 namespace gyre::detail {
 
-#if GYRE_ASYNC_BACKTRACE
-namespace {
-
-// Appends a chain of awaits; of a very long one the ends.
-void append_frames(std::string& text, const promise_base& innermost, const std::string& indent) {
-  constexpr std::size_t most_shown_of_an_end = 50;
-  std::size_t length = 0;
-  for (auto* frame = &innermost; frame != nullptr; frame = frame->awaited_by) ++length;
-  const std::size_t left_out =
-      length > 2 * most_shown_of_an_end ? length - 2 * most_shown_of_an_end : 0;
-
-  std::size_t index = 0;
-  for (auto* frame = &innermost; frame != nullptr; frame = frame->awaited_by, ++index) {
-    if (left_out > 0 && index == most_shown_of_an_end) {
-      text += indent + "  and " + std::to_string(left_out) + " more awaits, then\n";
-    }
-    const bool is_left_out =
-        index >= most_shown_of_an_end && index < most_shown_of_an_end + left_out;
-    if (!is_left_out) append_frame(text, frame->where, indent);
-  }
-}
-
-// Ends a suspended task, which may be gone then. Whether that has resumed another coroutine.
-bool cancel(task_context& context) {
-  try {
-    throw_cancelled(context);
-  } catch (...) {
-    announce_end(context);
-    context.destroy(*context.outermost);
-  }
-  context.innermost = nullptr;
-  const std::coroutine_handle<> next = context.finished(context);
-  if (next.address() == std::noop_coroutine().address()) return false;
-  resume(next);
-  return true;
-}
-
-// The tasks of a sync_wait() in a deadlock: a snapshot of a task and the tree of its concurrent
-// children. For a program with one thread, in which no other member of the tree runs.
-class live_tasks {
- public:
-  // O(tasks). Throws std::bad_alloc.
-  explicit live_tasks(task_context& root) {
-    std::vector<live_task> open{{&root, 0}};
-    std::vector<task_context*> children;
-    std::unordered_set<const task_context*> seen;  // shared tasks may be awaited more than once
-    while (!open.empty()) {
-      const live_task next = open.back();
-      open.pop_back();
-      if (!seen.insert(next.context).second) continue;
-      tasks_.push_back(next);
-      children.clear();
-      for (child_set* set = next.context->child_sets; set != nullptr; set = set->outer()) {
-        set->append_children(children);
-      }
-      std::erase_if(children,
-                    [](const task_context* child) { return child->innermost == nullptr; });
-      std::ranges::transform(children.rbegin(), children.rend(), std::back_inserter(open),
-                             [&](task_context* child) { return live_task(child, next.depth + 1); });
-    }
-  }
-
-  std::size_t size() const noexcept { return tasks_.size(); }
-
-  // The async_backtrace of each task, below the task that waits for it. Limited to the first tasks,
-  // and to the ends of a long chain.
-  std::string to_string() const {
-    constexpr std::size_t most_shown = 100;
-    std::string text;
-    const std::size_t shown = std::min(tasks_.size(), most_shown);
-    for (std::size_t i = 0; i < shown; ++i) append(text, tasks_[i]);
-    if (shown < tasks_.size()) {
-      text += "  and " + std::to_string(tasks_.size() - shown) + " more tasks\n";
-    }
-    return text;
-  }
-
-  // Destroys tasks without children whose executor is `where`, with an empty queue, as if they were
-  // cancelled. Returns when that has woken a coroutine, as the tree is then out of date. False if
-  // there was no such task.
-  bool cancel_leaves(const blocking_executor& where) const {
-    bool found = false;
-    for (std::size_t i = tasks_.size(); i-- > 0;) {
-      task_context& context = *tasks_[i].context;
-      const bool may_be_queued = context.where != &where || context.held_by != nullptr;
-      if (!is_leaf(i) || may_be_queued) continue;
-      found = true;
-      const bool has_resumed = cancel(context);
-      if (has_resumed || !where.is_idle()) break;
-    }
-    return found;
-  }
-  // Makes executors skip the tasks, which must not be destroyed. Throws std::bad_alloc.
-  void never_resume() const {
-    for (const live_task& task : tasks_) {
-      promise_base& innermost = *task.context->innermost;
-      detail::never_resume(std::coroutine_handle<promise_base>::from_promise(innermost));
-    }
-  }
-
- private:
-  struct live_task {
-    task_context* context;
-    std::size_t depth;  // of parents above it
-  };
-  static void append(std::string& text, const live_task& task) {
-    const std::string indent(2 * task.depth, ' ');
-    const promise_base* frame = task.context->innermost;
-    if (task.depth > 0) {
-      text += indent + "task";
-      if (task.context->name != nullptr) text += " \"" + std::string(task.context->name) + '"';
-      const bool has_begun = frame->where.line() != 0;
-      if (!has_begun) {
-        text += ", which has not begun\n";
-        return;
-      }
-      text += ":\n";
-    }
-    append_frames(text, *frame, indent);
-  }
-  bool is_leaf(std::size_t index) const noexcept {
-    return index + 1 == tasks_.size() || tasks_[index + 1].depth <= tasks_[index].depth;
-  }
-
-  std::vector<live_task> tasks_;  // each behind its parent
-};
-
-}  // namespace
-#endif
-
-waiting_thread::waiting_thread(inplace_stop_token stop_when, std::source_location from)
-    : recorded_(entry_if_asked(executor_, "sync_wait", from)) {
-#if GYRE_ASYNC_BACKTRACE
-  if (stop_when.stop_possible()) {
-    on_stop_.emplace(stop_when, request_stop_of{&end_all_});
-    announces_end = true;
-  }
-  stop = end_all_.get_token();
-#else
-  stop = stop_when;
-#endif
+waiting_thread::waiting_thread(inplace_stop_token stop_when, std::source_location place)
+    : recorded_(entry_if_asked(executor_, "sync_wait", place)) {
+  stop = deadlock_.follow(stop_when, *this);
   where = &executor_;
   finished = &finish;
 }
 
 std::coroutine_handle<> waiting_thread::finish(task_context& self) noexcept {
   auto& thread = static_cast<waiting_thread&>(self);
-#if GYRE_ASYNC_BACKTRACE
-  if (std::exchange(thread.announces_end, false)) {
-    thread.on_stop_.reset();
-    return std::noop_coroutine();
-  }
-#endif
+  if (thread.deadlock_.take_announcement(thread)) return std::noop_coroutine();
   // thread.where does not tell: a foreign awaitable may resume coroutines on any thread.
   if (thread.executor_.running_here()) {
     thread.done_ = true;
@@ -176,43 +24,14 @@ std::coroutine_handle<> waiting_thread::finish(task_context& self) noexcept {
   return std::noop_coroutine();
 }
 
-#if GYRE_ASYNC_BACKTRACE
-void waiting_thread::end_deadlock(task_end& work) {
-  const std::string report =
-      "gyre: sync_wait() would wait for ever: all its coroutines wait, and the program has no "
-      "other thread to wake one:\n" +
-      live_tasks(*this).to_string();
-  std::fputs(report.c_str(), stderr);
-  end_all_.request_stop();
-  const bool ended = executor_.run_until(done_) || cancel_remaining();
-  if (!ended) {
-    left_suspended_ = true;
-    work.abandon();
-    live_tasks(*this).never_resume();
-  }
-  throw_deadlock(report);
-}
-
 void waiting_thread::release::operator()(waiting_thread* ended) const noexcept {
-  if (ended->left_suspended_) {
-    ended->on_stop_.reset();
+  if (ended->deadlock_.has_suspended()) {
+    ended->deadlock_.unfollow();
     ended->recorded_.reset();
     ended->executor_.retire();
   } else {
     delete ended;
   }
 }
-
-// Ends the tasks one after the other, since a destroyed task may wake others, with a mutex that it
-// unlocks for instance. False if some are left.
-bool waiting_thread::cancel_remaining() {
-  // A task may repeat the cancelled operation again and again.
-  std::size_t rounds = 2 * live_tasks(*this).size();
-  while (rounds-- > 0 && live_tasks(*this).cancel_leaves(executor_)) {
-    if (executor_.run_until(done_)) return true;
-  }
-  return false;
-}
-#endif
 
 }  // namespace gyre::detail

@@ -8,13 +8,14 @@
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/detail/blocking_executor.hpp>
 #include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/deadlock_guard.hpp>
 #include <gyre/task/detail/recorded_task.hpp>
 #include <gyre/task/stop_token.hpp>
 
 #include <exception>
 #include <memory>
-#include <optional>
 #include <source_location>
+#include <type_traits>
 #include <utility>
 
 namespace gyre {
@@ -39,41 +40,46 @@ T take_outside(task_state<T>& ended) {
 /// A thread that waits for a coroutine, as the coroutine's context.
 class waiting_thread : public slab_object, task_context {
  public:
-  waiting_thread(inplace_stop_token stop_when, std::source_location from);
-#if GYRE_ASYNC_BACKTRACE
-  /// Destroys it, unless coroutines that are left suspended refer to it.
+  waiting_thread(inplace_stop_token stop_when, std::source_location place);
+  /// Destroys the thread's part, unless coroutines that are left suspended refer to it.
   struct release {
     void operator()(waiting_thread* ended) const noexcept;
   };
-#endif
 
   template <class T>
   T run(task_state<T>& task) {
     task.start(*this);
-#if GYRE_ASYNC_BACKTRACE
-    if (!executor_.run_until(done_)) [[unlikely]]
-      end_deadlock(task);
-#else
-    executor_.run_until(done_);
-#endif
+    [[maybe_unused]] const bool has_ended = executor_.run_until(done_);
+    if constexpr (records_backtraces) {
+      if (!has_ended) [[unlikely]]
+        deadlock_.end(*this, task, executor_, done_);
+    }
     return take_outside(task);
   }
 
  private:
   static std::coroutine_handle<> finish(task_context& self) noexcept;
-#if GYRE_ASYNC_BACKTRACE
-  [[noreturn]] void end_deadlock(task_end& work);
-  bool cancel_remaining();
 
-  inplace_stop_source end_all_;
-  std::optional<inplace_stop_callback<request_stop_of>> on_stop_;  // ends when the sync_wait does
-  bool left_suspended_ = false;
-#endif
-
+  [[no_unique_address]] deadlock_guard deadlock_;
   blocking_executor executor_;
   bool done_ = false;
   done_operation when_elsewhere_{done_};  // for a coroutine that ends on another thread
   std::unique_ptr<live_task_entry> recorded_;
+};
+
+/// A waiting_thread that coroutines may outlive.
+class kept_waiting_thread {
+ public:
+  kept_waiting_thread(inplace_stop_token stop_when, std::source_location place)
+      : thread_(new waiting_thread(stop_when, place)) {}
+
+  template <class T>
+  T run(task_state<T>& task) {
+    return thread_->run(task);
+  }
+
+ private:
+  std::unique_ptr<waiting_thread, waiting_thread::release> thread_;
 };
 
 }  // namespace detail
@@ -102,15 +108,11 @@ class waiting_thread : public slab_object, task_context {
 template <awaitable Awaitable>
   requires detail::well_awaited<Awaitable>
 decltype(auto) sync_wait(Awaitable&& awaitable, inplace_stop_token stop = {},
-                         std::source_location from = std::source_location::current()) {
-  // Outlives the coroutines, also those left suspended.
-#if GYRE_ASYNC_BACKTRACE
-  const std::unique_ptr<detail::waiting_thread, detail::waiting_thread::release> waiting(
-      new detail::waiting_thread(stop, from));
-  detail::waiting_thread& here = *waiting;
-#else
-  detail::waiting_thread here(stop, from);
-#endif
+                         std::source_location place = std::source_location::current()) {
+  // Outlives the coroutines, even those that a deadlock report leaves suspended.
+  std::conditional_t<detail::records_backtraces, detail::kept_waiting_thread,
+                     detail::waiting_thread>
+      here(stop, place);
   auto task = as_task(std::forward<Awaitable>(awaitable));
   return here.run(detail::task_access::state(task));
 }

@@ -217,11 +217,11 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
   bool begin_wait(std::coroutine_handle<Promise> awaiting_coroutine) noexcept {
     context_ = &gyre::detail::context_of(awaiting_coroutine);
     waiting_ = awaiting_coroutine;
-#if GYRE_ASYNC_BACKTRACE
-    if (const auto* const target = this->descriptor(); target != nullptr && target->is_open()) {
-      gyre::detail::set_holder(awaiting_coroutine, target->loop());
+    if constexpr (gyre::detail::records_backtraces) {
+      if (const auto* const target = this->descriptor(); target != nullptr && target->is_open()) {
+        gyre::detail::set_holder(awaiting_coroutine, target->loop());
+      }
     }
-#endif
     return wait(context_->stop);
   }
   event_loop& timers() const noexcept { return *loop_; }

@@ -54,23 +54,20 @@ concept cheap_to_copy = std::is_rvalue_reference_v<Awaiter> &&
 
 /// Base of promises of coroutines that await.
 struct awaiting_promise : promise_base {
-#if GYRE_ASYNC_BACKTRACE
   template <class Awaitable>
-    requires(!never_awaited<Awaitable>)
+    requires(!never_awaited<Awaitable> && records_backtraces)
   GYRE_INLINE_IN_GCC decltype(auto) await_transform(
-      Awaitable&& awaitable, std::source_location from = std::source_location::current()) {
-    where = from;
-    context->innermost = this;
-    context->held_by = nullptr;
+      Awaitable&& awaitable, std::source_location place = std::source_location::current()) {
+    trace.place.set(place);
+    context->trace.innermost.set(this);
+    context->trace.holder.set(nullptr);
     return back_on_executor(std::forward<Awaitable>(awaitable));
   }
-#else
   template <class Awaitable>
-    requires(!never_awaited<Awaitable>)
+    requires(!never_awaited<Awaitable> && !records_backtraces)
   GYRE_INLINE_IN_GCC decltype(auto) await_transform(Awaitable&& awaitable) {
     return back_on_executor(std::forward<Awaitable>(awaitable));
   }
-#endif
   std::suspend_never await_transform(misused_awaitable explained);
 
  private:

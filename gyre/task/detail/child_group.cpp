@@ -1,17 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/detail/child_group.hpp>
 
-#include <algorithm>
-
 namespace gyre::detail {
-
-#if GYRE_ASYNC_BACKTRACE
-void child_group::append_children(std::vector<task_context*>& to) {
-  const auto before = static_cast<std::ptrdiff_t>(to.size());
-  for (child* each = listed_; each != nullptr; each = each->listed_before) to.push_back(each);
-  std::reverse(to.begin() + before, to.end());
-}
-#endif
 
 // A child's end, on its thread. Once the child is on the stack the parent may run, and child and
 // group may be gone, unless the parent waits: then this function resumes it.

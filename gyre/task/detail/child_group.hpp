@@ -32,10 +32,7 @@ class child_group final : resumption, public child_set {
     child_group* group = nullptr;
     child* next = nullptr;
     bool runs = false;
-#if GYRE_ASYNC_BACKTRACE
-    child* listed_before = nullptr;
-    bool is_listed = false;
-#endif
+    [[no_unique_address]] reused_contexts<child>::link listed;
   };
 
   /// Awaited before anything else: makes the coroutine the parent.
@@ -56,12 +53,7 @@ class child_group final : resumption, public child_set {
     static_cast<task_context&>(context) = inherited_;
     context.group = this;
     context.runs = true;
-#if GYRE_ASYNC_BACKTRACE
-    // Contexts stay in place until the group ends, and may serve one child after the other.
-    if (!std::exchange(context.is_listed, true)) {
-      context.listed_before = std::exchange(listed_, &context);
-    }
-#endif
+    listed_.add(context);
     ++running_;
     task_access::state(work).start_child(context);
   }
@@ -73,9 +65,7 @@ class child_group final : resumption, public child_set {
   /// The number of children that ended() has not returned.
   std::size_t running() const noexcept { return running_; }
 
-#if GYRE_ASYNC_BACKTRACE
-  void append_children(std::vector<task_context*>& to) override;
-#endif
+  void append_children(std::vector<task_context*>& contexts) { listed_.append_to(contexts); }
 
   /// Asks the children to stop.
   void request_stop() noexcept { stop_->request_stop(); }
@@ -120,9 +110,7 @@ class child_group final : resumption, public child_set {
   child* ended_ = nullptr;  // the oldest first
   executor* home_ = nullptr;
   atomic<std::uintptr_t> newest_{0};  // the child that ended last, or parent_waits
-#if GYRE_ASYNC_BACKTRACE
-  child* listed_ = nullptr;  // the newest of all that were ever started
-#endif
+  [[no_unique_address]] reused_contexts<child> listed_;  // all that were ever started
 };
 
 /// A task as a child.

@@ -5,80 +5,124 @@
 
 #include <gyre/task/context.hpp>
 
-#include <concepts>
+#include <algorithm>
 #include <coroutine>
+#include <cstddef>
 #include <utility>
 #include <vector>
 
 namespace gyre::detail {
 
-#if GYRE_ASYNC_BACKTRACE
-
 /// Base of holders of a coroutine's children: fork_join, forked_child, child_group, scope. Listed
-/// once attached.
+/// once attached. The alias child_set has `IsListed` where backtraces are on.
 ///
 /// Thread-safety: attached and destroyed by the parent; all else needs a program with one thread.
 /// Lifetime: the parent's context outlives the set.
-class child_set {
+template <bool IsListed>
+class basic_child_set {
  public:
-  child_set& operator=(child_set&&) = delete;
+  basic_child_set& operator=(basic_child_set&&) = delete;
 
-  /// Appends the contexts of the children, the oldest first; some may have ended.
-  virtual void append_children(std::vector<task_context*>& to) = 0;
+  /// Appends the contexts of the children, the oldest first; some may have ended. A holder defines
+  /// this without `override`, as there is nothing to override where backtraces are off.
+  virtual void append_children(std::vector<task_context*>& contexts) = 0;
   /// The set that the same context listed before this one; null if there is none.
-  child_set* outer() const noexcept { return outer_; }
+  basic_child_set* outer() const noexcept { return outer_; }
 
  protected:
-  child_set() noexcept = default;
-  ~child_set() {
+  basic_child_set() noexcept = default;
+  ~basic_child_set() {
     if (parent_ == nullptr) return;
-    child_set** each = &parent_->child_sets;
-    while (*each != this) each = &(*each)->outer_;
-    *each = outer_;
+    basic_child_set* newer = parent_->trace.child_sets.get();
+    if (newer == this) {
+      parent_->trace.child_sets.set(outer_);
+      return;
+    }
+    while (newer->outer_ != this) newer = newer->outer_;
+    newer->outer_ = outer_;
   }
 
   /// Lists the set with the coroutine `parent`, once.
   template <class Promise>
   void attach(std::coroutine_handle<Promise> parent) noexcept {
-    if constexpr (has_context<Promise>) attach(context_of(parent));
+    if constexpr (has_context<Promise>) list_in(context_of(parent));
   }
-  void attach(task_context& parent) noexcept {
-    parent_ = &parent;
-    outer_ = std::exchange(parent.child_sets, this);
+  void attach(traced<task_context*> parent) noexcept {
+    if (parent.get() != nullptr) list_in(*parent.get());
   }
 
  private:
+  void list_in(task_context& parent) noexcept {
+    parent_ = &parent;
+    outer_ = parent.trace.child_sets.get();
+    parent.trace.child_sets.set(this);
+  }
+
   task_context* parent_ = nullptr;
-  child_set* outer_ = nullptr;
+  basic_child_set* outer_ = nullptr;
 };
 
-#else
+template <>
+class basic_child_set<false> {
+ public:
+  static constexpr void append_children(std::vector<task_context*>&) noexcept {}
+  static constexpr basic_child_set* outer() noexcept { return nullptr; }
 
-class child_set {
  protected:
   template <class Promise>
   static constexpr void attach(std::coroutine_handle<Promise>) noexcept {}
+  static constexpr void attach(traced<task_context*>) noexcept {}
 };
 
-#endif
+/// Contexts that stay in place until their owner ends, and may serve one child after the other.
+/// `Child` has a member `listed` of the class `link`.
+template <class Child, bool IsListed = records_backtraces>
+class reused_contexts {
+ public:
+  struct link {
+    Child* older = nullptr;
+    bool is_listed = false;
+  };
+
+  void add(Child& child) noexcept {
+    if (!std::exchange(child.listed.is_listed, true)) {
+      child.listed.older = std::exchange(newest_, &child);
+    }
+  }
+  /// Appends the contexts, the oldest first.
+  void append_to(std::vector<task_context*>& contexts) const {
+    const auto before = static_cast<std::ptrdiff_t>(contexts.size());
+    for (Child* each = newest_; each != nullptr; each = each->listed.older) {
+      contexts.push_back(each);
+    }
+    std::reverse(contexts.begin() + before, contexts.end());
+  }
+
+ private:
+  Child* newest_ = nullptr;
+};
+
+template <class Child>
+class reused_contexts<Child, false> {
+ public:
+  struct link {};
+  static constexpr void add(Child&) noexcept {}
+  static constexpr void append_to(std::vector<task_context*>&) noexcept {}
+};
 
 /// The coroutine that forks, without the type of its promise.
 struct forking_coroutine {
   template <class Promise>
   explicit forking_coroutine(std::coroutine_handle<Promise> parent) noexcept
       : context(&context_of(parent)) {
-#if GYRE_ASYNC_BACKTRACE
-    if constexpr (has_context<Promise>) lists_children = &context_of(parent);
-    if constexpr (std::derived_from<Promise, promise_base>) awaits_child = &parent.promise();
-#endif
+    if constexpr (has_context<Promise>) lists_children.set(&context_of(parent));
+    awaits_child.set(promise_of(parent));
   }
   forking_coroutine() noexcept = default;
 
   const task_context* context = nullptr;
-#if GYRE_ASYNC_BACKTRACE
-  task_context* lists_children = nullptr;
-  const promise_base* awaits_child = nullptr;
-#endif
+  [[no_unique_address]] traced<task_context*> lists_children;
+  [[no_unique_address]] traced<promise_base*> awaits_child;
 };
 
 }  // namespace gyre::detail

@@ -76,9 +76,8 @@ std::coroutine_handle<> deadline_stop::start() noexcept {
 bool deadline_stop::finish_work() noexcept {
   replaced_stop_.reset();
   context().where = home_;
-#if GYRE_ASYNC_BACKTRACE
-  context().innermost = promise_;  // the work took the stand-in for the coroutine
-#endif
+  // The work took the stand-in for the coroutine.
+  context().trace.innermost.set(traced_awaiting_.get());
   has_worked_ = true;
   if (home_->running_here()) return cancel_timer();
   home_->post(*this);

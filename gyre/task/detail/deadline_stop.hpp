@@ -60,9 +60,7 @@ class deadline_stop : operation, timer_operation {
     check_not_awaited();
     awaiting_ = awaiting;
     frame_.stand_for(awaiting, *this);
-#if GYRE_ASYNC_BACKTRACE
-    if constexpr (std::derived_from<Promise, promise_base>) promise_ = &awaiting.promise();
-#endif
+    traced_awaiting_.set(promise_of(awaiting));
     return begin();
   }
 
@@ -108,9 +106,7 @@ class deadline_stop : operation, timer_operation {
 
   const std::chrono::nanoseconds limit_;
   std::coroutine_handle<> awaiting_;
-#if GYRE_ASYNC_BACKTRACE
-  promise_base* promise_ = nullptr;
-#endif
+  [[no_unique_address]] traced<promise_base*> traced_awaiting_;
   stand_in<deadline_stop> frame_{&resume_frame, &destroy_frame};
   executor* home_ = nullptr;
   timer_service* timers_ = nullptr;

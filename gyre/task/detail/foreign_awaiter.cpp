@@ -24,11 +24,9 @@ void executor_return::run(operation& op) {
 }
 
 void executor_return::is_back() noexcept {
-#if GYRE_ASYNC_BACKTRACE
   // An awaiter that the foreign one awaits in turn took the stand-in for the coroutine.
-  frame_.context().innermost =
-      &std::coroutine_handle<promise_base>::from_address(waiting_.address()).promise();
-#endif
+  frame_.context().trace.innermost.set(
+      &std::coroutine_handle<promise_base>::from_address(waiting_.address()).promise());
 }
 
 }  // namespace gyre::detail

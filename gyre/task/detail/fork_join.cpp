@@ -22,16 +22,14 @@ constinit thread_local child_starts starts_here;
   --starts_here.depth;
 }
 
-#if GYRE_ASYNC_BACKTRACE
-void fork_join::append_children(std::vector<task_context*>& to) {
-  const auto before = static_cast<std::ptrdiff_t>(to.size());
+void fork_join::append_children(std::vector<task_context*>& contexts) {
+  const auto before = static_cast<std::ptrdiff_t>(contexts.size());
   // relaxed: the program has one thread.
   for (child* each = kept_.load(std::memory_order_relaxed); each != nullptr; each = each->next) {
-    to.push_back(each);
+    contexts.push_back(each);
   }
-  std::reverse(to.begin() + before, to.end());
+  std::reverse(contexts.begin() + before, contexts.end());
 }
-#endif
 
 void fork_join::split(loop& rest, fork_queue& queue, operation::function run) noexcept {
   const std::size_t last = rest.end;

@@ -69,9 +69,7 @@ class fork_join : protected child_set {
 
   fork_join& operator=(fork_join&&) = delete;
 
-#if GYRE_ASYNC_BACKTRACE
-  void append_children(std::vector<task_context*>& to) override;
-#endif
+  void append_children(std::vector<task_context*>& contexts);
 
  protected:
   // A context, and the frame to which the child's end transfers.
@@ -81,12 +79,12 @@ class fork_join : protected child_set {
           frame(&after_child, [](void*) {}),
           join(&of) {
       frame.stand_in_context(*this, *this);
-#if GYRE_ASYNC_BACKTRACE
-      of.prepare_context(*this);
-      finished = [](task_context& self) noexcept -> std::coroutine_handle<> {
-        return static_cast<child&>(self).frame.get_handle();
-      };
-#endif
+      if constexpr (records_backtraces) {
+        of.prepare_context(*this);
+        finished = [](task_context& self) noexcept -> std::coroutine_handle<> {
+          return static_cast<child&>(self).frame.get_handle();
+        };
+      }
     }
     static task_context context_of_child(const task_context& parent,
                                          inplace_stop_token stop) noexcept {
@@ -99,13 +97,13 @@ class fork_join : protected child_set {
     template <class T>
     bool try_prepare(task_state<T>& task, std::coroutine_handle<>& start) noexcept {
       end = &task;
-#if GYRE_ASYNC_BACKTRACE
-      if (!task.not_started()) return false;
-      start = task.prepare(static_cast<task_context&>(*this));
-      return true;
-#else
-      return task.try_prepare(frame.get_handle(), *this, start);
-#endif
+      if constexpr (records_backtraces) {
+        if (!task.not_started()) return false;
+        start = task.prepare(static_cast<task_context&>(*this));
+        return true;
+      } else {
+        return task.try_prepare(frame.get_handle(), *this, start);
+      }
     }
 
     stand_in<child> frame;
@@ -138,10 +136,8 @@ class fork_join : protected child_set {
         parent_context_(from.context),
         pending_(all_events(children)),
         all_(run, *this, 0, children) {
-#if GYRE_ASYNC_BACKTRACE
     awaited_by_ = from.awaits_child;
-    if (from.lists_children != nullptr) attach(*from.lists_children);
-#endif
+    attach(from.lists_children);
     stop_token_ = policy == on_error::stop_others ? stop_.emplace(parent_context_->stop).get_token()
                                                   : parent_context_->stop;
   }
@@ -155,9 +151,7 @@ class fork_join : protected child_set {
   /// Makes `context`, which a child before may have changed, that of the next one.
   void prepare_context(child& context) noexcept {
     fork_context(context, *parent_context_, stop_token_);
-#if GYRE_ASYNC_BACKTRACE
-    context.awaited_by = awaited_by_;
-#endif
+    context.trace.awaited_by.set(awaited_by_.get());
   }
   /// The child of `context`, which was started last, runs on by itself.
   static void keep_context(kept_contexts& kept, child& context) noexcept;
@@ -213,9 +207,7 @@ class fork_join : protected child_set {
   const std::coroutine_handle<> parent_;
   const task_context* const parent_context_;
   inplace_stop_token stop_token_;  // of the children
-#if GYRE_ASYNC_BACKTRACE
-  const promise_base* awaited_by_ = nullptr;
-#endif
+  [[no_unique_address]] traced<promise_base*> awaited_by_;
 
   std::optional<linked_stop_source> stop_;
   std::exception_ptr start_error_;  // the first; set by the thread that sets has_start_error_

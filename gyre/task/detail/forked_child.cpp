@@ -14,10 +14,8 @@ forked_child::forked_child(const forking_coroutine& from) noexcept
   fork_context(*this, parent_context_);
   task_context::stop = stop_.get_token();
   finished = &end;
-#if GYRE_ASYNC_BACKTRACE
-  awaited_by = from.awaits_child;
-  if (from.lists_children != nullptr) attach(*from.lists_children);
-#endif
+  trace.awaited_by.set(from.awaits_child.get());
+  attach(from.lists_children);
 }
 
 void forked_child::start(std::coroutine_handle<> first) noexcept {
@@ -81,9 +79,5 @@ void forked_child::abort_running() noexcept {
       stderr);
   std::abort();
 }
-
-#if GYRE_ASYNC_BACKTRACE
-void forked_child::append_children(std::vector<task_context*>& to) { to.push_back(this); }
-#endif
 
 }  // namespace gyre::detail

@@ -69,9 +69,7 @@ class forked_child : operation, task_context, child_set {
   std::coroutine_handle<> wait_for_end(std::coroutine_handle<> awaiting,
                                        const task_context& waiter);
   std::coroutine_handle<> parent_after_end(const executor* here) noexcept;
-#if GYRE_ASYNC_BACKTRACE
-  void append_children(std::vector<task_context*>& to) override;
-#endif
+  void append_children(std::vector<task_context*>& contexts) { contexts.push_back(this); }
 
   const task_context& parent_context_;
   linked_stop_source stop_;

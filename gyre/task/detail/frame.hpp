@@ -105,10 +105,10 @@ inline constexpr bool has_plain_frame = false;
 template <class Promise>
 inline constexpr bool has_plain_frame<plain_frame<Promise>> = true;
 
-#if !defined(__clang__) && !GYRE_ASYNC_BACKTRACE
+#if !defined(__clang__)
 template <class Coroutine, class... Parameters>
 concept coroutine_with_plain_frame =
-    slab_coroutine<Coroutine> &&
+    !records_backtraces && slab_coroutine<Coroutine> &&
     std::same_as<typename Coroutine::promise_type::frees_plain_frames,
                  typename Coroutine::promise_type> &&
     std::is_trivially_default_constructible_v<typename Coroutine::promise_type> &&

@@ -166,7 +166,7 @@ std::size_t frame_of(auto&& coroutine, auto... arguments) {
 // keeps two tasks, each with a reference to it (await_transform.hpp).
 TEST(FrameSize, IsAtMost64BytesBeyondTheUsersVariables) {
 #if defined(NDEBUG) && defined(__OPTIMIZE__)
-  constexpr bool optimised = !GYRE_ASYNC_BACKTRACE;
+  constexpr bool optimised = !gyre::detail::records_backtraces;
 #else
   constexpr bool optimised = false;
 #endif
@@ -212,11 +212,13 @@ TEST(SlabFrame, MayBeLargeInAContextOfItsOwn) {
 template <class... Parameters>
 constexpr bool is_plain = gyre::detail::has_plain_frame<
     typename std::coroutine_traits<task<int>, Parameters...>::promise_type>;
-#if !defined(__clang__) && !GYRE_ASYNC_BACKTRACE
-static_assert(is_plain<> && is_plain<int, std::string&, const tracking_resource*>);
+#if !defined(__clang__)
+constexpr bool may_be_plain = !gyre::detail::records_backtraces;
 #else
-static_assert(!is_plain<>);
+constexpr bool may_be_plain = false;
 #endif
+static_assert(is_plain<> == may_be_plain);
+static_assert(is_plain<int, std::string&, const tracking_resource*> == may_be_plain);
 static_assert(!is_plain<int, std::string> && !is_plain<std::unique_ptr<int>, int>);
 
 // With GCC the frame of a coroutine like `one` is freed at its end without being destroyed.

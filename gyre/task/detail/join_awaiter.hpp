@@ -46,7 +46,7 @@ class join_awaiter {
   /// there was no task. False if a child has waited, failed or been taken by another thread.
   bool end_undisturbed() noexcept {
     if (progress_ != progress::begun) return true;
-    if (join_.was_disturbed() || join_.has_link() || GYRE_ASYNC_BACKTRACE) [[unlikely]]
+    if (join_.was_disturbed() || join_.has_link() || records_backtraces) [[unlikely]]
       return false;
     progress_ = progress::ended;
     return true;

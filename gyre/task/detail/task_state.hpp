@@ -70,10 +70,8 @@ class task_end {
   }
   /// At the end of a coroutine that is not awaited.
   void end_without_continuation() noexcept { word_ = failed() ? has_error : has_value; }
-#if GYRE_ASYNC_BACKTRACE
   /// Drops the coroutine without destroying it.
   void abandon() noexcept { word_ = 0; }
-#endif
 
  protected:
   static constexpr std::uintptr_t has_error = 1;
@@ -109,10 +107,8 @@ struct task_promise_base : awaiting_promise, slab_frame {
 [[gnu::noinline]] std::coroutine_handle<> end_specially(task_promise_base& promise,
                                                         std::coroutine_handle<> self) noexcept;
 
-#if GYRE_ASYNC_BACKTRACE
 /// The std::logic_error of a coroutine that ended without its result.
 [[gnu::cold]] std::exception_ptr missing_result();
-#endif
 
 /// Frees the frame, as the task has the result, and transfers to the awaiting coroutine.
 template <class T>
@@ -122,13 +118,11 @@ struct task_final_awaiter {
   GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(
       std::coroutine_handle<Promise> self) const noexcept {
     task_promise_base& promise = self.promise();
-#if GYRE_ASYNC_BACKTRACE
-    promise.context->innermost = promise.awaited_by;
-    if constexpr (!std::is_void_v<T>) {
-      if (!self.promise().has_returned && !promise.end->failed()) [[unlikely]]
+    promise.context->trace.innermost.set(promise.trace.awaited_by.get());
+    if constexpr (records_backtraces && !std::is_void_v<T>) {
+      if (!self.promise().returned.get() && !promise.end->failed()) [[unlikely]]
         self.promise().fail(missing_result());
     }
-#endif
     // Equivalent; each compiler needs fewer instructions for its own.
 #ifdef __clang__
     const std::coroutine_handle<> next = promise.end->continuation();
@@ -162,13 +156,9 @@ class task_promise_result : public task_promise_base {
     requires std::convertible_to<U, T>
   void return_value(U&& value) noexcept(std::is_nothrow_constructible_v<T, U>) {
     static_cast<task_state<T>*>(this->end)->emplace(std::forward<U>(value));
-#if GYRE_ASYNC_BACKTRACE
-    has_returned = true;
-#endif
+    returned.set(true);
   }
-#if GYRE_ASYNC_BACKTRACE
-  bool has_returned = false;
-#endif
+  [[no_unique_address]] traced<bool> returned;
 };
 
 template <>
@@ -224,10 +214,7 @@ class task_state : public task_end {
     promise_type& promise = coroutine_.promise();
     promise.end = this;
     promise.context = &context_of(awaiting);
-#if GYRE_ASYNC_BACKTRACE
-    if constexpr (std::derived_from<Promise, promise_base>)
-      promise.awaited_by = &awaiting.promise();
-#endif
+    promise.trace.awaited_by.set(promise_of(awaiting));
     return coroutine_;
   }
   T await_resume() { return take_result(); }
@@ -260,11 +247,11 @@ class task_state : public task_end {
     promise_type& promise = coroutine_.promise();
     promise.end = this;
     promise.context = &context;
-#if GYRE_ASYNC_BACKTRACE
-    context.innermost = &promise;
-    context.outermost = this;
-    context.destroy = &destroy_failed;
-#endif
+    if constexpr (records_backtraces) {
+      context.trace.innermost.set(&promise);
+      context.trace.outermost.set(this);
+      context.trace.destroy.set(&destroy_failed);
+    }
     return coroutine_;
   }
   /// As start(), for a child of a coroutine: see start_nested().
@@ -336,14 +323,12 @@ class task_state : public task_end {
   }
 
  private:
-#if GYRE_ASYNC_BACKTRACE
   static void destroy_failed(task_end& task) noexcept {
     auto& self = static_cast<task_state&>(task);
     self.coroutine_.destroy();
     self.fail();
     self.end_without_continuation();
   }
-#endif
   friend task_promise_result<T>;
 
   template <class U>

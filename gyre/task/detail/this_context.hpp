@@ -79,9 +79,7 @@ class fail_with : public suspends_always {
   GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(
       std::coroutine_handle<Promise> self) const noexcept {
     task_promise_base& promise = self.promise();
-#if GYRE_ASYNC_BACKTRACE
-    promise.context->innermost = promise.awaited_by;
-#endif
+    promise.context->trace.innermost.set(promise.trace.awaited_by.get());
     self.promise().fail(std::move(error_));
     return transfer_to(end_specially(promise, self));
   }

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/detail/transfer.hpp>
 
-#include <atomic>
-#include <mutex>
-#include <unordered_set>
 #include <utility>
 
 namespace gyre::detail {
@@ -26,36 +23,5 @@ std::coroutine_handle<> leave_to_trampoline(std::coroutine_handle<> next) noexce
   }
   return std::noop_coroutine();
 }
-
-#if GYRE_ASYNC_BACKTRACE
-
-namespace {
-
-constinit std::atomic<bool> any_abandoned = false;
-constinit std::mutex abandoned_mutex;
-
-// Never destroyed: an executor may run its operations at the end of the program.
-std::unordered_set<void*>& abandoned_frames() {
-  static auto& frames = *new std::unordered_set<void*>;
-  return frames;
-}
-
-}  // namespace
-
-void never_resume(std::coroutine_handle<> coroutine) {
-  const std::lock_guard lock(abandoned_mutex);
-  abandoned_frames().insert(coroutine.address());
-  any_abandoned = true;
-}
-
-bool may_resume(std::coroutine_handle<> first) noexcept {
-  // relaxed: coroutines are abandoned while the program has one thread, which starts the others.
-  if (!any_abandoned.load(std::memory_order_relaxed)) [[likely]]
-    return true;
-  const std::lock_guard lock(abandoned_mutex);
-  return !abandoned_frames().contains(first.address());
-}
-
-#endif
 
 }  // namespace gyre::detail

@@ -8,7 +8,8 @@
 // together, as transfers are inlined into each coroutine. See docs/design/coroutines.md.
 #pragma once
 
-#include <gyre/task/detail/build_options.hpp>
+#include <gyre/task/detail/backtrace.hpp>
+#include <gyre/task/detail/never_resume.hpp>
 
 #include <coroutine>
 
@@ -52,14 +53,14 @@ GYRE_INLINE_IN_GCC inline std::coroutine_handle<> transfer_to(
   }
 }
 
-#if GYRE_ASYNC_BACKTRACE
-/// Makes resume() skip `coroutine`, whose frame must stay, as an executor may still resume it. In a
-/// program with one thread. Throws std::bad_alloc.
-void never_resume(std::coroutine_handle<> coroutine);
-bool may_resume(std::coroutine_handle<> first) noexcept;
-#else
-constexpr bool may_resume(std::coroutine_handle<>) noexcept { return true; }
-#endif
+/// False for a coroutine that never_resume() has named.
+inline bool may_resume([[maybe_unused]] std::coroutine_handle<> first) noexcept {
+  if constexpr (records_backtraces) {
+    return !is_never_resumed(first);
+  } else {
+    return true;
+  }
+}
 
 /// Resumes `first` from ordinary code; returns when it, and whoever it transferred to, waits.
 inline void resume(std::coroutine_handle<> first) noexcept {

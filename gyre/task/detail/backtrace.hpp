@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// backtrace: what contexts, promises and awaiters keep for async_backtrace and for the deadlock
+// report of sync_wait(). Empty where backtraces are off (async_backtrace.hpp).
+#pragma once
+
+#include <gyre/task/detail/build_options.hpp>
+
+#include <concepts>
+#include <coroutine>
+#include <optional>
+#include <source_location>
+#include <type_traits>
+
+namespace gyre {
+
+class executor;
+struct task_context;
+
+namespace detail {
+
+// ABI tags: an object file refers to the function of the configuration it was compiled with, and
+// the library defines its own, so that a program with mixed layouts does not link.
+#if GYRE_ASYNC_BACKTRACE
+inline constexpr bool records_backtraces = true;
+#define GYRE_BACKTRACE_TAG library_built_with_gyre_async_backtrace_1
+void GYRE_BACKTRACE_TAG() noexcept;
+[[gnu::used, gnu::retain]] inline constexpr auto backtraces_on = &GYRE_BACKTRACE_TAG;
+#else
+inline constexpr bool records_backtraces = false;
+#define GYRE_BACKTRACE_TAG library_built_with_gyre_async_backtrace_0
+void GYRE_BACKTRACE_TAG() noexcept;
+[[gnu::used, gnu::retain]] inline constexpr auto backtraces_off = &GYRE_BACKTRACE_TAG;
+#endif
+
+struct promise_base;
+class task_end;
+template <bool IsListed>
+class basic_child_set;
+using child_set = basic_child_set<records_backtraces>;
+
+/// A field that only backtraces read: a `[[no_unique_address]]` member, of a type of its own.
+template <class T, bool IsRecorded = records_backtraces>
+class traced {
+ public:
+  const T& get() const noexcept { return value_; }
+  void set(const T& value) noexcept { value_ = value; }
+
+ private:
+  T value_{};
+};
+
+template <class T>
+class traced<T, false> {
+ public:
+  static constexpr T get() noexcept { return T{}; }
+  static constexpr void set(const T&) noexcept {}
+};
+
+/// An object that only backtraces need, made after its holder.
+template <class T, bool IsRecorded = records_backtraces>
+class traced_optional : public std::optional<T> {};
+
+template <class T>
+class traced_optional<T, false> {
+ public:
+  template <class... Arguments>
+  static constexpr void emplace(Arguments&&...) noexcept {}
+  static constexpr void reset() noexcept {}
+};
+
+/// The promise of a coroutine of gyre; null for one of another library.
+template <class Promise>
+promise_base* promise_of(std::coroutine_handle<Promise> coroutine) noexcept {
+  if constexpr (std::derived_from<Promise, promise_base>) {
+    return &coroutine.promise();
+  } else {
+    return nullptr;
+  }
+}
+
+/// The part of a task_context.
+struct context_trace {
+  /// Destroys a coroutine within a handler, as if it had thrown what is being handled.
+  using destroy_function = void (*)(task_end& outermost) noexcept;
+
+  /// The coroutine that runs or waits.
+  [[no_unique_address]] traced<promise_base*> innermost;
+  /// The context that waits for this one, and its coroutine that does.
+  [[no_unique_address]] traced<const task_context*> parent;
+  [[no_unique_address]] traced<const promise_base*> awaited_by;
+  [[no_unique_address]] traced<const char*> name;
+  /// The coroutines' concurrent children, the newest first.
+  [[no_unique_address]] traced<child_set*> child_sets;
+  /// The task of the outermost coroutine, and how to destroy that.
+  [[no_unique_address]] traced<task_end*> outermost;
+  [[no_unique_address]] traced<destroy_function> destroy;
+  /// An executor besides the context's own that may have the wait in its queue.
+  [[no_unique_address]] traced<const executor*> holder;
+
+  /// Begins anew for a child of `context`.
+  void fork(const task_context& context) noexcept {
+    innermost.set(nullptr);
+    parent.set(&context);
+    child_sets.set(nullptr);
+    holder.set(nullptr);
+  }
+};
+
+/// The part of a promise: the coroutine that awaits it, and the await it is suspended in.
+struct promise_trace {
+  [[no_unique_address]] traced<promise_base*> awaited_by;
+  [[no_unique_address]] traced<std::source_location> place;
+};
+
+static_assert(records_backtraces ||
+              (std::is_empty_v<context_trace> && std::is_empty_v<promise_trace>));
+
+}  // namespace detail
+}  // namespace gyre
