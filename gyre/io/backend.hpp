@@ -35,11 +35,11 @@ class backend {
   /// - on epoll, EEXIST for a second handle of the same descriptor, and ENOSPC at the user's limit
   ///   of watched descriptors; for stream sockets these errors, and EBADF, come from the first
   ///   request that has to wait.
-  virtual void attach(handle& added) = 0;
+  virtual void attach(handle& target) = 0;
   /// Stops serving a handle; must be called before its descriptor is closed: otherwise, while a
   /// duplicate keeps the file open, events still reach the handle's memory. Ends its requests
   /// without calling their callbacks; nothing touches them or their memory from then on.
-  virtual void detach(handle& removed) noexcept = 0;
+  virtual void detach(handle& target) noexcept = 0;
 
   /// Begins a request, on an attached handle (else EBADF) without another request of that direction
   /// (else EINPROGRESS). Returns the outcome if the request could be carried out at once; its
@@ -83,7 +83,9 @@ class backend {
 
  protected:
   ~backend() = default;
-  static void set_attached(handle& served, bool attached) noexcept { served.attached_ = attached; }
+  static void set_attached(handle& target, bool is_attached) noexcept {
+    target.attached_ = is_attached;
+  }
 };
 
 }  // namespace gyre::io

@@ -14,7 +14,7 @@ namespace {
 // Null until it is used, and in a forked child, which has none of its threads.
 constinit std::atomic<thread_pool*> current{nullptr};
 
-// Not destroyed: threads may use it when static objects are destroyed.
+// The pool is not destroyed: threads may use it when static objects are destroyed.
 [[gnu::cold, gnu::noinline]] thread_pool& start_pool() {
   [[maybe_unused]] static const int registered = ::pthread_atfork(
       nullptr, nullptr, [] { current.store(nullptr, std::memory_order_relaxed); });  // one thread

@@ -51,10 +51,11 @@ void buffer::reallocate(std::size_t bytes, std::size_t offset) {
   end_ = begin_ + count;
 }
 
-// The capacity for `more` bytes: at least twice the size, so that growing costs amortised O(1).
-std::size_t buffer::bytes_for(std::size_t more) const {
-  if (more > options_.max_size - size()) throw std::length_error("buffer: larger than its maximum");
-  return std::max(size() + more, 2 * size());
+// The capacity for `count` bytes: at least twice the size, so that growing costs amortised O(1).
+std::size_t buffer::bytes_for(std::size_t count) const {
+  if (count > options_.max_size - size())
+    throw std::length_error("buffer: larger than its maximum");
+  return std::max(size() + count, 2 * size());
 }
 
 void buffer::make_tail_room(std::size_t count) {
@@ -69,7 +70,7 @@ void buffer::make_tail_room(std::size_t count) {
 // Splits the free memory between front and end, so that neither runs out soon.
 void buffer::make_front_room(std::size_t count) {
   const std::size_t bytes = bytes_for(count);
-  const auto offset = [&](std::size_t all) { return count + (all - size() - count) / 2; };
+  const auto offset = [&](std::size_t memory) { return count + (memory - size() - count) / 2; };
   if (bytes <= capacity()) {
     move_to(offset(allocated_));
   } else {
@@ -78,17 +79,17 @@ void buffer::make_front_room(std::size_t count) {
   }
 }
 
-void buffer::append_and_grow(std::span<const std::byte> more) {
+void buffer::append_and_grow(std::span<const std::byte> bytes) {
   buffer copy;
-  const std::span<const std::byte> added = kept(more, {storage_, allocated_}, copy);
-  make_tail_room(more.size());
+  const std::span<const std::byte> added = kept(bytes, {storage_, allocated_}, copy);
+  make_tail_room(bytes.size());
   append(added);
 }
 
-void buffer::prepend_and_grow(std::span<const std::byte> more) {
+void buffer::prepend_and_grow(std::span<const std::byte> bytes) {
   buffer copy;
-  const std::span<const std::byte> added = kept(more, {storage_, allocated_}, copy);
-  make_front_room(more.size());
+  const std::span<const std::byte> added = kept(bytes, {storage_, allocated_}, copy);
+  make_front_room(bytes.size());
   prepend(added);
 }
 

@@ -166,7 +166,7 @@ class buffer : public input {
 
   void move_to(std::size_t offset) noexcept;
   void reallocate(std::size_t bytes, std::size_t offset);
-  std::size_t bytes_for(std::size_t more) const;
+  std::size_t bytes_for(std::size_t count) const;
   void make_tail_room(std::size_t count);
   void make_front_room(std::size_t count);
   void append_and_grow(std::span<const std::byte> bytes);

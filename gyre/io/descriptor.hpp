@@ -8,7 +8,6 @@
 #include <gyre/io/backend.hpp>
 
 #include <optional>
-#include <utility>
 
 namespace gyre::io {
 
@@ -45,7 +44,7 @@ class descriptor : private io::handle {
   descriptor& operator=(const descriptor&) = delete;
   ~descriptor() { close(); }
 
-  /// -1 once it is closed.
+  /// The number, or -1 once it is closed.
   int fd() const noexcept { return is_open() ? io::handle::fd() : -1; }
   bool is_open() const noexcept { return attached(); }
   event_loop& loop() const noexcept { return *loop_; }

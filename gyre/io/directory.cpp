@@ -6,7 +6,6 @@
 #include <fcntl.h>
 
 #include <cerrno>
-#include <optional>
 
 namespace gyre::io {
 

@@ -15,7 +15,6 @@
 #include <gyre/task/async_generator.hpp>
 #include <gyre/task/executor.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>

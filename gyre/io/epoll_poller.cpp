@@ -18,57 +18,56 @@ constexpr std::uint64_t deadline_data = 2;
 static_assert(EPOLLIN == POLLIN && EPOLLPRI == POLLPRI && EPOLLOUT == POLLOUT &&
               EPOLLERR == POLLERR && EPOLLHUP == POLLHUP && EPOLLRDHUP == POLLRDHUP);
 
-int whole_milliseconds(std::chrono::nanoseconds left) noexcept {
-  const auto rounded = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+int whole_milliseconds(std::chrono::nanoseconds duration) noexcept {
+  const auto rounded = std::chrono::ceil<std::chrono::milliseconds>(duration).count();
   return static_cast<int>(std::min<std::int64_t>(rounded, INT_MAX));
 }
 
 }  // namespace
 
-void detail::epoll_requests::add(handle& watched) {
-  if (watched.kind() != handle_kind::stream_socket) return register_now(watched);
-  watched.unwatched = true;
+void detail::epoll_requests::add(handle& target) {
+  if (target.kind() != handle_kind::stream_socket) return register_now(target);
+  target.unwatched = true;
 }
 
 // Data that is there already epoll reports at once.
-int detail::epoll_requests::try_register(handle& watched) noexcept {
+int detail::epoll_requests::try_register(handle& target) noexcept {
   constexpr auto both_ways =
       EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | static_cast<std::uint32_t>(EPOLLET);
-  return try_set_events(epoll_, EPOLL_CTL_ADD, watched.fd(), both_ways, tagged(watched));
+  return try_set_events(epoll_, EPOLL_CTL_ADD, target.fd(), both_ways, tagged(target));
 }
 
-void detail::epoll_requests::register_now(handle& watched) {
-  const int error = try_register(watched);
+void detail::epoll_requests::register_now(handle& target) {
+  const int error = try_register(target);
   if (error == 0) return;
   if (error != EPERM) gyre::detail::throw_system_error(error, "epoll_ctl");
-  refuse_file(watched.fd());
-  watched.flags.insert(handle_flag::always_ready);
-  note_events(watched, POLLIN | POLLOUT);
+  refuse_file(target.fd());
+  target.flags.insert(handle_flag::always_ready);
+  note_events(target, POLLIN | POLLOUT);
 }
 
-int detail::epoll_requests::wait_for(handle& waiting, direction) noexcept {
-  if (waiting.unwatched) {
-    const int error = try_register(waiting);
-    waiting.unwatched = error != 0;
+int detail::epoll_requests::wait_for(handle& target, direction) noexcept {
+  if (target.unwatched) {
+    const int error = try_register(target);
+    target.unwatched = error != 0;
     return error;
   }
-  if (!waiting.flags.has(handle_flag::always_ready)) return 0;  // is reported in any case
-  note_events(waiting, POLLIN | POLLOUT);
-  serve_later(waiting);
+  if (!target.flags.has(handle_flag::always_ready)) return 0;  // is reported in any case
+  note_events(target, POLLIN | POLLOUT);
+  serve_later(target);
   return 0;
 }
 
-void detail::epoll_requests::remove(handle& watched) noexcept {
-  if (watched.unwatched) return;
-  unregister(epoll_, watched.fd(), tagged(watched), reported_);
+void detail::epoll_requests::remove(handle& target) noexcept {
+  if (target.unwatched) return;
+  unregister(epoll_, target.fd(), tagged(target), reported_);
 }
 
 void detail::epoll_requests::use(int epoll) {
   epoll_ = epoll;
-  for (std::size_t index = 0; index < handles().size(); ++index) {
-    handle* const each = handles()[index];
-    if (each != nullptr && !each->unwatched) register_now(*each);
-  }
+  handles().for_each([this](handle& each) {
+    if (!each.unwatched) register_now(each);
+  });
 }
 
 void epoll_poller::open() {
@@ -133,27 +132,28 @@ int epoll_poller::wait_with_timeout(steady_time deadline) {
   return ::epoll_wait(epoll_.get(), events_.data(), most, whole_milliseconds(left));
 }
 
-void epoll_poller::complete(std::size_t& completed) {
+void epoll_poller::complete(std::size_t& completions) {
   const auto over = [this]() noexcept { return is_time_over(); };
-  requests_.serve_all(reported_.size(), completed, over, [&] { return serve_reported(completed); });
+  requests_.serve_all(reported_.size(), completions, over,
+                      [&] { return serve_reported(completions); });
 }
 
 // Returns whether all events were served.
-bool epoll_poller::serve_reported(std::size_t& completed) {
+bool epoll_poller::serve_reported(std::size_t& completions) {
   while (!reported_.empty()) {
     const epoll_event event = reported_.front();
-    // Before the call: it may end operations, wait again or throw.
+    // Taken before the call, which may end operations, wait again or throw.
     reported_ = reported_.subspan(1);
-    const std::size_t before = completed;
+    const std::size_t before = completions;
     if (handle* const target = detail::epoll_requests::target_of(event)) {
-      requests_.serve(*target, event.events, completed);
+      requests_.serve(*target, event.events, completions);
     } else if (event.data.u64 == deadline_data) {
       standing_.passed();
     } else if (event.data.u64 != wake_data) {  // that is also a watch that has ended since
-      watches_.report(event, completed);
+      watches_.report(event, completions);
     }
     // An event that completes nothing takes no time worth a look at the clock.
-    if (completed != before && !reported_.empty() && is_time_over()) return false;
+    if (completions != before && !reported_.empty() && is_time_over()) return false;
   }
   return true;
 }

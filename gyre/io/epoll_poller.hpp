@@ -24,8 +24,8 @@ namespace detail {
 /// turn instead of being waited for.
 class epoll_requests final : public ready_requests {
  public:
-  /// `reported`: events that the poller has still to look at; those of removed handles are emptied.
-  explicit epoll_requests(std::span<epoll_event>& reported) noexcept : reported_(reported) {}
+  /// `reports`: events that the poller has still to look at; those of removed handles are emptied.
+  explicit epoll_requests(std::span<epoll_event>& reports) noexcept : reported_(reports) {}
 
   /// Uses another epoll instance from now on, and registers the attached handles with it.
   void use(int epoll);
@@ -41,11 +41,11 @@ class epoll_requests final : public ready_requests {
   static std::uint64_t tagged(handle& target) noexcept {
     return reinterpret_cast<std::uintptr_t>(&target) | handle_tag;
   }
-  void add(handle& watched) override;
-  int try_register(handle& watched) noexcept;
-  void register_now(handle& watched);
-  void remove(handle& watched) noexcept override;
-  int wait_for(handle& waiting, direction way) noexcept override;
+  void add(handle& target) override;
+  int try_register(handle& target) noexcept;
+  void register_now(handle& target);
+  void remove(handle& target) noexcept override;
+  int wait_for(handle& target, direction way) noexcept override;
   result take_early(handle&, request&) noexcept override { return result::failure(EINVAL); }
   bool may_have_early(const handle&) const noexcept override { return false; }
 
@@ -69,7 +69,7 @@ class epoll_poller final : public poller {
 
   steady_time now() const noexcept override { return gyre::detail::monotonic_now(); }
   std::size_t wait(steady_time deadline) override;
-  void complete(std::size_t& completed) override;
+  void complete(std::size_t& completions) override;
   void wake() noexcept override;
   void watch(readiness_operation& op, readiness interest, trigger mode) override {
     watches_.watch(op, interest, mode);
@@ -87,7 +87,7 @@ class epoll_poller final : public poller {
   static constexpr std::size_t most_events = 256;
 
   void open();
-  bool serve_reported(std::size_t& completed);
+  bool serve_reported(std::size_t& completions);
   int wait_for_events(steady_time deadline);
   int wait_with_timeout(steady_time deadline);
   bool stand(steady_time deadline) noexcept;

@@ -28,9 +28,9 @@ enum class file_change : std::uint16_t {
   /// Renamed within this watch. See file_watcher for directories in a recursive one.
   renamed = 1u << 7,
   all = (1u << 8) - 1,
-  /// Reported unasked: changes were lost, of any watch.
+  /// Always reported: changes were lost, of any watch.
   overflowed = 1u << 8,
-  /// Reported unasked: the watch has ended, as there is nothing left to watch.
+  /// Always reported: the watch has ended, as there is nothing left to watch.
   unwatched = 1u << 9,
 };
 

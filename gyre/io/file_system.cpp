@@ -5,8 +5,6 @@
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/io/detail/directory_stack.hpp>
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -88,8 +86,8 @@ outcome_of<bool> make_directories(path_arguments& arguments) {
   bool goes_down = false;
   for (;;) {
     const std::string path(whole.substr(0, size));
-    const ::mode_t to_go_on = size < whole.size() ? S_IWUSR | S_IXUSR : 0;
-    const int error = make_directory_at(path, arguments.mode | to_go_on);
+    const ::mode_t for_its_user = size < whole.size() ? S_IWUSR | S_IXUSR : 0;
+    const int error = make_directory_at(path, arguments.mode | for_its_user);
     if (error == 0 || (error == EEXIST && is_directory(path))) {
       has_made = has_made || error == 0;
       if (missing.empty()) return has_made;
@@ -149,7 +147,7 @@ class tree_remover {
     name_ = bare.substr(name_begin_);
   }
 
-  /// Goes on for at most `steps` names. False: that was all.
+  /// Removes at most `steps` further names. Gives false when all are removed.
   outcome_of<bool> remove(std::size_t steps) {
     if (!begun_ && !begin()) return result();
     while (error_ == 0 && way_.depth() > 0) {
@@ -167,7 +165,7 @@ class tree_remover {
     return false;
   }
 
-  // False: there is no directory.
+  // Returns false if there is no directory.
   bool begin() {
     begun_ = true;
     if (const int error = refusal(); error != 0) return fail(error, root_);
@@ -175,7 +173,7 @@ class tree_remover {
     parent_ = unique_fd(gyre::detail::retry_interrupted(
         [&] { return ::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC); }));
     if (!parent_) return !is_missing(errno) && fail(errno, root_);
-    // With the slashes behind the name: they demand a directory.
+    // The name keeps the slashes after it: they demand a directory.
     if (::unlinkat(parent_.get(), root_.c_str() + name_begin_, 0) == 0) {
       ++removed_;
       return false;

@@ -25,7 +25,7 @@ namespace gyre::io {
 /// A watch concerns a file, or a directory and its entries. How it ends:
 /// - A watched file or directory is removed: `removed` (for a file, once its last name and the last
 ///   open descriptor are gone), then `unwatched`.
-/// - It is renamed: `moved_from` without a name; the watch goes on, under its old path.
+/// - It is renamed: `moved_from` without a name; the watch continues, under its old path.
 /// - Its file system is unmounted: `unwatched`.
 ///
 /// Many programs, editors among them, replace a file: they write another one and rename it to the
@@ -40,7 +40,7 @@ namespace gyre::io {
 /// has one place: a directory that is mounted twice is reported under one of its names.
 ///
 /// Directories may be renamed and exchanged at any time: each one in the tree is watched in the
-/// end, and its events have its present name. While that goes on, an event may have a name of just
+/// end, and its events have its present name. Meanwhile an event may have a name of just
 /// before or after. A rename of a directory is `renamed` if the watch is certain which one moved,
 /// else `moved_from` and `moved_to`, with everything in it `created` under the new name; so are the
 /// entries of exchanged directories. A program that must know every name reads the tree once more
@@ -98,11 +98,11 @@ class file_watcher {
   ///
   /// Errors: throws gyre::operation_cancelled when asked to stop; std::system_error if a directory
   /// that came into a recursive watch cannot be watched (errc::watch_limit, errc::watch_moved,
-  /// EACCES): then its changes are lost, and the next wait goes on with the others. For want of
-  /// descriptors or memory (EMFILE, ENFILE, ENOMEM) the tree is read again every 200 ms, until that
-  /// succeeds; this error is told once. Likewise once if the path of a watch by name cannot be
-  /// followed (errc::watch_limit, EACCES, ELOOP); it is followed again when a name on it changes.
-  /// Complexity: allocates nothing but the names.
+  /// EACCES): then its changes are lost, and the next wait continues with the others. When
+  /// descriptors or memory are lacking (EMFILE, ENFILE, ENOMEM), the tree is read again every 200
+  /// ms, until that succeeds; this error is told once. An error is told once, too, if the path of a
+  /// watch by name cannot be followed (errc::watch_limit, EACCES, ELOOP); it is followed again when
+  /// a name on it changes. Complexity: allocates nothing but the names.
   [[nodiscard]] detail::file_watches::wait next() {
     return detail::file_watches::wait(watches_->waits());
   }

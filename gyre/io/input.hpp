@@ -78,25 +78,25 @@ class input {
     return {taken, count};
   }
 
-  /// The offset of the first `value` at or after offset `from`, or npos.
-  [[nodiscard]] std::size_t find(std::byte value, std::size_t from = 0) const noexcept {
-    if (from >= size()) return npos;
-    return offset_of(std::memchr(begin_ + from, std::to_integer<int>(value), size() - from));
+  /// The offset of the first `value` at or after `offset`, or npos.
+  [[nodiscard]] std::size_t find(std::byte value, std::size_t offset = 0) const noexcept {
+    if (offset >= size()) return npos;
+    return offset_of(std::memchr(begin_ + offset, std::to_integer<int>(value), size() - offset));
   }
-  /// The offset of the first `text` at or after offset `from`, or npos. An empty text is found at
-  /// `from`, up to the end. O(n) for every text.
-  [[nodiscard]] std::size_t find(std::string_view text, std::size_t from = 0) const noexcept {
-    if (from > size() || text.size() > size() - from) return npos;
-    if (text.empty()) return from;
-    return offset_of(::memmem(begin_ + from, size() - from, text.data(), text.size()));
+  /// The offset of the first `text` at or after `offset`, or npos. An empty text is found at
+  /// `offset`, up to the end. O(n) for every text.
+  [[nodiscard]] std::size_t find(std::string_view text, std::size_t offset = 0) const noexcept {
+    if (offset > size() || text.size() > size() - offset) return npos;
+    if (text.empty()) return offset;
+    return offset_of(::memmem(begin_ + offset, size() - offset, text.data(), text.size()));
   }
   /// The offset of the first "\r\n", or npos.
-  [[nodiscard]] std::size_t find_crlf(std::size_t from = 0) const noexcept {
-    return find("\r\n", from);
+  [[nodiscard]] std::size_t find_crlf(std::size_t offset = 0) const noexcept {
+    return find("\r\n", offset);
   }
   /// The offset of the first '\n', or npos.
-  [[nodiscard]] std::size_t find_eol(std::size_t from = 0) const noexcept {
-    return find(std::byte{'\n'}, from);
+  [[nodiscard]] std::size_t find_eol(std::size_t offset = 0) const noexcept {
+    return find(std::byte{'\n'}, offset);
   }
 
   /// The integer in network order at `offset`; nothing while not all of its bytes are there.
@@ -115,9 +115,9 @@ class input {
   }
 
  protected:
-  [[nodiscard]] std::size_t offset_of(const void* found) const noexcept {
-    if (found == nullptr) return npos;
-    return static_cast<std::size_t>(static_cast<const std::byte*>(found) - begin_);
+  [[nodiscard]] std::size_t offset_of(const void* position) const noexcept {
+    if (position == nullptr) return npos;
+    return static_cast<std::size_t>(static_cast<const std::byte*>(position) - begin_);
   }
 
   const std::byte* begin_ = nullptr;

@@ -32,13 +32,13 @@ io_interface interface_by_environment() {
 }
 
 // Null where there can be no ring (`reason` says why), or one would be slow and is not required.
-std::unique_ptr<poller> make_ring(bool required, std::string& reason) {
+std::unique_ptr<poller> make_ring(bool is_required, std::string& reason) {
   io::uring_support support = io::probe_uring();
   if (!support.usable) {
     reason = std::move(support.reason);
     return nullptr;
   }
-  if (!required && !is_preferred(support.features)) return nullptr;
+  if (!is_required && !is_preferred(support.features)) return nullptr;
   try {
     return std::make_unique<io::uring_poller>(support.features);
   } catch (const std::system_error& refusal) {

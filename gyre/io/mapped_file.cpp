@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <utility>
 
 namespace gyre::io {
 namespace {
@@ -33,7 +32,7 @@ mapped_file::mapped_file(const file& source, mapping_options options) {
   }
 }
 
-// O_NONBLOCK: not to wait for the other end of a FIFO.
+// Opens with O_NONBLOCK, not to wait for the other end of a FIFO.
 detail::outcome_of<mapped_file> mapped_file::open_now(const std::string& path,
                                                       const mapping_options& options) {
   const result opened =

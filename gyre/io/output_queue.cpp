@@ -27,10 +27,10 @@ struct output_queue::chunk : gyre::detail::slab_object {
   buffer bytes;
 };
 
-void output_queue::link(chunk& added) noexcept {
-  (last_ == nullptr ? first_ : last_->next) = &added;
-  last_ = &added;
-  size_ += added.bytes.size();
+void output_queue::link(chunk& piece) noexcept {
+  (last_ == nullptr ? first_ : last_->next) = &piece;
+  last_ = &piece;
+  size_ += piece.bytes.size();
 }
 
 void output_queue::drop_first() noexcept {

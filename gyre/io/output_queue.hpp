@@ -71,7 +71,7 @@ class output_queue {
  private:
   struct chunk;
 
-  void link(chunk& added) noexcept;
+  void link(chunk& piece) noexcept;
   void drop_first() noexcept;
 
   chunk* first_ = nullptr;

@@ -11,11 +11,9 @@
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
-#include <memory>
 #include <mutex>
 #include <new>
 #include <stdexcept>
-#include <string>
 #include <utility>
 
 namespace gyre::io {
@@ -48,14 +46,14 @@ class file_actions {
   file_actions& operator=(file_actions&&) = delete;
   ~file_actions() { ::posix_spawn_file_actions_destroy(&actions_); }
 
-  void duplicate(int from, int to) {
-    check(::posix_spawn_file_actions_adddup2(&actions_, from, to), "posix_spawn");
+  void duplicate(int source, int target) {
+    check(::posix_spawn_file_actions_adddup2(&actions_, source, target), "posix_spawn");
   }
-  void change_directory(const std::string& to) {
-    if (to.find('\0') != std::string::npos) {
+  void change_directory(const std::string& path) {
+    if (path.find('\0') != std::string::npos) {
       throw std::invalid_argument("gyre::io::process: the directory has a null character");
     }
-    check(::posix_spawn_file_actions_addchdir_np(&actions_, to.c_str()), "posix_spawn");
+    check(::posix_spawn_file_actions_addchdir_np(&actions_, path.c_str()), "posix_spawn");
   }
   /// Descriptors of this program that lack FD_CLOEXEC.
   void close_others() {
@@ -203,14 +201,14 @@ class process::starter {
     return ::access(path.c_str(), F_OK) == 0 ? " (the interpreter or loader that it names)" : "";
   }
 
-  void connect(stdio to, int number) {
+  void connect(stdio setting, int number) {
     const auto index = static_cast<std::size_t>(number);
     const bool reads = number == STDIN_FILENO;
-    switch (to.kind_) {
+    switch (setting.kind_) {
       case stdio::kind::inherit:
       case stdio::kind::with_output: break;
       case stdio::kind::descriptor:
-        childs_[index] = copy_above_standard_streams(to.descriptor_);
+        childs_[index] = copy_above_standard_streams(setting.descriptor_);
         break;
       case stdio::kind::null: {
         const unique_fd null =

@@ -44,8 +44,8 @@ class stdio {
  private:
   friend class process;
   enum class kind : std::uint8_t { inherit, null, pipe, descriptor, with_output };
-  constexpr explicit stdio(kind where, int descriptor = -1) noexcept
-      : kind_(where), descriptor_(descriptor) {}
+  constexpr explicit stdio(kind value, int descriptor = -1) noexcept
+      : kind_(value), descriptor_(descriptor) {}
 
   kind kind_;
   int descriptor_;
@@ -70,7 +70,7 @@ class process_group {
  private:
   friend class process;
   enum class kind : std::uint8_t { inherit, own, own_session, of };
-  constexpr explicit process_group(kind which, pid_t id = 0) noexcept : kind_(which), id_(id) {}
+  constexpr explicit process_group(kind value, pid_t id = 0) noexcept : kind_(value), id_(id) {}
   constexpr bool is_own() const noexcept {
     return kind_ == kind::own || kind_ == kind::own_session;
   }

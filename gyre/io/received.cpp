@@ -42,14 +42,14 @@ receive_memory::block* receive_memory::allocate() noexcept {
   return new (memory) block(*this);
 }
 
-void receive_memory::deallocate(block& unused) noexcept {
+void receive_memory::deallocate(block& memory) noexcept {
   --blocks_;
-  unused.~block();
-  ::operator delete(&unused, std::align_val_t{alignof(block)});
+  memory.~block();
+  ::operator delete(&memory, std::align_val_t{alignof(block)});
 }
 
-void receive_memory::give_back(detail::receive_block& block_returned) noexcept {
-  auto& returned = static_cast<block&>(block_returned);
+void receive_memory::give_back(detail::receive_block& memory) noexcept {
+  auto& returned = static_cast<block&>(memory);
   receive_memory& self = *returned.home;
   returned.used = 0;
   if (&returned != self.current_) {

@@ -105,7 +105,7 @@ class receive_memory {
   }
   /// The bytes that a transient or shared receive request has received; empty after its callback.
   received& arrived() noexcept { return arrived_; }
-  /// Sets the function that is called when receiving can go on: see `function`.
+  /// Sets the function that is called when receiving can continue: see `function`.
   void on_return(function callback, void* context) noexcept {
     on_return_ = callback;
     context_ = context;
@@ -119,7 +119,7 @@ class receive_memory {
   std::size_t limit() const noexcept { return limit_; }
 
  private:
-  // A block, cut from the front. It begins anew when none of it is on loan.
+  // A block, cut from the front. It is used from its front again when none of it is on loan.
   struct alignas(64) block : detail::receive_block, intrusive_list_node {
     explicit block(receive_memory& owner) noexcept : receive_block(&give_back), home(&owner) {}
     receive_memory* home;
@@ -133,8 +133,8 @@ class receive_memory {
 
   std::span<std::byte> next_block() noexcept;
   block* allocate() noexcept;
-  void deallocate(block& unused) noexcept;
-  static void give_back(detail::receive_block& returned) noexcept;
+  void deallocate(block& memory) noexcept;
+  static void give_back(detail::receive_block& memory) noexcept;
 
   block* current_ = nullptr;
   std::size_t block_size_;

@@ -42,8 +42,8 @@ class result {
     return failure(own_errors + static_cast<int>(error));
   }
   /// The outcome of a system call that returned a count, or -1 and errno.
-  static result of_call(std::int64_t returned) noexcept {
-    return returned >= 0 ? result(returned) : failure(errno);
+  static result of_call(std::int64_t value) noexcept {
+    return value >= 0 ? result(value) : failure(errno);
   }
 
   constexpr bool ok() const noexcept { return value_ >= 0; }
@@ -58,7 +58,7 @@ class result {
   constexpr bool would_block() const noexcept { return value_ == -EAGAIN; }
 
  private:
-  // The numbers of errno end below it.
+  // The numbers of errno end below this one.
   static constexpr int own_errors = 192;
   static_assert(own_errors > EHWPOISON);
 
@@ -126,7 +126,7 @@ class handle {
     return way == direction::read ? no_reads_ : no_writes_;
   }
 
-  // For the backend.
+  // The rest is the backend's.
   std::uint32_t index = 0;  // among the backend's handles
   request* reader = nullptr;
   request* writer = nullptr;
@@ -196,7 +196,7 @@ class request {
       : target_(nullptr), callback_(nullptr), kind_(kind), repeats_(repeats) {}
   request(const request&) = default;
   ~request() = default;
-  /// Before it is started.
+  /// Called before the request is started.
   void set_callback(function callback) noexcept { callback_ = callback; }
 
  private:
@@ -250,11 +250,11 @@ class shared_receive_request : public request {
 namespace detail {
 
 /// Completes a request that was started on `target`.
-inline void complete_for(handle& target, request& served, result outcome) {
-  if (served.kind() == request_kind::receive_shared) {
-    static_cast<shared_receive_request&>(served).complete(target, outcome);
+inline void complete_for(handle& target, request& request, result outcome) {
+  if (request.kind() == request_kind::receive_shared) {
+    static_cast<shared_receive_request&>(request).complete(target, outcome);
   } else {
-    served.complete(outcome);
+    request.complete(outcome);
   }
 }
 
@@ -295,43 +295,44 @@ struct write_request : request {
   bool whole_;
 };
 
-/// readv(2): fills several pieces of memory in turn.
+/// Reads by readv(2): fills several pieces of memory in turn.
 struct scatter_request : request {
   scatter_request(handle& source, std::span<const iovec> memory, function callback) noexcept
       : request(source, request_kind::scatter, callback), pieces(memory) {}
   std::span<const iovec> pieces;
 };
 
-/// writev(2): writes some bytes of several pieces of memory. More than IOV_MAX pieces: EINVAL.
+/// Writes by writev(2): writes some bytes of several pieces of memory. More than IOV_MAX pieces:
+/// EINVAL.
 struct gather_request : request {
   gather_request(handle& sink, std::span<const iovec> memory, function callback) noexcept
       : request(sink, request_kind::gather, callback), pieces(memory) {}
   std::span<const iovec> pieces;
 };
 
-/// recvmsg(2).
+/// Receives a message by recvmsg(2).
 struct receive_message_request : request {
   receive_message_request(handle& source, msghdr& header, function callback) noexcept
       : request(source, request_kind::receive_message, callback), message(&header) {}
   msghdr* message;
 };
 
-/// sendmsg(2).
+/// Sends a message by sendmsg(2).
 struct send_message_request : request {
   send_message_request(handle& sink, const msghdr& header, function callback) noexcept
       : request(sink, request_kind::send_message, callback), message(&header) {}
   const msghdr* message;
 };
 
-/// recvmmsg(2): receives all messages that are there, but waits for at least one. Completes with
-/// their number.
+/// Receives, by recvmmsg(2), all messages that are there, but waits for at least one. Completes
+/// with their number.
 struct receive_messages_request : request {
   receive_messages_request(handle& source, std::span<mmsghdr> headers, function callback) noexcept
       : request(source, request_kind::receive_messages, callback), messages(headers) {}
   std::span<mmsghdr> messages;
 };
 
-/// sendmmsg(2): some of the messages. Completes with their number.
+/// Sends some of the messages by sendmmsg(2). Completes with their number.
 struct send_messages_request : request {
   send_messages_request(handle& sink, std::span<mmsghdr> headers, function callback) noexcept
       : request(sink, request_kind::send_messages, callback), messages(headers) {}

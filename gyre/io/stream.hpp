@@ -90,7 +90,7 @@ class stream {
   [[nodiscard]] bool is_open() const noexcept {
     return descriptor_ != nullptr && descriptor_->is_open();
   }
-  /// -1 when it is closed.
+  /// The descriptor, or -1 when the stream is closed.
   [[nodiscard]] int fd() const noexcept { return is_open() ? descriptor_->fd() : -1; }
   /// Whether it is open, and nothing can be read: no byte, no end, no error; for a pool, before
   /// another use. One system call.
@@ -146,8 +146,8 @@ class stream {
     return awaiter<detail::write_operation>(bytes, false);
   }
   auto write_some(std::string_view text) noexcept { return write_some(bytes_of(text)); }
-  /// As above, by writev(2): the first IOV_MAX pieces, if there are more. `pieces` and the
-  /// memory that they name must live until the operation has ended.
+  /// Writes some of the pieces by writev(2): of the first IOV_MAX pieces, if there are more.
+  /// `pieces` and the memory that they name must live until the operation has ended.
   auto write_some(std::span<const iovec> pieces) noexcept {
     return awaiter<detail::gather_operation>(pieces, false);
   }

@@ -47,7 +47,7 @@ struct terminal_extent {
 /// input, output and error on a terminal are one open file, which the shell and other programs
 /// share. stream(loop, unique_fd(::dup(STDIN_FILENO))) would make all of them non-blocking, also
 /// after the end of this program, and their writes fail with EAGAIN. So this function opens the
-/// terminal anew, and leaves `fd` as it is. `fd` may be closed afterwards.
+/// terminal again, and leaves `fd` as it is. `fd` may be closed afterwards.
 ///
 /// Without a terminal, `program < file` and `program | other` still need care: a pipe is shared as
 /// well, and a file has no stream. Ask is_terminal() first, and read other input by io::file,

@@ -12,7 +12,8 @@
 namespace gyre::io {
 namespace {
 
-// In `user_data`; completions of subscriptions have detail::subscription_id::tag.
+// The tags in the `user_data` of completions; completions of subscriptions have
+// detail::subscription_id::tag.
 constexpr std::uint8_t wake_tag = 2;
 constexpr std::uint8_t watches_tag = 3;
 constexpr std::uint8_t message_tag = 4;
@@ -83,7 +84,7 @@ void uring_poller::retry_short_reads() noexcept {
   requests_.retry_short_reads();
 }
 
-// Work that needs no completion to go on.
+// The count of what can be served without a further completion.
 std::size_t uring_poller::pending() const noexcept {
   return requests_.pending() + (files_ready_ || (files_ && files_->pending()) ? 1 : 0);
 }
@@ -155,8 +156,8 @@ void uring_poller::leave() noexcept {
 
 // Each watch ends with one report: the next one reports again what is still there.
 bool uring_poller::watch_descriptors() noexcept {
-  const auto watches = [this](bool& already, int fd, std::uint8_t tag) noexcept {
-    return already = already || watch_descriptor(fd, tag);
+  const auto watches = [this](bool& is_watched, int fd, std::uint8_t tag) noexcept {
+    return is_watched = is_watched || watch_descriptor(fd, tag);
   };
   const bool has_files = files_ && files_->under_way() > 0;
   return watches(wake_watched_, wake_.fd(), wake_tag) &&
@@ -183,61 +184,59 @@ void uring_poller::wake() noexcept {
 
 // ---- completing
 
-void uring_poller::complete(std::size_t& completed) {
+void uring_poller::complete(std::size_t& completions) {
   const auto over = [this]() noexcept { return is_time_over(); };
   const auto serve_reported = [&] {
-    if (!report_watches(completed) || !serve_ring(completed)) return false;
-    reap_files(completed);
+    if (!report_watches(completions) || !serve_ring(completions)) return false;
+    reap_files(completions);
     return true;
   };
-  requests_.serve_all(ring_.ready() + reported_.size(), completed, over, serve_reported);
+  requests_.serve_all(ring_.ready() + reported_.size(), completions, over, serve_reported);
 }
 
-void uring_poller::reap_files(std::size_t& completed) {
-  if (files_ && (std::exchange(files_ready_, false) || files_->pending())) files_->reap(completed);
+void uring_poller::reap_files(std::size_t& completions) {
+  if (files_ && (std::exchange(files_ready_, false) || files_->pending()))
+    files_->reap(completions);
 }
 
-// Returns whether all was served, as report_watches() does.
-bool uring_poller::serve_ring(std::size_t& completed) {
+// Returns whether all completions and all events of watches were served.
+bool uring_poller::serve_ring(std::size_t& completions) {
   if (to_serve_ == 0) to_serve_ = ring_.ready();
   while (to_serve_ > 0 && ring_.ready() > 0) {
     --to_serve_;
-    const std::size_t before = completed;
-    serve(ring_.take(), completed);
+    const std::size_t before = completions;
+    serve(ring_.take(), completions);
     // A completion that completes no request takes no time worth a look at the clock.
-    if (completed != before && to_serve_ > 0 && is_time_over()) return false;
+    if (completions != before && to_serve_ > 0 && is_time_over()) return false;
   }
   to_serve_ = 0;
   return reported_.empty();
 }
 
-void uring_poller::serve(const io_uring_cqe& completion, std::size_t& completed) {
+void uring_poller::serve(const io_uring_cqe& completion, std::size_t& completions) {
   const std::uint8_t tag = detail::tag_of(completion);
   if (tag == detail::subscription_id::tag) {
-    return requests_.serve_completion(completion, completed);
+    return requests_.serve_completion(completion, completions);
   }
   note_completion(tag);
   if (tag == wake_tag) wake_.lower();
   if (tag == watches_tag) {
     const int found = ::epoll_wait(epoll_.get(), events_.data(), static_cast<int>(most_events), 0);
     if (found > 0) reported_ = std::span(events_).first(static_cast<std::size_t>(found));
-    report_watches(completed);
+    report_watches(completions);
   }
 }
 
-bool uring_poller::report_watches(std::size_t& completed) {
+// Returns whether all events were reported.
+bool uring_poller::report_watches(std::size_t& completions) {
   while (!reported_.empty()) {
     const epoll_event event = reported_.front();
-    // Before the call: it may end operations, wait again or throw.
+    // Taken before the call, which may end operations, wait again or throw.
     reported_ = reported_.subspan(1);
-    if (event.data.ptr != nullptr) watches_.report(event, completed);
+    if (event.data.ptr != nullptr) watches_.report(event, completions);
     if (!reported_.empty() && is_time_over()) return false;
   }
   return true;
-}
-
-void uring_poller::watch(readiness_operation& op, readiness interest, trigger mode) {
-  watches_.watch(op, interest, mode);
 }
 
 void uring_poller::open_epoll() {
@@ -258,7 +257,7 @@ file_service* uring_poller::file_calls() noexcept {
 }
 
 void uring_poller::after_fork() {
-  // The old ring's completions are the parent's.
+  // The completions of the old ring are for the parent.
   reported_ = {};
   parker_.reset();
   requests_.discard_early_data();

@@ -25,9 +25,9 @@ namespace gyre::io {
 /// run_until() do not: if another thread then runs the loop, it makes a new ring (some 50 us), and
 /// the kernel releases descriptors that were closed since, and their ports, a moment later.
 ///
-/// When a ring is closed, the kernel interrupts threads that have used it and go on: one wait of
-/// such a thread, such as epoll_wait(2) or recv(2) with a time limit, fails with EINTR. The threads
-/// that make and destroy loops without running them are spared that.
+/// When a ring is closed, the kernel interrupts threads that have used it and still run: one wait
+/// of such a thread, such as epoll_wait(2) or recv(2) with a time limit, fails with EINTR. The
+/// threads that make and destroy loops without running them are spared that.
 class uring_poller final : public poller, detail::ring_owner {
  public:
   /// Uses those of `features` that are true, and no others; the kernel must have them. Throws
@@ -37,9 +37,11 @@ class uring_poller final : public poller, detail::ring_owner {
 
   steady_time now() const noexcept override { return gyre::detail::monotonic_now(); }
   std::size_t wait(steady_time deadline) override;
-  void complete(std::size_t& completed) override;
+  void complete(std::size_t& completions) override;
   void wake() noexcept override;
-  void watch(readiness_operation& op, readiness interest, trigger mode) override;
+  void watch(readiness_operation& op, readiness interest, trigger mode) override {
+    watches_.watch(op, interest, mode);
+  }
   void rewatch(readiness_operation& op, readiness interest, trigger mode) override {
     watches_.rewatch(op, interest, mode);
   }
@@ -66,10 +68,10 @@ class uring_poller final : public poller, detail::ring_owner {
   std::size_t pending() const noexcept;
   bool watch_descriptors() noexcept;
   bool watch_descriptor(int fd, std::uint8_t tag) noexcept;
-  void serve(const io_uring_cqe& completion, std::size_t& completed);
-  bool report_watches(std::size_t& completed);
-  bool serve_ring(std::size_t& completed);
-  void reap_files(std::size_t& completed);
+  void serve(const io_uring_cqe& completion, std::size_t& completions);
+  bool report_watches(std::size_t& completions);
+  bool serve_ring(std::size_t& completions);
+  void reap_files(std::size_t& completions);
 
   gyre::detail::thread_parker parker_;
   const uring_features features_;
@@ -80,17 +82,17 @@ class uring_poller final : public poller, detail::ring_owner {
   std::span<epoll_event> reported_;
   detail::readiness_set watches_{reported_};
   detail::uring ring_;
-  gyre::detail::pending_message message_;  // wake()'s
+  gyre::detail::pending_message message_;  // sent by wake()
   bool woken_ = false;              // by a message that came before its wait, or may have been lost
   unsigned unconfirmed_waits_ = 0;  // since short reads were tried again
   unsigned to_serve_ = 0;           // completions of this turn
-  // Whether the ring watches:
+  // These tell which descriptors the ring watches.
   bool wake_watched_ = false;
   bool epoll_watched_ = false;
   bool files_watched_ = false;
   bool files_ready_ = false;  // there is something to reap
   detail::uring_requests requests_;
-  std::optional<detail::file_ring> files_;  // made with the first call on a file
+  std::optional<detail::file_ring> files_;  // made by the first call on a file
 };
 
 }  // namespace gyre::io

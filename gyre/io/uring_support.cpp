@@ -47,8 +47,8 @@ constexpr std::array file_operations{IORING_OP_OPENAT, IORING_OP_CLOSE, IORING_O
 // The kernel has io_uring, but lacks a feature that every ring of gyre needs.
 class too_old : public std::runtime_error {
  public:
-  explicit too_old(const char* missing)
-      : runtime_error(std::string("the io_uring of this kernel is too old: it lacks ") + missing) {}
+  explicit too_old(const char* feature)
+      : runtime_error(std::string("the io_uring of this kernel is too old: it lacks ") + feature) {}
 };
 
 bool is_shortage(int error) noexcept {

@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <memory>
 #include <optional>
 #include <span>
 #include <utility>

@@ -39,7 +39,7 @@ class blocking_call::ticket final : public operation, public gyre::detail::slab_
 
   explicit ticket(blocking_call& call) noexcept : operation(&run), call_(&call) {}
 
-  /// False: the state was not `present`.
+  /// Returns false if the state was not `present`.
   bool change(state present, state successor) noexcept {
     return state_.compare_exchange_strong(present, successor);
   }
@@ -48,7 +48,7 @@ class blocking_call::ticket final : public operation, public gyre::detail::slab_
     owners_.fetch_add(1);
     executor.post(wake_up_);
   }
-  /// Before a waiting coroutine is destroyed: neither it nor its executor is used any more.
+  /// Called before a waiting coroutine is destroyed: neither it nor its executor is used any more.
   void drop() noexcept {
     const state found = state_.exchange(state::dropped);
     assert(found != state::dropped && "destroyed twice");
@@ -111,7 +111,7 @@ bool blocking_call::begin(std::coroutine_handle<> coroutine, const task_context&
   ticket& posted = *(ticket_ = new ticket(*this));
   if (stoppable) stop_callback_.emplace(context.stop, on_stop{this});
   if (!posted.change(ticket::state::beginning, ticket::state::waiting)) {
-    posted.release();  // for the pool
+    posted.release();  // on behalf of the pool
     return false;
   }
   // From here on a stop resumes the coroutine, and this may be gone.
@@ -127,7 +127,7 @@ bool blocking_call::end() noexcept {
   return made_;
 }
 
-// Any thread.
+// Called on any thread.
 void blocking_call::withdraw() noexcept {
   using enum ticket::state;
   if (ticket_->change(beginning, withdrawn)) return;

@@ -20,7 +20,7 @@ class file_steps;
 
 void perform(file_steps& steps) noexcept;
 
-/// blocking_pool(), without its header.
+/// Returns blocking_pool(), for code that does not include its header.
 executor& default_pool();
 
 /// The wait for perform() on a pool.
@@ -37,9 +37,9 @@ class blocking_call {
     if (ticket_ != nullptr) [[unlikely]]
       abandon();
   }
-  /// False: there is nothing to wait for, and no call is made.
+  /// Returns false if there is nothing to wait for; then no call is made.
   bool begin(std::coroutine_handle<> coroutine, const task_context& context);
-  /// When the coroutine is resumed. Whether the calls were made.
+  /// Called when the coroutine is resumed. Returns whether the calls were made.
   bool end() noexcept;
 
  private:

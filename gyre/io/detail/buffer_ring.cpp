@@ -71,8 +71,8 @@ received buffer_ring::lend(std::uint16_t index, std::size_t count) noexcept {
   return received(begin_loan(index), {bytes_of(index), count});
 }
 
-void buffer_ring::give_back(receive_block& returned) noexcept {
-  auto& own = static_cast<buffer&>(returned);
+void buffer_ring::give_back(receive_block& block) noexcept {
+  auto& own = static_cast<buffer&>(block);
   --own.home->lent_;
   own.home->recycle(static_cast<std::uint16_t>(&own - own.home->states_.get()));
 }

@@ -20,7 +20,8 @@ class buffer_ring {
   /// As many as may be filled between two turns of the loop. Larger messages are better received by
   /// a call, into large blocks; docs/design/uring.md has the figures.
   static constexpr unsigned buffers = 256;
-  /// In use at first: the kernel takes them in turn, so each of them soon has pages of its own.
+  /// Buffers in use at first: the kernel takes them in turn, so each of them soon has pages of its
+  /// own.
   static constexpr unsigned first_buffers = 64;
   static constexpr std::size_t bytes_each = 8192;
   static constexpr std::uint16_t group = 0;
@@ -51,12 +52,12 @@ class buffer_ring {
 
   std::byte* bytes_of(std::uint16_t index) const noexcept { return data_ + index * bytes_each; }
   buffer& begin_loan(std::uint16_t index) noexcept;
-  static void give_back(receive_block& returned) noexcept;
+  static void give_back(receive_block& block) noexcept;
 
   io_uring_buf_ring* shared_ = nullptr;  // with the kernel
   std::byte* data_ = nullptr;
   std::unique_ptr<buffer[]> states_;
-  unsigned used_ = first_buffers;  // the others have not been given to a ring yet
+  unsigned used_ = first_buffers;  // the rest has not been given to a ring yet
   unsigned lent_ = 0;
 };
 
@@ -64,15 +65,15 @@ struct buffer_ring::buffer : receive_block {
   buffer() noexcept : receive_block(&give_back) {}
 
   buffer_ring* home = nullptr;
-  // While it is in a queue.
-  std::uint16_t next = 0;  // the oldest behind the newest
+  // The members of a buffer that is in a queue.
+  std::uint16_t next = 0;  // of the newest: the oldest
   std::span<const std::byte> kept;
 };
 
 class buffer_ring::queue {
  public:
   bool empty() const noexcept { return newest_ == none; }
-  /// Each call names the same ring.
+  /// Each call of a queue names the same ring.
   void push(buffer_ring& ring, std::uint16_t buffer, std::size_t count) noexcept;
   /// Lends the oldest piece; there must be one.
   received pop(buffer_ring& ring) noexcept;

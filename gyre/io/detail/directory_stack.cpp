@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
-#include <utility>
 
 namespace gyre::io::detail {
 namespace {
@@ -29,7 +28,7 @@ file_type type_of_entry(unsigned char type) noexcept {
   }
 }
 
-// Remains unknown for an entry that is gone.
+// The type of an entry that is gone remains unknown.
 file_type type_by_status(int directory, const char* name) noexcept {
   struct ::statx status;
   const int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
@@ -151,19 +150,18 @@ std::string directory_stack::path_of(std::string_view name) const {
   return path.append(name);
 }
 
-int directory_stack::identify(int fd, identity& found) noexcept {
+int directory_stack::identify(int fd, identity& id) noexcept {
   struct ::statx status;
   if (::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &status) < 0) return errno;
-  found = {.device = ::makedev(status.stx_dev_major, status.stx_dev_minor),
-           .inode = status.stx_ino};
+  id = {.device = ::makedev(status.stx_dev_major, status.stx_dev_minor), .inode = status.stx_ino};
   return 0;
 }
 
-bool directory_stack::is_on_the_way(const identity& found) const noexcept {
-  return std::ranges::find(levels_, found, &level::id) != levels_.end();
+bool directory_stack::is_on_the_way(const identity& id) const noexcept {
+  return std::ranges::find(levels_, id, &level::id) != levels_.end();
 }
 
-// After a directory was entered: keeps no more than the innermost ones open.
+// Keeps no more than the innermost directories open, after one was entered.
 void directory_stack::close_outer() noexcept {
   if (levels_.size() <= most_open) return;
   const std::size_t outer = levels_.size() - 1 - most_open;

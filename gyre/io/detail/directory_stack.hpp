@@ -49,7 +49,7 @@ class open_directory {
 
   /// Frees the descriptor and the memory, but keeps the position.
   void close() noexcept;
-  /// After close(): goes on at the position. Returns an error number, or zero.
+  /// Continues at the position after close(). Returns an error number, or zero.
   int reopen(unique_fd fd) noexcept;
 
  private:
@@ -61,7 +61,7 @@ class open_directory {
   std::unique_ptr<std::byte[]> buffer_;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
-  ::off64_t position_ = 0;  // behind the last entry taken
+  ::off64_t position_ = 0;  // after the last entry taken
 };
 
 /// The way from the root of a tree to the innermost directory, which is read.
@@ -107,8 +107,8 @@ class directory_stack {
     std::size_t path_size = 0;
     bool through_symlink = false;
   };
-  static int identify(int fd, identity& found) noexcept;
-  bool is_on_the_way(const identity& found) const noexcept;
+  static int identify(int fd, identity& id) noexcept;
+  bool is_on_the_way(const identity& id) const noexcept;
   void close_outer() noexcept;
 
   std::vector<level> levels_;

@@ -22,7 +22,7 @@ class handle_queue {
   void reserve(std::size_t handles) { entries_.reserve(handles + vacated_); }
   /// Entries, with those of handles that have left.
   std::size_t size() const noexcept { return entries_.size(); }
-  void push(handle& added) noexcept { added.queue_index = entries_.push(&added); }
+  void push(handle& target) noexcept { target.queue_index = entries_.push(&target); }
   /// The first entry; null if its handle has left.
   handle* pop() noexcept {
     handle* const first = entries_.pop();
@@ -30,9 +30,9 @@ class handle_queue {
     return first;
   }
   /// Returns whether the handle was in this queue.
-  bool remove(const handle& removed) noexcept {
-    const std::uint32_t number = removed.queue_index;
-    if (!entries_.has(number) || entries_[number] != &removed) return false;
+  bool remove(const handle& target) noexcept {
+    const std::uint32_t number = target.queue_index;
+    if (!entries_.has(number) || entries_[number] != &target) return false;
     entries_[number] = nullptr;
     ++vacated_;
     return true;
@@ -60,8 +60,9 @@ class fair_queue {
   static constexpr std::size_t bytes_of_round = std::size_t{32} << 20;
   static constexpr std::size_t least_share = std::size_t{256} << 10;
   static constexpr std::size_t most_share = std::size_t{1} << 20;
-  /// The bytes of a turn, after which new handles are looked for before the round goes on: as many
-  /// as a loop with visits of 64 KiB moves in a rotation of the ready ones, within these bounds.
+  /// The bytes of a turn, after which new handles are looked for before the round continues: as
+  /// many as a loop with visits of 64 KiB moves in a rotation of the ready ones, within these
+  /// bounds.
   static constexpr std::size_t bytes_of_turn_each = std::size_t{64} << 10;
   static constexpr std::size_t least_turn = std::size_t{2} << 20;
   static constexpr std::size_t most_turn = std::size_t{4} << 20;
@@ -84,10 +85,10 @@ class fair_queue {
   /// How many entries wait, with those of handles that have left.
   std::size_t size() const noexcept { return new_.size() + old_.size(); }
 
-  /// Begins a turn, and decides on its bytes and on the shares. `reported`: how many handles are
+  /// Begins a turn, and decides on its bytes and on the shares. `reports`: how many handles are
   /// ready besides the waiting ones.
-  void begin_turn(std::size_t reported) noexcept {
-    const std::size_t ready = std::max<std::size_t>(size() + reported, 1);
+  void begin_turn(std::size_t reports) noexcept {
+    const std::size_t ready = std::max<std::size_t>(size() + reports, 1);
     share_ = std::clamp(bytes_of_round / ready, least_share, most_share);
     late_share_of_new_ = std::clamp(bytes_of_new / ready, least_share_of_new, most_share);
     turn_ = std::clamp(bytes_of_turn_each * ready, least_turn, most_turn);
@@ -100,28 +101,28 @@ class fair_queue {
   }
   /// Counts what a visit of any handle has cost.
   void note_moved(std::size_t bytes) noexcept { moved_ += bytes; }
-  /// Whether to look for new handles before the round goes on.
+  /// Whether to look for new handles before the round continues.
   bool is_turn_over() const noexcept { return moved_ >= turn_; }
 
   /// Whether a handle that does not wait would be new.
-  bool is_new(const handle& ready) const noexcept {
-    const usage recent = usage::of(ready);
+  bool is_new(const handle& target) const noexcept {
+    const usage recent = usage::of(target);
     const std::uint16_t age = rounds_since(recent);
     return recent.was_much ? age > rounds_of_memory : age > 0 || recent.bytes() < share_;
   }
   /// Counts what a visit of a handle has cost that does not wait after it.
-  void note_used(handle& visited, std::size_t bytes) noexcept {
-    const usage recent = usage::of(visited);
+  void note_used(handle& target, std::size_t bytes) noexcept {
+    const usage recent = usage::of(target);
     const std::size_t before = rounds_since(recent) == 0 ? recent.bytes() : 0;
-    usage::store(visited, round_, bytes >= much, before + bytes);
+    usage::store(target, round_, bytes >= much, before + bytes);
   }
-  /// Has a handle wait that does not wait yet.
-  void push(handle& ready) noexcept { (is_new(ready) ? new_ : old_).push(ready); }
-  /// Has a handle wait that wants more after a visit.
-  void push_old(handle& visited) noexcept { old_.push(visited); }
-  /// Ends a wait.
-  void remove(const handle& waiting) noexcept {
-    if (!new_.remove(waiting)) old_.remove(waiting);
+  /// Adds a handle that does not wait yet.
+  void push(handle& target) noexcept { (is_new(target) ? new_ : old_).push(target); }
+  /// Adds a handle that wants more after a visit.
+  void push_old(handle& target) noexcept { old_.push(target); }
+  /// Removes a handle that waits.
+  void remove(const handle& target) noexcept {
+    if (!new_.remove(target)) old_.remove(target);
   }
 
   std::size_t new_ones() const noexcept { return new_.size(); }
@@ -154,16 +155,16 @@ class fair_queue {
     bool was_much;  // in the last visit
     std::uint16_t units;
 
-    static usage of(const handle& visited) noexcept {
-      const std::uint32_t all = visited.queue_index;
+    static usage of(const handle& target) noexcept {
+      const std::uint32_t all = target.queue_index;
       return {static_cast<std::uint16_t>(all >> 16), (all >> 15 & 1) != 0,
               static_cast<std::uint16_t>(all & most_units)};
     }
-    static void store(handle& visited, std::uint16_t round, bool was_much,
+    static void store(handle& target, std::uint16_t round, bool was_much,
                       std::size_t bytes) noexcept {
       const std::size_t units = std::min((bytes + unit - 1) / unit, most_units);
-      visited.queue_index = std::uint32_t{round} << 16 | (was_much ? std::uint32_t{1} << 15 : 0u) |
-                            static_cast<std::uint32_t>(units);
+      target.queue_index = std::uint32_t{round} << 16 | (was_much ? std::uint32_t{1} << 15 : 0u) |
+                           static_cast<std::uint32_t>(units);
     }
     std::size_t bytes() const noexcept { return units * unit; }
   };

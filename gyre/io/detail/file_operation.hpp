@@ -29,7 +29,7 @@ class ring_operation final : file_call {
   /// Waits for the end of a call that cannot be cancelled, if the coroutine is destroyed while it
   /// waits.
   ~ring_operation();
-  /// False: there is nothing to wait for.
+  /// Returns false if there is nothing to wait for.
   bool begin(std::coroutine_handle<> coroutine, inplace_stop_token stop);
 
  private:
@@ -54,9 +54,9 @@ class ring_operation final : file_call {
   std::optional<inplace_stop_callback<on_stop>> stop_callback_;
 };
 
-/// How a file operation is carried out.
+/// Decides how a file operation is carried out.
 struct file_operation_options {
-  /// Null: the kernel, if it can, else the default pool.
+  /// The pool that makes the calls. Null: the kernel does, if it can, else the default pool.
   executor* pool = nullptr;
   /// The calls that the kernel must be able to make.
   file_call_kind kind = file_call_kind::read;
@@ -70,7 +70,7 @@ struct loop_files {
   event_loop* loop = nullptr;
   file_service* files = nullptr;
 };
-/// For a coroutine of `executor`, which runs now.
+/// The loop for a coroutine of `executor`, which runs now.
 loop_files files_for(const file_operation_options& options, executor& executor) noexcept;
 
 /// Awaited, carries `Steps` out, and gives their outcome.
@@ -82,7 +82,7 @@ class [[nodiscard]] file_operation {
   /// `name`: of the call, for the message of the exception, in which a hint() of the steps follows.
   file_operation(const char* name, file_operation_options options, Steps steps)
       : name_(name), options_(options), steps_(std::move(steps)) {}
-  // Before it is awaited.
+  // An operation moves only before it is awaited.
   file_operation(file_operation&& other) noexcept
       : name_(other.name_), options_(other.options_), steps_(std::move(other.steps_)) {}
   file_operation& operator=(const file_operation&) = delete;
@@ -119,7 +119,7 @@ class [[nodiscard]] file_operation {
   }
 
  private:
-  // With every error as a value.
+  // The outcome with every error as a value.
   expected outcome() noexcept {
     auto* const call = std::get_if<blocking_call>(&under_way_);
     if (under_way_.index() == 0 || (call != nullptr && !call->end())) {

@@ -17,7 +17,7 @@
 namespace gyre::io::detail {
 namespace {
 
-// Since Linux 6.9; headers may be older.
+// The operation exists since Linux 6.9; headers may be older.
 constexpr int opcode_ftruncate = 55;
 
 int opcode_of(file_call_kind kind) noexcept {
@@ -96,7 +96,7 @@ bool file_ring::within_limits(const file_command& command) noexcept {
 
 void file_ring::prepare(io_uring_sqe& entry, const file_command& command) noexcept {
   using enum file_call_kind;
-  // The limit of one system call, too.
+  // This is also the limit of one system call.
   constexpr std::size_t most_bytes = 0x7ffff000;
   const auto bytes = static_cast<unsigned>(std::min(command.size, most_bytes));
   switch (command.kind) {
@@ -186,11 +186,11 @@ constexpr bool is_interruption(int error) noexcept {
          error == restart_block;
 }
 
-void file_ring::finish(file_call& call, int returned) noexcept {
-  if (is_interruption(-returned)) returned = -EINTR;
+void file_ring::finish(file_call& call, int value) noexcept {
+  if (is_interruption(-value)) value = -EINTR;
   call.unlink();
   call.completion =
-      returned >= 0 ? result::of(static_cast<std::size_t>(returned)) : result::failure(-returned);
+      value >= 0 ? result::of(static_cast<std::size_t>(value)) : result::failure(-value);
   done_.push_back(call);
   ++done_count_;
 }
@@ -223,7 +223,7 @@ std::optional<result> file_ring::cancel(file_call& call) noexcept {
   return take(call);
 }
 
-void file_ring::reap(std::size_t& completed) {
+void file_ring::reap(std::size_t& completions) {
   if (fd() >= 0) collect();
   at_once_ = most_at_once;
   // Only the calls that are done now: calls that the callbacks begin have another turn.
@@ -236,7 +236,7 @@ void file_ring::reap(std::size_t& completed) {
         call.thread != this_thread() && submit(call)) {
       continue;
     }
-    ++completed;
+    ++completions;
     call.complete(outcome);
   }
 }

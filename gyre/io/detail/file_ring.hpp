@@ -33,16 +33,16 @@ class file_ring final : public file_service {
   void request_cancel(file_call& call) noexcept override;
   std::optional<result> cancel(file_call& call) noexcept override;
 
-  // For the poller.
+  // The rest is called by the poller.
   /// Readable when the kernel has something to reap(). after_fork() changes it.
   int fd() const noexcept { return ring_.ring_fd; }
   /// Whether there is something to reap() that the descriptor does not show.
   bool pending() const noexcept { return !done_.empty(); }
   /// Calls that have begun and not been reported.
   std::size_t under_way() const noexcept { return under_way_; }
-  /// Calls the callbacks of calls that are done, and adds each to `completed` before. An exception
-  /// of a callback passes through; the next reap() does the rest.
-  void reap(std::size_t& completed);
+  /// Calls the callbacks of calls that are done, and adds each to `completions` before. An
+  /// exception of a callback passes through; the next reap() does the rest.
+  void reap(std::size_t& completions);
   /// In a forked child: calls under way stay the parent's, and end here with ECANCELED, to be
   /// reaped. Throws as the constructor; then calls are made on the loop's thread.
   void after_fork();
@@ -61,13 +61,13 @@ class file_ring final : public file_service {
   bool submit(file_call& call) noexcept;
   bool enter(io_uring_sqe& newest) noexcept;
   void collect() noexcept;
-  void finish(file_call& call, int returned) noexcept;
+  void finish(file_call& call, int value) noexcept;
   result take(file_call& call) noexcept;
   bool within_limits(const file_command& command) noexcept;
 
   io_uring ring_{};
   unsigned entries_;
-  std::bitset<8> can_;  // by the kind
+  std::bitset<8> can_;  // indexed by the kind
   std::size_t under_way_ = 0;
   std::size_t done_count_ = 0;
   std::size_t at_once_ = most_at_once;

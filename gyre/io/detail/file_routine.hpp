@@ -21,7 +21,6 @@
 #include <coroutine>
 #include <cstddef>
 #include <new>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -96,15 +95,15 @@ class [[nodiscard]] file_routine {
     if (coroutine_) coroutine_.destroy();
   }
 
-  /// Runs to the next call, and returns it. `last`: the outcome of the call before.
-  file_steps::next resume(result last) noexcept {
+  /// Runs to the next call, and returns it. `outcome`: the outcome of the call before.
+  file_steps::next resume(result outcome) noexcept {
     promise_type& promise = coroutine_.promise();
     promise.next_.reset();
-    promise.last_ = last;
+    promise.last_ = outcome;
     coroutine_.resume();
     return promise.next_;
   }
-  /// After its end, once.
+  /// The outcome, once, after the end.
   outcome_of<T> outcome() noexcept { return std::move(coroutine_.promise().outcome_); }
 
  private:
@@ -116,14 +115,14 @@ class [[nodiscard]] file_routine {
 
 /// The arguments of routines.
 struct file_arguments {
-  /// Of the file to open, unless `fd` is another number than AT_FDCWD.
+  /// The path of the file to open, unless `fd` is another number than AT_FDCWD.
   std::string path = {};
   int fd = AT_FDCWD;
   std::span<const std::byte> bytes = {};
   std::size_t limit = 0;
 };
 
-/// The calls of a routine.
+/// Steps that are the calls of a routine.
 template <class T>
 class routine_steps final : public file_steps {
  public:
@@ -132,7 +131,7 @@ class routine_steps final : public file_steps {
 
   routine_steps(function routine, file_arguments arguments) noexcept
       : function_(routine), arguments_(std::move(arguments)) {}
-  // Before it begins.
+  // Steps move only before they begin.
   routine_steps(routine_steps&& other) noexcept
       : routine_steps(other.function_, std::move(other.arguments_)) {}
   routine_steps& operator=(routine_steps&&) = delete;

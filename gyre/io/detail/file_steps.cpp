@@ -5,6 +5,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 namespace gyre::io::detail {
 namespace {
 
@@ -90,7 +92,7 @@ file_steps::next close_steps::begin() noexcept {
   return file_command::close(fd_.get());
 }
 
-// On Linux the descriptor is gone after every error.
+// On Linux a close that fails frees the descriptor all the same.
 file_steps::next close_steps::advance(result outcome) noexcept {
   const int error = outcome.error_number();
   if (error != ECANCELED) static_cast<void>(fd_.release());

@@ -6,7 +6,6 @@
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/io/file_service.hpp>
 
-#include <cerrno>
 #include <expected>
 #include <optional>
 #include <span>

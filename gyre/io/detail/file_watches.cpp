@@ -13,7 +13,6 @@
 #include <new>
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
 namespace gyre::io::detail {
 namespace {
@@ -21,9 +20,10 @@ namespace {
 // The kernel queues both parts of a rename within one system call, so the second follows the first
 // after microseconds, unless its name is not watched.
 constexpr std::chrono::milliseconds longest_wait_for_other_part{10};
-// A tree, or list of watches, that could not be read for want of descriptors is read again then.
+// A tree, or list of watches, that could not be read because descriptors were lacking is read again
+// then.
 constexpr std::chrono::milliseconds retry_interval{200};
-// After so many records that no watch asks for, or entries, the loop serves others first.
+// After this many records that no watch asks for, or entries, the loop serves others first.
 constexpr int steps_in_a_row = 256;
 
 [[noreturn]] void throw_watch_error(std::error_code error, const std::string& path) {
@@ -43,7 +43,7 @@ std::uint32_t mask_of(const file_watch_options& options) noexcept {
   add(removed, IN_DELETE | IN_DELETE_SELF);
   add(moved_from | moved_to | renamed, IN_MOVE | IN_MOVE_SELF);
   if (options.recursive) mask |= IN_CREATE | IN_MOVE;
-  // The kernel refuses an empty set; the end of the watch is reported unasked.
+  // The kernel refuses an empty set; the end of the watch is always reported.
   return mask != 0 ? mask : IN_DELETE_SELF;
 }
 
@@ -200,38 +200,38 @@ bool file_watches::awaits_other_part() noexcept {
   return true;
 }
 
-void file_watches::report(const watched_inode& to, file_change kind, const inotify_record& about,
-                          std::string_view old_name) {
-  const program_watch& watch = to.watch;
+void file_watches::report(const watched_inode& inode, file_change kind,
+                          const inotify_record& record, std::string_view old_name) {
+  const program_watch& watch = inode.watch;
   if (!contains(watch.changes, kind)) return;
-  if (watched_inodes::any_on_way(to, [](const watched_inode& each) { return each.is_lost; }))
+  if (watched_inodes::any_on_way(inode, [](const watched_inode& each) { return each.is_lost; }))
     return;
-  const bool is_itself = about.name.empty();
+  const bool is_itself = record.name.empty();
   if (is_itself) {
     // Its parent in the tree tells of a directory, and of a watch by name only the name matters,
     // which has gone with a directory that moves.
-    if (!to.is_top()) return;
+    if (!inode.is_top()) return;
     if (!watch.only.empty() && kind != file_change::moved_from) return;
-  } else if (!watch.only.empty() && about.name != watch.only) {
+  } else if (!watch.only.empty() && record.name != watch.only) {
     return;
   }
   file_event event{
       .watch = watch.id,
       .kind = kind,
-      .is_directory = (about.mask & IN_ISDIR) != 0,
-      .name = watch.only.empty() ? watched_inodes::path_of(to, about.name) : std::string()};
-  if (contains(file_change::moved_from | file_change::moved_to, kind)) event.cookie = about.cookie;
+      .is_directory = (record.mask & IN_ISDIR) != 0,
+      .name = watch.only.empty() ? watched_inodes::path_of(inode, record.name) : std::string()};
+  if (contains(file_change::moved_from | file_change::moved_to, kind)) event.cookie = record.cookie;
   if (kind == file_change::renamed) event.old_name = old_name;
   ready_.push_back(std::move(event));
   if (watch.owner != nullptr) watch.owner->told_at = record_;
 }
 
-void file_watches::process(const inotify_record& read) {
-  if ((read.mask & IN_Q_OVERFLOW) != 0) {
+void file_watches::process(const inotify_record& record) {
+  if ((record.mask & IN_Q_OVERFLOW) != 0) {
     has_lost_ = true;
     return;
   }
-  if ((read.mask & IN_IGNORED) != 0) return process_end(read.number);
+  if ((record.mask & IN_IGNORED) != 0) return process_end(record.number);
   struct {
     std::uint32_t events;
     file_change kind;
@@ -242,64 +242,64 @@ void file_watches::process(const inotify_record& read) {
                          {IN_DELETE | IN_DELETE_SELF, file_change::removed},
                          {IN_MOVED_FROM | IN_MOVE_SELF, file_change::moved_from},
                          {IN_MOVED_TO, file_change::moved_to}};
-  trees_.inodes().collect(read.number, sources_);
+  trees_.inodes().collect(record.number, sources_);
   for (const watched_inode* const each : sources_) {
     for (const auto& [events, kind] : kinds) {
-      if ((read.mask & events) != 0) report(*each, kind, read);
+      if ((record.mask & events) != 0) report(*each, kind, record);
     }
-    note_change(*each, read);
+    note_change(*each, record);
   }
-  if ((read.mask & IN_ISDIR) == 0 || read.name.empty()) return;
+  if ((record.mask & IN_ISDIR) == 0 || record.name.empty()) return;
   for (watched_inode* const each : sources_) {
     if (!each->watch.is_recursive) continue;
-    if ((read.mask & (IN_CREATE | IN_MOVED_TO)) != 0) {
-      trees_.come(*each, read.name);
-    } else if ((read.mask & IN_MOVED_FROM) != 0) {
-      trees_.leave(*each, read.name);
-    } else if ((read.mask & IN_DELETE) != 0) {
-      trees_.remove(*each, read.name);
+    if ((record.mask & (IN_CREATE | IN_MOVED_TO)) != 0) {
+      trees_.come(*each, record.name);
+    } else if ((record.mask & IN_MOVED_FROM) != 0) {
+      trees_.leave(*each, record.name);
+    } else if ((record.mask & IN_DELETE) != 0) {
+      trees_.remove(*each, record.name);
     }
   }
 }
 
-// The inodes whose watches concern the name, too.
-void file_watches::collect(const inotify_record& part, std::vector<watched_inode*>& concerned) {
-  trees_.inodes().collect(part.number, concerned);
-  std::erase_if(concerned, [&](const watched_inode* each) {
+// Collects the inodes whose watches also concern the name.
+void file_watches::collect(const inotify_record& part, std::vector<watched_inode*>& inodes) {
+  trees_.inodes().collect(part.number, inodes);
+  std::erase_if(inodes, [&](const watched_inode* each) {
     const std::string& only = each->watch.only;
     return !only.empty() && only != part.name;
   });
 }
 
-void file_watches::process_rename(const inotify_record& from, const inotify_record& to) {
-  const bool is_directory = (from.mask & IN_ISDIR) != 0;
+void file_watches::process_rename(const inotify_record& old_part, const inotify_record& new_part) {
+  const bool is_directory = (old_part.mask & IN_ISDIR) != 0;
   const auto in_watch_of = [](const watched_inode* one) {
     return [one](const watched_inode* other) { return &other->watch == &one->watch; };
   };
-  collect(from, sources_);
-  collect(to, targets_);
+  collect(old_part, sources_);
+  collect(new_part, targets_);
   for (watched_inode* const source : sources_) {
-    note_change(*source, from);
+    note_change(*source, old_part);
     const auto target = std::ranges::find_if(targets_, in_watch_of(source));
     const bool is_tree = is_directory && source->watch.is_recursive;
     if (target == targets_.end()) {
-      report(*source, file_change::moved_from, from);
-      if (is_tree) trees_.leave(*source, from.name);
+      report(*source, file_change::moved_from, old_part);
+      if (is_tree) trees_.leave(*source, old_part.name);
       continue;
     }
-    const std::string old_name = watched_inodes::path_of(*source, from.name);
-    if (!is_tree || trees_.move(*source, from.name, **target, to.name)) {
-      report(**target, file_change::renamed, to, old_name);
+    const std::string old_name = watched_inodes::path_of(*source, old_part.name);
+    if (!is_tree || trees_.move(*source, old_part.name, **target, new_part.name)) {
+      report(**target, file_change::renamed, new_part, old_name);
     } else {
-      report(*source, file_change::moved_from, from);
-      report(**target, file_change::moved_to, to);
+      report(*source, file_change::moved_from, old_part);
+      report(**target, file_change::moved_to, new_part);
     }
   }
   for (watched_inode* const target : targets_) {
-    note_change(*target, to);
+    note_change(*target, new_part);
     if (std::ranges::any_of(sources_, in_watch_of(target))) continue;
-    report(*target, file_change::moved_to, to);
-    if (is_directory && target->watch.is_recursive) trees_.come(*target, to.name);
+    report(*target, file_change::moved_to, new_part);
+    if (is_directory && target->watch.is_recursive) trees_.come(*target, new_part.name);
   }
 }
 
@@ -370,17 +370,17 @@ path_end file_watches::follow_path(program_watch& watch) {
   return end;
 }
 
-void file_watches::note_change(const watched_inode& of, const inotify_record& about) noexcept {
-  program_watch* const owner = of.watch.owner;
+void file_watches::note_change(const watched_inode& inode, const inotify_record& record) noexcept {
+  program_watch* const owner = inode.watch.owner;
   if (owner == nullptr) return;
   const bool is_name =
-      about.name == of.watch.only && (about.mask & (IN_CREATE | IN_DELETE | IN_MOVE)) != 0;
+      record.name == inode.watch.only && (record.mask & (IN_CREATE | IN_DELETE | IN_MOVE)) != 0;
   const bool is_directory =
-      about.name.empty() && (about.mask & IN_MOVE_SELF) != 0 && owner->has_links;
+      record.name.empty() && (record.mask & IN_MOVE_SELF) != 0 && owner->has_links;
   if (is_name || is_directory) owner->must_follow = has_changed_path_ = true;
 }
 
-// After each record, when its inodes are no longer needed.
+// Called after each record, when its inodes are no longer needed.
 void file_watches::follow_changed_paths() {
   if (!std::exchange(has_changed_path_, false)) return;
   for (auto& [id, watch] : watches_) {

@@ -57,16 +57,16 @@ class file_watches : public gyre::detail::slab_object {
   void follow_changed_paths();
   void follow_all_paths();
   void follow_again(program_watch& watch);
-  void note_change(const watched_inode& of, const inotify_record& about) noexcept;
+  void note_change(const watched_inode& inode, const inotify_record& record) noexcept;
   void read_trees_again();
   progress process_record();
   bool awaits_other_part() noexcept;
-  void process(const inotify_record& read);
-  void process_rename(const inotify_record& from, const inotify_record& to);
+  void process(const inotify_record& record);
+  void process_rename(const inotify_record& old_part, const inotify_record& new_part);
   void process_end(int number);
   void find_ended_watches();
-  void collect(const inotify_record& part, std::vector<watched_inode*>& concerned);
-  void report(const watched_inode& to, file_change kind, const inotify_record& about,
+  void collect(const inotify_record& part, std::vector<watched_inode*>& inodes);
+  void report(const watched_inode& inode, file_change kind, const inotify_record& record,
               std::string_view old_name = {});
   void retry_starved();
   void await_retry() noexcept;

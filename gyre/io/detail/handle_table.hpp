@@ -24,6 +24,13 @@ class handle_table {
     const std::uintptr_t entry = entries_[index];
     return is_free(entry) ? nullptr : reinterpret_cast<handle*>(entry);
   }
+  /// Calls `function` for each handle; it may insert and erase none.
+  template <class Function>
+  void for_each(Function function) const {
+    for (std::size_t index = 0; index < size(); ++index) {
+      if (handle* const each = (*this)[index]) function(*each);
+    }
+  }
   /// The index that insert() will use. Throws std::bad_alloc.
   std::uint32_t next_index() {
     if (free_ == none) {
@@ -34,13 +41,13 @@ class handle_table {
     return free_;
   }
   /// Adds a handle, whose index is the next one.
-  void insert(handle& added) noexcept {
-    free_ = static_cast<std::uint32_t>(entries_[added.index] >> 1);
-    entries_[added.index] = reinterpret_cast<std::uintptr_t>(&added);
+  void insert(handle& target) noexcept {
+    free_ = static_cast<std::uint32_t>(entries_[target.index] >> 1);
+    entries_[target.index] = reinterpret_cast<std::uintptr_t>(&target);
     ++count_;
   }
-  void erase(const handle& removed) noexcept {
-    push_free(removed.index);
+  void erase(const handle& target) noexcept {
+    push_free(target.index);
     --count_;
   }
 

@@ -5,9 +5,7 @@
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <climits>
-#include <ranges>
 #include <string_view>
 #include <vector>
 
@@ -86,7 +84,7 @@ class path_walk {
 
   void fail(int error) noexcept { end_.error = error; }
 
-  // Returns whether the walk goes on.
+  // Returns whether the walk continues.
   bool visit_last(const std::string& name) {
     if (!end_.has_directory) {
       return end_.has_directory = visit(path_step::role::name, name);
@@ -94,7 +92,7 @@ class path_walk {
     return name == "." || name == ".." || visit(path_step::role::file, name);
   }
 
-  // Returns whether the walk goes on.
+  // Returns whether the walk continues.
   bool visit(path_step::role kind, const std::string& name) {
     end_.error =
         visit_({.kind = kind, .directory = directory_.empty() ? "/" : directory_, .name = name});

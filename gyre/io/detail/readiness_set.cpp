@@ -82,7 +82,7 @@ void readiness_set::unwatch(readiness_operation& op) noexcept {
   --count_;
 }
 
-void readiness_set::report(const epoll_event& event, std::size_t& completed) const {
+void readiness_set::report(const epoll_event& event, std::size_t& completions) const {
   auto& op = *static_cast<readiness_operation*>(event.data.ptr);
   if (op.pause_state() != pause::none) [[unlikely]]
     return withhold(op);
@@ -90,12 +90,12 @@ void readiness_set::report(const epoll_event& event, std::size_t& completed) con
   const readiness unasked = readiness::error | readiness::hang_up;
   const readiness ready = readiness_of(event.events) & (op.interest() | unasked);
   if (ready == readiness::none) return;
-  ++completed;
+  ++completions;
   op.complete(ready);
 }
 
 // A level-triggered event would end every wait for as long as the pause lasts. Edges come seldom,
-// and resume() asks for the state; errors and hang-ups, which epoll reports unasked, come once.
+// and resume() asks for the state; errors and hang-ups, which epoll always reports, come once.
 void readiness_set::withhold(readiness_operation& op) const noexcept {
   if (op.pause_state() == pause::paused) {
     static_cast<void>(try_set_events(epoll_, EPOLL_CTL_MOD, op.fd(),

@@ -36,13 +36,13 @@ class readiness_set {
   void use(int epoll);
   std::size_t size() const noexcept { return count_; }
 
-  // As the poller's.
+  // These are members of a poller.
   void watch(readiness_operation& op, readiness interest, trigger mode);
   void rewatch(readiness_operation& op, readiness interest, trigger mode);
   void unwatch(readiness_operation& op) noexcept;
   /// Calls the callback of the operation that an event is for, or withholds the event if the
   /// operation is paused.
-  void report(const epoll_event& event, std::size_t& completed) const;
+  void report(const epoll_event& event, std::size_t& completions) const;
 
  private:
   void withhold(readiness_operation& op) const noexcept;

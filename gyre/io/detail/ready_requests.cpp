@@ -8,8 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cassert>
 #include <cerrno>
 #include <limits>
@@ -53,14 +51,14 @@ std::size_t bytes_in(std::span<const iovec> pieces) noexcept {
 }
 
 // TCP does not pass urgent data while a signal is pending: a read at the urgent mark fails with
-// EAGAIN though there are bytes behind it, and nothing reports those again. The signal is gone when
+// EAGAIN though there are bytes after it, and nothing reports those again. The signal is gone when
 // the call is repeated. Where the urgent byte itself is still to come, the repetition is in vain.
 template <class Call>
-result read_past_mark(const handle& from, Call call) noexcept {
+result read_past_mark(const handle& source, Call call) noexcept {
   constexpr int most_tries = 4;
   for (int tries = 1;; ++tries) {
     const result outcome = retried(call);
-    if (!outcome.would_block() || tries == most_tries || ::sockatmark(from.fd()) != 1) {
+    if (!outcome.would_block() || tries == most_tries || ::sockatmark(source.fd()) != 1) {
       return outcome;
     }
   }
@@ -72,29 +70,30 @@ bool is_master_of_terminal(int fd) noexcept {
 }
 
 template <class Call>
-result call_to_read(const handle& from, Call call) noexcept {
-  if (from.kind() == handle_kind::other) {
+result call_to_read(const handle& source, Call call) noexcept {
+  if (source.kind() == handle_kind::other) {
     const result outcome = retried(call);
     // The kernel's way of telling a master that the last descriptor of its terminal was closed.
-    const bool is_end = outcome.error_number() == EIO && is_master_of_terminal(from.fd());
+    const bool is_end = outcome.error_number() == EIO && is_master_of_terminal(source.fd());
     return is_end ? result::of(0) : outcome;
   }
-  const bool may_have_urgent_data =
-      from.kind() == handle_kind::stream_socket && from.flags.has(handle_flag::short_reads_mislead);
-  return may_have_urgent_data ? read_past_mark(from, call) : retried(call);
+  const bool may_have_urgent_data = source.kind() == handle_kind::stream_socket &&
+                                    source.flags.has(handle_flag::short_reads_mislead);
+  return may_have_urgent_data ? read_past_mark(source, call) : retried(call);
 }
 
-result read_some(const handle& from, std::span<std::byte> to) noexcept {
-  if (from.kind() == handle_kind::other) {
-    return call_to_read(from, [&] { return ::read(from.fd(), to.data(), to.size()); });
+result read_some(const handle& source, std::span<std::byte> bytes) noexcept {
+  if (source.kind() == handle_kind::other) {
+    return call_to_read(source, [&] { return ::read(source.fd(), bytes.data(), bytes.size()); });
   }
-  return call_to_read(from, [&] { return ::recv(from.fd(), to.data(), to.size(), 0); });
+  return call_to_read(source, [&] { return ::recv(source.fd(), bytes.data(), bytes.size(), 0); });
 }
 
-result write_some(const request& request, std::span<const std::byte> from) noexcept {
+result write_some(const request& request, std::span<const std::byte> bytes) noexcept {
   const int fd = request.target().fd();
-  if (is_no_socket(request)) return retried([&] { return ::write(fd, from.data(), from.size()); });
-  return retried([&] { return ::send(fd, from.data(), from.size(), MSG_NOSIGNAL); });
+  if (is_no_socket(request))
+    return retried([&] { return ::write(fd, bytes.data(), bytes.size()); });
+  return retried([&] { return ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL); });
 }
 
 std::size_t bytes_in(std::span<const mmsghdr> messages) noexcept {
@@ -103,18 +102,19 @@ std::size_t bytes_in(std::span<const mmsghdr> messages) noexcept {
   return sum;
 }
 
-// The first `most` bytes of several pieces of memory: all pieces that fit whole, or a part of the
+// The first `limit` bytes of several pieces of memory: all pieces that fit whole, or a part of the
 // first one.
 class first_pieces {
  public:
-  first_pieces(std::span<const iovec> pieces, std::size_t most) noexcept : pieces_(pieces) {
+  first_pieces(std::span<const iovec> pieces, std::size_t limit) noexcept : pieces_(pieces) {
     std::size_t count = 0;
-    while (count < pieces.size() && pieces[count].iov_len <= most) most -= pieces[count++].iov_len;
+    while (count < pieces.size() && pieces[count].iov_len <= limit)
+      limit -= pieces[count++].iov_len;
     if (count == pieces.size()) return;
     if (count > 0) {
       pieces_ = pieces.first(count);
     } else {
-      part_ = {pieces.front().iov_base, most};
+      part_ = {pieces.front().iov_base, limit};
       pieces_ = {&part_, 1};
     }
   }
@@ -197,30 +197,30 @@ void ready_requests::refuse_file(int fd) {
   }
 }
 
-void ready_requests::attach(handle& added) {
-  assert(!added.attached() && "attached twice");
+void ready_requests::attach(handle& target) {
+  assert(!target.attached() && "attached twice");
   queue_.reserve(handles_.size() + 1);
-  added.index = handles_.next_index();
-  added.flags = handle_flag::may_write;
+  target.index = handles_.next_index();
+  target.flags = handle_flag::may_write;
   // A peer may have sent before it was accepted. A connection that is closed after the answer then
   // need not be watched, which costs more than a call in vain.
-  if (added.kind() == handle_kind::stream_socket) added.flags.insert(handle_flag::may_read);
-  add(added);
-  handles_.insert(added);
-  set_attached(added, true);
+  if (target.kind() == handle_kind::stream_socket) target.flags.insert(handle_flag::may_read);
+  add(target);
+  handles_.insert(target);
+  set_attached(target, true);
 }
 
-void ready_requests::detach(handle& removed) noexcept {
-  if (!removed.attached()) return;
-  remove(removed);
-  if (removed.flags.has(handle_flag::queued)) queue_.remove(removed);
-  if (current_ == &removed) current_ = nullptr;
-  handles_.erase(removed);
-  removed.reader = removed.writer = nullptr;
-  removed.flags.clear();
-  removed.queue_index = 0;
-  removed.unwatched = false;
-  set_attached(removed, false);
+void ready_requests::detach(handle& target) noexcept {
+  if (!target.attached()) return;
+  remove(target);
+  if (target.flags.has(handle_flag::queued)) queue_.remove(target);
+  if (current_ == &target) current_ = nullptr;
+  handles_.erase(target);
+  target.reader = target.writer = nullptr;
+  target.flags.clear();
+  target.queue_index = 0;
+  target.unwatched = false;
+  set_attached(target, false);
 }
 
 std::optional<result> ready_requests::start_on(handle& target, request& request) noexcept {
@@ -289,119 +289,120 @@ bool ready_requests::has_arrivals(const handle& target) noexcept {
   return ::poll(&arrival, 1, 0) != 0 || may_have_early(target);
 }
 
-void ready_requests::serve(handle& ready, std::uint32_t events, std::size_t& completed) {
-  note_events(ready, events);
-  if (ready.flags.has(handle_flag::queued)) return;  // it has its turn
-  if (!queue_.is_new(ready)) return serve_later(ready);
-  serve_requests(ready, queue_.share_of_new(), completed);
+void ready_requests::serve(handle& target, std::uint32_t events, std::size_t& completions) {
+  note_events(target, events);
+  if (target.flags.has(handle_flag::queued)) return;  // it has its turn
+  if (!queue_.is_new(target)) return serve_later(target);
+  serve_requests(target, queue_.share_of_new(), completions);
 }
 
 void ready_requests::hand_over(handle& target, request& request, result outcome,
-                               std::size_t& completed) {
+                               std::size_t& completions) {
   begin_share(queue_.share_of_new());
   const std::size_t cost =
       fair_queue::cost_of_request + (request.receives() ? bytes_of(outcome) : 0);
   queue_.note_moved(cost);
   if (!target.flags.has(handle_flag::queued)) queue_.note_used(target, cost);
-  report(target, request, outcome, completed);
+  report(target, request, outcome, completions);
 }
 
 void ready_requests::report(handle& target, request& request, result outcome,
-                            std::size_t& completed) {
+                            std::size_t& completions) {
   if (ends(request, outcome)) slot_of(target, request) = nullptr;
-  ++completed;
+  ++completions;
   complete_for(target, request, outcome);
   memory_.arrived().reset();
 }
 
 // A handle that may be ready is not reported: something else keeps its request waiting.
-int ready_requests::wait_unless_ready(handle& waiting, direction way) noexcept {
-  return may_be_ready(waiting, way) ? 0 : wait_for(waiting, way);
+int ready_requests::wait_unless_ready(handle& target, direction way) noexcept {
+  return may_be_ready(target, way) ? 0 : wait_for(target, way);
 }
 
-void ready_requests::await_readiness(handle& target, request& waiting, std::size_t& completed) {
-  const int error = wait_unless_ready(target, waiting.way());
+void ready_requests::await_readiness(handle& target, request& request, std::size_t& completions) {
+  const int error = wait_unless_ready(target, request.way());
   if (error != 0) [[unlikely]]
-    report(target, waiting, result::failure(error), completed);
+    report(target, request, result::failure(error), completions);
 }
 
-bool ready_requests::serve_waiting(handle* waiting, std::size_t share, std::size_t& completed) {
-  if (waiting == nullptr) return false;
-  waiting->flags.erase(handle_flag::queued);
-  serve_requests(*waiting, share, completed);
+bool ready_requests::serve_waiting(handle* target, std::size_t share, std::size_t& completions) {
+  if (target == nullptr) return false;
+  target->flags.erase(handle_flag::queued);
+  serve_requests(*target, share, completions);
   return true;
 }
 
 // Readiness is not reported twice, so nothing may be left undone when a function throws.
-void ready_requests::serve_requests(handle& ready, std::size_t share, std::size_t& completed) {
+void ready_requests::serve_requests(handle& target, std::size_t share, std::size_t& completions) {
   struct visit {
     ready_requests& self;
-    handle& ready;
+    handle& target;
     bool done = false;
-    ~visit() { self.end_visit(ready, !done); }
-  } present{*this, ready};
-  current_ = &ready;
+    ~visit() { self.end_visit(target, !done); }
+  } present{*this, target};
+  current_ = &target;
   wants_more_ = false;
   begin_share(share);
-  serve_writer(ready, completed);
-  if (current_ == &ready) serve_reader(ready, completed);
+  serve_writer(target, completions);
+  if (current_ == &target) serve_reader(target, completions);
   present.done = true;
 }
 
-void ready_requests::end_visit(handle& visited, bool is_interrupted) noexcept {
+void ready_requests::end_visit(handle& target, bool is_interrupted) noexcept {
   const std::size_t cost = cost_of_visit();
   queue_.note_moved(cost);
-  if (std::exchange(current_, nullptr) != &visited) return;
+  if (std::exchange(current_, nullptr) != &target) return;
   if (wants_more_ || is_interrupted) {
-    visited.flags.insert(handle_flag::queued);
-    queue_.push_old(visited);
+    target.flags.insert(handle_flag::queued);
+    queue_.push_old(target);
   } else {
-    queue_.note_used(visited, cost);
+    queue_.note_used(target, cost);
   }
 }
 
-void ready_requests::serve_writer(handle& ready, std::size_t& completed) {
-  io::request* const writer = ready.writer;
+void ready_requests::serve_writer(handle& target, std::size_t& completions) {
+  io::request* const writer = target.writer;
   if (writer == nullptr) return;
-  if (!ready.flags.has(handle_flag::may_write)) return await_readiness(ready, *writer, completed);
-  const result outcome = perform(ready, *writer);
-  if (outcome.would_block()) return await_readiness(ready, *writer, completed);
-  report(ready, *writer, outcome, completed);
+  if (!target.flags.has(handle_flag::may_write))
+    return await_readiness(target, *writer, completions);
+  const result outcome = perform(target, *writer);
+  if (outcome.would_block()) return await_readiness(target, *writer, completions);
+  report(target, *writer, outcome, completions);
 }
 
-void ready_requests::serve_reader(handle& ready, std::size_t& completed) {
-  io::request* const reader = ready.reader;
+void ready_requests::serve_reader(handle& target, std::size_t& completions) {
+  io::request* const reader = target.reader;
   if (reader == nullptr) return;
   for (int left = reader->receives() ? most_receives : most_accepts; left > 0; --left) {
-    if (!ready.flags.has(handle_flag::may_read)) return await_readiness(ready, *reader, completed);
-    const result outcome = perform(ready, *reader);
-    if (outcome.would_block()) return await_readiness(ready, *reader, completed);
+    if (!target.flags.has(handle_flag::may_read))
+      return await_readiness(target, *reader, completions);
+    const result outcome = perform(target, *reader);
+    if (outcome.would_block()) return await_readiness(target, *reader, completions);
     const bool ended = ends(*reader, outcome);
-    report(ready, *reader, outcome, completed);
-    if (ended || current_ != &ready || ready.reader != reader) return;
+    report(target, *reader, outcome, completions);
+    if (ended || current_ != &target || target.reader != reader) return;
     if (bytes_left(direction::read) == 0) break;
   }
-  serve_later(ready);
+  serve_later(target);
 }
 
-// The handle that is being visited has had its turn.
-void ready_requests::serve_later(handle& ready) noexcept {
-  if (ready.flags.has(handle_flag::queued)) return;
-  if (current_ == &ready) {
+// The handle that is being visited has had its turn: it waits until after the visit.
+void ready_requests::serve_later(handle& target) noexcept {
+  if (target.flags.has(handle_flag::queued)) return;
+  if (current_ == &target) {
     wants_more_ = true;
     return;
   }
-  ready.flags.insert(handle_flag::queued);
-  queue_.push(ready);
+  target.flags.insert(handle_flag::queued);
+  queue_.push(target);
 }
 
 void ready_requests::retry_starved() noexcept {
-  for (std::size_t index = 0; index < handles_.size(); ++index) {
-    handle* const each = handles_[index];
-    if (each == nullptr || !each->flags.has(handle_flag::awaits_memory)) continue;
-    each->flags.erase(handle_flag::awaits_memory);
-    serve_later(*each);
-  }
+  handles_.for_each([this](handle& each) {
+    if (!each.flags.has(handle_flag::awaits_memory)) return;
+    each.flags.erase(handle_flag::awaits_memory);
+    serve_later(each);
+  });
 }
 
 // ---- carrying a request out by system calls
@@ -412,20 +413,20 @@ result ready_requests::note(handle& target, handle_flag readiness, result outcom
   return outcome;
 }
 
-result ready_requests::note_read(handle& target, result outcome, std::size_t wanted) noexcept {
+result ready_requests::note_read(handle& target, result outcome, std::size_t size) noexcept {
   const bool short_reads_tell = target.kind() == handle_kind::stream_socket &&
                                 !target.flags.has(handle_flag::short_reads_mislead);
   const bool exhausted =
-      outcome && outcome.count() > 0 && outcome.count() < wanted && short_reads_tell;
+      outcome && outcome.count() > 0 && outcome.count() < size && short_reads_tell;
   if (outcome) spend(direction::read, outcome.count());
   target.flags.erase(handle_flag::trusts_short_read);
   if (exhausted) target.flags.insert(handle_flag::trusts_short_read);
   return note(target, handle_flag::may_read, outcome, exhausted);
 }
 
-result ready_requests::note_write(handle& target, result outcome, std::size_t wanted) noexcept {
+result ready_requests::note_write(handle& target, result outcome, std::size_t size) noexcept {
   if (outcome) spend(direction::write, outcome.count());
-  return note(target, handle_flag::may_write, outcome, outcome && outcome.count() < wanted);
+  return note(target, handle_flag::may_write, outcome, outcome && outcome.count() < size);
 }
 
 // EAGAIN: the request is tried again when its handle is reported, or in the handle's next turn.

@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <array>
-#include <type_traits>
 #include <utility>
 
 namespace gyre::io::detail {
@@ -32,12 +31,12 @@ enum class handle_flag : std::uint8_t {
 };
 
 /// Notes events of poll(2).
-inline void note_events(handle& ready, std::uint32_t events) noexcept {
+inline void note_events(handle& target, std::uint32_t events) noexcept {
   const std::uint32_t ended = POLLERR | POLLHUP;
   const std::uint32_t exceptional = POLLRDHUP | POLLPRI | ended;
-  if (events & exceptional) ready.flags.insert(handle_flag::short_reads_mislead);
-  if (events & (POLLIN | exceptional)) ready.flags.insert(handle_flag::may_read);
-  if (events & (POLLOUT | ended)) ready.flags.insert(handle_flag::may_write);
+  if (events & exceptional) target.flags.insert(handle_flag::short_reads_mislead);
+  if (events & (POLLIN | exceptional)) target.flags.insert(handle_flag::may_read);
+  if (events & (POLLOUT | ended)) target.flags.insert(handle_flag::may_write);
 }
 
 /// The requests of epoll and of io_uring, which have the kernel watch the handles.
@@ -45,8 +44,8 @@ class ready_requests : public backend {
  public:
   ready_requests() noexcept;
 
-  void attach(handle& added) final;
-  void detach(handle& removed) noexcept final;
+  void attach(handle& target) final;
+  void detach(handle& target) noexcept final;
   std::optional<result> start(request& request) noexcept final {
     return start_on(request.target(), request);
   }
@@ -71,21 +70,21 @@ class ready_requests : public backend {
   const handle_table& handles() const noexcept { return handles_; }
   /// Serves the requests of a handle that was reported as ready, or has it wait for its turn if it
   /// has used up its share. `events`: poll(2)'s.
-  void serve(handle& ready, std::uint32_t events, std::size_t& completed);
+  void serve(handle& target, std::uint32_t events, std::size_t& completions);
   /// How many handles have something to do that is not reported.
   std::size_t pending() const noexcept { return queue_.size(); }
-  /// Serves a turn: has `serve_reported()` serve the reports, of which there are `reported`; then
+  /// Serves a turn: has `serve_reported()` serve the reports, of which there are `reports`; then
   /// serves the waiting handles, new ones first, each once, until `over()` says that the rest must
   /// wait, or new handles are to be looked for. `serve_reported()` returns whether all reports were
   /// served; if not, the next turn continues with them. After all reports at least one old handle
   /// is served, so that new ones cannot starve the old ones.
   template <class Over, class ServeReported>
-  void serve_all(std::size_t reported, std::size_t& completed, Over over,
+  void serve_all(std::size_t reports, std::size_t& completions, Over is_over,
                  ServeReported serve_reported) {
-    queue_.begin_turn(reported);
+    queue_.begin_turn(reports);
     if (!serve_reported()) return;
-    serve_new(completed, over);
-    serve_old(completed, over);
+    serve_new(completions, is_over);
+    serve_old(completions, is_over);
   }
 
  protected:
@@ -94,12 +93,12 @@ class ready_requests : public backend {
   /// their reads and writes wait for a disk.
   static void refuse_file(int fd);
   /// Begins to watch a handle, whose index is set. Throws.
-  virtual void add(handle& watched) = 0;
+  virtual void add(handle& target) = 0;
   /// Ends that; nothing refers to the handle any more.
-  virtual void remove(handle& watched) noexcept = 0;
+  virtual void remove(handle& target) noexcept = 0;
   /// A request has to wait until its handle is reported as ready. Returns an error of errno's with
   /// which it ends instead, or 0.
-  virtual int wait_for(handle& waiting, direction way) noexcept = 0;
+  virtual int wait_for(handle& target, direction way) noexcept = 0;
   /// Carries out a request that reads, for a handle with handle_flag::kernel_receives; EAGAIN when
   /// nothing came.
   virtual result take_early(handle& target, request& reader) noexcept = 0;
@@ -110,12 +109,12 @@ class ready_requests : public backend {
   /// Hands received bytes to a request that receives.
   void lend_to(request& receiver, received bytes) noexcept { data_of(receiver) = std::move(bytes); }
   /// Completes a request with a result that came by another way than a call.
-  void hand_over(handle& target, request& request, result outcome, std::size_t& completed);
+  void hand_over(handle& target, request& request, result outcome, std::size_t& completions);
   /// Has the handle's requests tried when its turn comes.
-  void serve_later(handle& ready) noexcept;
+  void serve_later(handle& target) noexcept;
 
  private:
-  // The requests of one visit. fair_queue decides on its bytes.
+  // Limits of the requests of one visit. fair_queue decides on its bytes.
   static constexpr unsigned most_at_once = 64;
   static constexpr int most_receives = 4;
   static constexpr int most_accepts = 64;
@@ -124,34 +123,34 @@ class ready_requests : public backend {
   static constexpr std::size_t most_bytes = fair_queue::most_share;
 
   template <class Over>
-  void serve_new(std::size_t& completed, Over over) {
+  void serve_new(std::size_t& completions, Over is_over) {
     for (std::size_t left = queue_.new_ones(); left > 0; --left) {
-      const bool visited = serve_waiting(queue_.pop_new(), queue_.share_of_new(), completed);
-      if (visited && left > 1 && over()) return;
+      const bool visited = serve_waiting(queue_.pop_new(), queue_.share_of_new(), completions);
+      if (visited && left > 1 && is_over()) return;
     }
   }
   template <class Over>
-  void serve_old(std::size_t& completed, Over over) {
+  void serve_old(std::size_t& completions, Over is_over) {
     for (std::size_t left = queue_.begin_round(); left > 0; --left) {
-      const bool visited = serve_waiting(queue_.pop_old(), queue_.share(), completed);
-      if (visited && left > 1 && (over() || queue_.is_turn_over())) return;
+      const bool visited = serve_waiting(queue_.pop_old(), queue_.share(), completions);
+      if (visited && left > 1 && (is_over() || queue_.is_turn_over())) return;
     }
   }
   std::optional<result> start_on(handle& target, request& request) noexcept;
-  // Null: the handle was detached; returns false.
-  bool serve_waiting(handle* waiting, std::size_t share, std::size_t& completed);
-  void serve_requests(handle& ready, std::size_t share, std::size_t& completed);
+  // Returns whether there was a visit; a null handle was detached meanwhile.
+  bool serve_waiting(handle* target, std::size_t share, std::size_t& completions);
+  void serve_requests(handle& target, std::size_t share, std::size_t& completions);
   // `is_interrupted`: a function threw, and something may be left to do.
-  void end_visit(handle& visited, bool is_interrupted) noexcept;
-  void serve_reader(handle& ready, std::size_t& completed);
-  void serve_writer(handle& ready, std::size_t& completed);
-  void report(handle& target, request& request, result outcome, std::size_t& completed);
+  void end_visit(handle& target, bool is_interrupted) noexcept;
+  void serve_reader(handle& target, std::size_t& completions);
+  void serve_writer(handle& target, std::size_t& completions);
+  void report(handle& target, request& request, result outcome, std::size_t& completions);
   received& data_of(request& receiver) noexcept {
     return receiver.kind() == request_kind::receive ? static_cast<receive_request&>(receiver).data
                                                     : memory_.arrived();
   }
-  int wait_unless_ready(handle& waiting, direction way) noexcept;
-  void await_readiness(handle& target, request& waiting, std::size_t& completed);
+  int wait_unless_ready(handle& target, direction way) noexcept;
+  void await_readiness(handle& target, request& request, std::size_t& completions);
   void retry_starved() noexcept;
 
   result perform(handle& target, request& request) noexcept;
@@ -161,8 +160,8 @@ class ready_requests : public backend {
   // Keep in the handle what a call tells about the next one, and return the call's outcome.
   static result note(handle& target, handle_flag readiness, result outcome,
                      bool exhausted = false) noexcept;
-  result note_read(handle& target, result outcome, std::size_t wanted) noexcept;
-  result note_write(handle& target, result outcome, std::size_t wanted) noexcept;
+  result note_read(handle& target, result outcome, std::size_t size) noexcept;
+  result note_write(handle& target, result outcome, std::size_t size) noexcept;
   // The bytes of this visit.
   void begin_share(std::size_t bytes) noexcept {
     at_once_ = most_at_once;

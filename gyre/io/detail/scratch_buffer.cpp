@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t most_kept = std::size_t{1} << 20;
 
-// Reached anew each time: a coroutine may have changed threads.
+// The buffers of this thread, reached by a call each time: a coroutine may have changed threads.
 [[gnu::noinline]] std::array<io::buffer, 2>& kept() noexcept {
   thread_local std::array<io::buffer, 2> buffers;
   return buffers;
@@ -24,12 +24,12 @@ io::buffer scratch_buffer::take() noexcept {
   return {};
 }
 
-void scratch_buffer::give_back(io::buffer unused) noexcept {
-  if (unused.capacity() == 0 || unused.capacity() > 2 * most_kept) return;
-  unused.clear();
+void scratch_buffer::give_back(io::buffer memory) noexcept {
+  if (memory.capacity() == 0 || memory.capacity() > 2 * most_kept) return;
+  memory.clear();
   for (io::buffer& each : kept()) {
     if (each.capacity() == 0) {
-      each = std::move(unused);
+      each = std::move(memory);
       return;
     }
   }

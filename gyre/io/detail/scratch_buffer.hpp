@@ -24,7 +24,7 @@ class scratch_buffer {
 
   /// For buffers that outlive a scope.
   static io::buffer take() noexcept;
-  static void give_back(io::buffer unused) noexcept;
+  static void give_back(io::buffer memory) noexcept;
 
  private:
   io::buffer own_;

@@ -13,7 +13,6 @@
 #include <sys/uio.h>
 
 #include <cstddef>
-#include <memory>
 #include <span>
 #include <string_view>
 
@@ -55,7 +54,7 @@ struct receive_operation : single_request<transient_receive_request> {
 };
 
 /// Receives, and appends to a buffer, until a delimiter is there. Here, and in the operations below
-/// that advance(), begin() also goes on.
+/// that advance(), begin() also continues.
 struct read_until_operation : counting_request<receive_request> {
   static constexpr const char* name = "gyre::io::stream: read_until";
 

@@ -8,12 +8,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 
 namespace gyre::io::detail {
 namespace {
 
-int error_of(int returned) noexcept { return returned < 0 ? -returned : 0; }
+int error_of(int value) noexcept { return value < 0 ? -value : 0; }
 
 unsigned setup_flags(const uring_features& features) noexcept {
   unsigned flags = IORING_SETUP_R_DISABLED | IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP;
@@ -61,7 +60,7 @@ void uring::open() {
   thread_ = 0;
 }
 
-// A ring that defers does nothing between two calls. Other rings go on receiving while they are
+// A ring that defers does nothing between two calls. Other rings continue to receive while they are
 // closed, and those completions would be lost.
 void uring::end_all() noexcept {
   if (!open_ || features_.deferred_task_running) return;
@@ -168,15 +167,16 @@ int uring::enter() noexcept {
   }
 }
 
-int uring::enter_and_wait(steady_time present, steady_time deadline) noexcept {
+int uring::enter_and_wait(steady_time current_time, steady_time deadline) noexcept {
   if (const int failed = begin_use()) return failed;
-  const int failed = wait_for_one(present, deadline);
+  const int failed = wait_for_one(current_time, deadline);
   return failed == 0 && has_uncollected() ? enter() : failed;
 }
 
-int uring::wait_for_one(steady_time present, steady_time deadline) noexcept {
+int uring::wait_for_one(steady_time current_time, steady_time deadline) noexcept {
   if (deadline == steady_time::max()) return error_of(io_uring_submit_and_wait(&ring_, 1));
-  const auto left = deadline > present ? deadline - present : steady_time::duration::zero();
+  const auto left =
+      deadline > current_time ? deadline - current_time : steady_time::duration::zero();
   const timespec precise = gyre::detail::to_timespec(left);
   __kernel_timespec timeout{};
   timeout.tv_sec = precise.tv_sec;

@@ -30,13 +30,13 @@ class uring {
  public:
   static constexpr unsigned submissions = 256;
   static constexpr unsigned completions = 4096;
-  /// As many are reported at a time at least, if they are due; as many as by epoll.
+  /// At least as many completions are reported at a time, if they are due; as many as by epoll.
   static constexpr unsigned enough_completions = 256;
   /// Throws std::system_error (EMFILE, ENFILE, ENOMEM, EPERM, ENOSYS; EAGAIN: no thread for it).
   explicit uring(const uring_features& features);
   uring& operator=(uring&&) = delete;
   ~uring();
-  /// The same number for as long as this lives. Any thread.
+  /// The descriptor's number, which stays while this lives. Any thread.
   int fd() const noexcept { return fd_; }
   io_uring& raw() noexcept { return ring_; }
   bool is_open() const noexcept { return open_; }
@@ -66,7 +66,7 @@ class uring {
   int enter() noexcept;
   /// As enter(), and waits for a completion or `deadline` (steady_time::max(): none). EINTR when a
   /// signal handler ran.
-  int enter_and_wait(steady_time present, steady_time deadline) noexcept;
+  int enter_and_wait(steady_time current_time, steady_time deadline) noexcept;
   /// The count of completions to take; the kernel may keep more (see has_business()).
   unsigned ready() const noexcept {
     return set_aside_count() + (open_ ? io_uring_cq_ready(&ring_) : 0);
@@ -75,7 +75,7 @@ class uring {
   io_uring_cqe take() noexcept;
   /// The count of completions taken so far, which numbers the oldest that is ready.
   std::uint64_t taken() const noexcept { return taken_; }
-  /// The completion `index` behind the oldest; may be written.
+  /// The completion that is `index` places after the oldest; may be written.
   io_uring_cqe& at(unsigned index) noexcept;
   /// Whether the kernel has no room for more completions.
   bool full() const noexcept { return open_ && io_uring_cq_ready(&ring_) >= completions; }
@@ -86,14 +86,14 @@ class uring {
   unsigned set_aside_count() const noexcept {
     return static_cast<unsigned>(aside_.size() - aside_taken_);
   }
-  // The completion `index` behind the oldest in the ring itself.
+  // The completion that is `index` places after the oldest in the ring itself.
   io_uring_cqe& in_ring(unsigned index) noexcept {
     return ring_.cq.cqes[(*ring_.cq.khead + index) & *ring_.cq.kring_mask];
   }
   int begin_use() noexcept;
   // Whether completions are due that another call would bring, and that are still wanted.
   bool has_uncollected() const noexcept;
-  int wait_for_one(steady_time present, steady_time deadline) noexcept;
+  int wait_for_one(steady_time current_time, steady_time deadline) noexcept;
 
   uring_features features_;
   int fd_ = -1;

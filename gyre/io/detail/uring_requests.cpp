@@ -34,10 +34,10 @@ bool fill_peer(accept_request& acceptor, int connection) noexcept {
                        &acceptor.peer_size) == 0;
 }
 
-// The kernel cannot watch a descriptor, for want of memory or because of its kind.
-bool is_refusal(const io_uring_cqe& completion, subscription which) noexcept {
-  return (which == subscription::readable || which == subscription::writable) &&
-         completion.res < 0 && completion.res != -ECANCELED;
+// Whether the kernel cannot watch a descriptor, because memory is lacking or because of its kind.
+bool is_refusal(const io_uring_cqe& completion, subscription kind) noexcept {
+  return (kind == subscription::readable || kind == subscription::writable) && completion.res < 0 &&
+         completion.res != -ECANCELED;
 }
 
 }  // namespace
@@ -54,31 +54,31 @@ void uring_requests::provide_buffers() noexcept {
 
 // ---- handles
 
-void uring_requests::add(handle& watched) {
-  const std::size_t count = watched.index + std::size_t{1};
+void uring_requests::add(handle& target) {
+  const std::size_t count = target.index + std::size_t{1};
   registrations_.grow_to(count);
   for (std::vector<std::uint32_t>* const each : {&changed_, &unconfirmed_}) {
     if (each->capacity() < count) each->reserve(2 * count);
   }
   // Requests tell of a descriptor that is no socket, or none at all.
-  if (watched.kind() == handle_kind::other) refuse_file(watched.fd());
+  if (target.kind() == handle_kind::other) refuse_file(target.fd());
 }
 
-void uring_requests::remove(handle& watched) noexcept {
-  registration& entry = registrations_[watched.index];
+void uring_requests::remove(handle& target) noexcept {
+  registration& entry = registrations_[target.index];
   entry.wanted.clear();
   entry.is_unconfirmed = false;
   // Accepted connections end with their listener, and not only when their turn comes.
   const bool accepts = entry.armed.has(subscription::accept);
-  await_end_of(watched.index);
+  await_end_of(target.index);
   entry.early_bytes.clear(buffers_);
   if (entry.early_connections) {
-    std::erase_if(connections_, [&](const auto& each) { return each.listener == watched.index; });
+    std::erase_if(connections_, [&](const auto& each) { return each.listener == target.index; });
   }
   const auto generation = static_cast<std::uint16_t>(entry.generation + 1);
   // From now on completions are known by their generation as those of a closed handle; when
-  // generations begin anew, there must be none left of the handle that had this one before.
-  if (accepts || generation == 0) discard_completions_of(watched.index);
+  // generations begin again, there must be none left of the handle that had this one before.
+  if (accepts || generation == 0) discard_completions_of(target.index);
   registration next;
   next.generation = generation;
   next.in_changed = entry.in_changed;
@@ -155,31 +155,31 @@ void uring_requests::discard_oldest_stale() noexcept {
 
 // ---- subscribing
 
-void uring_requests::subscribe_to(handle& waiting, direction way) noexcept {
-  registration& entry = registrations_[waiting.index];
-  if (way == direction::write) return subscribe(waiting, subscription::writable);
-  const request& reader = *waiting.reader;
-  if (can_accept(reader)) return subscribe(waiting, subscription::accept);
-  if (prefers_to_receive(waiting, entry)) {
-    unsubscribe(waiting, subscription::readable);
-    return subscribe(waiting, subscription::receive);
+void uring_requests::subscribe_to(handle& target, direction way) noexcept {
+  registration& entry = registrations_[target.index];
+  if (way == direction::write) return subscribe(target, subscription::writable);
+  const request& reader = *target.reader;
+  if (can_accept(reader)) return subscribe(target, subscription::accept);
+  if (prefers_to_receive(target, entry)) {
+    unsubscribe(target, subscription::readable);
+    return subscribe(target, subscription::receive);
   }
   // Bytes that the kernel receives in between come first; its last completion tells, too.
   if (entry.armed.has_any(subscription_set(subscription::receive) | subscription::accept)) {
-    unsubscribe(waiting, subscription::receive);
-    return unsubscribe(waiting, subscription::accept);
+    unsubscribe(target, subscription::receive);
+    return unsubscribe(target, subscription::accept);
   }
-  subscribe(waiting, subscription::readable);
-  if (waiting.flags.has(handle_flag::trusts_short_read)) doubt(waiting);
+  subscribe(target, subscription::readable);
+  if (target.flags.has(handle_flag::trusts_short_read)) doubt(target);
 }
 
 // Has the handle's read tried again if nothing comes for a while.
-void uring_requests::doubt(handle& waiting) noexcept {
-  registration& entry = registrations_[waiting.index];
+void uring_requests::doubt(handle& target) noexcept {
+  registration& entry = registrations_[target.index];
   entry.is_unconfirmed = true;
   if (entry.in_unconfirmed) return;
   entry.in_unconfirmed = true;
-  unconfirmed_.push_back(waiting.index);
+  unconfirmed_.push_back(target.index);
 }
 
 bool uring_requests::can_receive(const handle& source, const request& reader) const noexcept {
@@ -203,16 +203,16 @@ bool uring_requests::prefers_to_receive(const handle& source, registration& entr
   return !entry.prefers_calls && !buffers_.exhausted();
 }
 
-void uring_requests::subscribe(handle& target, subscription which) noexcept {
+void uring_requests::subscribe(handle& target, subscription kind) noexcept {
   registration& entry = registrations_[target.index];
-  entry.wanted.insert(which);
-  if (!entry.armed.has(which)) note_change(target);
+  entry.wanted.insert(kind);
+  if (!entry.armed.has(kind)) note_change(target);
 }
 
-void uring_requests::unsubscribe(handle& target, subscription which) noexcept {
+void uring_requests::unsubscribe(handle& target, subscription kind) noexcept {
   registration& entry = registrations_[target.index];
-  entry.wanted.erase(which);
-  if (entry.armed.has(which)) note_change(target);
+  entry.wanted.erase(kind);
+  if (entry.armed.has(kind)) note_change(target);
 }
 
 void uring_requests::note_change(handle& target) noexcept {
@@ -245,9 +245,9 @@ bool uring_requests::submit_changes_of(std::uint32_t index) noexcept {
   return true;
 }
 
-bool uring_requests::is_waited_for(const handle& target, subscription which) const noexcept {
+bool uring_requests::is_waited_for(const handle& target, subscription kind) const noexcept {
   const request* const reader = target.reader;
-  switch (which) {
+  switch (kind) {
     case subscription::readable: return reader != nullptr;
     case subscription::writable: return target.writer != nullptr;
     case subscription::receive: return reader != nullptr && can_receive(target, *reader);
@@ -256,11 +256,11 @@ bool uring_requests::is_waited_for(const handle& target, subscription which) con
   return false;
 }
 
-bool uring_requests::submit(handle& target, subscription which) noexcept {
+bool uring_requests::submit(handle& target, subscription kind) noexcept {
   io_uring_sqe* const next = ring_.next_submission();
   if (next == nullptr) return false;
   const int fd = target.fd();
-  switch (which) {
+  switch (kind) {
     case subscription::readable: io_uring_prep_poll_multishot(next, fd, readable_events); break;
     // Multishot here, too: a peer that has ended its direction is reported again and again.
     case subscription::writable: io_uring_prep_poll_multishot(next, fd, POLLOUT); break;
@@ -273,18 +273,18 @@ bool uring_requests::submit(handle& target, subscription which) noexcept {
       io_uring_prep_multishot_accept(next, fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
       break;
   }
-  next->user_data = std::uint64_t{id_of(target.index, which)};
-  registrations_[target.index].armed.insert(which);
+  next->user_data = std::uint64_t{id_of(target.index, kind)};
+  registrations_[target.index].armed.insert(kind);
   update_flags(target);
   return true;
 }
 
-bool uring_requests::submit_cancel(std::uint32_t index, subscription which) noexcept {
+bool uring_requests::submit_cancel(std::uint32_t index, subscription kind) noexcept {
   io_uring_sqe* const next = ring_.next_submission();
   if (next == nullptr) return false;
-  io_uring_prep_cancel64(next, std::uint64_t{id_of(index, which)}, 0);
+  io_uring_prep_cancel64(next, std::uint64_t{id_of(index, kind)}, 0);
   next->user_data = ignored;
-  registrations_[index].cancelled.insert(which);
+  registrations_[index].cancelled.insert(kind);
   return true;
 }
 
@@ -335,27 +335,27 @@ void uring_requests::discard_early_data() noexcept {
 
 // ---- completions
 
-void uring_requests::serve_completion(const io_uring_cqe& completion, std::size_t& completed) {
+void uring_requests::serve_completion(const io_uring_cqe& completion, std::size_t& completions) {
   handle* const target = target_of(completion);
   if (target == nullptr) return discard(completion);
   if (deliver_bytes(*target, completion)) [[likely]] {
     const auto count = static_cast<std::size_t>(completion.res);
-    return hand_over(*target, *target->reader, result::of(count), completed);
+    return hand_over(*target, *target->reader, result::of(count), completions);
   }
   if (deliver_connection(*target, completion)) {
     unique_fd accepted(completion.res);
     auto& acceptor = static_cast<accept_request&>(*target->reader);
     if (!fill_peer(acceptor, accepted.get())) return;
     return hand_over(*target, acceptor, result::of(static_cast<std::size_t>(accepted.release())),
-                     completed);
+                     completions);
   }
   record_for(*target, completion);
   const subscription which = subscription_of(completion);
-  if (!is_refusal(completion, which)) return serve(*target, 0, completed);
-  // To subscribe again would be in vain, or at once.
+  if (!is_refusal(completion, which)) return serve(*target, 0, completions);
+  // The request ends with the error: to subscribe again would be in vain, or at once.
   request* const waiting = which == subscription::writable ? target->writer : target->reader;
   if (waiting != nullptr) {
-    hand_over(*target, *waiting, result::failure(-completion.res), completed);
+    hand_over(*target, *waiting, result::failure(-completion.res), completions);
   }
 }
 
@@ -543,7 +543,7 @@ result uring_requests::take_early(handle& target, request& reader) noexcept {
   return outcome.value_or(result::failure(EAGAIN));
 }
 
-// While the kernel receives, a call would overtake it.
+// Keeps calls from overtaking the kernel while it receives.
 void uring_requests::update_flags(handle& target) noexcept {
   using enum handle_flag;
   const registration& entry = registrations_[target.index];
@@ -570,7 +570,7 @@ bool uring_requests::all_reads_confirmed() noexcept {
   return unconfirmed_.empty();
 }
 
-// A read stops at urgent data, and bytes behind it are not reported. Most completions show urgent
+// A read stops at urgent data, and bytes after it are not reported. Most completions show urgent
 // data, but not all (see events_of()). To read until nothing is left would cost each message a call
 // in vain; so a short read is doubted only when nothing comes for a while.
 void uring_requests::retry_short_reads() noexcept {

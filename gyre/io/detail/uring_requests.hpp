@@ -33,7 +33,7 @@ namespace gyre::io::detail {
 ///
 /// (1) Is unsubscribed first if no request waits for it any more.
 /// (2) `wanted` is noted, and dropped with the last completion; then the request is tried
-///     again, and subscribes anew.
+///     again, and subscribes again.
 /// (3) When a handle is closed, all completions that are ready are looked at without being taken.
 enum class subscription : std::uint8_t {
   readable = 1,  // tells when the descriptor becomes readable
@@ -99,7 +99,7 @@ class uring_requests final : public ready_requests {
 
   file_service* files() noexcept override { return owner_.file_calls(); }
 
-  // For the poller: the ring's life.
+  // The poller calls these as the ring lives.
   /// Gives the kernel the buffers that it receives into. After the ring was opened.
   void provide_buffers() noexcept;
   /// Writes all changes into the ring; false: there was no room for all.
@@ -111,8 +111,8 @@ class uring_requests final : public ready_requests {
   void restart() noexcept;
   void discard_early_data() noexcept;
 
-  // For completions.
-  void serve_completion(const io_uring_cqe& completion, std::size_t& completed);
+  // The poller calls these for completions.
+  void serve_completion(const io_uring_cqe& completion, std::size_t& completions);
   /// Notes what a completion tells, and keeps what it brings as early data. Completes no request.
   void record(const io_uring_cqe& completion) noexcept;
   /// Whether no request waits only because a short read told that there was nothing more.
@@ -151,8 +151,8 @@ class uring_requests final : public ready_requests {
     bool has_early_data() const noexcept {
       return !early_bytes.empty() || early_error != 0 || early_connections;
     }
-    void end(subscription which) noexcept {
-      for (subscription_set* const each : {&wanted, &armed, &cancelled, &ended}) each->erase(which);
+    void end(subscription kind) noexcept {
+      for (subscription_set* const each : {&wanted, &armed, &cancelled, &ended}) each->erase(kind);
     }
     bool has_live() const noexcept { return !(armed - ended).empty(); }
   };
@@ -163,27 +163,27 @@ class uring_requests final : public ready_requests {
     unique_fd fd;
   };
 
-  void add(handle& watched) override;
-  void remove(handle& watched) noexcept override;
-  int wait_for(handle& waiting, direction way) noexcept override {
-    subscribe_to(waiting, way);
+  void add(handle& target) override;
+  void remove(handle& target) noexcept override;
+  int wait_for(handle& target, direction way) noexcept override {
+    subscribe_to(target, way);
     return 0;
   }
-  void subscribe_to(handle& waiting, direction way) noexcept;
+  void subscribe_to(handle& target, direction way) noexcept;
   result take_early(handle& target, request& reader) noexcept override;
   bool may_have_early(const handle& target) const noexcept override {
     return ring_.ready() > 0 || registrations_[target.index].has_early_data();
   }
 
-  void subscribe(handle& target, subscription which) noexcept;
-  void unsubscribe(handle& target, subscription which) noexcept;
+  void subscribe(handle& target, subscription kind) noexcept;
+  void unsubscribe(handle& target, subscription kind) noexcept;
   void note_change(handle& target) noexcept;
   bool submit_changes_of(std::uint32_t index) noexcept;
-  bool submit(handle& target, subscription which) noexcept;
-  bool submit_cancel(std::uint32_t index, subscription which) noexcept;
+  bool submit(handle& target, subscription kind) noexcept;
+  bool submit_cancel(std::uint32_t index, subscription kind) noexcept;
   bool cancel_all_of(std::uint32_t index) noexcept;
-  bool is_waited_for(const handle& target, subscription which) const noexcept;
-  void doubt(handle& waiting) noexcept;
+  bool is_waited_for(const handle& target, subscription kind) const noexcept;
+  void doubt(handle& target) noexcept;
   bool can_receive(const handle& source, const request& reader) const noexcept;
   bool can_accept(const request& reader) const noexcept;
   bool prefers_to_receive(const handle& source, registration& entry) noexcept;
@@ -214,8 +214,8 @@ class uring_requests final : public ready_requests {
   std::size_t read_early_message(registration& entry, msghdr& message) noexcept;
   std::optional<result> accept_early(accept_request& acceptor) noexcept;
   void update_flags(handle& target) noexcept;
-  subscription_id id_of(std::uint32_t index, subscription which) const noexcept {
-    return {which, registrations_[index].generation, index};
+  subscription_id id_of(std::uint32_t index, subscription kind) const noexcept {
+    return {kind, registrations_[index].generation, index};
   }
 
   ring_owner& owner_;

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <iterator>
 #include <tuple>
-#include <utility>
 
 namespace gyre::io::detail {
 
@@ -30,15 +29,15 @@ watched_inode& watched_inodes::add(int number, program_watch& watch, watched_ino
   return added;
 }
 
-void watched_inodes::move(watched_inode& moved, watched_inode& parent, std::string name,
+void watched_inodes::move(watched_inode& inode, watched_inode& parent, std::string name,
                           order rank) {
-  auto entry = moved.parent->children.extract(entry_of(moved));
-  moved.parent = &parent;
-  moved.name = std::move(name);
-  entry.key() = moved.name;
+  auto entry = inode.parent->children.extract(entry_of(inode));
+  inode.parent = &parent;
+  inode.name = std::move(name);
+  entry.key() = inode.name;
   auto& entries = parent.children;
   entries.insert(
-      rank == order::oldest ? entries.lower_bound(moved.name) : entries.upper_bound(moved.name),
+      rank == order::oldest ? entries.lower_bound(inode.name) : entries.upper_bound(inode.name),
       std::move(entry));
 }
 
@@ -67,10 +66,10 @@ watched_inode* watched_inodes::find(int number, const program_watch& watch) noex
   return found != last ? &found->second : nullptr;
 }
 
-void watched_inodes::collect(int number, std::vector<watched_inode*>& found) {
-  found.clear();
+void watched_inodes::collect(int number, std::vector<watched_inode*>& inodes) {
+  inodes.clear();
   const auto [first, last] = table_.equal_range(number);
-  for (auto entry = first; entry != last; ++entry) found.push_back(&entry->second);
+  for (auto entry = first; entry != last; ++entry) inodes.push_back(&entry->second);
 }
 
 std::vector<int> watched_inodes::numbers_of_tops() const {
@@ -121,7 +120,7 @@ std::string watched_inodes::path_of(const watched_inode& inode, std::string_view
     --begin;
     put(each->name);
   }
-  // A directory itself has no slash behind it.
+  // The path of a directory itself has no slash at its end.
   if (entry.empty() && !inode.is_top()) path.pop_back();
   return path;
 }

@@ -45,7 +45,7 @@ struct program_watch {
   unsigned generation = 0;       // counts how often all of it is read
   std::error_code failure = {};  // of this generation
   bool is_new = false;           // while add() reads it
-  bool is_starved = false;       // for want of descriptors or memory
+  bool is_starved = false;       // because descriptors or memory are lacking
   bool is_astray = false;        // another directory, or none, has its path
 };
 
@@ -67,12 +67,13 @@ struct scan_extent {
 
 /// An inode within a watch, at the place where it was seen last.
 struct watched_inode {
-  watched_inode(int kernels, program_watch& its) noexcept : number(kernels), watch(its) {}
+  watched_inode(int watch_number, program_watch& program) noexcept
+      : number(watch_number), watch(program) {}
 
   bool is_top() const noexcept { return parent == nullptr; }
-  void want(scan_extent more) noexcept {
+  void want(scan_extent extent) noexcept {
     if (!wanted) wanted.emplace();
-    *wanted |= more;
+    *wanted |= extent;
   }
 
   int number;  // the kernel's
@@ -101,15 +102,15 @@ class watched_inodes {
 
   /// `parent`: null for the top of a watch.
   watched_inode& add(int number, program_watch& watch, watched_inode* parent, std::string name);
-  void move(watched_inode& moved, watched_inode& parent, std::string name, order rank);
+  void move(watched_inode& inode, watched_inode& parent, std::string name, order rank);
   /// Ends an inode's place. It is erased after that, with everything below it.
   static void detach(watched_inode& inode) noexcept;
   void erase(watched_inode& inode) noexcept;
 
   bool contains(int number) const noexcept { return table_.contains(number); }
   watched_inode* find(int number, const program_watch& watch) noexcept;
-  /// Fills `found` with the inodes of that number, one for each watch.
-  void collect(int number, std::vector<watched_inode*>& found);
+  /// Fills `inodes` with the inodes of that number, one for each watch.
+  void collect(int number, std::vector<watched_inode*>& inodes);
   /// The numbers of the tops of watches; one of several watches comes as often.
   std::vector<int> numbers_of_tops() const;
   /// The children of that name, as entries of watched_inode::children; the oldest is first.

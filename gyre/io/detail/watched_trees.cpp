@@ -10,7 +10,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <utility>
 
 namespace gyre::io::detail {
 namespace {
@@ -49,9 +48,9 @@ int watched_trees::number_of(int fd, const program_watch& watch) noexcept {
 }
 
 // Otherwise errno tells why.
-bool watched_trees::is(int fd, const watched_inode& expected) noexcept {
-  const int number = number_of(fd, expected.watch);
-  if (number == expected.number) return true;
+bool watched_trees::is(int fd, const watched_inode& inode) noexcept {
+  const int number = number_of(fd, inode.watch);
+  if (number == inode.number) return true;
   if (number >= 0) {
     if (!inodes_.contains(number)) ::inotify_rm_watch(inotify_, number);
     errno = ESTALE;
@@ -163,9 +162,9 @@ void watched_trees::doubt(watched_inode& inode) {
 }
 
 void watched_trees::doubt_others(watched_inode& directory, std::string_view name,
-                                 const watched_inode* found) {
+                                 const watched_inode* occupant) {
   for (const auto& [same, each] : watched_inodes::named(directory, name)) {
-    if (each != found) doubt(*each);
+    if (each != occupant) doubt(*each);
   }
 }
 
@@ -323,18 +322,18 @@ void watched_trees::leave(watched_inode& directory, std::string_view name) {
   }
 }
 
-bool watched_trees::move(watched_inode& from, std::string_view old_name, watched_inode& to,
+bool watched_trees::move(watched_inode& source, std::string_view old_name, watched_inode& target,
                          std::string_view name) {
-  watched_inode* moved = watched_inodes::child(from, old_name, order::oldest);
-  if (moved != nullptr && watched_inodes::is_within(to, *moved)) moved = nullptr;
+  watched_inode* moved = watched_inodes::child(source, old_name, order::oldest);
+  if (moved != nullptr && watched_inodes::is_within(target, *moved)) moved = nullptr;
   const bool was_told = moved != nullptr && is_told(*moved);
   if (moved != nullptr) {
-    inodes_.move(*moved, to, std::string(name), order::oldest);
+    inodes_.move(*moved, target, std::string(name), order::oldest);
     moved->is_untold = moved->was_ended = false;
   }
-  const look old = look_at(from, old_name);
-  end_name(from, old_name, old);
-  const look now = look_at(to, name);
+  const look old = look_at(source, old_name);
+  end_name(source, old_name, old);
+  const look now = look_at(target, name);
   // Entries of one that was found there early would be taken for those of the one that moved.
   const bool was_alone = old.at == nullptr || old.is_new;
   if (was_told && was_alone && now.at == moved) return true;
@@ -352,9 +351,9 @@ void watched_trees::remove(watched_inode& directory, std::string_view name) {
 }
 
 // Directories that were found under a name before its records came.
-void watched_trees::end_name(watched_inode& directory, std::string_view name, const look& now) {
+void watched_trees::end_name(watched_inode& directory, std::string_view name, const look& view) {
   for (const auto& [same, each] : watched_inodes::named(directory, name)) {
-    if (!now.is_new || now.at != each) each->was_ended = true;
+    if (!view.is_new || view.at != each) each->was_ended = true;
   }
 }
 

@@ -20,7 +20,7 @@ namespace gyre::io::detail {
 /// Records tell of the past, and a look at the file system shows the present, for which records are
 /// still to come. So a place that a record names is looked at once more, and a place that a look
 /// contradicts is doubted, until all records are processed: then it is looked at again, and if the
-/// directory is not there, it has left the tree, or a later record will name it anew.
+/// directory is not there, it has left the tree, or a later record will name it again.
 ///
 /// A directory is always opened before it is watched, read and entered, so that all three concern
 /// one inode, whatever is renamed meanwhile, and symbolic links are not followed.
@@ -28,9 +28,9 @@ namespace gyre::io::detail {
 /// Thread-safety: the loop's thread.
 class watched_trees {
  public:
-  /// Appends the entries of new directories to `found`.
-  watched_trees(int inotify, std::deque<file_event>& found) noexcept
-      : inotify_(inotify), found_(found) {}
+  /// Appends the entries of new directories to `events`.
+  watched_trees(int inotify, std::deque<file_event>& events) noexcept
+      : inotify_(inotify), found_(events) {}
 
   watched_inodes& inodes() noexcept { return inodes_; }
 
@@ -52,7 +52,7 @@ class watched_trees {
   void leave(watched_inode& directory, std::string_view name);
   /// ...has been moved within its tree. False if it is not certain which one: then everything that
   /// is found under the new name is told.
-  bool move(watched_inode& from, std::string_view old_name, watched_inode& to,
+  bool move(watched_inode& source, std::string_view old_name, watched_inode& target,
             std::string_view name);
 
   /// ...was removed.
@@ -63,7 +63,7 @@ class watched_trees {
 
   /// The last error, once.
   std::error_code take_failure() noexcept { return std::exchange(failure_, {}); }
-  /// Whether a tree was not read for want of descriptors or memory since the last call.
+  /// Whether a tree was not read because descriptors or memory were lacking since the last call.
   bool take_starved() noexcept { return std::exchange(is_starved_, false); }
 
  private:
@@ -80,7 +80,7 @@ class watched_trees {
   struct reached {
     unique_fd fd;
     int error = 0;
-    watched_inode* missing = nullptr;  // on the way, at its place
+    watched_inode* missing = nullptr;  // the first inode on the path that is not at its place
   };
 
   look look_at(watched_inode& directory, std::string_view name);
@@ -88,14 +88,14 @@ class watched_trees {
   std::expected<unique_fd, int> open(watched_inode& directory);
   reached reach(watched_inode& directory);
   int number_of(int fd, const program_watch& watch) noexcept;
-  bool is(int fd, const watched_inode& expected) noexcept;
-  static void end_name(watched_inode& directory, std::string_view name, const look& now);
+  bool is(int fd, const watched_inode& inode) noexcept;
+  static void end_name(watched_inode& directory, std::string_view name, const look& view);
   static bool is_told(const watched_inode& inode) noexcept;
   void retell(watched_inode& directory, bool with_itself);
   void request(watched_inode& directory, scan_extent extent);
   void postpone(watched_inode& directory, scan_extent extent, int error);
   void doubt(watched_inode& inode);
-  void doubt_others(watched_inode& directory, std::string_view name, const watched_inode* found);
+  void doubt_others(watched_inode& directory, std::string_view name, const watched_inode* occupant);
   void report_created(const watched_inode& directory, std::string_view name, bool is_directory);
   void fail(program_watch& watch, int error) noexcept;
   void read_entry();
