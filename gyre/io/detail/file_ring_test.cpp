@@ -10,6 +10,7 @@
 #include <gyre/io/file.hpp>
 #include <gyre/io/uring_support.hpp>
 #include <gyre/task/as_expected.hpp>
+#include <gyre/task/operation_cancelled.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/when_all.hpp>
@@ -522,6 +523,66 @@ TEST_F(FilesOfALoop, ACoroutineMayBeDestroyedWhenItWasStopped) {
   EXPECT_EQ(under_way(), 0U);
   while (loop_->poll()) {
   }
+}
+
+// Opens a file, and reads another one slowly before the first is closed.
+gyre::io::detail::file_routine<std::size_t> open_and_read(
+    gyre::io::detail::routine_memory&, const gyre::io::detail::file_arguments& arguments) {
+  using gyre::io::file_command;
+  const gyre::io::result opened =
+      co_await file_command::open(arguments.path.c_str(), O_RDONLY | O_CLOEXEC, 0);
+  if (!opened) co_return gyre::io::detail::failure_of(opened);
+  const gyre::unique_fd file(opened.fd());
+  std::array<std::byte, 8> bytes{};
+  const gyre::io::result outcome = co_await file_command::read(arguments.fd, bytes, 0);
+  if (!outcome) co_return gyre::io::detail::failure_of(outcome);
+  co_return outcome.count();
+}
+auto open_and_read_slowly(const std::string& path, const slow_file& slow) {
+  return gyre::io::detail::file_operation(
+      "read", {.kind = gyre::io::file_call_kind::read},
+      gyre::io::detail::routine_steps(&open_and_read, {.path = path, .fd = slow.fd()}));
+}
+
+TEST_F(FilesOfALoop, ARoutineMayBeStoppedBetweenItsCalls) {
+  static_cast<void>(open());
+  const slow_file slow;
+  const int before = gyre::testing::open_descriptors();
+  gyre::inplace_stop_source source;
+  const auto work = [](std::string path, const slow_file& other) -> task<std::error_code> {
+    auto reading = open_and_read_slowly(path, other);
+    try {
+      const std::size_t count = co_await std::move(reading);
+      ADD_FAILURE() << "went on with " << count << " bytes";
+    } catch (const gyre::operation_cancelled&) {
+      co_return std::make_error_code(std::errc::operation_canceled);
+    }
+    co_return std::error_code();
+  };
+  loop_->post([&] { source.request_stop(); });
+  EXPECT_EQ(gyre::sync_wait(*loop_, work(path_, slow), source.get_token()),
+            std::errc::operation_canceled);
+  EXPECT_EQ(under_way(), 0U);
+  EXPECT_EQ(gyre::testing::open_descriptors(), before);
+}
+
+TEST_F(FilesOfALoop, ARoutineMayBeDestroyedBetweenItsCalls) {
+  static_cast<void>(open());
+  const slow_file slow;
+  const int before = gyre::testing::open_descriptors();
+  const auto work = [](gyre::executor&, gyre::inplace_stop_token, std::string path,
+                       const slow_file& other) -> gyre::test::droppable {
+    auto reading = open_and_read_slowly(path, other);
+    static_cast<void>(co_await std::move(reading));
+    ADD_FAILURE() << "went on";
+  };
+  gyre::test::droppable waiting = work(*loop_, {}, path_, slow);
+  EXPECT_EQ(under_way(), 1U);
+  waiting.drop();
+  EXPECT_EQ(under_way(), 0U);
+  EXPECT_EQ(gyre::testing::open_descriptors(), before);
+  let_go_on(slow);
+  EXPECT_FALSE(gyre::sync_wait(*loop_, read_slowly(slow))) << "nobody has read it";
 }
 
 // Calls that threads of the kernel make cannot be cancelled; their end is awaited.
