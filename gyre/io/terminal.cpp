@@ -4,9 +4,9 @@
 #include <gyre/base/error.hpp>
 #include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/unique_fd.hpp>
+#include <gyre/io/detail/signal_mask.hpp>
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/ioctl.h>
 #include <sys/types.h>
 #include <termios.h>
@@ -23,23 +23,7 @@
 namespace gyre::io {
 namespace {
 
-/// Blocks or unblocks SIGTTOU on this thread while it lives.
-class sigttou_mask {
- public:
-  explicit sigttou_mask(int how) noexcept {
-    ::sigset_t sigttou;
-    ::sigemptyset(&sigttou);
-    ::sigaddset(&sigttou, SIGTTOU);
-    ::pthread_sigmask(how, &sigttou, &before_);
-  }
-  sigttou_mask& operator=(sigttou_mask&&) = delete;
-  ~sigttou_mask() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  ::sigset_t before_;
-};
-
-// Never waits for output that the user has stopped.
+// Sets attributes without waiting for output that the user has stopped.
 bool set_attributes(int fd, const ::termios& attributes) noexcept {
   while (::tcsetattr(fd, TCSANOW, &attributes) != 0) {
     if (errno != EINTR) return false;
@@ -65,7 +49,7 @@ bool handles_sigttou() noexcept {
 // The kernel would call a handler of SIGTTOU again and again: after a handler with SA_RESTART the
 // call does not even return. So the program gets that signal once from here.
 bool set_attributes_in_foreground(int fd, const ::termios& attributes) noexcept {
-  const sigttou_mask stops_in_background(SIG_UNBLOCK);
+  const detail::signal_mask stops_in_background(SIG_UNBLOCK, SIGTTOU);
   if (is_in_background(fd) && handles_sigttou()) {
     ::kill(0, SIGTTOU);  // the whole job, as the kernel does
     if (is_in_background(fd)) {
@@ -167,7 +151,7 @@ void changed_terminal::restore() noexcept {
 
 void changed_terminal::restore_attributes() noexcept {
   if (owner_ != ::getpid() || is_in_background(fd_.get())) return;
-  const sigttou_mask never_stops(SIG_BLOCK);
+  const signal_mask never_stops(SIG_BLOCK, SIGTTOU);
   set_attributes(fd_.get(), before_);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/detail/stream_operations.hpp>
 
-#include <pthread.h>
+#include <gyre/io/detail/signal_mask.hpp>
+
 #include <sys/sendfile.h>
 
 #include <algorithm>
@@ -12,32 +13,6 @@
 #include <stdexcept>
 
 namespace gyre::io::detail {
-namespace {
-
-/// Blocks SIGPIPE on this thread while it lives; sendfile(2) has no flag against it.
-class sigpipe_blocker {
- public:
-  sigpipe_blocker() noexcept {
-    ::sigemptyset(&sigpipe_);
-    ::sigaddset(&sigpipe_, SIGPIPE);
-    ::pthread_sigmask(SIG_BLOCK, &sigpipe_, &before_);
-  }
-  sigpipe_blocker& operator=(sigpipe_blocker&&) = delete;
-  ~sigpipe_blocker() {
-    if (::sigismember(&before_, SIGPIPE) == 0) ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  /// After a call that may have raised it.
-  void discard_pending() const noexcept {
-    const ::timespec at_once{};
-    if (::sigismember(&before_, SIGPIPE) == 0) ::sigtimedwait(&sigpipe_, nullptr, &at_once);
-  }
-
- private:
-  ::sigset_t sigpipe_;
-  ::sigset_t before_;
-};
-
-}  // namespace
 
 std::size_t bytes_of_file(const backend& io) noexcept {
   constexpr std::size_t least = std::size_t{64} << 10;
@@ -45,13 +20,14 @@ std::size_t bytes_of_file(const backend& io) noexcept {
 }
 
 result send_file_part(int sink, int file, ::off_t& offset, std::size_t count) noexcept {
-  const sigpipe_blocker blocker;
+  // sendfile(2) has no flag against the signal.
+  const signal_mask without_sigpipe(SIG_BLOCK, SIGPIPE);
   for (;;) {
     const result outcome = result::of_call(::sendfile(sink, file, &offset, count));
     if (outcome.error_number() == EINTR) continue;
-    // Also raised when the connection broke within the call, which then returns the bytes sent
-    // before.
-    if (!outcome || outcome.count() < count) blocker.discard_pending();
+    // The signal is also raised when the connection broke within the call, which then returns the
+    // bytes sent before.
+    if (!outcome || outcome.count() < count) without_sigpipe.discard_pending();
     return outcome;
   }
 }
