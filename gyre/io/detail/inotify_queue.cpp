@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/detail/inotify_queue.hpp>
 
-#include <gyre/base/detail/read_kernel_file.hpp>
+#include <gyre/base/detail/read_file.hpp>
 #include <gyre/base/error.hpp>
 
 #include <sys/inotify.h>
@@ -34,7 +34,7 @@ unique_fd open_inotify() {
 std::expected<std::vector<int>, int> numbers_of(int inotify) {
   std::array<char, 40> path;
   std::snprintf(path.data(), path.size(), "/proc/self/fdinfo/%d", inotify);
-  const auto content = gyre::detail::read_kernel_file(path.data());
+  const auto content = gyre::detail::read_file(path.data());
   if (!content) return std::unexpected(content.error());
   std::vector<int> numbers;
   constexpr std::string_view mark = "inotify wd:";
