@@ -84,10 +84,10 @@ class scripted_connection : public std::enable_shared_from_this<scripted_connect
  private:
   template <void (scripted_connection::*Function)()>
   struct timer : timer_operation {
-    explicit timer(scripted_connection& owner) noexcept
+    explicit timer(scripted_connection& connection) noexcept
         : timer_operation(
               [](timer_operation& expired) { (static_cast<timer&>(expired).owner.*Function)(); }),
-          owner(owner) {}
+          owner(connection) {}
     scripted_connection& owner;
   };
 
