@@ -45,7 +45,7 @@ void thread_pool::pause() noexcept { core_->pause(); }
 void thread_pool::resume() noexcept { core_->resume(); }
 bool thread_pool::paused() const noexcept { return core_->life().is_paused(); }
 
-void thread_pool::resize(std::size_t workers) { core_->workers().resize(workers); }
+void thread_pool::resize(std::size_t workers) { core_->resize(workers); }
 std::size_t thread_pool::workers() const noexcept { return core_->workers().target(); }
 
 std::size_t thread_pool::purge() { return core_->purge(); }

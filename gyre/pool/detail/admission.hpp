@@ -97,14 +97,15 @@ class admission {
     if (coroutine_waits_.load(std::memory_order_relaxed) != 0) [[unlikely]]
       slots_.serve_waits(1);
   }
+  /// The slot of a task that no worker starts.
+  void release_slot(bool had_slot) noexcept { had_slot ? release(1) : remove_slotless(); }
   /// A worker has started a task. Adds its slot to the worker's `stock`, which is released in chunks.
   void release_later(bool had_slot, std::size_t& stock) noexcept {
     if (!had_slot) return remove_slotless();
     if (++stock >= chunk_ || is_urgent()) release(std::exchange(stock, 0));
   }
-  /// A task without a slot waits, or waits no longer.
+  /// A task is to wait without a slot.
   void add_slotless() noexcept { slotless_.fetch_add(1, std::memory_order_relaxed); }
-  void remove_slotless() noexcept { slotless_.fetch_sub(1, std::memory_order_relaxed); }
 
   [[nodiscard]] step step_outside(waiting caller) const noexcept;
   [[nodiscard]] step step_within() const noexcept;
@@ -155,6 +156,7 @@ class admission {
   static constexpr std::size_t portion(std::size_t free, std::size_t max_slots) noexcept {
     return std::clamp<std::size_t>(free / 64, 1, max_slots);
   }
+  void remove_slotless() noexcept { slotless_.fetch_sub(1, std::memory_order_relaxed); }
   bool has_room_without_slot() const noexcept;
 
   alignas(false_sharing_range) semaphore slots_;

@@ -17,34 +17,16 @@ namespace {
 
 constexpr int max_drop_attempts = 100;
 
-// The pool whose leftovers the calling thread runs.
-constinit thread_local const pool_core* leftovers_of = nullptr;
-
-std::unique_ptr<task_scheduler> make_scheduler(pool_core& pool, in_place_runner& runner) {
-  const thread_pool_options& options = pool.options();
+std::unique_ptr<task_scheduler> make_scheduler(const thread_pool_options& options,
+                                               const life_cycle& life, const worker_set& workers,
+                                               admission& gate, in_place_runner& runner) {
   switch (options.scheduler) {
-    case scheduler::blocking:
-      return std::make_unique<blocking_scheduler>(options, pool.life(), pool.workers());
-    case scheduler::spinning:
-      return std::make_unique<spinning_scheduler>(options, pool.life(), pool.workers());
+    case scheduler::blocking: return std::make_unique<blocking_scheduler>(options, life, workers);
+    case scheduler::spinning: return std::make_unique<spinning_scheduler>(options, life, workers);
     case scheduler::stealing: break;
   }
-  return std::make_unique<stealing_scheduler>(options, pool.life(), pool.workers(),
-                                              pool.admission(), runner);
+  return std::make_unique<stealing_scheduler>(options, life, workers, gate, runner);
 }
-
-/// A thread that runs leftovers may submit more, which it runs as well.
-class leftover_scope {
- public:
-  explicit leftover_scope(const pool_core& pool) noexcept
-      : outer_(std::exchange(leftovers_of, &pool)) {}
-  leftover_scope& operator=(leftover_scope&&) = delete;
-  ~leftover_scope() { leftovers_of = outer_; }
-
- private:
-  const pool_core* outer_;
-  nested_run run_;
-};
 
 /// A task that has its block already, in a cell of the submissions.
 class queued_task {
@@ -78,7 +60,7 @@ std::shared_ptr<pool_core> pool_core::make(thread_pool_options options) {
   }
   auto pool = std::make_shared<pool_core>(std::move(options));
   try {
-    pool->workers_.resize(pool->options_.workers);
+    pool->resize(pool->options_.workers);
   } catch (...) {
     pool->stop(steady_time::max());
     throw;
@@ -90,13 +72,21 @@ pool_core::pool_core(thread_pool_options&& options)
     : options_(std::move(options)),
       admission_(options_.capacity, options_.when_full, options_.block_timeout),
       exceptions_(options_.on_exception),
-      workers_(*this),
+      runner_(life_, admission_, exceptions_, quiescence_),
+      workers_(this, options_, life_,
+               [this](pool_worker& worker) -> worker_set::thread_body {
+                 return [pool = shared_from_this(), &worker] {
+                   worker_loop(worker, pool->worker_parts_).run();
+                 };
+               }),
       timers_(*this, options_.name.empty() ? "" : options_.name + "-timers"),
-      delayed_(*this, timers_),
-      scheduler_(make_scheduler(*this, *this)),
+      delayed_(runner_, timers_),
+      scheduler_(make_scheduler(options_, life_, workers_, admission_, runner_)),
       inbound_(scheduler_->inbound()),
       cells_(options_.record_times ? nullptr : inbound_.queue),
-      quiescence_(workers_, *scheduler_) {}
+      quiescence_(workers_, *scheduler_),
+      worker_parts_{options_, life_,       admission_,  exceptions_,
+                    workers_, *scheduler_, quiescence_, runner_} {}
 
 pool_core::~pool_core() = default;
 
@@ -128,38 +118,17 @@ bool pool_core::stop(steady_time deadline) {
   scheduler_->wake_all();
   if (worker_here() == nullptr) workers_.join();
   // 5. Run leftovers.
-  run_leftovers();
+  runner_.run_leftovers(*scheduler_);
   quiescence_.notify();
-  return dropped == 0 && !dropped_while_stopping_.load(std::memory_order_relaxed);
+  return dropped == 0 && !runner_.has_dropped_while_stopping();
 }
 
 void pool_core::shut_down() noexcept {
   static_cast<void>(stop(steady_time::max()));
   workers_.join();
   timers_.stop();
-  run_leftovers();
+  runner_.run_leftovers(*scheduler_);
   posts_.wait_for_end();
-}
-
-[[gnu::noinline]] bool pool_core::runs_leftovers_here() const noexcept {
-  return leftovers_of == this;
-}
-
-void pool_core::run_leftovers() noexcept {
-  const leftover_scope here(*this);
-  bool any = false;
-  while (const work_item item = scheduler_->take_leftover()) {
-    if (item.is_task()) {
-      pool_task& task = item.task();
-      task.has_slot ? admission_.release(1) : admission_.remove_slotless();
-      exceptions_.call([&] { task.execute(); });
-    } else {
-      inline_executor().post(item.op());
-    }
-    quiescence_.count_run_outside();
-    any = true;
-  }
-  if (any) quiescence_.notify();
 }
 
 // ---- submissions
@@ -171,8 +140,8 @@ admission_result pool_core::submit_from_outside(const task_builder& builder, tas
   for (;;) {
     if (life_.is_closed()) {
       slot.release();
-      return runs_leftovers_here() ? run_here(builder)
-                                   : admission_.refuse(admission_result::closed);
+      return runner_.runs_leftovers_here() ? run_here(builder)
+                                           : admission_.refuse(admission_result::closed);
     }
     if (store(builder, priority, slot)) break;
     const step next = admission_.step_outside(caller);
@@ -216,8 +185,8 @@ admission_result pool_core::submit_as_worker(pool_worker& self, const task_build
   semaphore_permit slot;
   for (;;) {
     if (life_.refuses_all()) {
-      return runs_leftovers_here() ? run_here(builder)
-                                   : admission_.refuse(admission_result::closed);
+      return runner_.runs_leftovers_here() ? run_here(builder)
+                                           : admission_.refuse(admission_result::closed);
     }
     if (take_slot(self, slot)) break;
     const step next = admission_.step_within();
@@ -320,17 +289,11 @@ admission_result pool_core::run_here(const task_builder& builder) {
   return admission_result::granted;
 }
 
-void pool_core::run_in_place(callable_ref callable) noexcept {
-  admission_.release(1);
-  exceptions_.call(callable);
-  quiescence_.count_run_outside();
-}
-
 bool pool_core::drop_one() noexcept {
   // A task that is on its way from one queue to another is not seen.
   for (int attempt = 0; attempt < max_drop_attempts; ++attempt) {
     if (pool_task* const oldest = scheduler_->take_least()) {
-      drop(*oldest);
+      runner_.drop(*oldest);
       return true;
     }
     if (admission_.free() > 0) return true;
@@ -352,19 +315,6 @@ void pool_core::post(operation& op) noexcept {
   run_leftovers_if_ended();
 }
 
-void pool_core::drop(pool_task& task) noexcept {
-  const bool had_slot = task.has_slot;
-  task.drop();
-  had_slot ? admission_.release(1) : admission_.remove_slotless();
-  quiescence_.count_dropped();
-  quiescence_.notify();  // it may have been the last, and no worker has seen it
-}
-
-void pool_core::drop_while_stopping(pool_task& task) noexcept {
-  drop(task);
-  dropped_while_stopping_.store(true, std::memory_order_relaxed);
-}
-
 std::size_t pool_core::purge() {
   // The number is bounded, as others may continue to submit.
   const std::size_t waiting = metrics().waiting;
@@ -372,31 +322,14 @@ std::size_t pool_core::purge() {
   for (; dropped < waiting; ++dropped) {
     pool_task* const task = scheduler_->take_least();
     if (task == nullptr) break;
-    drop(*task);
+    runner_.drop(*task);
   }
   return dropped;
 }
 
-// A delayed task is not counted itself, as its timer was counted as an operation.
-void pool_core::run_due(pool_task& task) noexcept {
-  if (life_.is_dropping()) {
-    drop_delayed(task);
-    dropped_while_stopping_.store(true, std::memory_order_relaxed);
-    return;
-  }
-  admission_.release(1);
-  exceptions_.call([&] { task.execute(); });
-}
-
-void pool_core::drop_delayed(pool_task& task) noexcept {
-  task.drop();
-  admission_.release(1);
-  delayed_dropped_.fetch_add(1, std::memory_order_relaxed);
-}
-
 thread_pool_metrics pool_core::metrics() const {
   // relaxed: each figure stands for itself.
-  const std::uint64_t delayed_dropped = delayed_dropped_.load(std::memory_order_relaxed);
+  const std::uint64_t delayed_dropped = runner_.delayed_dropped();
   thread_pool_metrics sum{
       .submitted = scheduler_->enqueued() + delayed_dropped,
       .dropped = quiescence_.dropped() + delayed_dropped,

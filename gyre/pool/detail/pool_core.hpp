@@ -17,8 +17,12 @@
 // may resume a coroutine that destroys the pool while the call that posted it still runs: so
 // shut_down() waits for these calls last of all, after it has joined the threads and the timers.
 //
-// The parts know each other only downwards. None of them includes this header, but for the threads
-// of the pool, pool_worker and worker_set, which run all of it.
+// The parts know each other only downwards, in this order, and none of them knows this class:
+//
+//   life_cycle, admission, exception_guard, pool_worker, timer_thread
+//   submissions, delayed_tasks, worker_set, task_scheduler with its kinds, quiescence
+//   item_runner
+//   worker_loop
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -26,8 +30,8 @@
 #include <gyre/base/operation.hpp>
 #include <gyre/pool/detail/admission.hpp>
 #include <gyre/pool/detail/delayed_tasks.hpp>
-#include <gyre/pool/detail/drained_batch.hpp>
 #include <gyre/pool/detail/exception_guard.hpp>
+#include <gyre/pool/detail/item_runner.hpp>
 #include <gyre/pool/detail/life_cycle.hpp>
 #include <gyre/pool/detail/pool_task.hpp>
 #include <gyre/pool/detail/pool_worker.hpp>
@@ -35,24 +39,20 @@
 #include <gyre/pool/detail/task_builder.hpp>
 #include <gyre/pool/detail/task_scheduler.hpp>
 #include <gyre/pool/detail/timer_thread.hpp>
+#include <gyre/pool/detail/worker_loop.hpp>
 #include <gyre/pool/detail/worker_set.hpp>
 #include <gyre/pool/pool_options.hpp>
 #include <gyre/sync/semaphore.hpp>
 #include <gyre/task/executor.hpp>
 
-#include <atomic>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 
 namespace gyre::detail {
 
 /// Thread-safety: all members may be called from any thread.
 /// Lifetime: shared with the threads of the pool, so that a task may destroy the pool.
-class pool_core final : public executor,
-                        public std::enable_shared_from_this<pool_core>,
-                        in_place_runner,
-                        delayed_task_runner {
+class pool_core final : public executor, public std::enable_shared_from_this<pool_core> {
  public:
   /// Makes a pool with all its workers.
   static std::shared_ptr<pool_core> make(thread_pool_options options);
@@ -60,19 +60,15 @@ class pool_core final : public executor,
   virtual ~pool_core();
 
   // The parts of the pool.
-  thread_pool_options& options() noexcept { return options_; }
   life_cycle& life() noexcept { return life_; }
   detail::admission& admission() noexcept { return admission_; }
   worker_set& workers() noexcept { return workers_; }
-  task_scheduler& scheduler() noexcept { return *scheduler_; }
-  detail::quiescence& quiescence() noexcept { return quiescence_; }
-  delayed_tasks& delayed() noexcept { return delayed_; }
 
   // These do what thread_pool's members of the same names do.
   void post(operation& op) noexcept override;
   fork_queue* fork_queue_here() noexcept override {
     pool_worker* const self = this_worker;
-    if (self == nullptr || &self->core != this || self->thieves == nullptr) return nullptr;
+    if (self == nullptr || self->pool != this || self->thieves == nullptr) return nullptr;
     return &static_cast<fork_queue&>(*self);  // of a reference: no further test for null
   }
   /// False in a loop or a sync_wait() that a task runs.
@@ -81,6 +77,7 @@ class pool_core final : public executor,
     return self != nullptr && self->run_here == current_run();
   }
   timer_service* timers() noexcept override { return timers_.started(); }
+  void resize(std::size_t workers) { workers_.resize(workers, *scheduler_); }
   void pause() noexcept;
   void resume() noexcept;
   std::size_t purge();
@@ -92,8 +89,6 @@ class pool_core final : public executor,
 
   /// Drains the pool, and joins its threads or detaches the calling one: for the destructor.
   void shut_down() noexcept;
-
-  exception_guard& exceptions() noexcept { return exceptions_; }
 
   // Submissions use thread-locals, so no caller may be inlined into a coroutine.
   /// Submits for post() and try_post(): `caller` blocks or fails.
@@ -111,21 +106,14 @@ class pool_core final : public executor,
   /// The calling thread's worker, if it is one of this pool.
   pool_worker* worker_here() const noexcept {
     pool_worker* const self = this_worker;
-    return self != nullptr && &self->core == this ? self : nullptr;
+    return self != nullptr && self->pool == this ? self : nullptr;
   }
 
-  /// Drops a task that a scheduler gave out.
-  void drop(pool_task& task) noexcept;
-  void drop_while_stopping(pool_task& task) noexcept;
   /// Call after an item was added, which the workers may have overlooked at their end.
   void run_leftovers_if_ended() noexcept {
     if (life_.ended_meanwhile()) [[unlikely]]
-      run_leftovers();
+      runner_.run_leftovers(*scheduler_);
   }
-  /// Runs all items that are left, once the workers have ended.
-  void run_leftovers() noexcept;
-  /// Whether the calling thread is within run_leftovers(), and so runs what it submits.
-  bool runs_leftovers_here() const noexcept;
 
  private:
   admission_result submit_as_worker(pool_worker& self, const task_builder& builder,
@@ -142,15 +130,13 @@ class pool_core final : public executor,
   admission_result wait_for_slot(task_priority priority, steady_time& deadline,
                                  semaphore_permit& slot);
   admission_result run_here(const task_builder& builder);
-  void run_in_place(callable_ref callable) noexcept override;
-  void run_due(pool_task& task) noexcept override;
-  void drop_delayed(pool_task& task) noexcept override;
   bool drop_one() noexcept;
 
   thread_pool_options options_;
   life_cycle life_;
   detail::admission admission_;
   exception_guard exceptions_;
+  item_runner runner_;
   worker_set workers_;
   timer_thread timers_;
   delayed_tasks delayed_;
@@ -159,9 +145,7 @@ class pool_core final : public executor,
   submissions* const cells_;  // the inbound queue, but not where tasks are timed
   detail::quiescence quiescence_;
   calls_in_flight posts_;  // of operations
-
-  std::atomic<std::uint64_t> delayed_dropped_{0};
-  std::atomic<bool> dropped_while_stopping_{false};
+  const worker_loop::pool_parts worker_parts_;
 };
 
 [[gnu::always_inline]] inline admission_result pool_core::submit(task_builder builder,

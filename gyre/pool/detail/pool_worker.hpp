@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// pool_worker: one worker of a pool: its thread, its deque and its counts.
+// pool_worker: the state of one worker of a pool: its thread, its deque and its counts.
 #pragma once
 
 #include <gyre/base/detail/named_thread.hpp>
 #include <gyre/base/detail/relaxed_counter.hpp>
 #include <gyre/base/detail/spin_budget.hpp>
 #include <gyre/base/histogram.hpp>
-#include <gyre/pool/detail/helper.hpp>
 #include <gyre/pool/detail/idle_workers.hpp>
 #include <gyre/pool/detail/pool_task.hpp>
 #include <gyre/pool/detail/theft_record.hpp>
@@ -20,28 +19,14 @@
 
 namespace gyre::detail {
 
-class pool_core;
+class future_state_base;
 
 /// Lifetime: as the pool's, also if the worker retires: others look into its deque and its counts.
-class pool_worker final : public helper, public fork_queue {
+class pool_worker final : public fork_queue {
  public:
-  pool_worker(pool_core& pool, std::size_t number) noexcept : core(pool), index(number) {}
+  /// `owner` identifies the pool.
+  pool_worker(const void* owner, std::size_t number) noexcept : pool(owner), index(number) {}
   virtual ~pool_worker() = default;
-
-  // The worker's own thread calls these.
-
-  /// All that the thread does.
-  void run_thread() noexcept;
-  void run(work_item item) noexcept;
-  /// Heeds the state between two items, if life_cycle::concerns_workers(): false if the worker is to
-  /// end.
-  bool handle_state() noexcept;
-  /// Releases the worker's slots, and notifies threads that wait for the end of all tasks: for a
-  /// worker that finds no work.
-  void reconcile() noexcept;
-  bool help_once() noexcept override;
-  bool may_sleep(const future_state_base& task) noexcept override;
-  void woke_up() noexcept override;
 
   // Forks: the item is counted first, as a thief may run it before the push returns.
   bool push_own(work_item item) noexcept {
@@ -61,7 +46,7 @@ class pool_worker final : public helper, public fork_queue {
     return true;
   }
 
-  pool_core& core;
+  const void* const pool;
   const std::size_t index;
   idle_workers* thieves = nullptr;  // the workers that steal from this one, if they do
 
@@ -87,9 +72,6 @@ class pool_worker final : public helper, public fork_queue {
   const future_state_base* stuck_on = nullptr;  // the task it waits for, out of stack
 
  private:
-  class nested_items;
-
-  bool retire() noexcept;
   bool push_own_slowly(work_item item) noexcept;
 };
 

@@ -2,6 +2,7 @@
 #include <gyre/pool/detail/quiescence.hpp>
 
 #include <gyre/base/fence.hpp>
+#include <gyre/pool/detail/helper.hpp>
 #include <gyre/pool/detail/pool_worker.hpp>
 #include <gyre/pool/detail/task_scheduler.hpp>
 #include <gyre/pool/detail/worker_set.hpp>
@@ -56,7 +57,7 @@ bool quiescence::wait(pool_worker* self, steady_time deadline) noexcept {
   while (!(reached = is_reached(is_task))) {
     const steady_time now = monotonic_now();
     if (now >= deadline) break;
-    if (self != nullptr && self->help_once()) continue;
+    if (self != nullptr && current_helper()->help_once()) continue;
     std::unique_lock lock(mutex_);
     reached = is_reached(is_task);
     if (reached) break;

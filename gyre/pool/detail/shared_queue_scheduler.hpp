@@ -50,7 +50,6 @@ class shared_queue_scheduler final : public task_scheduler {
     enqueue(task, task_priority::normal);
   }
 
-  void run_worker(pool_worker& self) noexcept override { run_worker_loop(*this, life_, self); }
   work_item next(pool_worker&) noexcept override { return take_leftover(); }
   void put_back(pool_worker&, work_item item) noexcept override {
     const std::lock_guard lock(lock_);
@@ -84,7 +83,8 @@ class shared_queue_scheduler final : public task_scheduler {
     return wakeups_;
   }
 
-  // run_worker_loop() calls these.
+  // The worker_loop calls these.
+  void begin_work(pool_worker&) noexcept {}
   void stop_searching(pool_worker&) noexcept {}
   void wait_for_work(pool_worker& self) noexcept {
     std::unique_lock lock(lock_);

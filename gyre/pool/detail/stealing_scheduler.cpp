@@ -240,8 +240,7 @@ work_item stealing_scheduler::take_leftover() noexcept {
 // ---- idle workers
 
 void stealing_scheduler::stop_searching(pool_worker& self) noexcept {
-  if (self.parker.is_searching()) [[unlikely]]
-    idle_.found_work(self.parker, [&] { return has_waiting_items(self); });
+  idle_.found_work(self.parker, [&] { return has_waiting_items(self); });
 }
 
 void stealing_scheduler::release_queue(pool_worker& self) noexcept {

@@ -33,10 +33,6 @@ class stealing_scheduler final : public task_scheduler {
   void enqueue(pool_task& task, task_priority priority) noexcept override;
   void enqueue(operation& op) noexcept override;
   void enqueue_own(pool_worker& self, pool_task& task) noexcept override;
-  void run_worker(pool_worker& self) noexcept override {
-    self.thieves = &idle_;
-    run_worker_loop(*this, life_, self);
-  }
   work_item next(pool_worker& self) noexcept override;
   void put_back(pool_worker& self, work_item item) noexcept override;
   void release_queue(pool_worker& self) noexcept override;
@@ -47,7 +43,8 @@ class stealing_scheduler final : public task_scheduler {
   std::uint64_t enqueued() const noexcept override;
   std::uint64_t wakeups() const noexcept override { return idle_.wakes(); }
 
-  // run_worker_loop() calls these.
+  // The worker_loop calls these.
+  void begin_work(pool_worker& self) noexcept { self.thieves = &idle_; }
   void stop_searching(pool_worker& self) noexcept;
   void wait_for_work(pool_worker& self) noexcept;
 

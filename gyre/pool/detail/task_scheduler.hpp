@@ -3,7 +3,6 @@
 #pragma once
 
 #include <gyre/pool/detail/idle_workers.hpp>
-#include <gyre/pool/detail/life_cycle.hpp>
 #include <gyre/pool/detail/pool_task.hpp>
 #include <gyre/pool/detail/pool_worker.hpp>
 #include <gyre/pool/detail/submissions.hpp>
@@ -34,8 +33,6 @@ class task_scheduler {
   /// Adds a task that the worker itself has submitted.
   virtual void enqueue_own(pool_worker& self, pool_task& task) noexcept = 0;
 
-  /// Runs items until the worker is to end.
-  virtual void run_worker(pool_worker& self) noexcept = 0;
   /// Takes the item to run next; none if there is none.
   virtual work_item next(pool_worker& self) noexcept = 0;
   /// Puts back the item that was taken last, to be taken next.
@@ -54,26 +51,5 @@ class task_scheduler {
   virtual std::uint64_t enqueued() const noexcept = 0;
   virtual std::uint64_t wakeups() const noexcept = 0;
 };
-
-template <class Scheduler>
-void run_worker_loop(Scheduler& scheduler, const life_cycle& life, pool_worker& self) noexcept {
-  for (;;) {
-    if (life.concerns_workers()) [[unlikely]] {
-      if (!self.handle_state()) return;
-    }
-    if (const work_item item = scheduler.next(self)) {
-      scheduler.stop_searching(self);
-      if (life.is_paused()) [[unlikely]] {
-        // The pool was paused since the first look, and a paused pool starts no tasks.
-        scheduler.put_back(self, item);
-      } else {
-        self.run(item);
-      }
-    } else {
-      self.reconcile();
-      scheduler.wait_for_work(self);
-    }
-  }
-}
 
 }  // namespace gyre::detail

@@ -3,7 +3,7 @@
 
 #include <gyre/pool/detail/admission.hpp>
 #include <gyre/pool/detail/future_state.hpp>
-#include <gyre/pool/detail/pool_core.hpp>
+#include <gyre/pool/detail/task_scheduler.hpp>
 
 #include <algorithm>
 #include <stdexcept>
@@ -12,44 +12,47 @@
 
 namespace gyre::detail {
 
-worker_set::worker_set(pool_core& pool)
-    : pool_(pool), workers_(new std::unique_ptr<pool_worker>[thread_pool_options::most_workers]) {}
+worker_set::worker_set(const void* pool, const thread_pool_options& options, life_cycle& life,
+                       move_only_function<thread_body(pool_worker&)> body_of)
+    : pool_(pool),
+      options_(options),
+      life_(life),
+      body_of_(std::move(body_of)),
+      workers_(new std::unique_ptr<pool_worker>[thread_pool_options::most_workers]) {}
 
 worker_set::~worker_set() = default;
 
 void worker_set::start(std::size_t index) {
-  const thread_pool_options& options = pool_.options();
   if (!workers_[index]) workers_[index] = std::make_unique<pool_worker>(pool_, index);
   pool_worker& worker = *workers_[index];
-  if (options.record_times && !worker.queue_wait) {
+  if (options_.record_times && !worker.queue_wait) {
     worker.queue_wait.emplace();
     worker.run_time.emplace();
   }
   std::string name;
-  if (!options.name.empty()) name = options.name + "-" + std::to_string(index);
+  if (!options_.name.empty()) name = options_.name + "-" + std::to_string(index);
   std::vector<int> cpus;
-  if (!options.cpus.empty()) cpus.push_back(options.cpus[index % options.cpus.size()]);
+  if (!options_.cpus.empty()) cpus.push_back(options_.cpus[index % options_.cpus.size()]);
   worker.alive = true;
   // Before it can submit anything. release: pairs with the acquire in size().
   size_.store(std::max(size_.load(std::memory_order_relaxed), index + 1),
               std::memory_order_release);
   try {
-    worker.thread = std::make_unique<named_thread>(
-        name, cpus, [pool = pool_.shared_from_this(), &worker] { worker.run_thread(); });
+    worker.thread = std::make_unique<named_thread>(name, cpus, body_of_(worker));
   } catch (...) {
     worker.alive = false;
     throw;
   }
 }
 
-void worker_set::resize(std::size_t workers) {
+void worker_set::resize(std::size_t workers, task_scheduler& scheduler) {
   if (workers == 0 || workers > thread_pool_options::most_workers) {
     throw std::invalid_argument("gyre::thread_pool: 1 to 1024 workers");
   }
   std::vector<std::unique_ptr<named_thread>> ended;
   {
     const std::lock_guard lock(mutex_);
-    if (pool_.life().is_closed()) throw_refused(admission_result::closed);
+    if (life_.is_closed()) throw_refused(admission_result::closed);
     const std::size_t before = target_.exchange(workers, std::memory_order_relaxed);
     for (std::size_t index = 0; index < workers; ++index) {
       if (workers_[index] && workers_[index]->alive) continue;
@@ -63,11 +66,11 @@ void worker_set::resize(std::size_t workers) {
         throw;
       }
     }
-    pool_.scheduler().resize(workers);
+    scheduler.resize(workers);
     if (workers < before) {
-      pool_.life().set_surplus(true);
+      life_.set_surplus(true);
     } else if (!has_surplus()) {
-      pool_.life().set_surplus(false);
+      life_.set_surplus(false);
     }
     std::swap(ended, retired_);
     std::erase_if(ended, [this](auto& thread) {
@@ -77,7 +80,7 @@ void worker_set::resize(std::size_t workers) {
     });
   }
   for (const auto& thread : ended) thread->join();
-  pool_.scheduler().wake_all();
+  scheduler.wake_all();
 }
 
 // The decision takes the lock, as a resize() that wants more workers may overtake.
@@ -85,7 +88,7 @@ bool worker_set::retire(pool_worker& self) noexcept {
   const std::lock_guard lock(mutex_);
   if (!is_surplus(self)) return false;
   self.alive = false;
-  if (!has_surplus()) pool_.life().set_surplus(false);
+  if (!has_surplus()) life_.set_surplus(false);
   return true;
 }
 

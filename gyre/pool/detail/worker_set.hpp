@@ -2,7 +2,10 @@
 // worker_set: the workers of a pool and their threads, started, retired and joined.
 #pragma once
 
+#include <gyre/base/move_only_function.hpp>
+#include <gyre/pool/detail/life_cycle.hpp>
 #include <gyre/pool/detail/pool_worker.hpp>
+#include <gyre/pool/pool_options.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -12,10 +15,16 @@
 
 namespace gyre::detail {
 
+class task_scheduler;
+
 /// Thread-safety: members with a worker are called by that worker, all others by any thread.
 class worker_set {
  public:
-  explicit worker_set(pool_core& pool);
+  using thread_body = move_only_function<void()>;
+
+  /// `body_of` makes what the thread of a worker calls; `pool` identifies the pool.
+  worker_set(const void* pool, const thread_pool_options& options, life_cycle& life,
+             move_only_function<thread_body(pool_worker&)> body_of);
   ~worker_set();
 
   /// How many workers are wanted.
@@ -30,7 +39,7 @@ class worker_set {
   pool_worker& operator[](std::size_t index) const noexcept { return *workers_[index]; }
 
   /// Starts or retires workers; joins those that retired earlier. Throws as thread_pool::resize().
-  void resize(std::size_t workers);
+  void resize(std::size_t workers, task_scheduler& scheduler);
   /// Ends a surplus worker; false if it is wanted again.
   bool retire(pool_worker& self) noexcept;
   /// Joins all threads, and detaches the calling one. A second caller waits for the first.
@@ -46,7 +55,10 @@ class worker_set {
   bool has_surplus() const noexcept;
   std::unique_ptr<named_thread> take_thread() noexcept;
 
-  pool_core& pool_;
+  const void* const pool_;
+  const thread_pool_options& options_;
+  life_cycle& life_;
+  move_only_function<thread_body(pool_worker&)> body_of_;
   std::atomic<std::size_t> target_{0};
   std::atomic<std::size_t> size_{0};
   const std::unique_ptr<std::unique_ptr<pool_worker>[]> workers_;

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/pool/detail/worker_loop.hpp>
+
+#include <gyre/pool/detail/future_state.hpp>
+#include <gyre/pool/detail/shared_queue_scheduler.hpp>
+#include <gyre/pool/detail/stealing_scheduler.hpp>
+#include <gyre/task/detail/nested_run.hpp>
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace gyre::detail {
+namespace {
+
+// The address of the stack below which a worker does not help: a quarter of the stack, 256 KiB at
+// most, is for its other calls.
+std::uintptr_t end_of_helping() noexcept {
+  pthread_attr_t attributes;
+  if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) return 0;
+  void* lowest = nullptr;
+  std::size_t size = 0;
+  ::pthread_attr_getstack(&attributes, &lowest, &size);
+  ::pthread_attr_destroy(&attributes);
+  return reinterpret_cast<std::uintptr_t>(lowest) +
+         std::min<std::size_t>(size / 4, std::size_t{256} << 10);
+}
+
+}  // namespace
+
+/// Marks the items that a worker runs above one that waits.
+class worker_loop::nested_items {
+ public:
+  explicit nested_items(pool_worker& worker) noexcept
+      : worker_(worker), outer_(std::exchange(worker.run_here, &run_)) {}
+  nested_items& operator=(nested_items&&) = delete;
+  ~nested_items() { worker_.run_here = outer_; }
+
+ private:
+  pool_worker& worker_;
+  const void* const outer_;
+  nested_run run_;
+};
+
+void worker_loop::run() noexcept {
+  // A worker that retires may have a successor before its thread has ended.
+  const std::size_t number = self_.index;
+  const auto call = [&](auto& hook) {
+    if (hook) pool_.exceptions.call([&] { hook(number); });
+  };
+  {
+    this_worker = &self_;
+    self_.run_here = current_run();
+    self_.stack_reserve = end_of_helping();
+    const helping_scope helping(*this);
+    call(pool_.options.on_start);
+    switch (pool_.options.scheduler) {
+      case scheduler::stealing: run_items(static_cast<stealing_scheduler&>(pool_.queues)); break;
+      case scheduler::blocking: run_items(static_cast<blocking_scheduler&>(pool_.queues)); break;
+      case scheduler::spinning: run_items(static_cast<spinning_scheduler&>(pool_.queues)); break;
+    }
+    this_worker = nullptr;
+  }
+  call(pool_.options.on_stop);
+}
+
+template <class Scheduler>
+void worker_loop::run_items(Scheduler& scheduler) noexcept {
+  scheduler.begin_work(self_);
+  for (;;) {
+    if (pool_.life.concerns_workers()) [[unlikely]] {
+      if (!handle_state()) return;
+    }
+    if (const work_item item = scheduler.next(self_)) {
+      if (self_.parker.is_searching()) [[unlikely]]
+        scheduler.stop_searching(self_);
+      if (pool_.life.is_paused()) [[unlikely]] {
+        // The pool was paused since the first look, and a paused pool starts no tasks.
+        scheduler.put_back(self_, item);
+      } else {
+        pool_.runner.run(self_, item);
+      }
+    } else {
+      reconcile();
+      scheduler.wait_for_work(self_);
+    }
+  }
+}
+
+// Heeds the state between two items: false if the worker is to end.
+bool worker_loop::handle_state() noexcept {
+  for (;;) {
+    const std::uint32_t snapshot = pool_.life.snapshot();
+    if (pool_.life.has_ended()) {
+      reconcile();
+      pool_.queues.release_queue(self_);
+      pool_.runner.run_leftovers(pool_.queues);
+      return false;
+    }
+    if (pool_.workers.is_surplus(self_) && retire()) return false;
+    if (!pool_.life.is_paused()) return true;
+    reconcile();
+    pool_.life.wait_for_change(snapshot);
+  }
+}
+
+bool worker_loop::retire() noexcept {
+  reconcile();
+  pool_.queues.release_queue(self_);
+  if (!pool_.workers.retire(self_)) return false;
+  pool_.queues.wake_all();  // its deque's items are for the others
+  return true;
+}
+
+// A worker without work releases its slots, and notifies threads that wait for the end of all tasks.
+void worker_loop::reconcile() noexcept {
+  if (self_.free_slots > 0) pool_.gate.release(std::exchange(self_.free_slots, 0));
+  pool_.counts.notify();
+}
+
+bool worker_loop::help_once() noexcept {
+  // The task would run above the one that waits, which needs enough of the stack.
+  self_.out_of_stack =
+      reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) < self_.stack_reserve;
+  if (self_.out_of_stack || pool_.life.is_paused()) return false;
+  const nested_items here(self_);
+  const work_item item = pool_.queues.next(self_);
+  if (item && !pool_.life.is_paused()) {
+    pool_.runner.run(self_, item);
+    return true;
+  }
+  if (item) pool_.queues.put_back(self_, item);
+  reconcile();
+  return false;
+}
+
+bool worker_loop::may_sleep(const future_state_base& task) noexcept {
+  return !self_.out_of_stack || task.pool() != self_.pool || pool_.workers.may_sleep(self_, task);
+}
+
+void worker_loop::woke_up() noexcept {
+  if (self_.out_of_stack) pool_.workers.woke_up(self_);
+}
+
+}  // namespace gyre::detail

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// worker_loop: all that the thread of a pool's worker does.
+#pragma once
+
+#include <gyre/pool/detail/admission.hpp>
+#include <gyre/pool/detail/exception_guard.hpp>
+#include <gyre/pool/detail/helper.hpp>
+#include <gyre/pool/detail/item_runner.hpp>
+#include <gyre/pool/detail/life_cycle.hpp>
+#include <gyre/pool/detail/pool_worker.hpp>
+#include <gyre/pool/detail/quiescence.hpp>
+#include <gyre/pool/detail/task_scheduler.hpp>
+#include <gyre/pool/detail/worker_set.hpp>
+#include <gyre/pool/pool_options.hpp>
+
+namespace gyre::detail {
+
+/// Thread-safety: belongs to the worker's thread.
+class worker_loop final : public helper {
+ public:
+  /// The parts of the pool with which a worker works.
+  struct pool_parts {
+    thread_pool_options& options;
+    const life_cycle& life;
+    admission& gate;
+    exception_guard& exceptions;
+    worker_set& workers;
+    task_scheduler& queues;
+    quiescence& counts;
+    item_runner& runner;
+  };
+
+  /// Lifetime: the worker and the parts must outlive this.
+  worker_loop(pool_worker& worker, const pool_parts& parts) noexcept
+      : self_(worker), pool_(parts) {}
+
+  /// Runs items until the worker is to end.
+  void run() noexcept;
+
+  bool help_once() noexcept override;
+  bool may_sleep(const future_state_base& task) noexcept override;
+  void woke_up() noexcept override;
+
+ private:
+  class nested_items;
+
+  template <class Scheduler>
+  void run_items(Scheduler& scheduler) noexcept;
+  bool handle_state() noexcept;
+  bool retire() noexcept;
+  void reconcile() noexcept;
+
+  pool_worker& self_;
+  const pool_parts& pool_;
+};
+
+}  // namespace gyre::detail
