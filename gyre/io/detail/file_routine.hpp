@@ -27,6 +27,8 @@
 
 namespace gyre::io::detail {
 
+struct file_arguments;
+
 /// Memory for the frame of one routine, so that the operation allocates nothing. A frame that is
 /// larger, as without optimisation, is allocated.
 class routine_memory {
@@ -51,8 +53,8 @@ class [[nodiscard]] file_routine {
  public:
   class promise_type {
    public:
-    template <class... Arguments>
-    static void* operator new(std::size_t frame, routine_memory& memory, const Arguments&...) {
+    // Not a template: GCC 12 would take operator delete for a mismatch.
+    static void* operator new(std::size_t frame, routine_memory& memory, const file_arguments&) {
       return memory.allocate(frame);
     }
     static void operator delete(void* memory, std::size_t frame) noexcept {
