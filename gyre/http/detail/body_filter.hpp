@@ -3,7 +3,7 @@
 #pragma once
 
 #include <gyre/base/move_only_function.hpp>
-#include <gyre/http/detail/exchange.hpp>
+#include <gyre/http/detail/body_source.hpp>
 #include <gyre/http/response.hpp>
 #include <gyre/task/task.hpp>
 
@@ -28,19 +28,23 @@ class body_filter {
 
 /// The bodies of responses, for middleware of the room.
 struct body_access {
-  static bool is_whole(const response& of) noexcept { return of.source_ == nullptr; }
-  static bool is_stream(const response& of) noexcept {
-    return of.source_ != nullptr && of.source_->which == body_source::kind::stream;
+  static bool is_whole(const response& response) noexcept { return response.source_ == nullptr; }
+  static bool is_stream(const response& response) noexcept {
+    return response.source_ != nullptr && response.source_->which == body_source::kind::stream;
   }
   /// The length of a stream; nothing if it is unknown.
-  static std::optional<std::uint64_t>& length(response& of) noexcept { return of.source_->length; }
-  /// The function of a stream.
-  static move_only_function<task<>(body_writer&)>& writing_function(response& of) noexcept {
-    return of.source_->write;
+  static std::optional<std::uint64_t>& length(response& response) noexcept {
+    return response.source_->length;
   }
-  static void set_filter(body_writer& of, body_filter* filter) noexcept { of.filter_ = filter; }
-  static task<> write_unfiltered(body_writer& to, std::span<const std::byte> bytes) {
-    return to.write_unfiltered(bytes);
+  /// The function of a stream.
+  static move_only_function<task<>(body_writer&)>& writing_function(response& response) noexcept {
+    return response.source_->write;
+  }
+  static void set_filter(body_writer& writer, body_filter* filter) noexcept {
+    writer.filter_ = filter;
+  }
+  static task<> write_unfiltered(body_writer& writer, std::span<const std::byte> bytes) {
+    return writer.write_unfiltered(bytes);
   }
 };
 

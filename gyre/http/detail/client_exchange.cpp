@@ -31,26 +31,24 @@ constexpr const char* sending_body = "sending the body";
 constexpr const char* reading_head = "reading the head of the response";
 constexpr const char* reading_body = "reading the body of the response";
 
-}  // namespace
-
-bool is_broken_connection(const std::exception_ptr& error) noexcept try {
+// The code of a std::system_error; that of another error is empty.
+std::error_code code_of(const std::exception_ptr& error) noexcept try {
   std::rethrow_exception(error);
 } catch (const std::system_error& failure) {
-  const std::error_code code = failure.code();
-  return code == make_error_code(errc::no_response) || code == std::errc::broken_pipe ||
-         code == make_error_code(tls::errc::truncated) || code == std::errc::connection_reset ||
+  return failure.code();
+} catch (...) {
+  return {};
+}
+
+// Whether the error is that of a connection which has broken.
+bool is_broken_connection(const std::exception_ptr& error) noexcept {
+  const std::error_code code = code_of(error);
+  return code == errc::no_response || code == std::errc::broken_pipe ||
+         code == tls::errc::truncated || code == std::errc::connection_reset ||
          code == std::errc::connection_aborted || code == std::errc::not_connected;
-} catch (...) {
-  return false;
 }
 
-bool is_timeout(const std::exception_ptr& error) noexcept try {
-  std::rethrow_exception(error);
-} catch (const std::system_error& failure) {
-  return failure.code() == make_error_code(errc::timed_out);
-} catch (...) {
-  return false;
-}
+}  // namespace
 
 client_exchange::client_exchange(client_lease connection, request_clock clock,
                                  const client_options& options, client_request request,
@@ -121,7 +119,7 @@ task<bool> client_exchange::must_send_body() {
     const auto came = co_await std::move(waiting);
     if (!came) {
       // A server may not know about it, and wait for the body.
-      if (!is_timeout(came.error())) std::rethrow_exception(came.error());
+      if (code_of(came.error()) != errc::timed_out) std::rethrow_exception(came.error());
       co_return true;
     }
     const unsigned status = response_.head().status;

@@ -87,7 +87,7 @@ class client_exchange {
 
   /// Ends the exchange where it is.
   task<> stop();
-  /// For request_body_writer.
+  /// Sends bytes of a streamed body; request_body_writer calls it.
   task<> write_body(std::span<const std::byte> bytes);
 
   /// Whether the whole request has been sent, and was not cut short by an earlier server.
@@ -182,10 +182,5 @@ class client_exchange {
   bool orphaned_ = false;  // the response was destroyed
   bool was_cut_ = false;
 };
-
-/// Whether `error` is that of a connection which has broken.
-bool is_broken_connection(const std::exception_ptr& error) noexcept;
-/// Whether `error` is errc::timed_out.
-bool is_timeout(const std::exception_ptr& error) noexcept;
 
 }  // namespace gyre::http::detail

@@ -80,6 +80,11 @@ bool offers_protocols(const field_list& offered, const http::fields& chosen) noe
 
 exchange::exchange(server_shard& home) noexcept : shard_(&home), request_(*this) {
   where = &home.loop();
+  stop = stop_source_.get_token();
+  finished = [](task_context& self) noexcept -> std::coroutine_handle<> {
+    static_cast<exchange&>(self).coroutine_ended();
+    return std::noop_coroutine();
+  };
 }
 
 errc exchange::begin(server_connection& connection, std::span<const std::byte> head) {
@@ -130,11 +135,6 @@ std::uint64_t exchange::body_limit() const noexcept {
 void exchange::run() {
   shard_->counts.requests.add(1);
   if (!is_streamed()) request_.body_ = body_.text();
-  stop = stop_source_.get_token();
-  finished = [](task_context& self) noexcept -> std::coroutine_handle<> {
-    static_cast<exchange&>(self).coroutine_ended();
-    return std::noop_coroutine();
-  };
   try {
     handler& target = route_->serve;
     // A middleware that answers by itself must not answer for other hosts.
@@ -155,7 +155,7 @@ void exchange::run() {
   }
 }
 
-// A handler that is no coroutine does not wait.
+// Records the handler if live tasks are recorded. A handler that is no coroutine does not wait.
 void exchange::record_if_asked() {
   if (!gyre::detail::records_live_tasks() || live_ != nullptr) [[likely]]
     return;
@@ -168,8 +168,8 @@ task<response> exchange::through_middleware(next_handler first) {
   co_return co_await std::move(rest);
 }
 
-// The handler, or the function of its streamed response. A stop that ended it may still be at work
-// in this object.
+// The handler's coroutine has ended, or that of its streamed response. A stop that ended it may
+// still run in this object.
 void exchange::coroutine_ended() noexcept {
   ended_ = true;
   if (holds_ == 0) conclude();
@@ -221,7 +221,7 @@ void exchange::respond_with(std::exception_ptr error) noexcept {
   respond(response(status::internal_server_error));
 }
 
-// Its FIN was taken for its leave, or the connection has failed.
+// Whether the client's FIN was taken for its leave, or the connection has failed.
 bool exchange::client_has_left() const noexcept {
   return connection_ == nullptr || stop_source_.stop_requested() || !connection_->tcp().can_send();
 }
@@ -240,7 +240,7 @@ void exchange::respond(response result) noexcept {
   }
 }
 
-// The request is answered. As after the next two, the object is used for another one, or destroyed.
+// The request was answered. Afterwards the exchange serves another request, or is destroyed.
 void exchange::finish() noexcept {
   server_core& core = shard_->core();
   shard_->counts.by_class[std::min(to_number(status_) / 100, 5U)].add(1);
@@ -257,7 +257,7 @@ void exchange::finish() noexcept {
   leave_connection();
 }
 
-// The request is not answered, as its client has left.
+// The request is not answered, as its client has left. The exchange ends as in finish().
 void exchange::abandon() noexcept {
   close_connection();
   leave_connection();
@@ -379,9 +379,9 @@ void exchange::on_peer_ended() {
   release_hold();
 }
 
-void exchange::wake(waiter& waiting) noexcept {
-  if (!waiting) return;
-  const completion<void> done = *std::exchange(waiting, std::nullopt);
+void exchange::wake(waiter& sleeper) noexcept {
+  if (!sleeper) return;
+  const completion<void> done = *std::exchange(sleeper, std::nullopt);
   done.set_value();
 }
 
@@ -420,7 +420,8 @@ task<std::optional<std::span<const std::byte>>> exchange::next_chunk() {
 
 // --- The response ---
 
-inline void exchange::begin_body(const response& result, const handler_fields& noted) noexcept {
+[[gnu::always_inline]] inline void exchange::begin_body(const response& result,
+                                                        const handler_fields& noted) noexcept {
   const bool is_head = request_.method_ == method::head;
   body_kind kind = body_kind::length;
   std::uint64_t length = result.body().size();
@@ -438,7 +439,7 @@ inline void exchange::begin_body(const response& result, const handler_fields& n
   writer_.begin_response(status_, is_head, request_.minor_version_, kind, length);
 }
 
-inline void exchange::write_head(const response& result) {
+[[gnu::always_inline]] inline void exchange::write_head(const response& result) {
   head_writer head(connection_->output(), result.fields_.text().size());
   head.put_status_line(status_);
   const handler_fields noted = head.put_fields(result.fields_);
@@ -507,11 +508,11 @@ bool exchange::may_be_sent(const response& result) noexcept {
   return !is_informational(result.status());
 }
 
-bool exchange::is_of(const response& result, body_source::kind which) noexcept {
-  return result.source_ != nullptr && result.source_->which == which;
+bool exchange::is_of(const response& result, body_source::kind kind) noexcept {
+  return result.source_ != nullptr && result.source_->which == kind;
 }
 
-// Before the head promises its bytes. It may still become shorter while it is sent.
+// The head promises the file's bytes. A file may still become shorter while it is sent.
 bool exchange::has_whole_file(const body_source& source) noexcept {
   if (source.which != body_source::kind::file) return true;
   try {
@@ -539,10 +540,6 @@ void exchange::start_stream(move_only_function<task<>(body_writer&)> write) {
   connection_->flush();
   write_ = std::move(write);
   upgraded_connection& writer = body_writer_.emplace(*this);
-  finished = [](task_context& self) noexcept -> std::coroutine_handle<> {
-    static_cast<exchange&>(self).coroutine_ended();
-    return std::noop_coroutine();
-  };
   ended_ = false;
   record_if_asked();
   stream_.emplace(upgraded_ ? run_(writer) : write_(writer));

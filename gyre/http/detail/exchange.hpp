@@ -77,10 +77,10 @@ class exchange final : public gyre::detail::slab_object, private task_context {
   void run();
   /// Wakes a writer that waits.
   void on_low_water();
-  /// The connection is gone.
+  /// The connection has ended, and is not used any more.
   void detach() noexcept;
   [[nodiscard]] inplace_stop_token server_stop_token() const noexcept;
-  /// Before the next use, which keeps memory that is not large.
+  /// Prepares for the next request; keeps memory that is not large.
   void reset() noexcept;
   /// Whether it may be used for another request: not after a stop, which cannot be taken back.
   [[nodiscard]] bool is_reusable() const noexcept { return !stop_source_.stop_requested(); }
@@ -98,7 +98,7 @@ class exchange final : public gyre::detail::slab_object, private task_context {
   void replace_unsendable(response& result);
   void write_head(const response& result);
   void begin_body(const response& result, const handler_fields& noted) noexcept;
-  static bool is_of(const response& result, body_source::kind which) noexcept;
+  static bool is_of(const response& result, body_source::kind kind) noexcept;
   static bool may_be_sent(const response& result) noexcept;
   bool owes_continue() const noexcept;
   bool has_whole_file(const body_source& source) noexcept;
@@ -118,7 +118,7 @@ class exchange final : public gyre::detail::slab_object, private task_context {
   void abandon() noexcept;
   void leave_connection() noexcept;
   void end_alone() noexcept;
-  void wake(waiter& waiting) noexcept;
+  void wake(waiter& sleeper) noexcept;
   task<response> through_middleware(http::next_handler first);
   task<std::optional<std::span<const std::byte>>> next_chunk();
   task<> write(std::span<const std::byte> bytes);

@@ -28,7 +28,7 @@ std::expected<std::span<const std::byte>, errc> message_reader::next_of_chunks(
   if (!decoded) return std::unexpected(decoded.error());
   if (decoded->data.size() > remaining_) return std::unexpected(errc::body_too_large);
   if (decoded->is_last) {
-    keep_trailers();
+    if (!trailers_.empty()) keep_trailers();
     state_ = reading::ended;
   }
   received_ += decoded->data.size();
