@@ -166,8 +166,8 @@ message_judge::message_judge(std::string_view direction) {
   is_request_ = kind == "request";
   method_ = space == std::string_view::npos ? "GET" : std::string(direction.substr(space + 1));
   if (kind == "chunked") {
-    state_ = state::chunked;
     summary_ = "accept";
+    begin_body({.body = body_kind::chunked});
   }
 }
 
@@ -176,28 +176,22 @@ void message_judge::refuse(errc code) {
   state_ = state::refused;
 }
 
+void message_judge::begin_body(const detail::message_framing& framing) {
+  const errc error = reader_.begin(framing, detail::message_reader::unlimited);
+  if (error != errc{}) return refuse(error);
+  state_ = reader_.expects_body() ? state::body : state::done;
+}
+
 void message_judge::add_framing(const detail::message_framing& framing) {
   summary_ +=
       " fields=" + std::to_string(is_request_ ? request_.fields.size() : response_.fields.size());
   switch (framing.body) {
-    case body_kind::none:
-      summary_ += " body=none";
-      state_ = state::done;
-      break;
-    case body_kind::length:
-      summary_ += " body=" + std::to_string(framing.length);
-      remaining_ = framing.length;
-      state_ = remaining_ == 0 ? state::done : state::length;
-      break;
-    case body_kind::chunked:
-      summary_ += " body=chunked";
-      state_ = state::chunked;
-      break;
-    case body_kind::until_close:
-      summary_ += " body=until_close";
-      state_ = state::until_close;
-      break;
+    case body_kind::none: summary_ += " body=none"; break;
+    case body_kind::length: summary_ += " body=" + std::to_string(framing.length); break;
+    case body_kind::chunked: summary_ += " body=chunked"; break;
+    case body_kind::until_close: summary_ += " body=until_close"; break;
   }
+  begin_body(framing);
   summary_ += framing.keep_alive ? " keep" : " close";
   if (framing.upgrade) summary_ += " upgrade";
 }
@@ -227,33 +221,18 @@ void message_judge::read_head(std::span<char> bytes) {
 }
 
 void message_judge::read_body(std::string_view bytes) {
-  if (state_ == state::length) {
-    const std::size_t count =
-        bytes.size() < remaining_ ? bytes.size() : static_cast<std::size_t>(remaining_);
-    data_ += bytes.substr(0, count);
-    consumed_ += count;
-    remaining_ -= count;
-    if (remaining_ == 0) state_ = state::done;
-  } else if (state_ == state::until_close) {
-    data_ += bytes;
-    consumed_ += bytes.size();
-  } else {
-    io::input in(bytes);
-    while (state_ == state::chunked) {
-      const auto piece = decoder_.next(in, limits_, trailers_);
-      if (!piece) return refuse(piece.error());
-      data_ += io::input(piece->data).text();
-      if (piece->is_last) {
-        state_ = state::done;
-      } else if (piece->data.empty()) {
-        break;
-      }
-    }
-    for (const detail::field_view& each : trailers_) {
-      trailer_names_ += ' ' + std::string(each.name) + '=' + std::string(each.value);
-    }
-    trailers_.clear();
-    consumed_ += bytes.size() - in.size();
+  io::input input(bytes);
+  while (reader_.expects_body()) {
+    const auto piece = reader_.next(input, limits_);
+    if (!piece) return refuse(piece.error());
+    if (piece->empty()) break;
+    data_ += io::input(*piece).text();
+  }
+  consumed_ += bytes.size() - input.size();
+  if (reader_.expects_body()) return;
+  state_ = state::done;
+  for (const field& each : reader_.trailers()) {
+    trailer_names_ += ' ' + std::string(each.name) + '=' + std::string(each.value);
   }
 }
 
@@ -267,15 +246,14 @@ bool message_judge::feed(std::string_view so_far) {
   const std::size_t before = consumed_;
   if (state_ == state::head) read_head(copy);
   const std::string_view body = bytes.substr(consumed_ - before);
-  const bool in_body =
-      state_ == state::length || state_ == state::chunked || state_ == state::until_close;
-  if (in_body) read_body(body);
+  if (state_ == state::body) read_body(body);
   return state_ != state::refused;
 }
 
 std::string message_judge::verdict() const {
   if (state_ == state::refused) return summary_;
-  if (state_ != state::done && state_ != state::until_close) return "incomplete";
+  detail::message_reader at_end = reader_;
+  if (state_ == state::head || at_end.end_input() != errc{}) return "incomplete";
   std::string text = summary_;
   if (!data_.empty()) text += " data=[" + escaped(data_) + ']';
   if (!trailer_names_.empty()) text += " trailers:" + trailer_names_;

@@ -9,8 +9,8 @@
 //     }
 #pragma once
 
-#include <gyre/http/detail/chunked_decoder.hpp>
 #include <gyre/http/detail/message_parser.hpp>
+#include <gyre/http/detail/message_reader.hpp>
 
 #include <cstddef>
 #include <span>
@@ -37,7 +37,7 @@ std::string escaped(std::string_view bytes);
 /// The name of an error, such as "bad_field".
 std::string_view name_of(errc code);
 
-/// Runs the parser on a message that comes in pieces.
+/// Runs the parser and the reader on a message that comes in pieces.
 class message_judge {
  public:
   explicit message_judge(std::string_view direction);
@@ -48,11 +48,12 @@ class message_judge {
   [[nodiscard]] std::string verdict() const;
 
  private:
-  enum class state { head, length, chunked, until_close, done, refused };
+  enum class state { head, body, done, refused };
 
   void read_head(std::span<char> bytes);
   void read_body(std::string_view bytes);
   void add_framing(const detail::message_framing& framing);
+  void begin_body(const detail::message_framing& framing);
   void refuse(errc code);
 
   bool is_request_ = false;
@@ -61,12 +62,10 @@ class message_judge {
   detail::head_scanner scanner_;
   detail::request_head request_;
   detail::response_head response_;
-  detail::chunked_decoder decoder_;
-  std::vector<detail::field_view> trailers_;
+  detail::message_reader reader_;
   state state_ = state::head;
   std::size_t consumed_ = 0;
   std::size_t size_ = 0;
-  std::uint64_t remaining_ = 0;
   std::string summary_;
   std::string data_;
   std::string trailer_names_;
