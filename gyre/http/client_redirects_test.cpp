@@ -360,6 +360,56 @@ TEST_F(HttpClientRedirects, AProxyMayRefuseATunnel) {
   EXPECT_THAT(request.message(), HasSubstr("opening a tunnel"));
 }
 
+TEST_F(HttpClientRedirects, ATunnelSkipsInterimResponses) {
+  client_options options;
+  options.proxy.http = url::parse(server.url()).value();
+  options.proxy.tunnel_http = true;
+  options.limits.interim_responses = 2;
+  make(std::move(options));
+  const std::string interim = "HTTP/1.1 103 Early Hints\r\n\r\n";
+  running_request& request = send(client_request(method::get, "http://example.org/a"));
+  peer& at = accept();
+  receive_head(at);
+  at.send(interim + interim + "HTTP/1.1 200 OK\r\n\r\n");
+  EXPECT_THAT(receive_head(at), StartsWith("GET /a HTTP/1.1\r\n"));
+  at.send(ok);
+  EXPECT_EQ(finish(request).response().body(), "ok");
+  client->close();
+
+  make([&] {
+    client_options again;
+    again.proxy.http = url::parse(server.url()).value();
+    again.proxy.tunnel_http = true;
+    again.limits.interim_responses = 2;
+    return again;
+  }());
+  running_request& flooded = send(client_request(method::get, "http://example.org/a"));
+  peer& flooding = accept();
+  receive_head(flooding);
+  flooding.send(interim + interim + interim);
+  EXPECT_EQ(finish(flooded).error(), errc::unexpected_status);
+}
+
+TEST_F(HttpClientRedirects, AProxyThatStopsWithinItsAnswerIsGivenUp) {
+  client_options options;
+  options.proxy.http = url::parse(server.url()).value();
+  options.proxy.tunnel_http = true;
+  options.timeouts.connect = 0s;
+  options.timeouts.between_bytes = 5s;
+  options.timeouts.total = 0s;
+  make(std::move(options));
+  running_request& request = send(client_request(method::get, "http://example.org/a"));
+  peer& at = accept();
+  receive_head(at);
+  at.send("HTTP/1.1 200 OK\r\nX:");
+  virtual_time.turn_until([&] {
+    virtual_time.settle();
+    virtual_time.advance(1s);
+    return request.done();
+  });
+  EXPECT_EQ(request.error(), errc::timed_out);
+}
+
 TEST_F(HttpClientRedirects, TheEnvironmentIsReadOnlyIfAsked) {
   ::setenv("http_proxy", server.authority().c_str(), 1);
   ::setenv("HTTPS_PROXY", "http://user@p.test:3128/", 1);

@@ -20,9 +20,10 @@ namespace {
 
 constexpr std::size_t few_origins = 64;
 
-std::string host_and_port(const url& of) {
-  std::string text = of.is_ipv6() ? '[' + std::string(of.host()) + ']' : std::string(of.host());
-  return text.append(":").append(std::to_string(of.port()));
+std::string host_and_port(const url& target) {
+  std::string text =
+      target.is_ipv6() ? '[' + std::string(target.host()) + ']' : std::string(target.host());
+  return text.append(":").append(std::to_string(target.port()));
 }
 
 void check(const client_options& options) {
@@ -62,20 +63,20 @@ client_core::client_core(event_loop& loop, client_options options)
 }
 
 client_destination client_core::destination_of(const url& server) const {
-  client_destination to{.server = server};
+  client_destination destination{.server = server};
   if (const url* const proxy = options_.proxy.proxy_for(server)) {
-    to.proxy = *proxy;
-    to.tunnel = to.is_tls() || options_.proxy.tunnel_http;
+    destination.proxy = *proxy;
+    destination.tunnel = destination.is_tls() || options_.proxy.tunnel_http;
   }
-  return to;
+  return destination;
 }
 
-std::shared_ptr<client_core::origin> client_core::origin_of(const client_destination& to) {
-  const std::string key = to.key();
+std::shared_ptr<client_core::origin> client_core::origin_of(const client_destination& destination) {
+  const std::string key = destination.key();
   if (const auto found = origins_.find(key); found != origins_.end()) return found->second;
   if (origins_.size() >= most_origins_) drop_unused_origins();
-  const auto connect_there = [this, to, newest = std::make_shared<tls::session>()] {
-    return connect(to, newest);
+  const auto connect_there = [this, destination, newest = std::make_shared<tls::session>()] {
+    return connect(destination, newest);
   };
   const net::connection_pool_options options{
       .max_open = options_.connections_per_host,
@@ -90,7 +91,7 @@ std::shared_ptr<client_core::origin> client_core::origin_of(const client_destina
   return made;
 }
 
-// So that a client of very many hosts keeps no pool for each of them.
+// A client of very many hosts would otherwise keep a pool for each of them.
 void client_core::drop_unused_origins() {
   std::erase_if(origins_, [](const auto& each) {
     return each.second->users == 0 && each.second->connections.metrics().open == 0;
@@ -98,28 +99,28 @@ void client_core::drop_unused_origins() {
   most_origins_ = std::max(few_origins, 2 * origins_.size());
 }
 
-task<client_lease> client_core::acquire(const client_destination& to, bool fresh) {
+task<client_lease> client_core::acquire(const client_destination& destination, bool fresh) {
   if (closed_) throw std::system_error(make_error_code(io::errc::not_open), "http::client");
-  const std::shared_ptr<origin> from = origin_of(to);
+  const std::shared_ptr<origin> from = origin_of(destination);
   struct user {
-    origin& of;
-    explicit user(origin& used) : of(used) { ++of.users; }
+    origin& counted;
+    explicit user(origin& origin) : counted(origin) { ++counted.users; }
     user(const user&) = delete;
     user& operator=(const user&) = delete;
-    ~user() { --of.users; }
+    ~user() { --counted.users; }
   };
   const user counted(*from);
   for (;;) {
     auto acquiring = from->connections.acquire();
     client_lease lease = co_await std::move(acquiring);
     if (!fresh || !lease.is_reused()) co_return lease;
-    // It was kept as long as the one that the server has closed: `used`, it is closed, too.
+    // It was kept as long as the one that the server has closed: `origin`, it is closed, too.
     static_cast<void>(*lease);
   }
 }
 
-task<net::tcp_stream> client_core::connect_tcp(const url& to) {
-  net::host_port server = host_and_port(to);
+task<net::tcp_stream> client_core::connect_tcp(const url& target) {
+  net::host_port server = host_and_port(target);
   if (!server.is_name() || !server.known_endpoints().empty()) {
     return net::connect(std::move(server), options_.connecting);
   }
@@ -128,24 +129,25 @@ task<net::tcp_stream> client_core::connect_tcp(const url& to) {
 }
 
 task<std::unique_ptr<client_connection>> client_core::connect(
-    const client_destination& to, std::shared_ptr<tls::session> newest) {
-  const url& first = to.proxy ? *to.proxy : to.server;
-  const request_clock clock(loop_, std::chrono::nanoseconds(0), to.server.to_string());
-  if (to.is_tls() && options_.tls && options_.tls.is_server()) {
+    const client_destination& destination, std::shared_ptr<tls::session> newest) {
+  const url& first = destination.proxy ? *destination.proxy : destination.server;
+  const request_clock clock(loop_, std::chrono::nanoseconds(0), destination.server.to_string());
+  if (destination.is_tls() && options_.tls && options_.tls.is_server()) {
     clock.fail(errc::needs_tls, "connecting");
   }
   const duration limit = options_.timeouts.connect;
   auto connecting = clock.wait(connect_tcp(first), limit, "connecting");
   net::tcp_stream connected = co_await std::move(connecting);
   auto connection = std::make_unique<client_connection>(std::move(connected));
-  if (to.tunnel) {
-    auto opening = clock.wait(open_tunnel(*connection, to, clock), limit, "opening a tunnel");
+  if (destination.tunnel) {
+    auto opening =
+        clock.wait(open_tunnel(*connection, destination, clock), limit, "opening a tunnel");
     co_await std::move(opening);
   }
-  if (!to.is_tls()) co_return connection;
+  if (!destination.is_tls()) co_return connection;
   // If the handshake fails, the next one is a full one.
   const tls::session resumed = std::exchange(*newest, {});
-  auto securing = clock.wait(make_tls(connection->take_tcp(), to, resumed),
+  auto securing = clock.wait(make_tls(connection->take_tcp(), destination, resumed),
                              options_.timeouts.handshake, "TLS handshake");
   tls::tls_stream secure = co_await std::move(securing);
   const std::string protocol = secure.info().application_protocol;
@@ -157,36 +159,39 @@ task<std::unique_ptr<client_connection>> client_core::connect(
   co_return std::make_unique<client_connection>(std::move(secure), std::move(newest));
 }
 
-task<tls::tls_stream> client_core::make_tls(net::tcp_stream over, const client_destination& to,
+task<tls::tls_stream> client_core::make_tls(net::tcp_stream stream,
+                                            const client_destination& destination,
                                             const tls::session& resumed) {
   const tls::tls_context& context =
       options_.tls ? options_.tls : tls::tls_context::default_client();
-  return tls::connect(std::move(over), std::string(to.server.host()), context, resumed);
+  return tls::connect(std::move(stream), std::string(destination.server.host()), context, resumed);
 }
 
-task<> client_core::open_tunnel(client_connection& through, const client_destination& to,
-                                const request_clock& clock) {
-  const std::string server = host_and_port(to.server);
+task<> client_core::open_tunnel(client_connection& connection,
+                                const client_destination& destination, const request_clock& clock) {
+  const std::string server = host_and_port(destination.server);
   std::string head = "CONNECT " + server + " HTTP/1.1\r\nHost: " + server + "\r\n";
-  if (!to.proxy->user_info().empty()) {
-    head.append("Proxy-Authorization: ").append(basic_credentials(to.proxy->user_info()));
+  if (!destination.proxy->user_info().empty()) {
+    head.append("Proxy-Authorization: ").append(basic_credentials(destination.proxy->user_info()));
     head.append("\r\n");
   }
   head.append("\r\n");
   for (std::span<const std::byte> rest = std::as_bytes(std::span(head)); !rest.empty();) {
-    auto writing = through.write_some(rest);
+    auto writing = connection.write_some(rest);
     const std::size_t count = co_await std::move(writing);
     rest = rest.subspan(count);
   }
   incoming_response response(options_.limits, "CONNECT");
   for (std::size_t received = 0;;) {
-    const auto is_whole = response.take_head(through.input);
+    const auto is_whole = response.take_head(connection.input);
     errc error = is_whole ? no_error : is_whole.error();
     if (error == no_error && *is_whole) {
       if (!response.is_interim()) break;
       error = response.skip_interim();
     } else if (error == no_error) {
-      auto reading = through.read();
+      const duration limit =
+          connection.input.empty() ? duration::zero() : options_.timeouts.between_bytes;
+      auto reading = clock.wait(connection.read(), limit, "opening a tunnel");
       const std::size_t count = co_await std::move(reading);
       received += count;
       if (count == 0) error = received == 0 ? errc::no_response : errc::truncated;
@@ -194,9 +199,9 @@ task<> client_core::open_tunnel(client_connection& through, const client_destina
     if (error != no_error) clock.fail(error, "opening a tunnel");
   }
   const unsigned status = response.head().status;
-  if (status / 100 == 2 && through.input.empty()) co_return;
-  clock.fail(errc::proxy_refused, "opening a tunnel by " + host_and_port(*to.proxy) + ": status " +
-                                      std::to_string(status));
+  if (status / 100 == 2 && connection.input.empty()) co_return;
+  clock.fail(errc::proxy_refused, "opening a tunnel by " + host_and_port(*destination.proxy) +
+                                      ": status " + std::to_string(status));
 }
 
 void client_core::close() noexcept {

@@ -48,7 +48,7 @@ class client_core {
   client_destination destination_of(const url& server) const;
 
   /// A connection: one that was kept, or with `fresh` a new one.
-  task<client_lease> acquire(const client_destination& to, bool fresh);
+  task<client_lease> acquire(const client_destination& destination, bool fresh);
 
   void close() noexcept;
   bool is_closed() const noexcept { return closed_; }
@@ -68,14 +68,14 @@ class client_core {
     std::size_t users = 0;  // calls of acquire()
   };
 
-  std::shared_ptr<origin> origin_of(const client_destination& to);
+  std::shared_ptr<origin> origin_of(const client_destination& destination);
   void drop_unused_origins();
-  task<std::unique_ptr<client_connection>> connect(const client_destination& to,
+  task<std::unique_ptr<client_connection>> connect(const client_destination& destination,
                                                    std::shared_ptr<tls::session> newest);
-  task<net::tcp_stream> connect_tcp(const url& to);
-  task<tls::tls_stream> make_tls(net::tcp_stream over, const client_destination& to,
+  task<net::tcp_stream> connect_tcp(const url& target);
+  task<tls::tls_stream> make_tls(net::tcp_stream stream, const client_destination& destination,
                                  const tls::session& resumed);
-  task<> open_tunnel(client_connection& through, const client_destination& to,
+  task<> open_tunnel(client_connection& connection, const client_destination& destination,
                      const request_clock& clock);
 
   event_loop& loop_;
