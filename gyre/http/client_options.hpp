@@ -26,7 +26,7 @@ struct client_timeouts {
   /// From the end of the request to the first byte of the response. Interim responses (1xx) do not
   /// extend it.
   duration first_byte = std::chrono::minutes{1};
-  /// Between the bytes of the response, once the request has been sent.
+  /// Time between the bytes of the response, once the request has been sent.
   duration between_bytes = std::chrono::seconds{30};
   /// Wait for "100 Continue" (see client_request::expect_continue()), after which the body is sent.
   duration expect_continue = std::chrono::seconds{1};

@@ -15,7 +15,7 @@ namespace {
 url parsed(std::string_view text) {
   auto found = url::parse(text);
   if (found) return *std::move(found);
-  // Without the user, whose password belongs into no message.
+  // The text has no user, whose password belongs into no message.
   const std::size_t at = text.find('@');
   const std::string_view shown = at == text.npos ? text : text.substr(at + 1);
   throw std::system_error(found.error(),

@@ -76,7 +76,7 @@ class client_request {
 
   client_request(http::method method, std::string_view url);
   client_request(http::method method, http::url url);
-  /// For methods without a name here: "PROPFIND".
+  /// A request of a method without a name here: "PROPFIND".
   client_request(std::string_view method, std::string_view url);
 
   client_request& set(std::string_view name, std::string_view value) & {
@@ -125,14 +125,14 @@ class client_request {
     idempotent_ = idempotent;
     return *this;
   }
-  /// In place of client_timeouts::total; zero: none.
+  /// Replaces client_timeouts::total; zero: none.
   client_request& set_total_timeout(duration total) & {
     total_timeout_ = total;
     return *this;
   }
 
   [[nodiscard]] http::method method() const noexcept { return method_; }
-  /// Also that of method::other.
+  /// The method as it is sent, also that of method::other.
   [[nodiscard]] std::string_view method_text() const noexcept { return method_text_; }
   [[nodiscard]] const http::url& url() const noexcept { return url_; }
   [[nodiscard]] http::fields& fields() noexcept { return fields_; }

@@ -52,13 +52,13 @@ class client_response {
   ~client_response();
 
   [[nodiscard]] http::status status() const noexcept;
-  /// 2xx.
+  /// Whether the status is 2xx.
   [[nodiscard]] bool is_success() const noexcept;
   /// The text behind the status, which servers choose freely.
   [[nodiscard]] std::string_view reason() const noexcept;
   /// 1 for HTTP/1.1, 0 for HTTP/1.0.
   [[nodiscard]] unsigned minor_version() const noexcept;
-  /// Without Content-Encoding and Content-Length if the body was unpacked.
+  /// The fields, without Content-Encoding and Content-Length if the body was unpacked.
   [[nodiscard]] field_list fields() const noexcept;
   /// The value of the first field of that name.
   [[nodiscard]] std::optional<std::string_view> field(std::string_view name) const noexcept {

@@ -24,7 +24,7 @@ compression_step copy(std::span<const std::byte> input, std::span<std::byte> out
 class identity_encoder final : public encoder {
  public:
   compression_step step(std::span<const std::byte> input, std::span<std::byte> output,
-                        compressor::operation /*what*/) override {
+                        compressor::operation /*action*/) override {
     return copy(input, output);
   }
 };
@@ -60,12 +60,12 @@ std::unique_ptr<decoder> make_decoder(content_coding coding) {
 
 }  // namespace
 
-int level_between(std::optional<int> level, int least, int most, int otherwise) {
-  const int chosen = level.value_or(otherwise);
-  if (chosen < least || chosen > most) {
+int level_between(std::optional<int> level, int min_level, int max_level, int default_level) {
+  const int chosen = level.value_or(default_level);
+  if (chosen < min_level || chosen > max_level) {
     throw std::invalid_argument("gyre::http::compressor: the level is " + std::to_string(chosen) +
-                                ", not from " + std::to_string(least) + " to " +
-                                std::to_string(most));
+                                ", not from " + std::to_string(min_level) + " to " +
+                                std::to_string(max_level));
   }
   return chosen;
 }
@@ -79,17 +79,17 @@ compressor& compressor::operator=(compressor&& other) noexcept = default;
 compressor::~compressor() = default;
 
 compression_step compressor::step(std::span<const std::byte> input, std::span<std::byte> output,
-                                  operation what) {
+                                  operation action) {
   if (finished_) throw std::logic_error("gyre::http::compressor: used after finish()");
   if (output.empty()) return {};
-  const compression_step done = encoder_->step(input, output, what);
-  finished_ = what == operation::finish && done.is_done;
+  const compression_step done = encoder_->step(input, output, action);
+  finished_ = action == operation::finish && done.is_done;
   return done;
 }
 
-void compressor::run(std::span<const std::byte> input, io::buffer& output, operation what) {
+void compressor::run(std::span<const std::byte> input, io::buffer& output, operation action) {
   for (compression_step done; !done.is_done;) {
-    done = step(input, output.prepare(detail::chunk), what);
+    done = step(input, output.prepare(detail::chunk), action);
     output.commit(done.produced);
     input = input.subspan(done.consumed);
   }

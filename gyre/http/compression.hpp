@@ -65,7 +65,7 @@ class compressor {
   /// Compresses into memory of fixed size. Repeat a step with the rest of the input until it is
   /// done.
   compression_step step(std::span<const std::byte> input, std::span<std::byte> output,
-                        operation what);
+                        operation action);
 
   /// Compresses all of the input, and adds the output that there is already.
   void write(std::span<const std::byte> input, io::buffer& output);
@@ -75,7 +75,7 @@ class compressor {
   void finish(io::buffer& output);
 
  private:
-  void run(std::span<const std::byte> input, io::buffer& output, operation what);
+  void run(std::span<const std::byte> input, io::buffer& output, operation action);
 
   std::unique_ptr<detail::encoder> encoder_;
   bool finished_ = false;

@@ -72,10 +72,10 @@ bool is_weakly_equal(std::string_view left, std::string_view right) noexcept {
   return left == right && !left.empty();
 }
 
-condition_outcome evaluate(method which, const conditions& request,
+condition_outcome evaluate(method request_method, const conditions& request,
                            const validators& resource) noexcept {
   using enum condition_outcome;
-  const bool reads = which == method::get || which == method::head;
+  const bool reads = request_method == method::get || request_method == method::head;
   if (request.if_match) {
     if (compare(*request.if_match, resource, is_strongly_equal) != list_match::matches) {
       return precondition_failed;

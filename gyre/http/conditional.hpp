@@ -49,7 +49,7 @@ enum class condition_outcome : std::uint8_t {
 /// HEAD. Call it only if the response without conditions would have a status of 2xx or 412.
 ///
 /// Complexity: linear; allocates nothing.
-[[nodiscard]] condition_outcome evaluate(method which, const conditions& request,
+[[nodiscard]] condition_outcome evaluate(method request_method, const conditions& request,
                                          const validators& resource) noexcept;
 
 /// Whether the header Range counts although there is a header If-Range: its entity tag is strong

@@ -20,7 +20,7 @@ struct preferences {
 };
 
 // False if the text is malformed. The first of equal names counts.
-bool read(std::string_view text, preferences& into) noexcept {
+bool read(std::string_view text, preferences& result) noexcept {
   while (!text.empty()) {
     std::string_view item = detail::trim(detail::take_until(text, ','));
     if (item.empty()) continue;
@@ -39,7 +39,7 @@ bool read(std::string_view text, preferences& into) noexcept {
     }
     const auto coding = content_coding_of(name);
     if (!coding && name != "*") continue;
-    auto& place = coding ? into.listed[static_cast<std::size_t>(*coding)] : into.others;
+    auto& place = coding ? result.listed[static_cast<std::size_t>(*coding)] : result.others;
     if (!place) place = quality;
   }
   return true;

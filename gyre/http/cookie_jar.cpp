@@ -20,8 +20,8 @@ bool is_control(char each) noexcept {
   return (static_cast<unsigned char>(each) < 0x20 && each != '\t') || each == '\x7f';
 }
 
-bool is_over_tls(const url& where) noexcept {
-  return where.scheme() == "https" || where.scheme() == "wss";
+bool is_over_tls(const url& location) noexcept {
+  return location.scheme() == "https" || location.scheme() == "wss";
 }
 
 bool domain_matches(std::string_view host, std::string_view domain) noexcept {
@@ -53,7 +53,9 @@ void read_attribute(std::string_view text, received_cookie& cookie) {
   const std::string_view name = detail::trim(detail::take_until(text, '='));
   const std::string_view value = detail::trim(text);
   if (value.size() > longest_attribute) return;
-  const auto is = [&](std::string_view known) { return detail::equals_ignoring_case(name, known); };
+  const auto is = [&](std::string_view attribute) {
+    return detail::equals_ignoring_case(name, attribute);
+  };
   if (is("secure")) {
     cookie.secure = true;
   } else if (is("httponly")) {
@@ -84,9 +86,9 @@ std::optional<received_cookie> received_cookie::parse(std::string_view header) {
   return cookie;
 }
 
-std::optional<cookie_jar::stored> cookie_jar::accept(const url& from, received_cookie& cookie,
+std::optional<cookie_jar::stored> cookie_jar::accept(const url& sender, received_cookie& cookie,
                                                      time_point now) {
-  if (cookie.secure && !is_over_tls(from)) return std::nullopt;
+  if (cookie.secure && !is_over_tls(sender)) return std::nullopt;
   const detail::cookie_prefix prefix = detail::prefix_of(cookie.name);
   if (prefix != detail::cookie_prefix::none && !cookie.secure) return std::nullopt;
   if (prefix == detail::cookie_prefix::host && (!cookie.domain.empty() || cookie.path != "/")) {
@@ -95,8 +97,8 @@ std::optional<cookie_jar::stored> cookie_jar::accept(const url& from, received_c
   bool host_only = cookie.domain.empty();
   if (!host_only) {
     const bool is_single_label = !cookie.domain.contains('.') || cookie.domain.ends_with('.');
-    const bool is_own_host = cookie.domain == from.host();
-    if (!domain_matches(from.host(), cookie.domain)) return std::nullopt;
+    const bool is_own_host = cookie.domain == sender.host();
+    if (!domain_matches(sender.host(), cookie.domain)) return std::nullopt;
     if (is_single_label && !is_own_host) return std::nullopt;
     host_only = is_single_label || net::ip_address::parse(cookie.domain).has_value();
   }
@@ -106,8 +108,8 @@ std::optional<cookie_jar::stored> cookie_jar::accept(const url& from, received_c
   } else if (cookie.expires) {
     expires = std::min(*cookie.expires, now + longest_age);
   }
-  if (cookie.path.empty()) cookie.path = default_path(from.path());
-  if (host_only) cookie.domain = from.host();
+  if (cookie.path.empty()) cookie.path = default_path(sender.path());
+  if (host_only) cookie.domain = sender.host();
   return stored{.name = std::move(cookie.name),
                 .value = std::move(cookie.value),
                 .domain = std::move(cookie.domain),
@@ -118,8 +120,8 @@ std::optional<cookie_jar::stored> cookie_jar::accept(const url& from, received_c
 }
 
 // A response without TLS may be forged, and must not replace or precede a Secure cookie.
-bool cookie_jar::hides_secure_cookie(const url& from, const stored& cookie) const {
-  if (is_over_tls(from)) return false;
+bool cookie_jar::hides_secure_cookie(const url& sender, const stored& cookie) const {
+  if (is_over_tls(sender)) return false;
   return std::ranges::any_of(cookies_, [&](const stored& each) {
     return each.secure && each.name == cookie.name && path_matches(cookie.path, each.path) &&
            (domain_matches(each.domain, cookie.domain) ||
@@ -127,13 +129,13 @@ bool cookie_jar::hides_secure_cookie(const url& from, const stored& cookie) cons
   });
 }
 
-bool cookie_jar::receive(const url& from, std::string_view set_cookie_header, time_point now) {
+bool cookie_jar::receive(const url& sender, std::string_view set_cookie_header, time_point now) {
   auto cookie = received_cookie::parse(set_cookie_header);
   if (!cookie || cookie->name.size() + cookie->value.size() > options_.max_cookie_size) {
     return false;
   }
-  auto accepted = accept(from, *cookie, now);
-  if (!accepted || hides_secure_cookie(from, *accepted)) return false;
+  auto accepted = accept(sender, *cookie, now);
+  if (!accepted || hides_secure_cookie(sender, *accepted)) return false;
   store(*std::move(accepted), now);
   return true;
 }
@@ -175,16 +177,16 @@ bool cookie_jar::make_room_for(const stored& added) {
   return true;
 }
 
-std::string cookie_jar::header_for(const url& to, time_point now) {
+std::string cookie_jar::header_for(const url& target, time_point now) {
   std::erase_if(cookies_, [&](const stored& each) { return each.expires <= now; });
   std::vector<const stored*> sent;
   for (const stored& each : cookies_) {
     const bool is_for_host =
-        each.host_only ? each.domain == to.host() : domain_matches(to.host(), each.domain);
-    if (!is_for_host || !path_matches(to.path(), each.path)) continue;
-    if (each.secure && !is_over_tls(to)) continue;
+        each.host_only ? each.domain == target.host() : domain_matches(target.host(), each.domain);
+    if (!is_for_host || !path_matches(target.path(), each.path)) continue;
+    if (each.secure && !is_over_tls(target)) continue;
     // Longer paths first (RFC 6265, 5.4).
-    const auto path_size = [](const stored* of) { return of->path.size(); };
+    const auto path_size = [](const stored* cookie) { return cookie->path.size(); };
     sent.insert(std::ranges::upper_bound(sent, each.path.size(), std::ranges::greater(), path_size),
                 &each);
   }

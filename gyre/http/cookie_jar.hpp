@@ -58,14 +58,15 @@ class cookie_jar {
 
   explicit cookie_jar(cookie_jar_options options = {}) noexcept : options_(options) {}
 
-  /// Takes a header Set-Cookie of the response to a request for `from`. False if it is refused:
+  /// Takes a header Set-Cookie of the response to a request for `sender`. False if it is refused:
   /// malformed, larger than the limit, for another domain, Secure without TLS, in the way of a
   /// Secure cookie, or with a name "__Secure-…" or "__Host-…" without what these promise.
-  bool receive(const url& from, std::string_view set_cookie_header, time_point now = system_now());
+  bool receive(const url& sender, std::string_view set_cookie_header,
+               time_point now = system_now());
 
   /// The value of the header Cookie of a request, longer paths first; empty without cookies.
   /// Expired cookies are dropped.
-  [[nodiscard]] std::string header_for(const url& to, time_point now = system_now());
+  [[nodiscard]] std::string header_for(const url& target, time_point now = system_now());
 
   [[nodiscard]] std::size_t size() const noexcept { return cookies_.size(); }
   void clear() noexcept { cookies_.clear(); }
@@ -84,8 +85,8 @@ class cookie_jar {
   static time_point system_now() noexcept {
     return std::chrono::floor<std::chrono::seconds>(gyre::detail::wall_now());
   }
-  static std::optional<stored> accept(const url& from, received_cookie& cookie, time_point now);
-  bool hides_secure_cookie(const url& from, const stored& cookie) const;
+  static std::optional<stored> accept(const url& sender, received_cookie& cookie, time_point now);
+  bool hides_secure_cookie(const url& sender, const stored& cookie) const;
   void store(stored cookie, time_point now);
   bool make_room_for(const stored& added);
 

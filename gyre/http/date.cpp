@@ -146,14 +146,15 @@ std::optional<sys_seconds> parse(std::string_view text, const sys_seconds* now) 
   return std::nullopt;
 }
 
-void write(char*& out, std::string_view text) noexcept {
-  std::memcpy(out, text.data(), text.size());
-  out += text.size();
+void write(char*& output, std::string_view text) noexcept {
+  std::memcpy(output, text.data(), text.size());
+  output += text.size();
 }
 
-void write_number(char*& out, unsigned number, std::size_t digits) noexcept {
-  for (std::size_t i = digits; i-- > 0; number /= 10) out[i] = static_cast<char>('0' + number % 10);
-  out += digits;
+void write_number(char*& output, unsigned number, std::size_t digits) noexcept {
+  for (std::size_t i = digits; i-- > 0; number /= 10)
+    output[i] = static_cast<char>('0' + number % 10);
+  output += digits;
 }
 
 }  // namespace
@@ -165,21 +166,21 @@ std::string_view format_date(std::chrono::sys_seconds time,
   const sys_days day = std::chrono::floor<days>(time);
   const year_month_day calendar(day);
   const auto of_day = static_cast<unsigned>((time - day).count());
-  char* out = memory.data();
-  write(out, day_names[weekday(day).c_encoding()].substr(0, 3));
-  write(out, ", ");
-  write_number(out, static_cast<unsigned>(calendar.day()), 2);
-  write(out, " ");
-  write(out, month_names.substr(static_cast<unsigned>(calendar.month()) * 3 - 3, 3));
-  write(out, " ");
-  write_number(out, static_cast<unsigned>(static_cast<int>(calendar.year())), 4);
-  write(out, " ");
-  write_number(out, of_day / 3600, 2);
-  write(out, ":");
-  write_number(out, of_day / 60 % 60, 2);
-  write(out, ":");
-  write_number(out, of_day % 60, 2);
-  write(out, " GMT");
+  char* output = memory.data();
+  write(output, day_names[weekday(day).c_encoding()].substr(0, 3));
+  write(output, ", ");
+  write_number(output, static_cast<unsigned>(calendar.day()), 2);
+  write(output, " ");
+  write(output, month_names.substr(static_cast<unsigned>(calendar.month()) * 3 - 3, 3));
+  write(output, " ");
+  write_number(output, static_cast<unsigned>(static_cast<int>(calendar.year())), 4);
+  write(output, " ");
+  write_number(output, of_day / 3600, 2);
+  write(output, ":");
+  write_number(output, of_day / 60 % 60, 2);
+  write(output, ":");
+  write_number(output, of_day % 60, 2);
+  write(output, " GMT");
   return {memory.data(), memory.size()};
 }
 

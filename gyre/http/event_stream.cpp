@@ -34,10 +34,10 @@ task<> write_events(event_writer& events, move_only_function<task<>(event_writer
   co_await std::move(first);
 }
 
-task<> run_events(body_writer& out, move_only_function<task<>(event_writer&)>& write,
+task<> run_events(body_writer& output, move_only_function<task<>(event_writer&)>& write,
                   event_stream_options options) {
-  event_writer events(out);
-  const inplace_stop_token stopping = out.server_stop_token();
+  event_writer events(output);
+  const inplace_stop_token stopping = output.server_stop_token();
   auto writing = stop_when(write_events(events, write, options), stopping);
   try {
     co_await std::move(writing);
@@ -65,21 +65,21 @@ bool event_writer::take_activity() noexcept { return std::exchange(active_, fals
 task<> event_writer::write(std::string text) {
   const auto guard = co_await mutex_.lock();
   active_ = true;
-  co_await out_->write(text);
+  co_await output_->write(text);
 }
 
 response event_stream(move_only_function<task<>(event_writer&)> write,
                       event_stream_options options) {
   gyre::detail::require_not_negative(options.keep_alive, "http::event_stream: keep_alive");
   return response::stream("text/event-stream",
-                          [write = std::move(write), options](body_writer& out) mutable {
-                            return run_events(out, write, options);
+                          [write = std::move(write), options](body_writer& output) mutable {
+                            return run_events(output, write, options);
                           })
       .set("Cache-Control", "no-cache");
 }
 
-std::optional<std::string_view> last_event_id(const request& from) noexcept {
-  return from.field("Last-Event-ID");
+std::optional<std::string_view> last_event_id(const request& request) noexcept {
+  return request.field("Last-Event-ID");
 }
 
 }  // namespace gyre::http

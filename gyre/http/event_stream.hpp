@@ -40,7 +40,7 @@ namespace gyre::http {
 /// Complexity: as body_writer::write(): waits while the client does not read.
 class event_writer {
  public:
-  explicit event_writer(body_writer& out) noexcept : out_(&out) {}
+  explicit event_writer(body_writer& output) noexcept : output_(&output) {}
   event_writer(const event_writer&) = delete;
   event_writer& operator=(const event_writer&) = delete;
 
@@ -56,7 +56,7 @@ class event_writer {
  private:
   task<> write(std::string text);
 
-  body_writer* out_;
+  body_writer* output_;
   mutex mutex_;
   bool active_ = false;
 };
@@ -75,6 +75,6 @@ struct event_stream_options {
                                     event_stream_options options = {});
 
 /// The id of the last event that a client has got before it connected again.
-[[nodiscard]] std::optional<std::string_view> last_event_id(const request& from) noexcept;
+[[nodiscard]] std::optional<std::string_view> last_event_id(const request& request) noexcept;
 
 }  // namespace gyre::http

@@ -62,25 +62,25 @@ class joined_field {
   std::optional<std::string_view> value_;
 };
 
-void append_hex(std::string& to, std::uint64_t number) {
+void append_hex(std::string& text, std::uint64_t number) {
   char digits[16];
   const char* const end = std::to_chars(digits, digits + sizeof digits, number, 16).ptr;
-  to.append(digits, static_cast<std::size_t>(end - digits));
+  text.append(digits, static_cast<std::size_t>(end - digits));
 }
 
-std::string entity_tag_of(const found_file& found) {
+std::string entity_tag_of(const found_file& file) {
   using namespace std::chrono;
   std::string tag;
   // The clock of file systems has ticks of some milliseconds; its time may be another machine's.
-  const auto age = gyre::detail::wall_now() - found.modified;
+  const auto age = gyre::detail::wall_now() - file.modified;
   if (age < seconds{2} && age > -hours{24}) tag += "W/";
   tag += '"';
-  append_hex(tag, static_cast<std::uint64_t>(found.modified.time_since_epoch().count()));
+  append_hex(tag, static_cast<std::uint64_t>(file.modified.time_since_epoch().count()));
   tag += '-';
-  append_hex(tag, found.size);
-  if (found.coding != content_coding::identity) {
+  append_hex(tag, file.size);
+  if (file.coding != content_coding::identity) {
     tag += '-';
-    tag += to_text(found.coding);
+    tag += to_text(file.coding);
   }
   tag += '"';
   return tag;
@@ -111,15 +111,15 @@ response failure(int error) {
   }
 }
 
-// With the query, relative to the request's path.
-response redirect_to_directory(const request& from) {
-  const std::string_view path = from.path();
+// The location has the query, and is relative to the request's path.
+response redirect_to_directory(const request& request) {
+  const std::string_view path = request.path();
   std::string location = "./";
   location += path.substr(path.rfind('/') + 1);
   location += '/';
-  if (!from.query_text().empty()) {
+  if (!request.query_text().empty()) {
     location += '?';
-    location += from.query_text();
+    location += request.query_text();
   }
   return response::redirect(location, status::moved_permanently);
 }
@@ -138,10 +138,10 @@ struct multipart_body {
   std::string end;
 };
 
-task<> write_parts(multipart_body& body, body_writer& out) {
+task<> write_parts(multipart_body& body, body_writer& output) {
   io::buffer memory;
   for (const body_part& part : body.parts) {
-    co_await out.write(part.head);
+    co_await output.write(part.head);
     std::uint64_t offset = part.bytes.first;
     std::uint64_t rest = part.bytes.size;
     while (rest != 0) {
@@ -150,44 +150,45 @@ task<> write_parts(multipart_body& body, body_writer& out) {
       const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(rest, piece_size));
       const std::size_t count = co_await body.file.read_at(room.first(wanted), offset);
       if (count == 0) throw std::runtime_error("http::file_server: a file has become shorter");
-      co_await out.write(room.first(count));
+      co_await output.write(room.first(count));
       offset += count;
       rest -= count;
     }
   }
-  co_await out.write(body.end);
+  co_await output.write(body.end);
 }
 
-response multipart(found_file& found, std::string_view type, const byte_ranges& ranges) {
+response multipart(found_file& file, std::string_view type, const byte_ranges& ranges) {
   const std::string boundary = detail::random_boundary();
   const auto body = std::make_shared<multipart_body>();
-  body->file = io::file(std::move(found.fd));
+  body->file = io::file(std::move(file.fd));
   std::uint64_t length = 0;
   for (const byte_range& each : ranges) {
     std::string head = body->parts.empty() ? "--" : "\r\n--";
     head += boundary;
     head += "\r\nContent-Type: ";
     head += type;
-    head += "\r\nContent-Range: " + content_range(each, found.size) + "\r\n\r\n";
+    head += "\r\nContent-Range: " + content_range(each, file.size) + "\r\n\r\n";
     length += head.size() + each.size;
     body->parts.push_back({.head = std::move(head), .bytes = each});
   }
   body->end = "\r\n--" + boundary + "--\r\n";
   length += body->end.size();
-  response answer = response::stream("multipart/byteranges; boundary=" + boundary, length,
-                                     [body](body_writer& out) { return write_parts(*body, out); });
-  answer.set_status(status::partial_content);
-  return answer;
+  response result =
+      response::stream("multipart/byteranges; boundary=" + boundary, length,
+                       [body](body_writer& output) { return write_parts(*body, output); });
+  result.set_status(status::partial_content);
+  return result;
 }
 
 // --- Files ---
 
-response with_file(const request& from, found_file& found, std::string_view type,
+response with_file(const request& request, found_file& file, std::string_view type,
                    const validators& present, std::chrono::sys_seconds now) {
-  const std::uint64_t size = found.size;
-  const auto range = from.field("Range");
-  const bool is_ranged = range && from.method() == method::get;
-  const auto if_range = from.field("If-Range");
+  const std::uint64_t size = file.size;
+  const auto range = request.field("Range");
+  const bool is_ranged = range && request.method() == method::get;
+  const auto if_range = request.field("If-Range");
   if (is_ranged && (!if_range || if_range_holds(*if_range, present, now))) {
     const byte_ranges ranges = byte_ranges::parse(*range, size);
     if (ranges.outcome() == range_outcome::not_satisfiable) {
@@ -196,100 +197,101 @@ response with_file(const request& from, found_file& found, std::string_view type
     }
     if (ranges.size() == 1) {
       const byte_range part = *ranges.begin();
-      response answer = response::file(type, std::move(found.fd), part.first, part.size);
-      answer.set_status(status::partial_content);
-      answer.set("Content-Range", content_range(part, size));
-      return answer;
+      response result = response::file(type, std::move(file.fd), part.first, part.size);
+      result.set_status(status::partial_content);
+      result.set("Content-Range", content_range(part, size));
+      return result;
     }
-    if (ranges.size() > 1) return multipart(found, type, ranges);
+    if (ranges.size() > 1) return multipart(file, type, ranges);
   }
-  return response::file(type, std::move(found.fd), 0, size);
+  return response::file(type, std::move(file.fd), 0, size);
 }
 
 // Last-Modified is at most the Date (RFC 9110, 8.8.2.1): from a date in the future a client would
 // conclude for as long that a file that replaces this one has not changed.
-response answer_with_file(const site& served, const request& from, found_file& found,
+response answer_with_file(const site& files, const request& request, found_file& file,
                           std::string_view name) {
-  const std::string tag = entity_tag_of(found);
+  const std::string tag = entity_tag_of(file);
   const auto now = present_second();
-  const auto modified = std::min(std::chrono::floor<std::chrono::seconds>(found.modified), now);
+  const auto modified = std::min(std::chrono::floor<std::chrono::seconds>(file.modified), now);
   const validators present{.entity_tag = tag, .last_modified = modified};
-  const joined_field if_match(from.fields(), "If-Match");
-  const joined_field if_none_match(from.fields(), "If-None-Match");
-  const conditions wanted{.if_match = if_match.get(),
-                          .if_none_match = if_none_match.get(),
-                          .if_modified_since = date_not_after(now, from.field("If-Modified-Since")),
-                          .if_unmodified_since = from.field("If-Unmodified-Since")};
-  response answer;
-  switch (evaluate(from.method(), wanted, present)) {
+  const joined_field if_match(request.fields(), "If-Match");
+  const joined_field if_none_match(request.fields(), "If-None-Match");
+  const conditions wanted{
+      .if_match = if_match.get(),
+      .if_none_match = if_none_match.get(),
+      .if_modified_since = date_not_after(now, request.field("If-Modified-Since")),
+      .if_unmodified_since = request.field("If-Unmodified-Since")};
+  response result;
+  switch (evaluate(request.method(), wanted, present)) {
     case condition_outcome::precondition_failed:
       return response::text("The file is another one now.\n", status::precondition_failed);
-    case condition_outcome::not_modified: answer = response(status::not_modified); break;
+    case condition_outcome::not_modified: result = response(status::not_modified); break;
     case condition_outcome::proceed:
-      answer = with_file(from, found, media_type_of(name), present, now);
+      result = with_file(request, file, media_type_of(name), present, now);
       break;
   }
-  if (served.options.precompressed) answer.set("Vary", "Accept-Encoding");
-  if (answer.status() == status::range_not_satisfiable) return answer;
-  if (answer.status() != status::not_modified) {
-    answer.set("Accept-Ranges", "bytes").set("X-Content-Type-Options", "nosniff");
-    if (found.coding != content_coding::identity) {
-      answer.set("Content-Encoding", to_text(found.coding));
+  if (files.options.precompressed) result.set("Vary", "Accept-Encoding");
+  if (result.status() == status::range_not_satisfiable) return result;
+  if (result.status() != status::not_modified) {
+    result.set("Accept-Ranges", "bytes").set("X-Content-Type-Options", "nosniff");
+    if (file.coding != content_coding::identity) {
+      result.set("Content-Encoding", to_text(file.coding));
     }
   }
-  answer.set("ETag", tag).set("Last-Modified", format_date(modified));
+  result.set("ETag", tag).set("Last-Modified", format_date(modified));
   // The server's own Date may be older by the time that this handler took.
-  if (now - modified <= std::chrono::seconds{1}) answer.set("Date", format_date(now));
-  if (!served.options.cache_control.empty()) {
-    answer.set("Cache-Control", served.options.cache_control);
+  if (now - modified <= std::chrono::seconds{1}) result.set("Date", format_date(now));
+  if (!files.options.cache_control.empty()) {
+    result.set("Cache-Control", files.options.cache_control);
   }
-  return answer;
+  return result;
 }
 
 // A lookup that may wait for a disk.
 struct waiting_lookup {
-  const site& served;
+  const site& files;
   const std::string& path;
   std::string_view accept_encoding;
   std::string_view url_path;
 };
 
 task<found_file> find(const waiting_lookup& wanted) {
-  co_return wanted.served.find(wanted.path, wanted.accept_encoding, wanted.url_path,
+  co_return wanted.files.find(wanted.path, wanted.accept_encoding, wanted.url_path,
                                root_directory::lookup_scope::any);
 }
 
-task<response> serve(const site& served, request& from) {
-  if (from.method() != method::get && from.method() != method::head) {
+task<response> serve(const site& files, request& request) {
+  if (request.method() != method::get && request.method() != method::head) {
     co_return response(status::method_not_allowed).set("Allow", "GET, HEAD");
   }
-  const std::string_view rest = from.raw_param(served.options.parameter);
+  const std::string_view rest = request.raw_param(files.options.parameter);
   if (rest.data() == nullptr) {
     throw std::logic_error("http::file_server: the route's pattern has no {" +
-                           served.options.parameter + "...}");
+                           files.options.parameter + "...}");
   }
-  const auto path = detail::path_below_root(rest, served.options.hidden_files);
+  const auto path = detail::path_below_root(rest, files.options.hidden_files);
   if (!path) co_return failure(ENOENT);
 
-  const joined_field accept_encoding(from.fields(), "Accept-Encoding");
-  const waiting_lookup wanted{served, *path, accept_encoding.get().value_or(std::string_view()),
-                              from.path()};
-  found_file found =
-      served.find(*path, wanted.accept_encoding, from.path(), root_directory::lookup_scope::cached);
-  if (found.error == EAGAIN) {
+  const joined_field accept_encoding(request.fields(), "Accept-Encoding");
+  const waiting_lookup wanted{files, *path, accept_encoding.get().value_or(std::string_view()),
+                              request.path()};
+  found_file file = files.find(*path, wanted.accept_encoding, request.path(),
+                               root_directory::lookup_scope::cached);
+  if (file.error == EAGAIN) {
     auto finding = gyre::on(io::blocking_pool(), find(wanted));
-    found = co_await std::move(finding);
+    file = co_await std::move(finding);
   }
-  switch (found.which) {
+  switch (file.which) {
     case found_file::kind::none: break;
-    case found_file::kind::directory: co_return redirect_to_directory(from);
-    case found_file::kind::list: co_return response::html(std::move(found.page));
+    case found_file::kind::directory: co_return redirect_to_directory(request);
+    case found_file::kind::list: co_return response::html(std::move(file.page));
     case found_file::kind::file: {
       const bool is_index = path->empty() || path->ends_with('/');
-      co_return answer_with_file(served, from, found, is_index ? served.options.index : *path);
+      co_return answer_with_file(files, request, file, is_index ? files.options.index : *path);
     }
   }
-  co_return failure(found.error);
+  co_return failure(file.error);
 }
 
 }  // namespace
@@ -297,6 +299,6 @@ task<response> serve(const site& served, request& from) {
 file_server::file_server(const std::string& root, file_server_options options)
     : site_(std::make_shared<const detail::site>(root, std::move(options))) {}
 
-task<response> file_server::operator()(request& from) const { return serve(*site_, from); }
+task<response> file_server::operator()(request& request) const { return serve(*site_, request); }
 
 }  // namespace gyre::http

@@ -73,7 +73,7 @@ class file_server {
  public:
   explicit file_server(const std::string& root, file_server_options options = {});
 
-  task<response> operator()(request& from) const;
+  task<response> operator()(request& request) const;
 
  private:
   std::shared_ptr<const detail::site> site_;

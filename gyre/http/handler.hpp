@@ -34,7 +34,7 @@ class responder {
  public:
   explicit responder(completion<response> done) noexcept : done_(std::move(done)) {}
   /// The first answer counts; later ones, and those to a connection that has ended, are dropped.
-  void send(response answer) const { done_.set_value(std::move(answer)); }
+  void send(response result) const { done_.set_value(std::move(result)); }
   /// Answers with the status that a handler gets that throws: 500, or that of an http_error.
   void fail(std::exception_ptr error) const { done_.set_exception(std::move(error)); }
 
@@ -45,12 +45,12 @@ class responder {
 /// The three forms: a function that returns a response at once, a coroutine, and a function whose
 /// answer may come later, and from another thread. The second keeps the request until it ends.
 template <class Function>
-concept handler_function =
-    std::invocable<Function&, request&, responder> || requires(Function& function, request& from) {
-      { function(from) } -> std::convertible_to<response>;
-    } || requires(Function& function, request& from) {
-      { function(from) } -> std::same_as<task<response>>;
-    };
+concept handler_function = std::invocable<Function&, request&, responder> ||
+                           requires(Function& function, request& request) {
+                             { function(request) } -> std::convertible_to<response>;
+                           } || requires(Function& function, request& request) {
+                             { function(request) } -> std::same_as<task<response>>;
+                           };
 
 /// A handler_function of any type.
 ///
@@ -67,7 +67,7 @@ class handler {
   handler(Function function) : function_(wrap(std::move(function))) {}
 
   /// Calls it, as a coroutine in any case.
-  task<response> operator()(request& from);
+  task<response> operator()(request& request);
 
  private:
   friend detail::exchange;
@@ -90,7 +90,7 @@ class handler {
 /// `co_return co_await next(request)`. Copyable.
 class next_handler {
  public:
-  task<response> operator()(request& from) const;
+  task<response> operator()(request& request) const;
 
  private:
   friend detail::exchange;

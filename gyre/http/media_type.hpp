@@ -22,7 +22,7 @@ class media_type {
   /// name once. Parameters may be empty, as in "text/html;".
   [[nodiscard]] static std::optional<media_type> parse(std::string_view text);
 
-  /// Before and after the '/', in the case in which they were written.
+  /// The parts before and after the '/', in the case in which they were written.
   [[nodiscard]] std::string_view type() const noexcept { return type_; }
   [[nodiscard]] std::string_view subtype() const noexcept { return subtype_; }
   /// Whether it is of a type, such as "text/html", in any case and with any parameters.

@@ -29,8 +29,8 @@ enum class method : std::uint8_t {
 };
 
 /// As it stands in a request; "" for method::other.
-[[nodiscard]] constexpr std::string_view to_text(method which) noexcept {
-  switch (which) {
+[[nodiscard]] constexpr std::string_view to_text(method value) noexcept {
+  switch (value) {
     case method::get: return "GET";
     case method::head: return "HEAD";
     case method::post: return "POST";
@@ -55,14 +55,14 @@ enum class method : std::uint8_t {
 }
 
 /// Whether a request changes nothing (RFC 9110, 9.2.1).
-[[nodiscard]] constexpr bool is_safe(method which) noexcept {
-  return which == method::get || which == method::head || which == method::options ||
-         which == method::trace;
+[[nodiscard]] constexpr bool is_safe(method value) noexcept {
+  return value == method::get || value == method::head || value == method::options ||
+         value == method::trace;
 }
 /// Whether sending a request twice has the effect of sending it once (RFC 9110, 9.2.2), so that a
 /// client may repeat it.
-[[nodiscard]] constexpr bool is_idempotent(method which) noexcept {
-  return is_safe(which) || which == method::put || which == method::delete_;
+[[nodiscard]] constexpr bool is_idempotent(method value) noexcept {
+  return is_safe(value) || value == method::put || value == method::delete_;
 }
 
 /// A set of methods, such as those that a path allows. A value of two bytes.
@@ -78,14 +78,14 @@ class method_set {
     return set;
   }
 
-  constexpr void add(method which) noexcept {
-    bits_ = static_cast<std::uint16_t>(bits_ | bit(which));
+  constexpr void add(method value) noexcept {
+    bits_ = static_cast<std::uint16_t>(bits_ | bit(value));
   }
   constexpr void add(method_set more) noexcept {
     bits_ = static_cast<std::uint16_t>(bits_ | more.bits_);
   }
-  [[nodiscard]] constexpr bool contains(method which) const noexcept {
-    return (bits_ & bit(which)) != 0;
+  [[nodiscard]] constexpr bool contains(method value) const noexcept {
+    return (bits_ & bit(value)) != 0;
   }
   [[nodiscard]] constexpr bool empty() const noexcept { return bits_ == 0; }
 
@@ -95,8 +95,8 @@ class method_set {
   friend constexpr bool operator==(method_set, method_set) noexcept = default;
 
  private:
-  static constexpr unsigned bit(method which) noexcept {
-    return 1u << static_cast<unsigned>(which);
+  static constexpr unsigned bit(method value) noexcept {
+    return 1u << static_cast<unsigned>(value);
   }
 
   std::uint16_t bits_ = 0;

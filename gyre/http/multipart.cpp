@@ -18,13 +18,13 @@ using detail::equals_lower;
 
 // A name as browsers write it (Fetch: "%22", "%0D" and "%0A" for the bytes that would end it), with
 // the backslashes of other clients. Other backslashes are those of Windows' paths.
-std::string decoded_name(const detail::parameter& sent) {
+std::string decoded_name(const detail::parameter& parameter) {
   std::string name;
-  std::string_view rest = sent.raw;
+  std::string_view rest = parameter.raw;
   while (!rest.empty()) {
     std::size_t taken = 1;
     char byte = rest.front();
-    if (sent.has_escapes && (rest.starts_with("\\\"") || rest.starts_with("\\\\"))) {
+    if (parameter.has_escapes && (rest.starts_with("\\\"") || rest.starts_with("\\\\"))) {
       byte = rest[1];
       taken = 2;
     } else if (rest.starts_with("%22") || rest.starts_with("%0D") || rest.starts_with("%0A")) {
@@ -115,10 +115,10 @@ multipart_reader::multipart_reader(std::string_view boundary, multipart_limits l
 }
 
 // Consumes up to the end of the next delimiter, and returns true; or up to the end of bytes that
-// belong to none, if there are any: `before`. As CR stands only at the front of a delimiter, bytes
+// belong to none, if there are any: `content`. As CR stands only at the front of a delimiter, bytes
 // that began one and turn out to be data cannot contain the beginning of another.
 bool multipart_reader::find_delimiter(io::input& piece,
-                                      std::span<const std::byte>& before) noexcept {
+                                      std::span<const std::byte>& content) noexcept {
   if (matched_ == 0) {
     std::size_t at = piece.find(delimiter_);
     if (at == io::input::npos) {
@@ -127,8 +127,8 @@ bool multipart_reader::find_delimiter(io::input& piece,
       const std::size_t begin = std::min(text.substr(tail).rfind('\r'), text.size() - tail) + tail;
       at = delimiter_.starts_with(text.substr(begin)) ? begin : text.size();
     }
-    before = piece.take(at);
-    if (!before.empty()) return false;
+    content = piece.take(at);
+    if (!content.empty()) return false;
   }
   while (!piece.empty() && matched_ < delimiter_.size() &&
          piece.text().front() == delimiter_[matched_]) {
@@ -142,7 +142,7 @@ bool multipart_reader::find_delimiter(io::input& piece,
   }
   if (!piece.empty()) {
     const std::string_view held = delimiter_;
-    before = io::input(held.substr(implied_, matched_ - implied_)).bytes();
+    content = io::input(held.substr(implied_, matched_ - implied_)).bytes();
     matched_ = 0;
     implied_ = 0;
   }
@@ -157,14 +157,14 @@ multipart_event multipart_reader::fail(std::error_code error) noexcept {
 
 // Skips the blanks that transports may add behind a boundary (RFC 2046, 5.1.1); whether it is past
 // them.
-bool multipart_reader::skip_blanks(io::input& piece, std::size_t most,
+bool multipart_reader::skip_blanks(io::input& piece, std::size_t limit,
                                    std::error_code error) noexcept {
   const std::string_view text = piece.text();
   const std::size_t blanks = std::min(text.find_first_not_of(" \t"), text.size());
   if (blanks != 0) tail_ = ' ';
   piece.consume(blanks);
   ignored_ += blanks;
-  if (ignored_ > most) {
+  if (ignored_ > limit) {
     fail(error);
     return false;
   }

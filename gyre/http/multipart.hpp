@@ -98,11 +98,11 @@ class multipart_reader {
 
   multipart_event advance(io::input& piece);
   multipart_event fail(std::error_code error) noexcept;
-  bool find_delimiter(io::input& piece, std::span<const std::byte>& before) noexcept;
+  bool find_delimiter(io::input& piece, std::span<const std::byte>& content) noexcept;
   multipart_event read_boundary_end(io::input& piece) noexcept;
   multipart_event read_head(io::input& piece);
   void read_epilogue(io::input& piece) noexcept;
-  bool skip_blanks(io::input& piece, std::size_t most, std::error_code error) noexcept;
+  bool skip_blanks(io::input& piece, std::size_t limit, std::error_code error) noexcept;
 
   std::string delimiter_;  // CR LF "--" boundary
   multipart_limits limits_;

@@ -13,18 +13,18 @@
 namespace gyre::http {
 namespace {
 
-void append_name(std::string& out, std::string_view name) {
-  out += '"';
+void append_name(std::string& output, std::string_view name) {
+  output += '"';
   for (const char each : name) {
     switch (each) {
-      case '"': out += "%22"; break;
-      case '\r': out += "%0D"; break;
-      case '\n': out += "%0A"; break;
-      case '\\': out += "\\\\"; break;
-      default: out += each;
+      case '"': output += "%22"; break;
+      case '\r': output += "%0D"; break;
+      case '\n': output += "%0A"; break;
+      case '\\': output += "\\\\"; break;
+      default: output += each;
     }
   }
-  out += '"';
+  output += '"';
 }
 
 bool can_be_quoted(std::string_view name) noexcept {

@@ -23,27 +23,27 @@ int take_decoded(std::string_view& text, plus_sign plus) noexcept {
   return high * 16 + low;
 }
 
-// Each character is read before its place is written, so `out` may be the text's own memory.
-std::optional<std::size_t> decode_to(std::string_view text, char* out, plus_sign plus) noexcept {
+// Each character is read before its place is written, so `output` may be the text's own memory.
+std::optional<std::size_t> decode_to(std::string_view text, char* output, plus_sign plus) noexcept {
   std::size_t size = 0;
   while (!text.empty()) {
     const int byte = take_decoded(text, plus);
     if (byte < 0) return std::nullopt;
-    out[size++] = static_cast<char>(byte);
+    output[size++] = static_cast<char>(byte);
   }
   return size;
 }
 
-void append_encoded(std::string& out, std::string_view text, detail::character_class kept) {
+void append_encoded(std::string& output, std::string_view text, detail::character_class plain) {
   constexpr std::string_view digits = "0123456789ABCDEF";
   for (const char each : text) {
-    if (detail::is(kept, each)) {
-      out += each;
+    if (detail::is(plain, each)) {
+      output += each;
     } else {
       const auto byte = static_cast<unsigned char>(each);
-      out += '%';
-      out += digits[byte >> 4];
-      out += digits[byte & 15];
+      output += '%';
+      output += digits[byte >> 4];
+      output += digits[byte & 15];
     }
   }
 }
@@ -58,14 +58,14 @@ std::optional<std::string> percent_decode(std::string_view text, plus_sign plus)
   return decoded;
 }
 
-std::optional<std::string_view> percent_decode(std::string_view text, std::span<char> into,
+std::optional<std::string_view> percent_decode(std::string_view text, std::span<char> memory,
                                                plus_sign plus) {
-  if (into.size() < text.size()) {
+  if (memory.size() < text.size()) {
     throw std::length_error("gyre::http::percent_decode: the memory is smaller than the text");
   }
-  const auto size = decode_to(text, into.data(), plus);
+  const auto size = decode_to(text, memory.data(), plus);
   if (!size) return std::nullopt;
-  return std::string_view(into.data(), *size);
+  return std::string_view(memory.data(), *size);
 }
 
 bool is_percent_encoded(std::string_view text) noexcept {
@@ -84,12 +84,12 @@ bool decodes_to(std::string_view encoded, std::string_view plain, plus_sign plus
   return encoded.empty();
 }
 
-void append_encoded_component(std::string& out, std::string_view text) {
-  append_encoded(out, text, detail::is_unreserved);
+void append_encoded_component(std::string& output, std::string_view text) {
+  append_encoded(output, text, detail::is_unreserved);
 }
 
-void append_encoded_path(std::string& out, std::string_view path) {
-  append_encoded(out, path, detail::in_path);
+void append_encoded_path(std::string& output, std::string_view path) {
+  append_encoded(output, path, detail::in_path);
 }
 
 }  // namespace gyre::http

@@ -25,11 +25,11 @@ enum class plus_sign { is_plus, is_blank };
                                                         plus_sign plus = plus_sign::is_plus);
 
 /// As percent_decode(), into memory of the caller, which holds at least text.size() characters and
-/// may be the text's own: the part of `into` that is the result. Allocates nothing.
+/// may be the text's own: the part of `memory` that is the result. Allocates nothing.
 ///
-/// Errors: std::length_error if `into` is too small.
+/// Errors: std::length_error if `memory` is too small.
 [[nodiscard]] std::optional<std::string_view> percent_decode(std::string_view text,
-                                                             std::span<char> into,
+                                                             std::span<char> memory,
                                                              plus_sign plus = plus_sign::is_plus);
 
 /// Whether every '%' is followed by two hexadecimal digits.
@@ -41,9 +41,9 @@ enum class plus_sign { is_plus, is_blank };
 
 /// Adds the text with every byte encoded but letters, digits and - . _ ~: a segment of a path, or a
 /// name or value of a query.
-void append_encoded_component(std::string& out, std::string_view text);
+void append_encoded_component(std::string& output, std::string_view text);
 /// Adds the text with every byte encoded that may not stand in a path; '/' stays.
-void append_encoded_path(std::string& out, std::string_view path);
+void append_encoded_path(std::string& output, std::string_view path);
 
 [[nodiscard]] inline std::string encode_component(std::string_view text) {
   std::string encoded;

@@ -73,9 +73,9 @@ bool is_in_block(const net::ip_address& address, std::string_view block) noexcep
   return true;
 }
 
-bool matches(std::string_view pattern, const destination& to) noexcept {
+bool matches(std::string_view pattern, const destination& target) noexcept {
   if (pattern == "*") return true;
-  if (pattern.contains('/')) return to.address && is_in_block(*to.address, pattern);
+  if (pattern.contains('/')) return target.address && is_in_block(*target.address, pattern);
   const std::size_t colon = pattern.rfind(':');
   // An IPv6 address without brackets has several colons, and no port.
   const bool has_port = colon != std::string_view::npos && pattern.find(':') == colon;
@@ -83,20 +83,21 @@ bool matches(std::string_view pattern, const destination& to) noexcept {
     const std::size_t end = pattern.find(']');
     if (end == std::string_view::npos) return false;
     const std::string_view rest = pattern.substr(end + 1);
-    if (!rest.empty() && (rest[0] != ':' || rest.substr(1) != to.port)) return false;
+    if (!rest.empty() && (rest[0] != ':' || rest.substr(1) != target.port)) return false;
     pattern = pattern.substr(1, end - 1);
   } else if (has_port) {
-    if (pattern.substr(colon + 1) != to.port) return false;
+    if (pattern.substr(colon + 1) != target.port) return false;
     pattern = pattern.substr(0, colon);
   }
-  if (to.address) return address_of(pattern) == to.address;
+  if (target.address) return address_of(pattern) == target.address;
   if (pattern.starts_with("*.")) pattern.remove_prefix(1);
   if (pattern.starts_with('.')) pattern.remove_prefix(1);
   if (pattern.ends_with('.')) pattern.remove_suffix(1);
-  if (pattern.empty() || to.host.size() < pattern.size()) return false;
-  const std::string_view tail = to.host.substr(to.host.size() - pattern.size());
+  if (pattern.empty() || target.host.size() < pattern.size()) return false;
+  const std::string_view tail = target.host.substr(target.host.size() - pattern.size());
   return detail::equals_ignoring_case(tail, pattern) &&
-         (tail.size() == to.host.size() || to.host[to.host.size() - tail.size() - 1] == '.');
+         (tail.size() == target.host.size() ||
+          target.host[target.host.size() - tail.size() - 1] == '.');
 }
 
 }  // namespace

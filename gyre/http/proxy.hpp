@@ -18,9 +18,9 @@ namespace gyre::http {
 /// The proxies of a client; a value. The URL of a proxy is "http://user:password@host:port"; the
 /// user, if there is one, is sent to it only (Basic, in Proxy-Authorization).
 struct proxy_settings {
-  /// For http URLs.
+  /// The proxy of http URLs.
   std::optional<url> http = {};
-  /// For https URLs, by a tunnel (CONNECT).
+  /// The proxy of https URLs, by a tunnel (CONNECT).
   std::optional<url> https = {};
   /// Hosts that are reached without a proxy: "example.org", ".example.org" and "*.example.org"
   /// stand for it and its subdomains, "example.org:8080" for a port of it, "*" for all. URLs with

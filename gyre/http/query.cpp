@@ -67,11 +67,11 @@ std::optional<std::string_view> query::find(std::string_view name) const noexcep
   return std::nullopt;
 }
 
-void append_pair(std::string& out, std::string_view name, std::string_view value) {
-  if (!out.empty()) out += '&';
-  append_encoded_component(out, name);
-  out += '=';
-  append_encoded_component(out, value);
+void append_pair(std::string& output, std::string_view name, std::string_view value) {
+  if (!output.empty()) output += '&';
+  append_encoded_component(output, name);
+  output += '=';
+  append_encoded_component(output, value);
 }
 
 }  // namespace gyre::http

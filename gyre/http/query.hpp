@@ -109,7 +109,7 @@ inline query::iterator query::begin() const noexcept { return iterator(text_); }
 inline query::iterator query::end() const noexcept { return {}; }
 inline bool query::empty() const noexcept { return begin() == end(); }
 
-/// Adds a pair to a query or a form: "name=value", encoded, after a '&' unless `out` is empty.
-void append_pair(std::string& out, std::string_view name, std::string_view value);
+/// Adds a pair to a query or a form: "name=value", encoded, after a '&' unless `output` is empty.
+void append_pair(std::string& output, std::string_view name, std::string_view value);
 
 }  // namespace gyre::http

@@ -48,9 +48,9 @@ class request {
   request& operator=(const request&) = delete;
 
   [[nodiscard]] http::method method() const noexcept { return method_; }
-  /// Also that of method::other.
+  /// The method as it was sent, also that of method::other.
   [[nodiscard]] std::string_view method_text() const noexcept { return method_text_; }
-  /// As it was sent: "/users/7?page=2".
+  /// The target as it was sent: "/users/7?page=2".
   [[nodiscard]] std::string_view target() const noexcept { return target_; }
   /// Without the query, encoded: see percent_decode(). "*" where OPTIONS asks for the server
   /// itself.

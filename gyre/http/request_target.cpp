@@ -75,16 +75,16 @@ void request_target::split_path(std::string_view text) noexcept {
   query_ = has_query_ ? text.substr(at + 1) : std::string_view();
 }
 
-std::expected<request_target, std::error_code> request_target::parse(method which,
+std::expected<request_target, std::error_code> request_target::parse(method request_method,
                                                                      std::string_view text) {
   if (!std::ranges::all_of(text, is_visible)) return failure(format_errc::bad_character);
-  return parse_visible(which, text);
+  return parse_visible(request_method, text);
 }
 
 std::expected<request_target, std::error_code> request_target::parse_visible(
-    method which, std::string_view text) {
+    method request_method, std::string_view text) {
   request_target target;
-  if (which == method::connect) {
+  if (request_method == method::connect) {
     const auto to = gyre::http::authority::parse(text);
     if (!to) return std::unexpected(to.error());
     if (!to->port) return failure(format_errc::bad_port);
@@ -97,7 +97,7 @@ std::expected<request_target, std::error_code> request_target::parse_visible(
     return target;
   }
   if (text == "*") {
-    if (which != method::options) return failure(format_errc::bad_target);
+    if (request_method != method::options) return failure(format_errc::bad_target);
     target.form_ = target_form::asterisk;
     target.path_ = text;
     return target;
@@ -118,7 +118,7 @@ std::expected<request_target, std::error_code> request_target::parse_visible(
   target.split_path(text.substr(server.size()));
   // An empty path means "/", except that OPTIONS then asks for the server itself.
   if (target.path_.empty()) {
-    const bool is_asterisk = which == method::options && !target.has_query_;
+    const bool is_asterisk = request_method == method::options && !target.has_query_;
     target.path_ = is_asterisk ? "*" : "/";
   }
   return target;

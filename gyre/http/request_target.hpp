@@ -31,7 +31,7 @@ enum class target_form : std::uint8_t {
 
 /// A host with a port, as in a header Host and in URLs; both parts as they were sent.
 struct authority {
-  /// Without brackets.
+  /// The host without the brackets of IPv6.
   std::string_view host;
   std::optional<std::uint16_t> port = {};
   bool is_ipv6 = false;  ///< it stood in brackets
@@ -56,7 +56,7 @@ class request_target {
   ///
   /// Errors: format_errc::bad_target, bad_character, bad_host, host_not_ascii, bad_port.
   /// Complexity: reads the text once; allocates nothing.
-  [[nodiscard]] static std::expected<request_target, std::error_code> parse(method which,
+  [[nodiscard]] static std::expected<request_target, std::error_code> parse(method request_method,
                                                                             std::string_view text);
 
   [[nodiscard]] target_form form() const noexcept { return form_; }
@@ -75,7 +75,7 @@ class request_target {
  private:
   friend class detail::exchange;
   // `text` has visible characters only.
-  static std::expected<request_target, std::error_code> parse_visible(method which,
+  static std::expected<request_target, std::error_code> parse_visible(method request_method,
                                                                       std::string_view text);
   void split_path(std::string_view text) noexcept;
 

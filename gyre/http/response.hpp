@@ -83,7 +83,7 @@ class upgraded_connection : public body_writer {
   /// Errors: std::system_error when the connection has failed.
   [[nodiscard]] task<std::optional<std::span<const std::byte>>> next();
 
-  /// For servers.
+  /// Only servers construct one.
   explicit upgraded_connection(detail::exchange& owner) noexcept : body_writer(owner) {}
 };
 
@@ -111,7 +111,7 @@ class response {
   /// With bytes that are not copied. They must outlive the sending, as constants do, and the bytes
   /// of the request.
   [[nodiscard]] static response borrowed(std::string_view content_type, std::string_view body);
-  /// To a URL reference, which the program has encoded.
+  /// A redirect to a URL reference, which the program has encoded.
   [[nodiscard]] static response redirect(std::string_view location,
                                          http::status status = http::status::found);
   /// `count` bytes of a regular file from `offset` on, sent by sendfile(2): see

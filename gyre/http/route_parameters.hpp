@@ -49,14 +49,14 @@ class route_parameters {
   }
   /// As get(), into memory of the caller as large as the raw value. Throws std::length_error.
   [[nodiscard]] std::optional<std::string_view> get(std::string_view name,
-                                                    std::span<char> into) const {
+                                                    std::span<char> memory) const {
     for (const parameter& each : *this) {
-      if (each.name == name) return percent_decode(each.raw, into);
+      if (each.name == name) return percent_decode(each.raw, memory);
     }
     return std::nullopt;
   }
 
-  // For routers: at most max_count are added.
+  // Routers add at most max_count.
   void push(parameter added) noexcept { parameters_[count_++] = added; }
   void pop() noexcept { --count_; }
   void clear() noexcept { count_ = 0; }

@@ -69,8 +69,8 @@ template <class Handler>
 class basic_router {
  public:
   /// A handler for one method.
-  void add(method which, std::string_view pattern, Handler handler) {
-    add_for({which}, pattern, std::move(handler));
+  void add(method request_method, std::string_view pattern, Handler handler) {
+    add_for({request_method}, pattern, std::move(handler));
   }
   /// A handler for all methods, unknown ones among them.
   void add(std::string_view pattern, Handler handler) {
@@ -88,25 +88,27 @@ class basic_router {
   }
 
   /// `path`: encoded, without the query, as request_target::path() has it.
-  [[nodiscard]] route_match<Handler> find(method which, std::string_view path) const noexcept {
+  [[nodiscard]] route_match<Handler> find(method request_method,
+                                          std::string_view path) const noexcept {
     route_match<Handler> match;
-    find(which, path, match);
+    find(request_method, path, match);
     return match;
   }
   /// As above, into `match`, whatever it held.
-  void find(method which, std::string_view path, route_match<Handler>& match) const noexcept {
+  void find(method request_method, std::string_view path,
+            route_match<Handler>& match) const noexcept {
     match.parameters.clear();
     match.handler = nullptr;
     match.allowed = {};
     match.outcome = route_outcome::not_found;
-    const detail::route_tree::result found = tree_.find(which, path, match.parameters);
+    const detail::route_tree::result found = tree_.find(request_method, path, match.parameters);
     if (found.handler != detail::route_tree::none) {
       match.outcome = route_outcome::found;
       match.handler = &handlers_[found.handler];
     } else if (!found.allowed.empty()) {
       match.allowed = found.allowed;
       match.outcome =
-          which == method::options ? route_outcome::options : route_outcome::not_allowed;
+          request_method == method::options ? route_outcome::options : route_outcome::not_allowed;
     }
   }
 

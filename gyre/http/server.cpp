@@ -15,9 +15,9 @@ server::server(std::vector<event_loop*> loops, server_options options)
     : core_(std::make_shared<detail::server_core>(std::move(loops), std::move(options))) {}
 server::~server() { core_->tcp.reset(); }
 
-server& server::route(method method, std::string_view pattern, handler serve,
+server& server::route(method method, std::string_view pattern, handler function,
                       route_options options) {
-  core_->add(method, pattern, std::move(serve), options);
+  core_->add(method, pattern, std::move(function), options);
   return *this;
 }
 
@@ -44,8 +44,8 @@ net::endpoint server::local_endpoint(std::size_t index) const {
   return core_->tcp->local_endpoint(index);
 }
 void server::start() { core_->start(); }
-void server::stop(duration timeout, move_only_function<void()> done) {
-  core_->stop(timeout, std::move(done));
+void server::stop(duration timeout, move_only_function<void()> callback) {
+  core_->stop(timeout, std::move(callback));
 }
 net::tcp_server& server::tcp() noexcept { return *core_->tcp; }
 

@@ -71,68 +71,70 @@ class server {
   explicit server(basic_loop_thread<Loop>& thread, server_options options = {})
       : server(thread.loop(), std::move(options)) {}
   explicit server(std::vector<event_loop*> loops, server_options options = {});
-  /// As above, and listens at `at`: an endpoint, or a text such as ":8080".
+  /// As above, and listens at `address`: an endpoint, or a text such as ":8080".
   template <std::convertible_to<net::endpoint> At>
-  server(event_loop& loop, const At& at, server_options options = {})
+  server(event_loop& loop, const At& address, server_options options = {})
       : server(loop, std::move(options)) {
-    listen(at);
+    listen(address);
   }
   template <loop_group Group, std::convertible_to<net::endpoint> At>
-  server(Group& loops, const At& at, server_options options = {})
+  server(Group& loops, const At& address, server_options options = {})
       : server(loops.loops(), std::move(options)) {
-    listen(at);
+    listen(address);
   }
   template <class Loop, std::convertible_to<net::endpoint> At>
-  server(basic_loop_thread<Loop>& thread, const At& at, server_options options = {})
+  server(basic_loop_thread<Loop>& thread, const At& address, server_options options = {})
       : server(thread.loop(), std::move(options)) {
-    listen(at);
+    listen(address);
   }
   server(const server&) = delete;
   server& operator=(const server&) = delete;
   ~server();
 
-  server& get(std::string_view pattern, handler answer, route_options options = {}) {
-    return route(method::get, pattern, std::move(answer), options);
+  server& get(std::string_view pattern, handler function, route_options options = {}) {
+    return route(method::get, pattern, std::move(function), options);
   }
-  server& post(std::string_view pattern, handler answer, route_options options = {}) {
-    return route(method::post, pattern, std::move(answer), options);
+  server& post(std::string_view pattern, handler function, route_options options = {}) {
+    return route(method::post, pattern, std::move(function), options);
   }
-  server& put(std::string_view pattern, handler answer, route_options options = {}) {
-    return route(method::put, pattern, std::move(answer), options);
+  server& put(std::string_view pattern, handler function, route_options options = {}) {
+    return route(method::put, pattern, std::move(function), options);
   }
-  server& patch(std::string_view pattern, handler answer, route_options options = {}) {
-    return route(method::patch, pattern, std::move(answer), options);
+  server& patch(std::string_view pattern, handler function, route_options options = {}) {
+    return route(method::patch, pattern, std::move(function), options);
   }
   // NOLINTNEXTLINE(readability-identifier-naming): a keyword otherwise
-  server& delete_(std::string_view pattern, handler answer, route_options options = {}) {
-    return route(method::delete_, pattern, std::move(answer), options);
+  server& delete_(std::string_view pattern, handler function, route_options options = {}) {
+    return route(method::delete_, pattern, std::move(function), options);
   }
-  server& route(method which, std::string_view pattern, handler answer, route_options options = {});
-  /// Calls `around` for each request, also for those without a route, whose whole body is read
+  server& route(method method, std::string_view pattern, handler function,
+                route_options options = {});
+  /// Calls `middleware` for each request, also for those without a route, whose whole body is read
   /// before; the first one added is the outermost.
-  server& use(middleware around);
+  server& use(middleware middleware);
   /// Called on the connection's loop, several loops at the same time, when a handler has thrown,
   /// other than an http_error; not once its client has left. The default prints a line to stderr,
   /// of at most 10 errors at once and 1 per second: clients must not fill a log.
   server& on_error(move_only_function<void(const request&, std::exception_ptr)> callback);
-  /// Called when a request has been answered.
+  /// Sets the function that is called when a request has been answered.
   server& on_access(move_only_function<void(const access_record&)> callback);
 
-  void listen(const net::endpoint& at);
+  void listen(const net::endpoint& address);
   [[nodiscard]] net::endpoint local_endpoint(std::size_t index = 0) const;
   void start();
 
   /// Graceful stop: closes idle connections, answers the requests of which a byte has come, with
   /// `Connection: close`, and after `timeout` ends what is left. A request that has arrived and was
   /// not read yet is answered as well, and a new connection may send its first request within
-  /// tcp_server_options::stop_grace. Then calls `done` on the first
+  /// tcp_server_options::stop_grace. Then calls `callback` on the first
   /// loop. Event streams end when it begins; other handlers that wait long learn it from
   /// request::server_stop_token(). Returns at once.
-  void stop(duration timeout = std::chrono::seconds{5}, move_only_function<void()> done = {});
+  void stop(duration timeout = std::chrono::seconds{5}, move_only_function<void()> callback = {});
   /// An awaitable stop().
   [[nodiscard]] auto stop_async(duration timeout = std::chrono::seconds{5}) {
-    return from_callback(
-        [this, timeout](completion<void> done) { stop(timeout, [done] { done.set_value(); }); });
+    return from_callback([this, timeout](completion<void> callback) {
+      stop(timeout, [callback] { callback.set_value(); });
+    });
   }
 
   /// The TCP server below, to adopt connections, or listen on sockets that were passed.

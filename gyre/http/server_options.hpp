@@ -28,11 +28,11 @@ struct server_limits {
 /// Time limits, of which zero means none. They expire up to the granularity of the loop's timers
 /// late.
 struct server_timeouts {
-  /// From the connection's begin to the first byte; the connection is closed.
+  /// Time from the beginning of a connection to its first byte; the connection is closed.
   duration first_byte = std::chrono::seconds{30};
-  /// From the first byte of a request to the end of its fields: 408.
+  /// Time from the first byte of a request to the end of its fields: 408.
   duration head = std::chrono::seconds{10};
-  /// Between requests; the connection is closed.
+  /// Time between two requests; the connection is closed.
   duration idle = std::chrono::seconds{60};
   /// A body may take this time, and then one second more for each `body_rate` bytes: 408. The time
   /// in which a handler does not ask for more of a streamed body does not count.
@@ -71,7 +71,7 @@ struct server_options {
 struct route_options {
   /// The handler reads the body by request::next_chunk(), instead of getting it whole.
   bool streamed_body = false;
-  /// In place of server_limits::body or streamed_body; zero: that limit.
+  /// Replaces server_limits::body or streamed_body; zero: that limit.
   std::size_t body_limit = 0;
 };
 

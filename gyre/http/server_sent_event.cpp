@@ -15,15 +15,15 @@
 namespace gyre::http {
 namespace {
 
-void append_field(std::string& out, std::string_view name, std::string_view value) {
-  out.append(name).append(": ").append(value) += '\n';
+void append_field(std::string& output, std::string_view name, std::string_view value) {
+  output.append(name).append(": ").append(value) += '\n';
 }
 
 // Each line of the text as a field; an empty text is one line.
-void append_lines(std::string& out, std::string_view name, std::string_view text) {
+void append_lines(std::string& output, std::string_view name, std::string_view text) {
   while (true) {
     const std::size_t end = text.find_first_of("\r\n");
-    append_field(out, name, text.substr(0, end));
+    append_field(output, name, text.substr(0, end));
     if (end == std::string_view::npos) return;
     text.remove_prefix(end + (text.substr(end).starts_with("\r\n") ? 2 : 1));
   }
@@ -35,7 +35,7 @@ bool is_one_line(std::string_view text) noexcept {
 
 }  // namespace
 
-void append_event(std::string& out, const server_sent_event& event) {
+void append_event(std::string& output, const server_sent_event& event) {
   if (!is_one_line(event.event)) {
     throw std::invalid_argument("gyre::http::append_event: the type has a line end");
   }
@@ -45,19 +45,19 @@ void append_event(std::string& out, const server_sent_event& event) {
   if (event.retry) {
     gyre::detail::require_not_negative(*event.retry, "gyre::http::append_event: retry");
   }
-  if (!event.event.empty()) append_field(out, "event", event.event);
-  if (event.id) append_field(out, "id", *event.id);
+  if (!event.event.empty()) append_field(output, "event", event.event);
+  if (event.id) append_field(output, "id", *event.id);
   if (event.retry) {
     const auto time = std::chrono::ceil<std::chrono::milliseconds>(*event.retry);
-    append_field(out, "retry", std::to_string(time.count()));
+    append_field(output, "retry", std::to_string(time.count()));
   }
-  if (!event.data.empty() || !event.event.empty()) append_lines(out, "data", event.data);
-  out += '\n';
+  if (!event.data.empty() || !event.event.empty()) append_lines(output, "data", event.data);
+  output += '\n';
 }
 
-void append_comment(std::string& out, std::string_view text) {
-  append_lines(out, "", text);
-  out += '\n';
+void append_comment(std::string& output, std::string_view text) {
+  append_lines(output, "", text);
+  output += '\n';
 }
 
 // A line may end in CR, LF or CR LF. A CR ends its line at once, as the LF may never come.

@@ -37,9 +37,9 @@ struct server_sent_event {
 ///
 /// Errors: std::invalid_argument, and nothing is added, for a line end in the type or id, a zero
 /// byte in the id, and a negative time.
-void append_event(std::string& out, const server_sent_event& event);
+void append_event(std::string& output, const server_sent_event& event);
 /// Adds a comment, which clients ignore: it keeps an idle connection open.
-void append_comment(std::string& out, std::string_view text);
+void append_comment(std::string& output, std::string_view text);
 
 /// Reads a stream of events that comes in pieces, cut anywhere, as the HTML Standard says: unknown
 /// fields and malformed times are ignored, and an event that the end of the stream cuts off is

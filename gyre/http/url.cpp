@@ -9,8 +9,8 @@
 namespace gyre::http {
 namespace {
 
-std::error_code check(std::string_view text, detail::character_class allowed) {
-  const auto is_allowed = [&](char each) { return each == '%' || detail::is(allowed, each); };
+std::error_code check(std::string_view text, detail::character_class characters) {
+  const auto is_allowed = [&](char each) { return each == '%' || detail::is(characters, each); };
   if (!std::ranges::all_of(text, is_allowed)) return format_errc::bad_character;
   if (!is_percent_encoded(text)) return format_errc::bad_percent_encoding;
   return {};

@@ -38,20 +38,20 @@ body_unpacker::body_unpacker(const std::vector<content_coding>& codings, std::ui
 }
 
 // Unpacks a part of a stage's input; false if the stage needs more input.
-std::expected<bool, std::error_code> body_unpacker::unpack(stage& of,
+std::expected<bool, std::error_code> body_unpacker::unpack(stage& current,
                                                            std::span<const std::byte>& produced) {
-  if (of.out.empty()) of.out.resize(unpacked_at_once);
-  while (!of.in.empty() || of.has_more) {
-    of.begun = true;
-    const auto step = of.coding.step(of.in, of.out);
+  if (current.out.empty()) current.out.resize(unpacked_at_once);
+  while (!current.in.empty() || current.has_more) {
+    current.begun = true;
+    const auto step = current.coding.step(current.in, current.out);
     if (!step) return std::unexpected(step.error());
-    of.in = of.in.subspan(step->consumed);
-    of.has_more = step->produced == of.out.size();
+    current.in = current.in.subspan(step->consumed);
+    current.has_more = step->produced == current.out.size();
     if (step->produced != 0) {
-      produced = std::span(of.out).first(step->produced);
+      produced = std::span(current.out).first(step->produced);
       return true;
     }
-    if (step->consumed == 0 && !of.in.empty()) {
+    if (step->consumed == 0 && !current.in.empty()) {
       return std::unexpected(make_error_code(format_errc::bad_compression));
     }
   }

@@ -54,7 +54,7 @@ class body_unpacker {
     bool begun = false;
   };
 
-  std::expected<bool, std::error_code> unpack(stage& of, std::span<const std::byte>& produced);
+  std::expected<bool, std::error_code> unpack(stage& current, std::span<const std::byte>& produced);
 
   std::vector<stage> stages_;  // the first undoes the coding that was applied last
   bool begun_ = false;

@@ -23,16 +23,16 @@ class brotli_encoder final : public encoder {
   ~brotli_encoder() override { BrotliEncoderDestroyInstance(state_); }
 
   compression_step step(std::span<const std::byte> input, std::span<std::byte> output,
-                        compressor::operation what) override {
+                        compressor::operation action) override {
     std::size_t input_left = input.size(), output_left = output.size();
     auto next_in = reinterpret_cast<const std::uint8_t*>(input.data());
     auto next_out = reinterpret_cast<std::uint8_t*>(output.data());
-    if (!BrotliEncoderCompressStream(state_, operation_of(what), &input_left, &next_in,
+    if (!BrotliEncoderCompressStream(state_, operation_of(action), &input_left, &next_in,
                                      &output_left, &next_out, nullptr)) {
       throw std::bad_alloc();
     }
     const bool has_more = BrotliEncoderHasMoreOutput(state_) != BROTLI_FALSE;
-    const bool is_done = what == compressor::operation::finish
+    const bool is_done = action == compressor::operation::finish
                              ? BrotliEncoderIsFinished(state_) != BROTLI_FALSE
                              : input_left == 0 && !has_more;
     return {.consumed = input.size() - input_left,
@@ -41,8 +41,8 @@ class brotli_encoder final : public encoder {
   }
 
  private:
-  static BrotliEncoderOperation operation_of(compressor::operation what) {
-    switch (what) {
+  static BrotliEncoderOperation operation_of(compressor::operation action) {
+    switch (action) {
       case compressor::operation::process: break;
       case compressor::operation::flush: return BROTLI_OPERATION_FLUSH;
       case compressor::operation::finish: return BROTLI_OPERATION_FINISH;

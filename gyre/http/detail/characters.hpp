@@ -94,7 +94,7 @@ constexpr int hex_value(char each) noexcept {
   return small >= 'a' && small <= 'f' ? small - 'a' + 10 : -1;
 }
 
-/// Without the blanks around it (OWS).
+/// The text without the blanks around it (OWS).
 constexpr std::string_view trim(std::string_view text) noexcept {
   while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
   while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);

@@ -25,8 +25,8 @@ class chunked_decoder {
   };
 
   /// Consumes the input up to the end of the next data, which stays valid as long as the input's
-  /// memory. Bytes that are no whole line yet (sizes, trailers) are left in `input`: call again with
-  /// the same bytes and more. Trailers are appended to `trailers` as views into the input's memory.
+  /// memory. Bytes that are no whole line yet (sizes, trailers) stay in `input`: call again with
+  /// these bytes and more. Trailers are appended to `trailers` as views into the input's memory.
   /// After an error, the decoder is of no use.
   [[nodiscard]] std::expected<piece, errc> next(io::input& input, const head_limits& limits,
                                                 std::vector<field>& trailers);

@@ -20,7 +20,7 @@
 namespace gyre::http::detail {
 namespace {
 
-// For messages, which show no password of an authority.
+// The reference without the user of its authority, whose password belongs into no message.
 std::string without_user(std::string reference) {
   const std::size_t authority = reference.find("//");
   if (authority == reference.npos) return reference;
@@ -45,7 +45,7 @@ client_call::client_call(client_core& client, client_request request, executor& 
       caller_(caller) {}
 
 task<client_response> client_call::run(std::shared_ptr<client_core> client, client_request request,
-                                       body reading) {
+                                       body form) {
   const task_context& context = co_await gyre::detail::this_context();
   if (client == nullptr) {
     throw std::system_error(make_error_code(io::errc::not_open), "http::client");
@@ -58,7 +58,7 @@ task<client_response> client_call::run(std::shared_ptr<client_core> client, clie
   client_call call(*client, std::move(request), caller);
   std::exception_ptr error;
   try {
-    task<> responding = call.respond(reading);
+    task<> responding = call.respond(form);
     co_await std::move(responding);
   } catch (...) {
     error = gyre::detail::caught_error();
@@ -71,12 +71,12 @@ task<client_response> client_call::run(std::shared_ptr<client_core> client, clie
   co_return client_response(std::move(call.exchange_));
 }
 
-task<> client_call::respond(body reading) {
+task<> client_call::respond(body form) {
   task<> following = follow();
   co_await std::move(following);
   exchange_->forget_request();
   if (was_cut_) exchange_->note_cut_request();
-  if (reading == body::streamed) co_return;
+  if (form == body::streamed) co_return;
   auto rest = as_result(exchange_->read_body());
   const auto read = co_await std::move(rest);
   if (!read) std::rethrow_exception(clock_.named(read.error()));
@@ -141,22 +141,22 @@ task<> client_call::request_answer() {
 }
 
 task<> client_call::attempt_twice() {
-  const client_destination to = client_.destination_of(request_.url());
-  task<bool> first = attempt(to, false);
+  const client_destination destination = client_.destination_of(request_.url());
+  task<bool> first = attempt(destination, false);
   const bool answered = co_await std::move(first);
   if (answered) co_return;
   ++client_.counts.retries;
-  task<bool> second = attempt(to, true);
+  task<bool> second = attempt(destination, true);
   co_await std::move(second);
 }
 
 // Attempts the request once; false if another attempt is worth while.
-task<bool> client_call::attempt(const client_destination& to, bool fresh) {
+task<bool> client_call::attempt(const client_destination& destination, bool fresh) {
   auto acquiring =
-      as_result(clock_.wait(client_.acquire(to, fresh), steady_time::max(), "connecting"));
+      as_result(clock_.wait(client_.acquire(destination, fresh), steady_time::max(), "connecting"));
   auto acquired = co_await std::move(acquiring);
   if (!acquired) std::rethrow_exception(clock_.named(acquired.error()));
-  const request_route route = route_for(to);
+  const request_route route = route_for(destination);
   const bool may_repeat = !fresh && request_.is_idempotent();
   exchange_.reset(new client_exchange(std::move(*acquired), clock_, client_.options(),
                                       std::move(request_), caller_));
@@ -181,12 +181,12 @@ task<> client_call::end_attempt() {
   exchange_.reset();
 }
 
-request_route client_call::route_for(const client_destination& to) {
+request_route client_call::route_for(const client_destination& destination) {
   const client_options& options = client_.options();
   const fields& fields = request_.fields();
-  request_route route{.absolute_form = to.is_absolute_form()};
-  if (to.is_absolute_form() && !to.proxy->user_info().empty()) {
-    route.proxy_authorization = basic_credentials(to.proxy->user_info());
+  request_route route{.absolute_form = destination.is_absolute_form()};
+  if (destination.is_absolute_form() && !destination.proxy->user_info().empty()) {
+    route.proxy_authorization = basic_credentials(destination.proxy->user_info());
   }
   if (options.cookies && !fields.contains("Cookie")) {
     route.cookies = client_.cookies.header_for(request_.url());
@@ -234,22 +234,22 @@ void client_call::change_to_get() {
   }
 }
 
-void client_call::redirect_to(url next) {
+void client_call::redirect_to(url target) {
   const url& from = request_.url_;
-  const std::string shown = "redirect to " + next.to_string().substr(0, 200);
-  if (next.scheme() != "http" && next.scheme() != "https") {
+  const std::string shown = "redirect to " + target.to_string().substr(0, 200);
+  if (target.scheme() != "http" && target.scheme() != "https") {
     clock_.fail(errc::bad_redirect, shown);
   }
-  const bool is_insecure = from.scheme() == "https" && next.scheme() == "http";
+  const bool is_insecure = from.scheme() == "https" && target.scheme() == "http";
   if (is_insecure && !client_.options().allow_insecure_redirects) {
     clock_.fail(errc::bad_redirect, shown);
   }
-  if (!from.has_origin_of(next)) {
+  if (!from.has_origin_of(target)) {
     for (const std::string_view name : {"Authorization", "Cookie", "Host", "Proxy-Authorization"}) {
       request_.fields_.erase(name);
     }
   }
-  request_.url_ = std::move(next);
+  request_.url_ = std::move(target);
   clock_.rename(name_of(request_));
 }
 

@@ -24,24 +24,24 @@ class client_call {
 
   /// Sends the request, and follows redirects. `client` is null if it was moved from.
   static task<client_response> run(std::shared_ptr<client_core> client, client_request request,
-                                   body reading);
+                                   body form);
 
  private:
   client_call(client_core& client, client_request request, executor& caller);
 
-  task<> respond(body reading);
+  task<> respond(body form);
   task<> follow();
   task<> follow_redirect();
   task<> request_answer();
   task<> attempt_twice();
-  task<bool> attempt(const client_destination& to, bool fresh);
+  task<bool> attempt(const client_destination& destination, bool fresh);
   task<> end_attempt();
-  request_route route_for(const client_destination& to);
+  request_route route_for(const client_destination& destination);
   void receive_cookies();
   bool leads_on() const;
   bool becomes_get(unsigned status) const;
   void change_to_get();
-  void redirect_to(url next);
+  void redirect_to(url target);
 
   client_core& client_;
   client_request request_;  // moved from while an exchange has it

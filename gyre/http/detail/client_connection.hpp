@@ -24,10 +24,10 @@ namespace gyre::http::detail {
 /// Thread-safety: the loop's thread.
 class client_connection {
  public:
-  explicit client_connection(net::tcp_stream connected) noexcept : stream_(std::move(connected)) {}
-  /// `newest`: gets the session to resume, which comes with bytes that are read.
-  client_connection(tls::tls_stream connected, std::shared_ptr<tls::session> newest)
-      : stream_(std::move(connected)), newest_session_(std::move(newest)) {
+  explicit client_connection(net::tcp_stream stream) noexcept : stream_(std::move(stream)) {}
+  /// `newest_session`: gets the session to resume, which comes with bytes that are read.
+  client_connection(tls::tls_stream stream, std::shared_ptr<tls::session> newest_session)
+      : stream_(std::move(stream)), newest_session_(std::move(newest_session)) {
     keep_session();
   }
 
@@ -47,7 +47,8 @@ class client_connection {
   void keep_session() const noexcept;
   static task<std::size_t> write_tcp(net::tcp_stream& stream, std::span<const std::byte> bytes);
 
-  // Mutable, as the pool asks a constant connection whether it is quiet, which reads TLS's messages.
+  // Mutable, as the pool asks a constant connection whether it is quiet, which reads messages of
+  // TLS.
   mutable std::variant<net::tcp_stream, tls::tls_stream> stream_;
   mutable const void* kept_session_ = nullptr;  // one that the stream still has
   std::shared_ptr<tls::session> newest_session_;

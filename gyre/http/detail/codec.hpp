@@ -18,7 +18,7 @@ class encoder {
   encoder& operator=(const encoder&) = delete;
   virtual ~encoder() = default;
   virtual compression_step step(std::span<const std::byte> input, std::span<std::byte> output,
-                                compressor::operation what) = 0;
+                                compressor::operation action) = 0;
 };
 
 class decoder {
@@ -42,7 +42,7 @@ std::unique_ptr<decoder> make_brotli_decoder();
 std::unique_ptr<encoder> make_zstd_encoder(std::optional<int> level);
 std::unique_ptr<decoder> make_zstd_decoder();
 
-/// The level, or `otherwise`. Throws std::invalid_argument unless it is from `least` to `most`.
-int level_between(std::optional<int> level, int least, int most, int otherwise);
+/// The level, or `default_level`. Throws std::invalid_argument for one outside the two limits.
+int level_between(std::optional<int> level, int min_level, int max_level, int default_level);
 
 }  // namespace gyre::http::detail

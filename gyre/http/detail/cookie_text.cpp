@@ -14,11 +14,12 @@ struct cookie_date {
   std::optional<unsigned> day, month, year;
 };
 
-// The number of `least` to `most` digits with which a text begins, before something else.
-std::optional<unsigned> leading_number(std::string_view text, std::size_t least, std::size_t most) {
+// The number that a text begins with, of `min_digits` to `max_digits` digits.
+std::optional<unsigned> leading_number(std::string_view text, std::size_t min_digits,
+                                       std::size_t max_digits) {
   std::size_t digits = 0;
   while (digits < text.size() && is_digit(text[digits])) ++digits;
-  if (digits < least || digits > most) return std::nullopt;
+  if (digits < min_digits || digits > max_digits) return std::nullopt;
   return gyre::detail::parse_decimal<unsigned>(text.substr(0, digits));
 }
 

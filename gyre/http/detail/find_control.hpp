@@ -10,49 +10,50 @@
 
 namespace gyre::http::detail {
 
-/// The first byte below 0x20 or equal to 0x7F at or after `at`, or `end`.
-[[nodiscard]] inline const char* find_control(const char* at, const char* end) noexcept {
+/// The first byte below 0x20 or equal to 0x7F at or after `position`, or `end`.
+[[nodiscard]] inline const char* find_control(const char* position, const char* end) noexcept {
 #if defined(__SSE2__)
   const auto find_in = [](__m128i block) {
     const __m128i low = _mm_cmpeq_epi8(_mm_min_epu8(block, _mm_set1_epi8(0x1F)), block);
     const __m128i found = _mm_or_si128(low, _mm_cmpeq_epi8(block, _mm_set1_epi8(0x7F)));
     return static_cast<unsigned>(_mm_movemask_epi8(found));
   };
-  for (; end - at >= 16; at += 16) {
-    const unsigned mask = find_in(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)));
-    if (mask != 0) return at + std::countr_zero(mask);
+  for (; end - position >= 16; position += 16) {
+    const unsigned mask = find_in(_mm_loadu_si128(reinterpret_cast<const __m128i*>(position)));
+    if (mask != 0) return position + std::countr_zero(mask);
   }
-  if (end - at >= 8) {
-    const unsigned mask = find_in(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(at))) & 0xFFU;
-    if (mask != 0) return at + std::countr_zero(mask);
-    at += 8;
+  if (end - position >= 8) {
+    const unsigned mask =
+        find_in(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(position))) & 0xFFU;
+    if (mask != 0) return position + std::countr_zero(mask);
+    position += 8;
   }
 #endif
-  for (; at != end; ++at) {
-    const auto code = static_cast<unsigned char>(*at);
-    if (code < 0x20 || code == 0x7F) return at;
+  for (; position != end; ++position) {
+    const auto code = static_cast<unsigned char>(*position);
+    if (code < 0x20 || code == 0x7F) return position;
   }
   return end;
 }
 
 /// Skips letters of ASCII and '-', of which most names of fields are made: all that begin the text,
 /// or a part of them.
-[[nodiscard]] inline const char* skip_letters(const char* at, const char* end) noexcept {
+[[nodiscard]] inline const char* skip_letters(const char* position, const char* end) noexcept {
 #if defined(__SSE2__)
   const __m128i last = _mm_set1_epi8('z' - 'a');
-  for (; end - at >= 16; at += 16) {
-    const __m128i block = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+  for (; end - position >= 16; position += 16) {
+    const __m128i block = _mm_loadu_si128(reinterpret_cast<const __m128i*>(position));
     const __m128i small = _mm_or_si128(block, _mm_set1_epi8(0x20));
     const __m128i index = _mm_sub_epi8(small, _mm_set1_epi8('a'));
     const __m128i letters = _mm_cmpeq_epi8(_mm_min_epu8(index, last), index);
     const __m128i found = _mm_or_si128(letters, _mm_cmpeq_epi8(block, _mm_set1_epi8('-')));
     const auto others = static_cast<unsigned>(_mm_movemask_epi8(found)) ^ 0xFFFFU;
-    if (others != 0) return at + std::countr_zero(others);
+    if (others != 0) return position + std::countr_zero(others);
   }
 #else
   static_cast<void>(end);
 #endif
-  return at;
+  return position;
 }
 
 }  // namespace gyre::http::detail

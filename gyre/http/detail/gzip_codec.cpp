@@ -49,14 +49,14 @@ class gzip_encoder final : public encoder {
   ~gzip_encoder() override { deflateEnd(&stream_); }
 
   compression_step step(std::span<const std::byte> input, std::span<std::byte> output,
-                        compressor::operation what) override {
+                        compressor::operation action) override {
     const lent memory(stream_, input, output);
     const bool all = stream_.avail_in == input.size();
-    if (what == compressor::operation::finish && all) {
+    if (action == compressor::operation::finish && all) {
       const int result = deflate(&stream_, Z_FINISH);
       return memory.step(result == Z_STREAM_END);
     }
-    deflate(&stream_, what == compressor::operation::flush && all ? Z_SYNC_FLUSH : Z_NO_FLUSH);
+    deflate(&stream_, action == compressor::operation::flush && all ? Z_SYNC_FLUSH : Z_NO_FLUSH);
     return memory.step(all && stream_.avail_in == 0 && stream_.avail_out != 0);
   }
 

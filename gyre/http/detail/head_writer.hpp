@@ -38,7 +38,7 @@ class head_writer {
     at_ += text.size();
   }
   void put_number(std::uint64_t number) noexcept { at_ = std::to_chars(at_, at_ + 20, number).ptr; }
-  /// Also of statuses without a known phrase.
+  /// The status line, also of a status without a known phrase.
   void put_status_line(status code) noexcept {
     if (code == status::ok) return put("HTTP/1.1 200 OK\r\n");
     put("HTTP/1.1 ");

@@ -51,11 +51,11 @@ class incoming_response {
 
   const message_reader& reader() const noexcept { return reader_; }
   const response_head& head() const noexcept { return head_; }
-  /// The body's, before decompression.
+  /// The length of the body as it is sent, before decompression.
   std::optional<std::uint64_t> content_length() const noexcept;
   field_list fields() const noexcept { return field_list(head_.fields); }
   field_list trailers() const noexcept { return reader_.trailers(); }
-  /// For a body that is unpacked: its length and coding are of no more use.
+  /// Hides Content-Encoding and Content-Length, which do not describe an unpacked body.
   void hide_content_coding();
   /// The time for which the server keeps the idle connection by "Keep-Alive: timeout=N", less a
   /// second for which the response may have been on its way. Nothing: it does not say.

@@ -16,12 +16,12 @@ namespace gyre::http::detail {
 /// Lifetime: the method and the route are referred to.
 class live_handler final : public gyre::detail::slab_object, gyre::detail::live_task_details {
  public:
-  live_handler(const executor& where, std::string_view method, std::string_view route,
+  live_handler(const executor& home, std::string_view method, std::string_view route,
                const net::endpoint& peer)
       : method_(method),
         route_(route),
         peer_(peer),
-        entry_(where, nullptr, std::source_location{}, this) {
+        entry_(home, nullptr, std::source_location{}, this) {
     entry_.begin();
   }
 

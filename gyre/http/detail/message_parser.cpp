@@ -96,40 +96,40 @@ struct framing_fields {
   }
 };
 
-// Reads the field line at `at`, which a CR LF ends before `end`, and goes behind it.
-errc read_field(const char*& at, const char* end, field_view& field) noexcept {
-  const char* const name = at;
-  at = skip_letters(at, end);
-  while (is(in_token, *at)) ++at;  // stops at the CR at the latest
-  if (at == name || *at != ':') return errc::bad_field;
-  field.name = between(name, at);
-  ++at;
-  while (is_blank(*at)) ++at;
-  const char* const value = at;
-  at = find_control(at, end);
-  while (at != end && *at == '\t') at = find_control(at + 1, end);
-  if (at == end || *at == '\n') return errc::bare_line_end;
-  if (*at != '\r') return errc::bad_field;
-  if (end - at < 2 || at[1] != '\n') return errc::bare_line_end;
-  const char* last = at;
+// Reads the field line at `position`, which a CR LF ends before `end`, and goes behind it.
+errc read_field(const char*& position, const char* end, field_view& field) noexcept {
+  const char* const name = position;
+  position = skip_letters(position, end);
+  while (is(in_token, *position)) ++position;  // stops at the CR at the latest
+  if (position == name || *position != ':') return errc::bad_field;
+  field.name = between(name, position);
+  ++position;
+  while (is_blank(*position)) ++position;
+  const char* const value = position;
+  position = find_control(position, end);
+  while (position != end && *position == '\t') position = find_control(position + 1, end);
+  if (position == end || *position == '\n') return errc::bare_line_end;
+  if (*position != '\r') return errc::bad_field;
+  if (end - position < 2 || position[1] != '\n') return errc::bare_line_end;
+  const char* last = position;
   while (last != value && is_blank(last[-1])) --last;
   field.value = between(value, last);
-  at += 2;
+  position += 2;
   return no_error;
 }
 
 // Reads all field lines of `section`, which ends in an empty line.
 template <class Note>
 errc read_fields(std::string_view section, const head_limits& limits, Note note) {
-  const char* at = section.data();
-  const char* const end = at + section.size();
+  const char* position = section.data();
+  const char* const end = position + section.size();
   for (std::size_t count = 0;; ++count) {
-    if (end - at >= 2 && at[0] == '\r' && at[1] == '\n') {
-      return end - at == 2 ? no_error : errc::bad_field;
+    if (end - position >= 2 && position[0] == '\r' && position[1] == '\n') {
+      return end - position == 2 ? no_error : errc::bad_field;
     }
     if (count == limits.field_count) return errc::fields_too_large;
     field_view field;
-    const errc error = read_field(at, end, field);
+    const errc error = read_field(position, end, field);
     if (error != no_error) return error;
     note(field);
   }
@@ -167,38 +167,38 @@ errc check_target(std::string_view method, std::string_view target) noexcept {
 }
 
 // request-line (RFC 9112 3): single spaces, whatever a lenient recipient may accept.
-errc read_request_line(std::string_view line, request_head& parsed) noexcept {
-  const char* at = line.data();
-  const char* const end = at + line.size();
-  while (at != end && is(in_token, *at)) ++at;
-  if (at == line.data() || at == end || *at != ' ') return errc::bad_start_line;
-  parsed.method = between(line.data(), at);
-  const char* const target = ++at;
-  while (at != end && is(in_target, *at)) ++at;
-  if (at == target || at == end) return errc::bad_start_line;
-  if (*at != ' ') return errc::bad_target;
-  parsed.target = between(target, at);
-  const errc error = read_version(between(at + 1, end), parsed.framing.minor_version);
+errc read_request_line(std::string_view line, request_head& result) noexcept {
+  const char* position = line.data();
+  const char* const end = position + line.size();
+  while (position != end && is(in_token, *position)) ++position;
+  if (position == line.data() || position == end || *position != ' ') return errc::bad_start_line;
+  result.method = between(line.data(), position);
+  const char* const target = ++position;
+  while (position != end && is(in_target, *position)) ++position;
+  if (position == target || position == end) return errc::bad_start_line;
+  if (*position != ' ') return errc::bad_target;
+  result.target = between(target, position);
+  const errc error = read_version(between(position + 1, end), result.framing.minor_version);
   if (error != no_error) return error;
-  if (parsed.method.size() > longest_method) return errc::bad_method;
-  return check_target(parsed.method, parsed.target);
+  if (result.method.size() > longest_method) return errc::bad_method;
+  return check_target(result.method, result.target);
 }
 
 // status-line (RFC 9112 4). Many servers omit the space after the status where there is no reason.
 // Statuses above 599 are invalid; a client has to read them as server errors (RFC 9110 15).
-errc read_status_line(std::string_view line, response_head& parsed) noexcept {
+errc read_status_line(std::string_view line, response_head& result) noexcept {
   constexpr std::size_t without_reason = 12;
   if (line.size() < without_reason || line[8] != ' ') return errc::bad_start_line;
-  const errc error = read_version(line.substr(0, 8), parsed.framing.minor_version);
+  const errc error = read_version(line.substr(0, 8), result.framing.minor_version);
   if (error != no_error) return error;
   const bool is_number =
       line[9] != '0' && is_digit(line[9]) && is_digit(line[10]) && is_digit(line[11]);
   if (!is_number) return errc::bad_start_line;
   if (line.size() > without_reason && line[without_reason] != ' ') return errc::bad_start_line;
-  parsed.status =
+  result.status =
       static_cast<unsigned>((line[9] - '0') * 100 + (line[10] - '0') * 10 + (line[11] - '0'));
-  parsed.reason = line.substr(std::min(line.size(), without_reason + 1));
-  return std::ranges::all_of(parsed.reason, is_value_character) ? no_error : errc::bad_start_line;
+  result.reason = line.substr(std::min(line.size(), without_reason + 1));
+  return std::ranges::all_of(result.reason, is_value_character) ? no_error : errc::bad_start_line;
 }
 
 // Content-Length (RFC 9110 8.6): digits only. Numbers that off_t cannot hold overflow.
@@ -256,28 +256,29 @@ errc read_framing(const framing_fields& fields, message_framing& framing) noexce
   return read_length(fields.length, framing.length);
 }
 
-errc check_request_fields(const framing_fields& fields, request_head& parsed) noexcept {
+errc check_request_fields(const framing_fields& fields, request_head& result) noexcept {
   if (fields.hosts != 1) {
-    if (fields.hosts != 0 || parsed.framing.minor_version != 0) return errc::bad_host;
+    if (fields.hosts != 0 || result.framing.minor_version != 0) return errc::bad_host;
   } else if (!fields.host.empty() && !is_host_field(fields.host)) {
     return errc::bad_host;
   }
-  parsed.host = fields.host;
-  if (const errc error = read_framing(fields, parsed.framing); error != no_error) return error;
-  const bool has_body = parsed.framing.body == body_kind::chunked || parsed.framing.length != 0;
-  if (has_body && parsed.method == "CONNECT") return errc::ambiguous_length;
+  result.host = fields.host;
+  if (const errc error = read_framing(fields, result.framing); error != no_error) return error;
+  const bool has_body = result.framing.body == body_kind::chunked || result.framing.length != 0;
+  if (has_body && result.method == "CONNECT") return errc::ambiguous_length;
   if (fields.other_expectation) return errc::unknown_expectation;
-  parsed.expect_continue = fields.expect_continue && parsed.framing.minor_version != 0;
+  result.expect_continue = fields.expect_continue && result.framing.minor_version != 0;
   return no_error;
 }
 
 // Replaces each obs-fold between field lines by blanks, as a client must (RFC 9112 5.2). A fold
 // before the first field line stays, and is refused.
 void unfold(std::span<char> fields) noexcept {
-  for (std::size_t at = 1; at + 2 < fields.size(); ++at) {
-    if (fields[at] != '\r' || fields[at + 1] != '\n' || !is_blank(fields[at + 2])) continue;
-    fields[at] = ' ';
-    fields[at + 1] = ' ';
+  for (std::size_t position = 1; position + 2 < fields.size(); ++position) {
+    if (fields[position] != '\r' || fields[position + 1] != '\n' || !is_blank(fields[position + 2]))
+      continue;
+    fields[position] = ' ';
+    fields[position + 1] = ' ';
   }
 }
 
@@ -341,42 +342,42 @@ constexpr std::array<std::string_view, 40> never_in_trailers{
 
 }  // namespace
 
-errc parse_request_head(std::string_view head, const head_limits& limits, request_head& parsed) {
-  parsed.fields.clear();
-  parsed.expect_continue = false;
+errc parse_request_head(std::string_view head, const head_limits& limits, request_head& result) {
+  result.fields.clear();
+  result.expect_continue = false;
   if (head.starts_with("\r\n")) head.remove_prefix(2);
   std::string_view line;
   errc error = take_start_line(head, limits, line);
   if (error != no_error) return error;
-  error = read_request_line(line, parsed);
+  error = read_request_line(line, result);
   if (error != no_error) return error;
   framing_fields fields;
   error = read_fields(head, limits, [&](const field_view& field) {
     fields.note(field.name, field.value);
-    parsed.fields.push_back(field);
+    result.fields.push_back(field);
   });
-  return error == no_error ? check_request_fields(fields, parsed) : error;
+  return error == no_error ? check_request_fields(fields, result) : error;
 }
 
 errc parse_response_head(std::span<char> bytes, const head_limits& limits,
-                         std::string_view request_method, response_head& parsed) {
-  parsed.fields.clear();
+                         std::string_view request_method, response_head& result) {
+  result.fields.clear();
   std::string_view head(bytes.data(), bytes.size());
   std::string_view line;
   errc error = take_start_line(head, limits, line);
   if (error != no_error) return error;
-  error = read_status_line(line, parsed);
+  error = read_status_line(line, result);
   if (error != no_error) return error;
   unfold(bytes.last(head.size()));
   framing_fields fields;
   error = read_fields(head, limits, [&](const field_view& field) {
     fields.note(field.name, field.value);
-    parsed.fields.push_back(field);
+    result.fields.push_back(field);
   });
   if (error != no_error) return error;
-  message_framing& framing = parsed.framing;
+  message_framing& framing = result.framing;
   error = read_framing(fields, framing);
-  const unsigned status = parsed.status;
+  const unsigned status = result.status;
   const bool has_none = status < 200 || status == 204 || status == 304 ||
                         request_method == "HEAD" || (status < 300 && request_method == "CONNECT");
   if (has_none) {

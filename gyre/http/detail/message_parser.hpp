@@ -20,7 +20,7 @@ namespace gyre::http::detail {
 /// A field line: views into the head. The value has no surrounding whitespace.
 using field_view = http::field;
 
-/// A request head. All views are into the parsed bytes.
+/// The head of a request. All views are into the parsed bytes.
 struct request_head {
   std::string_view method;
   std::string_view target;  ///< as it came: origin, absolute, authority or asterisk form
@@ -39,17 +39,17 @@ struct response_head {
 };
 
 /// Parses a whole head, as head_scanner found it, with the empty line before it, if there is one.
-/// Returns errc{} when it is valid; after an error the contents of `parsed` are unspecified.
+/// Returns errc{} when it is valid; after an error the contents of `result` are unspecified.
 /// Allocates only when there are more fields than `parsed.fields` has capacity for.
 [[nodiscard]] errc parse_request_head(std::string_view head, const head_limits& limits,
-                                      request_head& parsed);
+                                      request_head& result);
 /// As above. `request_method` is the method that the response answers: responses to HEAD, 1xx, 204,
 /// 304 and successful ones to CONNECT have no body, whatever their fields say; where these are
 /// malformed, or contradict each other, keep_alive is false. So it is for a body of kind
 /// until_close. Blanks replace line ends within fields (obs-fold) in `head`, which a request must
 /// not have.
 [[nodiscard]] errc parse_response_head(std::span<char> head, const head_limits& limits,
-                                       std::string_view request_method, response_head& parsed);
+                                       std::string_view request_method, response_head& result);
 /// Parses a trailer section with its empty line, and appends its fields, but not those that a
 /// trailer must not have (framing, routing, authentication: RFC 9110 6.5.1).
 [[nodiscard]] errc parse_trailers(std::string_view section, const head_limits& limits,

@@ -24,7 +24,7 @@ struct response_case {
   unsigned minor_version;
   body_kind content;
   std::uint64_t length;
-  // What follows from them:
+  // The expected framing:
   std::optional<std::uint64_t> content_length;
   bool is_chunked;
   bool has_body;

@@ -74,23 +74,23 @@ root_directory::root_directory(const std::string& path, symlinks followed)
 }
 
 std::expected<unique_fd, int> root_directory::open(const std::string& path,
-                                                   lookup_scope how) const noexcept {
+                                                   lookup_scope scope) const noexcept {
   if (!has_openat2_.load(std::memory_order_relaxed)) {
-    if (how == lookup_scope::cached) return std::unexpected(EAGAIN);
+    if (scope == lookup_scope::cached) return std::unexpected(EAGAIN);
     try {
       return open_by_segments(path);
     } catch (const std::bad_alloc&) {
       return std::unexpected(ENOMEM);
     }
   }
-  if (how == lookup_scope::cached && !has_cached_.load(std::memory_order_relaxed)) {
+  if (scope == lookup_scope::cached && !has_cached_.load(std::memory_order_relaxed)) {
     return std::unexpected(EAGAIN);
   }
   ::open_how request{};
   request.flags = open_flags;
   request.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
   if (symlinks_ == symlinks::refuse) request.resolve |= RESOLVE_NO_SYMLINKS;
-  if (how == lookup_scope::cached) request.resolve |= RESOLVE_CACHED;
+  if (scope == lookup_scope::cached) request.resolve |= RESOLVE_CACHED;
   const char* const name = path.empty() ? "." : path.c_str();
   for (int attempt = 0;;) {
     const long opened = ::syscall(SYS_openat2, root_.get(), name, &request, sizeof request);
@@ -99,9 +99,9 @@ std::expected<unique_fd, int> root_directory::open(const std::string& path,
     if (errno == ENOSYS || errno == EPERM) {
       if (may_use_openat2(root_.get())) return std::unexpected(EPERM);
       has_openat2_.store(false, std::memory_order_relaxed);
-      return open(path, how);
+      return open(path, scope);
     }
-    if (how == lookup_scope::cached) {
+    if (scope == lookup_scope::cached) {
       if (errno == EINVAL) has_cached_.store(false, std::memory_order_relaxed);
       return std::unexpected(errno == EINVAL ? EAGAIN : errno);
     }

@@ -43,7 +43,7 @@ class root_directory {
   /// Opens a file or directory to read it, or gives the error number. `path`: a result of
   /// path_below_root(); empty for the root. Does not wait for the other end of a FIFO.
   [[nodiscard]] std::expected<unique_fd, int> open(const std::string& path,
-                                                   lookup_scope how) const noexcept;
+                                                   lookup_scope scope) const noexcept;
   /// As open(), on a kernel without openat2(2): opens one segment after the other, and follows no
   /// symlink.
   [[nodiscard]] std::expected<unique_fd, int> open_by_segments(std::string_view path) const;

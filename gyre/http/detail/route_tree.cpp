@@ -155,8 +155,8 @@ void route_tree::check(method_set methods, std::string_view pattern,
   }
 }
 
-std::uint32_t route_tree::literal_node(std::uint32_t at, const std::string& text) {
-  auto& literals = nodes_[at].literals;
+std::uint32_t route_tree::literal_node(std::uint32_t parent, const std::string& text) {
+  auto& literals = nodes_[parent].literals;
   const auto place =
       std::ranges::lower_bound(literals, std::string_view(text), {},
                                [](const auto& each) { return std::string_view(each.first); });
@@ -206,36 +206,36 @@ void route_tree::add(method_set methods, std::string_view pattern, std::uint32_t
   *this = std::move(changed);
 }
 
-route_tree::result route_tree::find(method which, std::string_view path,
+route_tree::result route_tree::find(method request_method, std::string_view path,
                                     route_parameters& parameters) const noexcept {
   if (!path.starts_with('/')) return {};
-  search state{.which = which, .parameters = parameters};
+  search state{.which = request_method, .parameters = parameters};
   visit(state, nodes_.front(), path.substr(1));
   return state.found;
 }
 
 // Each node is visited at most once, as only one way leads to it.
 // The depth is that of the patterns.
-void route_tree::visit(search& state, const node& at, std::string_view path) const noexcept {
+void route_tree::visit(search& state, const node& parent, std::string_view path) const noexcept {
   const split_path parts(path);
-  const auto descend = [&](std::uint32_t next) {
+  const auto descend = [&](std::uint32_t child) {
     if (parts.is_last) {
-      visit_endings(state, nodes_[next].endings_here);
+      visit_endings(state, nodes_[child].endings_here);
     } else {
-      visit(state, nodes_[next], parts.rest);
+      visit(state, nodes_[child], parts.rest);
     }
   };
-  if (const auto* const literal = find_literal(at, parts.first)) descend(literal->second);
+  if (const auto* const literal = find_literal(parent, parts.first)) descend(literal->second);
   if (state.found.handler != none) return;
-  if (at.parameter_node != none && !parts.first.empty() && may_match(parts.first)) {
-    state.parameters.push({.name = at.parameter, .raw = parts.first});
-    descend(at.parameter_node);
+  if (parent.parameter_node != none && !parts.first.empty() && may_match(parts.first)) {
+    state.parameters.push({.name = parent.parameter, .raw = parts.first});
+    descend(parent.parameter_node);
     if (state.found.handler != none) return;
     state.parameters.pop();
   }
-  if (at.endings_of_rest != none && all_may_match(path)) {
-    state.parameters.push({.name = at.rest, .raw = path});
-    visit_endings(state, at.endings_of_rest);
+  if (parent.endings_of_rest != none && all_may_match(path)) {
+    state.parameters.push({.name = parent.rest, .raw = path});
+    visit_endings(state, parent.endings_of_rest);
     if (state.found.handler == none) state.parameters.pop();
   }
 }

@@ -26,7 +26,8 @@ class route_tree {
   };
 
   void add(method_set methods, std::string_view pattern, std::uint32_t handler);
-  result find(method which, std::string_view path, route_parameters& parameters) const noexcept;
+  result find(method request_method, std::string_view path,
+              route_parameters& parameters) const noexcept;
 
  private:
   static constexpr std::size_t method_count = static_cast<std::size_t>(method::other) + 1;
@@ -58,8 +59,8 @@ class route_tree {
   void insert(method_set methods, std::span<const segment> segments, std::uint32_t handler);
   const std::pair<std::string, std::uint32_t>* find_literal(
       const node& at, std::string_view encoded) const noexcept;
-  std::uint32_t literal_node(std::uint32_t at, const std::string& text);
-  void visit(search& state, const node& at, std::string_view path) const noexcept;
+  std::uint32_t literal_node(std::uint32_t parent, const std::string& text);
+  void visit(search& state, const node& parent, std::string_view path) const noexcept;
   void visit_endings(search& state, std::uint32_t here) const noexcept;
 
   std::vector<node> nodes_ = std::vector<node>(1);

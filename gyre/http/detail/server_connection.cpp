@@ -13,7 +13,7 @@
 namespace gyre::http::detail {
 namespace {
 
-// More waits for the end of the turn no longer.
+// Output above this size is sent at once instead of at the end of the turn.
 constexpr std::size_t most_output = std::size_t{64} << 10;
 // An idle peer of a server that stops gets this time to send its FIN.
 constexpr std::chrono::milliseconds drain_linger{250};
@@ -176,7 +176,7 @@ bool server_connection::read_body(io::input& input) {
   return false;
 }
 
-// The input stays where it is, and the peer must wait.
+// Received bytes stay where they are, and the peer must wait.
 void server_connection::leave_input() noexcept {
   waits_for_turn_ = true;
   tcp_.pause_reading();
@@ -305,7 +305,7 @@ void server_connection::drain() {
 
 // --- Time limits ---
 
-// A timer that is set earlier finds out when it expires: so requests set none.
+// A timer that expires too early is started again: so a request need not set one.
 void server_connection::set_deadline(steady_time deadline) noexcept {
   deadline_ = deadline;
   if (!linked() || deadline < timer_operation::deadline()) {

@@ -58,7 +58,7 @@ class server_connection final : public gyre::detail::slab_object, private timer_
   server_shard& shard() const noexcept { return shard_; }
   std::shared_ptr<server_core> share_core() const noexcept { return core_; }
 
-  // For the exchange.
+  // The exchange calls the members from here to resume_input().
   bool must_close() const noexcept { return peer_ended_ || core_->is_draining(); }
   /// The shard's output, for this connection.
   io::buffer& output() {

@@ -110,9 +110,10 @@ server_core::server_core(std::vector<event_loop*> loops, server_options settings
   for (event_loop* const each : loops)
     shards.push_back(std::make_unique<server_shard>(*this, *each));
   tcp.emplace(std::move(loops), options.tcp);
-  tcp->on_connection([this](net::tcp_connection& begun) {
-    auto& shard = shard_of(begun.loop());
-    begun.context() = std::make_unique<server_connection>(begun, shard, shared_from_this());
+  tcp->on_connection([this](net::tcp_connection& connection) {
+    auto& shard = shard_of(connection.loop());
+    connection.context() =
+        std::make_unique<server_connection>(connection, shard, shared_from_this());
   });
   const auto side_of = [](net::tcp_connection& connection) -> server_connection& {
     return **connection.context<std::unique_ptr<server_connection>>();
@@ -140,11 +141,11 @@ void server_core::add(middleware middleware) {
   for (server_route* const refusal : {&not_found_, &not_allowed_, &options_}) refusal->options = {};
 }
 
-void server_core::add(method method, std::string_view pattern, handler serve,
+void server_core::add(method method, std::string_view pattern, handler function,
                       route_options route) {
   if (started) throw std::logic_error("http::server: routes are added before start()");
-  auto added =
-      std::make_unique<server_route>(server_route{std::move(serve), route, std::string(pattern)});
+  auto added = std::make_unique<server_route>(
+      server_route{std::move(function), route, std::string(pattern)});
   routes_.add(method, pattern, std::move(added));
   methods_.add({method, http::method::options});
   if (method == http::method::get) methods_.add(http::method::head);
@@ -209,7 +210,7 @@ void server_core::end_work() noexcept {
 }
 
 // The first call begins it; each may make the end earlier.
-void server_core::stop(duration timeout, move_only_function<void()> done) {
+void server_core::stop(duration timeout, move_only_function<void()> callback) {
   event_loop& first = shards.front()->loop();
   const steady_time deadline = first.deadline_after(timeout);
   bool begins = false;
@@ -217,11 +218,11 @@ void server_core::stop(duration timeout, move_only_function<void()> done) {
     std::unique_lock lock(mutex_);
     if (stopped_) {
       lock.unlock();
-      return tcp->stop(deadline, std::move(done));
+      return tcp->stop(deadline, std::move(callback));
     }
     begins = !draining_.exchange(true, std::memory_order_relaxed);
     if (begins || deadline < stop_by_) stop_by_ = deadline;
-    done_callbacks_.push_back(std::move(done));
+    done_callbacks_.push_back(std::move(callback));
   }
   begin_work();
   first.post_at(deadline, [self = weak_from_this()] {
@@ -231,7 +232,7 @@ void server_core::stop(duration timeout, move_only_function<void()> done) {
     tcp->stop(deadline);  // connections without a request in work are drained
     // Destroyed when every loop has seen it.
     struct visit {
-      explicit visit(std::shared_ptr<server_core> of) : core(std::move(of)) {}
+      explicit visit(std::shared_ptr<server_core> owner) : core(std::move(owner)) {}
       visit(const visit&) = delete;
       visit& operator=(const visit&) = delete;
       ~visit() { core->end_work(); }

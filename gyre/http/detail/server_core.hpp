@@ -86,15 +86,15 @@ class server_shard {
   std::array<char, 8 + date_size> date_line_{};
 };
 
-/// Kept alive by the server, its connections, and exchanges without one.
+/// The state that all loops share. The server, connections, and exchanges without one own it.
 class server_core : public std::enable_shared_from_this<server_core> {
  public:
   server_core(std::vector<event_loop*> loops, server_options settings);
 
   void add(middleware middleware);
-  void add(method method, std::string_view pattern, handler serve, route_options route);
+  void add(method method, std::string_view pattern, handler function, route_options route);
   void start();
-  void stop(duration timeout, move_only_function<void()> done);
+  void stop(duration timeout, move_only_function<void()> callback);
   server_shard& shard_of(const event_loop& loop) noexcept;
   /// Whether a request for that authority may be answered on the connection.
   bool answers_for(std::string_view authority, const net::tcp_connection& connection) const;

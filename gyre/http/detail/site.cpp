@@ -29,13 +29,13 @@ found_file failure(int error) { return {.error = error}; }
 
 }  // namespace
 
-site::site(const std::string& root, file_server_options served)
-    : options(std::move(served)),
+site::site(const std::string& root, file_server_options settings)
+    : options(std::move(settings)),
       root_(root, options.follow_symlinks ? root_directory::symlinks::inside
                                           : root_directory::symlinks::refuse) {}
 
-found_file site::open(const std::string& path, lookup_scope how) const {
-  auto opened = root_.open(path, how);
+found_file site::open(const std::string& path, lookup_scope scope) const {
+  auto opened = root_.open(path, scope);
   if (!opened) return failure(opened.error());
   struct ::stat status{};
   if (::fstat(opened->get(), &status) != 0) return failure(errno);
@@ -55,14 +55,14 @@ found_file site::open(const std::string& path, lookup_scope how) const {
 }
 
 found_file site::open_coded(const std::string& path, found_file plain,
-                            std::string_view accept_encoding, lookup_scope how) const {
+                            std::string_view accept_encoding, lookup_scope scope) const {
   std::array<content_coding, all_codings.size()> offered = all_codings;
   std::size_t count = offered.size();
   while (count != 0) {
     const auto coding =
         negotiate_coding(accept_encoding, std::span<const content_coding>(offered.data(), count));
     if (!coding || *coding == content_coding::identity) break;
-    found_file coded = open(path + std::string(extension_of(*coding)), how);
+    found_file coded = open(path + std::string(extension_of(*coding)), scope);
     if (coded.error == EAGAIN) return coded;
     if (coded.which == found_file::kind::file && coded.modified >= plain.modified) {
       coded.coding = *coding;
@@ -74,9 +74,10 @@ found_file site::open_coded(const std::string& path, found_file plain,
   return plain;
 }
 
-found_file site::list(const std::string& path, std::string_view url_path, lookup_scope how) const {
-  if (how == lookup_scope::cached) return failure(EAGAIN);
-  found_file found = open(path, how);
+found_file site::list(const std::string& path, std::string_view url_path,
+                      lookup_scope scope) const {
+  if (scope == lookup_scope::cached) return failure(EAGAIN);
+  found_file found = open(path, scope);
   if (found.which != found_file::kind::directory) return failure(found.error);
   auto page = list_directory(std::move(found.fd), percent_decode(url_path).value_or(""), options);
   if (!page) return failure(page.error());
@@ -86,27 +87,27 @@ found_file site::list(const std::string& path, std::string_view url_path, lookup
 }
 
 found_file site::find(const std::string& path, std::string_view accept_encoding,
-                      std::string_view url_path, lookup_scope how) const {
+                      std::string_view url_path, lookup_scope scope) const {
   std::string file = path;
   if (path.empty() || path.ends_with('/')) {
     found_file index = failure(ENOENT);
     if (!options.index.empty()) {
       file += options.index;
-      index = open(file, how);
+      index = open(file, scope);
     }
     if (index.error == ENOENT || index.which == found_file::kind::directory) {
-      if (options.list_directories) return list(path, url_path, how);
+      if (options.list_directories) return list(path, url_path, scope);
       // Is it a directory at all?
-      index = open(path, how);
+      index = open(path, scope);
       return failure(index.which == found_file::kind::directory ? EACCES : index.error);
     }
     if (index.which != found_file::kind::file) return index;
-    return options.precompressed ? open_coded(file, std::move(index), accept_encoding, how)
+    return options.precompressed ? open_coded(file, std::move(index), accept_encoding, scope)
                                  : std::move(index);
   }
-  found_file found = open(file, how);
+  found_file found = open(file, scope);
   if (found.which != found_file::kind::file || !options.precompressed) return found;
-  return open_coded(file, std::move(found), accept_encoding, how);
+  return open_coded(file, std::move(found), accept_encoding, scope);
 }
 
 }  // namespace gyre::http::detail

@@ -33,23 +33,24 @@ struct found_file {
 /// Thread-safety: any thread.
 class site {
  public:
-  site(const std::string& root, file_server_options served);
+  site(const std::string& root, file_server_options settings);
 
   /// `path`: a result of path_below_root(). `url_path`: the title of a list, encoded. Throws
   /// std::bad_alloc.
   [[nodiscard]] found_file find(const std::string& path, std::string_view accept_encoding,
-                                std::string_view url_path, root_directory::lookup_scope how) const;
+                                std::string_view url_path,
+                                root_directory::lookup_scope scope) const;
 
   const file_server_options options;
 
  private:
   using lookup_scope = root_directory::lookup_scope;
 
-  [[nodiscard]] found_file open(const std::string& path, lookup_scope how) const;
+  [[nodiscard]] found_file open(const std::string& path, lookup_scope scope) const;
   [[nodiscard]] found_file open_coded(const std::string& path, found_file plain,
-                                      std::string_view accept_encoding, lookup_scope how) const;
+                                      std::string_view accept_encoding, lookup_scope scope) const;
   [[nodiscard]] found_file list(const std::string& path, std::string_view url_path,
-                                lookup_scope how) const;
+                                lookup_scope scope) const;
 
   root_directory root_;
 };

@@ -18,20 +18,20 @@ class zstd_encoder final : public encoder {
   ~zstd_encoder() override { ZSTD_freeCStream(state_); }
 
   compression_step step(std::span<const std::byte> input, std::span<std::byte> output,
-                        compressor::operation what) override {
+                        compressor::operation action) override {
     ZSTD_inBuffer in{input.data(), input.size(), 0};
     ZSTD_outBuffer out{output.data(), output.size(), 0};
-    const std::size_t left = ZSTD_compressStream2(state_, &out, &in, directive_of(what));
+    const std::size_t left = ZSTD_compressStream2(state_, &out, &in, directive_of(action));
     if (ZSTD_isError(left) != 0) throw std::bad_alloc();
     const bool takes_all = in.pos == in.size;
     const bool is_done =
-        what == compressor::operation::process ? takes_all : takes_all && left == 0;
+        action == compressor::operation::process ? takes_all : takes_all && left == 0;
     return {.consumed = in.pos, .produced = out.pos, .is_done = is_done};
   }
 
  private:
-  static ZSTD_EndDirective directive_of(compressor::operation what) {
-    switch (what) {
+  static ZSTD_EndDirective directive_of(compressor::operation action) {
+    switch (action) {
       case compressor::operation::process: break;
       case compressor::operation::flush: return ZSTD_e_flush;
       case compressor::operation::finish: return ZSTD_e_end;
