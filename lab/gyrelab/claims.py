@@ -141,19 +141,19 @@ def _as_built(
 
 
 def open_cells(results: Results, experiment: Experiment, source: str) -> dict[str, int]:
-    """The cells, by key, in which more rounds may decide a claim, and the number of those rounds.
+    """The cells, by key, in which more rounds may decide claims, and those rounds for each claim.
 
     A claim is left alone when its verdict is beyond doubt, or its interval narrow: then the claim
     is about a difference that rounds do not show. CPU time decides published claims, too.
     """
-    found: dict[str, int] = {}
+    found: dict[str, list[int]] = {}
     for claim in experiment.claims:
         if claim.source != source or claim.share_of:
             continue
         judged, _, _ = _as_measured(results, experiment, claim)
         for key, further in _open_in(results, experiment, judged).items():
-            found[key] = min(further, found.get(key, further))
-    return found
+            found.setdefault(key, []).append(further)
+    return {key: -(-min(further) // len(further)) for key, further in found.items()}
 
 
 def open_contenders(results: Results, experiment: Experiment, source: str) -> dict[str, set[str]]:
@@ -190,7 +190,7 @@ def _open_by(claim: Claim, found: Found) -> dict[str, int]:
     rounds: dict[str, int] = {}
     for (ratio, where), answer in zip(judged, answers, strict=True):
         if answer == UNDECIDED and ratio.half_width > NARROW:
-            further = max(1, ratio.rounds_for(NARROW) - ratio.rounds)
+            further = ratio.rounds_to_settle(claim.low, claim.high)
             for cell in where:
                 rounds[cells.key(cell)] = further
     return rounds

@@ -4,7 +4,7 @@
 docs/lab/statistics.md states the stopping rule and why it keeps the intervals' confidence.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,6 +29,31 @@ class Need:
     rounds: int
 
 
+@dataclass(frozen=True)
+class FirstLook:
+    """An experiment after its first rounds: the contenders of open published claims and the cells of
+    gyre's open claims, both by the cell's key."""
+
+    results: Results
+    contenders: dict[str, set[str]]
+    ours: Collection[str]
+
+    @classmethod
+    def at(cls, results: Results, part: Part) -> "FirstLook":
+        """The look at the results of an experiment's first rounds."""
+        experiment = part.experiment
+        return cls(
+            results,
+            claims.open_contenders(results, experiment, "published"),
+            claims.open_cells(results, experiment, "gyre"),
+        )
+
+    def concerns_gyre(self, part: Part, place: Place) -> bool:
+        """Whether a claim of gyre's, or its ratio to the best rival, is open in the cell."""
+        is_claimed = cells.key(place.cell) in self.ours
+        return is_claimed or _noisy(self.results, part, place) is not None
+
+
 class Sampling:
     """Chooses the next rounds from the runs so far, after every STEP rounds of a cell.
 
@@ -42,7 +67,7 @@ class Sampling:
         self._needs: dict[tuple[str, str, int], Need | None] = {}
         self._claimed: dict[tuple[str, str, tuple[int, ...]], dict[str, int]] = {}
         self._places: dict[tuple[str, str], Place] = {}
-        self._opened: dict[str, dict[str, set[str]]] = {}
+        self._first: dict[str, FirstLook] = {}
         self.seconds_left = 0.0  # of the budget, after the rounds that next() chose
 
     def next(self) -> list[Block]:
@@ -84,27 +109,28 @@ class Sampling:
     def _further(self, part: Part, place: Place) -> Place:
         """The cell and the programs that take part in its further rounds.
 
-        In a cell without gyre those are the contenders of the published claims that the first
-        rounds leave open there, if any: the others would take most of the time. The first rounds
-        alone decide, so that a measurement that was interrupted chooses the same ones.
+        Those are the contenders of the published claims that the first rounds leave open there, if
+        any, unless they leave open something about gyre, too: the others would take most of the
+        time. The first rounds alone decide, so that a measurement that was interrupted chooses the
+        same ones.
         """
         key = (part.experiment.name, cells.key(place.cell))
         if key not in self._places:
-            names = self._open_contenders(part).get(key[1], set())
+            first = self._after_first_rounds(part)
+            names = first.contenders.get(key[1], set())
             kept = tuple(each for each in place.contestants if each.name in names)
             default = part.experiment.contest.of[0]
-            alone = kept and all(each.name != default for each in place.contestants)
+            absent = all(each.name != default for each in place.contestants)
+            alone = kept and (absent or not first.concerns_gyre(part, place))
             self._places[key] = replace(place, contestants=kept) if alone else place
         return self._places[key]
 
-    def _open_contenders(self, part: Part) -> dict[str, set[str]]:
-        """The contenders of open published claims by cell, after the first rounds."""
+    def _after_first_rounds(self, part: Part) -> "FirstLook":
         name = part.experiment.name
-        if name not in self._opened:
+        if name not in self._first:
             runs = [run for run in self._document["runs"] if run["round"] <= part.rounds]
-            first = Results({**self._document, "runs": runs})
-            self._opened[name] = claims.open_contenders(first, part.experiment, "published")
-        return self._opened[name]
+            self._first[name] = FirstLook.at(Results({**self._document, "runs": runs}), part)
+        return self._first[name]
 
     def _need(
         self, results: Results, part: Part, place: Place, done: int, claimed: list[dict[str, int]]
@@ -144,8 +170,8 @@ def _noisy(results: Results, part: Part, place: Place) -> Need | None:
         if not ratios or not is_open(ratios[0]):
             continue
         by_cost = len(ratios) > 1 and not is_open(ratios[1])
-        nearest = min(ratio.rounds_for(NARROW) - ratio.rounds for ratio in ratios)
-        found.append(Need(TIME if by_cost else NOTHING, max(1, nearest)))
+        nearest = min(ratio.rounds_to_settle(1, 1) for ratio in ratios)
+        found.append(Need(TIME if by_cost else NOTHING, nearest))
     return min(found, key=lambda need: (need.rank, need.rounds), default=None)
 
 

@@ -8,6 +8,7 @@ studentised bootstrap (Hall, 1988; Polansky and Schucany, 1997; Wilcox, 2012, fo
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -16,6 +17,7 @@ RESAMPLES = 4000
 CALIBRATED = 0.96  # the bootstrap's own level; by simulation it gives the interval its 95 %
 SMOOTHING = 0.4  # kernel width in standard deviations: tames the tiny resamples of 5 to 11 rounds
 FEWEST_ROUNDS = 3
+FIRST_TRIMMED = 7  # the fewest rounds of which the trimmed mean leaves some out
 DECIDABLE = 0.05  # a difference as large as this is never called level
 NARROW = 0.03  # half-width that deserves no more rounds: nearly all equals are level then
 _SEED = 20160919
@@ -62,6 +64,19 @@ class Ratio:
         if math.isinf(self.half_width):
             return max(5, 2 * self.rounds)
         return math.ceil(self.rounds * (math.log1p(self.half_width) / math.log1p(width)) ** 2)
+
+    def rounds_to_settle(self, low: float, high: float) -> int:
+        """The approximate further rounds until the ratio is narrow, or by `widened` on one side of
+        both ends of a range.
+
+        Before the first round is trimmed, a single disturbed one can make the whole width, so no
+        more is foreseen than the rounds until then.
+        """
+        if trim(self.rounds) == 0:
+            return FIRST_TRIMMED - self.rounds
+        ends = [end for end in (low, high) if 0 < end < math.inf]
+        distance = min((abs(math.log(self.value / end)) for end in ends), default=0.0)
+        return max(1, self.rounds_for(max(NARROW, math.expm1(distance / 2))) - self.rounds)
 
     def widened(self) -> "Ratio":
         """The ratio with an interval of twice the width, which more than 99.9 % of them keep."""
@@ -129,7 +144,12 @@ def interval(strata: Sequence[np.ndarray]) -> tuple[float, float, float]:
 
 def ratio(strata: Sequence[Sequence[float]]) -> Ratio:
     """The geometric mean of a ratio over cells, from each cell's log-ratios, one a round."""
-    arrays = [np.asarray(stratum, dtype=float) for stratum in strata]
+    return _ratio(tuple(tuple(float(each) for each in stratum) for stratum in strata))
+
+
+@lru_cache(maxsize=10_000)  # most looks at a measurement ask again for cells without new rounds
+def _ratio(strata: tuple[tuple[float, ...], ...]) -> Ratio:
+    arrays = [np.asarray(stratum) for stratum in strata]
     estimate, low, high = interval(arrays)
     rounds = min(len(array) for array in arrays)
     return Ratio(math.exp(estimate), math.exp(low), math.exp(high), rounds)

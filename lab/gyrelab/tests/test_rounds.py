@@ -271,3 +271,59 @@ def test_quick_grid_has_a_budget_and_chosen_rounds_have_none(build: Path) -> Non
     assert (fixed.rounds, fixed.budget_rounds) == (7, 0)
     (smoke,) = planning.choose(chosen, "smoke", [], Programs(build), None)
     assert (smoke.rounds, smoke.budget_rounds) == (1, 0)
+
+
+class Hasty(Noisy):
+    """gyre's first contender is ten times as fast as its peers; evpp and muduo are equal."""
+
+    def run(
+        self, contestant: Contestant, experiment: str, cell: cells.Cell, *_: object, **__: object
+    ) -> Outcome:
+        made = super().run(contestant, experiment, cell)
+        factor = 10 if contestant.name == "gyre_epoll" else 1
+        rate, cpu = (made.metrics[name] for name in ("mib_per_second", "server_cpu_us_per_mib"))
+        metrics = {"mib_per_second": rate * factor, "server_cpu_us_per_mib": cpu / factor}
+        return Outcome("ok", metrics=metrics, wall_seconds=1.0)
+
+
+def test_gyre_takes_no_part_in_further_rounds_where_the_first_settle_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("gyre_epoll", "evpp", "muduo", "asio")
+    monkeypatch.setattr(program, "run", Hasty(409_600, 0.2, 0.2).run)
+    parts = published_parts(names, budget=9)
+    record = runner.open_journal(tmp_path / "r.json", "quick", parts, 1, False)
+    taking_part = contenders_by_round(runner.measure(parts, record, Silent()))
+    assert max(taking_part) > planning.FIRST
+    assert taking_part[planning.FIRST] == set(names)
+    assert "gyre_epoll" not in taking_part[planning.FIRST + 1]
+    assert {"evpp", "muduo"} <= taking_part[planning.FIRST + 1]
+
+
+class OneDisturbed(Noisy):
+    """Every run of the first cell is noisy; of the second, the first run of evpp is four times as slow."""
+
+    def run(
+        self, contestant: Contestant, experiment: str, cell: cells.Cell, *_: object, **__: object
+    ) -> Outcome:
+        made = super().run(contestant, experiment, cell)
+        if cell["message_bytes"] != self._noisy and contestant.name == "evpp":
+            self._slow = getattr(self, "_slow", 4)
+            made.metrics["mib_per_second"] /= self._slow
+            made.metrics["server_cpu_us_per_mib"] *= self._slow
+            self._slow = 1
+        return made
+
+
+def test_one_disturbed_round_does_not_make_a_cell_the_last_in_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment = experiments.load_all()["throughput"]
+    contestants = tuple(Contestant(name, Path("/dev/null")) for name in ("evpp", "muduo"))
+    cells_of = {c["message_bytes"]: c for c in experiment.grids["published"].cells}
+    places = tuple(Place(cells_of[size], contestants) for size in (409_600, 81_920))
+    parts = [Part(experiment, planning.FIRST, 0, places, budget_rounds=planning.FIRST + 2)]
+    monkeypatch.setattr(program, "run", OneDisturbed(409_600, 0.1, 0.1).run)
+    record = runner.open_journal(tmp_path / "r.json", "quick", parts, 1, False)
+    counts = rounds_by_size(runner.measure(parts, record, Silent()))
+    assert counts[81_920] == planning.FIRST + rounds.STEP

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from gyrelab import statistics
+from gyrelab.statistics import Ratio
 from gyrelab.tests import noise
 
 
@@ -98,3 +99,21 @@ def test_welch_tells_a_shift_from_noise() -> None:
 def test_holm_multiplies_by_the_hypotheses_left() -> None:
     assert statistics.holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert statistics.holm([0.9, 0.8]) == [1.0, 1.0]
+
+
+def test_a_ratio_far_from_a_range_needs_fewer_rounds_than_a_near_one() -> None:
+    far, near = Ratio(1.5, 1.2, 1.875, 11), Ratio(1.1, 0.88, 1.375, 11)
+    assert far.rounds_to_settle(1, math.inf) < near.rounds_to_settle(1, math.inf)
+    assert near.rounds_to_settle(1, math.inf) < near.rounds_to_settle(1.1, math.inf)
+    assert near.rounds_to_settle(1.1, math.inf) == near.rounds_for(statistics.NARROW) - 11
+    assert near.rounds_to_settle(0, 1) == near.rounds_to_settle(1, math.inf)
+
+
+def test_no_more_is_foreseen_than_the_rounds_until_a_disturbed_one_is_trimmed() -> None:
+    quiet = [0.0, 0.01, -0.01, 0.005]
+    disturbed = statistics.ratio([[*quiet, math.log(4)]])
+    assert disturbed.rounds_for(statistics.NARROW) > 1000
+    assert disturbed.rounds_to_settle(0.9, 1.1) == statistics.FIRST_TRIMMED - 5
+    assert statistics.trim(statistics.FIRST_TRIMMED) > statistics.trim(statistics.FIRST_TRIMMED - 1)
+    settled = statistics.ratio([[*quiet, 0.004, -0.004, math.log(4)]])
+    assert settled.rounds_to_settle(0.9, 1.1) == 1
