@@ -102,9 +102,10 @@ def _judge(results: Results, experiment: Experiment, claim: Claim) -> Verdict:
 
 
 def _is_level(ratio: Ratio, claim: Claim, stated: float | None) -> bool:
-    """Whether a report claims a lead, and the interval has none of 5 %, nor that of its figures."""
+    """Whether a report claims a lead or a growth, and the interval has none of 5 %, nor that of its
+    figures."""
     claims_lead = claim.source == "published" and (claim.low, claim.high) == (1, float("inf"))
-    return claims_lead and not claim.per_doubling and ratio.level and (stated or 2) > ratio.high
+    return claims_lead and ratio.level and (stated or 2) > ratio.high
 
 
 def _as_measured(

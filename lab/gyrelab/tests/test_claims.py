@@ -400,3 +400,18 @@ def test_claim_prefers_the_compiler_of_its_report() -> None:
         },
     )["cppcoro_over_folly"]
     assert (both.judged_on, both.answer) == ("", claims.HOLDS)
+
+
+def test_published_growth_does_not_hold_where_the_lead_stays_as_it_is() -> None:
+    measured = synthetic.results(("post_task",), rounds=6)
+    for run in measured.document["runs"]:
+        growth = 0.003 if run["round"] % 2 else -0.003
+        lead = 2 * run["cell"]["producers"] ** growth if run["contender"] == "moodycamel" else 1.0
+        nanoseconds = 200 / lead
+        run["metrics"] = {"ns_per_task": nanoseconds}
+    verdicts = claims.judge(measured, measured.experiment("post_task"))
+    found = {each.claim.id: each for each in verdicts}["moodycamel_lead_grows"]
+    assert (found.answer, found.note) == (
+        claims.FAILS,
+        "for each doubling of producers; level, within 5 %",
+    )
