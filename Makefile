@@ -8,6 +8,9 @@ python := .venv/bin/python
 pytest := $(python) -m pytest --numprocesses $(jobs)
 browser_tests := lab/gyrelab/tests/test_page.py
 
+# $(call set_up,FOR): install what `make FOR` needs; .venv is made while CMake configures.
+set_up = tools/setup $(1) --no-python && { cmake --preset release --log-level=NOTICE & \
+	tools/setup $(1) --no-packages && wait $$!; }
 # $(call build,PRESET): configure and build it.
 build = cmake --preset $(1) --log-level=NOTICE && cmake --build --preset $(1) --parallel $(jobs)
 # $(call run_tests,PRESET): run its tests.
@@ -21,11 +24,11 @@ help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "  make %-9s %s\n", $$1, $$2 }'
 
 report: ## measure on this machine (it says how long), write report/index.html
-	tools/setup report
+	$(call set_up,report)
 	tools/lab run --grid quick --out results/quick.json --report report/index.html
 
 test: ## build with g++, test all that a change can break
-	tools/setup test
+	$(call set_up,test)
 	$(call build,release)
 	$(call run_tests,release)
 	$(pytest) lab/gyrelab --ignore $(browser_tests)
