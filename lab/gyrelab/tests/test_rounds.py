@@ -321,9 +321,9 @@ def test_one_disturbed_round_does_not_make_a_cell_the_last_in_turn(
     experiment = experiments.load_all()["throughput"]
     contestants = tuple(Contestant(name, Path("/dev/null")) for name in ("evpp", "muduo"))
     cells_of = {c["message_bytes"]: c for c in experiment.grids["published"].cells}
-    places = tuple(Place(cells_of[size], contestants) for size in (409_600, 81_920))
+    places = tuple(Place(cells_of[size], contestants) for size in (4_096, 81_920))
     parts = [Part(experiment, planning.FIRST, 0, places, budget_rounds=planning.FIRST + 2)]
-    monkeypatch.setattr(program, "run", OneDisturbed(409_600, 0.1, 0.1).run)
+    monkeypatch.setattr(program, "run", OneDisturbed(4_096, 0.1, 0.1).run)
     record = runner.open_journal(tmp_path / "r.json", "quick", parts, 1, False)
     counts = rounds_by_size(runner.measure(parts, record, Silent()))
     assert counts[81_920] == planning.FIRST + rounds.STEP
