@@ -70,7 +70,7 @@ arguments& arguments::add_number(std::string_view name, variable value, std::str
       .read = [value, least,
                most](std::string_view text) { value.store(read_number(text, least, most)); },
       .show = [value] { return std::to_string(value.load()); },
-      .report = [value](json_object& to, std::string_view key) { to.add(key, value.load()); },
+      .report = [value](json_object& line, std::string_view key) { line.add(key, value.load()); },
   });
   return *this;
 }
@@ -92,7 +92,7 @@ void arguments::add_choice(std::string_view name, variable value, std::string_vi
             value.store(found->second);
           },
       .show = word_of,
-      .report = [word_of](json_object& to, std::string_view key) { to.add(key, word_of()); },
+      .report = [word_of](json_object& line, std::string_view key) { line.add(key, word_of()); },
       .choices = choices,
   });
 }
@@ -117,7 +117,7 @@ arguments& arguments::decimal(std::string_view name, double& value, std::string_
             }
           },
       .show = [&value] { return value == 0 ? std::string("0") : std::to_string(value); },
-      .report = [&value](json_object& to, std::string_view key) { to.add(key, value); },
+      .report = [&value](json_object& line, std::string_view key) { line.add(key, value); },
   });
   return *this;
 }
@@ -140,7 +140,8 @@ arguments& arguments::list(std::string_view name, std::vector<unsigned>& values,
             }
           },
       .show = [&values] { return joined(values); },
-      .report = [&values](json_object& to, std::string_view key) { to.add(key, joined(values)); },
+      .report = [&values](json_object& line,
+                          std::string_view key) { line.add(key, joined(values)); },
   });
   return *this;
 }

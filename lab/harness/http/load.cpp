@@ -70,8 +70,8 @@ struct load::slot {
   std::string requests;  // as many as may be in flight
   std::string last_request;
   std::size_t request_bytes = 0;
-  std::size_t at = 0;       // the place in a request up to which bytes have left
-  std::size_t to_send = 0;  // bytes
+  std::size_t sent_bytes = 0;  // of the request that is being sent
+  std::size_t to_send = 0;     // bytes
   std::size_t outstanding = 0;
   bool ends = false;  // by the last request
   std::string expected;
@@ -139,100 +139,102 @@ void load::finish() {
 }
 
 // Counts neither as a request nor as an answer.
-void load::end(slot& at) {
-  at.ends = true;
-  at.requests = at.last_request;
-  at.request_bytes = at.to_send = at.last_request.size();
-  at.at = 0;
-  at.outstanding = 1;
-  flush(at);
+void load::end(slot& peer) {
+  peer.ends = true;
+  peer.requests = peer.last_request;
+  peer.request_bytes = peer.to_send = peer.last_request.size();
+  peer.sent_bytes = 0;
+  peer.outstanding = 1;
+  flush(peer);
 }
 
-void load::watch(slot& at, std::uint32_t events) {
-  if (at.watched == events) return;
-  epoll_event wanted{.events = events, .data = {.ptr = &at}};
-  const int change = at.watched == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
-  network::checked(epoll_ctl(epoll_, change, at.fd, &wanted), "epoll_ctl");
-  at.watched = events;
+void load::watch(slot& peer, std::uint32_t events) {
+  if (peer.watched == events) return;
+  epoll_event wanted{.events = events, .data = {.ptr = &peer}};
+  const int change = peer.watched == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
+  network::checked(epoll_ctl(epoll_, change, peer.fd, &wanted), "epoll_ctl");
+  peer.watched = events;
 }
 
-void load::open(slot& at) {
-  at.fd = network::begin_connect(plan_.port, opened_++);
+void load::open(slot& peer) {
+  peer.fd = network::begin_connect(plan_.port, opened_++);
   ++open_;
-  at.at = at.to_send = at.outstanding = 0;
-  at.watched = 0;
-  watch(at, EPOLLIN);
+  peer.sent_bytes = peer.to_send = peer.outstanding = 0;
+  peer.watched = 0;
+  watch(peer, EPOLLIN);
 }
 
-void load::close_slot(slot& at) {
-  close(at.fd);
-  at.fd = -1;
+void load::close_slot(slot& peer) {
+  close(peer.fd);
+  peer.fd = -1;
   --open_;
 }
 
-void load::fail(slot& at, std::string_view why) {
+void load::fail(slot& peer, std::string_view why) {
   ++wrong_;
   if (mistake_.empty()) mistake_ = why;
-  close_slot(at);
+  close_slot(peer);
 }
 
 // Sends `count` requests more. A sabotaged one is counted and not sent, or sent and not counted.
-void load::ask(slot& at, std::size_t count) {
-  at.outstanding += count;
-  at.to_send += count * at.request_bytes;
+void load::ask(slot& peer, std::size_t count) {
+  peer.outstanding += count;
+  peer.to_send += count * peer.request_bytes;
   requested_ += count;
   if (plan_.sabotage != fault::none && !is_sabotaged_) {
     is_sabotaged_ = true;
     if (plan_.sabotage == fault::lose) {
-      at.to_send -= at.request_bytes;
+      peer.to_send -= peer.request_bytes;
     } else if (plan_.renewed) {
       --requested_;
     } else {
-      at.to_send += at.request_bytes;
+      peer.to_send += peer.request_bytes;
     }
   }
-  flush(at);
+  flush(peer);
 }
 
-void load::flush(slot& at) {
-  while (at.to_send > 0) {
-    const std::size_t size = std::min(at.to_send, at.requests.size() - at.at);
-    const ssize_t sent = ::send(at.fd, at.requests.data() + at.at, size, MSG_NOSIGNAL);
+void load::flush(slot& peer) {
+  while (peer.to_send > 0) {
+    const std::size_t size = std::min(peer.to_send, peer.requests.size() - peer.sent_bytes);
+    const ssize_t sent =
+        ::send(peer.fd, peer.requests.data() + peer.sent_bytes, size, MSG_NOSIGNAL);
     if (sent < 0) {
-      if (errno != EAGAIN && errno != EINTR) return fail(at, "a connection that cannot be written");
-      return watch(at, EPOLLIN | EPOLLOUT);
+      if (errno != EAGAIN && errno != EINTR)
+        return fail(peer, "a connection that cannot be written");
+      return watch(peer, EPOLLIN | EPOLLOUT);
     }
-    at.to_send -= static_cast<std::size_t>(sent);
-    at.at = (at.at + static_cast<std::size_t>(sent)) % at.request_bytes;
+    peer.to_send -= static_cast<std::size_t>(sent);
+    peer.sent_bytes = (peer.sent_bytes + static_cast<std::size_t>(sent)) % peer.request_bytes;
   }
-  watch(at, EPOLLIN);
+  watch(peer, EPOLLIN);
 }
 
-void load::take(slot& at, std::string_view data) {
+void load::take(slot& peer, std::string_view data) {
   const std::size_t complete =
-      at.answers.read(data, at.outstanding, at.ends ? last_heads_ : heads_);
-  at.outstanding -= complete;
-  if (!at.ends) answered_ += complete;
-  if (!at.answers.mistake().empty()) return fail(at, at.answers.mistake());
-  if (complete > 0 && running_ && !plan_.renewed) ask(at, complete);
+      peer.answers.read(data, peer.outstanding, peer.ends ? last_heads_ : heads_);
+  peer.outstanding -= complete;
+  if (!peer.ends) answered_ += complete;
+  if (!peer.answers.mistake().empty()) return fail(peer, peer.answers.mistake());
+  if (complete > 0 && running_ && !plan_.renewed) ask(peer, complete);
 }
 
-void load::ended(slot& at) {
-  const bool may_end = plan_.renewed || at.ends;
-  if (!may_end || at.outstanding != 0 || !at.answers.between()) {
-    return fail(at, "a connection that ends early");
+void load::ended(slot& peer) {
+  const bool may_end = plan_.renewed || peer.ends;
+  if (!may_end || peer.outstanding != 0 || !peer.answers.between()) {
+    return fail(peer, "a connection that ends early");
   }
-  close_slot(at);
+  close_slot(peer);
   if (!running_) return;
-  open(at);
-  ask(at, 1);
+  open(peer);
+  ask(peer, 1);
 }
 
-void load::receive(slot& at) {
-  const ssize_t got = recv(at.fd, buffer_.get(), buffer_bytes, 0);
-  if (got > 0) return take(at, {buffer_.get(), static_cast<std::size_t>(got)});
-  if (got == 0) return ended(at);
-  if (errno != EAGAIN && errno != EINTR) fail(at, "a connection that is reset");
+void load::receive(slot& peer) {
+  const ssize_t got = recv(peer.fd, buffer_.get(), buffer_bytes, 0);
+  if (got > 0) return take(peer, {buffer_.get(), static_cast<std::size_t>(got)});
+  if (got == 0) return ended(peer);
+  if (errno != EAGAIN && errno != EINTR) fail(peer, "a connection that is reset");
 }
 
 // Handles the events that come within a moment.
@@ -242,10 +244,10 @@ void load::turn() {
       epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), longest_wait_ms);
   for (int i = 0; i < ready; ++i) {
     const epoll_event& event = events[static_cast<std::size_t>(i)];
-    slot& at = *static_cast<slot*>(event.data.ptr);
-    if ((event.events & EPOLLOUT) != 0 && at.to_send > 0) flush(at);
+    slot& peer = *static_cast<slot*>(event.data.ptr);
+    if ((event.events & EPOLLOUT) != 0 && peer.to_send > 0) flush(peer);
     const bool readable = (event.events & (EPOLLIN | EPOLLERR | EPOLLHUP)) != 0;
-    if (readable && at.fd >= 0) receive(at);
+    if (readable && peer.fd >= 0) receive(peer);
   }
 }
 

@@ -58,16 +58,16 @@ class load {
  private:
   struct slot;
 
-  void open(slot& at);
-  void close_slot(slot& at);
-  void ask(slot& at, std::size_t count);
-  void end(slot& at);
-  void flush(slot& at);
-  void receive(slot& at);
-  void take(slot& at, std::string_view data);
-  void ended(slot& at);
-  void watch(slot& at, std::uint32_t events);
-  void fail(slot& at, std::string_view why);
+  void open(slot& peer);
+  void close_slot(slot& peer);
+  void ask(slot& peer, std::size_t count);
+  void end(slot& peer);
+  void flush(slot& peer);
+  void receive(slot& peer);
+  void take(slot& peer, std::string_view data);
+  void ended(slot& peer);
+  void watch(slot& peer, std::uint32_t events);
+  void fail(slot& peer, std::string_view why);
   void turn();
   template <class Done>
   void await(Done done);

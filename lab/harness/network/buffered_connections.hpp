@@ -95,8 +95,8 @@ class buffered_connections {
   template <class Session>
   static connection::pointer open(Design::loop& loop, Session& served) {
     auto opened = std::make_shared<connection>(loop, served.fd());
-    opened->on_message([&served](const connection::pointer& from, connection::buffer& input) {
-      from->send(served.received(input.unread()));
+    opened->on_message([&served](const connection::pointer& peer, connection::buffer& input) {
+      peer->send(served.received(input.unread()));
       input.clear();
     });
     opened->on_close([&served] { served.lost(); });

@@ -49,12 +49,12 @@ class evpp_design_channel {
   void tie(const std::shared_ptr<void>&) {}
 
   bool is_writing() const { return (events_ & EV_WRITE) != 0; }
-  void watch_reading(bool on) { watch(EV_READ, on); }
-  void watch_writing(bool on) { watch(EV_WRITE, on); }
+  void watch_reading(bool enabled) { watch(EV_READ, enabled); }
+  void watch_writing(bool enabled) { watch(EV_WRITE, enabled); }
 
  private:
-  void watch(short event, bool on) {
-    const auto wanted = static_cast<short>(on ? events_ | event : events_ & ~event);
+  void watch(short event, bool enabled) {
+    const auto wanted = static_cast<short>(enabled ? events_ | event : events_ & ~event);
     if (wanted == events_) return;
     if (events_ != 0) event_del(&event_);
     events_ = wanted;

@@ -45,13 +45,13 @@ class muduo_design_channel {
   }
 
   bool is_writing() const { return (events_ & EPOLLOUT) != 0; }
-  void watch_reading(bool on) { watch(EPOLLIN, on); }
-  void watch_writing(bool on) { watch(EPOLLOUT, on); }
+  void watch_reading(bool enabled) { watch(EPOLLIN, enabled); }
+  void watch_writing(bool enabled) { watch(EPOLLOUT, enabled); }
 
  private:
   friend class muduo_design_loop;
 
-  inline void watch(std::uint32_t event, bool on);
+  inline void watch(std::uint32_t event, bool enabled);
 
   void handle(std::uint32_t ready) {
     std::shared_ptr<void> alive;
@@ -164,9 +164,9 @@ class muduo_design_loop {
   std::vector<std::function<void()>> posted_;  // guarded by mutex_
 };
 
-inline void muduo_design_channel::watch(std::uint32_t event, bool on) {
+inline void muduo_design_channel::watch(std::uint32_t event, bool enabled) {
   const std::uint32_t before = events_;
-  events_ = on ? events_ | event : events_ & ~event;
+  events_ = enabled ? events_ | event : events_ & ~event;
   if (events_ != before) loop_.update(*this, before != 0);
 }
 

@@ -28,11 +28,11 @@ using testing::IsEmpty;
 
 /// Hands `data` over in pieces of at most `piece` bytes; returns all the answers.
 template <class Session>
-std::vector<std::byte> feed(Session& to, bytes data, std::size_t piece) {
+std::vector<std::byte> feed(Session& session, bytes data, std::size_t piece) {
   std::vector<std::byte> answers;
   while (!data.empty()) {
     const bytes next = data.first(std::min(piece, data.size()));
-    const bytes answer = to.received(next);
+    const bytes answer = session.received(next);
     answers.insert(answers.end(), answer.begin(), answer.end());
     data = data.subspan(next.size());
   }

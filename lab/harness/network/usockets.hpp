@@ -37,9 +37,9 @@ class usockets_loop {
 
 /// Writes what the kernel accepts and returns the number of bytes. When this is less than all,
 /// on_writable follows. An error counts as nothing accepted: on_close follows.
-inline std::size_t usockets_write(us_socket_t* to, std::span<const std::byte> data) {
+inline std::size_t usockets_write(us_socket_t* socket, std::span<const std::byte> data) {
   constexpr int nothing_follows = 0;  // so the kernel does not wait for more to send
-  return static_cast<std::size_t>(us_socket_write(without_tls, to,
+  return static_cast<std::size_t>(us_socket_write(without_tls, socket,
                                                   reinterpret_cast<const char*>(data.data()),
                                                   static_cast<int>(data.size()), nothing_follows));
 }
