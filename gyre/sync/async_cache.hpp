@@ -228,11 +228,11 @@ class async_cache_core {
     used.unlink();
     by_use_.push_back(used);
   }
-  node remove(typename table::iterator found) {
-    entry& removed = found->second;
+  node remove(typename table::iterator position) {
+    entry& removed = position->second;
     removed.unlink();
     weight_ -= removed.weight;
-    return entries_.extract(found);
+    return entries_.extract(position);
   }
 
   // True if `content` was exchanged with the entry's, or is too heavy to be stored. False if an

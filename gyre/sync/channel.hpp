@@ -12,13 +12,11 @@
 
 #include <gyre/base/detail/awaited_value.hpp>
 #include <gyre/sync/channel_error.hpp>
+#include <gyre/sync/detail/channel_core.hpp>
 #include <gyre/sync/detail/ring_buffer.hpp>
 #include <gyre/sync/detail/segment_buffer.hpp>
-#include <gyre/sync/detail/select_wait.hpp>
 #include <gyre/sync/detail/single_wait.hpp>
-#include <gyre/sync/detail/subscribers.hpp>
 
-#include <cassert>
 #include <concepts>
 #include <cstddef>
 #include <expected>
@@ -31,165 +29,7 @@
 
 namespace gyre {
 
-/// The result of an attempt to send or receive without waiting.
-enum class channel_status : unsigned char {
-  ok,
-  full,    ///< not sent: there is no room, and no receiver waits
-  empty,   ///< nothing received: there is no value, and no sender waits
-  closed,  ///< not sent, or nothing is left to receive
-};
-
 namespace detail {
-
-/// Values that move without failing, and may live in a coroutine's frame, which compilers do not
-/// align beyond 16 bytes.
-template <class T>
-concept channel_value = std::is_object_v<T> && std::is_nothrow_move_constructible_v<T> &&
-                        std::is_nothrow_destructible_v<T> && alignof(T) <= 16;
-
-template <class T>
-struct receive_node : select_node {
-  std::optional<T> value;
-};
-template <class T>
-struct send_node : select_node {
-  T* source;
-};
-
-/// Receivers wait only while there are no values, senders only while there is no room.
-template <class T, class Buffer>
-class channel_core : public subscribers {
- public:
-  template <class... Arguments>
-  explicit channel_core(Arguments... arguments) : buffer_(arguments...) {}
-  ~channel_core() { assert(senders_.empty() && "destroyed while waited for"); }
-
-  // With the lock held:
-
-  channel_status push(T& value, select_wait*& woken) noexcept {
-    if (is_closed()) [[unlikely]]
-      return channel_status::closed;
-    if (!receivers_.empty()) {
-      if (select_node* const first = receivers_.claim_first()) {
-        static_cast<receive_node<T>&>(*first).value.emplace(std::move(value));
-        woken = first->wait;
-        return channel_status::ok;
-      }
-    }
-    if (buffer_.full()) return channel_status::full;
-    buffer_.push(std::move(value));
-    return channel_status::ok;
-  }
-
-  channel_status pop(std::optional<T>& to, select_wait*& woken) noexcept {
-    if (!buffer_.empty()) [[likely]] {
-      to.emplace(std::move(buffer_.front()));
-      buffer_.pop();
-      if (select_node* const first = claim_sender(woken)) {
-        buffer_.push(std::move(*static_cast<send_node<T>&>(*first).source));
-      }
-      return channel_status::ok;
-    }
-    if (select_node* const first = claim_sender(woken)) {  // of a channel without a buffer
-      to.emplace(std::move(*static_cast<send_node<T>&>(*first).source));
-      return channel_status::ok;
-    }
-    return is_closed() ? channel_status::closed : channel_status::empty;
-  }
-
-  void enlist_sender(send_node<T>& sender) noexcept { senders_.push_back(sender); }
-  Buffer& buffer() noexcept { return buffer_; }
-
-  // Without the lock:
-
-  void close() noexcept { subscribers::close(&senders_); }
-  channel_status try_push(T& value) noexcept {
-    select_wait* woken = nullptr;
-    lock_.lock();
-    const channel_status status = push(value, woken);
-    lock_.unlock();
-    if (woken != nullptr) woken->wake();
-    return status;
-  }
-  std::expected<T, channel_status> try_pop() noexcept {
-    select_wait* woken = nullptr;
-    std::optional<T> value;
-    lock_.lock();
-    const channel_status status = pop(value, woken);
-    lock_.unlock();
-    if (woken != nullptr) woken->wake();
-    if (!value) return std::unexpected(status);
-    return std::move(*value);
-  }
-
-  std::size_t size() const noexcept {
-    const std::lock_guard hold(lock_);
-    return buffer_.size();
-  }
-  std::size_t capacity() const noexcept { return buffer_.capacity(); }
-
- private:
-  select_node* claim_sender(select_wait*& woken) noexcept {
-    if (senders_.empty()) return nullptr;
-    select_node* const first = senders_.claim_first();
-    if (first != nullptr) woken = first->wait;
-    return first;
-  }
-
-  select_queue senders_;
-  Buffer buffer_;
-};
-
-/// The case of receiving from a channel.
-template <class T, class Buffer>
-class receive_case : public receive_node<T> {
- public:
-  using result = std::optional<T>;
-  explicit receive_case(channel_core<T, Buffer>& from) noexcept : from_(&from) {}
-
-  spin_lock& lock() noexcept { return from_->lock(); }
-  bool attempt(select_wait*& woken) noexcept {
-    if (from_->pop(this->value, woken) == channel_status::empty) return false;
-    this->ends_turn = from_->ends_turn();
-    return true;
-  }
-  void enlist() noexcept { from_->enlist(*this); }
-  static std::error_code error() noexcept { return {}; }
-  std::optional<T> take() noexcept { return std::move(this->value); }
-
- private:
-  channel_core<T, Buffer>* from_;
-};
-
-/// The case of sending its own value, or, if Source is T&, the one it refers to.
-template <class T, class Buffer, class Source>
-class send_case : public send_node<T> {
- public:
-  using result = void;
-  send_case(channel_core<T, Buffer>& to, Source&& value) noexcept
-      : to_(&to), value_(std::forward<Source>(value)) {}
-
-  spin_lock& lock() noexcept { return to_->lock(); }
-  bool attempt(select_wait*& woken) noexcept {
-    const channel_status status = to_->push(value_, woken);
-    if (status == channel_status::full) return false;
-    this->closed = status == channel_status::closed;
-    this->ends_turn = to_->ends_turn();
-    return true;
-  }
-  void enlist() noexcept {
-    this->source = std::addressof(value_);
-    to_->enlist_sender(*this);
-  }
-  std::error_code error() const noexcept {
-    return this->closed ? make_error_code(channel_errc::closed) : std::error_code();
-  }
-  static void take() noexcept {}
-
- private:
-  channel_core<T, Buffer>* to_;
-  Source value_;
-};
 
 /// The members that all channels have.
 template <class T, class Buffer>

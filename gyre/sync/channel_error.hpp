@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// channel_errc: the error of a send into a closed channel.
+// channel_errc, channel_status: errors of channels, and results of attempts without waiting.
 //
 //     auto sent = co_await gyre::as_expected(jobs.send(job));
 //     if (!sent && sent.error() == gyre::channel_errc::closed) co_return;  // nobody works any more
@@ -14,6 +14,14 @@ namespace gyre {
 enum class channel_errc {
   /// close() was called before the send, or while it waited for room; std::errc::broken_pipe.
   closed = 1,
+};
+
+/// The result of an attempt to send or receive without waiting.
+enum class channel_status : unsigned char {
+  ok,
+  full,    ///< not sent: there is no room, and no receiver waits
+  empty,   ///< nothing received: there is no value, and no sender waits
+  closed,  ///< not sent, or nothing is left to receive
 };
 
 /// The category of channel_errc, "gyre.channel". Any thread.

@@ -16,11 +16,11 @@ bool condition_variable::enlist(waiter& arriving) noexcept {
   return true;
 }
 
-void condition_variable::notify(std::size_t most) noexcept {
+void condition_variable::notify(std::size_t limit) noexcept {
   line notified;
   {
     const locked_state state(lock_);
-    for (; most > 0 && !waiting_.empty(); --most) {
+    for (; limit > 0 && !waiting_.empty(); --limit) {
       move(static_cast<waiter&>(waiting_.front()), notified);
     }
   }
@@ -51,15 +51,15 @@ void condition_variable::abandon(waiter& leaving) noexcept {
   assert(waited && "a coroutine was destroyed between its wake-up and its resumption");
 }
 
-void condition_variable::move(waiter& from_here, line& to_mutex) noexcept {
-  line::remove(from_here);
-  from_here.at = stage::mutex;
-  to_mutex.push_back(from_here);
+void condition_variable::move(waiter& listed, line& target) noexcept {
+  line::remove(listed);
+  listed.at = stage::mutex;
+  target.push_back(listed);
 }
 
-void condition_variable::hand_over(line& to_mutex) noexcept {
-  if (to_mutex.empty()) return;
-  static_cast<waiter&>(to_mutex.front()).with->append(to_mutex);
+void condition_variable::hand_over(line& waiters) noexcept {
+  if (waiters.empty()) return;
+  static_cast<waiter&>(waiters.front()).with->append(waiters);
 }
 
 }  // namespace gyre

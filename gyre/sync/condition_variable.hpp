@@ -71,11 +71,11 @@ class condition_variable {
   using line = detail::waiter_list<detail::waiter>;
 
   bool enlist(waiter& arriving) noexcept;
-  void notify(std::size_t most) noexcept;
+  void notify(std::size_t limit) noexcept;
   void cancel(waiter& leaving) noexcept;
   void abandon(waiter& leaving) noexcept;
-  static void move(waiter& from_here, line& to_mutex) noexcept;
-  static void hand_over(line& to_mutex) noexcept;
+  static void move(waiter& listed, line& target) noexcept;
+  static void hand_over(line& waiters) noexcept;
 
   detail::state_word lock_;
   line waiting_;  // condition_waiters
@@ -86,12 +86,14 @@ class [[nodiscard]] condition_variable::wait_operation
     : waiter,
       detail::stop_callback_slot<condition_variable::wait_operation> {
  public:
-  wait_operation(condition_variable& on, mutex::guard& held) noexcept : on_(&on), held_(&held) {}
-  wait_operation(const wait_operation& other) noexcept : wait_operation(*other.on_, *other.held_) {}
+  wait_operation(condition_variable& condition, mutex::guard& held) noexcept
+      : condition_(&condition), held_(&held) {}
+  wait_operation(const wait_operation& other) noexcept
+      : wait_operation(*other.condition_, *other.held_) {}
   ~wait_operation() {
     if (context() != nullptr) [[unlikely]] {
       if (has_callback()) remove_stop_callback();
-      on_->abandon(*this);
+      condition_->abandon(*this);
     }
   }
 
@@ -106,7 +108,7 @@ class [[nodiscard]] condition_variable::wait_operation
     with = &released;
     begin_wait(awaiting, context, stop_token.stop_possible());
     if (stop_token.stop_possible()) add_stop_callback(stop_token);
-    if (!on_->enlist(*this)) return detail::gives_way(context, awaiting);
+    if (!condition_->enlist(*this)) return detail::gives_way(context, awaiting);
     // From here on this may be gone.
     released.unlock();
     return true;
@@ -123,7 +125,7 @@ class [[nodiscard]] condition_variable::wait_operation
  private:
   friend detail::stop_callback_slot<wait_operation>;
 
-  void stop() noexcept { on_->cancel(*this); }
+  void stop() noexcept { condition_->cancel(*this); }
 
   // If it was cancelled, the context it waited in.
   const task_context* finish() noexcept {
@@ -134,7 +136,7 @@ class [[nodiscard]] condition_variable::wait_operation
     return cancelled ? waited_in : nullptr;
   }
 
-  condition_variable* on_;
+  condition_variable* condition_;
   mutex::guard* held_;
 };
 

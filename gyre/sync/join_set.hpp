@@ -16,11 +16,7 @@
 //     }
 #pragma once
 
-#include <gyre/base/atomic.hpp>
-#include <gyre/base/detail/slab_object.hpp>
-#include <gyre/base/intrusive_queue.hpp>
-#include <gyre/base/operation.hpp>
-#include <gyre/sync/detail/spin_lock.hpp>
+#include <gyre/sync/detail/join_set_core.hpp>
 #include <gyre/sync/semaphore.hpp>
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/context.hpp>
@@ -41,111 +37,6 @@
 #include <utility>
 
 namespace gyre {
-namespace detail {
-
-class join_set_core;
-
-/// A task of a join_set: its context while it runs, then an element of the queue of ended tasks.
-/// Owned by itself until it has ended, then by the set.
-// NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): the destructor is virtual
-class join_set_task : public slab_object, public task_context, public operation, scope_entry {
- public:
-  join_set_task& operator=(join_set_task&&) = delete;
-  virtual ~join_set_task() = default;
-
-  /// Starts the task `spawned` in the scope of `set`. Throws std::logic_error after its end.
-  static void start(std::unique_ptr<join_set_task> spawned);
-
-  virtual std::exception_ptr take_error() noexcept = 0;
-
- protected:
-  join_set_task(join_set_core& set, executor& target, function run, const char* shown) noexcept;
-
- private:
-  static std::coroutine_handle<> on_end(task_context& context) noexcept;
-
-  join_set_core& set_;
-};
-
-/// The part of a join_set that its tasks share, which the last of them, or the set, deletes.
-class join_set_core : public slab_object {
- public:
-  explicit join_set_core(scope& of) noexcept : scope_(of), stop_(of.get_token()) {}
-
-  void acquire() noexcept {
-    owners_.fetch_add(1, std::memory_order_relaxed);  // relaxed: the caller is or has an owner
-  }
-  void release() noexcept {
-    // release: pairs with the acquire, here as well, of the last to go.
-    if (owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
-  }
-
-  scope& owner() const noexcept { return scope_; }
-  inplace_stop_token get_token() const noexcept { return stop_.get_token(); }
-  bool request_stop() noexcept {
-    acquire();  // all owners may leave in it
-    const bool is_first = stop_.request_stop();
-    release();
-    return is_first;
-  }
-  /// Tasks that were started and not taken.
-  std::size_t size() const noexcept {
-    // relaxed: a number; only the one consumer decreases it.
-    return size_.load(std::memory_order_relaxed);
-  }
-  void add_one() noexcept { size_.fetch_add(1, std::memory_order_relaxed); }
-  void remove_one() noexcept { size_.fetch_sub(1, std::memory_order_relaxed); }
-
-  /// By a task that has ended. False if the set is gone: the task deletes itself.
-  bool push(join_set_task& task) noexcept;
-  /// The permits of pop(): one for each task in the queue.
-  semaphore& ended() noexcept { return ended_; }
-  /// By the holder of a permit: the task that ended first.
-  std::unique_ptr<join_set_task> pop() noexcept;
-  /// By the set, when it goes: drops all results.
-  void close() noexcept;
-
- private:
-  ~join_set_core() = default;
-
-  scope& scope_;
-  linked_stop_source stop_;
-  atomic<unsigned> owners_{1};
-  atomic<std::size_t> size_{0};
-  semaphore ended_{0};
-  spin_lock lock_;
-  bool closed_ = false;               // belongs to the lock
-  intrusive_queue<operation> queue_;  // the same; of join_set_task
-};
-
-template <class T>
-class join_set_task_of final : public join_set_task {
- public:
-  join_set_task_of(join_set_core& set, executor& target, task<T>&& work, const char* shown) noexcept
-      : join_set_task(
-            set, target,
-            [](operation& self) {
-              auto& started = static_cast<join_set_task_of&>(self);
-              task_access::state(started.work_).start(started);
-            },
-            shown),
-        work_(std::move(work)) {
-    // Backtraces know the task before it begins.
-    if constexpr (records_backtraces) {
-      task_access::state(work_).prepare(static_cast<task_context&>(*this));
-    }
-  }
-
-  std::exception_ptr take_error() noexcept override {
-    return task_access::state(work_).take_error();
-  }
-  T take_result() { return task_access::state(work_).take_result(); }
-
- private:
-  task<T> work_;
-};
-
-}  // namespace detail
 
 /// Tasks of one result type in a scope, from which one coroutine takes the results in the order in
 /// which the tasks end, as from Tokio's JoinSet. When all must have ended anyway, when_all() is
@@ -175,7 +66,7 @@ class join_set {
       std::conditional_t<std::is_void_v<T>, bool, std::optional<detail::element_t<T>>>;
 
   /// A set of tasks that run in `of`, on its executor. Throws std::bad_alloc.
-  explicit join_set(scope& of) : core_(new detail::join_set_core(of)) {}
+  explicit join_set(scope& owner) : core_(new detail::join_set_core(owner)) {}
   join_set(const join_set&) = delete;
   join_set& operator=(const join_set&) = delete;
   ~join_set() {
@@ -187,23 +78,24 @@ class join_set {
   template <awaitable Awaitable>
     requires std::is_same_v<task_result_t<Awaitable>, T>
   void spawn(Awaitable awaitable, const char* name = nullptr,
-             std::source_location from = std::source_location::current()) {
-    spawn(*detail::scope_access::inherited(core_->owner()).where, std::move(awaitable), name, from);
+             std::source_location location = std::source_location::current()) {
+    spawn(*detail::scope_access::inherited(core_->owner()).where, std::move(awaitable), name,
+          location);
   }
-  /// The same on `where`, which must outlive the scope.
+  /// The same on `target`, which must outlive the scope.
   template <awaitable Awaitable>
     requires std::is_same_v<task_result_t<Awaitable>, T>
-  void spawn(executor& where, Awaitable awaitable, const char* name = nullptr,
-             std::source_location from = std::source_location::current()) {
+  void spawn(executor& target, Awaitable awaitable, const char* name = nullptr,
+             std::source_location location = std::source_location::current()) {
     task<T> work = as_task(std::move(awaitable));
     if (!work.valid()) detail::throw_empty_task();
-    detail::scope_access::record_if_asked(work, where, name, from);
+    detail::scope_access::record_if_asked(work, target, name, location);
     detail::join_set_task::start(
-        std::make_unique<detail::join_set_task_of<T>>(*core_, where, std::move(work), name));
+        std::make_unique<detail::join_set_task_of<T>>(*core_, target, std::move(work), name));
   }
   // Explains wrong arguments: see base/detail/misuse.hpp.
   void spawn(detail::misused_awaitable explained, const char* name = nullptr);
-  void spawn(executor& where, detail::misused_awaitable explained, const char* name = nullptr);
+  void spawn(executor& target, detail::misused_awaitable explained, const char* name = nullptr);
 
   /// Awaited, gives the result of the task that ended first of those not taken yet; waits if none
   /// has ended. std::nullopt (false) if all were taken. A stop of the awaiting coroutine ends the

@@ -44,11 +44,11 @@ class latch : detail::waiting_line<latch> {
     assert(expected <= max());
   }
 
-  /// Subtracts `arrived`, which must not exceed the counter.
-  void count_down(std::uint64_t arrived = 1) noexcept {
-    change([arrived](word& now) {
-      assert(now / one >= arrived && "more arrived at a gyre::latch than were expected");
-      now -= arrived * one;
+  /// Subtracts `arrivals`, which must not exceed the counter.
+  void count_down(std::uint64_t arrivals = 1) noexcept {
+    change([arrivals](word& now) {
+      assert(now / one >= arrivals && "more arrived at a gyre::latch than were expected");
+      now -= arrivals * one;
     });
   }
   /// Whether the counter is zero.
@@ -59,8 +59,8 @@ class latch : detail::waiting_line<latch> {
   /// Awaited, waits until the counter is zero. A stop request counts only if it has to wait.
   wait_operation wait() noexcept { return wait_operation(*this); }
   /// Awaited, counts down, then waits. It has counted even if the wait is asked to stop.
-  arrival_operation arrive_and_wait(std::uint64_t arrived = 1) noexcept {
-    return arrival_operation(*this, arrived);
+  arrival_operation arrive_and_wait(std::uint64_t arrivals = 1) noexcept {
+    return arrival_operation(*this, arrivals);
   }
 
  private:

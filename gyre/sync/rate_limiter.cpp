@@ -78,25 +78,23 @@ void rate_limiter::take(std::uint64_t tokens, steady_time now) noexcept {
   full_at_ = std::max(full_at_, scaled(now)) + cost(tokens);
 }
 
-namespace detail {
-
 // Keeps the error of a wait, if any, for await_resume(), which may throw.
 template <class Wait>
-auto acquire_tokens::result_of(Wait& wait) noexcept {
-  const stopped_by nobody(frame_.context(), inplace_stop_token());
+auto rate_limiter::acquire_operation::result_of(Wait& wait) noexcept {
+  const detail::stopped_by nobody(frame_.context(), inplace_stop_token());
   auto ended = wait.result();
   if (!ended) error_ = static_cast<std::errc>(ended.error().value());
   return ended;
 }
 
 // Whether the coroutine waits; if so, this may be gone. As each of the following.
-bool acquire_tokens::begin() noexcept {
+bool rate_limiter::acquire_operation::begin() noexcept {
   line_wait_.emplace(limiter_->line_.lock());
   if (!line_wait_->await_ready() && line_wait_->await_suspend(frame_.get_handle())) return true;
   return reach_head();
 }
 
-bool acquire_tokens::reach_head() noexcept {
+bool rate_limiter::acquire_operation::reach_head() noexcept {
   auto head = result_of(*line_wait_);
   if (!head) return false;
   head_ = *std::move(head);
@@ -113,7 +111,7 @@ bool acquire_tokens::reach_head() noexcept {
   return token_wait_->await_suspend(frame_.get_handle()) || take_tokens();
 }
 
-bool acquire_tokens::take_tokens() noexcept {
+bool rate_limiter::acquire_operation::take_tokens() noexcept {
   if (!token_wait_ || result_of(*token_wait_)) {
     limiter_->take(tokens_, frame_.context().where->timers()->now());
   }
@@ -121,27 +119,26 @@ bool acquire_tokens::take_tokens() noexcept {
   return false;
 }
 
-GYRE_MAKES_TAIL_CALLS void acquire_tokens::resume_frame(void* resumed) {
-  acquire_tokens& self = stand_in<acquire_tokens>::owner(resumed);
+GYRE_MAKES_TAIL_CALLS void rate_limiter::acquire_operation::resume_frame(void* resumed) {
+  acquire_operation& self = detail::stand_in<acquire_operation>::owner(resumed);
   if (self.token_wait_ ? self.take_tokens() : self.reach_head()) return;
-  GYRE_TAIL_CALL return continue_with(self.awaiting_.address());
+  GYRE_TAIL_CALL return detail::continue_with(self.awaiting_.address());
 }
 
-void acquire_tokens::destroy_frame(void* destroyed) noexcept {
-  stand_in<acquire_tokens>::owner(destroyed).awaiting_.destroy();
+void rate_limiter::acquire_operation::destroy_frame(void* destroyed) noexcept {
+  detail::stand_in<acquire_operation>::owner(destroyed).awaiting_.destroy();
 }
 
-std::expected<void, std::error_code> acquire_tokens::result() {
+std::expected<void, std::error_code> rate_limiter::acquire_operation::result() {
   if (error_ == std::errc{}) return {};
-  return std::unexpected(failure_value(std::make_error_code(error_), &frame_.context()));
+  return std::unexpected(detail::failure_value(std::make_error_code(error_), &frame_.context()));
 }
 
-void acquire_tokens::await_resume() {
+void rate_limiter::acquire_operation::await_resume() {
   if (error_ == std::errc{}) [[likely]]
     return;
-  if (error_ == std::errc::operation_not_supported) throw_no_timers("gyre::rate_limiter");
-  throw_failure(std::make_error_code(error_), &frame_.context());
+  if (error_ == std::errc::operation_not_supported) detail::throw_no_timers("gyre::rate_limiter");
+  detail::throw_failure(std::make_error_code(error_), &frame_.context());
 }
 
-}  // namespace detail
 }  // namespace gyre

@@ -12,11 +12,17 @@
 
 #include <gyre/base/clock.hpp>
 #include <gyre/base/duration.hpp>
-#include <gyre/sync/detail/acquire_tokens.hpp>
 #include <gyre/sync/mutex.hpp>
+#include <gyre/task/context.hpp>
+#include <gyre/task/detail/stand_in.hpp>
+#include <gyre/task/sleep.hpp>
 
 #include <chrono>
+#include <coroutine>
 #include <cstdint>
+#include <expected>
+#include <optional>
+#include <system_error>
 
 namespace gyre {
 
@@ -45,8 +51,7 @@ struct rate_limiter_options {
 /// wait is a node in the line and a timer, both in the awaiter, of some 400 bytes; no allocation.
 class rate_limiter {
  public:
-  /// The awaitable of acquire(), without a result.
-  using acquire_operation = detail::acquire_tokens;
+  class acquire_operation;
 
   explicit rate_limiter(rate_limiter_options options);
   rate_limiter& operator=(rate_limiter&&) = delete;
@@ -57,18 +62,13 @@ class rate_limiter {
   /// Lifetime: as sleep_for().
   /// Errors: throws gyre::operation_cancelled when asked to stop, and then has taken nothing and
   /// delays nobody; std::errc::operation_not_supported if the executor has no timers.
-  acquire_operation acquire(std::uint64_t tokens = 1) {
-    check(tokens);
-    return acquire_operation(*this, tokens);
-  }
+  inline acquire_operation acquire(std::uint64_t tokens = 1);
 
   /// Takes `tokens` if they are there at the time `now` (of loop::now(), of timer_service::now())
   /// and nothing waits. May fail spuriously while another thread takes tokens.
   [[nodiscard]] bool try_acquire(steady_time now, std::uint64_t tokens = 1);
 
  private:
-  friend acquire_operation;
-
   /// A time in units of which a nanosecond has `rate_` and a token costs `period_`.
   __extension__ using scaled_time = __int128;
 
@@ -85,5 +85,59 @@ class rate_limiter {
   scaled_time full_at_;  // when the bucket is full again
   mutex line_;           // held by the coroutine at the head, also while it waits for tokens
 };
+
+/// The awaitable of rate_limiter::acquire(), without a result. It waits in the limiter's line, and
+/// at the head of the line for the tokens. Each of the two waits resumes a stand-in for the
+/// coroutine, on the coroutine's executor.
+///
+/// | wait that ends | the awaiter then |
+/// |---|---|
+/// | for the head, stopped | resumes the coroutine |
+/// | for the head | takes the tokens if they are there, else waits for them |
+/// | for the tokens, stopped | leaves the line, resumes the coroutine |
+/// | for the tokens | takes them, leaves the line, resumes the coroutine |
+class rate_limiter::acquire_operation {
+ public:
+  acquire_operation(rate_limiter& limiter, std::uint64_t tokens) noexcept
+      : limiter_(&limiter), tokens_(tokens) {}
+  /// Before it is awaited.
+  acquire_operation(const acquire_operation& other) noexcept
+      : acquire_operation(*other.limiter_, other.tokens_) {}
+  acquire_operation& operator=(const acquire_operation&) = delete;
+
+  static constexpr bool executor_affine = true;
+  static constexpr bool await_ready() noexcept { return false; }
+  template <detail::has_context Promise>
+  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
+    awaiting_ = awaiting;
+    frame_.stand_for(awaiting, *this);
+    return begin();
+  }
+  void await_resume();
+  std::expected<void, std::error_code> result();
+
+ private:
+  bool begin() noexcept;
+  bool reach_head() noexcept;
+  bool take_tokens() noexcept;
+  template <class Wait>
+  auto result_of(Wait& wait) noexcept;
+  static void resume_frame(void* resumed);
+  static void destroy_frame(void* destroyed) noexcept;
+
+  rate_limiter* limiter_;
+  std::uint64_t tokens_;
+  std::coroutine_handle<> awaiting_;
+  detail::stand_in<acquire_operation> frame_{&resume_frame, &destroy_frame};
+  std::errc error_{};
+  mutex::guard head_;  // of the line
+  std::optional<mutex::lock_operation> line_wait_;
+  std::optional<detail::sleep_awaiter> token_wait_;
+};
+
+inline auto rate_limiter::acquire(std::uint64_t tokens) -> acquire_operation {
+  check(tokens);
+  return acquire_operation(*this, tokens);
+}
 
 }  // namespace gyre

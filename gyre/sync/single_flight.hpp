@@ -56,8 +56,8 @@ class single_flight {
   using value_type = T;
 
   single_flight() = default;
-  /// Runs the functions on `where`, which must outlive them.
-  explicit single_flight(executor& where) : single_flight(&where) {}
+  /// Runs the functions on `target`, which must outlive them.
+  explicit single_flight(executor& target) : single_flight(&target) {}
   single_flight& operator=(single_flight&&) = delete;
   ~single_flight() { assert(executions_.empty() && "destroyed while a call waits"); }
 
@@ -101,7 +101,7 @@ class single_flight {
   template <class, class, class, class>
   friend class detail::async_cache_core;
 
-  explicit single_flight(executor* where) : where_(where) {}
+  explicit single_flight(executor* target) : target_(target) {}
 
   // The key of an execution; its address tells executions for equal keys apart.
   using identity = detail::shared_key<Key>;
@@ -122,8 +122,8 @@ class single_flight {
       // Without the lock, as this copies the key and the function.
       key_ = std::make_shared<const Key>(key);
       task<T> call = execute(key_, function);
-      work_ = flights.where_ != nullptr ? shared_task<T>(std::move(call), *flights.where_)
-                                        : shared_task<T>(std::move(call));
+      work_ = flights.target_ != nullptr ? shared_task<T>(std::move(call), *flights.target_)
+                                         : shared_task<T>(std::move(call));
       join_or_add();
     }
     participation& operator=(participation&&) = delete;
@@ -137,11 +137,11 @@ class single_flight {
       return join(flights_.executions_.find(key));
     }
     // With the lock held. Not an execution that has ended, or is being stopped.
-    bool join(typename table::iterator found) {
-      if (found == flights_.executions_.end()) return false;
-      execution& running = found->second;
+    bool join(typename table::iterator position) {
+      if (position == flights_.executions_.end()) return false;
+      execution& running = position->second;
       if (running.work.is_done() || running.work.is_abandoned()) return false;
-      key_ = found->first;
+      key_ = position->first;
       work_ = running.work;
       ++running.callers;
       return true;
@@ -206,13 +206,13 @@ class single_flight {
     const auto found = executions_.find(key);
     return found == executions_.end() ? node() : executions_.extract(found);
   }
-  /// Moves all executions to `to`, which is empty.
-  void extract_all(table& to) {
+  /// Moves all executions to `target`, which is empty.
+  void extract_all(table& target) {
     const std::lock_guard hold(mutex_);
-    executions_.swap(to);
+    executions_.swap(target);
   }
 
-  executor* where_ = nullptr;
+  executor* target_ = nullptr;
   mutable std::mutex mutex_;
   table executions_;  // belongs to the lock
 };

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gyre/sync/join_set.hpp>
+#include <gyre/sync/detail/join_set_core.hpp>
+
+#include <mutex>
 
 namespace gyre::detail {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gyre/sync/select.hpp>
+#include <gyre/sync/detail/select_cases.hpp>
 
 #include <atomic>
 

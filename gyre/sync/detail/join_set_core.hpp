@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// join_set_core, join_set_task: the state that a join_set shares with its tasks, and such a task.
+#pragma once
+
+#include <gyre/base/atomic.hpp>
+#include <gyre/base/detail/slab_object.hpp>
+#include <gyre/base/intrusive_queue.hpp>
+#include <gyre/base/operation.hpp>
+#include <gyre/sync/detail/spin_lock.hpp>
+#include <gyre/sync/semaphore.hpp>
+#include <gyre/task/context.hpp>
+#include <gyre/task/executor.hpp>
+#include <gyre/task/scope.hpp>
+#include <gyre/task/stop_token.hpp>
+#include <gyre/task/task.hpp>
+
+#include <coroutine>
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <utility>
+
+namespace gyre::detail {
+
+class join_set_core;
+
+/// A task of a join_set: its context while it runs, then an element of the queue of ended tasks.
+/// Owned by itself until it has ended, then by the set.
+// NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): the destructor is virtual
+class join_set_task : public slab_object, public task_context, public operation, scope_entry {
+ public:
+  join_set_task& operator=(join_set_task&&) = delete;
+  virtual ~join_set_task() = default;
+
+  /// Starts the task `spawned` in the scope of `set`. Throws std::logic_error after its end.
+  static void start(std::unique_ptr<join_set_task> spawned);
+
+  virtual std::exception_ptr take_error() noexcept = 0;
+
+ protected:
+  join_set_task(join_set_core& set, executor& target, function run, const char* shown) noexcept;
+
+ private:
+  static std::coroutine_handle<> on_end(task_context& context) noexcept;
+
+  join_set_core& set_;
+};
+
+/// The part of a join_set that its tasks share, which the last of them, or the set, deletes.
+class join_set_core : public slab_object {
+ public:
+  explicit join_set_core(scope& owner) noexcept : scope_(owner), stop_(owner.get_token()) {}
+
+  void acquire() noexcept {
+    owners_.fetch_add(1, std::memory_order_relaxed);  // relaxed: the caller is or has an owner
+  }
+  void release() noexcept {
+    // release: pairs with the acquire, here as well, of the last to go.
+    if (owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+
+  scope& owner() const noexcept { return scope_; }
+  inplace_stop_token get_token() const noexcept { return stop_.get_token(); }
+  bool request_stop() noexcept {
+    acquire();  // all owners may leave in it
+    const bool is_first = stop_.request_stop();
+    release();
+    return is_first;
+  }
+  /// Tasks that were started and not taken.
+  std::size_t size() const noexcept {
+    // relaxed: a number; only the one consumer decreases it.
+    return size_.load(std::memory_order_relaxed);
+  }
+  void add_one() noexcept { size_.fetch_add(1, std::memory_order_relaxed); }
+  void remove_one() noexcept { size_.fetch_sub(1, std::memory_order_relaxed); }
+
+  /// By a task that has ended. False if the set is gone: the task deletes itself.
+  bool push(join_set_task& task) noexcept;
+  /// The permits of pop(): one for each task in the queue.
+  semaphore& ended() noexcept { return ended_; }
+  /// By the holder of a permit: the task that ended first.
+  std::unique_ptr<join_set_task> pop() noexcept;
+  /// By the set, when it goes: drops all results.
+  void close() noexcept;
+
+ private:
+  ~join_set_core() = default;
+
+  scope& scope_;
+  linked_stop_source stop_;
+  atomic<unsigned> owners_{1};
+  atomic<std::size_t> size_{0};
+  semaphore ended_{0};
+  spin_lock lock_;
+  bool closed_ = false;               // belongs to the lock
+  intrusive_queue<operation> queue_;  // the same; of join_set_task
+};
+
+template <class T>
+class join_set_task_of final : public join_set_task {
+ public:
+  join_set_task_of(join_set_core& set, executor& target, task<T>&& work, const char* shown) noexcept
+      : join_set_task(
+            set, target,
+            [](operation& self) {
+              auto& started = static_cast<join_set_task_of&>(self);
+              task_access::state(started.work_).start(started);
+            },
+            shown),
+        work_(std::move(work)) {
+    // Backtraces know the task before it begins.
+    if constexpr (records_backtraces) {
+      task_access::state(work_).prepare(static_cast<task_context&>(*this));
+    }
+  }
+
+  std::exception_ptr take_error() noexcept override {
+    return task_access::state(work_).take_error();
+  }
+  T take_result() { return task_access::state(work_).take_result(); }
+
+ private:
+  task<T> work_;
+};
+
+}  // namespace gyre::detail

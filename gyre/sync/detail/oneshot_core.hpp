@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// oneshot_core: the state of a oneshot; oneshot_closed_case: the case of a receiver that leaves.
+#pragma once
+
+#include <gyre/base/detail/slab_object.hpp>
+#include <gyre/base/intrusive_queue.hpp>
+#include <gyre/base/operation.hpp>
+#include <gyre/sync/detail/select_wait.hpp>
+#include <gyre/sync/detail/spin_lock.hpp>
+#include <gyre/sync/detail/subscribers.hpp>
+
+#include <cassert>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace gyre::detail {
+
+[[noreturn, gnu::cold]] inline void throw_empty_oneshot_sender() {
+  throw std::logic_error("gyre::oneshot_sender: is empty: it has sent, or was moved from");
+}
+[[noreturn, gnu::cold]] inline void throw_empty_oneshot_receiver() {
+  throw std::logic_error("gyre::oneshot_receiver: is empty: it was moved from");
+}
+
+/// The state that both ends share. The end that leaves last destroys it. As to the waits of the
+/// receiver, the oneshot is closed once the sender has left.
+template <class T>
+class oneshot_core : public subscribers, public slab_object {
+ public:
+  using value_type = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
+
+  ~oneshot_core() { assert(senders_.empty() && "a sender was destroyed while waited for"); }
+
+  /// By the sender, which leaves. Calls `store`, with the lock held, if the receiver is still there
+  /// to get a result, and returns whether it is.
+  template <class Store>
+  bool leave_sender(Store store) noexcept {
+    intrusive_queue<operation> woken;
+    lock_.lock();
+    const bool deliverable = !receiver_left_;
+    if (deliverable) store(*this);
+    set_closed();
+    receivers_.claim_all(woken, false);
+    lock_.unlock();  // from here on, if deliverable, this may be gone
+    if (!deliverable) delete this;
+    wake_all(woken);
+    return deliverable;
+  }
+  /// By the receiver, which leaves.
+  void leave_receiver() noexcept {
+    if (was_closed()) {
+      lock_.wait_until_free();  // the sender touches it no more then
+      delete this;
+      return;
+    }
+    intrusive_queue<operation> woken;
+    lock_.lock();
+    receiver_left_ = true;
+    const bool last = is_closed();
+    senders_.claim_all(woken, false);
+    lock_.unlock();  // from here on, unless it is the last, this may be gone
+    if (last) delete this;
+    wake_all(woken);
+  }
+  bool receiver_left() const noexcept {
+    const std::lock_guard hold(lock_);
+    return receiver_left_;
+  }
+
+  /// Whether the sender has left, told without the lock.
+  bool sender_left() const noexcept { return was_closed(); }
+
+  // With the lock held:
+
+  void store(value_type&& value) noexcept { value_.emplace(std::move(value)); }
+  void store_error(std::exception_ptr&& error) noexcept { error_ = std::move(error); }
+  /// Once it is closed, also without the lock if the sender has unlocked it: the value, or nullopt;
+  /// or throws the error. Further calls give nullopt.
+  std::optional<value_type> take() {
+    if (error_ != nullptr) [[unlikely]]
+      std::rethrow_exception(std::exchange(error_, nullptr));
+    return std::exchange(value_, std::nullopt);
+  }
+  bool has_receiver_left() const noexcept { return receiver_left_; }
+  void enlist_sender(select_node& sender) noexcept { senders_.push_back(sender); }
+
+ private:
+  bool receiver_left_ = false;
+  select_queue senders_;  // the wait for the receiver to leave
+  std::optional<value_type> value_;
+  std::exception_ptr error_;
+};
+
+/// The case of a receiver that leaves.
+template <class T>
+class oneshot_closed_case : public select_node {
+ public:
+  using result = void;
+  explicit oneshot_closed_case(oneshot_core<T>& core) noexcept : core_(&core) {}
+
+  spin_lock& lock() noexcept { return core_->lock(); }
+  bool attempt(select_wait*&) noexcept { return core_->has_receiver_left(); }
+  void enlist() noexcept { core_->enlist_sender(*this); }
+  static std::error_code error() noexcept { return {}; }
+  static void take() noexcept {}
+
+ private:
+  oneshot_core<T>* core_;
+};
+
+/// Access of select() to the case that an end of a oneshot waits for.
+struct oneshot_access {
+  template <class End>
+  static auto case_of(End& end) {
+    return end.waited_case();
+  }
+};
+
+}  // namespace gyre::detail

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// select_awaiter: the awaiter of select().
+#pragma once
+
+#include <gyre/base/operation.hpp>
+#include <gyre/sync/detail/select_cases.hpp>
+#include <gyre/sync/detail/select_wait.hpp>
+#include <gyre/sync/detail/single_wait.hpp>
+#include <gyre/task/context.hpp>
+#include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/transfer.hpp>
+#include <gyre/task/executor.hpp>
+#include <gyre/task/stop_token.hpp>
+
+#include <cassert>
+#include <concepts>
+#include <coroutine>
+#include <expected>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace gyre::detail {
+
+/// Awaits the first of several cases. Must not be destroyed while its operation is in the queue of
+/// the executor: between its wake-up and its resumption, or before it has begun to wait.
+template <selectable... Cases>
+class select_awaiter {
+  using cases = select_cases<Cases...>;
+  static constexpr bool has_timeout = (std::same_as<Cases, timeout_case> || ...);
+
+ public:
+  using result_type = typename cases::result_type;
+
+  explicit select_awaiter(Cases&&... alternatives) noexcept : cases_(std::move(alternatives)...) {}
+  select_awaiter(select_awaiter&& other) noexcept : cases_(std::move(other.cases_)) {}
+  select_awaiter& operator=(select_awaiter&&) = delete;
+  ~select_awaiter() {
+    if (wait_) [[unlikely]]
+      abandon();
+  }
+
+  static constexpr bool executor_affine = true;
+  bool await_ready() noexcept {
+    const auto now = cases_.first([this](auto& one) {
+      const bool done = attempt_now(one);
+      ends_turn_ = one.ends_turn;
+      return done;
+    });
+    if (now) chosen_ = *now;
+    return now && !ends_turn_;
+  }
+
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
+    wait_.emplace(awaiting);
+    if (ends_turn_) {
+      if (wait_->give_way(chosen_)) return true;
+      wait_.reset();
+      return false;
+    }
+    const task_context& context = context_of(awaiting);
+    const inplace_stop_token stop = context.stop;
+    if constexpr (has_timeout) {
+      // Timers belong to the executor's threads.
+      executor& home = wait_->where();
+      if (!home.running_here() && home.timers() != nullptr) {
+        home.post(begin_at_home_.emplace(*this, stop));
+        return true;
+      }
+    }
+    return begin(stop) || gives_way(context, awaiting);
+  }
+
+  result_type await_resume() {
+    const task_context* context = nullptr;
+    if (const std::error_code error = finish(context)) [[unlikely]]
+      throw_failure(error, context);
+    return cases_.take(chosen_);
+  }
+
+  std::expected<result_type, std::error_code> result() {
+    const task_context* context = nullptr;
+    if (const std::error_code error = finish(context)) {
+      return std::unexpected(failure_value(error, context));
+    }
+    std::expected<result_type, std::error_code> taken =
+        expected_of([this] { return cases_.take(chosen_); });
+    if (!taken) [[unlikely]]
+      note_taken_error(context);
+    return taken;
+  }
+
+ private:
+  struct delayed_begin : operation {
+    delayed_begin(select_awaiter& awaiter, inplace_stop_token token) noexcept
+        : operation(&run), self(awaiter), stop(token) {}
+    static void run(operation& posted) {
+      const auto& begins = static_cast<delayed_begin&>(posted);
+      const std::coroutine_handle<> awaiting = begins.self.wait_->waiting;
+      if (!begins.self.begin(begins.stop)) resume(awaiting);
+    }
+    select_awaiter& self;
+    inplace_stop_token stop;
+  };
+
+  // False if it need not wait.
+  bool begin(inplace_stop_token stop) noexcept {
+    if (!start_timers()) return false;
+    wait_->cancel_on(stop);
+    return suspend();
+  }
+
+  bool suspend() noexcept {
+    // On the stack: once it is published, the awaiter may be gone when the locks are.
+    lock_set<sizeof...(Cases)> locks;
+    cases_.each_waiting([&](auto& one, auto index) {
+      one.wait = &*wait_;
+      one.index = index;
+      locks.add(one.lock());
+    });
+    select_wait* woken = nullptr;
+    locks.lock();
+    const auto now = cases_.first([&](auto& one) {
+      const bool done = one.attempt(woken);
+      ends_turn_ = one.ends_turn;
+      return done;
+    });
+    if (!now) {
+      cases_.each_waiting([](auto& one, auto) { one.enlist(); });
+      const bool suspended = wait_->publish();
+      locks.unlock();
+      return suspended;
+    }
+    locks.unlock();
+    if (woken != nullptr) woken->wake();
+    if (ends_turn_ && wait_->give_way(*now)) return true;
+    end_wait(*now);
+    return false;
+  }
+
+  // False if it need not wait.
+  bool start_timers() noexcept {
+    bool wait = true;
+    cases_.each([&](auto& one, auto index) {
+      if constexpr (std::same_as<std::remove_reference_t<decltype(one)>, timeout_case>) {
+        if (!wait) return;
+        timer_service* const timers = wait_->where().timers();
+        if (timers != nullptr && one.start(*timers, *wait_, index)) return;
+        if (timers == nullptr) error_ = std::make_error_code(std::errc::operation_not_supported);
+        end_wait(index);
+        wait = false;
+      }
+    });
+    return wait;
+  }
+
+  void end_wait(select_wait::index chosen) noexcept {
+    chosen_ = chosen;
+    cases_.each([&](auto& one, auto) {
+      if constexpr (std::same_as<std::remove_reference_t<decltype(one)>, timeout_case>) {
+        if (timer_service* const timers = wait_->where().timers()) one.end(*timers);
+      }
+    });
+    wait_.reset();
+  }
+
+  // Takes the nodes out of the other cases' queues.
+  void unlink_others(select_wait::index chosen) noexcept {
+    cases_.each_waiting([&](auto& one, auto index) {
+      if (index == chosen) return;
+      const std::lock_guard hold(one.lock());
+      one.unlink();
+    });
+  }
+
+  // Sets `waited_in` to the context of the wait, if there was one.
+  std::error_code finish(const task_context*& waited_in) noexcept {
+    if (wait_) {
+      waited_in = &wait_->context();
+      const select_wait::index chosen = wait_->outcome();
+      unlink_others(chosen);
+      end_wait(chosen);
+      if (chosen == select_wait::cancelled)
+        return std::make_error_code(std::errc::operation_canceled);
+    }
+    return error_ ? error_ : cases_.error(chosen_);
+  }
+
+  void abandon() noexcept {
+    [[maybe_unused]] const bool waited = wait_->abandon();
+    assert(waited && "a coroutine was destroyed between its wake-up and its resumption");
+    unlink_others(select_wait::cancelled);
+    end_wait(select_wait::cancelled);
+  }
+
+  cases cases_;
+  [[no_unique_address]] std::conditional_t<has_timeout, std::optional<delayed_begin>,
+                                           std::monostate> begin_at_home_;
+  std::optional<select_wait> wait_;
+  select_wait::index chosen_ = 0;
+  bool ends_turn_ = false;  // the case that completed at once says so
+  std::error_code error_;
+};
+
+}  // namespace gyre::detail
