@@ -5,10 +5,7 @@
 #include <gyre/base/detail/system_clocks.hpp>
 #include <gyre/task/detail/recorded_task.hpp>
 
-#include <pthread.h>
-
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <compare>
 #include <cstdint>
@@ -23,9 +20,6 @@
 
 namespace gyre {
 namespace detail {
-
-constinit std::atomic<bool> live_tasks_are_recorded{false};
-
 namespace {
 
 /// The tasks that some of the threads have started.
@@ -73,7 +67,7 @@ live_task described(const live_task_entry& entry, steady_time now) {
 /// Calls `take(task)` for each recorded task, while its part is locked.
 void for_each_live_task(auto take) {
   const steady_time now = monotonic_now();
-  for (part_of_record& part : all_parts()) {
+  for (live_task_record_part& part : live_task_record()) {
     const std::lock_guard lock(part.mutex);
     for (const live_task_entry& each : part.entries) take(described(each, now));
   }
@@ -143,17 +137,17 @@ std::ostream& operator<<(std::ostream& out, const live_task& task) {
   return out << line.view();
 }
 
-void record_live_tasks(bool on) noexcept {
+void record_live_tasks(bool enabled) noexcept {
   // relaxed: orders nothing.
-  detail::live_tasks_are_recorded.store(on, std::memory_order_relaxed);
+  detail::live_tasks_are_recorded.store(enabled, std::memory_order_relaxed);
 }
 
-std::vector<live_task> live_tasks(std::size_t most) {
+std::vector<live_task> live_tasks(std::size_t limit) {
   std::multimap<std::chrono::nanoseconds, live_task, std::greater<>> by_age;
   detail::for_each_live_task([&](live_task task) {
     const std::chrono::nanoseconds age = task.age;
     by_age.emplace(age, std::move(task));
-    if (by_age.size() > most) by_age.erase(std::prev(by_age.end()));
+    if (by_age.size() > limit) by_age.erase(std::prev(by_age.end()));
   });
   std::vector<live_task> found;
   found.reserve(by_age.size());

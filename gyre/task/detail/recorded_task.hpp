@@ -38,8 +38,8 @@ class live_task_details {
 /// A task in the record.
 class live_task_entry : public slab_object, public intrusive_list_node {
  public:
-  /// `from` may be empty: the place is then not known. `details` may be null.
-  live_task_entry(const executor& where, const char* name, std::source_location from,
+  /// `location` may be empty: the place is then not known. `details` may be null.
+  live_task_entry(const executor& target, const char* name, std::source_location location,
                   const live_task_details* details = nullptr);
   live_task_entry(const live_task_entry&) = delete;
   live_task_entry& operator=(const live_task_entry&) = delete;
@@ -72,11 +72,11 @@ inline bool records_live_tasks() noexcept {
 
 /// The entry of work that begins now, without a coroutine around it; null unless tasks are
 /// recorded.
-inline std::unique_ptr<live_task_entry> entry_if_asked(const executor& where, const char* name,
-                                                       std::source_location from) {
+inline std::unique_ptr<live_task_entry> entry_if_asked(const executor& target, const char* name,
+                                                       std::source_location location) {
   if (!records_live_tasks()) [[likely]]
     return nullptr;
-  auto entry = std::make_unique<live_task_entry>(where, name, from);
+  auto entry = std::make_unique<live_task_entry>(target, name, location);
   entry->begin();
   return entry;
 }
@@ -90,18 +90,19 @@ task<T> record_until_end(task<T> work, std::unique_ptr<live_task_entry> entry) {
 }
 
 template <class T>
-[[gnu::cold, gnu::noinline]] void add_to_record(task<T>& work, const executor& where,
-                                                const char* name, std::source_location from) {
+[[gnu::cold, gnu::noinline]] void add_to_record(task<T>& work, const executor& target,
+                                                const char* name, std::source_location location) {
   if (!work.valid()) return;
-  work = record_until_end(std::move(work), std::make_unique<live_task_entry>(where, name, from));
+  work =
+      record_until_end(std::move(work), std::make_unique<live_task_entry>(target, name, location));
 }
 
-/// Makes an entry for `work`, which is about to start on `where`, if tasks are recorded.
+/// Makes an entry for `work`, which is about to start on `target`, if tasks are recorded.
 template <class T>
-void record_if_asked(task<T>& work, const executor& where, const char* name,
-                     std::source_location from) {
+void record_if_asked(task<T>& work, const executor& target, const char* name,
+                     std::source_location location) {
   if (records_live_tasks()) [[unlikely]]
-    add_to_record(work, where, name, from);
+    add_to_record(work, target, name, location);
 }
 
 }  // namespace detail

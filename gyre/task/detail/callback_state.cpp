@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gyre/task/from_callback.hpp>
+#include <gyre/task/detail/callback_state.hpp>
 
 #include <cassert>
 #include <future>

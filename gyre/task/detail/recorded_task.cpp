@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/task/detail/recorded_task.hpp>
+
+#include <gyre/task/detail/live_task_record.hpp>
+
+#include <pthread.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <ctime>
+#include <mutex>
+
+namespace gyre::detail {
+
+constinit std::atomic<bool> live_tasks_are_recorded{false};
+
+namespace {
+
+unsigned part_of_this_thread() noexcept {
+  static constinit atomic<unsigned> threads{0};
+  // relaxed: a number of its own for each thread.
+  thread_local const unsigned part =
+      threads.fetch_add(1, std::memory_order_relaxed) % live_task_record_parts;
+  return part;
+}
+
+steady_time time_of_last_tick() noexcept {
+  std::timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return steady_time(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
+}
+
+}  // namespace
+
+std::array<live_task_record_part, live_task_record_parts>& live_task_record() {
+  // Not destroyed: tasks may end when static objects are destroyed.
+  static auto& parts = *new std::array<live_task_record_part, live_task_record_parts>;
+  [[maybe_unused]] static const int registered = ::pthread_atfork(
+      [] {
+        for (live_task_record_part& each : parts) each.mutex.lock();
+      },
+      [] {
+        for (live_task_record_part& each : parts) each.mutex.unlock();
+      },
+      [] {
+        for (live_task_record_part& each : parts) each.mutex.unlock();
+      });
+  return parts;
+}
+
+live_task_entry::live_task_entry(const executor& target, const char* name,
+                                 std::source_location location, const live_task_details* details)
+    : name_(name),
+      from_(location),
+      where_(&target),
+      details_(details),
+      started_(time_of_last_tick()),
+      part_(part_of_this_thread()) {
+  live_task_record_part& part = live_task_record()[part_];
+  const std::lock_guard lock(part.mutex);
+  part.entries.push_back(*this);
+}
+
+live_task_entry::~live_task_entry() {
+  const std::lock_guard lock(live_task_record()[part_].mutex);
+  unlink();
+}
+
+}  // namespace gyre::detail
