@@ -58,9 +58,9 @@ void scope_join::children::append_children(std::vector<task_context*>& contexts)
 
 }  // namespace detail
 
-async_scope::async_scope(executor& where, inplace_stop_token parent, scope_errors errors) noexcept
+async_scope::async_scope(executor& target, inplace_stop_token parent, scope_errors errors) noexcept
     : scope(parent, errors, &resume_joiners, true) {
-  inherited_.where = &where;
+  inherited_.where = &target;
   inherited_.stop = get_token();
 }
 

@@ -44,7 +44,7 @@ namespace detail {
 /// The awaiter of async_scope::join(); once it waits, one of the scope's joiners.
 class [[nodiscard]] scope_join : resumption {
  public:
-  explicit scope_join(async_scope& of) noexcept : scope_(&of) {}
+  explicit scope_join(async_scope& scope) noexcept : scope_(&scope) {}
   // Before it is awaited.
   scope_join(const scope_join& other) noexcept : scope_join(*other.scope_) {}
   scope_join& operator=(const scope_join&) = delete;
@@ -106,12 +106,12 @@ class [[nodiscard]] scope_join : resumption {
 /// Complexity: construction and joining allocate nothing, spawn() as scope::spawn().
 class async_scope final : public scope {
  public:
-  /// Tasks start on `where` unless spawn() names another executor; it must outlive the tasks. They
+  /// Tasks start on `target` unless spawn() names another executor; it must outlive the tasks. They
   /// have no task-local values. A stop of `parent`, whose source must outlive the scope, asks all
   /// tasks to stop, as request_stop() does.
-  explicit async_scope(executor& where, inplace_stop_token parent = {},
+  explicit async_scope(executor& target, inplace_stop_token parent = {},
                        scope_errors errors = scope_errors::stop_at_first) noexcept;
-  async_scope(executor& where, scope_errors errors) noexcept : async_scope(where, {}, errors) {}
+  async_scope(executor& target, scope_errors errors) noexcept : async_scope(target, {}, errors) {}
   async_scope(const async_scope&) = delete;
   async_scope& operator=(const async_scope&) = delete;
   ~async_scope();

@@ -35,12 +35,12 @@ steady_time interval::next_due(steady_time given, steady_time now, bool is_late)
 
 namespace detail {
 
-sleep_awaiter& interval_tick::begin(executor& where) noexcept {
-  timers_ = where.timers();
+sleep_awaiter& interval_tick::begin(executor& target) noexcept {
+  timers_ = target.timers();
   if (timers_ != nullptr) {
     const steady_time now = timers_->now();
-    if (!of_->due_) of_->due_ = later(now, of_->first_delay_);
-    due_ = *of_->due_;
+    if (!interval_->due_) interval_->due_ = later(now, interval_->first_delay_);
+    due_ = *interval_->due_;
     is_late_ = due_ < now;
   }
   return sleep_.emplace(due_);
@@ -48,7 +48,7 @@ sleep_awaiter& interval_tick::begin(executor& where) noexcept {
 
 std::expected<steady_time, std::error_code> interval_tick::result() {
   if (const auto slept = sleep_->result(); !slept) return std::unexpected(slept.error());
-  of_->due_ = of_->next_due(due_, timers_->now(), is_late_);
+  interval_->due_ = interval_->next_due(due_, timers_->now(), is_late_);
   return due_;
 }
 

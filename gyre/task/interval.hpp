@@ -60,7 +60,7 @@ namespace detail {
 /// The awaiter of interval::tick().
 class interval_tick {
  public:
-  explicit interval_tick(interval& of) noexcept : of_(&of) {}
+  explicit interval_tick(interval& owner) noexcept : interval_(&owner) {}
 
   static constexpr bool executor_affine = true;
   static constexpr bool await_ready() noexcept { return false; }
@@ -72,9 +72,9 @@ class interval_tick {
   std::expected<steady_time, std::error_code> result();
 
  private:
-  sleep_awaiter& begin(executor& where) noexcept;
+  sleep_awaiter& begin(executor& target) noexcept;
 
-  interval* of_;
+  interval* interval_;
   timer_service* timers_ = nullptr;
   steady_time due_{};
   bool is_late_ = false;  // was due before it was awaited

@@ -222,16 +222,16 @@ class [[nodiscard]] join_handle {
  private:
   friend scope;
   template <awaitable Awaitable>
-  friend join_handle<task_result_t<Awaitable>> spawn_joinable(executor& where, Awaitable awaitable,
+  friend join_handle<task_result_t<Awaitable>> spawn_joinable(executor& target, Awaitable awaitable,
                                                               joinable_options options,
-                                                              std::source_location from);
+                                                              std::source_location location);
 
-  static join_handle start(task<T>&& work, executor& where, scope* owner,
-                           const joinable_options& options, std::source_location from) {
+  static join_handle start(task<T>&& work, executor& target, scope* owner,
+                           const joinable_options& options, std::source_location location) {
     if (!work.valid()) detail::throw_empty_task();
-    detail::record_if_asked(work, where, options.name, from);
+    detail::record_if_asked(work, target, options.name, location);
     join_handle started;
-    started.state_ = new detail::joinable_state<T>(std::move(work), where, owner, options);
+    started.state_ = new detail::joinable_state<T>(std::move(work), target, owner, options);
     started.state_->launch();
     return started;
   }
@@ -245,38 +245,38 @@ class [[nodiscard]] join_handle {
   detail::joinable_state<T>* state_ = nullptr;
 };
 
-/// Starts `awaitable`, by executor::post_discardable() on `where`, and returns the handle by which
+/// Starts `awaitable`, by executor::post_discardable() on `target`, and returns the handle by which
 /// it is joined. Its context is its own: without task-local values, and asked to stop by the handle
 /// and `options.stop` only.
 ///
 /// Thread-safety: any thread.
-/// Lifetime: `where` must outlive the task. Only a loop may be destroyed before the task has
+/// Lifetime: `target` must outlive the task. Only a loop may be destroyed before the task has
 /// started; it then destroys the task.
 /// Errors: std::bad_alloc; std::logic_error for an empty task.
 /// Complexity: as join_handle says; the frame is that of `awaitable` if that is a task.
 template <awaitable Awaitable>
 join_handle<task_result_t<Awaitable>> spawn_joinable(
-    executor& where, Awaitable awaitable, joinable_options options = {},
-    std::source_location from = std::source_location::current()) {
-  return join_handle<task_result_t<Awaitable>>::start(as_task(std::move(awaitable)), where, nullptr,
-                                                      options, from);
+    executor& target, Awaitable awaitable, joinable_options options = {},
+    std::source_location location = std::source_location::current()) {
+  return join_handle<task_result_t<Awaitable>>::start(as_task(std::move(awaitable)), target,
+                                                      nullptr, options, location);
 }
 
 template <awaitable Awaitable>
 join_handle<task_result_t<Awaitable>> scope::spawn_joinable(Awaitable awaitable, const char* name,
-                                                            std::source_location from) {
-  return spawn_joinable(*inherited_.where, std::move(awaitable), name, from);
+                                                            std::source_location location) {
+  return spawn_joinable(*inherited_.where, std::move(awaitable), name, location);
 }
 
 template <awaitable Awaitable>
-join_handle<task_result_t<Awaitable>> scope::spawn_joinable(executor& where, Awaitable awaitable,
+join_handle<task_result_t<Awaitable>> scope::spawn_joinable(executor& target, Awaitable awaitable,
                                                             const char* name,
-                                                            std::source_location from) {
-  return join_handle<task_result_t<Awaitable>>::start(as_task(std::move(awaitable)), where, this,
-                                                      {.name = name}, from);
+                                                            std::source_location location) {
+  return join_handle<task_result_t<Awaitable>>::start(as_task(std::move(awaitable)), target, this,
+                                                      {.name = name}, location);
 }
 // Explains wrong arguments: see base/detail/misuse.hpp.
-std::suspend_never spawn_joinable(executor& where, detail::misused_awaitable explained,
+std::suspend_never spawn_joinable(executor& target, detail::misused_awaitable explained,
                                   joinable_options options = {});
 
 }  // namespace gyre

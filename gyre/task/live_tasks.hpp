@@ -49,15 +49,15 @@ struct live_task {
 /// Thread-safety: any thread.
 /// Complexity: off, one load for each task or request that is started. On, some 200 bytes from the
 /// slab and two short locks, about 40 ns for each task or request; nothing for its awaits.
-void record_live_tasks(bool on) noexcept;
+void record_live_tasks(bool enabled) noexcept;
 
-/// The recorded tasks that have not ended, at most `most`, the oldest first.
+/// The recorded tasks that have not ended, at most `limit`, the oldest first.
 ///
 /// Thread-safety: any thread. Tasks that start or end meanwhile may be missing.
 /// Errors: std::bad_alloc.
-/// Complexity: O(tasks * log(most)). The starts and ends of a sixteenth of the tasks wait
+/// Complexity: O(tasks * log(limit)). The starts and ends of a sixteenth of the tasks wait
 /// meanwhile.
-std::vector<live_task> live_tasks(std::size_t most = std::numeric_limits<std::size_t>::max());
+std::vector<live_task> live_tasks(std::size_t limit = std::numeric_limits<std::size_t>::max());
 
 /// The recorded tasks that have not ended in words, for people: their number, then a line for each
 /// name and place, that with the oldest task first, such as

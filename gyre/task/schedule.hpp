@@ -27,27 +27,27 @@ namespace detail {
 /// Whether certain deadlocks are reported instead of happening: in Debug builds.
 inline constexpr bool checks_deadlocks = records_backtraces;
 
-/// Throws std::system_error (std::errc::resource_deadlock_would_occur) if `from` waits, in a
-/// sync_wait(), on the only thread that could run it on `to`.
-void throw_if_deadlock(const task_context& from, const executor& to);
+/// Throws std::system_error (std::errc::resource_deadlock_would_occur) if the coroutine of
+/// `context` waits, in a sync_wait(), on the only thread that could run it on `target`.
+void throw_if_deadlock(const task_context& context, const executor& target);
 
 /// Awaited, resumes in the queue of an executor of known type, which saves a virtual call.
 template <class Executor>
 class schedule_awaiter : resumption, public suspends_always {
  public:
-  explicit schedule_awaiter(Executor& to) noexcept : to_(to) {}
+  explicit schedule_awaiter(Executor& target) noexcept : target_(target) {}
 
   template <has_context Promise>
   void await_suspend(std::coroutine_handle<Promise> awaiting) noexcept(!checks_deadlocks) {
     task_context& context = context_of(awaiting);
-    if constexpr (checks_deadlocks) throw_if_deadlock(context, to_);
-    context.where = &to_;
+    if constexpr (checks_deadlocks) throw_if_deadlock(context, target_);
+    context.where = &target_;
     waiting = awaiting;
-    to_.post(static_cast<operation&>(*this));
+    target_.post(static_cast<operation&>(*this));
   }
 
  protected:
-  Executor& to_;
+  Executor& target_;
 };
 
 struct resume_on_awaiter : schedule_awaiter<executor> {
@@ -55,7 +55,7 @@ struct resume_on_awaiter : schedule_awaiter<executor> {
 
   template <has_context Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept(!checks_deadlocks) {
-    if (context_of(awaiting).where == &to_) return false;
+    if (context_of(awaiting).where == &target_) return false;
     schedule_awaiter::await_suspend(awaiting);
     return true;
   }

@@ -146,7 +146,7 @@ void scope::add_task(detail::scope_entry& entry, task_context& context) {
 
 void scope::unlist(detail::scope_entry& entry) noexcept { children_.remove(entry, mutex_); }
 
-void scope::spawn_task(executor& where, task<> work, const char* name) {
+void scope::spawn_task(executor& target, task<> work, const char* name) {
   if (!work.valid()) detail::throw_empty_task();
   starter::post(*this, where, std::move(work), name);
 }

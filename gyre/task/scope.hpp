@@ -86,20 +86,20 @@ class scope : detail::child_set {
   /// Complexity: 64 bytes from the slab, and a frame unless `awaitable` is a task.
   template <awaitable Awaitable>
   void spawn(Awaitable awaitable, const char* name = nullptr,
-             std::source_location from = std::source_location::current()) {
-    spawn(*inherited_.where, std::move(awaitable), name, from);
+             std::source_location location = std::source_location::current()) {
+    spawn(*inherited_.where, std::move(awaitable), name, location);
   }
-  /// The same on `where`, which must outlive the scope.
+  /// The same on `target`, which must outlive the scope.
   template <awaitable Awaitable>
-  void spawn(executor& where, Awaitable awaitable, const char* name = nullptr,
-             std::source_location from = std::source_location::current()) {
+  void spawn(executor& target, Awaitable awaitable, const char* name = nullptr,
+             std::source_location location = std::source_location::current()) {
     task<> work = detail::as_task_without_result(std::move(awaitable));
-    detail::record_if_asked(work, where, name, from);
-    spawn_task(where, std::move(work), name);
+    detail::record_if_asked(work, target, name, location);
+    spawn_task(target, std::move(work), name);
   }
   // Explains wrong arguments: see base/detail/misuse.hpp.
   void spawn(detail::misused_awaitable explained, const char* name = nullptr);
-  void spawn(executor& where, detail::misused_awaitable explained, const char* name = nullptr);
+  void spawn(executor& target, detail::misused_awaitable explained, const char* name = nullptr);
 
   /// As spawn(), but returns a handle by which the task's result is awaited, see join_handle.hpp,
   /// which defines this. The scope waits for the task, and asks it to stop, but its error goes to
@@ -107,15 +107,15 @@ class scope : detail::child_set {
   template <awaitable Awaitable>
   join_handle<task_result_t<Awaitable>> spawn_joinable(
       Awaitable awaitable, const char* name = nullptr,
-      std::source_location from = std::source_location::current());
+      std::source_location location = std::source_location::current());
   template <awaitable Awaitable>
   join_handle<task_result_t<Awaitable>> spawn_joinable(
-      executor& where, Awaitable awaitable, const char* name = nullptr,
-      std::source_location from = std::source_location::current());
+      executor& target, Awaitable awaitable, const char* name = nullptr,
+      std::source_location location = std::source_location::current());
   // Explains wrong arguments: see base/detail/misuse.hpp.
   std::suspend_never spawn_joinable(detail::misused_awaitable explained,
                                     const char* name = nullptr);
-  std::suspend_never spawn_joinable(executor& where, detail::misused_awaitable explained,
+  std::suspend_never spawn_joinable(executor& target, detail::misused_awaitable explained,
                                     const char* name = nullptr);
 
   /// Asks the body and all tasks to stop. Their gyre::operation_cancelled, or a std::system_error
@@ -174,7 +174,7 @@ class scope : detail::child_set {
   class traced_child;
   using starter = std::conditional_t<detail::records_backtraces, traced_child, posted_child>;
 
-  void spawn_task(executor& where, task<> work, const char* name);
+  void spawn_task(executor& target, task<> work, const char* name);
   // Counts a task, or throws std::logic_error after the end; from then on it is listed.
   void add_task(detail::scope_entry& entry, task_context& context);
   void unlist(detail::scope_entry& entry) noexcept;
@@ -199,17 +199,17 @@ namespace detail {
 
 /// A scope's interface for tasks of other kinds than those of scope::spawn().
 struct scope_access {
-  static const task_context& inherited(const scope& of) noexcept { return of.inherited_; }
+  static const task_context& inherited(const scope& owner) noexcept { return owner.inherited_; }
   /// Counts the task of `context`, and lists it. Throws std::logic_error after the end.
   static void add_task(scope& to, scope_entry& entry, task_context& context) {
     to.add_task(entry, context);
   }
-  static void unlist(scope& from, scope_entry& entry) noexcept { from.unlist(entry); }
-  /// Adds `work`, which is about to start on `where`, to the record of live tasks if that is on.
+  static void unlist(scope& owner, scope_entry& entry) noexcept { owner.unlist(entry); }
+  /// Adds `work`, which is about to start on `target`, to the record of live tasks if that is on.
   template <class T>
-  static void record_if_asked(task<T>& work, const executor& where, const char* name,
-                              std::source_location from) {
-    detail::record_if_asked(work, where, name, from);
+  static void record_if_asked(task<T>& work, const executor& target, const char* name,
+                              std::source_location location) {
+    detail::record_if_asked(work, target, name, location);
   }
   /// Gives `to` the error of `task`, unless something else than the scope has stopped that task.
   static void add_error_of(const task_context& task, scope& to, std::exception_ptr error) noexcept {

@@ -261,8 +261,8 @@ class [[nodiscard]] shared_task {
   shared_task() noexcept = default;
   /// Throws std::logic_error if `work` is empty; std::bad_alloc.
   shared_task(task<T> work) : shared_task(std::move(work), nullptr) {}  // NOLINT: return type
-  /// The same, to run on `where`.
-  shared_task(task<T> work, executor& where) : shared_task(std::move(work), &where) {}
+  /// The same, to run on `target`.
+  shared_task(task<T> work, executor& target) : shared_task(std::move(work), &target) {}
 
   shared_task(const shared_task& other) noexcept : state_(other.state_) {
     if (state_ != nullptr) state_->acquire();
@@ -300,9 +300,9 @@ class [[nodiscard]] shared_task {
     return *state_;
   }
 
-  shared_task(task<T>&& work, executor* where) {
+  shared_task(task<T>&& work, executor* target) {
     if (!work.valid()) detail::throw_empty_task();
-    state_ = new state(std::move(work), where);
+    state_ = new state(std::move(work), target);
   }
 
   state* state_ = nullptr;

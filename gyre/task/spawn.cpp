@@ -115,14 +115,14 @@ void terminate_detached(const std::exception_ptr& error) noexcept {
   }
 }
 
-void spawn_task(executor& where, task<> detached, spawn_options options) {
+void spawn_task(executor& target, task<> detached, spawn_options options) {
   if (!detached.valid()) throw_empty_task();
   if (options.on_error) {
     using handler = move_only_function<void(std::exception_ptr)>;
-    posted_task<handler>::post(where, std::move(detached), options.stop,
+    posted_task<handler>::post(target, std::move(detached), options.stop,
                                std::move(options.on_error), options.name);
   } else {
-    posted_task<no_handler>::post(where, std::move(detached), options.stop, {}, options.name);
+    posted_task<no_handler>::post(target, std::move(detached), options.stop, {}, options.name);
   }
 }
 

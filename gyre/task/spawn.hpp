@@ -36,60 +36,60 @@ struct spawn_options {
 
 namespace detail {
 
-void spawn_task(executor& where, task<> detached, spawn_options options);
+void spawn_task(executor& target, task<> detached, spawn_options options);
 /// Prints the exception that left a detached coroutine, and terminates the program.
 [[noreturn, gnu::cold]] void terminate_detached(const std::exception_ptr& error) noexcept;
 
 }  // namespace detail
 
-/// Starts `awaitable`, by executor::post_discardable() on `where`, and drops its result. `from` is
-/// shown by live_tasks().
+/// Starts `awaitable`, by executor::post_discardable() on `target`, and drops its result.
+/// `location` is shown by live_tasks().
 ///
 /// Thread-safety: any thread.
-/// Lifetime: `where` must outlive the coroutine. Only a loop may be destroyed before the coroutine
+/// Lifetime: `target` must outlive the coroutine. Only a loop may be destroyed before the coroutine
 /// has started; it then destroys the coroutine.
 /// Errors: std::bad_alloc; std::logic_error for an empty task; spawn_options::on_error gets others.
 /// Complexity: a coroutine frame and 64 bytes from the slab, 96 with on_error.
 template <awaitable Awaitable>
-void spawn(executor& where, Awaitable awaitable, spawn_options options = {},
-           std::source_location from = std::source_location::current()) {
+void spawn(executor& target, Awaitable awaitable, spawn_options options = {},
+           std::source_location location = std::source_location::current()) {
   task<> work = detail::as_task_without_result(std::move(awaitable));
-  detail::record_if_asked(work, where, options.name, from);
-  detail::spawn_task(where, std::move(work), std::move(options));
+  detail::record_if_asked(work, target, options.name, location);
+  detail::spawn_task(target, std::move(work), std::move(options));
 }
 // Explains wrong arguments: see base/detail/misuse.hpp.
-void spawn(executor& where, detail::misused_awaitable explained, spawn_options options = {});
+void spawn(executor& target, detail::misused_awaitable explained, spawn_options options = {});
 
-/// As spawn(), with the result, or the exception, in a future. No thread of `where` may block on
+/// As spawn(), with the result, or the exception, in a future. No thread of `target` may block on
 /// the future. It holds std::future_errc::broken_promise if the coroutine never started, and
 /// std::errc::operation_canceled if a stop ended the coroutine. A coroutine that awaits the result
 /// uses spawn_joinable() instead: its join_handle is awaited without a thread, and stops the task.
 template <awaitable Awaitable>
 std::future<task_result_t<Awaitable>> spawn_future(
-    executor& where, Awaitable awaitable, inplace_stop_token stop = {},
-    std::source_location from = std::source_location::current()) {
+    executor& target, Awaitable awaitable, inplace_stop_token stop = {},
+    std::source_location location = std::source_location::current()) {
   using result = task_result_t<Awaitable>;
   std::promise<result> promise;
   std::future<result> future = promise.get_future();
   spawn(
-      where,
-      [](Awaitable held, std::promise<result> to) -> task<> {
+      target,
+      [](Awaitable held, std::promise<result> outcome) -> task<> {
         try {
           if constexpr (std::is_void_v<result>) {
             co_await std::move(held);
-            to.set_value();
+            outcome.set_value();
           } else {
-            to.set_value(co_await std::move(held));
+            outcome.set_value(co_await std::move(held));
           }
         } catch (...) {
-          to.set_exception(detail::current_exception_outside());
+          outcome.set_exception(detail::current_exception_outside());
         }
       }(std::move(awaitable), std::move(promise)),
-      {.stop = stop}, from);
+      {.stop = stop}, location);
   return future;
 }
 // Explains wrong arguments: see base/detail/misuse.hpp.
-std::suspend_never spawn_future(executor& where, detail::misused_awaitable explained,
+std::suspend_never spawn_future(executor& target, detail::misused_awaitable explained,
                                 inplace_stop_token stop = {});
 
 }  // namespace gyre

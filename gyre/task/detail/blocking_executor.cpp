@@ -91,13 +91,14 @@ void throw_deadlock(const std::string& report) {
   throw std::system_error(std::make_error_code(std::errc::resource_deadlock_would_occur), report);
 }
 
-void throw_if_deadlock(const task_context& from, const executor& to) {
-  const bool in_sync_wait = from.where->runs_only_here() && blocking_executor::blocks_this_thread();
-  if (in_sync_wait && from.where != &to && to.runs_only_here()) {
+void throw_if_deadlock(const task_context& context, const executor& target) {
+  const bool in_sync_wait =
+      context.where->runs_only_here() && blocking_executor::blocks_this_thread();
+  if (in_sync_wait && context.where != &target && target.runs_only_here()) {
     throw_deadlock(
         "gyre: a coroutine goes to an executor whose only thread is in the sync_wait() that waits "
         "for it:\n" +
-        async_backtrace(from).to_string());
+        async_backtrace(context).to_string());
   }
 }
 

@@ -116,8 +116,9 @@ class child_group final : resumption, public child_set {
 /// A task as a child.
 template <class T>
 struct child_task : child_group::child {
-  explicit child_task(child_group& of, task<T>&& started = {}) noexcept : work(std::move(started)) {
-    group = &of;
+  explicit child_task(child_group& owner, task<T>&& started = {}) noexcept
+      : work(std::move(started)) {
+    group = &owner;
   }
   child_task(child_task&&) = default;
   child_task& operator=(child_task&&) = delete;
