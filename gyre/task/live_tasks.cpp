@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/live_tasks.hpp>
 
-#include <gyre/base/cache_line.hpp>
-#include <gyre/base/detail/system_clocks.hpp>
+#include <gyre/base/clock.hpp>
+#include <gyre/task/detail/live_task_record.hpp>
 #include <gyre/task/detail/recorded_task.hpp>
 
 #include <algorithm>
@@ -21,37 +21,6 @@
 namespace gyre {
 namespace detail {
 namespace {
-
-/// The tasks that some of the threads have started.
-struct alignas(cache_line_size) part_of_record {
-  std::mutex mutex;
-  intrusive_list<live_task_entry> entries;  // about in the order of their starts
-};
-using record = std::array<part_of_record, 16>;
-
-// Not destroyed: tasks may end when static objects are destroyed. A fork() finds no part locked.
-record& all_parts() {
-  static record& parts = *new record;
-  [[maybe_unused]] static const int registered = ::pthread_atfork(
-      [] {
-        for (part_of_record& each : parts) each.mutex.lock();
-      },
-      [] {
-        for (part_of_record& each : parts) each.mutex.unlock();
-      },
-      [] {
-        for (part_of_record& each : parts) each.mutex.unlock();
-      });
-  return parts;
-}
-
-unsigned part_of_this_thread() noexcept {
-  static constinit atomic<unsigned> threads{0};
-  // relaxed: a number of its own for each thread.
-  thread_local const unsigned part =
-      threads.fetch_add(1, std::memory_order_relaxed) % std::tuple_size_v<record>;
-  return part;
-}
 
 live_task described(const live_task_entry& entry, steady_time now) {
   live_task task{.name = entry.name() != nullptr ? entry.name() : "",
@@ -106,24 +75,6 @@ struct tasks_of_place {
 };
 
 }  // namespace
-
-live_task_entry::live_task_entry(const executor& where, const char* name, std::source_location from,
-                                 const live_task_details* details)
-    : name_(name),
-      from_(from),
-      where_(&where),
-      details_(details),
-      started_(last_tick()),
-      part_(part_of_this_thread()) {
-  part_of_record& part = all_parts()[part_];
-  const std::lock_guard lock(part.mutex);
-  part.entries.push_back(*this);
-}
-
-live_task_entry::~live_task_entry() {
-  const std::lock_guard lock(all_parts()[part_].mutex);
-  unlink();
-}
 
 }  // namespace detail
 

@@ -148,7 +148,7 @@ void scope::unlist(detail::scope_entry& entry) noexcept { children_.remove(entry
 
 void scope::spawn_task(executor& target, task<> work, const char* name) {
   if (!work.valid()) detail::throw_empty_task();
-  starter::post(*this, where, std::move(work), name);
+  starter::post(*this, target, std::move(work), name);
 }
 
 std::vector<async_backtrace> scope::live_tasks() {

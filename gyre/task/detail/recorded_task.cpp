@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/detail/recorded_task.hpp>
 
+#include <gyre/base/detail/system_clocks.hpp>
 #include <gyre/task/detail/live_task_record.hpp>
 
 #include <pthread.h>
 
 #include <array>
 #include <atomic>
-#include <chrono>
-#include <ctime>
 #include <mutex>
 
 namespace gyre::detail {
@@ -23,12 +22,6 @@ unsigned part_of_this_thread() noexcept {
   thread_local const unsigned part =
       threads.fetch_add(1, std::memory_order_relaxed) % live_task_record_parts;
   return part;
-}
-
-steady_time time_of_last_tick() noexcept {
-  std::timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-  return steady_time(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
 }
 
 }  // namespace
@@ -55,7 +48,7 @@ live_task_entry::live_task_entry(const executor& target, const char* name,
       from_(location),
       where_(&target),
       details_(details),
-      started_(time_of_last_tick()),
+      started_(last_tick()),
       part_(part_of_this_thread()) {
   live_task_record_part& part = live_task_record()[part_];
   const std::lock_guard lock(part.mutex);
