@@ -109,9 +109,9 @@ class Sampling:
     def _further(self, part: Part, place: Place) -> Place:
         """The cell and the programs that take part in its further rounds.
 
-        Those are the contenders of the published claims that the first rounds leave open there, if
-        any, unless they leave open something about gyre, too: the others would take most of the
-        time. The first rounds alone decide, so that a measurement that was interrupted chooses the
+        They are the contenders of the published claims that the first rounds leave open there, if
+        any, unless these rounds leave open something about gyre, too: the other programs would take
+        most of the time. The first rounds alone decide, so that a measurement that was interrupted chooses the
         same ones.
         """
         key = (part.experiment.name, cells.key(place.cell))
