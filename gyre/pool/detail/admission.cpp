@@ -77,9 +77,8 @@ admission::step admission::step_within() const noexcept {
   return may_nest && !has_room_without_slot() ? step::run_here : step::go_slotless;
 }
 
-// The release of a slot follows one of the two accesses to the semaphore, the one here and the one
-// that begins the wait. If it follows the first, and something waited then, the releasing thread
-// has seen the count; if nothing waited, the coroutine finds the slot.
+// A slot that is released before the coroutine joins the line is found by it, or by serve_waits()
+// here if others wait; the thread that releases a later one sees the count.
 void admission::join_line() noexcept {
   // relaxed: published by the semaphore.
   urgent_waits_.fetch_add(1, std::memory_order_relaxed);
@@ -96,10 +95,13 @@ admission::grant admission::wait_until(steady_time deadline, std::size_t max_slo
   if (const std::size_t taken = try_acquire_portion(max_slots); taken > 0) {
     return {admission_result::granted, taken};
   }
-  const bool waits_for_many = limit_ >= wide;
-  bool is_urgent = !waits_for_many;
+  // Where threads are served together, each waits for more slots than there are: only serve_waits()
+  // ends that, which is called here for slots that were released before the wait.
+  const bool is_wide = limit_ >= wide;
+  bool is_urgent = !is_wide;
   if (is_urgent) urgent_waits_.fetch_add(1, std::memory_order_relaxed);  // relaxed: a hint
-  blocked_acquire wait(slots_, waits_for_many ? limit_ / 2 : 1);
+  blocked_acquire wait(slots_, is_wide ? limit_ + 1 : 1);
+  if (is_wide) slots_.serve_waits(1);
   std::chrono::nanoseconds patience = first_patience;
   bool timed_out = false;
   while (!wait.has_ended()) {
@@ -115,13 +117,8 @@ admission::grant admission::wait_until(steady_time deadline, std::size_t max_slo
     slots_.serve_waits(1);
     patience = std::min<std::chrono::nanoseconds>(2 * patience, max_patience);
   }
-  std::size_t slots = wait.end();
+  const std::size_t slots = wait.end();
   if (is_urgent) urgent_waits_.fetch_sub(1, std::memory_order_relaxed);
-  if (const std::size_t kept = portion(slots, max_slots); slots > kept) {
-    slots_.release(slots - kept);
-    slots_.serve_waits(1);
-    slots = kept;
-  }
   if (slots > 0) return {admission_result::granted, slots};
   return {timed_out ? admission_result::timed_out : admission_result::closed};
 }

@@ -51,10 +51,10 @@ enum class admission_result : std::uint8_t {
 /// Threads that submit, and workers, take and release slots in chunks, so that a slot costs them no
 /// atomic operation of its own. A worker that sees is_urgent() releases each slot at once.
 ///
-/// From `wide` slots on, a thread in line waits for half of all slots, and then passes them on to the
-/// others, a slot each: they all have work for a while, and a system call pays for thousands of
-/// tasks. A thread that has waited for some milliseconds serves the line with the slots that are
-/// free. While a coroutine waits, which cannot do so, each release serves the line.
+/// From `wide` slots on, threads in line are served when half of all slots are free, a slot each:
+/// they all have work for a while, and a system call pays for thousands of tasks. A thread that has
+/// waited for some milliseconds serves the line with the slots that are free. While a coroutine
+/// waits, which cannot do so, each release serves the line.
 ///
 /// Thread-safety: all members may be called from any thread.
 class admission {
@@ -93,8 +93,10 @@ class admission {
   /// One compare-exchange, and wake-ups if something waits.
   void release(std::size_t slots) noexcept {
     slots_.release(slots);
-    // relaxed: a coroutine that is not seen here has found the released slots. See join_line().
-    if (coroutine_waits_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    // relaxed: published by the semaphore. A wait that begins after the look serves the line itself.
+    if (slots_.has_waiters() &&
+        (free() >= limit_ / 2 || coroutine_waits_.load(std::memory_order_relaxed) != 0))
+        [[unlikely]]
       slots_.serve_waits(1);
   }
   /// The slot of a task that no worker starts.

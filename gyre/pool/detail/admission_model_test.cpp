@@ -171,36 +171,46 @@ TEST(AdmissionModel, AWaiterThatGivesUpIsNotServedAndLosesNoSlot) {
 TEST(AdmissionModel, AWideAdmissionServesWhenHalfIsFree) {
   const auto checked = model::check({.preemptions = 3, .stale_reads = 2}, [] {
     full_gate gate(admission::wide);
-    model::thread waiter([&] { gate.wait_for_granted(); });
-    while (!gate.slots().has_waiters()) model::yield();
-    gate.release(admission::wide / 4);
-    assert_that(wake_calls == 0, "nobody is woken for a quarter");
-    gate.release(admission::wide / 4);
-    waiter.join();
+    blocked_acquire waiter(gate.slots(), admission::wide + 1);
+    {
+      model::thread giver([&] {
+        gate.release(admission::wide / 4);
+        assert_that(wake_calls == 0, "nobody is woken for a quarter");
+        gate.release(admission::wide / 4);
+      });
+      sleep_until_ended(waiter);
+    }
+    assert_that(waiter.end() == 1, "a slot each");
     assert_that(wake_calls <= 1, "one system call for thousands of slots");
-    assert_that(gate.free() == admission::wide / 2 - 1, "the others were passed on");
+    assert_that(gate.free() == admission::wide / 2 - 1, "the others are free");
   });
   EXPECT_TRUE(checked) << checked;
 }
 
-TEST(AdmissionModel, TheFirstInAWideLineServesTheOthers) {
+TEST(AdmissionModel, HalfOfTheSlotsServesAWaitThatBeginsAtThatMoment) {
+  const auto checked = model::check({.preemptions = 3, .stale_reads = 2}, [] {
+    full_gate gate(admission::wide);
+    model::thread giver([&] { gate.release(admission::wide / 2); });
+    gate.wait_for_granted();
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
+TEST(AdmissionModel, HalfOfTheSlotsServesAWholeWideLine) {
   const auto checked = model::check(few, [] {
     full_gate gate(admission::wide);
-    model::thread first([&] { gate.wait_for_granted(); });
-    while (!gate.slots().has_waiters()) model::yield();
-    blocked_acquire second(gate.slots(), admission::wide / 2);
+    model::thread one([&] { gate.wait_for_granted(); });
+    model::thread other([&] { gate.wait_for_granted(); });
     gate.release(admission::wide / 2);
-    sleep_until_ended(second);
-    assert_that(second.end() == 1, "a slot each");
   });
   EXPECT_TRUE(checked) << checked;
 }
 
 // The second stands for the coroutine: it does not look again.
 TEST(AdmissionModel, EachSlotServesAWideLineInWhichACoroutineWaits) {
-  const auto checked = model::check({.preemptions = 3, .stale_reads = 2}, [] {
+  const auto checked = model::check(few, [] {
     full_gate gate(admission::wide);
-    blocked_acquire first(gate.slots(), admission::wide / 2);
+    blocked_acquire first(gate.slots(), admission::wide + 1);
     model::thread giver([&] {
       gate.release(1);
       gate.release(1);

@@ -211,7 +211,6 @@ TEST_P(AdmissionLine, ServesAThreadBeforeOtherRequests) {
 
 INSTANTIATE_TEST_SUITE_P(NarrowAndWide, AdmissionLine, testing::Values(3, admission::wide));
 
-// The first in line of a wide admission passes on what it does not need.
 TEST(Admission, HalfOfTheSlotsServesTheWholeLine) {
   full_gate gate(admission::wide);
   std::vector<std::jthread> waiting;
