@@ -73,8 +73,8 @@ class admission {
   [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
   /// How many slots are free at the moment.
   [[nodiscard]] std::size_t free() const noexcept { return slots_.available(); }
-  /// How many slots a thread takes and releases at a time: a 256th of the limit, 64 at most, so that
-  /// a small limit is exact.
+  /// How many slots a thread takes and releases at a time: a 256th of the limit, 64 at most, so
+  /// that a small limit is exact.
   [[nodiscard]] std::size_t chunk() const noexcept { return chunk_; }
   /// Whether a waiter needs each slot to be released at once.
   [[nodiscard]] bool is_urgent() const noexcept {
@@ -85,15 +85,16 @@ class admission {
   [[nodiscard]] semaphore_permit try_acquire() noexcept {
     return {slots_, slots_.try_acquire_some(1)};
   }
-  /// Takes up to `max_slots` of many free slots, and one of few, as threads that submit seldom would
-  /// else hold the slots that others need. Returns how many; none if something waits.
+  /// Takes up to `max_slots` of many free slots, and one of few, as threads that submit seldom
+  /// would else hold the slots that others need. Returns how many; none if something waits.
   [[nodiscard]] std::size_t try_acquire_portion(std::size_t max_slots) noexcept {
     return slots_.try_acquire_some(portion(free(), max_slots));
   }
   /// One compare-exchange, and wake-ups if something waits.
   void release(std::size_t slots) noexcept {
     slots_.release(slots);
-    // relaxed: published by the semaphore. A wait that begins after the look serves the line itself.
+    // relaxed: published by the semaphore. A wait that begins after the look serves the line
+    // itself.
     if (slots_.has_waiters() &&
         (free() >= limit_ / 2 || coroutine_waits_.load(std::memory_order_relaxed) != 0))
         [[unlikely]]
@@ -101,7 +102,8 @@ class admission {
   }
   /// The slot of a task that no worker starts.
   void release_slot(bool had_slot) noexcept { had_slot ? release(1) : remove_slotless(); }
-  /// A worker has started a task. Adds its slot to the worker's `stock`, which is released in chunks.
+  /// A worker has started a task. Adds its slot to the worker's `stock`, which is released in
+  /// chunks.
   void release_later(bool had_slot, std::size_t& stock) noexcept {
     if (!had_slot) return remove_slotless();
     if (++stock >= chunk_ || is_urgent()) release(std::exchange(stock, 0));

@@ -50,9 +50,9 @@ std::uint64_t idle_workers::state_while_not_busy() noexcept {
   return state_.fetch_or(busy, std::memory_order_relaxed);
 }
 
-// Returns whether the workers were busy, so that the worker needs the heavy fence: after the fence no
-// notifier takes workers for busy that are not. Now and then the workers cease to be busy although
-// some are awake, as only notifications that are counted show whether many still come.
+// Returns whether the workers were busy, so that the worker needs the heavy fence: after the fence
+// no notifier takes workers for busy that are not. Now and then the workers cease to be busy
+// although some are awake, as only notifications that are counted show whether many still come.
 bool idle_workers::add_sleeper(parker& self) noexcept {
   constexpr unsigned parks_per_recount = 64;
   const std::lock_guard lock(mutex_);

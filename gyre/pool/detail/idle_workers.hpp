@@ -41,9 +41,10 @@ class parker : private intrusive_list_node {
 /// look in park(). In return the last searcher that finds work wakes the next worker, as there may
 /// be more work. So k pieces of work wake k workers, with one system call each.
 ///
-/// The fences are those of sleep_gate: at first full ones on both sides. Once many notifications have come
-/// while no worker fell asleep the workers are busy: notify() has the light fence then, and a
-/// worker that falls asleep the heavy one. The last that falls asleep ends this, and every 64th.
+/// The fences are those of sleep_gate: at first full ones on both sides. Once many notifications
+/// have come while no worker fell asleep the workers are busy: notify() has the light fence then,
+/// and a worker that falls asleep the heavy one. The last that falls asleep ends this, and every
+/// 64th.
 ///
 /// Thread-safety: members with a parker by its worker, all others by any thread.
 class idle_workers {
@@ -86,9 +87,9 @@ class idle_workers {
     if (stop_searching(self)) wake_one();
   }
 
-  /// As found_work(self), but wakes another worker only if `has_more()`, which sees the work of every notifier
-  /// that relied on this searcher: so a lone task wakes no second worker. Not called while no
-  /// worker sleeps.
+  /// As found_work(self), but wakes another worker only if `has_more()`, which sees the work of
+  /// every notifier that relied on this searcher: so a lone task wakes no second worker. Not called
+  /// while no worker sleeps.
   template <class HasMore>
   void found_work(parker& self, HasMore&& has_more) noexcept {
     if (stop_searching(self) && has_more()) wake_one();

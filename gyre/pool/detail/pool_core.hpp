@@ -3,13 +3,14 @@
 //
 // No task is lost at the end. stop(), which drain() and the destructor call too, takes five steps:
 //
-//   1. Close. Outside threads are refused, their waits for slots end, and tasks that are not yet due
-//      are dropped. Workers may still submit.
+//   1. Close. Outside threads are refused, their waits for slots end, and tasks that are not yet
+//      due are dropped. Workers may still submit.
 //   2. Run dry. The thread waits until every task has ended, and helps if it is a worker. When the
 //      grace is over, the tasks that wait are dropped, and workers may submit no more.
 //   3. End. The state becomes `ended`, then a heavy fence. From here on a thread that adds an item
 //      sees the end behind its own light fence, and takes step 5 itself.
-//   4. Join. The workers wake up, see the end and stop; a thread of the pool is not joined by itself.
+//   4. Join. The workers wake up, see the end and stop; a thread of the pool is not joined by
+//      itself.
 //   5. Run leftovers: the items that were added too late for the workers, which had looked already.
 //
 // Two races decide the order. An item that is added while the workers stop is seen by a worker, by

@@ -144,8 +144,8 @@ work_item stealing_scheduler::take_fairly(pool_worker& self) noexcept {
   return take_submitted(self, 1);
 }
 
-// The first item is returned, the others go to the deque, in such an order that the oldest is popped
-// first.
+// The first item is returned, the others go to the deque, in such an order that the oldest is
+// popped first.
 work_item stealing_scheduler::take_submitted(pool_worker& self, std::size_t max_items) noexcept {
   drained_batch drained(runner_);  // not the worker's: a task that finds no memory is run meanwhile
   inbox::batch budget(max_items);

@@ -27,8 +27,8 @@ namespace gyre::detail {
 /// takes the first one that has tasks, and has it for itself while it runs them. A callable that is
 /// "run" here is expected to hand itself over to the worker that runs it.
 ///
-/// The pushing members are not inlined: a coroutine may continue on another thread, and compilers keep
-/// the addresses of thread-locals across suspensions.
+/// The pushing members are not inlined: a coroutine may continue on another thread, and compilers
+/// keep the addresses of thread-locals across suspensions.
 ///
 /// `CellsPerSegment` is a parameter for the tests; use `submissions`.
 ///
@@ -185,8 +185,8 @@ class basic_submissions {
     explicit operator bool() const noexcept { return shard_ != nullptr; }
     shard* operator->() const noexcept { return shard_; }
 
-    // The look is under the same lock: a thread that looked in vain during the lease was earlier, and so
-    // were the pushes that it had to see.
+    // The look is under the same lock: a thread that looked in vain during the lease was earlier,
+    // and so were the pushes that it had to see.
     bool end() noexcept {
       deferred_release released(owner_);
       const std::lock_guard lock(owner_.queue_lock_);

@@ -187,7 +187,8 @@ class work_deque {
     return std::min((size + 1) / 2, static_cast<position>(max_stolen));
   }
 
-  /// Thief, under the lock: moves the top over at most `max_elements` of the oldest elements; how many.
+  /// Thief, under the lock: moves the top over at most `max_elements` of the oldest elements; how
+  /// many.
   position claim(position max_elements) noexcept {
     // relaxed, until the fence has ordered it: the top changes under the lock only, and of the
     // bottom this is a first guess.

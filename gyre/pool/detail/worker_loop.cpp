@@ -115,7 +115,8 @@ bool worker_loop::retire() noexcept {
   return true;
 }
 
-// A worker without work releases its slots, and notifies threads that wait for the end of all tasks.
+// A worker without work releases its slots, and notifies threads that wait for the end of all
+// tasks.
 void worker_loop::reconcile() noexcept {
   if (self_.free_slots > 0) pool_.gate.release(std::exchange(self_.free_slots, 0));
   pool_.counts.notify();

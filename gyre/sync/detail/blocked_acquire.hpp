@@ -14,8 +14,8 @@
 
 namespace gyre::detail {
 
-/// The wait of one thread. The semaphore wakes it as it wakes coroutines, by a post to its executor:
-/// this is that executor, which ends the thread's sleep and runs nothing.
+/// The wait of one thread. The semaphore wakes it as it wakes coroutines, by a post to its
+/// executor: this is that executor, which ends the thread's sleep and runs nothing.
 ///
 /// Thread-safety: belongs to the thread that waits.
 /// Lifetime: the semaphore must outlive this.
