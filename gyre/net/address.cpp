@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/address.hpp>
 
+#include <gyre/base/detail/ascii.hpp>
 #include <gyre/base/detail/parse_decimal.hpp>
 #include <gyre/net/detail/errors.hpp>
 
@@ -82,6 +83,19 @@ std::string ip_address::to_string() const {
 
 std::ostream& operator<<(std::ostream& out, const ip_address& address) {
   return out << address.to_string();
+}
+
+bool ends_in_number(std::string_view host) noexcept {
+  if (host.ends_with('.')) host.remove_suffix(1);
+  std::string_view last = host.substr(host.rfind('.') + 1);
+  if (last.starts_with("0x") || last.starts_with("0X")) {
+    last.remove_prefix(2);
+    return std::ranges::all_of(last, [](char each) {
+      return gyre::detail::is_digit(each) || (each >= 'a' && each <= 'f') ||
+             (each >= 'A' && each <= 'F');
+    });
+  }
+  return !last.empty() && std::ranges::all_of(last, gyre::detail::is_digit);
 }
 
 }  // namespace gyre::net

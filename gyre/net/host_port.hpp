@@ -70,11 +70,4 @@ class host_port {
   std::uint16_t port_ = 0;
 };
 
-/// Whether the last label of a host is a number, decimal or with "0x" in front: such a host is no
-/// name, but an IPv4 address (the URL Standard's "ends in a number"), and ip_address::parse()
-/// decides which. Other numbers that inet_aton(3) takes for addresses ("127.1", "0x7f.1",
-/// "017700000001") are refused by endpoints, resolvers and URLs, because filters that compare texts
-/// overlook them.
-bool ends_in_number(std::string_view host) noexcept;
-
 }  // namespace gyre::net

@@ -22,6 +22,9 @@ struct host_text {
   bool is_localhost() const noexcept;
 };
 
+/// Whether `host` has the form of a name (see host_port::parse()).
+bool may_be_name(std::string_view host) noexcept;
+
 /// Errors: std::errc::invalid_argument, resolve_errc::service_not_found. Reads /etc/services for
 /// the name of a service that is not built in.
 std::expected<host_text, std::error_code> split_host_text(std::string_view text);
