@@ -27,9 +27,9 @@ struct answer_lifetime {
   bool negative = false;         ///< it says that there is no such name or record
 };
 
-/// Reads the lifetime of an answer: the shortest TTL of the records that answer; for a negative one
-/// (RFC 2308) also that of the SOA record, and its minimum. Zero for a message that is cut off, that
-/// tells of a failure of the server, or that makes no sense.
+/// Reads the lifetime of an answer: the shortest TTL of its records; for a negative one (RFC 2308)
+/// also that of the SOA record, and its minimum. Zero for a message that is cut off, tells of a
+/// failure of the server, or makes no sense.
 answer_lifetime lifetime_of(dns_message message) noexcept;
 
 /// The error that a status of c-ares stands for.

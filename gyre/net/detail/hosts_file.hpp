@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// hosts_file: the addresses in /etc/hosts (hosts(5)). gyre reads the file itself: c-ares before 1.19
-// reads no other than the system's, and the whole of it for each lookup.
+// hosts_file: the addresses in /etc/hosts (hosts(5)). gyre reads the file itself: c-ares before
+// 1.19 reads no other than the system's, and the whole of it for each lookup.
 #pragma once
 
 #include <gyre/net/address.hpp>
