@@ -11,7 +11,7 @@
 
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/net/detail/connector.hpp>
-#include <gyre/net/detail/reconnecting_core.hpp>
+#include <gyre/net/detail/shared_connection.hpp>
 #include <gyre/net/host_port.hpp>
 #include <gyre/net/reconnecting_client_options.hpp>
 #include <gyre/net/tcp_stream.hpp>
@@ -55,7 +55,7 @@ namespace gyre::net {
 /// without users; no allocation while it waits.
 template <class Connection = tcp_stream>
 class reconnecting_client {
-  using core = detail::reconnecting_core<Connection>;
+  using core = detail::shared_connection<Connection>;
 
  public:
   using connection_type = Connection;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gyre/net/reconnecting_client.hpp>
+#include <gyre/net/detail/shared_connection.hpp>
 
 #include <gyre/base/detail/duration_check.hpp>
 #include <gyre/net/detail/errors.hpp>
@@ -24,7 +24,7 @@ void check(const reconnecting_client_options& options) {
                                  "gyre::net::reconnecting_client: connect_timeout");
 }
 
-void reconnect_schedule::note_failure(steady_time now) noexcept {
+void attempt_schedule::note_failure(steady_time now) noexcept {
   ++failures_;
   const std::chrono::nanoseconds delay = options_.jitter
                                              ? options_.delay.jittered_delay(failures_, random_)

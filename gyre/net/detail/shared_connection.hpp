@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// reconnecting_core: the state of a reconnecting_client, which its calls share.
+// shared_connection: the connection of a reconnecting_client, which its calls share and replace.
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -39,9 +39,9 @@ namespace gyre::net::detail {
 void check(const reconnecting_client_options& options);
 
 /// The earliest time of the next attempt to connect, after failures in a row.
-class reconnect_schedule {
+class attempt_schedule {
  public:
-  explicit reconnect_schedule(const reconnecting_client_options& options)
+  explicit attempt_schedule(const reconnecting_client_options& options)
       : options_(options), random_(options.seed ? *options.seed : gyre::detail::random_seed()) {}
 
   void note_failure(steady_time now) noexcept;
@@ -59,18 +59,18 @@ class reconnect_schedule {
 std::exception_ptr error_of_attempts(std::exception_ptr error, std::size_t attempts,
                                      const std::string& client) noexcept;
 
-/// Connections with tasks of their own, which end by an awaited stop().
+/// A connection with tasks of its own, which ends by an awaited stop().
 template <class Connection>
 concept stops_asynchronously = requires(Connection& connection) {
   { connection.stop() } -> awaitable;
 };
 
-/// Functions that a call can use a connection with.
+/// A function by which a call can use a connection.
 template <class F, class Connection>
 concept use_function =
     std::invocable<F&, Connection&> && awaitable<std::invoke_result_t<F&, Connection&>>;
 
-/// In place of such a function.
+/// In place of a use_function.
 template <class Connection>
 class misused_use_function {
  public:
@@ -84,23 +84,25 @@ class misused_use_function {
   misused_use_function(F&&) {}
 };
 
-/// The state of a client, which its calls share. The loop's thread.
+/// The connection of a client, which its calls share, use in turns, and replace when it breaks.
+///
+/// Thread-safety: the loop's thread.
 template <class Connection>
-class reconnecting_core {
+class shared_connection {
  public:
-  using shared = std::shared_ptr<reconnecting_core>;
+  using shared = std::shared_ptr<shared_connection>;
   template <class F>
   using result_of = task_result_t<std::invoke_result_t<F&, Connection&>>;
 
   template <class... Source>
-  reconnecting_core(event_loop& loop, const reconnecting_client_options& options,
+  shared_connection(event_loop& loop, const reconnecting_client_options& options,
                     Source&&... source)
       : options_(options),
         schedule_(options_),
         permits_(options.concurrency),
         connector_(loop, std::forward<Source>(source)...),
         connects_(loop) {}
-  reconnecting_core& operator=(reconnecting_core&&) = delete;
+  shared_connection& operator=(shared_connection&&) = delete;
 
   template <class F>
   static task<result_of<F>> call(shared self, F function, bool repeats) {
@@ -125,8 +127,8 @@ class reconnecting_core {
     if (std::exchange(closed_, true)) return;
     closing_.request_stop();
     if constexpr (!stops_asynchronously<Connection>) {
-      if (session_ == nullptr || session_->users > 0) return;
-      const session_ptr unused = session_;
+      if (current_ == nullptr || current_->users > 0) return;
+      const connection_ptr unused = current_;
       retire(unused);
       unused->connection.reset();
     }
@@ -137,7 +139,7 @@ class reconnecting_core {
     require_loop(self->loop(), context, name);
     self->close();
     while (self->calls_ > 0) co_await self->calls_ended_.wait();
-    const session_ptr unused = self->session_;
+    const connection_ptr unused = self->current_;
     if (unused == nullptr) co_return;
     const running_call ending(*self);  // another stop() waits for it
     self->retire(unused);
@@ -146,7 +148,7 @@ class reconnecting_core {
 
   client_state state() const noexcept {
     if (closed_) return client_state::closed;
-    return session_ != nullptr ? client_state::connected : progress_;
+    return current_ != nullptr ? client_state::connected : progress_;
   }
   reconnecting_client_metrics metrics() const noexcept { return metrics_; }
 
@@ -154,18 +156,18 @@ class reconnecting_core {
   static constexpr const char* name = "gyre::net::reconnecting_client";
 
   /// A connection and its use.
-  struct session {
+  struct counted_connection {
     std::unique_ptr<Connection> connection;
     std::size_t users = 0;
     bool fresh = true;     // no use has ended yet
     bool proven = false;   // a use has succeeded
     bool retired = false;  // is replaced: its last user ends it
   };
-  using session_ptr = std::shared_ptr<session>;
+  using connection_ptr = std::shared_ptr<counted_connection>;
 
   class running_call {
    public:
-    explicit running_call(reconnecting_core& client) noexcept : client_(client) {
+    explicit running_call(shared_connection& client) noexcept : client_(client) {
       ++client.calls_;
       client.calls_ended_.reset();
     }
@@ -175,13 +177,13 @@ class reconnecting_core {
     }
 
    private:
-    reconnecting_core& client_;
+    shared_connection& client_;
   };
 
   class waiter {
    public:
     // A call that is repeated was admitted before.
-    waiter(reconnecting_core& client, bool is_repeated) : metrics_(client.metrics_) {
+    waiter(shared_connection& client, bool is_repeated) : metrics_(client.metrics_) {
       if (!is_repeated && metrics_.waiting >= client.options_.max_waiting) {
         client.connector_.fail(io::errc::waiting_limit, name);
       }
@@ -198,54 +200,54 @@ class reconnecting_core {
   /// connection is of no more use.
   class running_use {
    public:
-    running_use(reconnecting_core& client, session_ptr on) noexcept
-        : client_(client), session_(std::move(on)) {
-      ++session_->users;
+    running_use(shared_connection& client, connection_ptr used) noexcept
+        : client_(client), used_(std::move(used)) {
+      ++used_->users;
     }
     running_use& operator=(running_use&&) = delete;
     ~running_use() {
-      if (session_ == nullptr) return;
-      client_.note_failure(session_, false);
-      client_.retire(session_);
-      if (--session_->users == 0) session_->connection.reset();
+      if (used_ == nullptr) return;
+      client_.note_failure(used_, false);
+      client_.retire(used_);
+      if (--used_->users == 0) used_->connection.reset();
     }
-    /// The session if this was its last use, and it is to be ended.
-    session_ptr end() noexcept {
-      session_ptr ended = std::move(session_);
+    /// The connection if this was its last use, and it is to be ended.
+    connection_ptr end() noexcept {
+      connection_ptr ended = std::move(used_);
       ended->fresh = false;
       return --ended->users == 0 && ended->retired ? std::move(ended) : nullptr;
     }
 
    private:
-    reconnecting_core& client_;
-    session_ptr session_;
+    shared_connection& client_;
+    connection_ptr used_;
   };
 
   event_loop& loop() const noexcept { return connector_.loop(); }
 
   template <class F>
   static task<result_of<F>> use_repeatedly(shared self, F function, std::size_t uses) {
-    for (std::size_t used = 1;; ++used) {
+    for (std::size_t use_number = 1;; ++use_number) {
       semaphore_permit permit;
-      task<session_ptr> waiting = wait_for_turn(self, permit, used > 1);
-      const session_ptr on = co_await std::move(waiting);
-      running_use use(*self, on);
+      task<connection_ptr> waiting = wait_for_turn(self, permit, use_number > 1);
+      const connection_ptr used = co_await std::move(waiting);
+      running_use use(*self, used);
       task<result_of<F>> work;
-      std::exception_ptr error = begin(function, *on->connection, work);
+      std::exception_ptr error = begin(function, *used->connection, work);
       if (error == nullptr) {
         co_await gyre::detail::await_ready_state(work);
         error = gyre::detail::task_access::state(work).take_error();
       }
       if (error == nullptr) {
-        self->note_success(*on);
+        self->note_success(*used);
       } else {
-        self->note_error(on, error);
+        self->note_error(used, error);
       }
-      if (self->closed_) self->retire(on);
-      if (const session_ptr last = use.end()) co_await end(last);
+      if (self->closed_) self->retire(used);
+      if (const connection_ptr last = use.end()) co_await end(last);
       permit.release();
       if (error == nullptr) co_return co_await gyre::detail::take_result(work);
-      if (used >= uses || !is_retryable(error)) co_await gyre::detail::fail_with(error);
+      if (use_number >= uses || !is_retryable(error)) co_await gyre::detail::fail_with(error);
       ++self->metrics_.repetitions;
     }
   }
@@ -262,34 +264,35 @@ class reconnecting_core {
   }
 
   // Gives a connection that is ready for use, and a permit for it.
-  static task<session_ptr> wait_for_turn(shared self, semaphore_permit& permit, bool is_repeated) {
+  static task<connection_ptr> wait_for_turn(shared self, semaphore_permit& permit,
+                                            bool is_repeated) {
     const waiter counted(*self, is_repeated);
     for (;;) {
       if (self->closed_) self->connector_.fail(io::errc::closed, name);
-      session_ptr on = self->session_;
-      if (on == nullptr) {
+      connection_ptr used = self->current_;
+      if (used == nullptr) {
         auto connecting = self->connects_.run({}, [self](std::monostate) { return connect(self); });
-        on = co_await std::move(connecting);
+        used = co_await std::move(connecting);
       }
       permit = co_await self->permits_.permit();
-      if (on == self->session_) {
-        if (self->is_ready(*on)) co_return on;
+      if (used == self->current_) {
+        if (self->is_ready(*used)) co_return used;
         // The server has closed it since its last use.
-        if (!on->proven) self->schedule_.note_failure(self->loop().now());
-        self->retire(on);
-        if (on->users == 0) co_await end(on);
+        if (!used->proven) self->schedule_.note_failure(self->loop().now());
+        self->retire(used);
+        if (used->users == 0) co_await end(used);
       }
       permit.release();
     }
   }
   // A new connection may hold the server's greeting.
-  bool is_ready(session& on) const {
-    if (on.fresh || (on.users > 0 && !tells_reusable<Connection>)) return true;
-    return is_reusable(*on.connection);
+  bool is_ready(counted_connection& used) const {
+    if (used.fresh || (used.users > 0 && !tells_reusable<Connection>)) return true;
+    return is_reusable(*used.connection);
   }
 
   // Attempts until one succeeds, for all calls that wait.
-  static task<session_ptr> connect(shared self) {
+  static task<connection_ptr> connect(shared self) {
     for (std::size_t attempt = 1;; ++attempt) {
       const progress now(*self, client_state::waiting);
       const steady_time start = self->schedule_.next_attempt();
@@ -300,11 +303,11 @@ class reconnecting_core {
       auto connected = co_await std::move(connecting);
       if (connected) {
         ++self->metrics_.connected;
-        auto made = std::make_shared<session>();
+        auto made = std::make_shared<counted_connection>();
         made->connection = std::move(*connected);
         // An attempt that all its calls had left may end beside another one.
-        if (!self->closed_ && self->session_ == nullptr) self->session_ = made;
-        if (self->session_ != made) co_await end(made);
+        if (!self->closed_ && self->current_ == nullptr) self->current_ = made;
+        if (self->current_ != made) co_await end(made);
         co_return made;
       }
       ++self->metrics_.failures;
@@ -317,41 +320,41 @@ class reconnecting_core {
   }
   class progress {
    public:
-    progress(reconnecting_core& client, client_state state) noexcept : client_(client) {
+    progress(shared_connection& client, client_state state) noexcept : client_(client) {
       client.progress_ = state;
     }
     progress& operator=(progress&&) = delete;
     ~progress() { client_.progress_ = client_state::disconnected; }
 
    private:
-    reconnecting_core& client_;
+    shared_connection& client_;
   };
 
-  void note_success(session& on) noexcept {
-    on.proven = true;
-    if (!on.retired) schedule_.note_success();
+  void note_success(counted_connection& used) noexcept {
+    used.proven = true;
+    if (!used.retired) schedule_.note_success();
   }
-  void note_error(const session_ptr& on, const std::exception_ptr& error) noexcept {
-    if (on->retired) return;  // another use has noted it
+  void note_error(const connection_ptr& used, const std::exception_ptr& error) noexcept {
+    if (used->retired) return;  // another use has noted it
     if constexpr (tells_reusable<Connection>) {
-      if (is_reusable(*on->connection)) return;
+      if (is_reusable(*used->connection)) return;
     }
-    note_failure(on, is_retryable(error));
-    retire(on);
+    note_failure(used, is_retryable(error));
+    retire(used);
   }
   // The next attempt is delayed, unless the connection has served before and its end is no fault of
   // the server.
-  void note_failure(const session_ptr& on, bool is_fault) noexcept {
-    if (!on->retired && (is_fault || !on->proven)) schedule_.note_failure(loop().now());
+  void note_failure(const connection_ptr& used, bool is_fault) noexcept {
+    if (!used->retired && (is_fault || !used->proven)) schedule_.note_failure(loop().now());
   }
   // Lets the next call connect again.
-  void retire(const session_ptr& on) noexcept {
-    if (std::exchange(on->retired, true)) return;
+  void retire(const connection_ptr& used) noexcept {
+    if (std::exchange(used->retired, true)) return;
     ++metrics_.broken;
-    if (session_ == on) session_.reset();
+    if (current_ == used) current_.reset();
   }
   // Ends a connection without users.
-  static task<> end(session_ptr retired) {
+  static task<> end(connection_ptr retired) {
     const std::unique_ptr<Connection> connection = std::move(retired->connection);
     if constexpr (stops_asynchronously<Connection>) {
       if (connection != nullptr) {
@@ -362,11 +365,11 @@ class reconnecting_core {
   }
 
   const reconnecting_client_options options_;
-  reconnect_schedule schedule_;
+  attempt_schedule schedule_;
   semaphore permits_;  // to use the connection
   connector<Connection> connector_;
-  single_flight<std::monostate, session_ptr> connects_;
-  session_ptr session_;
+  single_flight<std::monostate, connection_ptr> connects_;
+  connection_ptr current_;
   client_state progress_ = client_state::disconnected;
   inplace_stop_source closing_;
   bool closed_ = false;
