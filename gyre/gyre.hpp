@@ -108,6 +108,7 @@
 #include <gyre/io/write_whole.hpp>
 #include <gyre/net/address.hpp>
 #include <gyre/net/connect.hpp>
+#include <gyre/net/connect_options.hpp>
 #include <gyre/net/connection_handlers.hpp>
 #include <gyre/net/connection_metrics.hpp>
 #include <gyre/net/connection_options.hpp>

@@ -19,23 +19,13 @@
 
 namespace gyre::net {
 
-task<tcp_stream> connect(event_loop& loop, endpoint to, connect_options options) {
-  socket opened = detail::open_to_connect(to, options.local.value_or(endpoint()), options.socket);
-  auto on = std::make_unique<io::detail::open_descriptor>(loop, opened.release(),
-                                                          io::handle_kind::stream_socket);
-  auto connecting = as_expected(io::detail::request_awaiter<detail::connect_operation>(
-      std::in_place, on.get(), std::as_const(to).data(), to.size()));
-  const auto connected = co_await std::move(connecting);
-  if (!connected) detail::throw_not_connected(connected.error(), to);
-  if (const std::error_code error = detail::check_connected(socket_ref(on->fd()))) {
-    detail::throw_not_connected(error, to);
-  }
-  co_return detail::stream_maker::make<tcp_stream>(std::move(on));
+task<tcp_stream> connect(event_loop& loop, endpoint server, connect_options options) {
+  return detail::connect_to(loop, server, std::move(options));
 }
 
-task<tcp_stream> connect(endpoint to, connect_options options) {
+task<tcp_stream> connect(endpoint server, connect_options options) {
   const task_context& context = co_await gyre::detail::this_context();
-  task<tcp_stream> connecting = connect(detail::loop_of(context), to, std::move(options));
+  task<tcp_stream> connecting = connect(detail::loop_of(context), server, std::move(options));
   co_return co_await std::move(connecting);
 }
 
@@ -129,39 +119,39 @@ task<tcp_stream> connect_known(event_loop& loop, std::vector<endpoint> known,
 
 }  // namespace
 
-task<tcp_stream> connect(resolver& names, host_port to, race_options options) {
-  if (to.is_name()) {
-    task<tcp_stream> by_name = connect(names, to.host(), to.port(), std::move(options));
+task<tcp_stream> connect(resolver& names, host_port server, race_options options) {
+  if (server.is_name()) {
+    task<tcp_stream> by_name = connect(names, server.host(), server.port(), std::move(options));
     co_return co_await std::move(by_name);
   }
   const task_context& context = co_await gyre::detail::this_context();
   task<tcp_stream> direct =
-      connect_known(detail::loop_of(context), to.known_endpoints(), std::move(options));
+      connect_known(detail::loop_of(context), server.known_endpoints(), std::move(options));
   co_return co_await std::move(direct);
 }
 
-task<tcp_stream> connect(host_port to, race_options options) {
+task<tcp_stream> connect(host_port server, race_options options) {
   const task_context& context = co_await gyre::detail::this_context();
   event_loop& loop = detail::loop_of(context);
-  std::vector<endpoint> known = to.known_endpoints();
+  std::vector<endpoint> known = server.known_endpoints();
   if (!known.empty()) {
     task<tcp_stream> direct = connect_known(loop, std::move(known), std::move(options));
     co_return co_await std::move(direct);
   }
   resolver names(loop);
-  task<tcp_stream> by_name = connect(names, to.host(), to.port(), std::move(options));
+  task<tcp_stream> by_name = connect(names, server.host(), server.port(), std::move(options));
   co_return co_await std::move(by_name);
 }
 
 namespace detail {
 
-task<tcp_stream> connect_text(std::string to, race_options options) {
-  task<tcp_stream> connecting = connect(host_port(to), std::move(options));
+task<tcp_stream> connect_text(std::string server, race_options options) {
+  task<tcp_stream> connecting = connect(host_port(server), std::move(options));
   co_return co_await std::move(connecting);
 }
 
-task<tcp_stream> connect_text(resolver& names, std::string to, race_options options) {
-  task<tcp_stream> connecting = connect(names, host_port(to), std::move(options));
+task<tcp_stream> connect_text(resolver& names, std::string server, race_options options) {
+  task<tcp_stream> connecting = connect(names, host_port(server), std::move(options));
   co_return co_await std::move(connecting);
 }
 

@@ -8,20 +8,16 @@
 //     auto named = co_await gyre::net::connect(resolver, "example.org", "https");
 #pragma once
 
-#include <gyre/base/duration.hpp>
 #include <gyre/exec/event_loop.hpp>
+#include <gyre/net/connect_options.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/host_port.hpp>
-#include <gyre/net/socket_options.hpp>
 #include <gyre/net/tcp_stream.hpp>
 #include <gyre/task/task.hpp>
 
-#include <chrono>
 #include <concepts>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -29,22 +25,8 @@ namespace gyre::net {
 
 class resolver;
 
-/// Options of connect().
-struct connect_options {
-  /// Set before connecting.
-  socket_options socket = {.no_delay = true};
-  /// The local address to connect from; none: the kernel chooses. With one, SO_REUSEADDR is set,
-  /// unless `socket` says otherwise. Port 0: the kernel chooses one when it connects
-  /// (IP_BIND_ADDRESS_NO_PORT), so that connections to different servers can share a port, as
-  /// without a local address.
-  std::optional<endpoint> local = {};
-};
-
-// So that `co_await connect(to, {…})` is safe: GCC 12 destroys such a temporary twice.
-static_assert(std::is_trivially_destructible_v<connect_options>);
-
-/// A TCP connection to the IP endpoint `to` (see connect_unix() for others), served by `loop`, or
-/// by the loop that the coroutine runs on.
+/// A TCP connection to the IP endpoint `server` (see connect_unix() for others), served by `loop`,
+/// or by the loop that the coroutine runs on.
 ///
 /// Thread-safety: to be awaited on the loop's thread; a stop may be requested from any thread.
 /// Errors: gyre::operation_cancelled when a stop is requested, else std::system_error; no socket is
@@ -56,20 +38,9 @@ static_assert(std::is_trivially_destructible_v<connect_options>);
 /// - operation_not_permitted if the coroutine runs on no loop, or on another one than `loop`.
 ///
 /// Complexity: allocates one coroutine frame (two without `loop`) and a block for the stream.
-[[nodiscard]] task<tcp_stream> connect(endpoint to, connect_options options = {});
-[[nodiscard]] task<tcp_stream> connect(event_loop& loop, endpoint to, connect_options options = {});
-
-/// Options of connect() for several addresses.
-struct race_options {
-  /// Stagger of the attempts ("Connection Attempt Delay"): the next address is tried, beside those
-  /// under way, when this time has passed, or at once when an attempt fails.
-  duration attempt_delay = std::chrono::milliseconds{250};
-  /// Wait for the addresses of the preferred IP version when those of the other version are known
-  /// first ("Resolution Delay"). IPv6 is preferred, unless the resolver's options say ipv4_first.
-  duration resolution_delay = std::chrono::milliseconds{50};
-  connect_options each = {};
-};
-static_assert(std::is_trivially_destructible_v<race_options>);
+[[nodiscard]] task<tcp_stream> connect(endpoint server, connect_options options = {});
+[[nodiscard]] task<tcp_stream> connect(event_loop& loop, endpoint server,
+                                       connect_options options = {});
 
 /// A connection to the one of `candidates` that answers first ("Happy Eyeballs", RFC 8305, Schinazi
 /// and Pauly, 2017). They are tried in their order, but IPv6 and IPv4 in turns. The losing attempts
@@ -84,25 +55,28 @@ static_assert(std::is_trivially_destructible_v<race_options>);
 [[nodiscard]] task<tcp_stream> connect(resolver& names, std::string host, service port,
                                        race_options options = {});
 /// As above, to a host_port, such as "example.org:https".
-[[nodiscard]] task<tcp_stream> connect(resolver& names, host_port to, race_options options = {});
-/// As above, with a resolver of its own for each call, if `to` is a name other than "localhost".
-/// That resolver reads resolv.conf and the hosts file, which blocks, and remembers no answers: to
-/// connect often, keep a resolver. Errors also: std::errc::invalid_argument for a Unix socket.
-[[nodiscard]] task<tcp_stream> connect(host_port to, race_options options = {});
+[[nodiscard]] task<tcp_stream> connect(resolver& names, host_port server,
+                                       race_options options = {});
+/// As above, with a resolver of its own for each call, if `server` is a name other than
+/// "localhost". That resolver reads resolv.conf and the hosts file, which blocks, and remembers no
+/// answers: to connect often, keep a resolver. Errors also: std::errc::invalid_argument for a Unix
+/// socket.
+[[nodiscard]] task<tcp_stream> connect(host_port server, race_options options = {});
 
 namespace detail {
-task<tcp_stream> connect_text(std::string to, race_options options);
-task<tcp_stream> connect_text(resolver& names, std::string to, race_options options);
+task<tcp_stream> connect_text(std::string server, race_options options);
+task<tcp_stream> connect_text(resolver& names, std::string server, race_options options);
 }  // namespace detail
 
 /// As above, for a text as host_port reads it. Errors also: those of its constructor, when awaited.
 template <std::convertible_to<std::string_view> Text>
-[[nodiscard]] task<tcp_stream> connect(const Text& to, race_options options = {}) {
-  return detail::connect_text(std::string(std::string_view(to)), std::move(options));
+[[nodiscard]] task<tcp_stream> connect(const Text& server, race_options options = {}) {
+  return detail::connect_text(std::string(std::string_view(server)), std::move(options));
 }
 template <std::convertible_to<std::string_view> Text>
-[[nodiscard]] task<tcp_stream> connect(resolver& names, const Text& to, race_options options = {}) {
-  return detail::connect_text(names, std::string(std::string_view(to)), std::move(options));
+[[nodiscard]] task<tcp_stream> connect(resolver& names, const Text& server,
+                                       race_options options = {}) {
+  return detail::connect_text(names, std::string(std::string_view(server)), std::move(options));
 }
 
 }  // namespace gyre::net

@@ -4,7 +4,7 @@
 
 #include <gyre/base/duration.hpp>
 #include <gyre/base/exponential_backoff.hpp>
-#include <gyre/net/connect.hpp>
+#include <gyre/net/connect_options.hpp>
 
 #include <chrono>
 #include <cstddef>

@@ -2,15 +2,33 @@
 #include <gyre/net/detail/connect_attempt.hpp>
 
 #include <gyre/io/error.hpp>
-#include <gyre/net/detail/errors.hpp>
+#include <gyre/io/stream.hpp>
+#include <gyre/task/as_expected.hpp>
 
+#include <memory>
 #include <string>
 #include <system_error>
+#include <utility>
 
 namespace gyre::net::detail {
+namespace {
 
-socket open_to_connect(const endpoint& to, const endpoint& local, const socket_options& options) {
-  socket opened = socket::open(to.family(), socket_type::stream);
+// Whether a socket that has connected is of use. io::errc::connected_to_itself: it is a TCP socket
+// and its own peer, as the kernel can choose a local port that is just being connected to (RFC
+// 793's simultaneous open, with itself). Another error: it is connected no more.
+std::error_code check_connected(socket_ref connected) noexcept try {
+  const endpoint local = connected.local_endpoint();
+  if (!local.is_ip() || local != connected.peer_endpoint()) return {};
+  return io::errc::connected_to_itself;
+} catch (const std::system_error& error) {
+  return error.code();
+}
+
+}  // namespace
+
+socket open_to_connect(const endpoint& server, const endpoint& local,
+                       const socket_options& options) {
+  socket opened = socket::open(server.family(), socket_type::stream);
   opened.apply(options);
   if (local.family() != address_family::none) {
     if (!options.reuse_address) opened.set_reuse_address(true);
@@ -21,16 +39,22 @@ socket open_to_connect(const endpoint& to, const endpoint& local, const socket_o
   return opened;
 }
 
-std::error_code check_connected(socket_ref connected) noexcept try {
-  const endpoint local = connected.local_endpoint();
-  if (!local.is_ip() || local != connected.peer_endpoint()) return {};
-  return io::errc::connected_to_itself;
-} catch (const std::system_error& error) {
-  return error.code();
+void throw_not_connected(std::error_code error, const endpoint& server) {
+  throw std::system_error(error, "connect " + server.to_string());
 }
 
-void throw_not_connected(std::error_code error, const endpoint& to) {
-  throw std::system_error(error, "connect " + to.to_string());
+task<tcp_stream> connect_to(event_loop& loop, endpoint server, connect_options options) {
+  socket opened = open_to_connect(server, options.local.value_or(endpoint()), options.socket);
+  auto descriptor = std::make_unique<io::detail::open_descriptor>(loop, opened.release(),
+                                                                  io::handle_kind::stream_socket);
+  auto connecting = as_expected(io::detail::request_awaiter<connect_operation>(
+      std::in_place, descriptor.get(), std::as_const(server).data(), server.size()));
+  const auto connected = co_await std::move(connecting);
+  if (!connected) throw_not_connected(connected.error(), server);
+  if (const std::error_code error = check_connected(socket_ref(descriptor->fd()))) {
+    throw_not_connected(error, server);
+  }
+  co_return stream_maker::make<tcp_stream>(std::move(descriptor));
 }
 
 }  // namespace gyre::net::detail

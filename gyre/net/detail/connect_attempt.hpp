@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// connect_operation, open_to_connect, check_connected: the steps of an attempt to connect.
+// connect_to: an attempt to connect to one address, and its steps.
 #pragma once
 
+#include <gyre/exec/event_loop.hpp>
 #include <gyre/io/detail/request_awaiter.hpp>
+#include <gyre/net/connect_options.hpp>
 #include <gyre/net/detail/coroutine_loop.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/socket.hpp>
 #include <gyre/net/socket_options.hpp>
+#include <gyre/net/tcp_stream.hpp>
+#include <gyre/task/task.hpp>
 
 #include <sys/socket.h>
 
@@ -19,23 +23,22 @@ struct connect_operation : io::detail::single_request<io::connect_request> {
   using value_type = void;
   static constexpr const char* name = "gyre::net: connect";
 
-  connect_operation(io::detail::open_descriptor* on, const sockaddr* to, socklen_t size) noexcept
-      : single_request(on, to, size, nullptr) {}
+  connect_operation(io::detail::open_descriptor* descriptor, const sockaddr* server,
+                    socklen_t size) noexcept
+      : single_request(descriptor, server, size, nullptr) {}
 
   static void value(io::result) noexcept {}
 };
 
-/// A stream socket for a connection to `to`, bound to `local` if that is an address, also while
+/// A stream socket for a connection to `server`, bound to `local` if that is an address, also while
 /// connections from there linger, unless `options` say otherwise. Throws std::system_error.
-socket open_to_connect(const endpoint& to, const endpoint& local = {},
+socket open_to_connect(const endpoint& server, const endpoint& local = {},
                        const socket_options& options = {});
 
-/// Whether a socket that has connected is of use. io::errc::connected_to_itself: it is a TCP socket
-/// and its own peer, as the kernel can choose a local port that is just being connected to (RFC
-/// 793's simultaneous open, with itself). Another error: it is connected no more.
-std::error_code check_connected(socket_ref connected) noexcept;
-
 /// Throws std::system_error for an attempt that has failed.
-[[noreturn, gnu::cold]] void throw_not_connected(std::error_code error, const endpoint& to);
+[[noreturn, gnu::cold]] void throw_not_connected(std::error_code error, const endpoint& server);
+
+/// As net::connect(), also for the endpoint of a Unix stream socket.
+task<tcp_stream> connect_to(event_loop& loop, endpoint server, connect_options options);
 
 }  // namespace gyre::net::detail

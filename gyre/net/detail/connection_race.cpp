@@ -2,6 +2,7 @@
 #include <gyre/net/detail/connection_race.hpp>
 
 #include <gyre/io/error.hpp>
+#include <gyre/net/detail/connect_attempt.hpp>
 #include <gyre/net/detail/errors.hpp>
 #include <gyre/net/detail/layered_core.hpp>
 #include <gyre/task/detail/started_task.hpp>
@@ -45,7 +46,7 @@ class connection_race::attempt final : gyre::detail::started_task<attempt, opene
     const attempt_settings& settings = self.race_.settings_;
     opened_connection opened;
     opened.peer = peer;
-    task<tcp_stream> connecting = connect(self.race_.loop_, peer, settings.connecting);
+    task<tcp_stream> connecting = connect_to(self.race_.loop_, peer, settings.connecting);
     opened.stream = co_await std::move(connecting);
     if (settings.transport == nullptr) co_return opened;
     const bool is_named = !settings.host.empty() || !peer.is_ip();

@@ -7,7 +7,7 @@
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/timer.hpp>
-#include <gyre/net/connect.hpp>
+#include <gyre/net/connect_options.hpp>
 #include <gyre/net/detail/candidate_list.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/layer.hpp>
