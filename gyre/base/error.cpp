@@ -13,18 +13,18 @@ void throw_system_error(int error, const char* call) {
 
 void throw_errno(const char* call) { throw_system_error(errno, call); }
 
-void report_exception(const std::exception_ptr& error, const char* where) noexcept {
+void report_exception(const std::exception_ptr& error, const char* event) noexcept {
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& known) {
-    std::fprintf(stderr, "gyre: an exception %s: %s\n", where, known.what());
+    std::fprintf(stderr, "gyre: an exception %s: %s\n", event, known.what());
   } catch (...) {
-    std::fprintf(stderr, "gyre: an exception of unknown type %s\n", where);
+    std::fprintf(stderr, "gyre: an exception of unknown type %s\n", event);
   }
 }
 
-void terminate_with(const std::exception_ptr& error, const char* where) noexcept {
-  report_exception(error, where);
+void terminate_with(const std::exception_ptr& error, const char* event) noexcept {
+  report_exception(error, event);
   std::terminate();
 }
 

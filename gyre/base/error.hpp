@@ -13,10 +13,10 @@ namespace gyre::detail {
 [[noreturn, gnu::cold]] void throw_errno(const char* call);
 
 /// Prints "gyre: an exception WHERE: MESSAGE" to stderr, with WHERE such as "left the main task".
-[[gnu::cold]] void report_exception(const std::exception_ptr& error, const char* where) noexcept;
+[[gnu::cold]] void report_exception(const std::exception_ptr& error, const char* event) noexcept;
 
 /// As report_exception(), and calls std::terminate().
 [[noreturn, gnu::cold]] void terminate_with(const std::exception_ptr& error,
-                                            const char* where) noexcept;
+                                            const char* event) noexcept;
 
 }  // namespace gyre::detail

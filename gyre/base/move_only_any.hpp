@@ -24,7 +24,7 @@ struct any_operations {
   using storage = callable_storage<Bytes>;
 
   const std::type_info* type;
-  void (*relocate)(storage& to, storage& from) noexcept;
+  void (*relocate)(storage& target, storage& source) noexcept;
   void (*destroy)(storage&) noexcept;
 };
 

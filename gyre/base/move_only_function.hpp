@@ -97,7 +97,7 @@ struct callable_operations {
   using storage = callable_storage<Bytes>;
 
   R (*invoke)(storage&, Args&&...) noexcept(Noexcept);
-  void (*relocate)(storage& to, storage& from) noexcept;
+  void (*relocate)(storage& target, storage& source) noexcept;
   void (*destroy)(storage&) noexcept;
 };
 
@@ -105,11 +105,11 @@ struct callable_operations {
 template <typename F, std::size_t Bytes>
 inline constexpr auto relocate_of = [] {
   using storage = callable_storage<Bytes>;
-  void (*relocate)(storage& to, storage& from) noexcept = nullptr;
+  void (*relocate)(storage& target, storage& source) noexcept = nullptr;
   if constexpr (!storage::template relocates_as_bytes<F>) {
-    relocate = [](storage& to, storage& from) noexcept {
-      F& object = from.template get<F>();
-      to.template emplace<F>(std::move(object));
+    relocate = [](storage& target, storage& source) noexcept {
+      F& object = source.template get<F>();
+      target.template emplace<F>(std::move(object));
       object.~F();  // NOLINT: a moved-from object is still to be destroyed
     };
   }

@@ -39,12 +39,12 @@ void append(timer_link& list, timer_link& link) noexcept {
 }
 
 // Moves all of `from`, which is not empty, to the end of `list`.
-void splice(timer_link& list, timer_link& from) noexcept {
-  from.next->prev = list.prev;
-  list.prev->next = from.next;
-  from.prev->next = &list;
-  list.prev = from.prev;
-  make_empty(from);
+void splice(timer_link& list, timer_link& source) noexcept {
+  source.next->prev = list.prev;
+  list.prev->next = source.next;
+  source.prev->next = &list;
+  list.prev = source.prev;
+  make_empty(source);
 }
 
 bool is_sorted(const timer_link& list) noexcept {
@@ -166,27 +166,28 @@ timer_wheel::tick timer_wheel::ticks_up_to(steady_time deadline) noexcept {
   return (ns >> tick_bits) + (ns % (1 << tick_bits) != 0 ? 1 : 0);
 }
 
-steady_time timer_wheel::end_of(tick at) noexcept {
-  if (at > ticks_ended_by(steady_time::max())) return steady_time::max();
+steady_time timer_wheel::end_of(tick point) noexcept {
+  if (point > ticks_ended_by(steady_time::max())) return steady_time::max();
   return steady_time{
-      std::chrono::nanoseconds{static_cast<std::int64_t>((at << tick_bits) ^ sign_bit)}};
+      std::chrono::nanoseconds{static_cast<std::int64_t>((point << tick_bits) ^ sign_bit)}};
 }
 
-// The level of the slot for `at`, which is not before current_.
-unsigned timer_wheel::level_of(tick at) const noexcept {
-  const auto highest_bit = static_cast<unsigned>(std::bit_width((at ^ current_) | 1)) - 1;
+// The level of the slot for `point`, which is not before current_.
+unsigned timer_wheel::level_of(tick point) const noexcept {
+  const auto highest_bit = static_cast<unsigned>(std::bit_width((point ^ current_) | 1)) - 1;
   return highest_bit / digit_bits;
 }
 
-// The first tick of the slot in which a timer for `at` waits.
-timer_wheel::tick timer_wheel::first_of(tick at) const noexcept {
-  return at & ~((tick{1} << level_of(at) * digit_bits) - 1);
+// The first tick of the slot in which a timer for `point` waits.
+timer_wheel::tick timer_wheel::first_of(tick point) const noexcept {
+  return point & ~((tick{1} << level_of(point) * digit_bits) - 1);
 }
 
-// The slot in which a timer for `at` waits, marked as occupied.
-timer_link& timer_wheel::slot_for(tick at) noexcept {
-  const unsigned level = level_of(at);
-  const std::size_t slot = level * slots_per_level + (at >> level * digit_bits) % slots_per_level;
+// The slot in which a timer for `point` waits, marked as occupied.
+timer_link& timer_wheel::slot_for(tick point) noexcept {
+  const unsigned level = level_of(point);
+  const std::size_t slot =
+      level * slots_per_level + (point >> level * digit_bits) % slots_per_level;
   occupied_[slot / 64] |= std::uint64_t{1} << slot % 64;
   occupied_words_ |= std::uint32_t{1} << slot / 64;
   return slots_[slot];

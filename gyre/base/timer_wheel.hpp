@@ -123,24 +123,24 @@ class timer_wheel {
     return static_cast<std::uint64_t>(time.time_since_epoch().count()) ^ std::uint64_t{1} << 63;
   }
   static tick ticks_up_to(steady_time deadline) noexcept;
-  static steady_time end_of(tick at) noexcept;
+  static steady_time end_of(tick point) noexcept;
 
-  timer_link& slot_for(tick at) noexcept;
+  timer_link& slot_for(tick point) noexcept;
   slot_span first_slot() const noexcept;
   void mark_empty(std::size_t slot) noexcept;
   void move_down(timer_link& slot) noexcept;
   void admit_late() noexcept;
   bool turn() noexcept;
   timer_node& take_due() noexcept;
-  unsigned level_of(tick at) const noexcept;
-  tick first_of(tick at) const noexcept;
+  unsigned level_of(tick point) const noexcept;
+  tick first_of(tick point) const noexcept;
   void forget_next() noexcept { next_is_known_ = false; }
   std::optional<steady_time> find_next_wakeup() const noexcept;
 
   // A timer's tick is the one at whose end its deadline has passed. No timer is in a slot before
   // current_, so the first slot that is not empty, from level 0 up, holds the earliest timers.
   tick seen_;       // the latest time given to advance()
-  tick current_;    // how far the wheel has turned; behind seen_ while a limit keeps timers waiting
+  tick current_;    // how far the wheel has turned; before seen_ while a limit keeps timers waiting
   timer_link due_;  // expired and sorted
   timer_link late_;  // started after their tick was seen; the next advance lets them in
   std::size_t size_ = 0;

@@ -274,7 +274,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   [[gnu::cold]] void wake_poller() noexcept;
   void start_delayed(steady_time deadline, move_only_function<void()> task);
 
-  // One for the library and its users, also if those hide their symbols.
+  // One for the library and its users, even if those hide their symbols.
   [[gnu::visibility("default")]] static inline constinit thread_local event_loop* current_loop_ =
       nullptr;
 

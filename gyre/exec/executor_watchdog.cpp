@@ -40,12 +40,12 @@ class executor_watchdog::heartbeat final : public operation {
   heartbeat() noexcept : operation(&run) {}
 
   /// Posts it. By the watchdog's thread, if it is not posted.
-  void post(const std::shared_ptr<heartbeat>& self, executor& where, steady_time now) noexcept {
+  void post(const std::shared_ptr<heartbeat>& self, executor& target, steady_time now) noexcept {
     posted_at_ = now;
     is_posted_.store(true, std::memory_order_relaxed);  // the post orders
     self_ = self;
     try {
-      where.post_discardable(
+      target.post_discardable(
           *this, [](operation& op) noexcept { static_cast<heartbeat&>(op).finish(steady_time{}); });
     } catch (const std::bad_alloc&) {  // NOLINT: it was discarded, and is posted again
     }
@@ -97,20 +97,20 @@ executor_watchdog::~executor_watchdog() {
   thread_.join();
 }
 
-void executor_watchdog::watch(executor& where, std::string name) {
+void executor_watchdog::watch(executor& target, std::string name) {
   auto beat = std::make_shared<heartbeat>();
   const std::lock_guard lock(mutex_);
-  const auto same = std::ranges::find(watched_, &where, &watched::where);
+  const auto same = std::ranges::find(watched_, &target, &watched::where);
   if (same != watched_.end()) {
     same->name = std::move(name);
   } else {
-    watched_.push_back({&where, std::move(name), std::move(beat)});
+    watched_.push_back({&target, std::move(name), std::move(beat)});
   }
 }
 
-void executor_watchdog::forget(executor& where) noexcept {
+void executor_watchdog::forget(executor& target) noexcept {
   const std::lock_guard lock(mutex_);
-  std::erase_if(watched_, [&where](const watched& each) { return each.where == &where; });
+  std::erase_if(watched_, [&target](const watched& each) { return each.where == &target; });
 }
 
 std::uint64_t executor_watchdog::holds() const noexcept {

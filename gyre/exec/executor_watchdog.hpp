@@ -76,9 +76,9 @@ class executor_watchdog {
   ~executor_watchdog();
 
   /// Watches `where` from now on. Twice is once, with the new name. Throws std::bad_alloc.
-  void watch(executor& where, std::string name);
+  void watch(executor& target, std::string name);
   /// Ends that: `where` is not used afterwards. Does nothing if it is not watched.
-  void forget(executor& where) noexcept;
+  void forget(executor& target) noexcept;
 
   /// The number of delays that were reported.
   [[nodiscard]] std::uint64_t holds() const noexcept;

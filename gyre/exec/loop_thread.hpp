@@ -98,7 +98,8 @@ class basic_loop_thread {
 
  private:
   struct work {
-    explicit work(options&& from) : settings(std::move(from)), loop(std::move(settings.loop)) {}
+    explicit work(options&& chosen_options)
+        : settings(std::move(chosen_options)), loop(std::move(settings.loop)) {}
 
     void run(std::promise<void> started) noexcept {
       try {

@@ -97,7 +97,7 @@ class poller {
   virtual std::size_t wait(steady_time deadline) = 0;
   /// Reports the events of the last wait to their operations; adds 1 to `completed` before each
   /// call. Exceptions of an operation's function pass through. After one, or when is_time_over(),
-  /// the next complete() reports the rest, also if wait() is called first.
+  /// the next complete() reports the rest, even if wait() is called first.
   virtual void complete(std::size_t& completed) = 0;
   /// Makes the current wait(), or else the next one, return. Async-signal-safe.
   virtual void wake() noexcept = 0;

@@ -18,9 +18,9 @@ class discardable_post final : public slab_object, public operation {
   discardable_post(operation& op, run_or_discard::discard_function discard) noexcept
       : operation(&run), work_(op, discard) {}
 
-  /// Discards `left` if it is of this class.
-  static void discard_if_possible(operation& left) noexcept {
-    if (left.executes(&run)) delete static_cast<discardable_post*>(&left);
+  /// Discards `remaining` if it is of this class.
+  static void discard_if_possible(operation& remaining) noexcept {
+    if (remaining.executes(&run)) delete static_cast<discardable_post*>(&remaining);
   }
 
  private:

@@ -9,8 +9,8 @@
 namespace gyre::detail {
 
 waiting_loop::waiting_loop(event_loop& loop, inplace_stop_token stop_when,
-                           std::source_location from)
-    : loop_(loop), recorded_(entry_if_asked(loop, "sync_wait", from)) {
+                           std::source_location place)
+    : loop_(loop), recorded_(entry_if_asked(loop, "sync_wait", place)) {
   if (loop.in_loop_thread()) {
     throw std::logic_error("gyre::sync_wait: called by a task of the loop it would run");
   }

@@ -25,7 +25,7 @@ namespace detail {
 /// The context of the coroutine that a loop is run for.
 class waiting_loop : task_context {
  public:
-  waiting_loop(event_loop& loop, inplace_stop_token stop_when, std::source_location from);
+  waiting_loop(event_loop& loop, inplace_stop_token stop_when, std::source_location place);
 
   template <class T>
   T run(task_state<T>& task) {
@@ -66,8 +66,8 @@ class waiting_loop : task_context {
 template <awaitable Awaitable>
   requires detail::well_awaited<Awaitable>
 decltype(auto) sync_wait(event_loop& target, Awaitable&& awaitable, inplace_stop_token stop = {},
-                         std::source_location from = std::source_location::current()) {
-  detail::waiting_loop here(target, stop, from);  // outlives the coroutines, also abandoned ones
+                         std::source_location place = std::source_location::current()) {
+  detail::waiting_loop here(target, stop, place);  // outlives the coroutines, also abandoned ones
   auto task = as_task(std::forward<Awaitable>(awaitable));
   return here.run(detail::task_access::state(task));
 }

@@ -9,7 +9,7 @@
 namespace gyre::detail {
 
 /// Calls the function from outside its owner, so that the function may destroy the owner, and this
-/// callback with it, and goes on with its captures intact. Not reentrant.
+/// callback with it, and continues with its captures intact. Not reentrant.
 template <class... Args>
 class callback {
  public:

@@ -61,7 +61,7 @@ class mpsc_queue {
   /// False if an operation waits. Otherwise the next push() wakes. The consumer.
   [[nodiscard]] bool go_idle() noexcept {
     std::uintptr_t seen = 0;
-    // relaxed, both: take() acquires. A consumer that goes on elsewhere orders its own data.
+    // relaxed, both: take() acquires. A consumer that continues elsewhere orders its own data.
     return newest_.compare_exchange_strong(seen, idle, std::memory_order_relaxed,
                                            std::memory_order_relaxed);
   }

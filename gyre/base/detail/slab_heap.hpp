@@ -133,19 +133,19 @@ class slab_heap : public block_cache {
   /// A block, if need be of a new slab. Throws std::bad_alloc.
   free_block* allocate(std::size_t size_class);
   /// Frees a block of a slab of this heap.
-  void deallocate(slab& from, free_block* block) noexcept {
+  void deallocate(slab& home, free_block* block) noexcept {
     in_use_.subtract(1);
-    if (from.push(block)) [[unlikely]]
-      rearrange(from);
+    if (home.push(block)) [[unlikely]]
+      rearrange(home);
   }
   /// Frees a block of a slab of this heap. Any thread that does not own the heap.
   void give_back(free_block* block) noexcept;
   /// Frees a block of any heap's slab: by deallocate() or give_back().
   void return_block(free_block* block) noexcept {
-    slab& from = slab::of(block);
-    slab_heap& owner = from.owner();
+    slab& home = slab::of(block);
+    slab_heap& owner = home.owner();
     if (&owner == this) [[likely]] {
-      deallocate(from, block);
+      deallocate(home, block);
     } else {
       owner.give_back(block);
     }

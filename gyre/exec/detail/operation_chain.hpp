@@ -32,7 +32,7 @@ class operation_chain {
   }
 
   [[nodiscard]] bool empty() const noexcept { return next_ == nullptr; }
-  /// As a task of the inbox: runs `first` and those linked behind it, as far as the batch has room.
+  /// As a task of the inbox: runs `first` and those linked after it, as far as the batch has room.
   /// The inbox counts its tasks when it returns, so the batch may become twice as long.
   void begin(operation& first, inbox::batch& batch) {
     next_ = &first;
@@ -40,7 +40,7 @@ class operation_chain {
     run(batch);
   }
   /// Runs operations of the chain while the batch has room, and ends the batch if that is not
-  /// enough. After an exception of one of them the next call continues behind it.
+  /// enough. After an exception of one of them the next call continues after it.
   void run(inbox::batch& batch) {
     struct count_at_exit {
       operation_chain& chain;

@@ -27,7 +27,7 @@ namespace gyre::inbox {
 /// bytes takes one cell, each 32 bytes more take another one, up to 120 bytes. Up to 16 emptied
 /// segments are kept.
 ///
-/// A producer that is suspended between claiming and filling its cell delays the tasks behind it,
+/// A producer that is suspended between claiming and filling its cell delays the tasks after it,
 /// never the producers. After: Morrison and Afek, "Fast concurrent queues for x86 processors"
 /// (2013), but a cell is used only once per segment, so that no segment must be closed early.
 ///
@@ -155,7 +155,7 @@ class basic_fifo {
     }
   }
 
-  // `claimed` is the end of a segment's tasks. The reader leaves the segment only behind the mark
+  // `claimed` is the end of a segment's tasks. The reader leaves the segment only after the mark
   // or, where no cell is left for one, when a thread that has seen it closed has linked the next.
   void close_segment(position_type claimed) noexcept {
     if (index_of(claimed) < CellsPerSegment) {
@@ -169,7 +169,7 @@ class basic_fifo {
       return pool_.take();
     } catch (...) {
       // Takes the overrun back, lest repeated failures carry from the index into the address. Any
-      // index behind the closing claim's first says the same, so it does not matter whose overrun
+      // index after the closing claim's first says the same, so it does not matter whose overrun
       // it is.
       position_type tail = tail_.load(std::memory_order_relaxed);
       while (

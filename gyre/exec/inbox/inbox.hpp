@@ -43,7 +43,7 @@ class batch {
 /// - `push` stores a callable. Any thread, tasks included. Throws std::bad_alloc and exceptions of
 ///   the callable's constructors; the queue is then unchanged, an rvalue perhaps moved from.
 /// - `run` runs tasks while `batch::more()` and the queue has any. A task's exception passes
-///   through; the next call continues behind that task.
+///   through; the next call continues after that task.
 /// - `ready` tells whether `run` would find a task.
 /// - `pending` estimates the number of tasks that have not run. Any thread.
 /// - The destructor destroys the tasks that have not run.

@@ -146,11 +146,11 @@ class segment_reader {
  private:
   // Demotes a cache line that has been read, as a producer writes it next: fetching it from this
   // core's cache would cost the producer more than the rest of a push.
-  static void demote_read_line(Segment& segment, std::size_t at) noexcept {
+  static void demote_read_line(Segment& segment, std::size_t index) noexcept {
     constexpr std::size_t cells_per_line = cache_line_size / sizeof(task_cell);
     constexpr std::size_t distance = 8;
-    if (at % cells_per_line == 0 && at >= distance) {
-      gyre::detail::demote_cache_line(&segment.cells[at - distance]);
+    if (index % cells_per_line == 0 && index >= distance) {
+      gyre::detail::demote_cache_line(&segment.cells[index - distance]);
     }
   }
 

@@ -43,10 +43,10 @@ class segment_shard : public shard_base, public intrusive_list_node {
   }
   /// Consumer: whether there is something to run.
   bool ready() noexcept { return reader_.ready(pool_); }
-  /// Consumer: runs at most `most` tasks.
-  void run(batch& tasks, std::size_t most) {
+  /// Consumer: runs at most `limit` tasks.
+  void run(batch& tasks, std::size_t limit) {
     const publish_consumed published(consumed_, tasks);
-    reader_.run(tasks, most, pool_);
+    reader_.run(tasks, limit, pool_);
   }
   /// Consumer, when the queue ends.
   void drop_all() noexcept { reader_.drop_all(pool_); }

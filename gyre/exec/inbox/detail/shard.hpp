@@ -50,7 +50,7 @@ class shard_base : public intrusive_node {
   gyre::detail::atomic<int> references_{2};
   gyre::detail::atomic<bool> abandoned_{false};
   gyre::detail::atomic<bool> closed_{false};
-  // This and the next: one for the library and its users, also if those hide their symbols.
+  // This and the next: one for the library and its users, even if those hide their symbols.
   [[gnu::visibility(
       "default")]] static inline constinit gyre::detail::atomic<std::uint64_t> abandonments_{0};
 };

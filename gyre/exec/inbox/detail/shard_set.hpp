@@ -71,8 +71,8 @@ class shard_set {
     return first;
   }
   /// Consumer: puts one at the end of the queue.
-  void put_back(Shard& taken) noexcept {
-    queue_.push_back(taken);
+  void put_back(Shard& shard) noexcept {
+    queue_.push_back(shard);
     ++size_;
   }
   /// The thread that took `emptied`: removes a shard that is empty and will not be filled again.
@@ -92,7 +92,7 @@ class shard_set {
     for (const Shard& each : all_) sum += each.pending();
     return sum;
   }
-  /// The same of all that was ever pushed, also to shards that are gone.
+  /// Counts all tasks that were ever pushed, even those of shards that are gone.
   std::uint64_t pushed() const noexcept {
     const std::lock_guard lock(mutex_);
     std::uint64_t sum = pushed_to_retired_;

@@ -39,7 +39,7 @@ class alignas(cache_line_size / 2) task_cell {
       std::is_nothrow_move_constructible_v<std::decay_t<F>>;
 
   enum class action : unsigned char { run, drop, measure };
-  /// Runs or drops a callable, destroys it and frees the cells behind the first one. Returns the
+  /// Runs or drops a callable, destroys it and frees the cells after the first one. Returns the
   /// number of its cells, which is all that `measure` does.
   using thunk = std::size_t (*)(void* storage, action);
   /// A callable of a type that the producer does not know; `build` constructs it from `source`.
@@ -87,7 +87,7 @@ class alignas(cache_line_size / 2) task_cell {
     ::new (storage) F(std::forward<Source>(source));
   }
 
-  /// Producer: builds the callable in this cell and those behind it, and hands it over.
+  /// Producer: builds the callable in this cell and those after it, and hands it over.
   template <class F>
     requires(holds<F> && std::is_nothrow_constructible_v<std::decay_t<F>, F> &&
              !std::same_as<std::decay_t<F>, erased>)
@@ -140,7 +140,7 @@ class alignas(cache_line_size / 2) task_cell {
   // runs; the segment's hand-over to a producer publishes this (see segment.hpp).
   void free() noexcept { thunk_.store(nullptr, std::memory_order_relaxed); }
 
-  // Not the address of `storage_`: the callable may go on behind this cell.
+  // Not the address of `storage_`: the callable may continue after this cell.
   void* storage() noexcept { return reinterpret_cast<std::byte*>(this) + sizeof(header_type); }
 
   header_type thunk_{nullptr};

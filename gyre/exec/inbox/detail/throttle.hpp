@@ -17,7 +17,7 @@ namespace gyre::inbox::detail {
 /// the tasks stay in the caches and the queue stays short. It sleeps and does not yield: beside
 /// other busy threads, sched_yield(2) gives them the processor rather than the consumer.
 ///
-/// It is no lock: a producer sleeps for at most `max_sleep` and then goes on whatever the backlog
+/// It is no lock: a producer sleeps for at most `max_sleep` and then continues whatever the backlog
 /// is, and no other sleeps until the consumer has begun another batch. So it cannot deadlock, even
 /// if the consumer waits for the producer. A producer does not sleep before the consumer's first
 /// batch, and the consumer itself not at all.
