@@ -173,7 +173,8 @@ class transport {
 
 namespace detail {
 
-/// A layer of `factory`. Throws also std::system_error (std::errc::invalid_argument) in place of null.
+/// A layer of `factory`. Throws also std::system_error (std::errc::invalid_argument) in place of
+/// null.
 std::unique_ptr<layer> make_layer(const transport& factory, std::string_view host);
 
 }  // namespace detail

@@ -73,8 +73,8 @@ class tcp_server : public connection_handler_setters<tcp_server> {
   explicit tcp_server(basic_loop_thread<Loop>& thread, tcp_server_options options = {})
       : tcp_server(thread.loop(), std::move(options)) {}
   explicit tcp_server(std::vector<event_loop*> loops, tcp_server_options options = {});
-  /// As above, and listens at `local`: an endpoint, or a text as endpoint::parse() reads it (":7000").
-  /// Throws also the exceptions of listen(), and std::system_error for another text.
+  /// As above, and listens at `local`: an endpoint, or a text as endpoint::parse() reads it
+  /// (":7000"). Throws also the exceptions of listen(), and std::system_error for another text.
   template <std::convertible_to<endpoint> Address>
   tcp_server(event_loop& loop, const Address& local, tcp_server_options options = {})
       : tcp_server(loop, std::move(options)) {

@@ -102,9 +102,10 @@ class unix_listener : public detail::listener<unix_stream> {
       : listener(loop, std::move(listening_socket)) {}
 };
 
-/// A connection to the Unix listener at `remote`, served by `loop`, or by the loop that the coroutine
-/// runs on. Thread-safety, Complexity: as connect(). Errors: std::errc::connection_refused, also
-/// when the listener's backlog is full; no_such_file_or_directory; and those of connect().
+/// A connection to the Unix listener at `remote`, served by `loop`, or by the loop that the
+/// coroutine runs on. Thread-safety, Complexity: as connect(). Errors:
+/// std::errc::connection_refused, also when the listener's backlog is full;
+/// no_such_file_or_directory; and those of connect().
 [[nodiscard]] task<unix_stream> connect_unix(endpoint remote);
 [[nodiscard]] task<unix_stream> connect_unix(event_loop& loop, endpoint remote);
 
