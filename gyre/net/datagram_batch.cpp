@@ -40,17 +40,18 @@ datagram datagram_batch::operator[](std::size_t index) const noexcept {
           slot.segment};
 }
 
-bool datagram_batch::add(std::span<const std::byte> bytes, const endpoint& to) noexcept {
+bool datagram_batch::add(std::span<const std::byte> bytes, const endpoint& peer) noexcept {
   if (full() || bytes.size() > largest_) return false;
   std::byte* const copy = bytes_of(size_);
   if (!bytes.empty()) std::memcpy(copy, bytes.data(), bytes.size());
-  return add_reference({copy, bytes.size()}, to);
+  return add_reference({copy, bytes.size()}, peer);
 }
 
-bool datagram_batch::add_reference(std::span<const std::byte> bytes, const endpoint& to) noexcept {
+bool datagram_batch::add_reference(std::span<const std::byte> bytes,
+                                   const endpoint& peer) noexcept {
   if (full()) return false;
   detail::datagram_slot& slot = slots_[size_];
-  slot.peer = to;
+  slot.peer = peer;
   slot.piece = {const_cast<std::byte*>(bytes.data()), bytes.size()};
   slot.truncated = false;
   slot.segment = 0;

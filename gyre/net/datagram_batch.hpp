@@ -86,13 +86,13 @@ class datagram_batch {
 
   /// Adds copies of a datagram, which may be empty, and of its receiver (none: the socket's peer).
   /// False, and nothing is added, if the batch is full or `bytes` longer than largest().
-  [[nodiscard]] bool add(std::span<const std::byte> bytes, const endpoint& to = {}) noexcept;
-  [[nodiscard]] bool add(std::string_view text, const endpoint& to = {}) noexcept {
-    return add(std::as_bytes(std::span(text)), to);
+  [[nodiscard]] bool add(std::span<const std::byte> bytes, const endpoint& peer = {}) noexcept;
+  [[nodiscard]] bool add(std::string_view text, const endpoint& peer = {}) noexcept {
+    return add(std::as_bytes(std::span(text)), peer);
   }
   /// As add(), for a datagram of any size that is not copied, and must live until it has been sent.
   [[nodiscard]] bool add_reference(std::span<const std::byte> bytes,
-                                   const endpoint& to = {}) noexcept;
+                                   const endpoint& peer = {}) noexcept;
   void clear() noexcept { size_ = sent_ = 0; }
 
  private:

@@ -31,20 +31,22 @@ class datagram_socket {
   datagram_socket(datagram_socket&&) noexcept = default;
   datagram_socket& operator=(datagram_socket&&) noexcept = default;
 
-  /// Receives a datagram into `to`. Returns a received_datagram: its `size`, which may be 0, its
-  /// sender `peer`, whether it was `truncated` because `to` is too short, and the `segment` size
+  /// Receives a datagram into `room`. Returns a received_datagram: its `size`, which may be 0, its
+  /// sender `peer`, whether it was `truncated` because `room` is too short, and the `segment` size
   /// (see datagram).
-  auto receive_from(std::span<std::byte> to) noexcept {
-    return awaiter<detail::receive_from_operation>(to);
+  auto receive_from(std::span<std::byte> room) noexcept {
+    return awaiter<detail::receive_from_operation>(room);
   }
   /// As receive_from(), but returns the size only: whether the datagram was longer is not known.
-  auto receive(std::span<std::byte> to) noexcept { return awaiter<detail::receive_operation>(to); }
-  /// Sends one datagram, which may be empty, and returns its size.
-  auto send_to(std::span<const std::byte> bytes, const endpoint& to) noexcept {
-    return awaiter<detail::send_to_operation>(bytes, to);
+  auto receive(std::span<std::byte> room) noexcept {
+    return awaiter<detail::receive_operation>(room);
   }
-  auto send_to(std::string_view text, const endpoint& to) noexcept {
-    return send_to(std::as_bytes(std::span(text)), to);
+  /// Sends one datagram, which may be empty, and returns its size.
+  auto send_to(std::span<const std::byte> bytes, const endpoint& peer) noexcept {
+    return awaiter<detail::send_to_operation>(bytes, peer);
+  }
+  auto send_to(std::string_view text, const endpoint& peer) noexcept {
+    return send_to(std::as_bytes(std::span(text)), peer);
   }
   /// As send_to(), to the peer that connect() has set.
   auto send(std::span<const std::byte> bytes) noexcept { return send_to(bytes, {}); }
@@ -52,8 +54,8 @@ class datagram_socket {
 
   /// Clears the batch, waits for a datagram, and receives all that are there and fit into the
   /// batch (recvmmsg); returns their number.
-  auto receive_batch(datagram_batch& into) noexcept {
-    return awaiter<detail::receive_batch_operation>(into);
+  auto receive_batch(datagram_batch& batch) noexcept {
+    return awaiter<detail::receive_batch_operation>(batch);
   }
   /// Sends the datagrams of the batch that have not been sent yet (sendmmsg), and returns
   /// batch.size(). After an error batch.sent() of them have been sent, and another call goes on

@@ -93,7 +93,7 @@ std::vector<passed_socket> sockets_from_environment() {
   return passed;
 }
 
-task<> send_sockets(unix_stream& to, std::span<const passed_socket> sockets) {
+task<> send_sockets(unix_stream& stream, std::span<const passed_socket> sockets) {
   std::string names;
   std::vector<int> fds;
   for (const passed_socket& each : sockets) {
@@ -109,33 +109,33 @@ task<> send_sockets(unix_stream& to, std::span<const passed_socket> sockets) {
   io::buffer message;
   message.append(static_cast<std::uint32_t>(names.size()));
   message.append(names);
-  task<std::size_t> sending = to.send_fds(message.bytes(), fds);
+  task<std::size_t> sending = stream.send_fds(message.bytes(), fds);
   const std::size_t sent = co_await std::move(sending);
   message.consume(sent);
-  auto rest = to.write_all(message.bytes());
+  auto rest = stream.write_all(message.bytes());
   co_await std::move(rest);
 }
 
-task<std::vector<passed_socket>> receive_sockets(unix_stream& from) {
+task<std::vector<passed_socket>> receive_sockets(unix_stream& stream) {
   std::array<std::byte, sizeof(std::uint32_t)> size;
   const std::span<std::byte> header(size);
-  task<bytes_and_fds> receiving = from.receive_fds(header);
+  task<bytes_and_fds> receiving = stream.receive_fds(header);
   bytes_and_fds first = co_await std::move(receiving);
   if (first.size == 0) fail(std::errc::protocol_error, "receive_sockets: nothing came");
-  auto completing = from.read_exactly(header.subspan(first.size));
+  auto completing = stream.read_exactly(header.subspan(first.size));
   co_await std::move(completing);
   const auto name_bytes = load_be<std::uint32_t>(size.data());
   if (name_bytes > most_name_bytes) fail(std::errc::protocol_error, "receive_sockets: names");
   std::string names(name_bytes, '\0');
-  auto reading = from.read_exactly(std::as_writable_bytes(std::span(names)));
+  auto reading = stream.read_exactly(std::as_writable_bytes(std::span(names)));
   co_await std::move(reading);
   co_return named(std::move(first.fds), names);
 }
 
-socket listening_socket(const endpoint& at, const socket_options& options, int backlog) {
-  socket opened = socket::open(at.family(), socket_type::stream);
+socket listening_socket(const endpoint& local, const socket_options& options, int backlog) {
+  socket opened = socket::open(local.family(), socket_type::stream);
   opened.apply(options);
-  detail::bind_listener(opened, at, true);
+  detail::bind_listener(opened, local, true);
   opened.listen(backlog);
   return opened;
 }

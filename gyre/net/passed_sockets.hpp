@@ -34,29 +34,30 @@ struct passed_socket {
 std::vector<passed_socket> sockets_from_environment();
 
 /// Sends copies of sockets to another process, such as the successor of a server that restarts.
-/// That process calls receive_sockets() at the other end of `to`. Both can accept from then on.
+/// That process calls receive_sockets() at the other end of `stream`. Both can accept from then on.
 /// Connections that wait to be accepted are not lost as long as one of the two has the socket open.
 ///
-/// Lifetime: `to` and `sockets` must outlive the wait.
+/// Lifetime: `stream` and `sockets` must outlive the wait.
 /// Errors: those of unix_stream::send_fds(); std::errc::invalid_argument for a name with a ':' or a
 /// zero in it, or more sockets than go with one message (253); std::errc::not_a_socket.
 /// Complexity: allocates two coroutine frames.
-[[nodiscard]] task<> send_sockets(unix_stream& to, std::span<const passed_socket> sockets);
+[[nodiscard]] task<> send_sockets(unix_stream& stream, std::span<const passed_socket> sockets);
 // Explains wrong arguments: see base/detail/awaited_value.hpp.
 template <gyre::detail::unsafe_temporary Sockets>
 GYRE_MISUSE(GYRE_UNSAFE_TEMPORARY)
-std::suspend_never send_sockets(unix_stream& to, Sockets&& sockets);
-/// The sockets of send_sockets() at the other end. Lifetime: `from` must outlive the wait. Errors:
+std::suspend_never send_sockets(unix_stream& stream, Sockets&& sockets);
+/// The sockets of send_sockets() at the other end. Lifetime: `stream` must outlive the wait. Errors:
 /// those of unix_stream::receive_fds(), std::errc::protocol_error if something else came, or the
 /// stream ended, and std::errc::not_a_socket for another kind of descriptor, by the name in the
 /// message; then all that came are closed. tcp_server::listen() checks that a socket listens.
-[[nodiscard]] task<std::vector<passed_socket>> receive_sockets(unix_stream& from);
+[[nodiscard]] task<std::vector<passed_socket>> receive_sockets(unix_stream& stream);
 
-/// A socket that listens at `at`, for a program that keeps the socket to pass it on later, and
+/// A socket that listens at `local`, for a program that keeps the socket to pass it on later, and
 /// gives its server a copy (copy_of()). `options` are set before bind(), and connections inherit
 /// them. A Unix socket's file that no process listens at any more is replaced. Throws
 /// std::system_error as tcp_server::listen().
-socket listening_socket(const endpoint& at, const socket_options& options = {.reuse_address = true},
+socket listening_socket(const endpoint& local,
+                        const socket_options& options = {.reuse_address = true},
                         int backlog = 4096);
 
 /// Another descriptor of the same socket (dup(2)), close-on-exec. Throws std::system_error.

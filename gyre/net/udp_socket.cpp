@@ -49,19 +49,20 @@ bool cannot_cut(std::error_code error) {
          error == std::errc::io_error;
 }
 
-task<std::size_t> send_cut(io::detail::open_descriptor* on, std::span<const std::byte> bytes,
-                           std::size_t segment, endpoint to) {
+task<std::size_t> send_cut(io::detail::open_descriptor* descriptor,
+                           std::span<const std::byte> bytes, std::size_t segment, endpoint peer) {
   if (segment == 0) {
     gyre::detail::throw_system_error(EINVAL, "gyre::net::udp_socket::send_segments");
   }
   const std::size_t at_once =
       segment * std::clamp<std::size_t>(most_bytes / segment, 1, most_segments);
   std::size_t done = 0;
-  bool kernel_does = on != nullptr && on->is_open() && kernel_cuts(on->fd());
+  bool kernel_does =
+      descriptor != nullptr && descriptor->is_open() && kernel_cuts(descriptor->fd());
   while (kernel_does && done < bytes.size()) {
     const auto part = bytes.subspan(done, std::min(at_once, bytes.size() - done));
     const std::size_t cut = part.size() > segment ? segment : 0;
-    auto sent = as_expected(sending(std::in_place, on, part, to, cut));
+    auto sent = as_expected(sending(std::in_place, descriptor, part, peer, cut));
     const auto outcome = co_await std::move(sent);
     if (outcome) {
       done += part.size();
@@ -76,10 +77,10 @@ task<std::size_t> send_cut(io::detail::open_descriptor* on, std::span<const std:
     batch.clear();
     while (done < bytes.size() && !batch.full()) {
       const auto part = bytes.subspan(done, std::min(segment, bytes.size() - done));
-      static_cast<void>(batch.add_reference(part, to));
+      static_cast<void>(batch.add_reference(part, peer));
       done += part.size();
     }
-    batch_sending sent(std::in_place, on, batch);
+    batch_sending sent(std::in_place, descriptor, batch);
     co_await sent;
   }
   co_return done;
@@ -97,8 +98,8 @@ udp_socket::udp_socket(event_loop& loop, socket served)
     : datagram_socket(loop, noting_sources(std::move(served))) {}
 
 task<std::size_t> udp_socket::send_segments(std::span<const std::byte> bytes, std::size_t segment,
-                                            endpoint to) {
-  return send_cut(descriptor().get(), bytes, segment, to);
+                                            endpoint peer) {
+  return send_cut(descriptor().get(), bytes, segment, peer);
 }
 
 bool udp_socket::set_receive_offload(bool on) {

@@ -37,7 +37,7 @@ class udp_socket : public datagram_socket {
   /// Serves a non-blocking socket.
   udp_socket(event_loop& loop, socket served);
 
-  /// Sends `bytes` to `to` (none: the peer of connect()) as datagrams of `segment` bytes, the last
+  /// Sends `bytes` to `peer` (none: the peer of connect()) as datagrams of `segment` bytes, the last
   /// one with the rest; returns bytes.size(). Up to 64 go with one system call, by GSO
   /// (UDP_SEGMENT, Linux 4.18) or else sendmmsg(2).
   ///
@@ -45,7 +45,7 @@ class udp_socket : public datagram_socket {
   /// unknown number of the datagrams has been sent.
   /// Complexity: allocates one coroutine frame.
   [[nodiscard]] task<std::size_t> send_segments(std::span<const std::byte> bytes,
-                                                std::size_t segment, endpoint to = {});
+                                                std::size_t segment, endpoint peer = {});
 
   /// GRO (UDP_GRO, Linux 5.0): the kernel joins datagrams of one peer that come together;
   /// datagram::segment and received_datagram::segment tell the size of each. Receive into 64 KiB
