@@ -37,8 +37,8 @@ class udp_socket : public datagram_socket {
   /// Serves a non-blocking socket.
   udp_socket(event_loop& loop, socket served);
 
-  /// Sends `bytes` to `peer` (none: the peer of connect()) as datagrams of `segment` bytes, the last
-  /// one with the rest; returns bytes.size(). Up to 64 go with one system call, by GSO
+  /// Sends `bytes` to `peer` (none: the peer of connect()) as datagrams of `segment` bytes, the
+  /// last one with the rest; returns bytes.size(). Up to 64 go with one system call, by GSO
   /// (UDP_SEGMENT, Linux 4.18) or else sendmmsg(2).
   ///
   /// Errors: std::errc::invalid_argument for a segment of 0, and those of sending, after which an
