@@ -83,7 +83,7 @@ class Programs:
         """Whether the program can be measured."""
         return os.access(self.path(experiment, contender), os.X_OK)
 
-    def expect(self, wanted: Mapping[str, Sequence[str]], seconds: Mapping[str, float]) -> None:
+    def expect(self, contenders: Mapping[str, Sequence[str]], seconds: Mapping[str, float]) -> None:
         """Announces the contenders of each experiment that will be prepared, for seconds_left().
 
         `seconds`: the CPU time of compiling one of the experiment's sources, where it is known.

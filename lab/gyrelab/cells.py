@@ -41,6 +41,6 @@ def describe(chosen: Filter) -> str:
     return ", ".join(parts) or "all cells"
 
 
-def unique(found: Iterable[Cell]) -> list[dict[str, Value]]:
+def unique(cells: Iterable[Cell]) -> list[dict[str, Value]]:
     """The cells in order of first appearance, each once."""
-    return list({key(cell): dict(cell) for cell in found}.values())
+    return list({key(cell): dict(cell) for cell in cells}.values())

@@ -179,12 +179,12 @@ def _open_in(results: Results, experiment: Experiment, claim: Claim) -> dict[str
     return found if measured.overall is None else _open_by(by_cost, measured) and found
 
 
-def _open_by(claim: Claim, found: Found) -> dict[str, int]:
-    if found.overall is None:
+def _open_by(claim: Claim, figures: Found) -> dict[str, int]:
+    if figures.overall is None:
         return {}
-    judged = [(ratio, [cell]) for cell, ratio in found.by_cell]
+    judged = [(ratio, [cell]) for cell, ratio in figures.by_cell]
     if claim.scope == "mean":
-        judged = [(found.overall, _widest(found))]
+        judged = [(figures.overall, _widest(figures))]
     answers = [within(ratio.widened(), claim.low, claim.high) for ratio, _ in judged]
     if FAILS in answers:
         return {}
@@ -197,11 +197,11 @@ def _open_by(claim: Claim, found: Found) -> dict[str, int]:
     return rounds
 
 
-def _widest(found: Found) -> Sequence[cells.Cell]:
+def _widest(figures: Found) -> Sequence[cells.Cell]:
     """The cells whose noise makes the interval of a mean as wide as it is; all if not known."""
-    widths = [(cell, ratio.half_width) for cell, ratio in found.by_cell]
+    widths = [(cell, ratio.half_width) for cell, ratio in figures.by_cell]
     widest = max((width for _, width in widths), default=0.0)
-    return [cell for cell, width in widths if 2 * width >= widest] or found.where
+    return [cell for cell, width in widths if 2 * width >= widest] or figures.where
 
 
 def within(ratio: Ratio, low: float, high: float) -> str:

@@ -34,31 +34,31 @@ def compare(
     results: Results,
     experiment: str,
     metric: Metric,
-    of: Sequence[str],
-    over: Sequence[str],
-    where: Filter | None = None,
+    contenders: Sequence[str],
+    rivals: Sequence[str],
+    restriction: Filter | None = None,
     can_run: Callable[[str, Cell], bool] = lambda name, cell: True,
 ) -> Comparison:
-    """The slowest of `of` relative to the best of `over`, over the chosen cells; above 1 is better.
+    """The slowest contender relative to the best rival, over the chosen cells; above 1 is better.
 
-    Slowest and best are by median in each cell. A cell counts only when every contender in `of` and
-    at least one in `over` was measured in it; `gaps` lists the missing figures, without those in cells
-    in which a contender of `over` cannot run, and without cells in which none of `of` took part.
+    Slowest and best are by median in each cell. A cell counts only when every contender and at
+    least one rival was measured in it; `gaps` lists the missing figures, without those in cells in
+    which a rival cannot run, and without cells in which no contender took part.
     """
     found, strata, gaps = [], [], []
-    chosen = [cell for cell in results.cells(experiment) if cells.matches(cell, where or {})]
+    chosen = [cell for cell in results.cells(experiment) if cells.matches(cell, restriction or {})]
     if not chosen:
-        gaps.append(f"no cell with {cells.describe(where or {})} was measured")
+        gaps.append(f"no cell with {cells.describe(restriction or {})} was measured")
     for cell in chosen:
-        if not any(results.runs(experiment, name, cell) for name in of):
+        if not any(results.runs(experiment, name, cell) for name in contenders):
             continue
-        ours = _measured(results, experiment, metric, of, cell)
-        theirs = _measured(results, experiment, metric, over, cell)
-        missing = [name for name in of if name not in ours]
+        ours = _measured(results, experiment, metric, contenders, cell)
+        theirs = _measured(results, experiment, metric, rivals, cell)
+        missing = [name for name in contenders if name not in ours]
         gaps += [f"{name} has no figure at {cells.key(cell)}" for name in missing]
         gaps += [
             f"{name} has no figure at {cells.key(cell)}"
-            for name in over
+            for name in rivals
             if name not in theirs and can_run(name, cell)
         ]
         if missing or not theirs:

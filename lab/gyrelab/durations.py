@@ -40,10 +40,10 @@ class Expectation:
         for run in runs:
             self._known[kind_of(run)] = run["wall_seconds"]
 
-    def expect(self, runs: Iterable[PlannedRun], beyond: float = 0.0) -> None:
-        """Makes these runs the waiting ones, and `beyond` the seconds expected after them."""
+    def expect(self, runs: Iterable[PlannedRun], rest_seconds: float = 0.0) -> None:
+        """Makes these runs the waiting ones, and `rest_seconds` the seconds expected after them."""
         self._waiting = Counter()
-        self._beyond = beyond
+        self._beyond = rest_seconds
         for run in runs:
             kind = run.key[:3]
             self._waiting[kind] += 1

@@ -28,9 +28,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"known: {', '.join(names)}" if names else "none is known"
 
 
-def pick(name: str, known: Iterable[str], what: str) -> str:
+def pick(name: str, known: Iterable[str], kind: str) -> str:
     """`name` when it is known; otherwise a UsageProblem that names the closest."""
     names = list(known)
     if name not in names:
-        raise UsageProblem(f"no {what} '{name}': {did_you_mean(name, names)}")
+        raise UsageProblem(f"no {kind} '{name}': {did_you_mean(name, names)}")
     return name

@@ -47,7 +47,7 @@ def _add(node: _Node, stack: tuple[str, ...], count: int) -> None:
 
 
 def _draw(
-    node: _Node, name: str, left: float, scale: float, top: int, total: int, bars: list[str]
+    node: _Node, name: str, x: float, scale: float, top: int, total: int, bars: list[str]
 ) -> None:
     width = node.count * scale
     if width < _LEAST:
@@ -57,13 +57,13 @@ def _draw(
     letters = int((width - 6) / _LETTER)
     text = shown if len(shown) <= letters else shown[: letters - 1] + "…" if letters > 3 else ""
     bars.append(
-        f'<g><title>{escape(name)}: {share}</title><rect x="{left:.1f}" y="{top}" '
+        f'<g><title>{escape(name)}: {share}</title><rect x="{x:.1f}" y="{top}" '
         f'width="{width:.1f}" height="{_ROW - 1}" rx="2" fill="{_colour(name)}"/>'
-        f'<text x="{left + 3:.1f}" y="{top + 12}">{escape(text)}</text></g>'
+        f'<text x="{x + 3:.1f}" y="{top + 12}">{escape(text)}</text></g>'
     )
     for callee, each in sorted(node.callees.items()):
-        _draw(each, callee, left, scale, top - _ROW, total, bars)
-        left += each.count * scale
+        _draw(each, callee, x, scale, top - _ROW, total, bars)
+        x += each.count * scale
 
 
 def _colour(name: str) -> str:

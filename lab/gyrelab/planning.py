@@ -136,12 +136,12 @@ def _part(
 
 
 def _contestants(
-    experiment: Experiment, cell: Cell, wanted: Sequence[Contender], programs: Programs
+    experiment: Experiment, cell: Cell, contenders: Sequence[Contender], programs: Programs
 ) -> tuple[Contestant, ...]:
     tree = programs.built_by(str(cell.get(cells.COMPILER, programs.compiler)))
     return tuple(
         Contestant(each.name, tree.path(experiment.name, each.name))
-        for each in wanted
+        for each in contenders
         if each.runs_in(cell) and tree.has(experiment.name, each.name)
     )
 

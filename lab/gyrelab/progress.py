@@ -87,15 +87,15 @@ class ProgressView:
         elif outcome.status != "ok":
             self._print("[red]✗[/]", run, f"{outcome.status}: {outcome.reason}")
 
-    def _show(self, where: str, now: str, seconds_left: float | None) -> None:
+    def _show(self, place: str, now: str, seconds_left: float | None) -> None:
         """Updates the bar; without a terminal prints a line when the measurement comes to another
         place."""
         if self._task is not None:
-            self._bar.update(self._task, description=where, left=clock(seconds_left), now=now)
-        if not self._console.is_terminal and self._last_line != where:
-            self._last_line = where
+            self._bar.update(self._task, description=place, left=clock(seconds_left), now=now)
+        if not self._console.is_terminal and self._last_line != place:
+            self._last_line = place
             left = "" if seconds_left is None else f", {clock(seconds_left)} left"
-            self._console.print(f"{where}{left}")
+            self._console.print(f"{place}{left}")
 
     def _print(self, mark: str, run: PlannedRun, message: str) -> None:
         values = " ".join(f"{name}={value}" for name, value in run.cell.items())

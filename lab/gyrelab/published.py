@@ -84,10 +84,12 @@ def ratio(experiment: Experiment, claim: Claim) -> float | None:
     return math.exp(sum(logs) / len(logs)) if logs else None
 
 
-def _per_doubling(experiment: Experiment, claim: Claim, found: Sequence[Point]) -> float | None:
+def _per_doubling(
+    experiment: Experiment, claim: Claim, known_points: Sequence[Point]
+) -> float | None:
     """The factor for each doubling of the claim's parameter: a mean over the published series."""
     by_series: dict[tuple[str, str], dict[float, dict[str, float]]] = {}
-    for point in found:
+    for point in known_points:
         rest = {name: value for name, value in point.cell.items() if name != claim.per_doubling}
         series = by_series.setdefault((point.title, cells.key(rest)), {})
         series.setdefault(float(point.cell[claim.per_doubling]), {})[point.contender] = point.value
@@ -105,11 +107,11 @@ def _per_doubling(experiment: Experiment, claim: Claim, found: Sequence[Point]) 
     return math.exp(sum(slopes) / len(slopes)) if slopes else None
 
 
-def _across(experiment: Experiment, claim: Claim, found: Sequence[Point]) -> float | None:
+def _across(experiment: Experiment, claim: Claim, known_points: Sequence[Point]) -> float | None:
     """The factor between two values of a parameter: a mean over the published figures of both."""
     [(name, (first, second))] = claim.across.items()
     by_rest: dict[tuple[str, str], dict[Value, dict[str, float]]] = {}
-    for point in found:
+    for point in known_points:
         rest = {key: value for key, value in point.cell.items() if key != name}
         figures_of = by_rest.setdefault((point.title, cells.key(rest)), {})
         figures_of.setdefault(point.cell[name], {})[point.contender] = point.value
@@ -128,9 +130,9 @@ def _across(experiment: Experiment, claim: Claim, found: Sequence[Point]) -> flo
 
 
 def _log_ratio(
-    values: dict[str, float], of: Sequence[str], over: Sequence[str], better: str
+    values: dict[str, float], contenders: Sequence[str], rivals: Sequence[str], better: str
 ) -> float:
-    ours, theirs = [values[name] for name in of], [values[name] for name in over]
+    ours, theirs = [values[name] for name in contenders], [values[name] for name in rivals]
     if better == "lower":
         return math.log(min(theirs) / max(ours))
     return math.log(min(ours) / max(theirs))

@@ -96,11 +96,11 @@ class Results:
         return found
 
     def log_ratios(
-        self, experiment: Experiment, contender: str, cell: Cell, metric: Metric, over: str = ""
+        self, experiment: Experiment, contender: str, cell: Cell, metric: Metric, rival: str = ""
     ) -> list[float]:
-        """The contender's log-ratios to `over` (default: the baseline), one a round; none when either
+        """The contender's log-ratios to the rival (default: the baseline), one a round; none if either
         has no figure."""
-        names = (contender, over or experiment.baseline)
+        names = (contender, rival or experiment.baseline)
         series = (self.series(experiment.name, each, cell, metric.name) for each in names)
         return statistics.log_ratios(*series, metric.better)
 

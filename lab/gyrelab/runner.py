@@ -208,12 +208,12 @@ def prepare(
     part: Part,
     programs: Programs,
     watcher: Watcher,
-    left: Callable[[], float | None] | None = None,
+    seconds_left: Callable[[], float | None] | None = None,
 ) -> None:
-    """Compiles what the part's programs lack; `left` estimates the rest of the measurement."""
+    """Compiles what the part's programs lack; `seconds_left` estimates the rest of it all."""
 
     def watch(done: int, steps: int) -> None:
-        watcher.compiling(part, done, steps, left() if left else None)
+        watcher.compiling(part, done, steps, seconds_left() if seconds_left else None)
 
     for compiler in programs.compilers:
         tree = programs.built_by(compiler)
@@ -227,14 +227,14 @@ def _names_in(tree: Programs, part: Part) -> list[str]:
 
 def _make(
     runs: Sequence[PlannedRun],
-    made: set[tuple[str, str, str, int]],
+    keys: set[tuple[str, str, str, int]],
     record: journal.Journal,
     watcher: Watcher,
     seconds: Expectation,
 ) -> None:
-    """Makes the runs that are not in `made`."""
+    """Makes the runs whose keys are not among these, and adds theirs."""
     seen = {_program(run) for run in record.document["runs"]}
-    for planned in [run for run in runs if run.key not in made]:
+    for planned in [run for run in runs if run.key not in keys]:
         watcher.before(planned, seconds.left())
         experiment = planned.part.experiment
         outcome = program.run(
@@ -249,7 +249,7 @@ def _make(
         if _program(row) not in seen:
             row["build"] = outcome.build
         record.append(row)
-        made.add(planned.key)
+        keys.add(planned.key)
         seen.add(_program(row))
         seconds.learn(planned.key[:3], outcome.wall_seconds)
         watcher.after(planned, outcome)

@@ -155,19 +155,23 @@ def _ratio(strata: tuple[tuple[float, ...], ...]) -> Ratio:
     return Ratio(math.exp(estimate), math.exp(low), math.exp(high), rounds)
 
 
-def log_ratios(of: dict[int, float], over: dict[int, float], better: str) -> list[float]:
-    """The logarithm of `of` relative to `over`, above 0 if better, in each round that both finished.
+def log_ratios(ours: dict[int, float], theirs: dict[int, float], better: str) -> list[float]:
+    """The logarithm of our figure relative to theirs, above 0 if better, in rounds that both finished.
 
     Rounds with a figure of zero have no ratio and are left out.
     """
-    return list(logs_by_round(of, over, better).values())
+    return list(logs_by_round(ours, theirs, better).values())
 
 
-def logs_by_round(of: dict[int, float], over: dict[int, float], better: str) -> dict[int, float]:
-    """The same by round."""
+def logs_by_round(
+    ours: dict[int, float], theirs: dict[int, float], better: str
+) -> dict[int, float]:
+    """The logarithms of log_ratios by round."""
     sign = -1.0 if better == "lower" else 1.0
-    rounds = [each for each in sorted(of.keys() & over.keys()) if of[each] > 0 and over[each] > 0]
-    return {each: sign * math.log(of[each] / over[each]) for each in rounds}
+    rounds = [
+        each for each in sorted(ours.keys() & theirs.keys()) if ours[each] > 0 and theirs[each] > 0
+    ]
+    return {each: sign * math.log(ours[each] / theirs[each]) for each in rounds}
 
 
 def median(values: Sequence[float]) -> float:

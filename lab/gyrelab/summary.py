@@ -101,9 +101,9 @@ def standing(ratio: Ratio | None) -> str:
     return LEVEL if ratio.level else UNDECIDED
 
 
-def means(results: Results, experiment: Experiment, where: Filter) -> dict[str, float]:
+def means(results: Results, experiment: Experiment, restriction: Filter) -> dict[str, float]:
     """The geometric mean of medians over the cells, of each contender measured in all of them."""
-    chosen = [cell for cell in results.cells(experiment.name) if matches(cell, where)]
+    chosen = [cell for cell in results.cells(experiment.name) if matches(cell, restriction)]
     found = {}
     for name in results.contenders(experiment.name):
         series = [results.series(experiment.name, name, c, experiment.metric.name) for c in chosen]
