@@ -47,9 +47,9 @@ template <gyre::detail::unsafe_temporary Sockets>
 GYRE_MISUSE(GYRE_UNSAFE_TEMPORARY)
 std::suspend_never send_sockets(unix_stream& stream, Sockets&& sockets);
 /// The sockets of send_sockets() at the other end. Lifetime: `stream` must outlive the wait.
-/// Errors: those of unix_stream::receive_fds(), std::errc::protocol_error if something else came, or
-/// the stream ended, and std::errc::not_a_socket for another kind of descriptor, by the name in the
-/// message; then all that came are closed. tcp_server::listen() checks that a socket listens.
+/// Errors: those of unix_stream::receive_fds(), std::errc::protocol_error if something else came,
+/// or the stream ended, and std::errc::not_a_socket for another kind of descriptor, by the name in
+/// the message; then all that came are closed. tcp_server::listen() checks that a socket listens.
 [[nodiscard]] task<std::vector<passed_socket>> receive_sockets(unix_stream& stream);
 
 /// A socket that listens at `local`, for a program that keeps the socket to pass it on later, and
