@@ -258,7 +258,7 @@ struct waiting_lookup {
 
 task<found_file> find(const waiting_lookup& wanted) {
   co_return wanted.files.find(wanted.path, wanted.accept_encoding, wanted.url_path,
-                               root_directory::lookup_scope::any);
+                              root_directory::lookup_scope::any);
 }
 
 task<response> serve(const site& files, request& request) {
