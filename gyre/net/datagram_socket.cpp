@@ -30,12 +30,12 @@ event_loop& datagram_socket::loop() const {
 }
 
 void datagram_socket::connect(const endpoint& peer) {
-  const int served = options().fd();
+  const int served = io::detail::opened(on_, "gyre::net::datagram_socket").handle().fd();
   if (::connect(served, peer.data(), peer.size()) != 0) gyre::detail::throw_errno("connect");
 }
 
 void datagram_socket::disconnect() {
-  const int served = options().fd();
+  const int served = io::detail::opened(on_, "gyre::net::datagram_socket").handle().fd();
   sockaddr none{};
   none.sa_family = AF_UNSPEC;
   if (::connect(served, &none, sizeof none) != 0) gyre::detail::throw_errno("connect");

@@ -213,8 +213,8 @@ void exchange::respond_with(std::exception_ptr error) noexcept {
           static_cast<status>(status_code_of(static_cast<errc>(failure.code().value())));
       return respond(response(code));
     }
+    // NOLINTNEXTLINE(bugprone-empty-catch): the exception is reported below
   } catch (...) {
-    // Reported below.
   }
   if (client_has_left()) return abandon();
   report(error);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/detail/codec.hpp>
 
-#define ZLIB_CONST
+#define ZLIB_CONST  // NOLINT(readability-identifier-naming): zlib names it
 #include <zlib.h>
 
 #include <algorithm>

@@ -71,6 +71,7 @@ std::shared_ptr<pool_core> pool_core::make(thread_pool_options options) {
 pool_core::pool_core(thread_pool_options&& options)
     : options_(std::move(options)),
       admission_(options_.capacity, options_.when_full, options_.block_timeout),
+      // NOLINTNEXTLINE(bugprone-throw-keyword-missing): exception_guard is no exception
       exceptions_(options_.on_exception),
       runner_(life_, admission_, exceptions_, quiescence_),
       workers_(this, options_, life_,

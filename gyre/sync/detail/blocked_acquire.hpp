@@ -32,7 +32,7 @@ class blocked_acquire final : semaphore_waiter, executor {
   }
   blocked_acquire& operator=(blocked_acquire&&) = delete;
   /// Gives up, and releases the permits that end() has not returned.
-  ~blocked_acquire() {
+  virtual ~blocked_acquire() {
     if (const std::uint64_t held = end(); held > 0) source_.release(held);
   }
 

@@ -214,11 +214,11 @@ class [[nodiscard]] expiring_operation final : timer_operation {
 template <awaitable Awaitable>
 [[nodiscard]] auto limit_time(Awaitable&& awaitable, duration limit) {
   if constexpr (expirable_operation<Awaitable>) {
-    return expiring_operation<Awaitable>(std::move(awaitable), limit);
+    return expiring_operation<Awaitable>(std::forward<Awaitable>(awaitable), limit);
   } else if constexpr (single_operation<Awaitable>) {
-    return limited_operation<Awaitable>(std::move(awaitable), limit);
+    return limited_operation<Awaitable>(std::forward<Awaitable>(awaitable), limit);
   } else {
-    return limited_task<task_result_t<Awaitable>>(as_task(std::move(awaitable)), limit);
+    return limited_task<task_result_t<Awaitable>>(as_task(std::forward<Awaitable>(awaitable)), limit);
   }
 }
 

@@ -22,19 +22,9 @@ namespace gyre::detail {
 template <class Owner, class T = void>
 class started_task : protected task_context {
  public:
-  started_task(const started_task&) = delete;
-  started_task& operator=(const started_task&) = delete;
+  started_task& operator=(started_task&&) = delete;
 
  protected:
-  started_task(executor& home, task<T>&& work) noexcept : work_(std::move(work)) {
-    where = &home;
-    finished = [](task_context& self) noexcept -> std::coroutine_handle<> {
-      static_cast<Owner&>(static_cast<started_task&>(self)).work_ended();
-      return std::noop_coroutine();
-    };
-  }
-  ~started_task() = default;
-
   /// Runs the coroutine until its first wait; once.
   void start() { task_access::state(work_).start(*this); }
   /// Destroys a coroutine that waits, or its result.
@@ -44,6 +34,16 @@ class started_task : protected task_context {
   T take_result() { return task_access::state(work_).take_success(); }
 
  private:
+  friend Owner;
+  started_task(executor& home, task<T>&& work) noexcept : work_(std::move(work)) {
+    where = &home;
+    finished = [](task_context& self) noexcept -> std::coroutine_handle<> {
+      static_cast<Owner&>(static_cast<started_task&>(self)).work_ended();
+      return std::noop_coroutine();
+    };
+  }
+  ~started_task() = default;
+
   task<T> work_;
 };
 
