@@ -128,8 +128,8 @@ class live_tasks {
     const promise_base* frame = task.context->trace.innermost.get();
     if (task.depth > 0) {
       text += indent + "task";
-      if (task.context->trace.name.get() != nullptr)
-        text += " \"" + std::string(task.context->trace.name.get()) + '"';
+      const char* const name = task.context->trace.name.get();
+      if (name != nullptr) text.append(" \"").append(name).append("\"");
       const bool has_begun = frame->trace.place.get().line() != 0;
       if (!has_begun) {
         text += ", which has not begun\n";
