@@ -26,6 +26,7 @@ layered_stream::layered_stream(event_loop& loop, released_connection& released) 
   detail::require(released.layer != nullptr, "gyre::net::layered_stream: there is no layer");
   core_ = std::make_shared<detail::layered_core>(tcp_stream(loop, std::move(released.socket)),
                                                  std::move(released.layer));
+  if (released.peer.is_ip()) core_->known_peer = std::make_unique<endpoint>(released.peer);
 }
 
 layered_stream& layered_stream::operator=(layered_stream&& other) noexcept {
@@ -40,7 +41,10 @@ bool layered_stream::is_open() const noexcept { return core_ != nullptr && core_
 int layered_stream::fd() const noexcept { return is_open() ? core_->inner.fd() : -1; }
 event_loop& layered_stream::loop() const { return opened(core_)->inner.loop(); }
 endpoint layered_stream::local_endpoint() const { return opened(core_)->inner.local_endpoint(); }
-endpoint layered_stream::peer_endpoint() const { return opened(core_)->inner.peer_endpoint(); }
+endpoint layered_stream::peer_endpoint() const {
+  const core_ptr& core = opened(core_);
+  return core->known_peer != nullptr ? *core->known_peer : core->inner.peer_endpoint();
+}
 socket_ref layered_stream::options() const { return opened(core_)->inner.options(); }
 const net::layer* layered_stream::layer() const noexcept {
   return core_ == nullptr ? nullptr : core_->protocol.get();
@@ -90,7 +94,10 @@ released_connection layered_stream::release() {
   if (is_in_use || !core.output.empty()) {
     gyre::detail::throw_system_error(EINPROGRESS, "gyre::net::layered_stream::release");
   }
-  const endpoint peer = core.inner.peer_endpoint();
+  if (core.protocol->has_announced_end() || core.protocol->why().code) {
+    throw std::system_error(io::errc::not_open, "gyre::net::layered_stream::release");
+  }
+  const endpoint peer = core.known_peer != nullptr ? *core.known_peer : endpoint();
   return {.socket = core.inner.release(), .peer = peer, .layer = std::move(core.protocol)};
 }
 

@@ -51,9 +51,9 @@ class layered_stream {
  public:
   /// A closed stream.
   layered_stream() noexcept = default;
-  /// Serves on `loop` the socket and the layer of a connection that its owner has released; the
-  /// bytes that were received come before those of the stream. Throws std::invalid_argument
-  /// without a layer, std::bad_alloc.
+  /// Serves on `loop` the socket and the layer of a connection that its owner has released.
+  /// `released.received` stays there: bytes that come before those of the stream. Throws
+  /// std::invalid_argument without a layer, std::bad_alloc.
   layered_stream(event_loop& loop, released_connection& released);
   layered_stream(layered_stream&& other) noexcept = default;
   layered_stream& operator=(layered_stream&& other) noexcept;
@@ -120,7 +120,8 @@ class layered_stream {
   /// closed streams give none.
   ///
   /// Errors: throws std::system_error (std::errc::operation_in_progress), and changes nothing,
-  /// while a coroutine reads or writes, or output of the layer waits.
+  /// while a coroutine reads or writes, or output of the layer waits; io::errc::not_open after
+  /// shutdown() or a failure of the layer.
   [[nodiscard]] released_connection release();
 
  protected:

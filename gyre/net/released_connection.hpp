@@ -22,8 +22,8 @@ namespace gyre::net {
 ///
 /// Thread-safety: none; may be moved to another thread. Destroyed, it closes the connection.
 struct released_connection {
-  unique_fd socket;  ///< connected, and non-blocking
-  endpoint peer = {};
+  unique_fd socket = {};  ///< connected, and non-blocking
+  endpoint peer = {};     ///< none: the socket tells it
   /// The connection's end of its protocol, established; null for plain bytes. It has the bytes of
   /// the network that it has not read yet.
   std::unique_ptr<net::layer> layer = nullptr;

@@ -11,6 +11,7 @@
 #include <gyre/net/tcp_connection.hpp>
 #include <gyre/net/tcp_server.hpp>
 #include <gyre/net/tcp_stream.hpp>
+#include <gyre/net/unix_stream.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/task.hpp>
 
@@ -147,10 +148,11 @@ TEST_F(ReleasedConnection, GoesFromCallbacksToACoroutineWithAllBytes) {
 
   tcp_stream stream(loop, std::move(released->socket));
   bool done = false;
-  gyre::spawn(loop, [&]() -> task<> {
+  const auto run = [&]() -> task<> {
     co_await echo(stream, std::string(released->received.text()), size - 1, got);
     done = true;
-  }());
+  };
+  gyre::spawn(loop, run());
   turn_until(loop, [&] {
     send_more();
     client.receive();
@@ -265,6 +267,112 @@ TEST_F(ReleasedConnection, TakesItsLayerToACoroutineAndBack) {
   turn_until(loop, [&] { return got.size() == 8; });
   EXPECT_EQ(got, "first ij");
   EXPECT_EQ(server->metrics().connections, 1u);
+}
+
+TEST_F(ReleasedConnection, MayBeReleasedAgainBeforeItsBytesWereDelivered) {
+  gyre::loop other_loop;
+  tcp_server other(other_loop);
+  server->on_message(
+      [&](tcp_connection& connection, input& in) { other.adopt(connection.release(in.bytes())); });
+  other.on_connection([&](tcp_connection& connection) { released = connection.release(); });
+  other.on_message([](tcp_connection&, input&) { FAIL() << "is not its owner any more"; });
+  other.start();
+  start();
+  peer client(server->local_endpoint());
+  client.send("hello");
+  turn_until(loop, [&] { return server->metrics().traffic.messages == 1; });
+  turn_until(other_loop, [&] { return released.has_value(); });
+  EXPECT_EQ(released->received.text(), "hello");
+}
+
+TEST_F(ReleasedConnection, KeepsTheAddressThatAProxyHasTold) {
+  const gyre::net::endpoint client(gyre::net::ip_address::loopback_v4(), 17);
+  auto [one, its_peer] = gyre::net::socket_pair();
+  released_connection given{
+      .socket = one.release(), .peer = client, .layer = std::make_unique<mask>()};
+  layered_stream stream(loop, given);
+  EXPECT_EQ(stream.peer_endpoint(), client);
+  EXPECT_EQ(stream.release().peer, client);
+}
+
+// The address does not tell the kind of the socket: on a Unix socket reads end at descriptors.
+TEST_F(ReleasedConnection, OverAUnixSocketMayHaveAnIpAddress) {
+  const gyre::net::endpoint client(gyre::net::ip_address::loopback_v4(), 17);
+  server.emplace(loop, gyre::net::tcp_server_options{.connections = {.fd_limit = 8}});
+  std::size_t fds = 0;
+  server->on_message([&](tcp_connection& connection, input& in) {
+    EXPECT_EQ(connection.peer_endpoint(), client);
+    fds += connection.take_fds().size();
+    got += in.text();
+    in.consume_all();
+  });
+  server->start();
+  auto [one, its_peer] = gyre::net::socket_pair();
+  gyre::loop peer_loop;
+  gyre::net::unix_stream sender(peer_loop, std::move(its_peer));
+  server->adopt(released_connection{.socket = one.release(), .peer = client});
+  const std::array<int, 1> passed{sender.fd()};
+  const auto send = [&]() -> task<> {
+    for (int i = 0; i < 3; ++i) {
+      co_await sender.send_fds(std::as_bytes(std::span("ab", 2)), passed);
+      co_await sender.write_all("c");
+    }
+  };
+  gyre::sync_wait(peer_loop, send());
+  turn_until(loop, [&] { return got.size() == 9; });
+  EXPECT_EQ(got, "abcabcabc");
+  EXPECT_EQ(fds, 3u);
+}
+
+TEST_F(ReleasedConnection, IsNoSocketThatIsNotConnected) {
+  const gyre::net::endpoint client(gyre::net::ip_address::loopback_v4(), 17);
+  server->start();
+  EXPECT_EQ(error_of([&] { server->adopt(released_connection{.peer = client}); }),
+            std::errc::bad_file_descriptor);
+  auto unconnected =
+      gyre::net::socket::open(gyre::net::address_family::ipv4, gyre::net::socket_type::stream);
+  EXPECT_EQ(error_of([&] {
+              server->adopt(released_connection{.socket = unconnected.release(), .peer = client});
+            }),
+            std::errc::not_connected);
+}
+
+TEST_F(ReleasedConnection, IsRefusedAfterTheStreamHasEndedItsSide) {
+  auto [one, its_peer] = gyre::net::socket_pair();
+  released_connection given{.socket = one.release(), .layer = std::make_unique<mask>()};
+  layered_stream stream(loop, given);
+  gyre::sync_wait(loop, stream.shutdown());
+  EXPECT_EQ(error_of([&] { static_cast<void>(stream.release()); }), gyre::io::errc::not_open);
+}
+
+TEST_F(ReleasedConnection, TellsThatThePeerHasReset) {
+  std::vector<tcp_connection*> connections;
+  int messages = 0;
+  server->on_connection([&](tcp_connection& served) { connections.push_back(&served); });
+  server->on_message([&](tcp_connection& served, input& in) {
+    ++messages;
+    in.consume_all();
+    served.pause_reading();
+  });
+  start();
+  peer client(server->local_endpoint());
+  turn_until(loop, [&] { return connections.size() == 1; });
+  peer other(server->local_endpoint());
+  turn_until(loop, [&] { return connections.size() == 2; });
+  client.send("whole");
+  turn_until(loop, [&] { return messages == 1; });
+  client.send("part");
+  client.reset();
+  other.send("so that a ring has brought that, too");
+  turn_until(loop, [&] { return messages == 2; });
+  const std::error_code told = error_of([&] {
+    released = connections.front()->release();
+    tcp_stream stream(loop, std::move(released->socket));
+    std::array<std::byte, 64> room;
+    while (gyre::sync_wait(loop, stream.read_some(room)) > 0) {
+    }
+  });
+  EXPECT_EQ(told, std::errc::connection_reset);
 }
 
 TEST_F(ReleasedConnection, IsRefusedWhileOutputWaits) {

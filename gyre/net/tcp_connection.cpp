@@ -6,6 +6,7 @@
 #include <gyre/net/connection_options.hpp>
 #include <gyre/net/detail/connection_extra.hpp>
 #include <gyre/net/detail/connection_group.hpp>
+#include <gyre/net/detail/errors.hpp>
 
 #include <sys/stat.h>
 
@@ -20,11 +21,12 @@ tcp_connection& face_of(connection_io& connection) noexcept {
   return static_cast<tcp_connection&>(connection);
 }
 
-connection_io* new_connection(connection_group& group, int fd, std::uint64_t id,
-                              const endpoint& peer, std::unique_ptr<layer> protocol) {
+connection_io* new_connection(connection_group& group, socket_of_connection served,
+                              std::uint64_t id, const endpoint& peer,
+                              std::unique_ptr<layer> protocol) {
   static_assert(sizeof(tcp_connection) == sizeof(connection_io));
   void* const memory = slab_allocate(connection_io::bytes_for(peer));
-  auto* const made = new (memory) tcp_connection(group, fd, id, peer);
+  auto* const made = new (memory) tcp_connection(group, served, id, peer);
   try {
     if (protocol != nullptr) made->set_layer(std::move(protocol));
   } catch (...) {
@@ -67,7 +69,12 @@ released_connection tcp_connection::release(std::span<const std::byte> unconsume
     gyre::detail::throw_system_error(EINPROGRESS, "tcp_connection::release");
   }
   released_connection released{.socket = unique_fd(), .peer = peer_endpoint()};
-  take_arrivals(unconsumed, released.received);
+  try {
+    take_arrivals(unconsumed, released.received);
+  } catch (const std::bad_alloc&) {
+    abort(detail::no_memory());  // bytes may be lost
+    throw;
+  }
   released.socket = leave({});
   if (has_layer()) released.layer = layered().take_protocol();
   return released;

@@ -175,8 +175,8 @@ class tcp_connection : private detail::connection_io {
   /// closed. Then on_close is called, without an error.
   ///
   /// Errors: throws std::system_error, and changes nothing, while output waits or the layer may not
-  /// write (std::errc::operation_in_progress), and if not can_send() (io::errc::not_open); throws
-  /// std::bad_alloc.
+  /// write (std::errc::operation_in_progress), and if not can_send() (io::errc::not_open). Throws
+  /// std::bad_alloc, or the error that has ended the peer's bytes, and then ends the connection.
   /// Complexity: copies received bytes that the program has not got.
   [[nodiscard]] released_connection release(std::span<const std::byte> unconsumed = {});
 
@@ -214,13 +214,15 @@ class tcp_connection : private detail::connection_io {
 
  private:
   friend tcp_connection& detail::face_of(detail::connection_io&) noexcept;
-  friend detail::connection_io* detail::new_connection(detail::connection_group&, int,
-                                                       std::uint64_t, const endpoint&,
+  friend detail::connection_io* detail::new_connection(detail::connection_group&,
+                                                       detail::socket_of_connection, std::uint64_t,
+                                                       const endpoint&,
                                                        std::unique_ptr<net::layer>);
   friend void detail::delete_connection(detail::connection_io&) noexcept;
 
-  tcp_connection(detail::connection_group& group, int fd, std::uint64_t id, const endpoint& peer)
-      : connection_io(group, fd, id, peer) {}
+  tcp_connection(detail::connection_group& group, detail::socket_of_connection served,
+                 std::uint64_t id, const endpoint& peer)
+      : connection_io(group, served, id, peer) {}
   ~tcp_connection() = default;
 
   move_only_any* attached_context() noexcept;

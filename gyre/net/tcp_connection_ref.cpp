@@ -24,7 +24,7 @@ tcp_connection_ref::~tcp_connection_ref() {
 }
 
 bool tcp_connection_ref::alive() const noexcept {
-  // acquire: pairs with the release in connection_closing::end().
+  // acquire: pairs with the release in connection_closing::leave().
   return control_ != nullptr && control_->alive.load(std::memory_order_acquire);
 }
 

@@ -61,14 +61,15 @@ connection_group::connection_group(event_loop& loop, connection_handlers& handle
 connection_group::~connection_group() { assert(empty() && "a group that was not abandoned"); }
 
 bool connection_group::adopt(unique_fd socket, const endpoint& peer, std::uint64_t id,
-                             std::unique_ptr<layer> protocol, std::span<const std::byte> early) {
+                             std::unique_ptr<layer> protocol, std::span<const std::byte> early,
+                             std::optional<io::handle_kind> kind) {
   const callback_gate::pass passing(gate_);
   if (!passing) return false;
   connection_io* connection = nullptr;
   try {
     scheduled_.reserve(size_ + 1);
     ended_.reserve(size_ + 1);
-    connection = new_connection(*this, socket.get(), id, peer, std::move(protocol));
+    connection = new_connection(*this, {socket.get(), kind}, id, peer, std::move(protocol));
     io_.attach(*connection);
   } catch (const std::exception&) {  // no memory, or too many descriptors watched
     if (connection != nullptr) delete_connection(*connection);
@@ -79,7 +80,9 @@ bool connection_group::adopt(unique_fd socket, const endpoint& peer, std::uint64
   ++size_;
   start_idle_timer();
   connection_begins(face_of(*connection));
-  connection->begin(early);
+  beginning_ = connection;
+  early_ = early;
+  connection->begin();
   return true;
 }
 

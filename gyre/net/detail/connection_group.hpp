@@ -27,6 +27,7 @@
 #include <optional>
 #include <span>
 #include <system_error>
+#include <utility>
 
 namespace gyre::net::detail {
 
@@ -70,9 +71,11 @@ class connection_group {
   /// Takes over a connected socket, with the layer of a transport whose handshake is done, if
   /// there is one, and calls `connected`; throws what that throws. Then `early` bytes of
   /// the program's, which were received already, are delivered. False if there is no memory for the
-  /// connection (then it is closed), or the gate is closed.
+  /// connection (then it is closed), or the gate is closed. `kind`: that of the socket, where the
+  /// peer's address does not tell it.
   bool adopt(unique_fd socket, const endpoint& peer, std::uint64_t id,
-             std::unique_ptr<layer> protocol = nullptr, std::span<const std::byte> early = {});
+             std::unique_ptr<layer> protocol = nullptr, std::span<const std::byte> early = {},
+             std::optional<io::handle_kind> kind = std::nullopt);
 
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
@@ -98,6 +101,12 @@ class connection_group {
   static void abandon(std::shared_ptr<connection_group> group) noexcept;
 
   // The connections'.
+
+  /// The bytes that `connection` has got with its adoption, once; none after `connected`.
+  std::span<const std::byte> take_early(const connection_io& connection) noexcept {
+    if (beginning_ != &connection) return {};
+    return std::exchange(early_, {});
+  }
   void count_received(std::size_t bytes) noexcept {
     bytes_received_.add(bytes);
     messages_.add(1);
@@ -198,6 +207,8 @@ class connection_group {
   gyre::detail::published_counter bytes_received_, bytes_sent_, messages_;
   intrusive_list<connection_io> list_;
   std::size_t size_ = 0;
+  const connection_io* beginning_ = nullptr;  // while its `connected` runs
+  std::span<const std::byte> early_;          // its bytes
   // Calls that wait for the loop. Both queues have room for all connections, so that adding to them
   // needs no memory; an operation in each connection would take more.
   gyre::detail::reserved_ring<connection_io*> scheduled_;

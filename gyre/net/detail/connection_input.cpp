@@ -14,6 +14,7 @@
 #include <array>
 #include <iterator>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 namespace gyre::net::detail {
@@ -235,11 +236,16 @@ void connection_input::take_arrivals(std::span<const std::byte> unconsumed, io::
   scratch_buffer room;
   received.append(unconsumed);
   if (unconsumed.empty() && waiting != nullptr) received = std::exchange(waiting->rest, {});
+  received.append(self.group().take_early(self));
   if (self.reading()) io.stop_receiving(self);
   while (io.end_receiving_ahead(self)) {
     io::read_request reading(self, room->prepare(received_at_once), nullptr);
     const io::result outcome = io.attempt(reading);
-    if (!outcome || outcome.count() == 0) break;  // an end, or an error, is still in the socket
+    if (!outcome && !outcome.would_block()) {  // which the socket does not tell any more
+      self.end(outcome.error(), connection_end::in_order);
+      throw std::system_error(outcome.error(), "tcp_connection::release");
+    }
+    if (!outcome || outcome.count() == 0) break;  // the end is still in the socket
     room->commit(outcome.count());
     self.count_received(outcome.count());
     if (self.has_layer()) {
@@ -256,7 +262,7 @@ void connection_input::take_arrivals(std::span<const std::byte> unconsumed, io::
 
 void connection_input::prepare_for_descriptors() {
   connection_io& self = whole_of(*this);
-  if (self.peer_is_ip() || self.has_layer() || self.group().options().fd_limit == 0) return;
+  if (self.is_tcp() || self.has_layer() || self.group().options().fd_limit == 0) return;
   io::handle& socket = self;
   self.make_backlog().descriptors =
       std::make_unique<descriptor_input>(socket, &on_done<&connection_input::readable>);

@@ -51,7 +51,8 @@ class connection_input {
   bool peer_has_ended() const noexcept { return peer_done_; }
   std::vector<unique_fd> take_fds() noexcept;
   /// Stops receiving, and appends to `received` what waits for the program, or `unconsumed` in its
-  /// place, and what the backend holds; with a layer, that gets the latter. Throws std::bad_alloc.
+  /// place, and what the backend holds; with a layer, that gets the latter. Throws std::bad_alloc;
+  /// or the error of the connection that the backend holds, and ends the connection.
   void take_arrivals(std::span<const std::byte> unconsumed, io::buffer& received);
 
  protected:

@@ -17,17 +17,18 @@ namespace gyre::net::detail {
 
 // --- Memory ---
 
-connection_io::connection_io(connection_group& group, int fd, std::uint64_t id,
+connection_io::connection_io(connection_group& group, socket_of_connection served, std::uint64_t id,
                              const endpoint& peer)
     // On a Unix socket, recv stops after bytes that came with descriptors.
-    : io::handle(fd, peer.is_ip() ? io::handle_kind::stream_socket : io::handle_kind::socket),
+    : io::handle(served.fd, served.kind.value_or(peer.is_ip() ? io::handle_kind::stream_socket
+                                                              : io::handle_kind::socket)),
       connection_closing(group.idle_clock()),
       peer_form_(form_of(peer)),
       peer_port_(peer.port()),
       group_(&group),
       id_(id) {
   static_assert(sizeof(connection_io) == 112, "each idle connection has one");
-  if (!peer_is_ip()) return;
+  if (peer_form_ == peer_form::kernel) return;
   const ip_address address = peer.address();
   if (peer_form_ == peer_form::v6) {
     new (this + 1) ip_address(address);
@@ -133,11 +134,12 @@ bool connection_io::update_held_bytes() noexcept {
 
 // --- Calls of the loop ---
 
-void connection_io::begin(std::span<const std::byte> early) {
-  from_loop(*this, [this, early] {
+void connection_io::begin() {
+  from_loop(*this, [this] {
     prepare_for_descriptors();
     start_receiving();
     if (auto& connected = group_->handlers().connected) connected(face_of(*this));
+    const std::span<const std::byte> early = group_->take_early(*this);
     if (!early.empty() && is_open()) deliver_early(early);
     if (layered_ && is_open()) {  // some may have come with the handshake
       const std::size_t bytes = layered().protocol().unread().size();

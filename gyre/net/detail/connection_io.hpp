@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <system_error>
 
@@ -30,6 +31,12 @@ class connection_layer;
 struct connection_backlog;
 struct connection_control;
 struct connection_extra;
+
+/// The socket that a connection is made for.
+struct socket_of_connection {
+  int fd;
+  std::optional<io::handle_kind> kind;  // none: as the peer's address tells
+};
 
 /// One connection: its socket, memory and counters, and the three parts that use these. The group
 /// owns it; tcp_connection, which derives from it and adds no data, is what its program sees.
@@ -59,8 +66,8 @@ class connection_io : private intrusive_list_node,
 
   // --- For the group ---
 
-  /// Calls `connected`; then delivers `early` bytes of the program's, which were received already.
-  void begin(std::span<const std::byte> early);
+  /// Calls `connected`; then delivers the early bytes that the group has for it.
+  void begin();
   static void on_received(io::handle& source, io::result result);
   /// Makes the due calls.
   void on_scheduled();
@@ -87,7 +94,7 @@ class connection_io : private intrusive_list_node,
   /// Counts the bytes that wait; false if the memory of the group has no room for them.
   bool update_held_bytes() noexcept;
 
-  bool peer_is_ip() const noexcept { return peer_form_ != peer_form::kernel; }
+  bool is_tcp() const noexcept { return kind() == io::handle_kind::stream_socket; }
   endpoint peer_endpoint() const;
   endpoint local_endpoint() const;
 
@@ -101,7 +108,8 @@ class connection_io : private intrusive_list_node,
   connection_extra* existing_extra() const noexcept { return extra_; }
 
  protected:
-  connection_io(connection_group& group, int fd, std::uint64_t id, const endpoint& peer);
+  connection_io(connection_group& group, socket_of_connection served, std::uint64_t id,
+                const endpoint& peer);
   ~connection_io();
 
  private:
@@ -139,8 +147,9 @@ class connection_io : private intrusive_list_node,
 /// The face of a connection, for its handlers. tcp_connection.cpp defines these.
 tcp_connection& face_of(connection_io& connection) noexcept;
 /// A connection in memory of the slab. Throws std::bad_alloc.
-connection_io* new_connection(connection_group& group, int fd, std::uint64_t id,
-                              const endpoint& peer, std::unique_ptr<layer> protocol);
+connection_io* new_connection(connection_group& group, socket_of_connection served,
+                              std::uint64_t id, const endpoint& peer,
+                              std::unique_ptr<layer> protocol);
 void delete_connection(connection_io& connection) noexcept;
 
 /// The connection of a part, which is a base of it.

@@ -160,7 +160,7 @@ bool connection_output::send_file(unique_fd file, std::uint64_t offset, std::uin
 
 bool connection_output::send_fds(std::span<const std::byte> bytes, std::span<const int> fds) {
   connection_io& self = whole_of(*this);
-  if (bytes.empty() || fds.size() > message_with_fds::most_fds || self.peer_is_ip() ||
+  if (bytes.empty() || fds.size() > message_with_fds::most_fds || self.is_tcp() ||
       self.has_layer()) {
     gyre::detail::throw_system_error(EINVAL, "tcp_connection::send_fds");
   }

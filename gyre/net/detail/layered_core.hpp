@@ -7,6 +7,7 @@
 
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/received.hpp>
+#include <gyre/net/endpoint.hpp>
 #include <gyre/net/layer.hpp>
 #include <gyre/net/tcp_stream.hpp>
 #include <gyre/sync/event.hpp>
@@ -46,7 +47,8 @@ class layered_core {
   [[noreturn]] void throw_failure(std::string_view operation);
 
   tcp_stream inner;
-  io::buffer output;  // of the layer, that waits to be sent
+  std::unique_ptr<const endpoint> known_peer;  // if the former owner has told it
+  io::buffer output;                           // of the layer, that waits to be sent
   std::unique_ptr<layer> protocol;
   bool is_reading = false;
   bool is_writing = false;

@@ -164,8 +164,8 @@ void server_core::adopt(unique_fd connection) {
 void server_core::adopt(released_connection connection) {
   auto opened = std::make_unique<released_connection>(std::move(connection));
   unique_fd served = std::move(opened->socket);
-  endpoint peer = opened->peer;
-  if (!peer.is_ip()) peer = socket_ref(served.get()).peer_endpoint();
+  const endpoint connected = socket_ref(served.get()).peer_endpoint();  // throws if it is not
+  const endpoint peer = opened->peer.is_ip() ? opened->peer : connected;
   adopt(std::move(served), peer, std::move(opened));
 }
 

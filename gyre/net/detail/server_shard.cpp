@@ -158,7 +158,7 @@ void server_shard::adopt_accepted(unique_fd connection, const endpoint& peer,
   if (opened != nullptr) {
     if (!admit(peer)) return;  // closes it
     return begin_connection(std::move(connection), peer, std::move(opened->layer),
-                            opened->received.bytes());
+                            opened->received.bytes(), true);
   }
   const auto& trusted = core_.options.proxy_protocol.trusted;
   if (!trusted || stage_ == stop_stage::impatient) return serve(std::move(connection), peer);
@@ -289,13 +289,27 @@ void server_shard::opening_ended(arriving& ended, std::error_code why) {
   core_.options.transport->handshake_failed(peer, why, protocol.get());
 }
 
+// The kind of the socket, where a proxy or another owner has told the peer's address: the client of
+// a proxy that connects by a Unix socket has an IP address.
+std::optional<io::handle_kind> server_shard::kind_of(const unique_fd& connection,
+                                                     const endpoint& peer,
+                                                     bool was_opened) const noexcept try {
+  const bool may_differ = was_opened || core_.options.proxy_protocol.trusted;
+  if (!may_differ || !peer.is_ip()) return std::nullopt;
+  return socket_ref(connection.get()).local_endpoint().is_ip() ? io::handle_kind::stream_socket
+                                                               : io::handle_kind::socket;
+} catch (const std::exception&) {
+  return std::nullopt;  // the connection is lost, as it will notice
+}
+
 void server_shard::begin_connection(unique_fd connection, const endpoint& peer,
                                     std::unique_ptr<layer> protocol,
-                                    std::span<const std::byte> early) {
+                                    std::span<const std::byte> early, bool was_opened) {
   const std::uint64_t id = core_.next_id_.fetch_add(1, memory_order_relaxed) + 1;
   if (stage_ == stop_stage::impatient) {
     connection.reset();
-  } else if (adopt(std::move(connection), peer, id, std::move(protocol), early)) {
+  } else if (const auto kind = kind_of(connection, peer, was_opened);
+             adopt(std::move(connection), peer, id, std::move(protocol), early, kind)) {
     return;
   }
   core_.address_limits_.release(peer);

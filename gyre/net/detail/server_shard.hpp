@@ -87,8 +87,10 @@ class server_shard final : public connection_group {
   void serve(unique_fd connection, const endpoint& peer, std::span<const std::byte> early = {});
   bool admit(const endpoint& peer) noexcept;
   void report_no_layer(const endpoint& peer, const std::exception_ptr& failed);
+  std::optional<io::handle_kind> kind_of(const unique_fd& connection, const endpoint& peer,
+                                         bool was_opened) const noexcept;
   void begin_connection(unique_fd connection, const endpoint& peer, std::unique_ptr<layer> protocol,
-                        std::span<const std::byte> early = {});
+                        std::span<const std::byte> early = {}, bool was_opened = false);
   void close_others() noexcept override;
   void refuse_assigned() noexcept;
   void release_assigned() noexcept;
