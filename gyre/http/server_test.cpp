@@ -988,6 +988,26 @@ TEST_F(HttpServer, HandsAnUpgradedConnectionToTheProgram) {
   EXPECT_EQ(client.text, "early morebye");
 }
 
+TEST_F(HttpServer, TheBodyOfARequestIsNoPartOfTheProtocolAfterAnUpgrade) {
+  make();
+  std::string body;
+  on->post("/", [&](request& from) {
+    const std::string_view whole = from.body();
+    return response::upgrade("echo", [&body, whole](upgraded_connection& peer) -> task<> {
+      const auto bytes = co_await peer.next();
+      body = whole;
+      if (bytes) co_await peer.write(*bytes);
+    });
+  });
+  on->start();
+  peer client = connect();
+  client.send(post("/", "BODY", "Connection: Upgrade\r\nUpgrade: echo\r\n") + "FRAME");
+  EXPECT_THAT(next_response(client), StartsWith("HTTP/1.1 101 "));
+  client.receive(virtual_time.loop, 5);
+  EXPECT_EQ(client.text, "FRAME");
+  EXPECT_EQ(body, "BODY");
+}
+
 TEST_F(HttpServer, AnUpgradedConnectionReadsWhileItWrites) {
   make();
   on->get("/", [](request&) {

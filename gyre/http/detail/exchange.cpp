@@ -297,6 +297,7 @@ void exchange::reset() noexcept {
     body_writer_.reset();
     write_ = nullptr;
     run_ = nullptr;
+    request_body_ = io::buffer({.prepend = 0});
   }
 }
 
@@ -548,6 +549,8 @@ void exchange::start_stream(move_only_function<task<>(body_writer&)> write) {
 
 void exchange::start_upgrade(move_only_function<task<>(upgraded_connection&)> run) {
   close_connection();
+  // The body of the request is no part of the protocol that follows.
+  request_body_ = std::exchange(body_, io::buffer({.prepend = 0}));
   writer_.begin_upgraded();
   if (!connection_->must_close()) reader_.begin_upgraded();
   run_ = std::move(run);

@@ -132,6 +132,7 @@ class exchange final : public gyre::detail::slab_object, private task_context {
   io::buffer head_bytes_{{.prepend = 0}};
   io::buffer body_{{.prepend = 0}};   // whole, or streamed bytes that the handler has not taken
   io::buffer chunk_{{.prepend = 0}};  // those that it has
+  io::buffer request_body_{{.prepend = 0}};  // after an upgrade: the body, which body() still names
   message_reader reader_;
   message_writer writer_;
   route_match<std::unique_ptr<server_route>> match_;
