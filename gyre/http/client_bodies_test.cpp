@@ -542,6 +542,36 @@ TEST_F(HttpClientBodies, ABodyMayBePackedSeveralTimes) {
       errc::bad_content_coding);
 }
 
+TEST_F(HttpClientBodies, AStreamedBodyThatHasFailedDoesNotEndInOrderLater) {
+  make();
+  const std::string_view truncated = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc";
+  const std::string_view malformed =
+      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nno number\r\n";
+  for (const std::string_view answer : {truncated, malformed}) {
+    running_request& request = stream_from();
+    peer& at = accept();
+    receive_head(at);
+    at.send(answer);
+    {
+      client_response response = std::move(finish(request).response());
+      EXPECT_EQ(next_chunk(response), "abc");
+      at.end_sending();
+      for (int i = 0; i < 3; ++i) EXPECT_EQ(next_chunk(response), "error") << answer;
+    }
+    EXPECT_EQ(client->metrics().idle, 0u);
+  }
+}
+
+TEST_F(HttpClientBodies, AStreamedBodyOfAnUnknownCodingLosesNoByteUnseen) {
+  make();
+  running_request& request = stream_from();
+  peer& at = accept();
+  receive_head(at);
+  at.send(with_length("Content-Encoding: unheard\r\n", "abc"));
+  client_response response = std::move(finish(request).response());
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(next_chunk(response), "error");
+}
+
 TEST_F(HttpClientBodies, TheCodingOfABodyThatNobodyReadsDoesNotMatter) {
   make();
   running_request& request = get();

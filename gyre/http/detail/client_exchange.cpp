@@ -268,15 +268,19 @@ void client_exchange::skip_interim() {
 task<client_exchange::piece> client_exchange::receive_piece() {
   while (response_.reader().expects_body()) {
     const auto taken = response_.take_piece(connection_->input);
-    if (!taken) clock_.fail(taken.error(), reading_body);
+    if (!taken) response_.fail(taken.error());
+    if (!taken) break;
     if (!taken->empty()) co_return *taken;
     if (!response_.reader().expects_body()) break;
     task<bool> reading = read_more(end_of_gap(), reading_body);
     const bool came = co_await std::move(reading);
     if (came) continue;
     const errc error = response_.end_input();
-    if (error != no_error) clock_.fail(error, reading_body);
+    if (error != no_error) break;
   }
+  // A body that has failed fails in each further call.
+  const errc failure = response_.reader().error();
+  if (failure != no_error) clock_.fail(failure, reading_body);
   co_return std::nullopt;
 }
 
@@ -407,10 +411,11 @@ task<client_exchange::piece> client_exchange::next_chunk() {
     if (unpacker_) {
       if (const auto unpacked = take_unpacked()) co_return unpacked;
     }
+    const bool has_body = response_.reader().expects_body();
+    if (has_unknown_coding_ && has_body) clock_.fail(errc::bad_content_coding, reading_body);
     task<piece> reading = read_piece();
     const piece read = co_await std::move(reading);
     if (!read) break;
-    if (has_unknown_coding_) clock_.fail(errc::bad_content_coding, reading_body);
     if (!unpacker_) co_return read;
     unpacker_->feed(*read);
   }
@@ -467,8 +472,10 @@ task<> client_exchange::stop() {
 
 void client_exchange::end() noexcept {
   if (!response_.head().framing.keep_alive) keep_alive_ = keep_alive::close;
-  const bool is_reusable = writer_.is_complete() && response_.reader().state() == reading::ended &&
-                           keep_alive_ == keep_alive::kept && connection_->input.empty();
+  const message_reader& reader = response_.reader();
+  const bool is_read = reader.state() == reading::ended && reader.error() == no_error;
+  const bool is_reusable = writer_.is_complete() && is_read && keep_alive_ == keep_alive::kept &&
+                           connection_->input.empty();
   if (is_reusable) {
     connection_->input = io::buffer({.prepend = 0});  // an idle connection holds no memory
     const std::optional<std::chrono::seconds> limit = response_.idle_time_of_server();

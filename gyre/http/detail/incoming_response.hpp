@@ -46,6 +46,8 @@ class incoming_response {
   [[nodiscard]] std::expected<std::span<const std::byte>, errc> take_piece(io::input& input) {
     return reader_.next(input, limits_);
   }
+  /// Nothing more is read of the body.
+  void fail(errc error) noexcept { reader_.fail(error); }
   /// The server has ended its side.
   [[nodiscard]] errc end_input() noexcept { return reader_.end_input(); }
 
