@@ -89,7 +89,8 @@ class thread_pool final : public executor {
   /// full, drained or stopped. A full pool still accepts a task that does not wait in post()
   /// either:
   /// - under `caller_runs`, where this call may run the task,
-  /// - under `drop_oldest`, unless delayed tasks, which are not dropped, have all slots,
+  /// - under `drop_oldest`, unless delayed tasks, which are not dropped, have all slots (or, which
+  ///   is rare, other threads take each slot that becomes free),
   /// - from a worker under `block`.
   template <class F>
     requires detail::postable<F>

@@ -595,6 +595,16 @@ TEST_P(ThreadPool, DropsLowPriorityFirst) {
   high.get();
 }
 
+TEST_P(ThreadPool, AThreadUsesTheSlotsItHoldsForTasksOfEachPriority) {
+  thread_pool pool(with(1, 4096, when_full::reject));
+  busy_worker busy(pool);
+  pool.post([] {});  // may take slots for later tasks, too
+  std::size_t accepted = 0;
+  while (accepted < 4096 && pool.try_post([] {}, task_priority::low)) ++accepted;
+  EXPECT_GE(accepted, 4096u - 2) << "besides the task that waits, and the one that runs";
+  busy.end();
+}
+
 void grow(thread_pool& pool, std::atomic<int>& leaves, int depth) {
   if (depth == 0) {
     ++leaves;

@@ -40,6 +40,7 @@ admission::admission(std::size_t capacity, when_full policy, duration block_time
     : slots_(std::min<std::uint64_t>(capacity, semaphore::max())),
       limit_(slots_.available()),
       chunk_(std::clamp<std::size_t>(limit_ / 256, 1, 64)),
+      worker_chunk_(chunk_),
       policy_(policy),
       block_timeout_(block_timeout) {}
 

@@ -100,13 +100,21 @@ class admission {
         [[unlikely]]
       slots_.serve_waits(1);
   }
+  /// Bounds what all workers keep of the slots of tasks that they have started to a 16th of the
+  /// limit, as each keeps its share while a task runs, however long.
+  void set_workers(std::size_t count) noexcept {
+    const auto share = std::clamp<std::size_t>(limit_ / (16 * count), 1, chunk_);
+    worker_chunk_.store(share, std::memory_order_relaxed);  // relaxed: a size
+  }
   /// The slot of a task that no worker starts.
   void release_slot(bool had_slot) noexcept { had_slot ? release(1) : remove_slotless(); }
   /// A worker has started a task. Adds its slot to the worker's `stock`, which is released in
   /// chunks.
   void release_later(bool had_slot, std::size_t& stock) noexcept {
     if (!had_slot) return remove_slotless();
-    if (++stock >= chunk_ || is_urgent()) release(std::exchange(stock, 0));
+    // relaxed: a size.
+    const std::size_t limit = worker_chunk_.load(std::memory_order_relaxed);
+    if (++stock >= limit || is_urgent()) release(std::exchange(stock, 0));
   }
   /// A task is to wait without a slot.
   void add_slotless() noexcept { slotless_.fetch_add(1, std::memory_order_relaxed); }
@@ -167,6 +175,7 @@ class admission {
   // Read for each task, and written only where something waits.
   alignas(false_sharing_range) const std::size_t limit_;
   const std::size_t chunk_;
+  atomic<std::size_t> worker_chunk_;
   const when_full policy_;
   const duration block_timeout_;
   atomic<std::uint32_t> urgent_waits_{0};     // they need each slot to be released at once

@@ -53,6 +53,21 @@ TEST(Admission, TakesASlotIfThereIsOne) {
   EXPECT_EQ(gate.free(), 1U);
 }
 
+TEST(Admission, LeavesMostSlotsToTasksThatWaitHoweverManyWorkersRun) {
+  admission gate(16'384);
+  gate.set_workers(1024);
+  std::size_t stock = 0;
+  EXPECT_TRUE(gate.slots().try_acquire(1));
+  gate.release_later(true, stock);
+  EXPECT_EQ(stock, 0u) << "one slot for each of them is a 16th";
+  EXPECT_EQ(gate.free(), 16'384u);
+  gate.set_workers(2);
+  EXPECT_TRUE(gate.slots().try_acquire(1));
+  gate.release_later(true, stock);
+  EXPECT_EQ(stock, 1u);
+  gate.release(stock);
+}
+
 TEST(Admission, TakesManyOfManySlotsAndOneOfFew) {
   admission gate(640);
   EXPECT_EQ(gate.try_acquire_portion(7), 7U);

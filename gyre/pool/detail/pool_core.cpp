@@ -253,9 +253,12 @@ bool pool_core::store(const task_builder& builder, task_priority priority, semap
   return true;
 }
 
-// Returns whether the caller has a slot now.
+// Returns whether the caller has a slot now. A thread that finds none may hold some itself, for its
+// next submissions of normal priority.
 bool pool_core::take_slot(semaphore_permit& slot) noexcept {
   if (slot.count() == 0) slot = admission_.try_acquire();
+  const bool may_hold_some = slot.count() == 0 && inbound_.queue != nullptr;
+  if (may_hold_some && inbound_.queue->return_stock()) slot = admission_.try_acquire();
   return slot.count() != 0;
 }
 

@@ -78,7 +78,10 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
     return self != nullptr && self->run_here == current_run();
   }
   timer_service* timers() noexcept override { return timers_.started(); }
-  void resize(std::size_t workers) { workers_.resize(workers, *scheduler_); }
+  void resize(std::size_t workers) {
+    workers_.resize(workers, *scheduler_);
+    admission_.set_workers(workers);
+  }
   void pause() noexcept;
   void resume() noexcept;
   std::size_t purge();

@@ -84,6 +84,14 @@ class basic_submissions {
     }
   }
 
+  /// Releases the slots that the calling thread holds for its next pushes; false if it holds none.
+  bool return_stock() noexcept {
+    shard* const own = shards_.cached();
+    if (own == nullptr || own->stock == 0) return false;
+    gate_.release(std::exchange(own->stock, 0));
+    return true;
+  }
+
   /// Adds a callable that takes no slot. Throws as try_push().
   template <class F>
   [[gnu::noinline]] void push(F&& callable) {
