@@ -21,7 +21,8 @@ namespace gyre {
 /// Converts to a task.
 ///
 /// Lifetime: on an executor of one thread, the coroutine may be destroyed on that thread while it
-/// waits, if `awaitable` allows that.
+/// waits, if `awaitable` allows that. For a task, and a with_timeout() of a with_timeout(), that
+/// holds until the limit expires: the expiry stops the work, as request_stop() does.
 /// Errors: time_limit_errc::expired (equal to std::errc::timed_out) if the limit ended `awaitable`,
 /// with the limit in what(); else those of `awaitable`, also that of a task which was stopped and
 /// whose end `awaitable` has taken (join_set::next(), join_handle::join(), a future's);
