@@ -35,7 +35,8 @@ std::optional<io::result> send_to_operation::send() noexcept {
   const std::optional<io::result> result = single_request::begin();
   if (result || !cannot_wait(header_)) return result;
   static_cast<void>(cancel());
-  return io::detail::retried([&] { return ::sendmsg(descriptor()->fd(), &header_, MSG_NOSIGNAL); });
+  const int socket = descriptor()->handle().fd();
+  return io::detail::retried([&] { return ::sendmsg(socket, &header_, MSG_NOSIGNAL); });
 }
 
 std::optional<io::result> send_batch_operation::send_rest() noexcept {

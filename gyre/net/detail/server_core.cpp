@@ -171,6 +171,7 @@ void server_core::adopt(released_connection connection) {
 
 void server_core::adopt(unique_fd connection, const endpoint& peer,
                         std::unique_ptr<released_connection> opened) {
+  // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): the function owns `opened`
   post(*shards_.front(), [connection = std::move(connection), peer,
                           opened = std::move(opened)](server_shard& target) mutable {
     target.adopted(std::move(connection), peer, std::move(opened));
