@@ -218,7 +218,8 @@ template <awaitable Awaitable>
   } else if constexpr (single_operation<Awaitable>) {
     return limited_operation<Awaitable>(std::forward<Awaitable>(awaitable), limit);
   } else {
-    return limited_task<task_result_t<Awaitable>>(as_task(std::forward<Awaitable>(awaitable)), limit);
+    return limited_task<task_result_t<Awaitable>>(as_task(std::forward<Awaitable>(awaitable)),
+                                                  limit);
   }
 }
 
