@@ -108,10 +108,28 @@ struct ReleasedConnection : testing::Test {
   std::optional<tcp_server> server{loop};
   std::optional<released_connection> released;
   std::string got;
+  std::vector<tcp_connection*> connections;  // those that start_pausing() serves
+  int messages = 0;
 
   void start() {
     server->listen(any_port());
     server->start();
+  }
+  // A server whose connections pause at each message.
+  void start_pausing(bool consumes) {
+    server->on_connection([this](tcp_connection& served) { connections.push_back(&served); });
+    server->on_message([this, consumes](tcp_connection& served, input& in) {
+      ++messages;
+      if (consumes) in.consume_all();
+      served.pause_reading();
+    });
+    start();
+  }
+  peer connect() {
+    peer client(server->local_endpoint());
+    const std::size_t before = connections.size();
+    turn_until(loop, [&] { return connections.size() > before; });
+    return client;
   }
 };
 
@@ -208,18 +226,9 @@ TEST_F(ReleasedConnection, LosesNoBytesThatArriveMeanwhile) {
 }
 
 TEST_F(ReleasedConnection, BringsWhatARingHasReceivedDuringAPause) {
-  std::vector<tcp_connection*> connections;
-  int messages = 0;
-  server->on_connection([&](tcp_connection& served) { connections.push_back(&served); });
-  server->on_message([&](tcp_connection& served, input&) {
-    ++messages;
-    served.pause_reading();
-  });
-  start();
-  peer client(server->local_endpoint());
-  turn_until(loop, [&] { return connections.size() == 1; });
-  peer other(server->local_endpoint());
-  turn_until(loop, [&] { return connections.size() == 2; });
+  start_pausing(false);
+  peer client = connect();
+  const peer other = connect();
   client.send("kept");
   turn_until(loop, [&] { return messages == 1; });
   client.send(" and more");
@@ -346,19 +355,9 @@ TEST_F(ReleasedConnection, IsRefusedAfterTheStreamHasEndedItsSide) {
 }
 
 TEST_F(ReleasedConnection, TellsThatThePeerHasReset) {
-  std::vector<tcp_connection*> connections;
-  int messages = 0;
-  server->on_connection([&](tcp_connection& served) { connections.push_back(&served); });
-  server->on_message([&](tcp_connection& served, input& in) {
-    ++messages;
-    in.consume_all();
-    served.pause_reading();
-  });
-  start();
-  peer client(server->local_endpoint());
-  turn_until(loop, [&] { return connections.size() == 1; });
-  peer other(server->local_endpoint());
-  turn_until(loop, [&] { return connections.size() == 2; });
+  start_pausing(true);
+  peer client = connect();
+  const peer other = connect();
   client.send("whole");
   turn_until(loop, [&] { return messages == 1; });
   client.send("part");
