@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// client: an HTTP/1.1 client with a pool of connections per host; get(), one request without one.
+// client: an HTTP/1.1 client with a pool of connections per host; get(): one request, without a
+// client.
 //
 //     gyre::http::client client(loop);
 //     auto answer = co_await client.get(url);  // such as "http://localhost:8080/users/7"
@@ -35,9 +36,9 @@ class client_core;
 /// | the client also | unless |
 /// |---|---|
 /// | follows redirects, up to a limit; drops the program's Authorization, Cookie and Host at another origin | follow_redirects is off |
-/// | sends a body on while the server answers | the status is 400 or above: see client_response |
+/// | continues to send the request's body after the response has begun | the status is 400 or above: see client_response |
 /// | unpacks gzip, br and zstd | decompress is off, or the request sets Accept-Encoding or Range |
-/// | repeats, once and on a new connection, an idempotent request to which a connection that was kept ended without a byte of response, or with a 408 and `Connection: close` | the body is streamed |
+/// | repeats an idempotent request once, on a new connection, if a kept connection ended before any byte of the response, or gave 408 with `Connection: close` | the body is streamed |
 ///
 /// Thread-safety: the loop's thread, but for send() with a callback. For several loops have a
 /// client on each.

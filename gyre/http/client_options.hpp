@@ -14,8 +14,8 @@
 
 namespace gyre::http {
 
-/// Time limits of a request; zero: none. Those without `total` begin anew with each byte or
-/// redirect, so a peer that sends a byte now and then is stopped by `total` only.
+/// Time limits of a request; zero: none. All but `total` begin again with each byte or redirect, so
+/// only `total` stops a peer that sends a byte now and then.
 struct client_timeouts {
   /// Lookup and connection; also the answer of a proxy to CONNECT.
   duration connect = std::chrono::seconds{10};

@@ -32,12 +32,12 @@ struct exchange_deleter {
 using exchange_pointer = std::unique_ptr<client_exchange, exchange_deleter>;
 }  // namespace detail
 
-/// A response. That of client::send() has its whole body. That of client::stream() has a connection
-/// until its body has been read; destroyed before, it closes it.
+/// A response. client::send() gives one with its whole body. One of client::stream() holds its
+/// connection until the body has been read, and closes it if destroyed before.
 ///
 /// A server may answer while it still receives the body of the request. Unless its status is 400 or
-/// above, the client goes on sending, and next_chunk() gives nothing, for the end, only when the
-/// request has been sent, too. So read the response to its end: destroyed before, it stops the
+/// above, the client continues to send, and next_chunk() reports the end only when the request has
+/// been sent completely, too. So read the response to its end: destroyed before, it stops the
 /// request; see is_request_complete().
 ///
 /// Thread-safety: the loop's thread; a response with its whole body may be handed from thread to

@@ -41,11 +41,11 @@ struct cookie_jar_options {
   std::size_t max_cookie_size = 4096;     ///< bytes of a name and its value
 };
 
-/// Cookies of many hosts. When a limit is reached, the oldest cookie without Secure is dropped, or,
-/// if there is none, the oldest; a cookie without Secure drops no other, and is not kept then.
+/// Cookies of many hosts. At a limit, a new cookie replaces the oldest one without Secure. If all
+/// have Secure, a cookie with Secure replaces the oldest, and one without is not kept.
 ///
 /// The jar knows no list of public suffixes. It refuses cookies for domains of a single label, such
-/// as "com", and takes those for "co.uk", which a host under it could so set for its neighbours:
+/// as "com", and accepts them for "co.uk", so that one host there could set cookies for all others:
 /// keep a jar for each service if you do not trust hosts of different owners. A cookie without
 /// Domain is sent to its own host only.
 ///

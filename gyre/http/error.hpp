@@ -11,7 +11,8 @@
 
 namespace gyre::http {
 
-/// Errors of the room. The status that a server answers is in brackets.
+/// Reasons why a message of HTTP/1.1 was refused or an exchange failed. In brackets: the status
+/// with which a server answers.
 enum class errc {
   bad_start_line = 1,       ///< no request line or status line of HTTP/1 [400]
   bad_method,               ///< a method longer than any that is known [501]

@@ -31,7 +31,7 @@
 
 namespace gyre::http {
 
-/// Writes the events of one client.
+/// Sends events to one client.
 ///
 /// Thread-safety: the connection's loop; several coroutines there may write at a time.
 /// Lifetime: until the function that got it has ended. Texts are copied by the call.

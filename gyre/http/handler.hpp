@@ -43,7 +43,8 @@ class responder {
 };
 
 /// The three forms: a function that returns a response at once, a coroutine, and a function whose
-/// answer may come later, and from another thread. The second keeps the request until it ends.
+/// answer may come later, and from another thread. A coroutine keeps the request alive until it
+/// ends.
 template <class Function>
 concept handler_function = std::invocable<Function&, request&, responder> ||
                            requires(Function& function, request& request) {

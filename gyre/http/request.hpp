@@ -39,9 +39,9 @@ class exchange;
 /// A request, as handlers get it. The server owns it.
 ///
 /// Thread-safety: the loop's thread only.
-/// Lifetime: of a handler that returns a response, or a task of one, until that is sent, or the
-/// connection has ended and the task is done; of a handler that gets a responder, until it returns.
-/// All views live as long.
+/// Lifetime: if the handler takes a responder, until the handler returns; otherwise until the
+/// response is sent, or, if the connection ends before, until the task is done. All views live as
+/// long.
 class request {
  public:
   request(const request&) = delete;

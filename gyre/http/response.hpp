@@ -90,9 +90,9 @@ class upgraded_connection : public body_writer {
 /// An answer: by default 200 without a body. The server adds Date, the framing of the body
 /// (Content-Length, Transfer-Encoding) and Connection, and sends no body where HTTP allows none.
 /// `Connection: close` ends the connection after the response. Other connection options of the
-/// handler are sent, too, and a response with Upgrade has the option `upgrade` (RFC 9110, 7.8).
-/// An answer to HEAD without a body may have a Content-Length: that of the body to GET. Without one
-/// the length is not told, as zero would be wrong.
+/// handler are sent, too, and a response with Upgrade has the option `upgrade` (RFC 9110, 7.8). A
+/// response to HEAD may set the Content-Length that GET would have. If it does not, none is sent,
+/// as zero would be wrong.
 ///
 /// Thread-safety: none. Movable.
 /// Errors: set() and add() throw as those of http::fields.

@@ -55,8 +55,8 @@ struct server_metrics {
 ///
 /// Thread-safety: any thread; routes, middleware and callbacks are set before start(). Handlers run
 /// on the connection's loop, and those of different loops at the same time.
-/// Lifetime: the loops must outlive the server. Before the server, and what handlers use, is
-/// destroyed, await stop_async(): a coroutine of a handler may live until then.
+/// Lifetime: the loops must outlive the server. Await stop_async() before you destroy the server,
+/// or anything that handlers use: until it completes, coroutines of handlers may run.
 /// Errors: constructors, listen() and start() throw as those of tcp_server. Adding a route throws
 /// std::invalid_argument for a malformed or repeated pattern, std::logic_error after start().
 /// Complexity: an idle connection holds about 400 bytes and no buffer. One receive and one send for

@@ -14,8 +14,8 @@ namespace gyre::net {
 
 class tcp_connection;
 
-/// Callbacks of connections. Programs set each by the function of tcp_server or tcp_client that its
-/// comment names. Each may do anything, even destroy the server or client.
+/// Callbacks of connections. Set them by the functions of tcp_server and tcp_client, which the
+/// members' comments name. Each may do anything, even destroy the server or client.
 ///
 /// Thread-safety: called on the connection's loop, from its turns only, never within a member
 /// function of a connection. The loops of a server call the same functions at the same time.

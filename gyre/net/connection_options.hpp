@@ -12,7 +12,8 @@ namespace gyre::net {
 
 /// Limits and timeouts of a connection. A connection that exceeds one ends: its waiting output is
 /// dropped, on_close gets the error, and the peer a reset (only a FIN after `idle_timeout` and
-/// `message_timeout`). Timeouts expire up to a quarter late; zero: never, but see `close_timeout`.
+/// `message_timeout`). A timeout may expire late by up to a quarter of its length. Zero: never, but
+/// see `close_timeout`.
 struct connection_options {
   /// Water marks of the output, in bytes: on_high_water is called when `high_water` bytes wait to
   /// be sent, and then on_low_water when no more than `low_water` do, which must be below it (by

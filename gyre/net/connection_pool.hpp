@@ -265,10 +265,10 @@ class pool_core {
 
 /// A connection that a coroutine has taken from a connection_pool; as a pointer to it. Destroyed,
 /// it closes the connection, because after an exception a reply may still be under way; one that
-/// was never looked at returns to the pool.
+/// was never dereferenced returns to the pool.
 ///
 /// Thread-safety: the loop's thread.
-/// Lifetime: may outlive the pool, whose give_back() then closes; not the loop.
+/// Lifetime: may outlive the pool (give_back() then closes the connection), but not the loop.
 template <class Connection>
 class [[nodiscard]] pooled_connection {
  public:
@@ -347,18 +347,19 @@ class [[nodiscard]] pooled_connection {
 /// gives the one that was used last, so that surplus ones grow idle and are closed; without one it
 /// connects. Callers beyond `max_open` wait, first come, first served.
 ///
-/// An idle connection is looked at when it is taken: one that its server has closed, or sent
-/// something unexpected on, is closed and replaced. A server can still close a connection a moment
-/// later: see pooled_connection::is_reused().
+/// The pool checks an idle connection before it gives it out: one that its server has closed, or
+/// sent something unexpected on, is closed and replaced. A server can still close a connection a
+/// moment later: see pooled_connection::is_reused().
 ///
-/// A Connection is a tcp_stream; or the result of a `handshake` with one, such as a framed stream
-/// that is logged in; or the result of a function that connects. It is an io::stream, a tls_stream,
-/// a framed, or a class with `bool is_reusable() const`, and may come in a std::unique_ptr.
+/// A Connection is an io::stream, a tls_stream, a framed, or a class with a function
+/// `bool is_reusable() const`, and may come in a std::unique_ptr. The pool connects (tcp_stream); or a `handshake`
+/// makes it of a tcp_stream, such as a framed stream that is logged in; or a function connects.
 ///
 /// Thread-safety: the loop's thread. For several loops have a pool on each:
 /// `sharded<connection_pool<>> pools(loops)`, and pools.start("localhost:7000"s).
 /// Lifetime: the loop must outlive the pool and its connections. The destructor is close(); waiting
-/// callers and taken connections may outlive the pool. A pool that was moved from is not_open.
+/// callers and taken connections may outlive the pool. After a move, acquire() of the source fails
+/// with io::errc::not_open.
 /// Errors: the constructors throw std::invalid_argument for options that make no sense and for
 /// "unix:PATH", and the exceptions of host_port.
 /// Complexity: to take an idle connection costs a coroutine frame and one system call; to wait or

@@ -60,24 +60,25 @@ void release_memory(io::buffer& sent) noexcept;
 
 }  // namespace detail
 
-/// A stream of messages over any io::stream: TCP, Unix sockets, pipes. Owns the stream. As an
-/// io::stream, any of them does: `framed<delimited> lines(std::move(tcp), delimited("\n"))`.
+/// A stream of messages over any io::stream: TCP, Unix sockets, pipes. Owns the stream. Without a
+/// second argument it takes any io::stream: `framed<delimited> lines(std::move(tcp),
+/// delimited("\n"))`.
 ///
 /// One coroutine receives and one sends at a time. To give up in the middle is safe:
 /// - next() after a stop, or after a time limit, goes on where the earlier one was;
 /// - a send() that is stopped once it has begun leaves the rest of its message, which the next
 ///   send() or a flush() writes first: the peer never gets half a message, and then another. While
-///   pending_output() is not 0, flush() first: a send() that is stopped while it writes such a rest
-///   has not taken its own message.
+///   pending_output() is not 0, flush() first: a send() that is stopped while it still writes such
+///   a rest does not send its own message.
 ///
-/// next() does not meet a stop while complete messages are buffered. A server that is to end
+/// next() ignores a request to stop while complete messages are buffered. A server that is to end
 /// between two pipelined requests asks current_stop_token().
 ///
-/// Memory: of received bytes, as read_frame() says; of bytes to send, one message, as send() waits
+/// Memory: for received bytes as read_frame() says; for bytes to send one message, as send() waits
 /// until it is written.
 ///
 /// Thread-safety: as io::stream.
-/// Lifetime: as io::stream, but may only be moved, or destroyed, while no operation is under way.
+/// Lifetime: as io::stream, but may be moved or destroyed only while no operation is under way.
 /// Errors: next() fails as read_frame() does. send() and flush() throw std::system_error: those of
 /// the framing's encode(), those of writing; io::errc::busy if another coroutine sends.
 /// Complexity: allocates one coroutine frame per call, two for a send() that must wait.

@@ -49,8 +49,8 @@ namespace gyre::net {
 /// the kernel buffers would wait for each other.
 ///
 /// Thread-safety: none; one thread at a time, of the connection's loop.
-/// Lifetime: stays where it is. Fed bytes and the output buffer must outlive each operation, which
-/// must not destroy the connection, its server or its client.
+/// Lifetime: stays where it is. Fed bytes and the output buffer must outlive each operation. An
+/// operation must not destroy the connection, its server or its client.
 /// Errors: operations return status::failed, and why() tells the reason; only std::bad_alloc is
 /// thrown.
 class layer {

@@ -33,19 +33,19 @@ class layered_core;
 }  // namespace detail
 
 /// A move-only stream of bytes with the members of tcp_stream, above a layer. One coroutine may
-/// read while another one writes. The layer reads received bytes out of the loop's memory, its
-/// output for one write leaves with one send, and a stream that waits holds no buffer. A write or
-/// shutdown() waits for the peer while the layer may not write.
+/// read while another one writes. The layer reads received bytes out of the loop's memory, one
+/// write makes one send, and a stream that waits holds no buffer. While the layer may not write,
+/// write() and shutdown() wait for the peer.
 ///
 /// Each operation is a task, which with_timeout() limits and a stop token stops. A read that was
 /// stopped has lost no byte. A write that was stopped may have sent a part of its bytes, and the
 /// rest of its record goes before the next write: close such a stream, or continue to write.
 ///
 /// Thread-safety, Lifetime: as io::stream; tasks must be awaited on the loop's thread, and may
-/// outlive the stream, whose end they then report.
-/// Errors: those of io::stream; the layer's, after which nothing can be read or written; its error
-/// of an end that comes too early, from reads; io::errc::output_limit if the peer causes more than
-/// 64 KiB of replies that it does not read.
+/// outlive the stream: then they fail with io::errc::closed or not_open.
+/// Errors: those of io::stream; the layer's, after which nothing can be read or written; from
+/// reads, its error of an end that comes too early; io::errc::output_limit if the peer causes more
+/// than 64 KiB of replies that it does not read.
 /// Complexity: each operation allocates a coroutine frame of the slab.
 class layered_stream {
  public:

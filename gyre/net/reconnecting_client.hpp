@@ -32,27 +32,29 @@ namespace gyre::net {
 /// end when one succeeds, when `attempts` have failed, or when all these calls were stopped. The
 /// delay before an attempt doubles with each failure, until a call has succeeded; so a server that
 /// refuses, or accepts and hangs up, is not asked more often, however many calls there are. A
-/// connection that the server closed between two calls is replaced at once. A call that finds the
-/// end of the stream must throw, as one that returns counts as a success.
+/// connection that the server closed between two calls is replaced at once. A call that returns
+/// counts as a success, so it must throw when it finds the end of the stream.
 ///
 /// After each connect the `handshake` makes the Connection that calls use: it logs in, subscribes
 /// again, wraps the stream. No call uses the connection before.
 ///
 /// Failure: after an exception of a call, a stop included, a reply may be under way, so the
 /// connection is replaced, unless it has a `bool is_reusable() const` that returns true. Return
-/// refusals of the server as values. Otherwise a Connection is as that of a connection_pool. One
-/// with tasks of its own has an awaitable stop(), which the client awaits before it destroys it.
+/// refusals of the server as values. For what a Connection may be see connection_pool. A Connection
+/// that runs tasks of its own has an awaitable stop(), which the client awaits before it destroys
+/// the Connection.
 ///
 /// tcp_client is the counterpart with callbacks, which reconnects by itself and may keep output for
 /// the next connection. For several connections at a time see connection_pool.
 ///
 /// Thread-safety: the loop's thread.
 /// Lifetime: the loop must outlive the client. The destructor is close(); calls that it ends may
-/// outlive the client. If the Connection has a stop(), await the client's stop() before.
+/// outlive the client. If the Connection has a stop(), await the client's stop() before you destroy
+/// the client.
 /// Errors: the constructors throw std::invalid_argument for options that make no sense, and the
 /// exceptions of host_port.
-/// Complexity: a call costs four coroutine frames, and one system call, which looks at a connection
-/// without users; no allocation while it waits.
+/// Complexity: a call costs four coroutine frames, and one system call to check the connection if
+/// no other call uses it; waiting allocates nothing.
 template <class Connection = tcp_stream>
 class reconnecting_client {
   using core = detail::shared_connection<Connection>;

@@ -16,9 +16,9 @@
 
 namespace gyre::net {
 
-/// Made by tcp_connection::release() and layered_stream::release(), or from the parts of any
-/// stream. Taken by tcp_server::adopt(), layered_stream, and, where there is no layer, by the
-/// constructor of a stream.
+/// A connection without an owner. Made by tcp_connection::release() and layered_stream::release(),
+/// or from the parts of any stream. Pass it to tcp_server::adopt() or a layered_stream; without a
+/// layer, its socket also to the constructor of a stream.
 ///
 /// Thread-safety: none; may be moved to another thread. Destroyed, it closes the connection.
 struct released_connection {

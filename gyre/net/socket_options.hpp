@@ -31,8 +31,8 @@ struct keep_alive_options {
   bool operator==(const keep_alive_options&) const noexcept = default;
 };
 
-/// Options for socket_ref::apply(), which sets those that have a value, in this order, by the
-/// setter of the same name, which documents the option.
+/// Options for socket_ref::apply(), which sets the members that have a value, in the order of their
+/// declaration. The setter of the same name documents each.
 struct socket_options {
   std::optional<bool> reuse_address = {};
   std::optional<bool> reuse_port = {};

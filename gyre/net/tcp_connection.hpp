@@ -48,11 +48,11 @@ class layer;
 /// close_when_sent() works like close(). abort(), each timeout and a failure of reading lead from
 /// any state to ended.
 ///
-/// 1. Flushing without output is lingering at once; lingering after the peer's FIN, or
-///    close_without_lingering(), ended.
+/// 1. Without output, flushing is skipped; after the peer's FIN, or close_without_lingering(),
+///    lingering is.
 /// 2. on_peer_ended is called. Without that callback, or if the connection's own FIN has been sent,
 ///    the peer's FIN then works like close().
-/// 3. Ended, if the program has paused reading or the peer's FIN has come before.
+/// 3. To ended instead, if the program has paused reading or the peer's FIN has come before.
 ///
 /// In failed, the last bytes of the peer are still received, for at most `close_timeout`. In
 /// lingering, the kernel has all output and the FIN, and the peer's FIN is awaited. After the
@@ -61,7 +61,7 @@ class layer;
 /// Thread-safety: all members belong to the thread of the connection's loop; other threads use
 /// ref().
 /// Lifetime: owned by its server or client; valid from the call of on_connection until on_close
-/// returns.
+/// returns, or its server or client is destroyed.
 /// Errors: given to on_close; members that throw say so.
 /// Complexity: 112 bytes of the slab, 144 if the peer has an IPv6 address; 48 bytes more with a
 /// context or a ref(); and 512 bytes more from the first time that output or an incomplete message

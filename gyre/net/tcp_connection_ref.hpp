@@ -23,8 +23,9 @@ struct connection_control;
 }  // namespace detail
 
 /// A weak reference to a connection, for other threads. Calls are posted, also on the loop's own
-/// thread. False: the connection has ended (always so for a default-constructed reference), or
-/// send() or post() is at its limit. After true the connection may end before the call is made.
+/// thread. A call returns false if the connection has ended (always so for a default-constructed
+/// reference), or send() or post() is at its limit. After true, the connection may end before the
+/// call is carried out.
 ///
 /// Thread-safety: any thread; copyable.
 /// Lifetime: after the destruction of the loop it may only be copied, compared and destroyed.

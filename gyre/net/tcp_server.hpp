@@ -55,10 +55,10 @@ class server_core;
 /// listen() and the setters take effect at once, other commands in the loops' next turns.
 /// Lifetime: the loops must outlive the server. The destructor waits for handlers that are running
 /// on other threads, so none of these may wait for the destroying thread (deadlock); afterwards no
-/// handler runs any more. It calls neither on_close nor the `done` of a stop() under way: for
-/// every call, call stop() first, and wait for `done`. Connections of the calling thread's loop are
-/// closed at once, the others in the next turns of their loops, or when these loops are destroyed.
-/// Handlers are destroyed when the last loop has let go of them.
+/// handler runs any more. It calls neither on_close nor the `done` of a stop() under way: to
+/// receive every on_close, call stop() and wait for `done` before. Connections of the calling
+/// thread's loop are closed at once, the others in the next turns of their loops, or when these
+/// loops are destroyed. Handlers are destroyed when the last loop has let go of them.
 /// Errors: thrown by the members that say so; those of a connection go to its on_close.
 class tcp_server : public connection_handler_setters<tcp_server> {
  public:

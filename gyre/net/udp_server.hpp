@@ -36,8 +36,9 @@ class udp_port;
 /// on the first loop, for a Unix endpoint. Forking: as with tcp_server.
 ///
 /// Thread-safety: every member may be called from any thread; the callback is set before start().
-/// Lifetime: the loops must outlive the server. The destructor waits for callbacks that are running
-/// on other threads (deadlock if one waits for it), and drops waiting replies; then none runs.
+/// Lifetime: the loops must outlive the server. The destructor drops waiting replies and waits for
+/// callbacks that run on other threads, which must not wait for it (deadlock); afterwards no
+/// callback runs.
 /// Complexity: two system calls (recvmmsg(2), sendmmsg(2)) for `batch` datagrams and their replies,
 /// and no allocation per datagram.
 class udp_server {

@@ -56,7 +56,7 @@ struct certificate {
 
 enum class version : std::uint8_t { tls_1_2, tls_1_3 };
 
-/// Whether clients send certificates.
+/// The certificates of clients: a server does not ask, asks, or insists.
 enum class client_certificates : std::uint8_t { ignored, requested, required };
 
 /// Options of a server's context.

@@ -30,8 +30,8 @@ struct stream_opener;
 }  // namespace detail
 
 /// A net::layered_stream whose layer is TLS; docs/guide/tls.md tells which members of
-/// net::tcp_stream it lacks. Rarely, a write or shutdown() waits for the peer: OpenSSL sends
-/// nothing between two parts of a TLS message, such as a long session ticket.
+/// net::tcp_stream it lacks. Rarely, a write or shutdown() waits for the peer: while only a part of
+/// a TLS message, such as a long session ticket, has come, OpenSSL sends nothing.
 ///
 /// Thread-safety, Lifetime: as net::layered_stream.
 /// Errors: those of net::layered_stream, and
@@ -41,8 +41,8 @@ struct stream_opener;
 ///   written. In TLS 1.3 a server's refusal of the client's certificate comes to the first read, or
 ///   to a write that fails because the server has gone.
 ///
-/// Complexity: some 10 KiB of OpenSSL's for each connection, and 44 KiB within the handshake, but
-/// nothing before a server's peer has sent its first bytes.
+/// Complexity: some 10 KiB of OpenSSL's for each connection, and 44 KiB within the handshake, of
+/// which a server's stream holds nothing before the client's first bytes have come.
 class tls_stream : public net::layered_stream {
  public:
   /// A closed stream.
