@@ -351,9 +351,10 @@ class [[nodiscard]] pooled_connection {
 /// sent something unexpected on, is closed and replaced. A server can still close a connection a
 /// moment later: see pooled_connection::is_reused().
 ///
-/// A Connection is an io::stream, a tls_stream, a framed, or a class with a function
-/// `bool is_reusable() const`, and may come in a std::unique_ptr. The pool connects (tcp_stream); or a `handshake`
-/// makes it of a tcp_stream, such as a framed stream that is logged in; or a function connects.
+/// A Connection is an io::stream, a tls_stream, a framed, or a class with a function `bool
+/// is_reusable() const`, and may come in a std::unique_ptr. The pool connects (tcp_stream); or a
+/// `handshake` makes it of a tcp_stream, such as a framed stream that is logged in; or a function
+/// connects.
 ///
 /// Thread-safety: the loop's thread. For several loops have a pool on each:
 /// `sharded<connection_pool<>> pools(loops)`, and pools.start("localhost:7000"s).
