@@ -101,12 +101,12 @@ class joinable_state final : public joinable_work {
 
   /// Whether it has ended, with a result.
   bool has_result() const noexcept { return is_ready() && !has_failed(); }
-  /// The result, once, of a task that has ended, for a coroutine in `context`, or in none (null).
-  T take(const task_context* context) {
+  /// The result, once, of a task that has ended, for a coroutine in `reader`, or in none (null).
+  T take(const task_context* reader) {
     if (!claim_result()) throw_joined_twice();
     if (std::exception_ptr error = take_error()) [[unlikely]] {
-      std::rethrow_exception(context != nullptr ? error_of_taken(*context, std::move(error))
-                                                : error_outside(std::move(error)));
+      std::rethrow_exception(reader != nullptr ? error_of_taken(*reader, std::move(error))
+                                               : error_outside(std::move(error)));
     }
     return task_access::state(work_).take_result();
   }

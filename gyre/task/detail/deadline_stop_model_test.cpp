@@ -85,7 +85,7 @@ class serial_threads final : public gyre::executor, public gyre::timer_service {
 };
 
 // The end of the work: by a thread of its own or, if it heeds them, by stops, within the request.
-struct work_end {
+struct end_of_work {
   bool claim() { return !claimed.exchange(true, std::memory_order_acq_rel); }
   model::atomic<bool> claimed{false};
   bool heeds_stops = false;
@@ -96,8 +96,8 @@ struct work_end {
 
 class limited_work final : gyre::detail::deadline_stop {
  public:
-  explicit limited_work(work_end& by) noexcept
-      : deadline_stop(std::chrono::nanoseconds(1)), by_(by) {}
+  explicit limited_work(end_of_work& origin) noexcept
+      : deadline_stop(std::chrono::nanoseconds(1)), origin_(origin) {}
   ~limited_work() {}  // NOLINT: not defaulted, because of the union
 
   bool await_ready() const noexcept { return false; }
@@ -106,28 +106,28 @@ class limited_work final : gyre::detail::deadline_stop {
     return begin(awaiting);
   }
   bool await_resume() noexcept {
-    if (by_.heeds_stops) std::destroy_at(&on_stop_);
+    if (origin_.heeds_stops) std::destroy_at(&on_stop_);
     return was_first();
   }
 
  private:
   struct stop_function {
     limited_work* self;
-    void operator()() const noexcept { self->end(self->by_); }
+    void operator()() const noexcept { self->end(self->origin_); }
   };
   using on_stop = gyre::inplace_stop_callback<stop_function>;
-  void end(work_end& by) noexcept {
-    if (by.claim()) stand_in_.resume();
+  void end(end_of_work& origin) noexcept {
+    if (origin.claim()) stand_in_.resume();
   }
   std::coroutine_handle<> start_work(stand_in_handle stand_in) noexcept override {
     stand_in_ = stand_in;
-    work_end& by = by_;  // soon this may be gone
-    if (by.heeds_stops) ::new (&on_stop_) on_stop(context().stop, stop_function{this});
-    by.ends = std::make_unique<model::thread>([this, &by] { end(by); });
+    end_of_work& origin = origin_;  // soon this may be gone
+    if (origin.heeds_stops) ::new (&on_stop_) on_stop(context().stop, stop_function{this});
+    origin.ends = std::make_unique<model::thread>([this, &origin] { end(origin); });
     return std::noop_coroutine();
   }
 
-  work_end& by_;
+  end_of_work& origin_;
   std::coroutine_handle<> stand_in_;
   union {
     on_stop on_stop_;  // without a flag, as it may resume the coroutine while it is constructed
@@ -136,7 +136,7 @@ class limited_work final : gyre::detail::deadline_stop {
 
 struct detached {
   struct promise_type : gyre::detail::promise_base {
-    explicit promise_type(gyre::task_context& its, work_end&, model::event&) { context = &its; }
+    explicit promise_type(gyre::task_context& its, end_of_work&, model::event&) { context = &its; }
     detached get_return_object() noexcept { return {}; }
     std::suspend_never initial_suspend() noexcept { return {}; }
     std::suspend_never final_suspend() noexcept { return {}; }
@@ -147,12 +147,12 @@ struct detached {
 
 // The frame of this coroutine, on the heap, holds the limit: the checker finds every access after
 // the end.
-detached wait_for(gyre::task_context& context, work_end& by, model::event& ended) {
+detached wait_for(gyre::task_context& context, end_of_work& origin, model::event& ended) {
   {
-    limited_work limited(by);
-    by.timed_out = co_await limited;
+    limited_work limited(origin);
+    origin.timed_out = co_await limited;
     model::assert_that(context.where->running_here(), "it resumes on its executor");
-    ++by.resumptions;
+    ++origin.resumptions;
   }
   model::assert_that(!context.stop.stop_possible(), "the coroutine has its own stop token again");
   ended.wake();
@@ -165,13 +165,13 @@ void check_race(bool heeds_stops) {
     gyre::task_context context;
     context.where = &executor;
     model::event ended;
-    work_end by;
-    by.heeds_stops = heeds_stops;
-    wait_for(context, by, ended);
+    end_of_work origin;
+    origin.heeds_stops = heeds_stops;
+    wait_for(context, origin, ended);
     ended.wait();
-    by.ends.reset();
+    origin.ends.reset();
     executor.join();
-    model::assert_that(by.resumptions == 1, "it was resumed once");
+    model::assert_that(origin.resumptions == 1, "it was resumed once");
   });
   EXPECT_TRUE(checked) << checked;
 }
