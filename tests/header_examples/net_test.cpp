@@ -268,6 +268,9 @@ TEST(NetExamples, TcpConnectionRefSendsFromAnyThread) {
   gyre::loop loop;
   std::jthread worker;
   gyre::net::tcp_server server(loop);
+  // The peer ends its side at once: the connection is to stay until it has its reply.
+  server.on_peer_ended([](gyre::net::tcp_connection&) {});
+  server.on_write_complete([](gyre::net::tcp_connection& connection) { connection.close(); });
   server.on_message([&](gyre::net::tcp_connection& connection, gyre::io::input& in) {
     in.consume_all();
     // clang-format off
