@@ -439,8 +439,9 @@ TEST_F(TcpClientOfAHost, MayBeDisconnectedOrDestroyedBetweenTheAddresses) {
 // A listener whose accept queue is full: the kernel drops new connections.
 class silent_listener {
  public:
-  explicit silent_listener(const endpoint& at) {
-    listening_.bind(at);
+  explicit silent_listener(const endpoint& local) {
+    listening_.set_reuse_address(true);  // of another test, which has closed it
+    listening_.bind(local);
     listening_.listen(0);
     for (socket& each : queued_) static_cast<void>(each.connect(listening_.local_endpoint()));
   }
