@@ -110,7 +110,7 @@ std::optional<std::string> way_from(std::string_view mounted, std::string_view g
   return std::string(group);
 }
 
-// The groups of the process that can have a quota.
+// The control groups (cgroups) of this process that can limit its CPU time.
 struct own_groups {
   std::optional<std::string> unified;
   std::optional<std::string> legacy;  // in the hierarchy with the controller of CPUs

@@ -16,8 +16,8 @@ using detail::free_block;
 using detail::slab_class_of;
 using detail::slab_heap;
 
-// The heap of threads without one: offers no block and owns no slab, so that the short paths need
-// no check.
+// The heap of a thread that owns no heap. It offers no block and owns no slab, so that the fast
+// paths need no null check.
 constinit detail::never_destroyed<slab_heap> no_heap;
 
 }  // namespace

@@ -140,7 +140,8 @@ bool timer_wheel::cancel(timer_node& timer) noexcept {
   prev->next = next;
   next->prev = prev;
   --size_;
-  // Alone between head and head: the list is empty now.
+  // Both neighbours are the head of a list, so `timer` was the last timer of its slot. due_ and
+  // late_ are no slots.
   if (next == prev && next != &due_ && next != &late_) {
     mark_empty(static_cast<std::size_t>(next - slots_.data()));
   }

@@ -39,7 +39,7 @@ class executor_watchdog::heartbeat final : public operation {
  public:
   heartbeat() noexcept : operation(&run) {}
 
-  /// Posts it. By the watchdog's thread, if it is not posted.
+  /// Posts the heartbeat to `target`. Called by the watchdog's thread while it is not posted.
   void post(const std::shared_ptr<heartbeat>& self, executor& target, steady_time now) noexcept {
     posted_at_ = now;
     is_posted_.store(true, std::memory_order_relaxed);  // the post orders

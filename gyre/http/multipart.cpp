@@ -69,7 +69,8 @@ bool is_identity_encoding(std::string_view value) noexcept {
          equals_lower(value, "binary");
 }
 
-// The headers of a part; `head` ends with their empty line, and its line ends are CR LF.
+// Parses the headers of a part. `head` ends with the empty line after them; its line ends are CRLF.
+// False if a header is malformed or Content-Disposition is missing.
 bool read_part_head(std::string_view head, multipart_part& part) {
   bool has_disposition = false;
   bool has_type = false;

@@ -42,7 +42,7 @@ std::unique_ptr<poller> make_ring(bool is_required, std::string& reason) {
   try {
     return std::make_unique<io::uring_poller>(support.features);
   } catch (const std::system_error& refusal) {
-    // Forbidden since the probe, or too few descriptors or too little memory.
+    // Since the probe, io_uring was forbidden, or descriptors or memory ran out.
     reason = io::detail::why_no_uring(refusal);
     return nullptr;
   } catch (const std::bad_alloc&) {

@@ -67,7 +67,7 @@ std::unique_ptr<signal_set> runtime::take_signals() {
 
 void runtime::release_signals() noexcept {
   if (signals_ == nullptr) return;
-  // Before a pending signal takes its effect.
+  // Comes before signals_.reset(), which unblocks signals, so that pending ones take effect.
   detail::let_signals_end_init(options_.signals);
   signals_.reset();
 }

@@ -85,7 +85,8 @@ class schedule {
  public:
   schedule(std::uint64_t seed, const explore_options& options)
       : options_(options), choices_(seed), executor_(choices_()) {
-    // Early steps are as likely as late ones, however long the program runs.
+    // Chooses the step of the stop log-uniformly, so that short and long programs are both stopped
+    // early and late.
     if (!options.stops) return;
     const std::uint64_t bits = choices_() % 12;
     stop_at_ = choices_() % (std::size_t{1} << bits);

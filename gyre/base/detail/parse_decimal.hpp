@@ -10,8 +10,8 @@
 
 namespace gyre::detail {
 
-/// The decimal number that `text` is, digits and nothing else, or for signed types also a minus
-/// before them; nothing if it is none, or too large.
+/// Parses all of `text` as a decimal number: digits, after a minus sign if T is signed and the
+/// number is negative. Returns std::nullopt for any other text, and for a number T cannot hold.
 template <std::integral T>
 std::optional<T> parse_decimal(std::string_view text) noexcept {
   T number = 0;

@@ -24,7 +24,7 @@ class slab_heap;
 /// 64 KiB of blocks of one class, as their head knows them.
 class alignas(cache_line_size) slab : public slab_head, public intrusive_list_node {
  public:
-  /// For slab_heap::no_slab only: offers no block.
+  /// Constructs a slab without blocks, for no_slab only.
   constexpr slab() noexcept = default;
   /// Maps a slab. Throws std::bad_alloc.
   static slab& map(slab_heap& owner);

@@ -48,9 +48,9 @@ std::size_t wait_strategy::let_tasks_gather(event_loop& loop) noexcept {
   return waiting >= few ? waiting : std::numeric_limits<std::size_t>::max();
 }
 
-// Every few looks the loop polls for I/O, and yields its core to producers that wait for one.
-// Rivals that use the core up take their whole time slices, so the loop reads the clock when it
-// comes back.
+// Every looks_per_yield iterations the loop polls for I/O and yields its core to producers that
+// wait for a core. A CPU-bound thread may keep the core for a whole time slice, so the loop reads
+// the clock after each yield.
 bool wait_strategy::spin(event_loop& loop, bool is_watching, steady_time deadline) {
   constexpr int looks_per_yield = 32;
   constexpr auto max_duration = std::chrono::microseconds{100};

@@ -67,7 +67,7 @@ class server_connection final : public gyre::detail::slab_object, private timer_
   }
   /// Sends that output.
   void flush();
-  /// Sends it, and `body` behind it, in one call.
+  /// Sends the shard's output, followed by `body`, in one call.
   void flush_with(std::span<const std::byte> body);
   bool in_turn() const noexcept { return in_turn_; }
   /// The present time; within a turn, that of its begin.

@@ -39,7 +39,7 @@ void reap(idtype_t kind, id_t id) noexcept {
 
 void reap(int pidfd) noexcept { reap(by_pidfd, static_cast<id_t>(pidfd)); }
 
-/// Whether it is a child of this process that has not been reaped.
+/// Whether `kind` and `id`, as for waitid(2), name a child of this process that was not reaped.
 bool is_child(idtype_t kind, id_t id) noexcept {
   siginfo_t info{};
   return ::waitid(kind, id, &info, WEXITED | WNOHANG | WNOWAIT) == 0;

@@ -23,7 +23,8 @@ namespace gyre::io::detail {
 
 file_type type_of_mode(::mode_t mode) noexcept;
 
-/// Opens the directory `name` in `directory` to read it. `flags`: O_NOFOLLOW, or zero. None: errno.
+/// Opens the directory `name` in `directory` for reading. `flags` is O_NOFOLLOW or zero. Errors:
+/// returns an empty descriptor and sets errno.
 unique_fd open_directory_in(int directory, const char* name, int flags) noexcept;
 
 /// An entry as the kernel gives it. The name ends with a zero byte, and stays valid until further

@@ -75,7 +75,8 @@ bool suits_ring(int fd) noexcept;
 
 struct ::stat stat_of(const struct ::statx& status) noexcept;
 
-/// One call without a value. Its command names no memory, which would not move with it.
+/// An operation of one system call that returns no value. The command must not point into memory
+/// that the caller moves with this object, because the pointer would dangle.
 class single_call final : public file_steps {
  public:
   using value_type = void;

@@ -262,7 +262,7 @@ void file_watches::process(const inotify_record& record) {
   }
 }
 
-// Collects the inodes whose watches also concern the name.
+// Collects the watched inodes that `part` concerns. A watch by name concerns only that name.
 void file_watches::collect(const inotify_record& part, std::vector<watched_inode*>& inodes) {
   trees_.inodes().collect(part.number, inodes);
   std::erase_if(inodes, [&](const watched_inode* each) {

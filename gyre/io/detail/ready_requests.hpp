@@ -119,7 +119,7 @@ class ready_requests : public backend {
   static constexpr int most_receives = 4;
   static constexpr int most_accepts = 64;
   static constexpr int most_rounds = 4;  // of a request for a whole buffer
-  // The bytes of a call without a share.
+  // Limits the bytes of each call, even where attempt() ignores the share.
   static constexpr std::size_t most_bytes = fair_queue::most_share;
 
   template <class Over>

@@ -61,8 +61,8 @@ class uring {
   io_uring_sqe* next_submission() noexcept;
   /// Whether enter() might do anything now: submit, or make the kernel's completions ready().
   bool has_business() const noexcept;
-  /// Submits, and brings the completions that are due, but no more calls once there are
-  /// `enough_completions`. 0, or errno's number.
+  /// Submits the pending requests and reaps the completions that are due. Makes no further system
+  /// call once `enough_completions` are ready. Returns 0 or an errno value.
   int enter() noexcept;
   /// As enter(), and waits for a completion or `deadline` (steady_time::max(): none). EINTR when a
   /// signal handler ran.

@@ -102,7 +102,8 @@ class connection_group {
 
   // The connections'.
 
-  /// The bytes that `connection` has got with its adoption, once; none after `connected`.
+  /// Returns the bytes that were passed to adopt() for `connection`, on the first call only; empty
+  /// once `connected` has returned.
   std::span<const std::byte> take_early(const connection_io& connection) noexcept {
     if (beginning_ != &connection) return {};
     return std::exchange(early_, {});

@@ -195,8 +195,8 @@ attached_output& connection_output::attached() {
   return *attached;
 }
 
-// One attachment alone is not refused: a small limit would refuse all, though the kernel may have
-// room.
+// Descriptors cost nothing while no output is pending. A small limit would otherwise refuse every
+// descriptor, even if the kernel has room for it.
 std::size_t connection_output::descriptor_cost_of(std::size_t count) const noexcept {
   return pending_output() == 0 ? 0 : count * attached_output::descriptor_cost;
 }
@@ -352,7 +352,7 @@ void connection_output::shutdown() noexcept {
 void connection_output::send_fin() noexcept {
   if (fin_sent_) return;
   fin_sent_ = true;
-  // Fails where the connection has been reset, which reading tells.
+  // shutdown() fails if the connection was reset. The error is ignored, because reading reports it.
   static_cast<void>(::shutdown(whole_of(*this).fd(), SHUT_WR));
 }
 

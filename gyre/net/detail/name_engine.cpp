@@ -56,7 +56,7 @@ bool can_be_name(std::string_view host) {
          !host.contains(':');
 }
 
-// After these a name may still be found in another domain.
+// Whether a name whose query failed with `error` may still exist in another search domain.
 bool may_be_elsewhere(std::error_code error) {
   return is_negative(error) || error == resolve_errc::server_failure;
 }

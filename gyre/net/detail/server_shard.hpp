@@ -57,7 +57,7 @@ class server_shard final : public connection_group {
 
   /// Connections given to it. Any thread.
   gyre::detail::atomic<std::size_t> assigned{0};
-  /// Calls catch_up().
+  /// Runs catch_up() in a later turn of the loop. server_core::catch_up_later() posts it.
   gyre::detail::deferred_release<server_shard> catch_up_release{
       [](std::shared_ptr<server_shard> target, gyre::detail::release_point point) {
         if (point == gyre::detail::release_point::loop_turn) target->catch_up();

@@ -122,7 +122,7 @@ class admission {
   [[nodiscard]] step step_outside(waiting caller) const noexcept;
   [[nodiscard]] step step_within() const noexcept;
 
-  /// The end of wait_until(), and how many slots the caller has now.
+  /// The result of wait_until(), and the number of slots that the caller holds afterwards.
   struct grant {
     admission_result result;
     std::size_t slots = 0;

@@ -127,7 +127,8 @@ class idle_workers {
   }
 
  private:
-  // The state: sleepers in the lower half, searchers in the upper, and whether they are busy.
+  // state_: the number of sleepers in the low 32 bits, the number of searchers in the next 31, and
+  // in the top bit whether the workers are busy.
   static constexpr std::uint64_t sleeper = 1;
   static constexpr std::uint64_t searcher = std::uint64_t{1} << 32;
   static constexpr std::uint64_t busy = std::uint64_t{1} << 63;

@@ -147,7 +147,8 @@ bool shutdown_sequence::try_finish() noexcept {
     others_ended_.set();
     return false;
   }
-  // acquire: as above. Fails if another task has begun, which will report its end.
+  // acquire: pairs with the release in end_task(). Fails if another task has begun; that task wakes
+  // the control loop when it ends.
   if (!tasks_.compare_exchange_strong(seen, closed, std::memory_order_acquire,
                                       std::memory_order_relaxed)) {
     return false;

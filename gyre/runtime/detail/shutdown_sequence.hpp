@@ -140,7 +140,7 @@ class shutdown_sequence {
 
  private:
   enum class stage : std::uint8_t { running, stop_accepting, drain, force, over };
-  // In requests_.
+  // The bits of requests_.
   static constexpr std::uint32_t shutdown_requested = 1;
   static constexpr std::uint32_t force_requested = 2;
   // In tasks_: `closed` admits no more.

@@ -32,7 +32,8 @@ class join_set_task : public slab_object, public task_context, public operation,
   join_set_task& operator=(join_set_task&&) = delete;
   virtual ~join_set_task() = default;
 
-  /// Starts the task `spawned` in the scope of `set`. Throws std::logic_error after its end.
+  /// Starts the task `spawned` in the scope of its set. Throws std::logic_error if that scope has
+  /// ended.
   static void start(std::unique_ptr<join_set_task> spawned);
 
   virtual std::exception_ptr take_error() noexcept = 0;

@@ -37,8 +37,8 @@ class oneshot_core : public subscribers, public slab_object {
 
   ~oneshot_core() { assert(senders_.empty() && "a sender was destroyed while waited for"); }
 
-  /// By the sender, which leaves. Calls `store`, with the lock held, if the receiver is still there
-  /// to get a result, and returns whether it is.
+  /// Called by the sender when it retires. If the receiver still exists, calls `store` with the
+  /// lock held, to deliver the result. Returns whether the receiver still exists.
   template <class Store>
   bool leave_sender(Store store) noexcept {
     intrusive_queue<operation> woken;

@@ -157,8 +157,10 @@ struct select_node : intrusive_list_node {
   bool ends_turn = false;  // it completed at once, as many before it: the coroutine gives way
 };
 
-/// The nodes of a primitive, the oldest first; all members with its lock held. Waits that ended
-/// elsewhere may be among them.
+/// The queue of a primitive's nodes, the oldest first. It may hold nodes of waits that another
+/// primitive, a stop or a timer has ended.
+///
+/// Thread-safety: every member is called with the primitive's lock held.
 class select_queue {
  public:
   [[nodiscard]] bool empty() const noexcept { return nodes_.empty(); }

@@ -56,7 +56,7 @@ class subscribers {
     // release: pairs with the acquire in was_closed().
     closed_.store(true, std::memory_order_release);
   }
-  /// Without the lock, whose holder may still have it when this is true.
+  /// Needs no lock. When it returns true, the thread that closed may still hold the lock.
   [[nodiscard]] bool was_closed() const noexcept { return closed_.load(std::memory_order_acquire); }
 
   mutable spin_lock lock_;

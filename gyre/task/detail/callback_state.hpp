@@ -102,7 +102,7 @@ class callback_outcome final : public callback_state {
   std::optional<stored> value_;
 };
 
-/// In place of `on_stop`: a stop ends the wait at once.
+/// Stands for an omitted `on_stop`: a stop request then ends the wait at once.
 struct no_stop_function {};
 
 template <class T, class Start, class OnStop>

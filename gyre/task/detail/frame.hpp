@@ -60,7 +60,7 @@ class allocator_frame<Promise, Allocator, parameters<Before...>, parameters<Afte
                             const std::remove_reference_t<After>&...) {
     return allocate(rebound(allocator), bytes);
   }
-  // Clang leaves a lambda's object out.
+  // Clang does not pass the object of a lambda coroutine to operator new.
   static void* operator new(std::size_t bytes, std::allocator_arg_t, const Allocator& allocator,
                             const std::remove_reference_t<After>&...)
     requires(sizeof...(Before) > 0)

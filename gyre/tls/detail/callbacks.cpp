@@ -269,7 +269,8 @@ SSL_TICKET_RETURN callbacks::judge_ticket(SSL* ssl, SSL_SESSION* opened,
 
 // --- Certificates of peers ---
 
-// Before any signature of the chain is checked, and any issuer looked for.
+// Refuses RSA keys above max_rsa_bits before OpenSSL checks a signature of the chain or looks for
+// an issuer.
 int callbacks::verify_chain(X509_STORE_CTX* chain, void* /*argument*/) {
   const auto* const ssl = static_cast<const SSL*>(
       X509_STORE_CTX_get_ex_data(chain, SSL_get_ex_data_X509_STORE_CTX_idx()));

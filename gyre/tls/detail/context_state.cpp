@@ -92,7 +92,8 @@ duration ticket_lifetime_of(const server_options& options) {
   return std::min(options.ticket_lifetime, longest);
 }
 
-// Certificates of one name, by their place in the options: one of each kind of key.
+// The certificates for one name, at most one for each kind of key, as indices into
+// server_options::certificates.
 using certificate_set = std::vector<std::size_t>;
 
 loaded_context::entry make_entry(const server_options& options, const std::vector<key_pair>& pairs,

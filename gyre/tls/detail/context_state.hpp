@@ -19,7 +19,7 @@ namespace gyre::tls::detail {
 
 /// Objects made by one loading, which its connections keep. Immutable.
 struct loaded_context {
-  /// A response of OCSP for one certificate.
+  /// An OCSP response for one certificate.
   struct staple {
     const X509* of;
     std::vector<std::byte> bytes;

@@ -49,7 +49,7 @@ class engine : public net::layer {
   /// Decrypts up to `room.size()` bytes, of one record or several.
   status read(std::span<std::byte> room, std::size_t& count) override;
   status peek() override;
-  /// False while a part of a message of the peer has come after the handshake.
+  /// False while a post-handshake message of the peer has arrived only in part.
   bool may_write() const noexcept override {
     return has_announced_end() || why().code || !is_within_message();
   }

@@ -24,7 +24,7 @@ failure failure_of(SSL* ssl, bool established, std::string_view host,
 
 /// The DNS names and addresses in a certificate, the names in lower case.
 std::vector<std::string> hosts_of(X509* certificate);
-/// The DNS names, or the common name if it has none.
+/// The DNS names in a certificate, or its common name if it has no DNS names.
 std::vector<std::string> names_of(X509* certificate);
 
 /// Whether the certificate of the session's peer, if it has one, has expired.

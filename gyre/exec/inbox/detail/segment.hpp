@@ -154,8 +154,8 @@ class segment_reader {
     }
   }
 
-  // The index and the count of tasks in registers, stored when the scope ends, also by an
-  // exception.
+  // Keeps the index and the task count in registers while tasks run. The destructor stores them,
+  // even if a task throws.
   struct read_position {
     read_position(segment_reader& segments, batch& batch) noexcept
         : reader(segments), tasks(batch), at(segments.index_) {}

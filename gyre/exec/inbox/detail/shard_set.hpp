@@ -85,7 +85,8 @@ class shard_set {
     emptied.free_segments();
     emptied.close();
   }
-  /// Any thread: the sum over all shards, queued or not. O(shards), and a lock.
+  /// Counts the pending tasks of all shards, queued or not. Any thread. Complexity: O(shards), with
+  /// the lock held.
   std::size_t pending() const noexcept {
     const std::lock_guard lock(mutex_);
     std::size_t sum = 0;
