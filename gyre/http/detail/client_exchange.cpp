@@ -268,15 +268,13 @@ void client_exchange::skip_interim() {
 task<client_exchange::piece> client_exchange::receive_piece() {
   while (response_.reader().expects_body()) {
     const auto taken = response_.take_piece(connection_->input);
-    if (!taken) response_.fail(taken.error());
     if (!taken) break;
     if (!taken->empty()) co_return *taken;
     if (!response_.reader().expects_body()) break;
     task<bool> reading = read_more(end_of_gap(), reading_body);
     const bool came = co_await std::move(reading);
     if (came) continue;
-    const errc error = response_.end_input();
-    if (error != no_error) break;
+    if (response_.end_input() != no_error) break;
   }
   // A body that has failed fails in each further call.
   const errc failure = response_.reader().error();

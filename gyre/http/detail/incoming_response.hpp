@@ -42,12 +42,13 @@ class incoming_response {
   [[nodiscard]] errc skip_interim() noexcept {
     return reader_.skip_interim(head_.status, max_interim_);
   }
-  /// The next bytes of the body: see message_reader::next().
+  /// The next bytes of the body: see message_reader::next(). Keeps its error in the reader, which
+  /// then expects no more.
   [[nodiscard]] std::expected<std::span<const std::byte>, errc> take_piece(io::input& input) {
-    return reader_.next(input, limits_);
+    auto piece = reader_.next(input, limits_);
+    if (!piece) reader_.fail(piece.error());
+    return piece;
   }
-  /// Nothing more is read of the body.
-  void fail(errc error) noexcept { reader_.fail(error); }
   /// The server has ended its side.
   [[nodiscard]] errc end_input() noexcept { return reader_.end_input(); }
 
