@@ -165,7 +165,7 @@ class tree_remover {
     return false;
   }
 
-  // Returns false if there is no directory.
+  // Opens the root and its parent; false if there is no directory.
   bool begin() {
     begun_ = true;
     if (const int error = refusal(); error != 0) return fail(error, root_);

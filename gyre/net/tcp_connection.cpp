@@ -21,12 +21,12 @@ tcp_connection& face_of(connection_io& connection) noexcept {
   return static_cast<tcp_connection&>(connection);
 }
 
-connection_io* new_connection(connection_group& group, socket_of_connection served,
+connection_io* new_connection(connection_group& group, socket_of_connection own_socket,
                               std::uint64_t id, const endpoint& peer,
                               std::unique_ptr<layer> protocol) {
   static_assert(sizeof(tcp_connection) == sizeof(connection_io));
   void* const memory = slab_allocate(connection_io::bytes_for(peer));
-  auto* const made = new (memory) tcp_connection(group, served, id, peer);
+  auto* const made = new (memory) tcp_connection(group, own_socket, id, peer);
   try {
     if (protocol != nullptr) made->set_layer(std::move(protocol));
   } catch (...) {
@@ -45,7 +45,7 @@ void delete_connection(connection_io& connection) noexcept {
 
 }  // namespace detail
 
-// All promised bytes must be there.
+// The file must have all bytes that the call promises to the peer.
 void tcp_connection::check_file(int file, std::uint64_t offset, std::uint64_t count) {
   struct ::stat status{};
   if (::fstat(file, &status) != 0) gyre::detail::throw_errno("tcp_connection::send_file");

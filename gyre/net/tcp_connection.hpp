@@ -220,9 +220,9 @@ class tcp_connection : private detail::connection_io {
                                                        std::unique_ptr<net::layer>);
   friend void detail::delete_connection(detail::connection_io&) noexcept;
 
-  tcp_connection(detail::connection_group& group, detail::socket_of_connection served,
+  tcp_connection(detail::connection_group& group, detail::socket_of_connection own_socket,
                  std::uint64_t id, const endpoint& peer)
-      : connection_io(group, served, id, peer) {}
+      : connection_io(group, own_socket, id, peer) {}
   ~tcp_connection() = default;
 
   move_only_any* attached_context() noexcept;

@@ -128,7 +128,7 @@ class udp_port final : public udp_server::channel {
   };
   using receive_some = request_of_port<io::receive_messages_request>;
   using send_some = request_of_port<io::send_messages_request>;
-  // Parts of an open port on the loop.
+  // The descriptor, requests and timer of an open port, which belong to the loop's thread.
   struct registration {
     registration(udp_port& port, unique_fd fd);
     io::descriptor descriptor;

@@ -29,7 +29,7 @@ template <class Source, class T>
 class [[nodiscard]] readable_wait final : stoppable_wait, public intrusive_list_node {
  public:
   explicit readable_wait(readable_line<Source, T>& line) noexcept : line_(line) {}
-  // Before it is awaited.
+  // A wait is copied only before it is awaited.
   readable_wait(const readable_wait& other) noexcept
       : stoppable_wait(), intrusive_list_node(), line_(other.line_) {}
   readable_wait& operator=(const readable_wait&) = delete;

@@ -116,7 +116,7 @@ class message_writer {
 inline void message_writer::begin_response(http::status code, bool answers_head,
                                            unsigned minor_version, body_kind content,
                                            std::uint64_t length) noexcept {
-  // A 205 is framed, and empty (RFC 9110, 15.3.6).
+  // A response with status 205 is framed, and has no body (RFC 9110, 15.3.6).
   const bool is_empty = code == status::reset_content;
   kind_ = content;
   length_ = length;

@@ -11,7 +11,7 @@
 namespace gyre::http::detail {
 namespace {
 
-// Fields that the client writes itself.
+// Header fields that the client writes itself, so that a program may not set them.
 constexpr std::array<std::string_view, 10> own_fields{
     "connection", "content-length",    "expect",          "host", "keep-alive", "te", "trailer",
     "upgrade",    "transfer-encoding", "proxy-connection"};

@@ -230,7 +230,7 @@ void server_core::stop(duration timeout, move_only_function<void()> callback) {
   });
   if (begins) {
     tcp->stop(deadline);  // connections without a request in work are drained
-    // Destroyed when every loop has seen it.
+    // The last loop that has run it destroys the visit.
     struct visit {
       explicit visit(std::shared_ptr<server_core> owner) : core(std::move(owner)) {}
       visit(const visit&) = delete;

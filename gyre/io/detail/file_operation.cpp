@@ -61,7 +61,7 @@ void ring_operation::on_completion(file_call& call, result outcome) {
   gyre::detail::resume(self.waiting_);
 }
 
-// Called on any thread.
+// A stop callback calls this, on any thread.
 void ring_operation::stop() noexcept try {
   stop_target_ = std::make_shared<ring_operation*>(this);
   loop_.post([target = stop_target_] {

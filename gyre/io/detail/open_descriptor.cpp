@@ -8,7 +8,7 @@
 namespace gyre::io::detail {
 namespace {
 
-// A handle that is detached forgets them.
+// The reader and the writer of a handle, which it forgets when it is detached.
 std::array<request*, 2> requests_under_way(const handle& target) noexcept {
   return {target.reader, target.writer};
 }
@@ -58,7 +58,7 @@ std::error_code current_error() noexcept {
 
 bool may_use(const event_loop& loop, const executor& executor) noexcept {
   if (loop.in_loop_thread()) return true;
-  // Ordinary code, before the loop runs.
+  // Code outside of any loop, such as main() before run(), has the inline executor.
   return &executor == &inline_executor() && event_loop::current() == nullptr;
 }
 

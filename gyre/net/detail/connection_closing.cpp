@@ -83,7 +83,7 @@ void connection_closing::begin_flushing() noexcept {
   whole_of(*this).resume(connection_input::pausers(pauser::program) | pauser::output);
 }
 
-// All that was accepted has been sent.
+// Called when all accepted output has been sent.
 void connection_closing::end_sending() noexcept {
   whole_of(*this).send_fin();
   if (whole_of(*this).peer_has_ended()) close();

@@ -17,11 +17,12 @@ namespace gyre::net::detail {
 
 // --- Memory ---
 
-connection_io::connection_io(connection_group& group, socket_of_connection served, std::uint64_t id,
-                             const endpoint& peer)
+connection_io::connection_io(connection_group& group, socket_of_connection own_socket,
+                             std::uint64_t id, const endpoint& peer)
     // On a Unix socket, recv stops after bytes that came with descriptors.
-    : io::handle(served.fd, served.kind.value_or(peer.is_ip() ? io::handle_kind::stream_socket
-                                                              : io::handle_kind::socket)),
+    : io::handle(own_socket.fd,
+                 own_socket.kind.value_or(peer.is_ip() ? io::handle_kind::stream_socket
+                                                       : io::handle_kind::socket)),
       connection_closing(group.idle_clock()),
       peer_form_(form_of(peer)),
       peer_port_(peer.port()),

@@ -108,7 +108,7 @@ class connection_io : private intrusive_list_node,
   connection_extra* existing_extra() const noexcept { return extra_; }
 
  protected:
-  connection_io(connection_group& group, socket_of_connection served, std::uint64_t id,
+  connection_io(connection_group& group, socket_of_connection own_socket, std::uint64_t id,
                 const endpoint& peer);
   ~connection_io();
 
@@ -147,7 +147,7 @@ class connection_io : private intrusive_list_node,
 /// The face of a connection, for its handlers. tcp_connection.cpp defines these.
 tcp_connection& face_of(connection_io& connection) noexcept;
 /// A connection in memory of the slab. Throws std::bad_alloc.
-connection_io* new_connection(connection_group& group, socket_of_connection served,
+connection_io* new_connection(connection_group& group, socket_of_connection own_socket,
                               std::uint64_t id, const endpoint& peer,
                               std::unique_ptr<layer> protocol);
 void delete_connection(connection_io& connection) noexcept;

@@ -59,7 +59,7 @@ class dns_channel {
   void cancel_all() noexcept;
   const search_list& search() const noexcept { return search_; }
 
-  // Counted by the owner.
+  // The owner of the channel counts its queries.
   std::size_t in_flight = 0;
   std::size_t awaited = 0;  // of these lookups wait for
 

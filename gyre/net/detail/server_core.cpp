@@ -109,7 +109,7 @@ void server_core::listen(std::vector<socket> listening) {
       fail(std::errc::invalid_argument, "gyre::net::tcp_server: the socket does not listen");
     }
     each = socket(io::made_non_blocking(each.release()));
-    // Connections inherit them.
+    // Accepted connections inherit the options of the listening socket.
     if (each.local_endpoint().is_ip()) apply(options.connections, each);
   }
   const endpoint local = listening.front().local_endpoint();

@@ -107,7 +107,7 @@ class select_awaiter {
     inplace_stop_token stop;
   };
 
-  // False if it need not wait.
+  // Begins the wait; false if a case is ready already.
   bool begin(inplace_stop_token stop) noexcept {
     if (!start_timers()) return false;
     wait_->cancel_on(stop);
@@ -142,7 +142,7 @@ class select_awaiter {
     return false;
   }
 
-  // False if it need not wait.
+  // Begins the wait; false if a case is ready already.
   bool start_timers() noexcept {
     bool wait = true;
     cases_.each([&](auto& one, auto index) {

@@ -57,7 +57,7 @@ bool cancel(task_context& context) {
 // children. For a program with one thread, in which no other member of the tree runs.
 class live_tasks {
  public:
-  // O(tasks). Throws std::bad_alloc.
+  // Collects the tasks below `root`. Complexity: O(tasks). Throws std::bad_alloc.
   explicit live_tasks(task_context& root) {
     std::vector<live_task> open{{&root, 0}};
     std::vector<task_context*> children;
