@@ -100,6 +100,7 @@ void sort(timer_link& list) noexcept {
 timer_wheel::timer_wheel(steady_time now) noexcept : seen_{ticks_ended_by(now)}, current_{seen_} {
   make_empty(due_);
   make_empty(late_);
+  make_empty(delayed_);
   for (timer_link& slot : slots_) make_empty(slot);
 }
 
@@ -113,23 +114,47 @@ timer_wheel::~timer_wheel() {
   };
   unlink_all(due_);
   unlink_all(late_);
+  unlink_all(delayed_);
   for (timer_link& slot : slots_) unlink_all(slot);
 }
 
 bool timer_wheel::start(timer_node& timer, steady_time deadline) noexcept {
   const bool was_linked = cancel(timer);
   forget_next();
+  admit(timer, deadline);
+  ++size_;
+  return was_linked;
+}
+
+void timer_wheel::start_after(timer_node& timer, duration delay) noexcept {
+  cancel(timer);
+  forget_next();
+  timer.deadline_ = steady_time(delay);
+  append(delayed_, timer);
+  ++size_;
+}
+
+void timer_wheel::begin_delays(steady_time now) noexcept {
+  forget_next();
+  timer_link* link = delayed_.next;
+  make_empty(delayed_);
+  while (link != &delayed_) {
+    auto& timer = static_cast<timer_node&>(*std::exchange(link, link->next));
+    admit(timer, deadline_after(now, timer.deadline_.time_since_epoch()));
+  }
+}
+
+// Puts a timer that is in no list where its deadline belongs.
+void timer_wheel::admit(timer_node& timer, steady_time deadline) noexcept {
   timer.deadline_ = deadline;
-  const tick at = ticks_up_to(deadline);
-  if (at <= seen_) {
+  const tick end = ticks_up_to(deadline);
+  if (end <= seen_) {
     append(late_, timer);
     quiet_until_ = 0;
   } else {
-    append(slot_for(at), timer);
-    quiet_until_ = std::min(quiet_until_, first_of(at));
+    append(slot_for(end), timer);
+    quiet_until_ = std::min(quiet_until_, first_of(end));
   }
-  ++size_;
-  return was_linked;
 }
 
 bool timer_wheel::cancel(timer_node& timer) noexcept {
@@ -140,9 +165,9 @@ bool timer_wheel::cancel(timer_node& timer) noexcept {
   prev->next = next;
   next->prev = prev;
   --size_;
-  // Both neighbours are the head of a list, so `timer` was the last timer of its slot. due_ and
-  // late_ are no slots.
-  if (next == prev && next != &due_ && next != &late_) {
+  // Both neighbours are the head of a list, so `timer` was the last timer of its slot. due_, late_
+  // and delayed_ are no slots.
+  if (next == prev && next != &due_ && next != &late_ && next != &delayed_) {
     mark_empty(static_cast<std::size_t>(next - slots_.data()));
   }
   return true;
@@ -150,7 +175,7 @@ bool timer_wheel::cancel(timer_node& timer) noexcept {
 
 std::optional<steady_time> timer_wheel::find_next_wakeup() const noexcept {
   if (empty()) return std::nullopt;
-  if (!is_empty(due_) || !is_empty(late_)) return end_of(seen_);
+  if (!is_empty(due_) || !is_empty(late_) || !is_empty(delayed_)) return end_of(seen_);
   const slot_span first = first_slot();
   const timer_link& slot = slots_[first.index];
   if (!has_at_most(few_to_search, slot)) return end_of(first.first);

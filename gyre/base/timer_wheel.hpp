@@ -4,6 +4,7 @@
 #pragma once
 
 #include <gyre/base/clock.hpp>
+#include <gyre/base/duration.hpp>
 
 #include <algorithm>
 #include <array>
@@ -65,6 +66,19 @@ class timer_wheel {
   /// `deadline` was past at the latest advance(), the timer fires in the next. Returns whether the
   /// timer was linked before. O(1).
   bool start(timer_node& timer, steady_time deadline) noexcept;
+  /// The deadline of a timer that starts at `now`: for a delay of zero or less a time already past,
+  /// with which the timer fires in the next advance; at most steady_time::max().
+  static steady_time deadline_after(steady_time now, duration delay) noexcept {
+    return delay <= std::chrono::nanoseconds{0} ? now - tick_length : later(now, delay);
+  }
+  /// Links `timer` in place of an earlier start; its delay begins with the next begin_delays().
+  /// Timers with equal delays then have one deadline, and nobody reads a clock for each. O(1).
+  void start_after(timer_node& timer, duration delay) noexcept;
+  /// Whether begin_delays() is to be called, before next_wakeup() and advance().
+  bool has_delays_to_begin() const noexcept { return delayed_.next != &delayed_; }
+  /// Gives the timers of start_after() the deadlines that their delays have from `now` on. O(1) for
+  /// each.
+  void begin_delays(steady_time now) noexcept;
   /// Unlinks `timer`, which then does not fire. Returns whether it was linked. O(1).
   bool cancel(timer_node& timer) noexcept;
   /// Sets the time to `now` (never back) and fires expired timers, at most `limit`: unlinks each
@@ -126,6 +140,7 @@ class timer_wheel {
   static steady_time end_of(tick point) noexcept;
 
   timer_link& slot_for(tick point) noexcept;
+  void admit(timer_node& timer, steady_time deadline) noexcept;
   slot_span first_slot() const noexcept;
   void mark_empty(std::size_t slot) noexcept;
   void move_down(timer_link& slot) noexcept;
@@ -142,7 +157,8 @@ class timer_wheel {
   tick seen_;       // the latest time given to advance()
   tick current_;    // how far the wheel has turned; before seen_ while a limit keeps timers waiting
   timer_link due_;  // expired and sorted
-  timer_link late_;  // started after their tick was seen; the next advance lets them in
+  timer_link late_;     // started after their tick was seen; the next advance lets them in
+  timer_link delayed_;  // by start_after(); each holds its delay as its deadline
   std::size_t size_ = 0;
   // The result of next_wakeup(), which a loop calls before each sleep; until it may change.
   mutable bool next_is_known_ = false;

@@ -342,9 +342,46 @@ TEST_F(TimerWheel, AdvanceMayBeNestedInACall) {
   EXPECT_EQ(fired, (ids{0, 1, 2, 3}));
 }
 
+TEST_F(TimerWheel, DelaysThatBeginTogetherEndTogether) {
+  wheel.start_after(at(1), 10ms);
+  wheel.start_after(at(0), 20ms);
+  wheel.start_after(at(2), 10ms);
+  EXPECT_TRUE(wheel.has_delays_to_begin());
+  EXPECT_EQ(wheel.size(), 3U);
+  EXPECT_EQ(advance(now + 1s), ids{}) << "none has begun";
+  wheel.begin_delays(now + 2s);
+  EXPECT_FALSE(wheel.has_delays_to_begin());
+  EXPECT_EQ(at(1).deadline(), now + 2s + 10ms);
+  EXPECT_EQ(advance(now + 2s + 10ms - tick), ids{});
+  EXPECT_EQ(advance(now + 2s + 10ms + tick), (ids{1, 2}));
+  EXPECT_EQ(advance(now + 2s + 20ms + tick), ids{0});
+}
+
+TEST_F(TimerWheel, DelaysOfNothingEndInTheNextAdvance) {
+  wheel.start_after(at(0), 0ns);
+  wheel.start_after(at(1), -1h);
+  wheel.begin_delays(now);
+  EXPECT_EQ(advance(now), (ids{0, 1}));
+}
+
+TEST_F(TimerWheel, TimersWhoseDelayHasNotBegunRestartAndEnd) {
+  for (int id = 0; id < 3; ++id) wheel.start_after(at(id), 1ms);
+  EXPECT_TRUE(at(0).linked());
+  EXPECT_TRUE(wheel.cancel(at(0)));
+  EXPECT_TRUE(wheel.start(at(1), now + 2ms));
+  wheel.start_after(at(2), 3ms);
+  EXPECT_EQ(wheel.size(), 2U);
+  wheel.begin_delays(now);
+  EXPECT_FALSE(at(0).linked());
+  EXPECT_EQ(advance(now + 2ms + tick), ids{1});
+  EXPECT_EQ(advance(now + 3ms + tick), ids{2});
+  EXPECT_TRUE(wheel.empty());
+}
+
 TEST_F(TimerWheel, DestroyedWheelLetsGoOfItsTimers) {
   {
     timer_wheel shortlived{now};
+    shortlived.start_after(at(5), 1ms);
     shortlived.start(at(0), now - 1s);
     shortlived.start(at(1), now + 1ms);
     shortlived.start(at(2), now + 1ms);
@@ -352,7 +389,7 @@ TEST_F(TimerWheel, DestroyedWheelLetsGoOfItsTimers) {
     shortlived.start(at(4), steady_time::max());
     shortlived.advance(now + 1s, 1, [](timer_node&) {});
   }
-  for (int id = 0; id < 5; ++id) EXPECT_FALSE(at(id).linked()) << id;
+  for (int id = 0; id < 6; ++id) EXPECT_FALSE(at(id).linked()) << id;
 }
 
 /// Random starts, restarts, cancels and advances, also from within calls, compared with a simple

@@ -96,7 +96,8 @@ void event_loop::stop() noexcept {
 
 // A turn has four phases. Tasks come first: what was posted before run() runs before the loop first
 // polls.
-//   1. Tasks: a batch of the inbox.
+//   1. Tasks: a batch of the inbox. Then the time limits begin that phases 3 and 4 of the last turn
+//      and this batch have started.
 //   2. Events: without a task in phase 1, waits for work; else polls for I/O.
 //   3. I/O: serves what phase 2 found, for io_time at most; then runs what that deferred, and heavy
 //      operations, for heavy_time at most.
@@ -106,6 +107,7 @@ inline std::size_t event_loop::turn(steady_time deadline) {
   looked_for_io_.reset();
   std::size_t done = run_tasks();
   if (stopped()) return done;
+  if (timers_.has_delays_to_begin()) timers_.begin_delays(now());
   // Deferred operations are left over where on_exception has thrown.
   const bool may_wait = done == 0 && deadline != steady_time::min() && !io_slice_.is_over() &&
                         deferred_.empty() && heavy_.empty();
@@ -335,6 +337,11 @@ void event_loop::start_timer(timer_operation& timer, steady_time deadline) noexc
   timers_pending_.set(timers_.size());
 }
 
+void event_loop::start_time_limit(timer_operation& timer, duration limit) noexcept {
+  timers_.start_after(timer, limit);
+  timers_pending_.set(timers_.size());
+}
+
 bool event_loop::cancel_timer(timer_operation& timer) noexcept {
   const bool was_active = timers_.cancel(timer);
   timers_pending_.set(timers_.size());
@@ -342,9 +349,7 @@ bool event_loop::cancel_timer(timer_operation& timer) noexcept {
 }
 
 steady_time event_loop::deadline_after(duration delay) const noexcept {
-  const steady_time present = now();
-  if (delay <= std::chrono::nanoseconds{0}) return present - detail::timer_wheel::tick_length;
-  return detail::later(present, delay);
+  return detail::timer_wheel::deadline_after(now(), delay);
 }
 
 void event_loop::start_delayed(steady_time deadline, move_only_function<void()> task) {

@@ -182,6 +182,9 @@ class event_loop : public executor, public timer_service, public posting<event_l
   void defer_heavy(heavy_operation& op) noexcept { heavy_.push_back(op); }
   /// For timer and sleeping coroutines. The loop's thread.
   void start_timer(timer_operation& timer, steady_time deadline) noexcept final;
+  /// timer_service: `limit` counts from the turn's look for I/O, or the next turn's, so that the
+  /// limits of operations that one turn begins expire together, and cost no reading of the clock.
+  void start_time_limit(timer_operation& timer, duration limit) noexcept final;
   /// False if the timer was not started, or has fired.
   bool cancel_timer(timer_operation& timer) noexcept final;
   /// now() + `delay`, at most steady_time::max(); for a delay of zero or less, a time already past

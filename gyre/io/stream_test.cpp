@@ -12,6 +12,7 @@
 #include <gyre/task/invoke.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/shielded.hpp>
+#include <gyre/task/sleep.hpp>
 #include <gyre/task/spawn.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/when_all.hpp>
@@ -34,6 +35,7 @@
 #include <coroutine>
 #include <csignal>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <functional>
 #include <future>
@@ -628,6 +630,35 @@ TEST_F(Waiting, IsEndedByATimeout) {
     co_await gyre::with_timeout(ends_.one.write_all("x"), 1ms);
   };
   EXPECT_EQ(error_of(loop_, write_within()), std::errc::timed_out);
+}
+
+// Each coroutine begins its wait a hundred ticks of the loop's timers after the one before.
+TEST_F(Waiting, LimitsThatBeginInOneTurnExpireInOneTurn) {
+  constexpr int count = 10;
+  std::vector<stream_ends> pairs;
+  for (int i = 0; i < count; ++i) pairs.push_back(make_ends(loop_));
+  const auto limit_of = [this](auto begin) -> task<std::uint64_t> {
+    const gyre::steady_time called = loop_.now();
+    while (loop_.now() < called + 100us) {
+    }
+    auto limited = as_expected(begin());
+    const auto ended = co_await std::move(limited);
+    EXPECT_EQ(ended.error(), gyre::time_limit_errc::expired);
+    co_return loop_.metrics().turns;
+  };
+  std::vector<task<std::uint64_t>> reads;
+  std::vector<task<std::uint64_t>> tasks;
+  for (stream_ends& pair : pairs) {
+    reads.push_back(limit_of([&] { return gyre::with_timeout(pair.one.wait_readable(), 3ms); }));
+    tasks.push_back(limit_of([] {
+      return gyre::with_timeout([]() -> task<> { co_await gyre::sleep_for(1h); }(), 3ms);
+    }));
+  }
+  for (auto* const limited : {&reads, &tasks}) {
+    const std::vector<std::uint64_t> turns =
+        gyre::sync_wait(loop_, gyre::when_all(std::move(*limited)));
+    EXPECT_EQ(std::ranges::count(turns, turns.front()), count);
+  }
 }
 
 TEST_F(Waiting, IsEndedByAWinner) {

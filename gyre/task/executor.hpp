@@ -10,9 +10,11 @@
 #pragma once
 
 #include <gyre/base/clock.hpp>
+#include <gyre/base/duration.hpp>
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/base/operation.hpp>
 #include <gyre/base/timer_operation.hpp>
+#include <gyre/base/timer_wheel.hpp>
 #include <gyre/task/detail/nested_run.hpp>
 
 #include <cstddef>
@@ -29,6 +31,12 @@ class timer_service {
   /// this call. Replaces an earlier start. On a strand, the timer expires outside of its
   /// operations, maybe while one runs: its function posts what belongs to the strand.
   virtual void start_timer(timer_operation& timer, steady_time deadline) noexcept = 0;
+  /// As start_timer(), for a time limit: expires `timer` when `limit` has passed, never sooner. A
+  /// loop counts from the end of the work that it is doing, so that limits which begin in one turn
+  /// expire in one turn.
+  virtual void start_time_limit(timer_operation& timer, duration limit) noexcept {
+    start_timer(timer, detail::timer_wheel::deadline_after(now(), limit));
+  }
   /// True if `timer` was started and now does not expire. False if it was not started, has expired,
   /// or is expiring on another thread; its function must then tell when `timer` may be destroyed.
   virtual bool cancel_timer(timer_operation& timer) noexcept = 0;

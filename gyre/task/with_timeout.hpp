@@ -16,9 +16,10 @@ namespace gyre {
 
 /// Awaits `awaitable` and gives its result, but asks it to stop when `limit` has passed since the
 /// await began. `awaitable` is awaited to its end all the same, and a value that comes in spite of
-/// the limit is given. A limit of zero or less expires in the executor's next turn. For errors as
-/// values write as_expected(with_timeout(…)), as with_timeout() throws.
-/// Converts to a task.
+/// the limit is given. A limit of zero or less expires in the executor's next turn. On a loop, a
+/// limit counts from the end of the batch of work in which the await began, so that limits which
+/// begin together expire together. For errors as values write as_expected(with_timeout(…)), as
+/// with_timeout() throws. Converts to a task.
 ///
 /// Lifetime: on an executor of one thread, the coroutine may be destroyed on that thread while it
 /// waits, if `awaitable` allows that. For a task, and a with_timeout() of a with_timeout(), that

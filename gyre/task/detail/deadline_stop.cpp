@@ -65,8 +65,7 @@ std::coroutine_handle<> deadline_stop::start() noexcept {
   replaced_stop_.emplace(context(), source_.emplace(context().stop).get_token());
   context().has_taken_cancellation = false;
   works_ = true;
-  const bool at_once = limit_ <= std::chrono::nanoseconds{0};
-  timers_->start_timer(*this, at_once ? steady_time::min() : later(timers_->now(), limit_));
+  timers_->start_time_limit(*this, limit_);
   if (const std::coroutine_handle<> next = start_work(frame_.get_handle())) return next;
   return finish_work() ? awaiting_ : std::noop_coroutine();
 }

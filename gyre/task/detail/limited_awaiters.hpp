@@ -149,8 +149,7 @@ concept expirable_operation =
     single_operation<Operation> &&
     requires(Operation& operation, deadline_stop::stand_in_handle awaiting) {
       { operation.begin_wait(awaiting) } noexcept -> std::same_as<bool>;
-      operation.timers().start_timer(std::declval<timer_operation&>(),
-                                     operation.timers().deadline_after(duration()));
+      operation.timers().start_time_limit(std::declval<timer_operation&>(), duration());
       operation.expire();
       { operation.has_expired() } noexcept -> std::same_as<bool>;
     };
@@ -181,7 +180,7 @@ class [[nodiscard]] expiring_operation final : timer_operation {
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
     if (!operation_.begin_wait(awaiting)) return gives_way(context_of(awaiting), awaiting);
-    operation_.timers().start_timer(*this, operation_.timers().deadline_after(limit_));
+    operation_.timers().start_time_limit(*this, limit_);
     return true;
   }
   value_type await_resume() {
