@@ -261,20 +261,6 @@ join_handle<task_result_t<Awaitable>> spawn_joinable(
   return join_handle<task_result_t<Awaitable>>::start(as_task(std::move(awaitable)), target,
                                                       nullptr, options, location);
 }
-
-template <awaitable Awaitable>
-join_handle<task_result_t<Awaitable>> scope::spawn_joinable(Awaitable awaitable, const char* name,
-                                                            std::source_location location) {
-  return spawn_joinable(*inherited_.where, std::move(awaitable), name, location);
-}
-
-template <awaitable Awaitable>
-join_handle<task_result_t<Awaitable>> scope::spawn_joinable(executor& target, Awaitable awaitable,
-                                                            const char* name,
-                                                            std::source_location location) {
-  return join_handle<task_result_t<Awaitable>>::start(as_task(std::move(awaitable)), target, this,
-                                                      {.name = name}, location);
-}
 // Explains wrong arguments: see base/detail/misuse.hpp.
 std::suspend_never spawn_joinable(executor& target, detail::misused_awaitable explained,
                                   joinable_options options = {});

@@ -101,17 +101,22 @@ class scope : detail::child_set {
   void spawn(detail::misused_awaitable explained, const char* name = nullptr);
   void spawn(executor& target, detail::misused_awaitable explained, const char* name = nullptr);
 
-  /// As spawn(), but returns a handle by which the task's result is awaited, see join_handle.hpp,
-  /// which defines this. The scope waits for the task, and asks it to stop, but its error goes to
-  /// the handle alone, unless that is detached before.
+  /// As spawn(), but returns a handle by which the task's result is awaited; the caller includes
+  /// join_handle.hpp. The scope waits for the task, and asks it to stop, but the task's error goes
+  /// to the handle alone, unless that is detached before.
   template <awaitable Awaitable>
   join_handle<task_result_t<Awaitable>> spawn_joinable(
       Awaitable awaitable, const char* name = nullptr,
-      std::source_location location = std::source_location::current());
+      std::source_location location = std::source_location::current()) {
+    return spawn_joinable(*inherited_.where, std::move(awaitable), name, location);
+  }
   template <awaitable Awaitable>
   join_handle<task_result_t<Awaitable>> spawn_joinable(
       executor& target, Awaitable awaitable, const char* name = nullptr,
-      std::source_location location = std::source_location::current());
+      std::source_location location = std::source_location::current()) {
+    return join_handle<task_result_t<Awaitable>>::start(as_task(std::move(awaitable)), target, this,
+                                                        {.name = name}, location);
+  }
   // Explains wrong arguments: see base/detail/misuse.hpp.
   std::suspend_never spawn_joinable(detail::misused_awaitable explained,
                                     const char* name = nullptr);

@@ -77,12 +77,4 @@ class [[nodiscard]] GYRE_CORO_AWAIT_ELIDABLE task : private detail::task_state<T
       : state(coroutine, is_large) {}
 };
 
-namespace detail {
-
-template <class T>
-task<T> task_state<T>::promise_type::get_return_object(bool large_frame) noexcept {
-  return task<T>(handle_of_new(*this), large_frame);
-}
-
-}  // namespace detail
 }  // namespace gyre

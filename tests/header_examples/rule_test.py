@@ -295,7 +295,7 @@ class ClassHomes(unittest.TestCase):
     def problems(self, path: str, code: str) -> list[str]:
         code = f"namespace gyre {{\n{code}\n}}\n}}\n" if code.endswith("{") else code
         sources = {"gyre/base/thing.hpp": CLASSES, path: code}
-        return LAYOUT.class_homes(sources, set())
+        return LAYOUT.class_homes(sources)
 
     def test_members_are_defined_in_the_source_of_the_same_name(self) -> None:
         for name, member in MEMBERS.items():
@@ -318,20 +318,12 @@ class ClassHomes(unittest.TestCase):
         member = "namespace gyre { void detail::thing::part::run() {} }\n"
         self.assertEqual(self.problems("gyre/base/a.cpp", inner + member), [])
         sources = {"a.hpp": CLASSES, "a.cpp": inner, "a_more.cpp": member}
-        found = LAYOUT.class_homes(sources, set())
+        found = LAYOUT.class_homes(sources)
         self.assertEqual([problem.split(":")[0] for problem in found], ["a_more.cpp"])
 
     def test_a_nameless_namespace_is_part_of_its_file(self) -> None:
         code = "namespace { struct own { void run(); };\nvoid own::run() {} }\n"
         self.assertEqual(self.problems("gyre/base/other.cpp", code), [])
-
-    def test_an_exception_goes_with_its_last_member(self) -> None:
-        member = f"namespace gyre {{\n{MEMBERS['thing']} }} }}\n"
-        sources = {"a.hpp": CLASSES, "b.cpp": member}
-        self.assertEqual(LAYOUT.class_homes(sources, {("b.cpp", "thing")}), [])
-        found = LAYOUT.class_homes(sources, {("b.cpp", "thing"), ("c.cpp", "thing")})
-        self.assertEqual(len(found), 1)
-        self.assertIn("('c.cpp', 'thing') is not needed", found[0])
 
 
 PAGE = """

@@ -174,7 +174,9 @@ class task_state : public task_end {
   class promise_type : public task_promise_result<T> {
    public:
     using frees_plain_frames = promise_type;  // but not promises derived from this one
-    task<T> get_return_object(bool large_frame = false) noexcept;
+    task<T> get_return_object(bool large_frame = false) noexcept {
+      return task<T>(handle_of_new(*this), large_frame);
+    }
     static constexpr std::suspend_always initial_suspend() noexcept { return {}; }
     static constexpr task_final_awaiter<T> final_suspend() noexcept { return {}; }
     void unhandled_exception() noexcept { static_cast<task_state*>(this->end)->fail(); }
