@@ -21,47 +21,13 @@ namespace detail {
 /// Awaiters whose result() gives the error as a value.
 template <class T>
 concept has_result = requires(T& object) { object.result(); };
-
-/// An awaiter that gives the result() of `Awaiter`.
-template <class Awaiter>
-class expecting_awaiter {
- public:
-  static constexpr bool executor_affine = resumes_on_executor<Awaiter>;
-
-  template <class Awaitable>
-  explicit expecting_awaiter(Awaitable&& awaitable)
-      : awaiter_(awaiter_of(std::forward<Awaitable>(awaitable))) {}
-
-  bool await_ready() { return awaiter_.await_ready(); }
-  template <class Promise>
-  GYRE_INLINE_IN_GCC auto await_suspend(std::coroutine_handle<Promise> awaiting) {
-    return awaiter_.await_suspend(awaiting);
-  }
-  auto await_resume() noexcept(noexcept(awaiter_.result())) { return awaiter_.result(); }
-
- private:
-  Awaiter awaiter_;
-};
-
 template <class T>
 using expected_t =
     std::expected<std::conditional_t<std::is_void_v<T>, void, element_t<T>>, std::error_code>;
-
+template <class Awaiter>
+class expecting_awaiter;
 template <class Awaitable>
-task<expected_t<task_result_t<Awaitable>>> catch_system_error(Awaitable awaitable) {
-  try {
-    if constexpr (std::is_void_v<task_result_t<Awaitable>>) {
-      co_await std::forward<Awaitable>(awaitable);
-      co_return expected_t<void>();
-    } else {
-      co_return co_await std::forward<Awaitable>(awaitable);
-    }
-  } catch (const std::system_error& error) {
-    co_return std::unexpected(error.code());
-  } catch (const std::bad_alloc&) {
-    co_return std::unexpected(std::make_error_code(std::errc::not_enough_memory));
-  }
-}
+task<expected_t<task_result_t<Awaitable>>> catch_system_error(Awaitable awaitable);
 
 }  // namespace detail
 
@@ -88,4 +54,44 @@ template <awaitable Awaitable>
 // Explains wrong arguments: see base/detail/misuse.hpp.
 std::suspend_never as_expected(detail::misused_awaitable explained);
 
+namespace detail {
+
+/// An awaiter that gives the result() of `Awaiter`.
+template <class Awaiter>
+class expecting_awaiter {
+ public:
+  static constexpr bool executor_affine = resumes_on_executor<Awaiter>;
+
+  template <class Awaitable>
+  explicit expecting_awaiter(Awaitable&& awaitable)
+      : awaiter_(awaiter_of(std::forward<Awaitable>(awaitable))) {}
+
+  bool await_ready() { return awaiter_.await_ready(); }
+  template <class Promise>
+  GYRE_INLINE_IN_GCC auto await_suspend(std::coroutine_handle<Promise> awaiting) {
+    return awaiter_.await_suspend(awaiting);
+  }
+  auto await_resume() noexcept(noexcept(awaiter_.result())) { return awaiter_.result(); }
+
+ private:
+  Awaiter awaiter_;
+};
+
+template <class Awaitable>
+task<expected_t<task_result_t<Awaitable>>> catch_system_error(Awaitable awaitable) {
+  try {
+    if constexpr (std::is_void_v<task_result_t<Awaitable>>) {
+      co_await std::forward<Awaitable>(awaitable);
+      co_return expected_t<void>();
+    } else {
+      co_return co_await std::forward<Awaitable>(awaitable);
+    }
+  } catch (const std::system_error& error) {
+    co_return std::unexpected(error.code());
+  } catch (const std::bad_alloc&) {
+    co_return std::unexpected(std::make_error_code(std::errc::not_enough_memory));
+  }
+}
+
+}  // namespace detail
 }  // namespace gyre

@@ -21,6 +21,48 @@
 namespace gyre {
 namespace detail {
 
+/// Awaiters that only await_resume() may throw from.
+template <class Awaiter>
+concept waits_without_throw =
+    has_result<Awaiter> && resumes_on_executor<Awaiter> &&
+    requires(Awaiter& awaiter, std::coroutine_handle<task<>::promise_type> awaiting) {
+      { awaiter.await_ready() } noexcept;
+      { awaiter.await_suspend(awaiting) } noexcept;
+    };
+template <class T>
+class task_result_awaiter;
+template <class Awaiter>
+class operation_result_awaiter;
+
+}  // namespace detail
+
+/// Awaits `awaitable` and gives a std::expected of its result, or of the exception with which it
+/// failed: as when_all_ready() does for several. A reference comes in a std::reference_wrapper. For
+/// failures of the system as std::error_code see as_expected().
+///
+/// Lifetime: rvalues are moved in; lvalues must outlive the await.
+/// Errors: throws only gyre::operation_cancelled, as a stop is no result; std::logic_error for an
+/// empty task.
+/// Complexity: nothing for a task, whose exception is moved without a throw, and for single
+/// operations of gyre (a read, a sleep); a coroutine frame for other awaitables.
+template <awaitable Awaitable>
+[[nodiscard]] auto as_result(Awaitable&& awaitable) {
+  using awaiter = std::remove_cvref_t<decltype(detail::awaiter_of(std::declval<Awaitable>()))>;
+  // The awaiter of operator co_await may refer to the awaitable, and would outlive it.
+  constexpr bool awaits_itself = std::is_same_v<awaiter, std::remove_cvref_t<Awaitable>>;
+  if constexpr (!detail::is_task<awaiter> && awaits_itself &&
+                detail::waits_without_throw<awaiter>) {
+    return detail::operation_result_awaiter<Awaitable>(std::forward<Awaitable>(awaitable));
+  } else {
+    return detail::task_result_awaiter<task_result_t<Awaitable>>(
+        as_task(std::forward<Awaitable>(awaitable)));
+  }
+}
+// Explains wrong arguments: see base/detail/misuse.hpp.
+std::suspend_never as_result(detail::misused_awaitable explained);
+
+namespace detail {
+
 template <class T>
 using result_of_t =
     std::expected<std::conditional_t<std::is_void_v<T>, void, element_t<T>>, std::exception_ptr>;
@@ -93,40 +135,5 @@ class [[nodiscard]] operation_result_awaiter {
   Awaiter awaiter_;
 };
 
-/// Awaiters that only await_resume() may throw from.
-template <class Awaiter>
-concept waits_without_throw =
-    has_result<Awaiter> && resumes_on_executor<Awaiter> &&
-    requires(Awaiter& awaiter, std::coroutine_handle<task<>::promise_type> awaiting) {
-      { awaiter.await_ready() } noexcept;
-      { awaiter.await_suspend(awaiting) } noexcept;
-    };
-
 }  // namespace detail
-
-/// Awaits `awaitable` and gives a std::expected of its result, or of the exception with which it
-/// failed: as when_all_ready() does for several. A reference comes in a std::reference_wrapper. For
-/// failures of the system as std::error_code see as_expected().
-///
-/// Lifetime: rvalues are moved in; lvalues must outlive the await.
-/// Errors: throws only gyre::operation_cancelled, as a stop is no result; std::logic_error for an
-/// empty task.
-/// Complexity: nothing for a task, whose exception is moved without a throw, and for single
-/// operations of gyre (a read, a sleep); a coroutine frame for other awaitables.
-template <awaitable Awaitable>
-[[nodiscard]] auto as_result(Awaitable&& awaitable) {
-  using awaiter = std::remove_cvref_t<decltype(detail::awaiter_of(std::declval<Awaitable>()))>;
-  // The awaiter of operator co_await may refer to the awaitable, and would outlive it.
-  constexpr bool awaits_itself = std::is_same_v<awaiter, std::remove_cvref_t<Awaitable>>;
-  if constexpr (!detail::is_task<awaiter> && awaits_itself &&
-                detail::waits_without_throw<awaiter>) {
-    return detail::operation_result_awaiter<Awaitable>(std::forward<Awaitable>(awaitable));
-  } else {
-    return detail::task_result_awaiter<task_result_t<Awaitable>>(
-        as_task(std::forward<Awaitable>(awaitable)));
-  }
-}
-// Explains wrong arguments: see base/detail/misuse.hpp.
-std::suspend_never as_result(detail::misused_awaitable explained);
-
 }  // namespace gyre

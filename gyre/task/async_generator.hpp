@@ -23,8 +23,83 @@
 
 namespace gyre {
 
+namespace detail {
+
 template <class T>
-class async_generator;
+class async_generator_promise;
+
+}  // namespace detail
+
+/// A coroutine that yields a sequence of values, and may await before each of them.
+///
+/// If `T` is an object type, it must be copyable to yield lvalues, which are copied, as the
+/// consumer may move from an element; if `T` is an lvalue reference, the consumer gets the yielded
+/// object. The coroutine runs only while next() is awaited, with the consumer's stop token,
+/// task-local values and executor; resume_on() within the generator moves the consumer as well.
+///
+/// Thread-safety: one thread at a time; one next() at a time.
+/// Lifetime: an element lives until next() is awaited again. The generator must not be destroyed
+/// while next() is awaited, unless the awaiting coroutine is destroyed with it.
+/// Errors: next() throws what leaves the coroutine, which ends the sequence.
+/// Complexity: next() is two jumps, without allocation. The frame comes from the slab, or from an
+/// allocator passed after std::allocator_arg.
+template <class T>
+class [[nodiscard]] async_generator {
+  static_assert(!std::is_rvalue_reference_v<T> && !std::is_void_v<T>,
+                "an async_generator yields a value or an lvalue reference");
+
+ public:
+  struct promise_type : detail::async_generator_promise<T> {
+    async_generator get_return_object() noexcept {
+      return async_generator(detail::handle_of_new<detail::async_generator_promise<T>>(*this));
+    }
+  };
+  using value_type = std::remove_cvref_t<T>;
+
+ private:
+  using promise = detail::async_generator_promise<T>;
+  using handle = typename promise::handle;
+
+  class next_awaiter {
+   public:
+    explicit next_awaiter(handle coroutine) noexcept : coroutine_(coroutine) {}
+
+    static constexpr bool executor_affine = true;
+    bool await_ready() const noexcept { return !coroutine_ || coroutine_.done(); }
+    template <detail::has_context Promise>
+    GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(
+        std::coroutine_handle<Promise> consumer) noexcept {
+      return coroutine_.promise().advance_for(consumer);
+    }
+    std::remove_reference_t<T>* await_resume() const {
+      return coroutine_ ? coroutine_.promise().take() : nullptr;
+    }
+
+   private:
+    handle coroutine_;
+  };
+
+ public:
+  /// A generator of nothing.
+  async_generator() noexcept = default;
+  async_generator(async_generator&& other) noexcept
+      : coroutine_(std::exchange(other.coroutine_, nullptr)) {}
+  async_generator& operator=(async_generator other) noexcept {
+    std::swap(coroutine_, other.coroutine_);
+    return *this;
+  }
+  ~async_generator() {
+    if (coroutine_) coroutine_.destroy();
+  }
+
+  /// Awaited, gives a pointer to the next element; null at the end, and from then on.
+  [[nodiscard]] auto next() noexcept { return next_awaiter(coroutine_); }
+
+ private:
+  explicit async_generator(handle coroutine) noexcept : coroutine_(coroutine) {}
+
+  handle coroutine_;
+};
 
 namespace detail {
 
@@ -112,76 +187,4 @@ class async_generator_promise : public awaiting_promise, public slab_frame {
 };
 
 }  // namespace detail
-
-/// A coroutine that yields a sequence of values, and may await before each of them.
-///
-/// If `T` is an object type, it must be copyable to yield lvalues, which are copied, as the
-/// consumer may move from an element; if `T` is an lvalue reference, the consumer gets the yielded
-/// object. The coroutine runs only while next() is awaited, with the consumer's stop token,
-/// task-local values and executor; resume_on() within the generator moves the consumer as well.
-///
-/// Thread-safety: one thread at a time; one next() at a time.
-/// Lifetime: an element lives until next() is awaited again. The generator must not be destroyed
-/// while next() is awaited, unless the awaiting coroutine is destroyed with it.
-/// Errors: next() throws what leaves the coroutine, which ends the sequence.
-/// Complexity: next() is two jumps, without allocation. The frame comes from the slab, or from an
-/// allocator passed after std::allocator_arg.
-template <class T>
-class [[nodiscard]] async_generator {
-  static_assert(!std::is_rvalue_reference_v<T> && !std::is_void_v<T>,
-                "an async_generator yields a value or an lvalue reference");
-
- public:
-  struct promise_type : detail::async_generator_promise<T> {
-    async_generator get_return_object() noexcept {
-      return async_generator(detail::handle_of_new<detail::async_generator_promise<T>>(*this));
-    }
-  };
-  using value_type = std::remove_cvref_t<T>;
-
- private:
-  using promise = detail::async_generator_promise<T>;
-  using handle = typename promise::handle;
-
-  class next_awaiter {
-   public:
-    explicit next_awaiter(handle coroutine) noexcept : coroutine_(coroutine) {}
-
-    static constexpr bool executor_affine = true;
-    bool await_ready() const noexcept { return !coroutine_ || coroutine_.done(); }
-    template <detail::has_context Promise>
-    GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(
-        std::coroutine_handle<Promise> consumer) noexcept {
-      return coroutine_.promise().advance_for(consumer);
-    }
-    std::remove_reference_t<T>* await_resume() const {
-      return coroutine_ ? coroutine_.promise().take() : nullptr;
-    }
-
-   private:
-    handle coroutine_;
-  };
-
- public:
-  /// A generator of nothing.
-  async_generator() noexcept = default;
-  async_generator(async_generator&& other) noexcept
-      : coroutine_(std::exchange(other.coroutine_, nullptr)) {}
-  async_generator& operator=(async_generator other) noexcept {
-    std::swap(coroutine_, other.coroutine_);
-    return *this;
-  }
-  ~async_generator() {
-    if (coroutine_) coroutine_.destroy();
-  }
-
-  /// Awaited, gives a pointer to the next element; null at the end, and from then on.
-  [[nodiscard]] auto next() noexcept { return next_awaiter(coroutine_); }
-
- private:
-  explicit async_generator(handle coroutine) noexcept : coroutine_(coroutine) {}
-
-  handle coroutine_;
-};
-
 }  // namespace gyre

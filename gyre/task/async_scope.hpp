@@ -37,7 +37,62 @@
 
 namespace gyre {
 
-class async_scope;
+namespace detail {
+
+class scope_join;
+
+}  // namespace detail
+
+/// A gyre::scope with the lifetime of an object: tasks are started until a coroutine joins it, and
+/// join() waits for them all. Use with_scope() where a block of code is the lifetime.
+///
+/// Thread-safety: every member may be called from any thread, and several coroutines may join.
+/// Lifetime: the scope outlives its tasks and every call of its members. To know that the tasks
+/// have ended, await join() before the destructor, which ends the program with a message if it
+/// finds tasks running. A task of the scope must not join it, as it would
+/// wait for itself.
+/// Errors: join() throws the errors of the tasks, see scope_errors. They are dropped if the scope
+/// is destroyed without a join(), after its last task.
+/// Complexity: construction and joining allocate nothing, spawn() as scope::spawn().
+class async_scope final : public scope {
+ public:
+  /// Tasks start on `target` unless spawn() names another executor; it must outlive the tasks. They
+  /// have no task-local values. A stop of `parent`, whose source must outlive the scope, asks all
+  /// tasks to stop, as request_stop() does.
+  explicit async_scope(executor& target, inplace_stop_token parent = {},
+                       scope_errors errors = scope_errors::stop_at_first) noexcept;
+  async_scope(executor& target, scope_errors errors) noexcept : async_scope(target, {}, errors) {}
+  async_scope(const async_scope&) = delete;
+  async_scope& operator=(const async_scope&) = delete;
+  ~async_scope();
+
+  /// Awaited, closes the scope and waits until all tasks have ended; then throws their errors.
+  /// Until the last has ended more tasks may be spawned, which the wait includes; then spawn()
+  /// throws std::logic_error. A further join(), at the same time or later, gives the same result.
+  ///
+  /// A stop of the awaiting coroutine asks all tasks to stop, and the wait goes on until they have
+  /// ended, as in with_scope(). So no task is running when join() has returned or thrown.
+  ///
+  /// Thread-safety: the coroutine resumes on its own executor.
+  /// Lifetime: the coroutine must not be destroyed while it waits; if it is, the program ends with
+  /// a message.
+  /// Errors: those of the tasks. Throws gyre::operation_cancelled if the coroutine was asked to
+  /// stop and a task ended with that. Tasks that end so after request_stop() are no error.
+  /// Complexity: no allocation.
+  detail::scope_join join() noexcept;
+
+ private:
+  friend detail::scope_join;
+
+  static std::coroutine_handle<> resume_joiners(scope& self, const executor* here) noexcept;
+  detail::scope_join* take_joiners() noexcept;
+
+  // No joiner has this address.
+  static constexpr std::uintptr_t ended = 1;
+
+  // The stack of coroutines that wait, the newest first; then `ended`.
+  detail::atomic<std::uintptr_t> joiners_{0};
+};
 
 namespace detail {
 
@@ -93,55 +148,6 @@ class [[nodiscard]] scope_join : resumption {
 
 }  // namespace detail
 
-/// A gyre::scope with the lifetime of an object: tasks are started until a coroutine joins it, and
-/// join() waits for them all. Use with_scope() where a block of code is the lifetime.
-///
-/// Thread-safety: every member may be called from any thread, and several coroutines may join.
-/// Lifetime: the scope outlives its tasks and every call of its members. To know that the tasks
-/// have ended, await join() before the destructor, which ends the program with a message if it
-/// finds tasks running. A task of the scope must not join it, as it would
-/// wait for itself.
-/// Errors: join() throws the errors of the tasks, see scope_errors. They are dropped if the scope
-/// is destroyed without a join(), after its last task.
-/// Complexity: construction and joining allocate nothing, spawn() as scope::spawn().
-class async_scope final : public scope {
- public:
-  /// Tasks start on `target` unless spawn() names another executor; it must outlive the tasks. They
-  /// have no task-local values. A stop of `parent`, whose source must outlive the scope, asks all
-  /// tasks to stop, as request_stop() does.
-  explicit async_scope(executor& target, inplace_stop_token parent = {},
-                       scope_errors errors = scope_errors::stop_at_first) noexcept;
-  async_scope(executor& target, scope_errors errors) noexcept : async_scope(target, {}, errors) {}
-  async_scope(const async_scope&) = delete;
-  async_scope& operator=(const async_scope&) = delete;
-  ~async_scope();
-
-  /// Awaited, closes the scope and waits until all tasks have ended; then throws their errors.
-  /// Until the last has ended more tasks may be spawned, which the wait includes; then spawn()
-  /// throws std::logic_error. A further join(), at the same time or later, gives the same result.
-  ///
-  /// A stop of the awaiting coroutine asks all tasks to stop, and the wait goes on until they have
-  /// ended, as in with_scope(). So no task is running when join() has returned or thrown.
-  ///
-  /// Thread-safety: the coroutine resumes on its own executor.
-  /// Lifetime: the coroutine must not be destroyed while it waits; if it is, the program ends with
-  /// a message.
-  /// Errors: those of the tasks. Throws gyre::operation_cancelled if the coroutine was asked to
-  /// stop and a task ended with that. Tasks that end so after request_stop() are no error.
-  /// Complexity: no allocation.
-  detail::scope_join join() noexcept { return detail::scope_join(*this); }
-
- private:
-  friend detail::scope_join;
-
-  static std::coroutine_handle<> resume_joiners(scope& self, const executor* here) noexcept;
-  detail::scope_join* take_joiners() noexcept;
-
-  // No joiner has this address.
-  static constexpr std::uintptr_t ended = 1;
-
-  // The stack of coroutines that wait, the newest first; then `ended`.
-  detail::atomic<std::uintptr_t> joiners_{0};
-};
+inline detail::scope_join async_scope::join() noexcept { return detail::scope_join(*this); }
 
 }  // namespace gyre

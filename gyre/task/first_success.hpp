@@ -27,6 +27,48 @@
 namespace gyre {
 namespace detail {
 
+template <class T, class Tasks>
+task<T> valid_first_success_of(Tasks tasks);
+
+}  // namespace detail
+
+/// Runs awaitables of one result type concurrently until the first succeeds, and gives its result;
+/// failures before that are dropped. The awaitables start in order, each up to its first wait,
+/// until one has succeeded. The others are then asked to stop, and awaited to their ends; results
+/// that they give all the same are destroyed. For the results of all that completed use when_any(),
+/// which also ends with the first failure; to start one awaitable after the other use hedge().
+///
+/// Thread-safety, Lifetime: as when_any().
+/// Errors: if all fail, that of the one that failed last. After a stop of the coroutine one that
+/// succeeds wins all the same; else throws gyre::operation_cancelled. Empty tasks:
+/// std::logic_error at once.
+/// Complexity: a coroutine frame, and one for each awaitable that is not a task.
+template <awaitable First, awaitable... Others>
+  requires(std::same_as<task_result_t<First>, task_result_t<Others>> && ...)
+[[nodiscard]] auto first_success(First first, Others... others) {
+  using result = task_result_t<First>;
+  return detail::valid_first_success_of<result>(std::array<task<result>, 1 + sizeof...(Others)>{
+      as_task(std::move(first)), as_task(std::move(others))...});
+}
+
+/// The same for a range, which must not be empty (std::invalid_argument). Costs a frame and a
+/// vector of the children.
+template <awaitable_range Range>
+[[nodiscard]] auto first_success(Range&& range) {
+  using element = std::remove_cvref_t<std::ranges::range_rvalue_reference_t<Range>>;
+  auto tasks = detail::tasks_of(std::forward<Range>(range));
+  if (tasks.empty())
+    throw std::invalid_argument("gyre::first_success: needs at least one awaitable");
+  return detail::valid_first_success_of<task_result_t<element>>(std::move(tasks));
+}
+// Explains wrong arguments: see base/detail/misuse.hpp.
+template <class... More>
+std::suspend_never first_success(detail::misused_awaitable explained, More&&... more);
+template <awaitable First, class... More>
+std::suspend_never first_success(First first, detail::misused_awaitable explained, More&&... more);
+
+namespace detail {
+
 template <class T>
 std::vector<child_task<T>> children_of(child_group& group, std::vector<task<T>>& tasks) {
   std::vector<child_task<T>> children;
@@ -74,40 +116,4 @@ task<T> valid_first_success_of(Tasks tasks) {
 }
 
 }  // namespace detail
-
-/// Runs awaitables of one result type concurrently until the first succeeds, and gives its result;
-/// failures before that are dropped. The awaitables start in order, each up to its first wait,
-/// until one has succeeded. The others are then asked to stop, and awaited to their ends; results
-/// that they give all the same are destroyed. For the results of all that completed use when_any(),
-/// which also ends with the first failure; to start one awaitable after the other use hedge().
-///
-/// Thread-safety, Lifetime: as when_any().
-/// Errors: if all fail, that of the one that failed last. After a stop of the coroutine one that
-/// succeeds wins all the same; else throws gyre::operation_cancelled. Empty tasks:
-/// std::logic_error at once.
-/// Complexity: a coroutine frame, and one for each awaitable that is not a task.
-template <awaitable First, awaitable... Others>
-  requires(std::same_as<task_result_t<First>, task_result_t<Others>> && ...)
-[[nodiscard]] auto first_success(First first, Others... others) {
-  using result = task_result_t<First>;
-  return detail::valid_first_success_of<result>(std::array<task<result>, 1 + sizeof...(Others)>{
-      as_task(std::move(first)), as_task(std::move(others))...});
-}
-
-/// The same for a range, which must not be empty (std::invalid_argument). Costs a frame and a
-/// vector of the children.
-template <awaitable_range Range>
-[[nodiscard]] auto first_success(Range&& range) {
-  using element = std::remove_cvref_t<std::ranges::range_rvalue_reference_t<Range>>;
-  auto tasks = detail::tasks_of(std::forward<Range>(range));
-  if (tasks.empty())
-    throw std::invalid_argument("gyre::first_success: needs at least one awaitable");
-  return detail::valid_first_success_of<task_result_t<element>>(std::move(tasks));
-}
-// Explains wrong arguments: see base/detail/misuse.hpp.
-template <class... More>
-std::suspend_never first_success(detail::misused_awaitable explained, More&&... more);
-template <awaitable First, class... More>
-std::suspend_never first_success(First first, detail::misused_awaitable explained, More&&... more);
-
 }  // namespace gyre

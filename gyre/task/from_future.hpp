@@ -17,6 +17,31 @@
 namespace gyre {
 namespace detail {
 
+template <class Future>
+class future_awaiter;
+
+}  // namespace detail
+
+/// Awaited, gives the value of `future` or throws its exception. If `future` is not ready, a thread
+/// of `blocking` waits for it, or runs its deferred function: `blocking` must be a pool for
+/// blocking calls, not a loop. A stop does not end the wait.
+///
+/// Thread-safety: resumes on the coroutine's executor; without one, on the thread that waited.
+/// Lifetime: `blocking` must outlive the wait, during which the coroutine must not be destroyed.
+/// Errors: std::future_error (std::future_errc::no_state) if `future` is empty.
+/// Complexity: no allocation.
+template <class T>
+[[nodiscard]] auto from_future(std::future<T> future, executor& blocking) noexcept {
+  return detail::future_awaiter<std::future<T>>(std::move(future), blocking);
+}
+/// The same with a std::shared_future; gives a reference, valid as long as any copy of `future`.
+template <class T>
+[[nodiscard]] auto from_future(std::shared_future<T> future, executor& blocking) noexcept {
+  return detail::future_awaiter<std::shared_future<T>>(std::move(future), blocking);
+}
+
+namespace detail {
+
 /// Waits in an operation on one executor, and resumes the coroutine on another.
 template <class Future>
 class future_awaiter : operation {
@@ -55,23 +80,4 @@ class future_awaiter : operation {
 };
 
 }  // namespace detail
-
-/// Awaited, gives the value of `future` or throws its exception. If `future` is not ready, a thread
-/// of `blocking` waits for it, or runs its deferred function: `blocking` must be a pool for
-/// blocking calls, not a loop. A stop does not end the wait.
-///
-/// Thread-safety: resumes on the coroutine's executor; without one, on the thread that waited.
-/// Lifetime: `blocking` must outlive the wait, during which the coroutine must not be destroyed.
-/// Errors: std::future_error (std::future_errc::no_state) if `future` is empty.
-/// Complexity: no allocation.
-template <class T>
-[[nodiscard]] auto from_future(std::future<T> future, executor& blocking) noexcept {
-  return detail::future_awaiter<std::future<T>>(std::move(future), blocking);
-}
-/// The same with a std::shared_future; gives a reference, valid as long as any copy of `future`.
-template <class T>
-[[nodiscard]] auto from_future(std::shared_future<T> future, executor& blocking) noexcept {
-  return detail::future_awaiter<std::shared_future<T>>(std::move(future), blocking);
-}
-
 }  // namespace gyre

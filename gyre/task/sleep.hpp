@@ -7,59 +7,11 @@
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/misuse.hpp>
 #include <gyre/base/duration.hpp>
-#include <gyre/base/timer_operation.hpp>
-#include <gyre/task/context.hpp>
-#include <gyre/task/detail/stoppable_wait.hpp>
+#include <gyre/task/detail/sleep_awaiter.hpp>
 
-#include <chrono>
 #include <coroutine>
-#include <expected>
-#include <optional>
-#include <system_error>
 
 namespace gyre {
-namespace detail {
-
-/// Waits for a timer of the coroutine's executor.
-class sleep_awaiter final : stoppable_wait, timer_operation {
- public:
-  explicit sleep_awaiter(duration delay) noexcept : timer_operation(&expire), delay_(delay) {}
-  explicit sleep_awaiter(time_point deadline) noexcept
-      : timer_operation(&expire), deadline_(deadline) {}
-  // Before it is awaited.
-  sleep_awaiter(const sleep_awaiter& other) noexcept
-      : stoppable_wait(),
-        timer_operation(&expire),
-        delay_(other.delay_),
-        deadline_(other.deadline_) {}
-  sleep_awaiter& operator=(const sleep_awaiter&) = delete;
-  ~sleep_awaiter() {
-    if (abandon()) [[unlikely]]
-      cancel();
-  }
-
-  static constexpr bool executor_affine = true;
-  static constexpr bool await_ready() noexcept { return false; }
-  template <class Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    const task_context& context = context_of(awaiting);
-    return wait(awaiting, context) || gives_way(context, awaiting);
-  }
-  void await_resume();
-  std::expected<void, std::error_code> result();
-
- private:
-  bool wait(std::coroutine_handle<> awaiting, const task_context& context) noexcept;
-  bool start() noexcept override;
-  bool cancel() noexcept override;
-  static void expire(timer_operation& self);
-
-  std::chrono::nanoseconds delay_{};
-  std::optional<steady_time> deadline_;  // null: after delay_
-  std::errc error_{};
-};
-
-}  // namespace detail
 
 /// Awaited, suspends the coroutine for at least `delay`; for zero or less, until the next turn (the
 /// next iteration of the event loop) of its executor.

@@ -4,85 +4,15 @@
 //     int answer = gyre::sync_wait(compute());
 #pragma once
 
-#include <gyre/base/detail/slab_object.hpp>
 #include <gyre/task/as_task.hpp>
-#include <gyre/task/detail/blocking_executor.hpp>
-#include <gyre/task/detail/cancelled.hpp>
-#include <gyre/task/detail/deadlock_guard.hpp>
-#include <gyre/task/detail/recorded_task.hpp>
+#include <gyre/task/detail/waiting_thread.hpp>
 #include <gyre/task/stop_token.hpp>
 
-#include <exception>
-#include <memory>
 #include <source_location>
 #include <type_traits>
 #include <utility>
 
 namespace gyre {
-namespace detail {
-
-/// Sets a flag on the thread of an executor.
-struct done_operation : operation {
-  explicit done_operation(bool& flag) noexcept
-      : operation([](operation& self) { static_cast<done_operation&>(self).done = true; }),
-        done(flag) {}
-  bool& done;
-};
-
-/// Returns the result, or throws the exception, of a task that has ended, in ordinary code.
-template <class T>
-T take_outside(task_state<T>& ended) {
-  if (ended.failed()) [[unlikely]]
-    std::rethrow_exception(error_outside(ended.take_error()));
-  return ended.take_result();
-}
-
-/// A thread that waits for a coroutine, as the coroutine's context.
-class waiting_thread : public slab_object, task_context {
- public:
-  waiting_thread(inplace_stop_token stop_when, std::source_location place);
-  /// Destroys the thread's part, unless coroutines that are left suspended refer to it.
-  struct release {
-    void operator()(waiting_thread* ended) const noexcept;
-  };
-
-  template <class T>
-  T run(task_state<T>& task) {
-    task.start(*this);
-    [[maybe_unused]] const bool has_ended = executor_.run_until(done_);
-    if constexpr (records_backtraces) {
-      if (!has_ended) [[unlikely]]
-        deadlock_.end(*this, task, executor_, done_);
-    }
-    return take_outside(task);
-  }
-
- private:
-  static std::coroutine_handle<> finish(task_context& self) noexcept;
-
-  [[no_unique_address]] deadlock_guard deadlock_;
-  blocking_executor executor_;
-  bool done_ = false;
-  done_operation when_elsewhere_{done_};  // for a coroutine that ends on another thread
-  std::unique_ptr<live_task_entry> recorded_;
-};
-
-/// A waiting_thread that coroutines may outlive.
-class kept_waiting_thread {
- public:
-  kept_waiting_thread(inplace_stop_token stop_when, std::source_location place)
-      : thread_(new waiting_thread(stop_when, place)) {}
-
-  template <class T>
-  T run(task_state<T>& task) {
-    return thread_->run(task);
-  }
-
- private:
-  std::unique_ptr<waiting_thread, waiting_thread::release> thread_;
-};
-
-}  // namespace detail
 
 /// Runs `awaitable` on the calling thread until it has a result, and returns that. The thread is
 /// the executor of the awaitable, and sleeps while there is nothing to run. `stop` asks the

@@ -32,6 +32,70 @@ struct local_binding {
   const void* key;
   const local_binding* outer = nullptr;
 };
+template <class T>
+struct local_value;
+template <class T, awaitable Awaitable>
+class bound_awaiter;
+
+}  // namespace detail
+
+/// A key for values of type T, each bound for the duration of an await. Coroutines below, children
+/// of when_all() and of scopes included, see the innermost value; coroutines that spawn() starts,
+/// and the work of a shared_task, do not.
+///
+/// Thread-safety: any thread. Children on other threads share the value.
+/// Lifetime: a key is its address and outlives its uses: make it a namespace-scope constant.
+/// Complexity: binding allocates nothing; a lookup is O(values bound above).
+template <class T>
+class task_local {
+  static_assert(std::is_object_v<T> && !std::is_const_v<T>,
+                "a task_local holds an object: use a pointer for a reference, and no const");
+
+ public:
+  /// T() where no value is bound.
+  constexpr task_local()
+    requires std::default_initializable<T>
+      : otherwise_() {}
+  /// `otherwise` where no value is bound.
+  constexpr explicit task_local(T otherwise) : otherwise_(std::move(otherwise)) {}
+  task_local& operator=(task_local&&) = delete;
+
+  /// Awaits `object` with `value` bound to the key. Rvalues are moved in; lvalues must outlive it.
+  template <awaitable Awaitable>
+  [[nodiscard]] auto with(detail::awaited_value<T> value, Awaitable&& object) const {
+    return detail::bound_awaiter<T, Awaitable>(this, static_cast<T&&>(std::move(value)),
+                                               std::forward<Awaitable>(object));
+  }
+  // Explains wrong arguments: see base/detail/misuse.hpp.
+  std::suspend_never with(detail::awaited_value<T> value,
+                          detail::misused_awaitable explained) const;
+
+  /// Awaited, gives a `const T&` to the bound value, or to the key's own, without waiting. A bound
+  /// value lives until the end of its await.
+  [[nodiscard]] auto get() const noexcept {
+    return detail::context_awaiter([this](const task_context& context) noexcept -> const T& {
+      const T* const bound = bound_in(context);
+      return bound != nullptr ? *bound : otherwise_;
+    });
+  }
+  /// Awaited, gives a pointer to the bound value, or null, without waiting.
+  [[nodiscard]] auto find() const noexcept {
+    return detail::context_awaiter(
+        [this](const task_context& context) noexcept { return bound_in(context); });
+  }
+
+ private:
+  const T* bound_in(const task_context& context) const noexcept {
+    for (auto* each = context.locals; each != nullptr; each = each->outer) {
+      if (each->key == this) return &static_cast<const detail::local_value<T>*>(each)->value;
+    }
+    return nullptr;
+  }
+
+  T otherwise_;
+};
+
+namespace detail {
 
 template <class T>
 struct local_value : local_binding {
@@ -116,61 +180,4 @@ class bound_awaiter {
 };
 
 }  // namespace detail
-
-/// A key for values of type T, each bound for the duration of an await. Coroutines below, children
-/// of when_all() and of scopes included, see the innermost value; coroutines that spawn() starts,
-/// and the work of a shared_task, do not.
-///
-/// Thread-safety: any thread. Children on other threads share the value.
-/// Lifetime: a key is its address and outlives its uses: make it a namespace-scope constant.
-/// Complexity: binding allocates nothing; a lookup is O(values bound above).
-template <class T>
-class task_local {
-  static_assert(std::is_object_v<T> && !std::is_const_v<T>,
-                "a task_local holds an object: use a pointer for a reference, and no const");
-
- public:
-  /// T() where no value is bound.
-  constexpr task_local()
-    requires std::default_initializable<T>
-      : otherwise_() {}
-  /// `otherwise` where no value is bound.
-  constexpr explicit task_local(T otherwise) : otherwise_(std::move(otherwise)) {}
-  task_local& operator=(task_local&&) = delete;
-
-  /// Awaits `object` with `value` bound to the key. Rvalues are moved in; lvalues must outlive it.
-  template <awaitable Awaitable>
-  [[nodiscard]] auto with(detail::awaited_value<T> value, Awaitable&& object) const {
-    return detail::bound_awaiter<T, Awaitable>(this, static_cast<T&&>(std::move(value)),
-                                               std::forward<Awaitable>(object));
-  }
-  // Explains wrong arguments: see base/detail/misuse.hpp.
-  std::suspend_never with(detail::awaited_value<T> value,
-                          detail::misused_awaitable explained) const;
-
-  /// Awaited, gives a `const T&` to the bound value, or to the key's own, without waiting. A bound
-  /// value lives until the end of its await.
-  [[nodiscard]] auto get() const noexcept {
-    return detail::context_awaiter([this](const task_context& context) noexcept -> const T& {
-      const T* const bound = bound_in(context);
-      return bound != nullptr ? *bound : otherwise_;
-    });
-  }
-  /// Awaited, gives a pointer to the bound value, or null, without waiting.
-  [[nodiscard]] auto find() const noexcept {
-    return detail::context_awaiter(
-        [this](const task_context& context) noexcept { return bound_in(context); });
-  }
-
- private:
-  const T* bound_in(const task_context& context) const noexcept {
-    for (auto* each = context.locals; each != nullptr; each = each->outer) {
-      if (each->key == this) return &static_cast<const detail::local_value<T>*>(each)->value;
-    }
-    return nullptr;
-  }
-
-  T otherwise_;
-};
-
 }  // namespace gyre

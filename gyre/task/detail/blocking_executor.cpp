@@ -5,7 +5,7 @@
 #include <gyre/base/detail/futex.hpp>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/task/async_backtrace.hpp>
-#include <gyre/task/schedule.hpp>
+#include <gyre/task/detail/schedule_awaiters.hpp>
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gyre/task/sleep.hpp>
+#include <gyre/task/detail/sleep_awaiter.hpp>
 
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/needed_timers.hpp>

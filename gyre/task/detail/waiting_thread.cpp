@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gyre/task/sync_wait.hpp>
-
-#include <gyre/task/detail/recorded_task.hpp>
+#include <gyre/task/detail/waiting_thread.hpp>
 
 namespace gyre::detail {
 

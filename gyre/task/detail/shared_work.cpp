@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gyre/task/shared_task.hpp>
+#include <gyre/task/detail/shared_work.hpp>
 
 #include <gyre/task/detail/cancelled.hpp>
 

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// schedule_awaiter, resume_on_awaiter, yield_awaiter, consume_budget_awaiter, context_awaiter: the
+// awaiters of schedule.hpp.
+#pragma once
+
+#include <gyre/base/operation.hpp>
+#include <gyre/task/context.hpp>
+#include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/resumption.hpp>
+#include <gyre/task/executor.hpp>
+
+#include <coroutine>
+
+namespace gyre::detail {
+
+/// Whether certain deadlocks are reported instead of happening: in Debug builds.
+inline constexpr bool checks_deadlocks = records_backtraces;
+
+/// Throws std::system_error (std::errc::resource_deadlock_would_occur) if the coroutine of
+/// `context` waits, in a sync_wait(), on the only thread that could run it on `target`.
+void throw_if_deadlock(const task_context& context, const executor& target);
+
+/// Awaited, resumes in the queue of an executor of known type, which saves a virtual call.
+template <class Executor>
+class schedule_awaiter : resumption, public suspends_always {
+ public:
+  explicit schedule_awaiter(Executor& target) noexcept : target_(target) {}
+
+  template <has_context Promise>
+  void await_suspend(std::coroutine_handle<Promise> awaiting) noexcept(!checks_deadlocks) {
+    task_context& context = context_of(awaiting);
+    if constexpr (checks_deadlocks) throw_if_deadlock(context, target_);
+    context.where = &target_;
+    waiting = awaiting;
+    target_.post(static_cast<operation&>(*this));
+  }
+
+ protected:
+  Executor& target_;
+};
+
+struct resume_on_awaiter : schedule_awaiter<executor> {
+  using schedule_awaiter::schedule_awaiter;
+
+  template <has_context Promise>
+  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept(!checks_deadlocks) {
+    if (context_of(awaiting).where == &target_) return false;
+    schedule_awaiter::await_suspend(awaiting);
+    return true;
+  }
+};
+
+class yield_awaiter : resumption, public suspends_always {
+ public:
+  template <class Promise>
+  void await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
+    waiting = awaiting;
+    const task_context& context = context_of(awaiting);
+    if (context.stop.stop_requested()) [[unlikely]]
+      stopped_ = &context;
+    context.where->post(*this);
+  }
+  void await_resume() const {
+    if (stopped_ != nullptr) [[unlikely]]
+      throw_cancelled(*stopped_);
+  }
+
+ private:
+  const task_context* stopped_ = nullptr;  // when it began to wait
+};
+
+/// Yields once in 256 awaits.
+class consume_budget_awaiter : yield_awaiter {
+ public:
+  using yield_awaiter::await_ready;
+  using yield_awaiter::await_resume;
+  using yield_awaiter::executor_affine;
+  template <has_context Promise>
+  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
+    if (++context_of(awaiting).budget_used != 0) [[likely]]
+      return false;
+    yield_awaiter::await_suspend(awaiting);
+    return true;
+  }
+};
+
+/// Reads from the context of the coroutine that awaits it, without waiting.
+template <class Read>
+class context_awaiter : public suspends_always {
+ public:
+  explicit context_awaiter(Read read) noexcept : read_(read) {}
+
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
+    context_ = &context_of(awaiting);
+    return false;
+  }
+  decltype(auto) await_resume() const { return read_(*context_); }
+
+ private:
+  const task_context* context_ = nullptr;
+  [[no_unique_address]] Read read_;
+};
+
+}  // namespace gyre::detail
