@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/exec/event_loop.hpp>
 
+#include <gyre/exec/detail/run_claim.hpp>
+
 #include <algorithm>
 #include <cassert>
 #include <stdexcept>
@@ -10,12 +12,12 @@ namespace gyre {
 // Marks the calling thread as the one that runs the loop.
 class event_loop::running {
  public:
-  explicit running(event_loop& loop) : loop_(loop) {
+  explicit running(event_loop& loop)
+      : loop_(loop), claim_(loop.run_, "gyre: a loop was run while another thread runs it; post tasks to it instead") {
     if (loop.in_loop_thread()) {
       throw std::logic_error("gyre: a loop was run from one of its own tasks");
     }
     loop_.outer_ = current_loop_;
-    loop_.run_ = &run_;
     current_loop_ = &loop_;
   }
   running& operator=(running&&) = delete;
@@ -23,7 +25,7 @@ class event_loop::running {
 
  private:
   event_loop& loop_;
-  detail::nested_run run_;
+  detail::run_claim claim_;
 };
 
 // A task that waits for its time.

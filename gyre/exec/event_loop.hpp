@@ -53,6 +53,11 @@
 #include <utility>
 
 namespace gyre {
+namespace detail {
+
+class waiting_loop;
+
+}  // namespace detail
 
 /// An abstract event loop: a single-threaded reactor for posted tasks, timers, descriptors and I/O.
 /// `loop` (loop.hpp) implements it. A turn is a batch of tasks, then ready I/O, then due timers.
@@ -75,7 +80,8 @@ class event_loop : public executor, public timer_service, public posting<event_l
   /// there is nothing to do.
   ///
   /// Errors, for every run and poll member: exceptions that on_exception throws; std::system_error
-  /// if the wait fails; std::logic_error when called by one of the loop's own tasks.
+  /// if the wait fails; std::logic_error when called by one of the loop's own tasks, or while
+  /// another thread runs the loop.
   void run();
   /// Waits until there is something to do, and runs one turn. False if the loop is stopped.
   bool run_once();
@@ -152,7 +158,10 @@ class event_loop : public executor, public timer_service, public posting<event_l
 
   /// executor: runs_only_here() is in_loop_thread(), and running_here() is that but for the time
   /// in which one of the loop's tasks runs another loop or a sync_wait(); timers() is the loop.
-  bool running_here() const noexcept final { return in_loop_thread() && current_run() == run_; }
+  bool running_here() const noexcept final {
+    return in_loop_thread() &&
+           current_run() == run_.load(std::memory_order_relaxed);  // relaxed: its own
+  }
   bool runs_only_here() const noexcept final { return in_loop_thread(); }
   timer_service* timers() noexcept final { return this; }
 
@@ -243,6 +252,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
  private:
   friend posting<event_loop>;
   friend detail::wait_strategy;
+  friend detail::waiting_loop;
 
   class running;
   class delayed_task;
@@ -291,7 +301,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
 
   // The loop's thread.
   alignas(false_sharing_range) event_loop* outer_ = nullptr;  // its task runs this loop, if any
-  const detail::nested_run* run_ = nullptr;                   // while it runs
+  detail::atomic<const detail::nested_run*> run_{nullptr};    // of the thread that runs the loop
   loop_options options_;
   std::unique_ptr<gyre::poller> poller_;
   detail::timer_wheel timers_;

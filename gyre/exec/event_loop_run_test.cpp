@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests of the ways to run a loop: run_once, poll, run_for and run_until, in virtual time.
 #include <gyre/exec/loop.hpp>
+#include <gyre/exec/loop_thread.hpp>
 
 #include <gyre/exec/timer.hpp>
 #include <gyre/testing/virtual_time_loop.hpp>
@@ -8,8 +9,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
+#include <future>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -212,6 +216,93 @@ TEST_F(EventLoopRun, FromItsOwnTaskIsRefused) {
   });
   EXPECT_TRUE(loop_.poll());
   EXPECT_EQ(refused, 1);
+}
+
+// The message of the std::logic_error that `call` throws.
+std::string refusal_of(auto call) {
+  try {
+    call();
+  } catch (const std::logic_error& error) {
+    return error.what();
+  }
+  return "no refusal";
+}
+
+TEST(EventLoopRunElsewhere, IsRefusedWhileAnotherThreadRunsTheLoop) {
+  gyre::loop_thread owner;
+  event_loop& loop = owner.loop();
+  std::promise<void> running;
+  loop.post([&] { running.set_value(); });
+  running.get_future().wait();
+  const auto message = testing::HasSubstr("while another thread runs it");
+  EXPECT_THAT(refusal_of([&] { loop.run(); }), message);
+  EXPECT_THAT(refusal_of([&] { loop.run_once(); }), message);
+  EXPECT_THAT(refusal_of([&] { loop.poll(); }), message);
+  EXPECT_THAT(refusal_of([&] { loop.run_for(1h); }), message);
+  EXPECT_THAT(refusal_of([&] { loop.run_until(steady_time::max()); }), message);
+  EXPECT_FALSE(loop.in_loop_thread());
+  EXPECT_EQ(event_loop::current(), nullptr);
+
+  std::promise<void> still_runs;
+  loop.post([&] { still_runs.set_value(); });
+  still_runs.get_future().wait();
+}
+
+TEST(EventLoopRunElsewhere, IsRefusedWhileATaskOfAnotherThreadsLoopRunsTheLoop) {
+  gyre::loop_thread owner;
+  gyre::loop inner;
+  std::promise<void> running;
+  owner.loop().post([&] {
+    inner.post([&] { running.set_value(); });
+    inner.run();
+  });
+  running.get_future().wait();
+  EXPECT_THROW(inner.poll(), std::logic_error);
+  inner.stop();
+  owner.stop();
+  owner.join();
+  inner.restart();
+  EXPECT_FALSE(inner.poll());
+}
+
+TEST(EventLoopRunElsewhere, ThreadsMayRunALoopInTurn) {
+  gyre::loop loop;
+  int runs = 0;
+  for (int i = 0; i < 3; ++i) {
+    loop.post([&] { ++runs; });
+    std::thread([&] { loop.poll(); }).join();
+  }
+  EXPECT_EQ(runs, 3);
+}
+
+// The tasks count without atomics, so ThreadSanitizer sees a loop that two threads run.
+TEST(EventLoopRunElsewhere, OneOfSeveralThreadsRunsTheLoop) {
+  gyre::loop loop;
+  constexpr int threads = 3;
+  constexpr int turns = 2000;
+  int tasks_run = 0;
+  std::atomic<int> turns_run{0};
+  std::atomic<int> refused{0};
+  {
+    std::vector<std::jthread> callers;
+    for (int i = 0; i < threads; ++i) {
+      callers.emplace_back([&] {
+        for (int turn = 0; turn < turns; ++turn) {
+          loop.post([&] { ++tasks_run; });
+          try {
+            loop.poll();
+            ++turns_run;
+          } catch (const std::logic_error&) {
+            ++refused;
+          }
+        }
+      });
+    }
+  }
+  while (loop.poll()) {
+  }
+  EXPECT_EQ(tasks_run, threads * turns);
+  EXPECT_EQ(turns_run + refused, threads * turns);
 }
 
 TEST_F(EventLoopRun, FromATaskOfALoopThatItsOwnTaskRunsIsRefused) {

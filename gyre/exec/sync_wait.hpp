@@ -5,9 +5,9 @@
 //     gyre::sync_wait(loop, serve(loop));
 #pragma once
 
+#include <gyre/exec/detail/run_claim.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/task/as_task.hpp>
-#include <gyre/task/detail/nested_run.hpp>
 #include <gyre/task/detail/recorded_task.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/sync_wait.hpp>
@@ -42,7 +42,7 @@ class waiting_loop : task_context {
   const std::thread::id thread_ = std::this_thread::get_id();
   inplace_stop_source stop_;
   std::optional<inplace_stop_callback<request_stop_of>> on_stop_;  // until the coroutine has ended
-  nested_run run_;  // also of the coroutine's part before the loop runs
+  run_claim claim_;  // also during the coroutine's part before the loop runs
   bool done_ = false;
   done_operation when_elsewhere_{done_};
   std::unique_ptr<live_task_entry> recorded_;
@@ -59,7 +59,9 @@ class waiting_loop : task_context {
 ///
 /// Lifetime: the loop may be destroyed once sync_wait() has returned: its destructor waits for
 /// threads that are still in post(operation&), but not for those in post(callable).
-/// Errors: std::logic_error when called by a task of the loop. A coroutine that a stop ends throws
+/// Errors: std::logic_error when called by a task of the loop, or while another thread runs the
+/// loop; the awaitable has not started then. To wait for a coroutine on a loop of another thread,
+/// use sync_wait(on(loop, …)). A coroutine that a stop ends throws
 /// gyre::operation_cancelled (no std::exception), a cancelled I/O request
 /// std::errc::operation_canceled; for both, sync_wait() throws std::system_error
 /// (std::errc::operation_canceled).

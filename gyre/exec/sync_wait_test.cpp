@@ -247,6 +247,59 @@ TEST(SyncWaitOnALoop, IsRefusedToTasksOfTheLoop) {
   EXPECT_TRUE(refused);
 }
 
+TEST(SyncWaitOnALoop, IsRefusedWhileAnotherThreadRunsTheLoop) {
+  gyre::loop_thread other;
+  std::promise<void> running;
+  other.loop().post([&] { running.set_value(); });
+  running.get_future().wait();
+  bool started = false;
+  auto starts = [](bool& flag) -> task<> {
+    flag = true;
+    co_await gyre::yield();
+  };
+  try {
+    sync_wait(other.loop(), starts(started));
+    FAIL() << "not refused";
+  } catch (const std::logic_error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("another thread runs this loop"));
+  }
+  EXPECT_FALSE(started);
+  sync_wait(gyre::on(other.loop(), starts(started)));
+  EXPECT_TRUE(started) << "as the message advises";
+}
+
+TEST(SyncWaitOnALoop, HoldsTheLoopBeforeItsFirstTurn) {
+  gyre::loop loop;
+  int refused = 0;
+  auto runs_it_elsewhere = [](gyre::loop& target, int& count) -> task<> {
+    for (int i = 0; i < 2; ++i) {
+      std::thread([&] {
+        try {
+          target.poll();
+        } catch (const std::logic_error&) {
+          ++count;
+        }
+      }).join();
+      co_await gyre::yield();
+    }
+  };
+  sync_wait(loop, runs_it_elsewhere(loop, refused));
+  EXPECT_EQ(refused, 2);
+  std::thread([&] { EXPECT_FALSE(loop.poll()); }).join();
+}
+
+TEST(SyncWaitOnALoop, TheFirstPartOfItsCoroutineMayRunTheLoop) {
+  gyre::loop loop;
+  bool ran = false;
+  auto runs_it_here = [](gyre::loop& target) -> task<> {
+    target.poll();
+    co_await gyre::yield();
+  };
+  loop.post([&] { ran = true; });
+  sync_wait(loop, runs_it_here(loop));
+  EXPECT_TRUE(ran);
+}
+
 TEST(SyncWaitOnALoop, ThrowsWhatTheCoroutineThrew) {
   gyre::loop loop;
   auto fails = []() -> task<> {
