@@ -3,7 +3,7 @@
 // no value is lost or duplicated, and nothing touches a wait that is over.
 //
 // Mutations, tried by hand one at a time, and the tests that fail:
-//   claim() always succeeds, or loads and stores in place of the compare-exchange:
+//   claim() always succeeds, or loads and stores in place of the locked instruction:
 //     OneOfTwoSenders…, StopAndSend…, CloseAndSend…, ReceiveThatIs…, SendThatIs…
 //   a stop decides a wait for one case without its lock: ReceiveThatIs…, SendThatIs…, both others
 //     with StopAndSend… in their name
@@ -17,7 +17,8 @@
 //   spin_lock::unlock() stores relaxed: all
 //   the coroutine does not wait for an expiring timer, or the timer reports its end relaxed, or
 //     after the wake-up: TimeoutAndSend…
-// Weaker orders in publish() and decide() are not found: the primitives' locks order the same.
+// Weaker orders of the wait_core are not found here: the primitives' locks order the same. Its own
+// model test finds them.
 #include <gyre/sync/select.hpp>
 
 #include <gyre/sync/broadcast.hpp>

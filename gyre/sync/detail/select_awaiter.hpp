@@ -8,6 +8,7 @@
 #include <gyre/sync/detail/single_wait.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/stop_callback_slot.hpp>
 #include <gyre/task/detail/transfer.hpp>
 #include <gyre/task/executor.hpp>
 #include <gyre/task/stop_token.hpp>
@@ -28,7 +29,8 @@ namespace gyre::detail {
 /// Awaits the first of several cases. Must not be destroyed while its operation is in the queue of
 /// the executor: between its wake-up and its resumption, or before it has begun to wait.
 template <selectable... Cases>
-class select_awaiter {
+class select_awaiter : stop_callback_slot<select_awaiter<Cases...>> {
+  using stop_slot = stop_callback_slot<select_awaiter>;
   using cases = select_cases<Cases...>;
   static constexpr bool has_timeout = (std::same_as<Cases, timeout_case> || ...);
 
@@ -36,7 +38,7 @@ class select_awaiter {
   using result_type = typename cases::result_type;
 
   explicit select_awaiter(Cases&&... alternatives) noexcept : cases_(std::move(alternatives)...) {}
-  select_awaiter(select_awaiter&& other) noexcept : cases_(std::move(other.cases_)) {}
+  select_awaiter(select_awaiter&& other) noexcept : stop_slot(), cases_(std::move(other.cases_)) {}
   select_awaiter& operator=(select_awaiter&&) = delete;
   ~select_awaiter() {
     if (wait_) [[unlikely]]
@@ -45,23 +47,19 @@ class select_awaiter {
 
   static constexpr bool executor_affine = true;
   bool await_ready() noexcept {
-    const auto now = cases_.first([this](auto& one) {
+    const auto completed = cases_.first([this](auto& one) {
       const bool done = attempt_now(one);
       ends_turn_ = one.ends_turn;
       return done;
     });
-    if (now) chosen_ = *now;
-    return now && !ends_turn_;
+    if (completed) completed_case_ = *completed;
+    return completed && !ends_turn_;
   }
 
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    wait_.emplace(awaiting);
-    if (ends_turn_) {
-      if (wait_->give_way(chosen_)) return true;
-      wait_.reset();
-      return false;
-    }
+    wait_.emplace(awaiting, false);
+    if (ends_turn_) return give_way(completed_case_);
     const task_context& context = context_of(awaiting);
     const inplace_stop_token stop = context.stop;
     if constexpr (has_timeout) {
@@ -79,7 +77,7 @@ class select_awaiter {
     const task_context* context = nullptr;
     if (const std::error_code error = finish(context)) [[unlikely]]
       throw_failure(error, context);
-    return cases_.take(chosen_);
+    return cases_.take(completed_case_);
   }
 
   std::expected<result_type, std::error_code> result() {
@@ -88,13 +86,15 @@ class select_awaiter {
       return std::unexpected(failure_value(error, context));
     }
     std::expected<result_type, std::error_code> taken =
-        expected_of([this] { return cases_.take(chosen_); });
+        expected_of([this] { return cases_.take(completed_case_); });
     if (!taken) [[unlikely]]
       note_taken_error(context);
     return taken;
   }
 
  private:
+  friend stop_slot;
+
   struct delayed_begin : operation {
     delayed_begin(select_awaiter& awaiter, inplace_stop_token token) noexcept
         : operation(&run), self(awaiter), stop(token) {}
@@ -110,8 +110,21 @@ class select_awaiter {
   // Begins the wait; false if a case is ready already.
   bool begin(inplace_stop_token stop) noexcept {
     if (!start_timers()) return false;
-    wait_->cancel_on(stop);
+    if (stop.stop_possible()) {
+      wait_->note_callback();
+      this->add_stop_callback(stop);
+    }
     return suspend();
+  }
+
+  void stop() noexcept {
+    if (wait_->decide(select_wait::cancelled)) wait_->wake();
+  }
+
+  bool give_way(select_wait::index completed_case) noexcept {
+    const bool must_wake = wait_->give_way(completed_case);
+    must_wake ? wait_->wake() : end_wait(completed_case);
+    return must_wake;
   }
 
   bool suspend() noexcept {
@@ -124,12 +137,12 @@ class select_awaiter {
     });
     select_wait* woken = nullptr;
     locks.lock();
-    const auto now = cases_.first([&](auto& one) {
+    const auto completed = cases_.first([&](auto& one) {
       const bool done = one.attempt(woken);
       ends_turn_ = one.ends_turn;
       return done;
     });
-    if (!now) {
+    if (!completed) {
       cases_.each_waiting([](auto& one, auto) { one.enlist(); });
       const bool suspended = wait_->publish();
       locks.unlock();
@@ -137,8 +150,8 @@ class select_awaiter {
     }
     locks.unlock();
     if (woken != nullptr) woken->wake();
-    if (ends_turn_ && wait_->give_way(*now)) return true;
-    end_wait(*now);
+    if (ends_turn_) return give_way(*completed);
+    end_wait(*completed);
     return false;
   }
 
@@ -158,20 +171,21 @@ class select_awaiter {
     return wait;
   }
 
-  void end_wait(select_wait::index chosen) noexcept {
-    chosen_ = chosen;
+  void end_wait(select_wait::index completed_case) noexcept {
+    completed_case_ = completed_case;
     cases_.each([&](auto& one, auto) {
       if constexpr (std::same_as<std::remove_reference_t<decltype(one)>, timeout_case>) {
         if (timer_service* const timers = wait_->where().timers()) one.end(*timers);
       }
     });
+    if (wait_->has_callback()) this->remove_stop_callback();
     wait_.reset();
   }
 
   // Takes the nodes out of the other cases' queues.
-  void unlink_others(select_wait::index chosen) noexcept {
+  void unlink_others(select_wait::index completed_case) noexcept {
     cases_.each_waiting([&](auto& one, auto index) {
-      if (index == chosen) return;
+      if (index == completed_case) return;
       const std::lock_guard hold(one.lock());
       one.unlink();
     });
@@ -181,13 +195,13 @@ class select_awaiter {
   std::error_code finish(const task_context*& waited_in) noexcept {
     if (wait_) {
       waited_in = &wait_->context();
-      const select_wait::index chosen = wait_->outcome();
-      unlink_others(chosen);
-      end_wait(chosen);
-      if (chosen == select_wait::cancelled)
+      const select_wait::index outcome = wait_->outcome();
+      unlink_others(outcome);
+      end_wait(outcome);
+      if (outcome == select_wait::cancelled)
         return std::make_error_code(std::errc::operation_canceled);
     }
-    return error_ ? error_ : cases_.error(chosen_);
+    return error_ ? error_ : cases_.error(completed_case_);
   }
 
   void abandon() noexcept {
@@ -201,7 +215,7 @@ class select_awaiter {
   [[no_unique_address]] std::conditional_t<has_timeout, std::optional<delayed_begin>,
                                            std::monostate> begin_at_home_;
   std::optional<select_wait> wait_;
-  select_wait::index chosen_ = 0;
+  select_wait::index completed_case_ = 0;
   bool ends_turn_ = false;  // the case that completed at once says so
   std::error_code error_;
 };

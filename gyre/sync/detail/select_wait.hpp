@@ -8,14 +8,15 @@
 // takes one of its nodes out, under that primitive's lock, and loses to an earlier claimant. Two
 // selects that could serve each other cannot both be claimants, as one that tries has no nodes yet.
 //
-// A wait for a single case is decided under the lock of that case alone, also by a stop; so it does
-// without the exchanges of the others.
+// A wait_core decides. Its parties are the coroutine, until publish(), and a stop or a timer; the
+// right to end the wait belongs to the first that claims it.
 //
-// | state     | publish() | claim(case) | decide(case)              |
-// |-----------|-----------|-------------|---------------------------|
-// | preparing | open      | -           | decided; nothing to wake  |
-// | open      | -         | decided     | decided; the caller wakes |
-// | decided   | false     | false       | false                     |
+// | parties           | publish()  | claim(case)       | decide(case)              |
+// |-------------------|------------|-------------------|---------------------------|
+// | starter and right | suspended  | -                 | decided; nothing to wake  |
+// | right             | -          | the caller wakes  | decided; the caller wakes |
+// | starter           | continues  | -                 | false                     |
+// | neither           | -          | false             | false                     |
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -24,134 +25,118 @@
 #include <gyre/sync/detail/spin_lock.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/resumption.hpp>
-#include <gyre/task/detail/stop_callback_slot.hpp>
+#include <gyre/task/detail/wait_core.hpp>
 #include <gyre/task/executor.hpp>
-#include <gyre/task/stop_token.hpp>
 
+#include <atomic>
 #include <coroutine>
 #include <cstdint>
-#include <mutex>
 
 namespace gyre::detail {
 
+/// The memory of a select_wait's parties: an atomic or, for a wait for a single case, a word that
+/// is used with the lock of that case held and costs no locked instruction.
+class select_word {
+ public:
+  using parties = std::uint32_t;
+
+  explicit select_word(parties present) noexcept : bits_(present) {}
+
+  parties fetch_sub(parties removed, std::memory_order order) noexcept {
+    const parties before = bits_.load(std::memory_order_relaxed);  // relaxed: the lock orders
+    if ((before & locked_bit) == 0) return bits_.fetch_sub(removed, order);
+    bits_.store(before - removed, std::memory_order_relaxed);
+    return before & ~locked_bit;
+  }
+  parties fetch_and(parties remaining, std::memory_order order) noexcept {
+    const parties before = bits_.load(std::memory_order_relaxed);  // relaxed: the lock orders
+    if ((before & locked_bit) == 0) return bits_.fetch_and(remaining, order);
+    bits_.store(before & (remaining | locked_bit), std::memory_order_relaxed);
+    return before & ~locked_bit;
+  }
+
+  /// A bit of the initial word: a lock protects the word.
+  static constexpr parties locked_bit = 8;
+
+ private:
+  atomic<parties> bits_;
+};
+
 /// A coroutine's wait, and the case that ended it. Does not move. Exactly one claim() or decide()
 /// succeeds, and its caller owes it wake() if the coroutine waits already.
-class select_wait : public resumption, stop_callback_slot<select_wait> {
+///
+/// Thread-safety: as each member says. In a wait for a single case, every member from publish() to
+/// abandon() is called with the lock of that case held.
+class select_wait : public resumption {
  public:
   /// The index of the case that completed, or `cancelled`.
-  using index = std::uint32_t;
-  static constexpr index cancelled = ~index{0};
+  using index = std::uint8_t;
+  static constexpr index cancelled = 0xff;
 
-  /// `only_lock`: the lock of a single case, see above; null if there are several cases.
   template <class Promise>
-  explicit select_wait(std::coroutine_handle<Promise> awaiting,
-                       spin_lock* only_lock = nullptr) noexcept
-      : context_(&context_of(awaiting)), only_lock_(only_lock) {
+  explicit select_wait(std::coroutine_handle<Promise> awaiting, bool has_single_case) noexcept
+      : core_(starter | ender | right | (has_single_case ? select_word::locked_bit : 0)),
+        context_(&context_of(awaiting)) {
     waiting = awaiting;
   }
   select_wait(const select_wait&) = delete;
-  ~select_wait() {
-    if (has_callback_) remove_stop_callback();
-  }
 
-  /// Lets `stop` cancel the wait, from now on.
-  void cancel_on(inplace_stop_token stop) noexcept {
-    has_callback_ = stop.stop_possible();
-    if (has_callback_) add_stop_callback(stop);
-  }
-
-  /// Makes the wait open to claims; with all locks held, and all nodes queued. False if it was
+  /// Opens the wait to claims, with all locks held and all nodes queued. False if the wait was
   /// decided before; the coroutine is then not resumed.
-  bool publish() noexcept {
-    // release: pairs with the acquire in decide(), whose coroutine reads the nodes. relaxed on
-    // failure: what was decided is a number.
-    return change(preparing, open, std::memory_order_release);
-  }
+  [[nodiscard]] bool publish() noexcept { return !core_.leave(starter); }
 
-  /// Ends the wait with the case `chosen`, unless it has ended. For a caller that found its node in
-  /// a queue, with that primitive's lock held, under which the wait was published.
-  bool claim(index chosen) noexcept {
-    // relaxed: publish() came before by the lock; the executor's post orders the rest.
-    return change(open, chosen, std::memory_order_relaxed);
-  }
-
-  /// Ends the wait with the case `chosen`, unless it has ended; for a stop or a timer. True: the
-  /// coroutine waits already, and the caller owes it wake().
-  [[nodiscard]] bool decide(index chosen) noexcept {
-    if (only_lock_ != nullptr) {
-      const std::lock_guard hold(*only_lock_);
-      return !change(preparing, chosen, std::memory_order_relaxed) && claim(chosen);
-    }
-    // relaxed: the exchanges below order.
-    index seen = decided_.load(std::memory_order_relaxed);
-    while (seen == preparing || seen == open) {
-      // acquire: pairs with the release in publish().
-      if (decided_.compare_exchange_weak(seen, chosen, std::memory_order_acquire,
-                                         std::memory_order_relaxed)) {
-        return seen == open;
-      }
-    }
-    return false;
-  }
-
-  /// Resumes the coroutine on its executor. Once; the wait may be gone afterwards.
-  void wake() noexcept { where().post(*this); }
-
-  /// Ends the wait with the case `chosen`, which has completed at once, and resumes the coroutine
-  /// in its executor's queue all the same. False if a stop has ended the wait before, or the
-  /// executor has no queue; the coroutine then goes on.
-  [[nodiscard]] bool give_way(index chosen) noexcept {
-    if (&where() == &inline_executor()) return false;
-    static_cast<void>(decide(chosen));
-    if (outcome() != chosen) return false;
-    wake();
+  /// Ends the wait with the case `completed_case`, unless the wait has ended. For a caller that
+  /// found a node of the wait in a queue, with that primitive's lock held, under which the wait was
+  /// published: the coroutine waits, and no other party is left.
+  [[nodiscard]] bool claim(index completed_case) noexcept {
+    if (!core_.claim(right)) return false;
+    index_ = completed_case;
     return true;
+  }
+
+  /// For a stop or a timer: ends the wait with `completed_case`, unless the wait has ended before.
+  /// True: the coroutine waits already, and the caller owes it wake().
+  [[nodiscard]] bool decide(index completed_case) noexcept {
+    return claim(completed_case) && core_.leave(ender);
+  }
+
+  /// For the coroutine, with no node queued: ends the wait with the case `completed_case`. True:
+  /// the coroutine owes itself wake(), so that others run before it. False if a stop has ended the
+  /// wait before, or the executor has no queue; the coroutine then continues.
+  [[nodiscard]] bool give_way(index completed_case) noexcept {
+    return &where() != &inline_executor() && claim(completed_case);
   }
 
   /// Prevents claims, for the destructor of a waiting coroutine. False if it was claimed before.
-  bool abandon() noexcept {
-    if (only_lock_ == nullptr) return claim(cancelled);
-    const std::lock_guard hold(*only_lock_);
-    return claim(cancelled);
-  }
+  [[nodiscard]] bool abandon() noexcept { return core_.claim(right); }
 
-  /// The result, for the woken coroutine.
-  [[nodiscard]] index outcome() const noexcept {
-    // relaxed: the coroutine was posted after the decision, or has decided itself.
-    return decided_.load(std::memory_order_relaxed);
-  }
+  /// Resumes the coroutine through its executor. From then on the wait may be gone. Without locks.
+  void wake() noexcept { where().post(*this); }
+
+  /// The result, for the coroutine that does not wait any more.
+  [[nodiscard]] index outcome() const noexcept { return index_; }
   [[nodiscard]] executor& where() const noexcept { return *context_->where; }
   [[nodiscard]] const task_context& context() const noexcept { return *context_; }
 
+  /// Whether the awaiter has registered a stop callback. For the coroutine's thread.
+  [[nodiscard]] bool has_callback() const noexcept { return has_callback_; }
+  void note_callback() noexcept { has_callback_ = true; }
+
  private:
-  static constexpr index preparing = cancelled - 1;
-  static constexpr index open = cancelled - 2;
+  using core = basic_wait_core<select_word::parties, select_word>;
+  static constexpr core::parties starter = 1;
+  static constexpr core::parties ender = 2;
+  static constexpr core::parties right = 4;
 
-  friend stop_callback_slot<select_wait>;
-
-  bool change(index expected, index desired, std::memory_order order) noexcept {
-    if (only_lock_ == nullptr) {
-      return decided_.compare_exchange_strong(expected, desired, order, std::memory_order_relaxed);
-    }
-    // relaxed: the lock, which is held, orders.
-    if (decided_.load(std::memory_order_relaxed) != expected) return false;
-    decided_.store(desired, std::memory_order_relaxed);
-    return true;
-  }
-
-  void stop() noexcept {
-    if (decide(cancelled)) wake();
-  }
-
-  const task_context* context_;
-  atomic<index> decided_{preparing};
   bool has_callback_ = false;
-  spin_lock* const only_lock_;
+  index index_ = cancelled;
+  core core_;
+  const task_context* context_;
 };
 
 /// A wait's node in a primitive's list. Belongs to the primitive's lock while it is linked.
 struct select_node : intrusive_list_node {
-  select_wait* wait;
+  select_wait* wait = nullptr;
   select_wait::index index;
   bool closed = false;     // the wait ended because the primitive was closed
   bool ends_turn = false;  // it completed at once, as many before it: the coroutine gives way

@@ -6,14 +6,15 @@
 #include <gyre/sync/detail/select_wait.hpp>
 #include <gyre/sync/detail/spin_lock.hpp>
 #include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/stop_callback_slot.hpp>
 
 #include <cassert>
 #include <concepts>
 #include <coroutine>
 #include <expected>
+#include <memory>
 #include <mutex>
 #include <new>
-#include <optional>
 #include <system_error>
 #include <type_traits>
 #include <utility>
@@ -71,17 +72,19 @@ auto expected_of(Take take) noexcept(noexcept(take()))
 
 /// Awaits one case. Must not be destroyed between its wake-up and its resumption.
 template <select_case Case>
-class single_wait {
+class single_wait : stop_callback_slot<single_wait<Case>> {
+  using stop_slot = stop_callback_slot<single_wait>;
+
  public:
   using result_type = typename Case::result;
 
   template <class... Arguments>
   explicit single_wait(std::in_place_t, Arguments&&... arguments)
       : case_(std::forward<Arguments>(arguments)...) {}
-  single_wait(single_wait&& other) noexcept : case_(std::move(other.case_)) {}
+  single_wait(single_wait&& other) noexcept : stop_slot(), case_(std::move(other.case_)) {}
   single_wait& operator=(single_wait&&) = delete;
   ~single_wait() {
-    if (wait_) [[unlikely]]
+    if (waits()) [[unlikely]]
       abandon();
   }
 
@@ -96,9 +99,13 @@ class single_wait {
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
     const task_context& context = context_of(awaiting);
-    wait_.emplace(awaiting, &case_.lock());
+    case_.wait = std::construct_at(&wait_, awaiting, true);
+    case_.index = 0;
     if (case_.ends_turn) return give_way();
-    wait_->cancel_on(context.stop);
+    if (context.stop.stop_possible()) {
+      wait_.note_callback();
+      this->add_stop_callback(context.stop);
+    }
     return suspend() || gives_way(context, awaiting);
   }
 
@@ -110,7 +117,7 @@ class single_wait {
   }
 
   std::expected<result_type, std::error_code> result() {
-    const task_context* const waited_in = wait_ ? &wait_->context() : nullptr;
+    const task_context* const waited_in = waits() ? &wait_.context() : nullptr;
     if (const task_context* const context = finish()) return cancelled_result(*context);
     if (const std::error_code error = case_.error()) return std::unexpected(error);
     auto taken = expected_of([this]() noexcept(noexcept(case_.take())) { return case_.take(); });
@@ -120,54 +127,78 @@ class single_wait {
   }
 
  private:
+  friend stop_slot;
+
+  // Whether there is a wait_.
+  [[nodiscard]] bool waits() const noexcept { return case_.wait != nullptr; }
+
+  void stop() noexcept {
+    spin_lock& lock = case_.lock();
+    lock.lock();
+    const bool must_wake = wait_.decide(select_wait::cancelled);
+    lock.unlock();
+    if (must_wake) wait_.wake();
+  }
+
   bool suspend() noexcept {
-    case_.wait = &*wait_;
-    case_.index = 0;
     select_wait* woken = nullptr;
     spin_lock& lock = case_.lock();
     lock.lock();
     if (!case_.attempt(woken)) {
       case_.enlist();
-      const bool suspended = wait_->publish();
+      const bool suspended = wait_.publish();
       lock.unlock();  // from here on, if suspended, this may be gone
       return suspended;
     }
     lock.unlock();
     if (woken != nullptr) woken->wake();
     if (case_.ends_turn) return give_way();
-    wait_.reset();
+    end_wait();
     return false;
   }
 
   bool give_way() noexcept {
-    if (wait_->give_way(0)) return true;
-    wait_.reset();
-    return false;
+    spin_lock& lock = case_.lock();
+    lock.lock();
+    const bool must_wake = wait_.give_way(case_.index);
+    lock.unlock();
+    must_wake ? wait_.wake() : end_wait();
+    return must_wake;
   }
 
-  // If it was cancelled, the context it waited in.
+  // The context of the wait if it was cancelled, else null.
   const task_context* finish() noexcept {
-    if (!wait_) return nullptr;
-    const bool completed = wait_->outcome() != select_wait::cancelled;
-    const task_context* const context = completed ? nullptr : &wait_->context();
-    if (!completed) unlink();
-    wait_.reset();
+    if (!waits()) return nullptr;
+    const bool completed = wait_.outcome() != select_wait::cancelled;
+    const task_context* const context = completed ? nullptr : &wait_.context();
+    if (!completed) {
+      const std::lock_guard hold(case_.lock());
+      case_.unlink();
+    }
+    end_wait();
     return context;
   }
 
   void abandon() noexcept {
-    [[maybe_unused]] const bool waited = wait_->abandon();
-    assert(waited && "a coroutine was destroyed between its wake-up and its resumption");
-    unlink();
+    {
+      const std::lock_guard hold(case_.lock());
+      [[maybe_unused]] const bool waited = wait_.abandon();
+      assert(waited && "a coroutine was destroyed between its wake-up and its resumption");
+      case_.unlink();
+    }
+    end_wait();
   }
 
-  void unlink() noexcept {
-    const std::lock_guard lock(case_.lock());
-    case_.unlink();
+  void end_wait() noexcept {
+    if (wait_.has_callback()) this->remove_stop_callback();
+    std::destroy_at(&wait_);
+    case_.wait = nullptr;
   }
 
   Case case_;
-  std::optional<select_wait> wait_;
+  union {
+    select_wait wait_;  // while waits()
+  };
 };
 
 }  // namespace gyre::detail

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // waiter: a coroutine in a primitive's list, and the protocol by which it leaves.
 //
-// A waiter lives in the awaiter, so waiting allocates nothing. It joins the primitive's list, and
-// leaves it once: completed by another coroutine or thread, cancelled by its stop token, or taken
-// along by the destruction of its coroutine. The primitive's lock decides which; then, outside of
-// the lock, the winner posts the waiter to its executor, and after that the waiter may be gone.
+// A waiter lives in the awaiter, so waiting allocates nothing. A waiter joins the primitive's list,
+// and leaves the list once: completed by another coroutine or thread, cancelled by its stop token,
+// or removed by the destruction of its coroutine. A wait_core decides which, with the primitive's
+// lock held. After unlocking, the winner posts the waiter to its executor, and from then on the
+// waiter may be gone.
 #pragma once
 
 #include <gyre/base/intrusive_list.hpp>
@@ -12,8 +13,10 @@
 #include <gyre/base/operation.hpp>
 #include <gyre/task/context.hpp>
 #include <gyre/task/detail/transfer.hpp>
+#include <gyre/task/detail/wait_core.hpp>
 #include <gyre/task/executor.hpp>
 
+#include <atomic>
 #include <cassert>
 #include <coroutine>
 #include <cstddef>
@@ -23,12 +26,51 @@
 
 namespace gyre::detail {
 
-/// The stage of a wait.
-enum class wait_stage : unsigned char {
-  begun,   // in no list
-  listed,  // in the list of a primitive
-  completed,
-  cancelled,
+/// The word of a waiter: its context's address and, in the low bits, whether it has a stop callback
+/// and the parties of its wait_core. While the coroutine is suspended, the word belongs to the
+/// primitive's lock, so nothing is atomic.
+class waiter_word {
+ public:
+  using parties = std::uintptr_t;
+
+  constexpr explicit waiter_word(parties present) noexcept : bits_(present) {}
+
+  // For the wait_core. The orders are those of the lock.
+
+  [[nodiscard]] parties load(std::memory_order) const noexcept { return bits_ & party_bits; }
+  void store(parties present, std::memory_order) noexcept {
+    bits_ = (bits_ & ~party_bits) | present;
+  }
+  parties fetch_sub(parties removed, std::memory_order order) noexcept {
+    const parties before = load(order);
+    bits_ -= removed;
+    return before;
+  }
+  parties fetch_and(parties remaining, std::memory_order order) noexcept {
+    const parties before = load(order);
+    // A claim that comes too late does not write: the winner reads the context without the lock.
+    if ((before & ~remaining) != 0) bits_ &= remaining | ~party_bits;
+    return before;
+  }
+
+  // For the waiter.
+
+  void set_context(const task_context& context, bool has_callback) noexcept {
+    bits_ = (bits_ & party_bits) | reinterpret_cast<std::uintptr_t>(&context) |
+            (has_callback ? callback_bit : 0);
+  }
+  void clear_context() noexcept { bits_ &= party_bits; }
+  [[nodiscard]] const task_context* context() const noexcept {
+    return reinterpret_cast<const task_context*>(bits_ & ~(party_bits | callback_bit));
+  }
+  [[nodiscard]] bool has_callback() const noexcept { return (bits_ & callback_bit) != 0; }
+
+ private:
+  static constexpr std::uintptr_t party_bits = 3;
+  static constexpr std::uintptr_t callback_bit = 4;
+  static_assert(alignof(task_context) > (party_bits | callback_bit));
+
+  std::uintptr_t bits_;
 };
 
 /// A waiter in the list of its primitive.
@@ -44,15 +86,18 @@ class woken_waiter : public operation {
 /// A waiting coroutine, from which primitives derive waiters with data of their own. Copies are new
 /// waiters: an awaiter may be moved until it is awaited.
 ///
-/// | stage     | join() | complete() | withdraw()       |
-/// |-----------|--------|------------|------------------|
-/// | begun     | listed | completed  | cancelled, false |
-/// | listed    | -      | completed  | cancelled, true  |
-/// | completed | -      | -          | false            |
-/// | cancelled | -      | completed  | false            |
+/// The parties of its wait_core are the coroutine that starts the wait, until the waiter is listed,
+/// and the right to end the wait:
 ///
-/// Four words: the links of its list become the operation that resumes the coroutine, and the stage
-/// lies in the low bits of a pointer.
+/// | starter | right | the waiter is | join() | complete() | withdraw()       |
+/// |---------|-------|---------------|--------|------------|------------------|
+/// | yes     | yes   | in no list    | listed | completed  | cancelled, false |
+/// | -       | yes   | listed        | -      | completed  | cancelled, true  |
+/// | -       | -     | completed     | -      | -          | false            |
+/// | yes     | -     | cancelled     | -      | completed  | false            |
+///
+/// A waiter takes four words: the links of its list become the operation that resumes the
+/// coroutine, and the parties lie in the low bits of a pointer.
 class waiter {
  public:
   waiter() noexcept : listed_() {}
@@ -61,71 +106,64 @@ class waiter {
 
   // With the primitive's lock held:
 
-  [[nodiscard]] bool is_cancelled() const noexcept { return stage() == wait_stage::cancelled; }
+  [[nodiscard]] bool is_cancelled() const noexcept {
+    return core_.has(starter) && !core_.has(right);
+  }
 
   /// Joins the end of `list`.
   template <class List>
   void join(List& list) noexcept {
     list.push_back(*this);
-    set_stage(wait_stage::listed);
+    static_cast<void>(core_.leave(starter));  // the right stays
   }
 
-  /// Takes it out of its list, if any; it can no longer be cancelled.
+  /// Takes the waiter out of its list, if any. Afterwards the wait can no longer be cancelled.
   void complete() noexcept {
-    if (stage() == wait_stage::listed) leave_list();
-    set_stage(wait_stage::completed);
+    if (!core_.has(starter)) leave_list();
+    core_.begin(nobody);
   }
 
-  /// Takes it out of its list. True: the caller resumes it. False if it was completed before, or is
-  /// in no list yet; it does not join one then.
+  /// Takes the waiter out of its list. True: the caller resumes the coroutine. False if the wait
+  /// was completed or cancelled before, or the waiter is in no list yet and must not join one.
   bool withdraw() noexcept {
-    const wait_stage before = stage();
-    if (before == wait_stage::completed) return false;
-    if (before == wait_stage::listed) leave_list();
-    set_stage(wait_stage::cancelled);
-    return before == wait_stage::listed;
+    if (!core_.claim(right) || core_.has(starter)) return false;
+    leave_list();
+    core_.begin(starter);
+    return true;
   }
 
-  // Without the lock, by the caller that took it out of its list. From then on it may be gone.
+  // Without the lock, for the caller that took the waiter out of its list:
 
-  /// Resumes the coroutine through its executor.
+  /// Resumes the coroutine through its executor. From then on the waiter may be gone.
   void wake() noexcept { where().post(woken_); }
 
  protected:
-  ~waiter() { assert(stage() != wait_stage::listed && "destroyed while in a list"); }
+  ~waiter() { assert((core_.has(starter) || !core_.has(right)) && "destroyed while in a list"); }
 
-  /// Before it is enlisted.
+  /// Before the waiter joins a list.
   void begin_wait(std::coroutine_handle<> awaiting, const task_context& context,
                   bool with_callback) noexcept {
     waiting_ = awaiting;
-    state_ = reinterpret_cast<std::uintptr_t>(&context) | (with_callback ? has_callback_bit : 0);
+    core_.begin(starter | right);
+    core_.word().set_context(context, with_callback);
   }
-  /// Null unless its coroutine is suspended, or about to be.
-  [[nodiscard]] const task_context* context() const noexcept {
-    return reinterpret_cast<const task_context*>(state_ & ~flags);
-  }
-  [[nodiscard]] bool has_callback() const noexcept { return (state_ & has_callback_bit) != 0; }
-  /// The stage, which belongs to the primitive's lock while the coroutine is suspended.
-  [[nodiscard]] wait_stage stage() const noexcept {
-    return static_cast<wait_stage>(state_ & stage_bits);
-  }
-  /// After the wait: forgets all but the stage.
-  void end_wait() noexcept { state_ &= stage_bits; }
+  /// The context of the coroutine; null unless the coroutine is suspended, or about to be.
+  [[nodiscard]] const task_context* context() const noexcept { return core_.word().context(); }
+  [[nodiscard]] bool has_callback() const noexcept { return core_.word().has_callback(); }
+  /// After the wait: forgets the context, but not whether the wait was cancelled.
+  void end_wait() noexcept { core_.word().clear_context(); }
 
  private:
   template <class Waiter>
   friend class waiter_list;
   friend class woken_waiters;
 
-  static constexpr std::uintptr_t stage_bits = 3;
-  static constexpr std::uintptr_t has_callback_bit = 4;
-  static constexpr std::uintptr_t flags = stage_bits | has_callback_bit;
-  static_assert(alignof(task_context) > flags);
+  using core = basic_wait_core<waiter_word::parties, waiter_word>;
+  static constexpr core::parties nobody = 0;
+  static constexpr core::parties starter = 1;
+  static constexpr core::parties right = 2;
 
   [[nodiscard]] executor& where() const noexcept { return *context()->where; }
-  void set_stage(wait_stage next) noexcept {
-    state_ = (state_ & ~stage_bits) | static_cast<std::uintptr_t>(next);
-  }
   void leave_list() noexcept {
     listed_.unlink();
     std::destroy_at(&listed_);
@@ -146,7 +184,7 @@ class waiter {
     woken_waiter woken_;  // once it has left a list for good
   };
   std::coroutine_handle<> waiting_;
-  std::uintptr_t state_ = 0;  // the context's address, has_callback_bit and the stage
+  core core_{starter | right};
 };
 
 /// The waiters of a primitive, first come, first served; belongs to its lock.
@@ -156,9 +194,9 @@ class waiter_list {
   [[nodiscard]] bool empty() const noexcept { return listed_.empty(); }
   [[nodiscard]] Waiter& front() noexcept { return to_waiter(listed_.front()); }
   void push_back(waiter& arriving) noexcept { listed_.push_back(arriving.listed_); }
-  /// Takes out `leaving`, which may join a list again.
-  static void remove(Waiter& leaving) noexcept { static_cast<waiter&>(leaving).listed_.unlink(); }
-  /// Takes out the first one; null if there is none.
+  /// Takes out `node`, which may join a list again.
+  static void remove(Waiter& node) noexcept { static_cast<waiter&>(node).listed_.unlink(); }
+  /// Takes out the first waiter; null if there is none.
   Waiter* pop_front() noexcept {
     listed_waiter* const first = listed_.pop_front();
     return first == nullptr ? nullptr : &to_waiter(*first);

@@ -112,4 +112,39 @@ TEST(WaitCoreModel, OneOfSeveralReportersClaimsTheRight) {
   EXPECT_TRUE(checked) << checked;
 }
 
+// As select() waits: a claimant comes after the start, a stop at any time.
+TEST(WaitCoreModel, AClaimantOrAStopEndsTheWaitAndResumesOnce) {
+  const auto checked = model::check({.preemptions = 3}, [] {
+    wait shared{.core = wait_core(starter | event | right_to_report)};
+    model::atomic<bool> queued{false};
+    model::atomic<int> resumptions{0};
+    bool continues = false;
+    {
+      model::thread claims([&] {
+        // acquire: as the lock of the queue.
+        if (!queued.load(std::memory_order_acquire)) return;
+        if (!shared.core.claim(right_to_report)) return;
+        shared.written_by_event = 1;
+        resumptions.fetch_add(1, std::memory_order_relaxed);  // relaxed: only counted
+      });
+      model::thread stops([&] {
+        if (!shared.core.claim(right_to_report)) return;
+        shared.written_by_event = 2;
+        if (shared.core.leave(event)) {
+          resumptions.fetch_add(1, std::memory_order_relaxed);  // relaxed: only counted
+        }
+      });
+      continues = shared.core.leave(starter);
+      if (continues) {
+        model::assert_that(shared.written_by_event == 2, "what the stop wrote is there");
+      } else {
+        queued.store(true, std::memory_order_release);
+      }
+    }
+    const int resumed = resumptions.load(std::memory_order_relaxed);
+    model::assert_that(resumed == (continues ? 0 : 1), "it continued or was resumed once");
+  });
+  EXPECT_TRUE(checked) << checked;
+}
+
 }  // namespace
