@@ -109,6 +109,9 @@ class timer_wheel {
     }
     return next_;
   }
+  /// Whether the next advance() fires a timer whatever its `now`: one that is due but was kept
+  /// waiting by a limit, or was started after its deadline. Without a clock. O(1).
+  bool has_overdue() const noexcept { return due_.next != &due_ || late_.next != &late_; }
   /// The number of linked timers.
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }

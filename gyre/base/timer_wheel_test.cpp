@@ -505,6 +505,9 @@ class TimerWheelModel : public ::testing::TestWithParam<unsigned> {
 
   void check_wakeup() {
     ASSERT_EQ(wheel.size(), late.size() + on_time.size());
+    if (wheel.has_overdue()) {
+      ASSERT_GT(overdue(), 0U);
+    }
     auto next = wheel.next_wakeup();
     ASSERT_EQ(next.has_value(), !wheel.empty());
     if (!next) return;

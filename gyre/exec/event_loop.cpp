@@ -13,7 +13,9 @@ namespace gyre {
 class event_loop::running {
  public:
   explicit running(event_loop& loop)
-      : loop_(loop), claim_(loop.run_, "gyre: a loop was run while another thread runs it; post tasks to it instead") {
+      : loop_(loop),
+        claim_(loop.run_,
+               "gyre: a loop was run while another thread runs it; post tasks to it instead") {
     if (loop.in_loop_thread()) {
       throw std::logic_error("gyre: a loop was run from one of its own tasks");
     }
@@ -100,7 +102,8 @@ void event_loop::stop() noexcept {
 // polls.
 //   1. Tasks: a batch of the inbox. Then the time limits begin that phases 3 and 4 of the last turn
 //      and this batch have started.
-//   2. Events: without a task in phase 1, waits for work; else polls for I/O.
+//   2. Events: without a task in phase 1 and without an overdue timer, waits for work; else polls
+//      for I/O.
 //   3. I/O: serves what phase 2 found, for io_time at most; then runs what that deferred, and heavy
 //      operations, for heavy_time at most.
 //   4. Timers that were due when phase 3 began.
@@ -112,7 +115,7 @@ inline std::size_t event_loop::turn(steady_time deadline) {
   if (timers_.has_delays_to_begin()) timers_.begin_delays(now());
   // Deferred operations are left over where on_exception has thrown.
   const bool may_wait = done == 0 && deadline != steady_time::min() && !io_slice_.is_over() &&
-                        deferred_.empty() && heavy_.empty();
+                        deferred_.empty() && heavy_.empty() && !timers_.has_overdue();
   if (may_wait) {
     wait_for_work(deadline);
     done += run_io();

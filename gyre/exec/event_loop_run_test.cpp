@@ -82,6 +82,19 @@ TEST_F(EventLoopRun, RunOnceIsNotEndedByAWakeUpWithoutWork) {
   EXPECT_EQ(sleeps, 3);
 }
 
+TEST_F(EventLoopRun, AnOverdueTimerFiresWithoutASleep) {
+  int fired = 0;
+  gyre::timer overdue(loop_, [&] {
+    if (++fired < 3) overdue.start_after(0s);
+  });
+  overdue.start_after(0s);
+  for (int i = 1; i <= 3; ++i) {
+    EXPECT_TRUE(loop_.run_once());
+    EXPECT_EQ(fired, i);
+  }
+  EXPECT_EQ(loop_.metrics().sleeps, 0u);
+}
+
 TEST_F(EventLoopRun, RunOnceDoesOneTurn) {
   int runs = 0;
   loop_.post([&] {

@@ -19,14 +19,15 @@ void interval::reset() noexcept {
   first_delay_ = period_;
 }
 
-// The tick after the one that was due at `given`, which is given `now`.
-steady_time interval::next_due(steady_time given, steady_time now, bool is_late) const noexcept {
+// The tick after the one that was due at `given`, which is given by `timers` at this moment.
+steady_time interval::next_due(steady_time given, const timer_service& timers,
+                               bool is_late) const noexcept {
   const steady_time next = detail::later(given, period_);
+  if (missed_ == missed_ticks::burst) return next;
+  const steady_time now = timers.now();
   const bool is_next_due = now >= next;
-  switch (missed_) {
-    case missed_ticks::burst: return next;
-    case missed_ticks::delay: return is_late || is_next_due ? detail::later(now, period_) : next;
-    case missed_ticks::skip: break;
+  if (missed_ == missed_ticks::delay) {
+    return is_late || is_next_due ? detail::later(now, period_) : next;
   }
   if (!is_next_due) return next;
   const auto periods = (now - given) / period_;
@@ -38,17 +39,19 @@ namespace detail {
 sleep_awaiter& interval_tick::begin(executor& target) noexcept {
   timers_ = target.timers();
   if (timers_ != nullptr) {
-    const steady_time now = timers_->now();
-    if (!interval_->due_) interval_->due_ = later(now, interval_->first_delay_);
+    if (!interval_->due_) {
+      interval_->due_ = later(timers_->now(), interval_->first_delay_);
+    } else if (interval_->missed_ == missed_ticks::delay) {
+      is_late_ = *interval_->due_ < timers_->now();
+    }
     due_ = *interval_->due_;
-    is_late_ = due_ < now;
   }
   return sleep_.emplace(due_);
 }
 
 std::expected<steady_time, std::error_code> interval_tick::result() {
   if (const auto slept = sleep_->result(); !slept) return std::unexpected(slept.error());
-  interval_->due_ = interval_->next_due(due_, timers_->now(), is_late_);
+  interval_->due_ = interval_->next_due(due_, *timers_, is_late_);
   return due_;
 }
 

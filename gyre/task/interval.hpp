@@ -77,7 +77,7 @@ class interval_tick {
   interval* interval_;
   timer_service* timers_ = nullptr;
   steady_time due_{};
-  bool is_late_ = false;  // was due before it was awaited
+  bool is_late_ = false;  // was due before it was awaited; of missed_ticks::delay
   std::optional<sleep_awaiter> sleep_;
 };
 
@@ -119,7 +119,7 @@ class interval {
  private:
   friend tick_operation;
 
-  steady_time next_due(steady_time given, steady_time now, bool is_late) const noexcept;
+  steady_time next_due(steady_time given, const timer_service& timers, bool is_late) const noexcept;
 
   std::chrono::nanoseconds period_;
   std::chrono::nanoseconds first_delay_;
