@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/aligned_buffer.hpp>
 
-#include <sys/mman.h>
+#include <gyre/base/detail/system_memory.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -29,8 +29,7 @@ aligned_buffer::aligned_buffer(std::size_t size, std::size_t alignment)
   const std::size_t huge = size_ & ~(huge_page - 1);
   const std::align_val_t whole{huge > 0 ? std::max(alignment, huge_page) : alignment};
   bytes_ = {static_cast<std::byte*>(::operator new(size_, whole)), release{whole}};
-  // Only a hint, and without effect where the administrator has switched it off.
-  if (huge > 0) ::madvise(bytes_.get(), huge, MADV_HUGEPAGE);
+  if (huge > 0) gyre::detail::prefer_huge_pages({bytes_.get(), huge});
 }
 
 }  // namespace gyre::io

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/blocking_pool.hpp>
 
+#include <gyre/base/detail/fork_handlers.hpp>
 #include <gyre/io/detail/blocking_call.hpp>
-
-#include <pthread.h>
 
 #include <atomic>
 #include <memory>
@@ -16,8 +15,8 @@ constinit std::atomic<thread_pool*> current{nullptr};
 
 // The pool is not destroyed: threads may use it when static objects are destroyed.
 [[gnu::cold, gnu::noinline]] thread_pool& start_pool() {
-  [[maybe_unused]] static const int registered = ::pthread_atfork(
-      nullptr, nullptr, [] { current.store(nullptr, std::memory_order_relaxed); });  // one thread
+  [[maybe_unused]] static const bool is_registered = gyre::detail::add_fork_handlers(
+      {.in_child = [] { current.store(nullptr, std::memory_order_relaxed); }});  // one thread
   auto pool = std::make_unique<thread_pool>(thread_pool_options{
       .workers = blocking_pool_workers, .scheduler = scheduler::blocking, .name = "blocking"});
   thread_pool* found = nullptr;

@@ -2,6 +2,7 @@
 #include <gyre/io/descriptor.hpp>
 
 #include <gyre/base/error.hpp>
+#include <gyre/io/detail/system_files.hpp>
 
 #include <fcntl.h>
 
@@ -17,11 +18,10 @@ backend& backend_of(event_loop& loop) {
 }
 
 int detail::set_non_blocking(int fd) {
-  const int flags = ::fcntl(fd, F_GETFL);
-  if (flags < 0) gyre::detail::throw_errno("fcntl");
-  if ((flags & O_NONBLOCK) == 0 && ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0) {
-    gyre::detail::throw_errno("fcntl");
-  }
+  const int flags = system::value_or_throw(system::flags_of(fd), "fcntl");
+  if ((flags & O_NONBLOCK) != 0) return flags;
+  const int error = system::set_flags(fd, flags | O_NONBLOCK);
+  if (error != 0) gyre::detail::throw_system_error(error, "fcntl");
   return flags;
 }
 

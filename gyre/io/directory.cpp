@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/directory.hpp>
 
-#include <gyre/io/file_service.hpp>
+#include <gyre/io/detail/system_files.hpp>
 
 #include <fcntl.h>
 
@@ -11,10 +11,9 @@ namespace gyre::io {
 
 detail::outcome_of<directory_reader> directory_reader::open_now(const std::string& path,
                                                                 executor* pool) {
-  const result opened =
-      perform(file_command::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
-  if (!opened) return detail::failure_of(opened);
-  detail::open_directory directory{unique_fd(opened.fd())};
+  auto opened = detail::system::open(path.c_str(), O_RDONLY | O_DIRECTORY);
+  if (!opened) return detail::failure_of(opened.error());
+  detail::open_directory directory(*std::move(opened));
   directory_reader reader;
   reader.listing_ = std::make_unique<detail::directory_listing>(path, std::move(directory));
   reader.pool_ = pool;

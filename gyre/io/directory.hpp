@@ -9,7 +9,7 @@
 // walk.hpp reads whole trees; file_system.hpp makes, renames and removes directories.
 #pragma once
 
-#include <gyre/io/detail/directory_stack.hpp>
+#include <gyre/io/detail/open_directory.hpp>
 #include <gyre/io/detail/path_call.hpp>
 #include <gyre/io/file_type.hpp>
 #include <gyre/task/async_generator.hpp>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/file.hpp>
 
+#include <gyre/io/detail/system_files.hpp>
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -28,10 +30,9 @@ int flags_of(const open_options& options) noexcept {
 std::uint8_t direct_alignment_shift(int fd) noexcept {
   std::uint32_t alignment = 0;
 #if defined(STATX_DIOALIGN)  // since Linux 6.1
-  struct ::statx status;
-  if (::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_DIOALIGN, &status) == 0 &&
-      (status.stx_mask & STATX_DIOALIGN) != 0) {
-    alignment = std::max(status.stx_dio_mem_align, status.stx_dio_offset_align);
+  const auto status = detail::system::status_of(fd, STATX_DIOALIGN, AT_STATX_DONT_SYNC);
+  if (status && (status->stx_mask & STATX_DIOALIGN) != 0) {
+    alignment = std::max(status->stx_dio_mem_align, status->stx_dio_offset_align);
   }
 #endif
   constexpr std::uint32_t page = 4096;
@@ -43,12 +44,10 @@ std::uint8_t direct_alignment_shift(int fd) noexcept {
 // files whose size the system does not know have the size zero, as in /proc, or that of a page, as
 // in /sys.
 result size_hint(int fd) noexcept {
-  if (::lseek(fd, 0, SEEK_CUR) < 0) return result::failure(errno);  // not a file
-  struct ::statx status;
-  if (::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_SIZE, &status) < 0) {
-    return result::failure(errno);
-  }
-  return result::of(status.stx_size);
+  const result position = detail::system::seek(fd, 0, SEEK_CUR);
+  if (!position) return position;  // not a file
+  const auto status = detail::system::status_of(fd, STATX_SIZE, AT_STATX_DONT_SYNC);
+  return status ? result::of(status->stx_size) : result::failure(status.error());
 }
 
 std::span<std::byte> free_room(buffer& content) {

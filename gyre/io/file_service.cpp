@@ -1,43 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/file_service.hpp>
 
-#include <fcntl.h>
-#include <unistd.h>
+#include <gyre/io/detail/system_files.hpp>
 
-#include <cerrno>
 #include <utility>
 
 namespace gyre::io {
 namespace {
 
-std::int64_t call(const file_command& command) noexcept {
-  using enum file_call_kind;
-  switch (command.kind) {
-    case open: return ::open(static_cast<const char*>(command.memory), command.flags, command.mode);
-    case read:
-      return ::pread(command.fd, command.memory, command.size,
-                     static_cast<::off_t>(command.offset));
-    case write:
-      return ::pwrite(command.fd, command.memory, command.size,
-                      static_cast<::off_t>(command.offset));
-    case status:
-      return ::statx(command.fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS,
-                     static_cast<struct ::statx*>(command.memory));
-    case sync: return ::fsync(command.fd);
-    case sync_data: return ::fdatasync(command.fd);
-    case truncate: return ::ftruncate(command.fd, static_cast<::off_t>(command.offset));
-    case close: return ::close(command.fd);
-  }
-  std::unreachable();
-}
+result result_of(int error) noexcept { return error == 0 ? result::of(0) : result::failure(error); }
 
 }  // namespace
 
 result perform(const file_command& command) noexcept {
-  for (;;) {
-    const result outcome = result::of_call(call(command));
-    if (outcome.error_number() != EINTR || command.kind == file_call_kind::close) return outcome;
+  namespace system = detail::system;
+  const int fd = command.fd;
+  auto* const bytes = static_cast<std::byte*>(command.memory);
+  switch (command.kind) {
+    using enum file_call_kind;
+    case open: {
+      auto file =
+          system::open(static_cast<const char*>(command.memory), command.flags, command.mode);
+      return file ? result::of(static_cast<std::size_t>(file->release()))
+                  : result::failure(file.error());
+    }
+    case read: return system::read_at(fd, {bytes, command.size}, command.offset);
+    case write: return system::write_at(fd, {bytes, command.size}, command.offset);
+    case status: {
+      const auto found = system::status_of(fd, STATX_BASIC_STATS);
+      if (found) *static_cast<struct ::statx*>(command.memory) = *found;
+      return result_of(found ? 0 : found.error());
+    }
+    case sync: return result_of(system::sync(fd));
+    case sync_data: return result_of(system::sync_data(fd));
+    case truncate: return result_of(system::truncate(fd, command.offset));
+    case close: return result_of(system::close(fd));
   }
+  std::unreachable();
 }
 
 }  // namespace gyre::io

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/file_system.hpp>
 
-#include <gyre/base/detail/retry_interrupted.hpp>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/io/detail/directory_stack.hpp>
-
-#include <unistd.h>
+#include <gyre/io/detail/system_files.hpp>
 
 #include <cerrno>
 #include <cstddef>
@@ -20,23 +18,9 @@ namespace {
 
 bool is_missing(int error) noexcept { return error == ENOENT || error == ENOTDIR; }
 
-// Returns an error number, or zero.
-int get_status(const char* path, unsigned flags, unsigned mask, struct ::statx& status) noexcept {
-  const auto returned = gyre::detail::retry_interrupted([&] {
-    return ::statx(AT_FDCWD, path, static_cast<int>(flags) | AT_NO_AUTOMOUNT, mask, &status);
-  });
-  return returned < 0 ? errno : 0;
-}
-
-// Returns zero, EEXIST if the directory was there, or another error number.
-int make_directory_at(const std::string& path, ::mode_t mode) noexcept {
-  if (::mkdirat(AT_FDCWD, path.c_str(), mode) == 0) return 0;
-  return errno;
-}
-
 bool is_directory(const std::string& path) noexcept {
-  struct ::statx status;
-  return get_status(path.c_str(), 0, STATX_TYPE, status) == 0 && S_ISDIR(status.stx_mode);
+  const auto status = system::status_at(AT_FDCWD, path.c_str(), 0, STATX_TYPE);
+  return status && S_ISDIR(status->stx_mode);
 }
 
 constexpr const char* hint_of_making(int error) noexcept {
@@ -56,21 +40,20 @@ std::size_t parent_size(std::string_view path) noexcept {
 }  // namespace
 
 outcome_of<struct ::stat> get_status(path_arguments& arguments) {
-  struct ::statx status;
-  const int error = get_status(arguments.path.c_str(), arguments.flags, STATX_BASIC_STATS, status);
-  if (error != 0) return failure_of(error);
-  return stat_of(status);
+  const auto status = system::status_at(AT_FDCWD, arguments.path.c_str(),
+                                        static_cast<int>(arguments.flags), STATX_BASIC_STATS);
+  if (!status) return failure_of(status.error());
+  return stat_of(*status);
 }
 
 outcome_of<bool> find_name(path_arguments& arguments) {
-  struct ::statx status;
-  const int error = get_status(arguments.path.c_str(), 0, STATX_TYPE, status);
-  if (error != 0 && !is_missing(error)) return failure_of(error);
-  return error == 0;
+  const auto status = system::status_at(AT_FDCWD, arguments.path.c_str(), 0, STATX_TYPE);
+  if (!status && !is_missing(status.error())) return failure_of(status.error());
+  return status.has_value();
 }
 
 outcome_of<bool> make_directory(path_arguments& arguments) {
-  const int error = make_directory_at(arguments.path, arguments.mode);
+  const int error = system::make_directory_at(AT_FDCWD, arguments.path.c_str(), arguments.mode);
   if (error == 0) return true;
   if (error == EEXIST && is_directory(arguments.path)) return false;
   arguments.hint = hint_of_making(error);
@@ -87,7 +70,8 @@ outcome_of<bool> make_directories(path_arguments& arguments) {
   for (;;) {
     const std::string path(whole.substr(0, size));
     const ::mode_t for_its_user = size < whole.size() ? S_IWUSR | S_IXUSR : 0;
-    const int error = make_directory_at(path, arguments.mode | for_its_user);
+    const int error =
+        system::make_directory_at(AT_FDCWD, path.c_str(), arguments.mode | for_its_user);
     if (error == 0 || (error == EEXIST && is_directory(path))) {
       has_made = has_made || error == 0;
       if (missing.empty()) return has_made;
@@ -114,8 +98,8 @@ unsigned flags_of(const rename_options& options) noexcept {
 
 outcome_of<void> rename_file(path_arguments& arguments) {
   const auto& [source, target, mode, flags, hint] = arguments;
-  if (::renameat2(AT_FDCWD, source.c_str(), AT_FDCWD, target.c_str(), flags) == 0) return {};
-  const int error = errno;
+  const int error = system::rename_at(AT_FDCWD, source.c_str(), AT_FDCWD, target.c_str(), flags);
+  if (error == 0) return {};
   if (target.empty()) arguments.hint = " to an empty path";
   if (error == EEXIST && flags != 0) arguments.hint = " (no_replace)";
   if (error == EXDEV) arguments.hint = " (copy it there, and rename the copy)";
@@ -124,9 +108,9 @@ outcome_of<void> rename_file(path_arguments& arguments) {
 
 outcome_of<bool> remove_name(path_arguments& arguments) {
   const char* const path = arguments.path.c_str();
-  if (::unlinkat(AT_FDCWD, path, 0) == 0) return true;
-  if (errno == EISDIR && ::unlinkat(AT_FDCWD, path, AT_REMOVEDIR) == 0) return true;
-  const int error = errno;
+  int error = system::unlink_at(AT_FDCWD, path, 0);
+  if (error == EISDIR) error = system::unlink_at(AT_FDCWD, path, AT_REMOVEDIR);
+  if (error == 0) return true;
   const bool demands_directory = arguments.path.ends_with('/');
   if (error == ENOENT || (error == ENOTDIR && !demands_directory)) return false;
   if (error == ENOTEMPTY) arguments.hint = " (remove_all() removes all that is in it)";
@@ -170,16 +154,14 @@ class tree_remover {
     begun_ = true;
     if (const int error = refusal(); error != 0) return fail(error, root_);
     const std::string parent = name_begin_ == 0 ? "." : root_.substr(0, name_begin_);
-    parent_ = unique_fd(gyre::detail::retry_interrupted(
-        [&] { return ::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC); }));
-    if (!parent_) return !is_missing(errno) && fail(errno, root_);
+    auto opened = system::open(parent.c_str(), O_PATH | O_DIRECTORY);
+    if (!opened) return !is_missing(opened.error()) && fail(opened.error(), root_);
+    parent_ = *std::move(opened);
     // The name keeps the slashes after it: they demand a directory.
-    if (::unlinkat(parent_.get(), root_.c_str() + name_begin_, 0) == 0) {
-      ++removed_;
-      return false;
-    }
-    if (errno == ENOENT) return false;
-    return errno == EISDIR ? open_root() : fail(errno, root_);
+    const int error = system::unlink_at(parent_.get(), root_.c_str() + name_begin_, 0);
+    if (error == 0) ++removed_;
+    if (error == 0 || error == ENOENT) return false;
+    return error == EISDIR ? open_root() : fail(error, root_);
   }
   bool open_root() {
     const int error = way_.open_root(parent_.get(), name_.c_str(), O_NOFOLLOW);
@@ -218,9 +200,9 @@ class tree_remover {
     if (error != 0 && error != ENOENT) fail(error, way_.path_of(name));
   }
   int unlink(const char* name) {
-    if (::unlinkat(way_.innermost().fd(), name, 0) != 0) return errno;
-    count();
-    return 0;
+    const int error = system::unlink_at(way_.innermost().fd(), name, 0);
+    if (error == 0) count();
+    return error;
   }
   int enter(const char* name) {
     const int error = way_.enter(name, false);
@@ -245,12 +227,12 @@ class tree_remover {
     const bool is_root = way_.depth() == 0;
     const std::string name = is_root ? name_ : path.substr(path.rfind('/') + 1);
     const int directory = is_root ? parent_.get() : way_.innermost().fd();
-    if (::unlinkat(directory, name.c_str(), AT_REMOVEDIR) == 0) {
+    int error = system::unlink_at(directory, name.c_str(), AT_REMOVEDIR);
+    if (error == 0) {
       ++removed_;
       if (!is_root) ++removed_here_.back();
       return;
     }
-    int error = errno;
     if (error == ENOTEMPTY && removed_there > 0) {
       if (is_root) {
         static_cast<void>(open_root());

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/mapped_file.hpp>
 
+#include <gyre/base/detail/system_memory.hpp>
 #include <gyre/base/error.hpp>
+#include <gyre/io/detail/system_files.hpp>
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -35,44 +36,39 @@ mapped_file::mapped_file(const file& source, mapping_options options) {
 // Opens with O_NONBLOCK, not to wait for the other end of a FIFO.
 detail::outcome_of<mapped_file> mapped_file::open_now(const std::string& path,
                                                       const mapping_options& options) {
-  const result opened =
-      perform(file_command::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0));
-  if (!opened) return detail::failure_of(opened);
-  const unique_fd fd(opened.fd());
+  const auto opened = detail::system::open(path.c_str(), O_RDONLY | O_NONBLOCK);
+  if (!opened) return detail::failure_of(opened.error());
   mapped_file mapped;
-  if (const int error = mapped.map(fd.get(), options); error != 0) {
-    return detail::failure_of(error);
-  }
+  const int error = mapped.map(opened->get(), options);
+  if (error != 0) return detail::failure_of(error);
   return mapped;
 }
 
 int mapped_file::map(int fd, const mapping_options& options) noexcept {
-  struct ::statx status;
-  if (::statx(fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_SIZE, &status) < 0) return errno;
-  if (!S_ISREG(status.stx_mode)) return S_ISDIR(status.stx_mode) ? EISDIR : ENODEV;
+  const auto status = detail::system::status_of(fd, STATX_TYPE | STATX_SIZE);
+  if (!status) return status.error();
+  if (!S_ISREG(status->stx_mode)) return S_ISDIR(status->stx_mode) ? EISDIR : ENODEV;
   const std::uint64_t rest =
-      status.stx_size - std::min<std::uint64_t>(options.offset, status.stx_size);
+      status->stx_size - std::min<std::uint64_t>(options.offset, status->stx_size);
   const std::uint64_t size = std::min<std::uint64_t>(rest, options.size);
   if (size == 0) return 0;
-  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  const std::uint64_t before = options.offset % page;
+  const std::uint64_t before = options.offset % gyre::detail::page_size();
   if (before + size > std::uint64_t{std::numeric_limits<std::ptrdiff_t>::max()}) return EFBIG;
-  const auto mapped_size = static_cast<std::size_t>(before + size);
-  void* const start = ::mmap(nullptr, mapped_size, PROT_READ, MAP_SHARED, fd,
-                             static_cast<::off_t>(options.offset - before));
-  if (start == MAP_FAILED) return errno;
-  mapping_ = {static_cast<std::byte*>(start), mapped_size};
+  const auto mapping =
+      detail::system::map(fd, static_cast<std::size_t>(before + size), options.offset - before);
+  if (!mapping) return mapping.error();
+  mapping_ = *mapping;
   bytes_ = mapping_.subspan(static_cast<std::size_t>(before));
   if (options.advice != mapping_advice::normal) advise(options.advice);
   return 0;
 }
 
 void mapped_file::advise(mapping_advice advice) noexcept {
-  if (!mapping_.empty()) ::madvise(mapping_.data(), mapping_.size(), number_of(advice));
+  if (!mapping_.empty()) detail::system::advise(mapping_, number_of(advice));
 }
 
 void mapped_file::unmap() noexcept {
-  if (!mapping_.empty()) ::munmap(mapping_.data(), mapping_.size());
+  if (!mapping_.empty()) detail::system::unmap(mapping_);
 }
 
 }  // namespace gyre::io

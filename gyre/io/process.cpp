@@ -2,16 +2,15 @@
 #include <gyre/io/process.hpp>
 
 #include <gyre/base/error.hpp>
+#include <gyre/io/detail/system_files.hpp>
+#include <gyre/io/detail/system_processes.hpp>
 
 #include <fcntl.h>
-#include <spawn.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <cstddef>
-#include <mutex>
 #include <new>
 #include <stdexcept>
 #include <utility>
@@ -19,88 +18,7 @@
 namespace gyre::io {
 namespace {
 
-constexpr int standard_streams = 3;
-
-/// The kernel reaps children as they end while SIGCHLD is ignored, as inherited from the program
-/// that has started this one: their status would be lost, and their numbers free for others.
-void keep_ended_children() noexcept {
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  struct sigaction action{};
-  if (::sigaction(SIGCHLD, nullptr, &action) != 0) return;
-  const bool is_ignored = (action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler == SIG_IGN;
-  if (!is_ignored && (action.sa_flags & SA_NOCLDWAIT) == 0) return;
-  if (is_ignored) action.sa_handler = SIG_DFL;
-  action.sa_flags &= ~SA_NOCLDWAIT;
-  ::sigaction(SIGCHLD, &action, nullptr);
-}
-
-void check(int error, const std::string& call) {
-  if (error != 0) gyre::detail::throw_system_error(error, call.c_str());
-}
-
-/// posix_spawn_file_actions_t.
-class file_actions {
- public:
-  file_actions() { check(::posix_spawn_file_actions_init(&actions_), "posix_spawn"); }
-  file_actions& operator=(file_actions&&) = delete;
-  ~file_actions() { ::posix_spawn_file_actions_destroy(&actions_); }
-
-  void duplicate(int source, int target) {
-    check(::posix_spawn_file_actions_adddup2(&actions_, source, target), "posix_spawn");
-  }
-  void change_directory(const std::string& path) {
-    if (path.find('\0') != std::string::npos) {
-      throw std::invalid_argument("gyre::io::process: the directory has a null character");
-    }
-    check(::posix_spawn_file_actions_addchdir_np(&actions_, path.c_str()), "posix_spawn");
-  }
-  /// Descriptors of this program that lack FD_CLOEXEC.
-  void close_others() {
-#if defined(__GLIBC_PREREQ)
-#if __GLIBC_PREREQ(2, 34)
-    check(::posix_spawn_file_actions_addclosefrom_np(&actions_, standard_streams), "posix_spawn");
-#endif
-#endif
-  }
-  const posix_spawn_file_actions_t* get() const noexcept { return &actions_; }
-
- private:
-  posix_spawn_file_actions_t actions_{};
-};
-
-/// posix_spawnattr_t: no signal is blocked, and SIGPIPE and SIGCHLD are not ignored.
-class spawn_attributes {
- public:
-  spawn_attributes() {
-    check(::posix_spawnattr_init(&attributes_), "posix_spawn");
-    sigset_t signals;
-    ::sigemptyset(&signals);
-    ::posix_spawnattr_setsigmask(&attributes_, &signals);
-    ::sigaddset(&signals, SIGPIPE);
-    ::sigaddset(&signals, SIGCHLD);
-    ::posix_spawnattr_setsigdefault(&attributes_, &signals);
-    add(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  }
-  /// `group`: 0: one of its own.
-  void set_group(pid_t group) noexcept {
-    ::posix_spawnattr_setpgroup(&attributes_, group);
-    add(POSIX_SPAWN_SETPGROUP);
-  }
-  void make_session() noexcept { add(POSIX_SPAWN_SETSID); }
-  spawn_attributes& operator=(spawn_attributes&&) = delete;
-  ~spawn_attributes() { ::posix_spawnattr_destroy(&attributes_); }
-  const posix_spawnattr_t* get() const noexcept { return &attributes_; }
-
- private:
-  void add(int flags) noexcept {
-    flags_ |= flags;
-    ::posix_spawnattr_setflags(&attributes_, static_cast<short>(flags_));
-  }
-
-  posix_spawnattr_t attributes_{};
-  int flags_ = 0;
-};
+using detail::system::standard_streams;
 
 /// The array of pointers that exec() takes. Throws std::invalid_argument for a text with a null
 /// character, which would end it.
@@ -118,16 +36,10 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   return pointers;
 }
 
-unique_fd opened(int descriptor, const char* call) {
-  unique_fd owned(descriptor);
-  if (!owned) gyre::detail::throw_errno(call);
-  return owned;
-}
-
 /// A copy that no standard stream of the child replaces.
 unique_fd copy_above_standard_streams(int descriptor) {
-  return opened(::fcntl(descriptor, F_DUPFD_CLOEXEC, standard_streams),
-                "gyre::io::process: a descriptor for the child");
+  return detail::system::value_or_throw(detail::system::duplicate(descriptor, standard_streams),
+                                        "gyre::io::process: a descriptor for the child");
 }
 
 }  // namespace
@@ -156,33 +68,30 @@ class process::starter {
       throw std::invalid_argument("gyre::io::process: needs the name of a program");
     }
     const std::vector<char*> argument_pointers = pointers_to(arguments);
-    std::vector<char*> variables;
-    if (options_.environment) variables = pointers_to(*options_.environment);
-    file_actions actions;
-    for (int number = 0; number < standard_streams; ++number) {
-      const unique_fd& end = childs_[static_cast<std::size_t>(number)];
-      if (end) actions.duplicate(end.get(), number);
+    if (options_.directory.contains('\0')) {
+      throw std::invalid_argument("gyre::io::process: the directory has a null character");
     }
-    if (!options_.directory.empty()) actions.change_directory(options_.directory);
-    actions.close_others();
-    spawn_attributes attributes;
+    detail::system::spawn_plan plan{.arguments = argument_pointers.data(),
+                                    .directory = options_.directory.c_str()};
+    std::vector<char*> variables;
+    if (options_.environment) {
+      variables = pointers_to(*options_.environment);
+      plan.environment = variables.data();
+    }
+    for (std::size_t number = 0; number < childs_.size(); ++number) {
+      plan.streams[number] = childs_[number].get();
+    }
     switch (options_.group.kind_) {
       case process_group::kind::inherit: break;
-      case process_group::kind::own: attributes.set_group(0); break;
-      case process_group::kind::own_session: attributes.make_session(); break;
-      case process_group::kind::of: attributes.set_group(options_.group.id_); break;
+      case process_group::kind::own: plan.group = 0; break;
+      case process_group::kind::own_session: plan.makes_session = true; break;
+      case process_group::kind::of: plan.group = options_.group.id_; break;
     }
-    keep_ended_children();
-    pid_t id = -1;
-    const int error =
-        ::posix_spawnp(&id, argument_pointers[0], actions.get(), attributes.get(),
-                       argument_pointers.data(), options_.environment ? variables.data() : environ);
-    if (error != 0) {
-      const std::string text =
-          "gyre::io::process: start " + arguments[0] + hint_of(error, arguments[0]);
-      gyre::detail::throw_system_error(error, text.c_str());
-    }
-    return id;
+    const auto id = detail::system::spawn(plan);
+    if (id) return *id;
+    const std::string text =
+        "gyre::io::process: start " + arguments[0] + hint_of(id.error(), arguments[0]);
+    gyre::detail::throw_system_error(id.error(), text.c_str());
   }
 
   stream take(int number) noexcept { return std::move(ours_[static_cast<std::size_t>(number)]); }
@@ -192,13 +101,16 @@ class process::starter {
   /// posix_spawn() does not tell which of its steps has failed.
   std::string hint_of(int error, const std::string& program) const {
     const std::string& directory = options_.directory;
-    if (!directory.empty() && ::access((directory + "/.").c_str(), X_OK) != 0 && errno == error) {
+    if (!directory.empty() &&
+        detail::system::check_access((directory + "/.").c_str(), X_OK) == error) {
       return " (the directory " + directory + ")";
     }
     if (error != ENOENT || !program.contains('/')) return "";
     const bool is_relative = !program.starts_with('/') && !directory.empty();
     const std::string path = is_relative ? directory + '/' + program : program;
-    return ::access(path.c_str(), F_OK) == 0 ? " (the interpreter or loader that it names)" : "";
+    return detail::system::check_access(path.c_str(), F_OK) == 0
+               ? " (the interpreter or loader that it names)"
+               : "";
   }
 
   void connect(stdio setting, int number) {
@@ -211,16 +123,14 @@ class process::starter {
         childs_[index] = copy_above_standard_streams(setting.descriptor_);
         break;
       case stdio::kind::null: {
-        const unique_fd null =
-            opened(::open("/dev/null", (reads ? O_RDONLY : O_WRONLY) | O_CLOEXEC), "/dev/null");
+        const unique_fd null = detail::system::value_or_throw(
+            detail::system::open("/dev/null", reads ? O_RDONLY : O_WRONLY), "/dev/null");
         childs_[index] = copy_above_standard_streams(null.get());
         break;
       }
       case stdio::kind::pipe: {
-        std::array<int, 2> ends{};
-        if (::pipe2(ends.data(), O_CLOEXEC) != 0) gyre::detail::throw_errno("pipe2");
-        unique_fd read_end(ends[0]);
-        unique_fd write_end(ends[1]);
+        auto [read_end, write_end] =
+            detail::system::value_or_throw(detail::system::make_pipe(0), "pipe2");
         childs_[index] = copy_above_standard_streams(reads ? read_end.get() : write_end.get());
         ours_[index] = stream(loop_, std::move(reads ? write_end : read_end));
         break;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/stream.hpp>
 
-#include <gyre/base/error.hpp>
+#include <gyre/io/detail/system_files.hpp>
 
 #include <fcntl.h>
 #include <poll.h>
-#include <unistd.h>
 
 #include <memory>
 
@@ -19,8 +18,7 @@ stream::stream(event_loop& loop, unique_fd fd, handle_kind kind) {
 }
 
 bool stream::is_quiet() const noexcept {
-  pollfd idle{.fd = fd(), .events = POLLIN | POLLRDHUP, .revents = 0};
-  return is_open() && ::poll(&idle, 1, 0) == 0;
+  return is_open() && !detail::system::has_events(fd(), POLLIN | POLLRDHUP);
 }
 
 event_loop& stream::loop() const {
@@ -28,10 +26,8 @@ event_loop& stream::loop() const {
 }
 
 pipe make_pipe(event_loop& loop) {
-  int ends[2];
-  if (::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) gyre::detail::throw_errno("pipe2");
-  unique_fd read_end(ends[0]);
-  unique_fd write_end(ends[1]);
+  auto [read_end, write_end] =
+      detail::system::value_or_throw(detail::system::make_pipe(O_NONBLOCK), "pipe2");
   return {stream(loop, std::move(read_end)), stream(loop, std::move(write_end))};
 }
 

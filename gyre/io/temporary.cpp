@@ -2,12 +2,12 @@
 #include <gyre/io/temporary.hpp>
 
 #include <gyre/io/detail/random_name.hpp>
+#include <gyre/io/detail/system_files.hpp>
+#include <gyre/io/detail/system_processes.hpp>
 #include <gyre/io/file_system.hpp>
 
 #include <fcntl.h>
 #include <stdlib.h>  // NOLINT(modernize-deprecated-headers): secure_getenv
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -27,28 +27,21 @@ std::string prefix_in(const std::string& folder) {
   return folder + (folder.ends_with('/') ? "gyre-" : "/gyre-");
 }
 
-result open_file(const std::string& path, int flags) noexcept {
-  return perform(file_command::open(path.c_str(), O_RDWR | O_CLOEXEC | flags, 0600));
-}
-
 }  // namespace
 
 detail::outcome_of<file> detail::open_temporary_file(path_arguments& arguments) {
   if (arguments.path.empty()) arguments.path = temporary_folder();
-  const result opened = open_file(arguments.path, O_TMPFILE);
-  unique_fd fd(opened ? opened.fd() : -1);
-  int error = opened.error_number();
+  auto opened = system::open(arguments.path.c_str(), O_RDWR | O_TMPFILE, 0600);
+  int error = opened ? 0 : opened.error();
   // The second error is that of kernels and file systems to which the flag means O_DIRECTORY.
   if (error == EOPNOTSUPP || error == EISDIR) {
     error = make_with_random_name(prefix_in(arguments.path), [&](const std::string& path) {
-      const result made = open_file(path, O_CREAT | O_EXCL | O_NOFOLLOW);
-      if (!made) return made.error_number();
-      fd.reset(made.fd());
-      return ::unlinkat(AT_FDCWD, path.c_str(), 0) < 0 ? errno : 0;
+      opened = system::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+      return opened ? system::unlink_at(AT_FDCWD, path.c_str(), 0) : opened.error();
     });
   }
   if (error != 0) return failure_of(error);
-  return file(std::move(fd));
+  return file(*std::move(opened));
 }
 
 detail::outcome_of<temporary_directory> detail::make_temporary_directory(
@@ -61,17 +54,17 @@ detail::outcome_of<temporary_directory> detail::make_temporary_directory(
   }
   temporary_directory made;
   const int error = make_with_random_name(prefix_in(arguments.path), [&](const std::string& path) {
-    if (::mkdirat(AT_FDCWD, path.c_str(), 0700) < 0) return errno;
-    made.path_ = path;
-    return 0;
+    const int failure = system::make_directory_at(AT_FDCWD, path.c_str(), 0700);
+    if (failure == 0) made.path_ = path;
+    return failure;
   });
   if (error != 0) return failure_of(error);
-  made.process_ = ::getpid();
+  made.process_ = system::process_id();
   return made;
 }
 
 temporary_directory::~temporary_directory() {
-  if (path_.empty() || process_ != ::getpid()) return;
+  if (path_.empty() || process_ != detail::system::process_id()) return;
   static_cast<void>(detail::remove_tree(std::move(path_)));
 }
 

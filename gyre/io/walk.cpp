@@ -3,6 +3,7 @@
 
 #include <gyre/io/detail/directory_stack.hpp>
 #include <gyre/io/detail/path_call.hpp>
+#include <gyre/io/detail/system_files.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -87,17 +88,16 @@ class tree_reader {
     added.error.assign(error, std::system_category());
   }
   bool follows(const char* symlink) {
-    struct ::statx status;
-    return options_.follow_symlinks &&
-           ::statx(way_.innermost().fd(), symlink, AT_STATX_DONT_SYNC, STATX_TYPE, &status) == 0 &&
-           S_ISDIR(status.stx_mode);
+    if (!options_.follow_symlinks) return false;
+    const auto status =
+        detail::system::status_at(way_.innermost().fd(), symlink, AT_STATX_DONT_SYNC, STATX_TYPE);
+    return status && S_ISDIR(status->stx_mode);
   }
 
   std::uint64_t size_of(const char* name) noexcept {
-    struct ::statx status;
-    const int error = ::statx(way_.innermost().fd(), name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
-                              STATX_TYPE | STATX_SIZE, &status);
-    return error == 0 && S_ISREG(status.stx_mode) ? status.stx_size : 0;
+    const auto status = detail::system::status_at(way_.innermost().fd(), name, AT_SYMLINK_NOFOLLOW,
+                                                  STATX_TYPE | STATX_SIZE);
+    return status && S_ISREG(status->stx_mode) ? status->stx_size : 0;
   }
 
   void leave_unreadable(int error) {

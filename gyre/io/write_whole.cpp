@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/write_whole.hpp>
 
-#include <gyre/base/detail/retry_interrupted.hpp>
 #include <gyre/io/detail/random_name.hpp>
+#include <gyre/io/detail/system_files.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -14,16 +14,11 @@
 namespace gyre::io::detail {
 namespace {
 
-int sync(int fd) noexcept {
-  return gyre::detail::retry_interrupted([&] { return ::fsync(fd); }) < 0 ? errno : 0;
-}
-
 // The permissions of the file to replace, if there is one.
 std::optional<::mode_t> mode_of(int folder, const std::string& name) noexcept {
-  struct ::statx status;
-  const int error = ::statx(folder, name.c_str(), AT_SYMLINK_NOFOLLOW, STATX_MODE, &status);
-  if (error < 0 || S_ISLNK(status.stx_mode)) return std::nullopt;
-  return status.stx_mode & ::mode_t{0777};
+  const auto status = system::status_at(folder, name.c_str(), AT_SYMLINK_NOFOLLOW, STATX_MODE);
+  if (!status || S_ISLNK(status->stx_mode)) return std::nullopt;
+  return status->stx_mode & ::mode_t{0777};
 }
 
 // Writes, flushes if `flushes`, and closes a file; returns an error number, or zero.
@@ -31,7 +26,7 @@ int write_and_close(unique_fd target, std::span<const std::byte> bytes, bool flu
   write_steps writing(target.get(), bytes, 0);
   perform(writing);
   if (const auto written = writing.outcome(); !written) return written.error().value();
-  if (const int error = flushes ? sync(target.get()) : 0; error != 0) return error;
+  if (const int error = flushes ? system::sync(target.get()) : 0; error != 0) return error;
   close_steps closing(std::move(target));
   perform(closing);
   const auto closed = closing.outcome();
@@ -46,7 +41,7 @@ file_routine<void> write_content(routine_memory&, const file_arguments& argument
   if (!opened) co_return failure_of(opened);
   unique_fd target(opened.fd());
   // A ring would write to a pipe, whatever the offset, and wait while it is full.
-  result outcome = result::of_call(::lseek(target.get(), 0, SEEK_CUR));
+  result outcome = system::seek(target.get(), 0, SEEK_CUR);
   std::span<const std::byte> rest = arguments.bytes;
   while (outcome && !rest.empty()) {
     const std::size_t offset = arguments.bytes.size() - rest.size();
@@ -68,35 +63,31 @@ outcome_of<void> replace_content(const std::string& path, std::span<const std::b
   const std::string name = path.substr(slash + 1);
   if (name.empty()) return failure_of(path.empty() ? ENOENT : EISDIR);
   const std::string folder_path = slash == path.npos ? "." : path.substr(0, slash + 1);
-  const result opened =
-      io::perform(file_command::open(folder_path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
-  if (!opened) return failure_of(opened);
-  const unique_fd folder(opened.fd());
-  const std::optional<::mode_t> present_mode = mode_of(folder.get(), name);
+  const auto opened = system::open(folder_path.c_str(), O_RDONLY | O_DIRECTORY);
+  if (!opened) return failure_of(opened.error());
+  const int folder = opened->get();
+  const std::optional<::mode_t> present_mode = mode_of(folder, name);
   unique_fd made;
   std::string made_name;
   int error = make_with_random_name(".gyre-", [&](const std::string& attempt) {
     made_name = attempt;
-    made = unique_fd(gyre::detail::retry_interrupted([&] {
-      return ::openat(folder.get(), attempt.c_str(),
-                      O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                      present_mode ? 0600 : options.mode);
-    }));
-    return made ? 0 : errno;
+    auto created =
+        system::open_at(folder, attempt.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW,
+                        present_mode ? 0600 : options.mode);
+    if (!created) return created.error();
+    made = *std::move(created);
+    return 0;
   });
   if (!made) return failure_of(error);
   // Before the content is there, which others may not be allowed to see.
-  if (present_mode && ::fchmod(made.get(), *present_mode) < 0) error = errno;
+  if (present_mode) error = system::change_mode(made.get(), *present_mode);
   if (error == 0) error = write_and_close(std::move(made), bytes, options.sync);
-  if (error == 0 &&
-      ::renameat2(folder.get(), made_name.c_str(), folder.get(), name.c_str(), 0) < 0) {
-    error = errno;
-  }
+  if (error == 0) error = system::rename_at(folder, made_name.c_str(), folder, name.c_str(), 0);
   if (error != 0) {
-    ::unlinkat(folder.get(), made_name.c_str(), 0);
+    system::unlink_at(folder, made_name.c_str(), 0);
     return failure_of(error);
   }
-  error = options.sync ? sync(folder.get()) : 0;
+  error = options.sync ? system::sync(folder) : 0;
   // EINVAL: a file system without fsync(2) of directories.
   if (error != 0 && error != EINVAL) return failure_of(error);
   return {};

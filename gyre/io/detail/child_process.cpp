@@ -3,10 +3,7 @@
 
 #include <gyre/base/error.hpp>
 #include <gyre/io/blocking_pool.hpp>
-
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <gyre/io/detail/system_processes.hpp>
 
 #include <cerrno>
 #include <csignal>
@@ -15,55 +12,40 @@
 namespace gyre::io::detail {
 namespace {
 
-// Known to the C library's headers only from glibc 2.36 on.
-constexpr auto by_pidfd = static_cast<idtype_t>(3);  // P_PIDFD
-
-int open_pidfd(pid_t id) noexcept {
-  return static_cast<int>(::syscall(SYS_pidfd_open, id, 0));  // with FD_CLOEXEC
-}
-
-// 0, or the error's number.
-int send_signal(int pidfd, int signal) noexcept {
-  return ::syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0) == 0 ? 0 : errno;
-}
+using system::by_pidfd;
 
 exit_status status_of(const siginfo_t& info) noexcept {
   return info.si_code == CLD_EXITED ? exit_status::exited(info.si_status)
                                     : exit_status::killed(info.si_status);
 }
 
-void reap(idtype_t kind, id_t id) noexcept {
-  siginfo_t info{};
-  while (::waitid(kind, id, &info, WEXITED) != 0 && errno == EINTR) continue;
+void reap(int pidfd) noexcept {
+  static_cast<void>(system::wait_for(by_pidfd, static_cast<id_t>(pidfd), WEXITED));
 }
-
-void reap(int pidfd) noexcept { reap(by_pidfd, static_cast<id_t>(pidfd)); }
 
 /// Whether `kind` and `id`, as for waitid(2), name a child of this process that was not reaped.
 bool is_child(idtype_t kind, id_t id) noexcept {
-  siginfo_t info{};
-  return ::waitid(kind, id, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+  return system::wait_for(kind, id, WEXITED | WNOHANG | WNOWAIT).has_value();
 }
 
 }  // namespace
 
 void kill_and_reap(pid_t id) noexcept {
   if (!is_child(P_PID, static_cast<id_t>(id))) return;
-  ::kill(id, SIGKILL);
-  reap(P_PID, static_cast<id_t>(id));
+  system::kill(id, SIGKILL);
+  static_cast<void>(system::wait_for(P_PID, static_cast<id_t>(id), WEXITED));
 }
 
 namespace {
 
 unique_fd open_or_kill(pid_t id) {
-  unique_fd descriptor(open_pidfd(id));
-  if (descriptor && is_child(by_pidfd, static_cast<id_t>(descriptor.get()))) return descriptor;
-  if (descriptor || errno == ESRCH) {
+  auto pidfd = system::open_process(id);
+  if (pidfd && is_child(by_pidfd, static_cast<id_t>(pidfd->get()))) return *std::move(pidfd);
+  if (pidfd || pidfd.error() == ESRCH) {
     gyre::detail::throw_system_error(ECHILD, "gyre::io::process: other code has reaped the child");
   }
-  const int error = errno;
   kill_and_reap(id);
-  gyre::detail::throw_system_error(error, "gyre::io::process: pidfd_open");
+  gyre::detail::throw_system_error(pidfd.error(), "gyre::io::process: pidfd_open");
 }
 
 }  // namespace
@@ -80,26 +62,26 @@ child_process::~child_process() {
     if (leads_group_) reap(descriptor_.get());
     return;
   }
-  if (leads_group_) ::kill(-id_, SIGKILL);
-  send_signal(descriptor_.get(), SIGKILL);  // it may have joined another group
-  siginfo_t info{};
+  if (leads_group_) system::kill(-id_, SIGKILL);
+  system::send_signal(descriptor_.get(), SIGKILL);  // the child may have joined another group
   const auto id = static_cast<id_t>(descriptor_.get());
-  if (::waitid(by_pidfd, id, &info, WEXITED | WNOHANG) != 0 || info.si_pid != 0) return;
+  const auto info = system::wait_for(by_pidfd, id, WEXITED | WNOHANG);
+  if (!info || info->si_pid != 0) return;
   // The kernel frees the child's memory first, so the loop must not wait.
   const int pidfd = descriptor_.release();
-  try {
-    blocking_pool().post([pidfd] {
-      reap(pidfd);
-      ::close(pidfd);
-    });
-  } catch (...) {
+  const auto reap_and_close = [pidfd] {
     reap(pidfd);
-    ::close(pidfd);
+    system::close(pidfd);
+  };
+  try {
+    blocking_pool().post(reap_and_close);
+  } catch (...) {
+    reap_and_close();
   }
 }
 
 bool child_process::send(int signal) {
-  const int error = send_signal(descriptor_.get(), signal);
+  const int error = system::send_signal(descriptor_.get(), signal);
   if (error != 0 && error != ESRCH) {
     gyre::detail::throw_system_error(error, "gyre::io::process: kill");
   }
@@ -111,20 +93,19 @@ void child_process::send_to_group(int signal) {
     throw std::logic_error(
         "gyre::io::process: kill_group() needs process_group::own() or own_session()");
   }
-  if (::kill(-id_, signal) != 0 && errno != ESRCH) {
-    gyre::detail::throw_errno("gyre::io::process: kill_group");
+  const int error = system::kill(-id_, signal);
+  if (error != 0 && error != ESRCH) {
+    gyre::detail::throw_system_error(error, "gyre::io::process: kill_group");
   }
 }
 
 std::optional<std::expected<exit_status, std::error_code>> child_process::try_take() noexcept {
   if (status_) return *status_;
-  siginfo_t info{};
   const int flags = WEXITED | WNOHANG | (leads_group_ ? WNOWAIT : 0);
-  if (::waitid(by_pidfd, static_cast<id_t>(descriptor_.get()), &info, flags) != 0) {
-    return std::unexpected(std::error_code(errno, std::system_category()));
-  }
-  if (info.si_pid == 0) return std::nullopt;
-  return *(status_ = status_of(info));
+  const auto info = system::wait_for(by_pidfd, static_cast<id_t>(descriptor_.get()), flags);
+  if (!info) return std::unexpected(std::error_code(info.error(), std::system_category()));
+  if (info->si_pid == 0) return std::nullopt;
+  return *(status_ = status_of(*info));
 }
 
 }  // namespace gyre::io::detail

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/detail/file_steps.hpp>
 
+#include <gyre/io/detail/system_files.hpp>
+
 #include <fcntl.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -18,7 +20,7 @@ namespace {
 
 struct ::stat stat_of(const struct ::statx& status) noexcept {
   struct ::stat copy{};
-  copy.st_dev = ::makedev(status.stx_dev_major, status.stx_dev_minor);
+  copy.st_dev = system::device_of(status);
   copy.st_ino = status.stx_ino;
   copy.st_mode = status.stx_mode;
   copy.st_nlink = status.stx_nlink;
@@ -43,13 +45,12 @@ std::string path_in_message(std::string path) {
 }
 
 bool suits_ring(int fd) noexcept {
-  if (fd < 0 || ::lseek(fd, 0, SEEK_CUR) < 0) return false;
-  const int flags = ::fcntl(fd, F_GETFL);
-  if (flags < 0 || (flags & O_NONBLOCK) != 0) return false;
+  if (fd < 0 || !system::seek(fd, 0, SEEK_CUR)) return false;
+  const auto flags = system::flags_of(fd);
+  if (!flags || (*flags & O_NONBLOCK) != 0) return false;
   // Event descriptors (eventfd, timerfd, epoll) let lseek(2) pass, but are files without a type.
-  struct ::statx status;
-  return ::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &status) == 0 &&
-         (status.stx_mode & S_IFMT) != 0;
+  const auto status = system::status_of(fd, STATX_TYPE, AT_STATX_DONT_SYNC);
+  return status && (status->stx_mode & S_IFMT) != 0;
 }
 
 void perform(file_steps& steps) noexcept {
@@ -80,8 +81,9 @@ file_steps::next write_steps::advance(result outcome) noexcept {
 
 const char* write_steps::hint() const noexcept {
   if (!failed_with(EINVAL)) return "";
-  const int flags = ::fcntl(fd_, F_GETFL);
-  const bool is_direct_append = flags >= 0 && (flags & O_APPEND) != 0 && (flags & O_DIRECT) != 0;
+  constexpr int direct_append = O_APPEND | O_DIRECT;
+  const bool is_direct_append =
+      (system::flags_of(fd_).value_or(0) & direct_append) == direct_append;
   return is_direct_append ? " (`direct` appends only to a file whose size is a multiple of "
                             "direct_alignment())"
                           : "";

@@ -3,10 +3,9 @@
 
 #include <gyre/base/detail/read_file.hpp>
 #include <gyre/base/error.hpp>
+#include <gyre/io/detail/system_files.hpp>
 
 #include <sys/inotify.h>
-#include <sys/types.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -20,16 +19,6 @@ namespace gyre::io::detail {
 namespace {
 
 constexpr std::size_t longest_record = sizeof(inotify_event) + NAME_MAX + 1;
-
-unique_fd open_inotify() {
-  unique_fd descriptor(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
-  if (!descriptor) {
-    gyre::detail::throw_errno(
-        "gyre::io::file_watcher: inotify_init1 (limits: the sysctl fs.inotify.max_user_instances, "
-        "and ulimit -n)");
-  }
-  return descriptor;
-}
 
 std::expected<std::vector<int>, int> numbers_of(int inotify) {
   std::array<char, 40> path;
@@ -51,16 +40,20 @@ std::expected<std::vector<int>, int> numbers_of(int inotify) {
 
 }  // namespace
 
-inotify_queue::inotify_queue() : descriptor_(open_inotify()) {}
+inotify_queue::inotify_queue()
+    : descriptor_(
+          system::value_or_throw(system::open_inotify(),
+                                 "gyre::io::file_watcher: inotify_init1 (limits: the sysctl "
+                                 "fs.inotify.max_user_instances, and ulimit -n)")) {}
 
 std::expected<std::vector<int>, int> inotify_queue::numbers() const {
   const auto found = numbers_of(fd());
   if (!found || !found->empty()) return found;
   // All watches have ended, or this kernel lists none, not even one that is there.
-  const int number = ::inotify_add_watch(fd(), "/", IN_DELETE_SELF);
-  if (number < 0) return std::unexpected(errno);
+  const auto number = system::add_watch(fd(), "/", IN_DELETE_SELF);
+  if (!number) return std::unexpected(number.error());
   const auto with_one = numbers_of(fd());
-  ::inotify_rm_watch(fd(), number);
+  system::remove_watch(fd(), *number);
   if (!with_one || !with_one->empty()) return with_one;
   return std::unexpected(ENOSYS);
 }
@@ -74,16 +67,14 @@ bool inotify_queue::read() {
     std::memmove(records_.data(), records_.data() + first_, end_ - first_);
     end_ -= std::exchange(first_, 0);
   }
-  while (has_room()) {
-    const ssize_t count = ::read(descriptor_.get(), records_.data() + end_, records_.size() - end_);
-    if (count > 0) {
-      end_ += static_cast<std::size_t>(count);
-      return true;
-    }
-    if (count == 0 || errno == EAGAIN) return false;
-    if (errno != EINTR) gyre::detail::throw_errno("gyre::io::file_watcher: read");
+  if (!has_room()) return false;
+  const result outcome = system::read(fd(), std::span(records_).subspan(end_));
+  if (outcome.would_block()) return false;
+  if (!outcome) {
+    gyre::detail::throw_system_error(outcome.error_number(), "gyre::io::file_watcher: read");
   }
-  return false;
+  end_ += outcome.count();
+  return outcome.count() > 0;
 }
 
 inotify_record inotify_queue::take_front() noexcept {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/detail/path_trail.hpp>
 
-#include <sys/stat.h>
-#include <unistd.h>
+#include <gyre/io/detail/system_files.hpp>
 
-#include <array>
-#include <climits>
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <string_view>
 #include <vector>
 
@@ -24,13 +24,6 @@ void push_names(std::vector<std::string>& rest, std::string_view path) {
     if (begin < end) rest.emplace_back(path.substr(begin, end - begin));
     end = slash == path.npos ? 0 : slash;
   }
-}
-
-// The path that a link contains; empty for anything but a link.
-std::string target_of(const std::string& link) {
-  std::array<char, PATH_MAX> target;
-  const ssize_t size = ::readlink(link.c_str(), target.data(), target.size());
-  return size > 0 ? std::string(target.data(), static_cast<std::size_t>(size)) : std::string();
 }
 
 class path_walk {
@@ -59,10 +52,11 @@ class path_walk {
     // The last name is visited already.
     bool is_visited = is_last;
     for (;;) {
-      struct ::stat status{};
-      const int error = ::lstat(place.c_str(), &status) == 0 ? 0 : errno;
-      if (error == 0 && !S_ISLNK(status.st_mode)) {
-        if (is_last) end_.file.emplace(status.st_dev, status.st_ino);
+      const auto status =
+          system::status_at(AT_FDCWD, place.c_str(), AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO);
+      const int error = status ? 0 : status.error();
+      if (error == 0 && !S_ISLNK(status->stx_mode)) {
+        if (is_last) end_.file.emplace(system::device_of(*status), status->stx_ino);
         if (!is_directory) directory_ = place;
         return;
       }
@@ -75,10 +69,10 @@ class path_walk {
       }
       end_.has_links = true;
       if (++links_ > most_links) return fail(ELOOP);
-      const std::string target = target_of(place);
-      if (target.empty()) continue;  // it has just been replaced
-      if (target.front() == '/') directory_.clear();
-      return push_names(rest_, target);
+      const auto target = system::read_link(place.c_str());
+      if (!target || target->empty()) continue;  // another file has just replaced the link
+      if (target->front() == '/') directory_.clear();
+      return push_names(rest_, *target);
     }
   }
 

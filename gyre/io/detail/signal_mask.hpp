@@ -2,7 +2,7 @@
 // signal_mask: blocks or unblocks a signal on the calling thread for a scope.
 #pragma once
 
-#include <pthread.h>
+#include <gyre/io/detail/system_processes.hpp>
 
 #include <csignal>
 
@@ -15,18 +15,17 @@ class signal_mask {
   signal_mask(int action, int signal) noexcept {
     ::sigemptyset(&only_);
     ::sigaddset(&only_, signal);
-    ::pthread_sigmask(action, &only_, &before_);
+    before_ = system::change_signal_mask(action, only_);
     is_changed_ = (::sigismember(&before_, signal) == 1) != (action == SIG_BLOCK);
   }
   signal_mask& operator=(signal_mask&&) = delete;
   ~signal_mask() {
-    if (is_changed_) ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    if (is_changed_) system::change_signal_mask(SIG_SETMASK, before_);
   }
 
   /// With SIG_BLOCK: drops the signal if it is pending, unless it was blocked before, too.
   void discard_pending() const noexcept {
-    const ::timespec at_once{};
-    if (is_changed_) ::sigtimedwait(&only_, nullptr, &at_once);
+    if (is_changed_) system::discard_pending_signal(only_);
   }
 
  private:

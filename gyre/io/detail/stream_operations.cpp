@@ -2,8 +2,7 @@
 #include <gyre/io/detail/stream_operations.hpp>
 
 #include <gyre/io/detail/signal_mask.hpp>
-
-#include <sys/sendfile.h>
+#include <gyre/io/detail/system_files.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -22,14 +21,11 @@ std::size_t bytes_of_file(const backend& io) noexcept {
 result send_file_part(int sink, int file, ::off_t& offset, std::size_t count) noexcept {
   // sendfile(2) has no flag against the signal.
   const signal_mask without_sigpipe(SIG_BLOCK, SIGPIPE);
-  for (;;) {
-    const result outcome = result::of_call(::sendfile(sink, file, &offset, count));
-    if (outcome.error_number() == EINTR) continue;
-    // The signal is also raised when the connection broke within the call, which then returns the
-    // bytes sent before.
-    if (!outcome || outcome.count() < count) without_sigpipe.discard_pending();
-    return outcome;
-  }
+  const result outcome = system::send_file(sink, file, offset, count);
+  // The signal is also raised when the connection broke within the call, which then returns the
+  // bytes sent before.
+  if (!outcome || outcome.count() < count) without_sigpipe.discard_pending();
+  return outcome;
 }
 
 std::optional<result> read_until_operation::begin() noexcept {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/detail/watched_trees.hpp>
 
+#include <gyre/io/detail/system_files.hpp>
 #include <gyre/io/error.hpp>
 
 #include <fcntl.h>
@@ -33,29 +34,27 @@ std::error_code watch_error(int number) noexcept {
 // ---- the kernel's watches
 
 int watched_trees::watch_top(program_watch& watch, std::uint32_t flags) {
-  const int number =
-      ::inotify_add_watch(inotify_, watch.path.c_str(), watch.mask | flags | IN_MASK_ADD);
-  if (number < 0) return errno;
-  inodes_.add(number, watch, nullptr, {});
+  const auto number =
+      system::add_watch(inotify_, watch.path.c_str(), watch.mask | flags | IN_MASK_ADD);
+  if (!number) return number.error();
+  inodes_.add(*number, watch, nullptr, {});
   return 0;
 }
 
-// Watches the directory that is open.
-int watched_trees::number_of(int fd, const program_watch& watch) noexcept {
+// Watches an open directory. Gives the kernel's number of the watch.
+std::expected<int, int> watched_trees::watch_open(int fd, const program_watch& watch) noexcept {
   std::array<char, 40> path;
   std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", fd);
-  return ::inotify_add_watch(inotify_, path.data(), watch.mask | IN_ONLYDIR | IN_MASK_ADD);
+  return system::add_watch(inotify_, path.data(), watch.mask | IN_ONLYDIR | IN_MASK_ADD);
 }
 
-// Otherwise errno tells why.
-bool watched_trees::is(int fd, const watched_inode& inode) noexcept {
-  const int number = number_of(fd, inode.watch);
-  if (number == inode.number) return true;
-  if (number >= 0) {
-    if (!inodes_.contains(number)) ::inotify_rm_watch(inotify_, number);
-    errno = ESTALE;
-  }
-  return false;
+// Returns zero if the open directory is `inode`, else an error number.
+int watched_trees::compare(int fd, const watched_inode& inode) noexcept {
+  const auto number = watch_open(fd, inode.watch);
+  if (!number) return number.error();
+  if (*number == inode.number) return 0;
+  if (!inodes_.contains(*number)) system::remove_watch(inotify_, *number);
+  return ESTALE;
 }
 
 void watched_trees::drop(watched_inode& top) noexcept {
@@ -70,7 +69,7 @@ void watched_trees::drop(watched_inode& top) noexcept {
     const int number = ended.number;
     inodes_.erase(ended);
     // Fails if the kernel has ended the watch; the record of that is then ignored.
-    if (!inodes_.contains(number)) ::inotify_rm_watch(inotify_, number);
+    if (!inodes_.contains(number)) system::remove_watch(inotify_, number);
   }
 }
 
@@ -81,12 +80,13 @@ std::expected<unique_fd, int> watched_trees::open(watched_inode& directory) {
   std::string path = watch.path;
   if (!directory.is_top()) path.append("/").append(watched_inodes::path_of(directory));
   const int follow = directory.is_top() ? 0 : O_NOFOLLOW;
-  unique_fd fd = open_directory_in(AT_FDCWD, path.c_str(), follow);
-  if (fd && is(fd.get(), directory)) {
+  auto fd = system::open_at(AT_FDCWD, path.c_str(), O_DIRECTORY | follow);
+  const int error = fd ? compare(fd->get(), directory) : fd.error();
+  if (error == 0) {
     if (watch.is_astray) begin_again(watch);
     return fd;
   }
-  if (errno != ENAMETOOLONG) return std::unexpected(errno);
+  if (error != ENAMETOOLONG) return std::unexpected(error);
   reached by_steps = reach(directory);
   if (!by_steps.fd) return std::unexpected(by_steps.error);
   return std::move(by_steps.fd);
@@ -94,14 +94,17 @@ std::expected<unique_fd, int> watched_trees::open(watched_inode& directory) {
 
 // Goes by one name after the other, to see which one leads elsewhere.
 watched_trees::reached watched_trees::reach(watched_inode& directory) {
-  unique_fd fd = open_directory_in(AT_FDCWD, directory.watch.path.c_str(), 0);
+  auto fd = system::open_at(AT_FDCWD, directory.watch.path.c_str(), O_DIRECTORY);
   for (watched_inode* const each : watched_inodes::way_to(directory)) {
-    if (fd && !each->is_top()) fd = open_directory_in(fd.get(), each->name.c_str(), O_NOFOLLOW);
-    if (fd && is(fd.get(), *each)) continue;
-    const int error = errno;
-    return {.fd = {}, .error = error, .missing = is_absence(error) ? each : nullptr};
+    if (fd && !each->is_top()) {
+      fd = system::open_at(fd->get(), each->name.c_str(), O_DIRECTORY | O_NOFOLLOW);
+    }
+    const int error = fd ? compare(fd->get(), *each) : fd.error();
+    if (error != 0) {
+      return {.fd = {}, .error = error, .missing = is_absence(error) ? each : nullptr};
+    }
   }
-  return {.fd = std::move(fd)};
+  return {.fd = *std::move(fd)};
 }
 
 // ---- looks at the present
@@ -119,21 +122,21 @@ watched_trees::look watched_trees::look_at(watched_inode& directory, std::string
 watched_trees::look watched_trees::enter(watched_inode& directory, int fd, const std::string& name,
                                          scan_extent extent) {
   program_watch& watch = directory.watch;
-  const unique_fd opened = open_directory_in(fd, name.c_str(), O_NOFOLLOW);
-  const int number = opened ? number_of(opened.get(), watch) : -1;
-  if (number < 0) {
-    const bool is_certain = is_absence(errno);
+  const auto opened = system::open_at(fd, name.c_str(), O_DIRECTORY | O_NOFOLLOW);
+  const auto number = opened ? watch_open(opened->get(), watch) : std::unexpected(opened.error());
+  if (!number) {
+    const bool is_certain = is_absence(number.error());
     if (is_certain) {
       doubt_others(directory, name, nullptr);
     } else {
-      fail(watch, errno);
+      fail(watch, number.error());
     }
     return {.is_certain = is_certain};
   }
-  watched_inode* found = inodes_.find(number, watch);
+  watched_inode* found = inodes_.find(*number, watch);
   const bool is_new = found == nullptr;
   if (is_new) {
-    found = &inodes_.add(number, watch, &directory, name);
+    found = &inodes_.add(*number, watch, &directory, name);
     if (extent.reports_new) extent.reports_all = true;
     request(*found, extent);
   } else if (watched_inodes::is_within(directory, *found)) {

@@ -87,8 +87,8 @@ class watched_trees {
   look enter(watched_inode& directory, int fd, const std::string& name, scan_extent extent);
   std::expected<unique_fd, int> open(watched_inode& directory);
   reached reach(watched_inode& directory);
-  int number_of(int fd, const program_watch& watch) noexcept;
-  bool is(int fd, const watched_inode& inode) noexcept;
+  std::expected<int, int> watch_open(int fd, const program_watch& watch) noexcept;
+  int compare(int fd, const watched_inode& inode) noexcept;
   static void end_name(watched_inode& directory, std::string_view name, const look& view);
   static bool is_told(const watched_inode& inode) noexcept;
   void retell(watched_inode& directory, bool with_itself);

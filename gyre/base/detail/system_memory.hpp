@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// page_size, prefer_huge_pages: the pages of the system's memory.
+#pragma once
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <span>
+
+namespace gyre::detail {
+
+/// The bytes of a page, a power of two.
+inline std::size_t page_size() noexcept {
+  return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+/// Requests huge pages for memory that is aligned to them. Only a hint, and without effect where
+/// the administrator has switched it off.
+inline void prefer_huge_pages(std::span<std::byte> memory) noexcept {
+  ::madvise(memory.data(), memory.size(), MADV_HUGEPAGE);
+}
+
+}  // namespace gyre::detail

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// system_files: the system calls on files, directories, open descriptors and inotify watches.
+//
+//     const auto folder = system::open("/var/log", O_DIRECTORY);
+//     if (!folder) return folder.error();
+//     const auto status = system::status_at(folder->get(), "syslog", 0, STATX_SIZE);
+//
+// This header is part of the seam (docs/design/rooms.md): io, net and http make these calls here
+// and nowhere else, so a program that defines all functions of this header has its own files.
+//
+// Thread-safety: any thread.
+// Errors: an error is errno's number, as the unexpected value, or as a result; functions that
+// return an int return the error, or zero. A call that a signal interrupts is made again, unless it
+// may have had its effect already: close, make_directory_at, rename_at, unlink_at.
+// Complexity: one system call each, unless the function says otherwise.
+#pragma once
+
+#include <gyre/base/error.hpp>
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/io/request.hpp>
+
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace gyre::io::detail::system {
+
+template <class T>
+using expected = std::expected<T, int>;
+
+/// The value of `outcome`. Throws std::system_error with `call` in its message if it has none.
+template <class T>
+T value_or_throw(expected<T> outcome, const char* call) {
+  if (!outcome) gyre::detail::throw_system_error(outcome.error(), call);
+  return *std::move(outcome);
+}
+
+// Names of files. Each `flags` is that of the system call.
+
+/// open(2) and openat(2), with O_CLOEXEC.
+[[nodiscard]] expected<unique_fd> open(const char* path, int flags, ::mode_t mode = 0) noexcept;
+[[nodiscard]] expected<unique_fd> open_at(int directory, const char* path, int flags,
+                                          ::mode_t mode = 0) noexcept;
+/// openat2(2), with O_CLOEXEC. `resolve`: flags such as RESOLVE_BENEATH.
+[[nodiscard]] expected<unique_fd> open_beneath(int directory, const char* path, int flags,
+                                               std::uint64_t resolve) noexcept;
+/// statx(2), which mounts nothing. `mask`: the fields that are needed.
+[[nodiscard]] expected<struct ::statx> status_at(int directory, const char* path, int flags,
+                                                 unsigned mask) noexcept;
+[[nodiscard]] int make_directory_at(int directory, const char* path, ::mode_t mode) noexcept;
+[[nodiscard]] int rename_at(int source_directory, const char* source, int target_directory,
+                            const char* target, unsigned flags) noexcept;
+int unlink_at(int directory, const char* path, int flags) noexcept;
+/// The path in a symlink.
+[[nodiscard]] expected<std::string> read_link(const char* path);
+/// access(2).
+[[nodiscard]] int check_access(const char* path, int mode) noexcept;
+
+// Open files.
+
+/// Frees the descriptor even if it returns an error.
+int close(int fd) noexcept;
+/// statx(2) of an open file. `flags`: such as AT_STATX_DONT_SYNC.
+[[nodiscard]] expected<struct ::statx> status_of(int fd, unsigned mask, int flags = 0) noexcept;
+/// The st_dev of a file.
+[[nodiscard]] inline ::dev_t device_of(const struct ::statx& status) noexcept {
+  return ::makedev(status.stx_dev_major, status.stx_dev_minor);
+}
+/// pread(2) and pwrite(2).
+[[nodiscard]] result read_at(int fd, std::span<std::byte> bytes, std::uint64_t offset) noexcept;
+[[nodiscard]] result write_at(int fd, std::span<const std::byte> bytes,
+                              std::uint64_t offset) noexcept;
+/// read(2).
+[[nodiscard]] result read(int fd, std::span<std::byte> bytes) noexcept;
+/// getdents64(2): fills `bytes`, aligned for it, with entries of type dirent64.
+[[nodiscard]] result read_entries(int directory, std::span<std::byte> bytes) noexcept;
+/// lseek(2), for small offsets: the new position, or the error of a descriptor without one.
+[[nodiscard]] result seek(int fd, std::int64_t offset, int whence) noexcept;
+/// sendfile(2), which advances `offset`.
+[[nodiscard]] result send_file(int sink, int file, ::off_t& offset, std::size_t count) noexcept;
+[[nodiscard]] int sync(int fd) noexcept;
+[[nodiscard]] int sync_data(int fd) noexcept;
+[[nodiscard]] int truncate(int fd, std::uint64_t size) noexcept;
+[[nodiscard]] int change_mode(int fd, ::mode_t mode) noexcept;
+/// Maps a part of a file to be read, shared with others. `offset`: a multiple of page_size().
+[[nodiscard]] expected<std::span<std::byte>> map(int fd, std::size_t size,
+                                                 std::uint64_t offset) noexcept;
+void unmap(std::span<std::byte> mapping) noexcept;
+/// madvise(2), a hint.
+void advise(std::span<std::byte> mapping, int advice) noexcept;
+
+// Descriptors of any kind.
+
+struct pipe_ends {
+  unique_fd read_end;
+  unique_fd write_end;
+};
+/// pipe2(2), with O_CLOEXEC. `flags`: O_NONBLOCK, or zero.
+[[nodiscard]] expected<pipe_ends> make_pipe(int flags) noexcept;
+/// A copy of `fd` with FD_CLOEXEC and the lowest free number from `minimum` on.
+[[nodiscard]] expected<unique_fd> duplicate(int fd, int minimum = 0) noexcept;
+/// The access mode and flags of an open file (F_GETFL, F_SETFL).
+[[nodiscard]] expected<int> flags_of(int fd) noexcept;
+[[nodiscard]] int set_flags(int fd, int flags) noexcept;
+/// Whether one of poll(2)'s `events`, an error or the end is there now. True if that is not known.
+[[nodiscard]] bool has_events(int fd, short events) noexcept;
+
+// Watches of files, by inotify.
+
+/// A non-blocking inotify instance, whose records read() gives.
+[[nodiscard]] expected<unique_fd> open_inotify() noexcept;
+/// The kernel's number of the watch.
+[[nodiscard]] expected<int> add_watch(int inotify, const char* path, std::uint32_t mask) noexcept;
+/// Has no effect on a watch that has ended.
+void remove_watch(int inotify, int number) noexcept;
+
+}  // namespace gyre::io::detail::system

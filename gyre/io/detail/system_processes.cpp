@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/io/detail/system_processes.hpp>
+
+#include <gyre/base/detail/retry_interrupted.hpp>
+
+#include <pthread.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <ctime>
+#include <mutex>
+
+namespace gyre::io::detail::system {
+namespace {
+
+// The kernel reaps children as they end while SIGCHLD is ignored, as inherited from the program
+// that has started this one: their status would be lost, and their numbers free for others.
+void keep_ended_children() noexcept {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  auto action = signal_action(SIGCHLD);
+  if (!action) return;
+  const bool is_ignored = (action->sa_flags & SA_SIGINFO) == 0 && action->sa_handler == SIG_IGN;
+  if (!is_ignored && (action->sa_flags & SA_NOCLDWAIT) == 0) return;
+  if (is_ignored) action->sa_handler = SIG_DFL;
+  action->sa_flags &= ~SA_NOCLDWAIT;
+  set_signal_action(SIGCHLD, *action);
+}
+
+/// The steps of the child before it runs its program. Keeps the first error.
+class file_actions {
+ public:
+  explicit file_actions(const spawn_plan& plan) noexcept
+      : error_(::posix_spawn_file_actions_init(&actions_)), is_made_(error_ == 0) {
+    for (int number = 0; number < standard_streams; ++number) {
+      const int source = plan.streams[static_cast<std::size_t>(number)];
+      if (source >= 0 && error_ == 0) {
+        error_ = ::posix_spawn_file_actions_adddup2(&actions_, source, number);
+      }
+    }
+    if (*plan.directory != '\0' && error_ == 0) {
+      error_ = ::posix_spawn_file_actions_addchdir_np(&actions_, plan.directory);
+    }
+#if defined(__GLIBC_PREREQ)
+#if __GLIBC_PREREQ(2, 34)
+    // Descriptors of this program that lack FD_CLOEXEC.
+    if (error_ == 0) {
+      error_ = ::posix_spawn_file_actions_addclosefrom_np(&actions_, standard_streams);
+    }
+#endif
+#endif
+  }
+  file_actions& operator=(file_actions&&) = delete;
+  ~file_actions() {
+    if (is_made_) ::posix_spawn_file_actions_destroy(&actions_);
+  }
+  int error() const noexcept { return error_; }
+  const posix_spawn_file_actions_t* get() const noexcept { return &actions_; }
+
+ private:
+  posix_spawn_file_actions_t actions_{};
+  int error_;
+  bool is_made_;
+};
+
+// Fills in attributes that need no memory, so that they cannot fail and need no destruction.
+posix_spawnattr_t attributes_of(const spawn_plan& plan) noexcept {
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  int flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
+  ::sigset_t signals;
+  ::sigemptyset(&signals);
+  ::posix_spawnattr_setsigmask(&attributes, &signals);
+  ::sigaddset(&signals, SIGPIPE);
+  ::sigaddset(&signals, SIGCHLD);
+  ::posix_spawnattr_setsigdefault(&attributes, &signals);
+  if (plan.group >= 0) {
+    ::posix_spawnattr_setpgroup(&attributes, plan.group);
+    flags |= POSIX_SPAWN_SETPGROUP;
+  }
+  if (plan.makes_session) flags |= POSIX_SPAWN_SETSID;
+  ::posix_spawnattr_setflags(&attributes, static_cast<short>(flags));
+  return attributes;
+}
+
+}  // namespace
+
+::pid_t process_id() noexcept { return ::getpid(); }
+
+expected<::pid_t> spawn(const spawn_plan& plan) noexcept {
+  const file_actions actions(plan);
+  if (actions.error() != 0) return std::unexpected(actions.error());
+  const posix_spawnattr_t attributes = attributes_of(plan);
+  keep_ended_children();
+  ::pid_t process = -1;
+  const int error =
+      ::posix_spawnp(&process, plan.arguments[0], actions.get(), &attributes, plan.arguments,
+                     plan.environment != nullptr ? plan.environment : environ);
+  if (error != 0) return std::unexpected(error);
+  return process;
+}
+
+expected<unique_fd> open_process(::pid_t process) noexcept {
+  unique_fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));  // with FD_CLOEXEC
+  if (!pidfd) return std::unexpected(errno);
+  return pidfd;
+}
+
+expected<::siginfo_t> wait_for(::idtype_t kind, ::id_t id, int flags) noexcept {
+  expected<::siginfo_t> info;
+  const int returned =
+      gyre::detail::retry_interrupted([&] { return ::waitid(kind, id, &*info, flags); });
+  if (returned < 0) info = std::unexpected(errno);
+  return info;
+}
+
+int send_signal(int pidfd, int signal) noexcept {
+  return ::syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0) == 0 ? 0 : errno;
+}
+
+int kill(::pid_t process, int signal) noexcept { return ::kill(process, signal) == 0 ? 0 : errno; }
+
+expected<struct ::sigaction> signal_action(int signal) noexcept {
+  expected<struct ::sigaction> action;
+  if (::sigaction(signal, nullptr, &*action) != 0) action = std::unexpected(errno);
+  return action;
+}
+
+expected<struct ::sigaction> set_signal_action(int signal,
+                                               const struct ::sigaction& action) noexcept {
+  expected<struct ::sigaction> before;
+  if (::sigaction(signal, &action, &*before) != 0) before = std::unexpected(errno);
+  return before;
+}
+
+::sigset_t change_signal_mask(int action, const ::sigset_t& signals) noexcept {
+  ::sigset_t before;
+  ::pthread_sigmask(action, &signals, &before);
+  return before;
+}
+
+void discard_pending_signal(const ::sigset_t& signals) noexcept {
+  const ::timespec at_once{};
+  ::sigtimedwait(&signals, nullptr, &at_once);
+}
+
+}  // namespace gyre::io::detail::system
