@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/detail/site.hpp>
 #include <gyre/http/percent_encoding.hpp>
-
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/stat.h>
+#include <gyre/io/detail/open_directory.hpp>
 
 #include <algorithm>
-#include <cerrno>
-#include <memory>
-#include <new>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -31,45 +26,32 @@ void append_escaped(std::string& page, std::string_view text) {
 
 enum class entry_kind : std::uint8_t { none, file, directory };
 
-entry_kind kind_of(int directory, const ::dirent& entry, bool follow_symlinks) noexcept {
-  if (entry.d_type == DT_REG) return entry_kind::file;
-  if (entry.d_type == DT_DIR) return entry_kind::directory;
-  // Its target, which may be outside the root, is not looked at.
-  if (entry.d_type == DT_LNK) return follow_symlinks ? entry_kind::file : entry_kind::none;
-  if (entry.d_type != DT_UNKNOWN) return entry_kind::none;
-  struct ::stat status{};
-  if (::fstatat(directory, entry.d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
-    return entry_kind::none;
-  }
-  if (S_ISLNK(status.st_mode) && follow_symlinks) return entry_kind::file;
-  if (S_ISREG(status.st_mode)) return entry_kind::file;
-  return S_ISDIR(status.st_mode) ? entry_kind::directory : entry_kind::none;
+entry_kind kind_of(io::file_type type, bool follow_symlinks) noexcept {
+  using enum io::file_type;
+  if (type == regular) return entry_kind::file;
+  if (type == directory) return entry_kind::directory;
+  // The target of a symlink, which may be outside the root, is not looked at.
+  return type == symlink && follow_symlinks ? entry_kind::file : entry_kind::none;
 }
 
 }  // namespace
 
 std::expected<std::string, int> list_directory(unique_fd directory, std::string_view title,
                                                const file_server_options& options) {
-  const auto close = [](::DIR* open) { ::closedir(open); };
-  const std::unique_ptr<::DIR, decltype(close)> entries(::fdopendir(directory.get()), close);
-  if (!entries) return std::unexpected(errno);
-  static_cast<void>(directory.release());
-
+  io::detail::open_directory entries(std::move(directory));
   std::vector<std::string> names;
   bool is_cut = false;
   for (;;) {
-    errno = 0;
-    const ::dirent* const entry = ::readdir(entries.get());
-    if (entry == nullptr) {
-      if (errno != 0) return std::unexpected(errno);
-      break;
-    }
-    if (!is_served_name(entry->d_name, options.hidden_files)) continue;
-    const entry_kind kind = kind_of(::dirfd(entries.get()), *entry, options.follow_symlinks);
+    const auto entry = entries.next();
+    if (!entry) return std::unexpected(entry.error().value());
+    if (!*entry) break;
+    const char* const name = (*entry)->name;
+    if (!is_served_name(name, options.hidden_files)) continue;
+    const entry_kind kind = kind_of((*entry)->type, options.follow_symlinks);
     if (kind == entry_kind::none) continue;
     is_cut = names.size() >= options.list_limit;
     if (is_cut) break;
-    names.emplace_back(entry->d_name);
+    names.emplace_back(name);
     if (kind == entry_kind::directory) names.back() += '/';
   }
   std::ranges::sort(names);

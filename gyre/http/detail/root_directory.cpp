@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/detail/root_directory.hpp>
 
-#include <gyre/base/detail/retry_interrupted.hpp>
+#include <gyre/base/error.hpp>
 #include <gyre/http/detail/characters.hpp>
 #include <gyre/http/percent_encoding.hpp>
+#include <gyre/io/detail/system_files.hpp>
 
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -25,20 +24,19 @@
 namespace gyre::http::detail {
 namespace {
 
-// O_NONBLOCK: of a FIFO. O_NOCTTY: a terminal must not become that of the program.
-constexpr int open_flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+namespace system = io::detail::system;
+
+// O_NONBLOCK keeps the open of a FIFO from waiting, and O_NOCTTY keeps a terminal from becoming
+// that of the program.
+constexpr int open_flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
 // Attempts, when directories are moved during a lookup.
-constexpr int most_attempts = 8;
+constexpr int max_attempts = 8;
 
 // Whether openat2(2) can be used at all. Containers that do not know the call refuse it with EPERM,
 // and so does a scanner of files (fanotify) with a single file.
 bool may_use_openat2(int directory) noexcept {
-  ::open_how request{};
-  request.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
-  request.resolve = RESOLVE_BENEATH;
-  const unique_fd opened(
-      static_cast<int>(::syscall(SYS_openat2, directory, ".", &request, sizeof request)));
-  return opened || (errno != ENOSYS && errno != EPERM);
+  const auto opened = system::open_beneath(directory, ".", O_PATH | O_DIRECTORY, RESOLVE_BENEATH);
+  return opened || (opened.error() != ENOSYS && opened.error() != EPERM);
 }
 
 }  // namespace
@@ -67,11 +65,9 @@ std::optional<std::string> path_below_root(std::string_view rest, bool hidden) {
 }
 
 root_directory::root_directory(const std::string& path, symlinks followed)
-    : root_(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)), symlinks_(followed) {
-  if (!root_) {
-    throw std::system_error(errno, std::system_category(), "http::file_server: open " + path);
-  }
-}
+    : root_(system::value_or_throw(system::open(path.c_str(), O_PATH | O_DIRECTORY),
+                                   ("http::file_server: open " + path).c_str())),
+      symlinks_(followed) {}
 
 std::expected<unique_fd, int> root_directory::open(const std::string& path,
                                                    lookup_scope scope) const noexcept {
@@ -86,26 +82,24 @@ std::expected<unique_fd, int> root_directory::open(const std::string& path,
   if (scope == lookup_scope::cached && !has_cached_.load(std::memory_order_relaxed)) {
     return std::unexpected(EAGAIN);
   }
-  ::open_how request{};
-  request.flags = open_flags;
-  request.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
-  if (symlinks_ == symlinks::refuse) request.resolve |= RESOLVE_NO_SYMLINKS;
-  if (scope == lookup_scope::cached) request.resolve |= RESOLVE_CACHED;
+  std::uint64_t resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+  if (symlinks_ == symlinks::refuse) resolve |= RESOLVE_NO_SYMLINKS;
+  if (scope == lookup_scope::cached) resolve |= RESOLVE_CACHED;
   const char* const name = path.empty() ? "." : path.c_str();
   for (int attempt = 0;;) {
-    const long opened = ::syscall(SYS_openat2, root_.get(), name, &request, sizeof request);
-    if (opened >= 0) return unique_fd(static_cast<int>(opened));
-    if (errno == EINTR) continue;
-    if (errno == ENOSYS || errno == EPERM) {
+    auto opened = system::open_beneath(root_.get(), name, open_flags, resolve);
+    if (opened) return opened;
+    const int error = opened.error();
+    if (error == ENOSYS || error == EPERM) {
       if (may_use_openat2(root_.get())) return std::unexpected(EPERM);
       has_openat2_.store(false, std::memory_order_relaxed);
       return open(path, scope);
     }
     if (scope == lookup_scope::cached) {
-      if (errno == EINVAL) has_cached_.store(false, std::memory_order_relaxed);
-      return std::unexpected(errno == EINVAL ? EAGAIN : errno);
+      if (error == EINVAL) has_cached_.store(false, std::memory_order_relaxed);
+      return std::unexpected(error == EINVAL ? EAGAIN : error);
     }
-    if (errno != EAGAIN || ++attempt == most_attempts) return std::unexpected(errno);
+    if (error != EAGAIN || ++attempt == max_attempts) return opened;
   }
 }
 
@@ -115,11 +109,11 @@ std::expected<unique_fd, int> root_directory::open_by_segments(std::string_view 
   while (path.ends_with('/')) path.remove_suffix(1);
   do {
     name = path.empty() ? std::string_view(".") : take_until(path, '/');
-    const int from = opened ? opened.get() : root_.get();
-    const int flags = (path.empty() ? open_flags : O_PATH | O_DIRECTORY | O_CLOEXEC) | O_NOFOLLOW;
-    opened = unique_fd(
-        gyre::detail::retry_interrupted([&] { return ::openat(from, name.c_str(), flags); }));
-    if (!opened) return std::unexpected(errno);
+    const int directory = opened ? opened.get() : root_.get();
+    const int flags = (path.empty() ? open_flags : O_PATH | O_DIRECTORY) | O_NOFOLLOW;
+    auto next = system::open_at(directory, name.c_str(), flags);
+    if (!next) return next;
+    opened = *std::move(next);
   } while (!path.empty());
   return opened;
 }

@@ -2,6 +2,7 @@
 #include <gyre/http/detail/server_core.hpp>
 
 #include <gyre/base/detail/duration_check.hpp>
+#include <gyre/base/detail/system_clocks.hpp>
 #include <gyre/http/detail/exchange.hpp>
 #include <gyre/http/detail/host_field.hpp>
 #include <gyre/http/detail/server_connection.hpp>
@@ -71,7 +72,7 @@ void server_shard::release(exchange& unused) noexcept {
 std::string_view server_shard::date_line(steady_time present) {
   if (present >= date_expires_) {
     using namespace std::chrono;
-    const auto wall = system_clock::now();
+    const auto wall = gyre::detail::wall_now();
     const auto second = floor<seconds>(wall);
     std::memcpy(date_line_.data(), "Date: ", 6);
     format_date(second, std::span(date_line_).subspan<6, date_size>());

@@ -2,6 +2,7 @@
 #include <gyre/http/detail/site.hpp>
 
 #include <gyre/http/percent_encoding.hpp>
+#include <gyre/io/detail/system_files.hpp>
 
 #include <sys/stat.h>
 
@@ -37,20 +38,21 @@ site::site(const std::string& root, file_server_options settings)
 found_file site::open(const std::string& path, lookup_scope scope) const {
   auto opened = root_.open(path, scope);
   if (!opened) return failure(opened.error());
-  struct ::stat status{};
-  if (::fstat(opened->get(), &status) != 0) return failure(errno);
+  const auto status =
+      io::detail::system::status_of(opened->get(), STATX_TYPE | STATX_SIZE | STATX_MTIME);
+  if (!status) return failure(status.error());
   found_file found{.fd = std::move(*opened)};
-  if (S_ISDIR(status.st_mode)) {
+  if (S_ISDIR(status->stx_mode)) {
     found.which = found_file::kind::directory;
-  } else if (S_ISREG(status.st_mode)) {
+  } else if (S_ISREG(status->stx_mode)) {
     found.which = found_file::kind::file;
   } else {
     return failure(ENOENT);
   }
   using namespace std::chrono;
-  found.size = static_cast<std::uint64_t>(status.st_size);
-  found.modified =
-      sys_time<nanoseconds>(seconds(status.st_mtim.tv_sec) + nanoseconds(status.st_mtim.tv_nsec));
+  found.size = status->stx_size;
+  found.modified = sys_time<nanoseconds>(seconds(status->stx_mtime.tv_sec) +
+                                         nanoseconds(status->stx_mtime.tv_nsec));
   return found;
 }
 
