@@ -12,20 +12,20 @@
 
 namespace gyre::io {
 
-/// Memory that begins at a multiple of an alignment, and whose size is one. Move-only.
+/// Memory whose address and size are multiples of an alignment. Move-only.
 ///
 /// A buffer of 2 MiB or more asks for huge pages, with which direct reads of large blocks were
 /// about twice as fast: prefer one large buffer, of which operations use parts, to many small ones.
 ///
-/// Thread-safety: that of memory.
-/// Lifetime: bytes() stay where they are when it is moved.
+/// Thread-safety: one thread at a time moves or destroys the buffer; bytes() are plain memory.
+/// Lifetime: bytes() stay where they are when the buffer is moved.
 /// Errors: std::bad_alloc; std::invalid_argument for an alignment that is no power of two.
 /// Complexity: an allocation, and for 2 MiB or more an madvise(2).
 class aligned_buffer {
  public:
-  /// No bytes.
+  /// Makes a buffer without bytes.
   aligned_buffer() noexcept = default;
-  /// At least `size` bytes, not initialised.
+  /// Allocates at least `size` bytes, which are not initialised.
   explicit aligned_buffer(std::size_t size, std::size_t alignment = 4096);
   aligned_buffer(aligned_buffer&& other) noexcept
       : size_(std::exchange(other.size_, 0)), bytes_(std::move(other.bytes_)) {}
@@ -41,13 +41,13 @@ class aligned_buffer {
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
  private:
-  struct release {
+  struct deallocate {
     std::align_val_t alignment;
     void operator()(std::byte* bytes) const noexcept { ::operator delete(bytes, alignment); }
   };
 
   std::size_t size_ = 0;
-  std::unique_ptr<std::byte, release> bytes_;
+  std::unique_ptr<std::byte, deallocate> bytes_;
 };
 
 }  // namespace gyre::io

@@ -10,30 +10,31 @@
 namespace gyre::io {
 namespace {
 
-// Null until it is used, and in a forked child, which has none of its threads.
-constinit std::atomic<thread_pool*> current{nullptr};
+// The pool; null until blocking_pool() is called, and in a forked child, which has no threads of
+// it.
+constinit std::atomic<thread_pool*> shared_pool{nullptr};
 
 // The pool is not destroyed: threads may use it when static objects are destroyed.
 [[gnu::cold, gnu::noinline]] thread_pool& start_pool() {
   [[maybe_unused]] static const bool is_registered = gyre::detail::add_fork_handlers(
-      {.in_child = [] { current.store(nullptr, std::memory_order_relaxed); }});  // one thread
+      {.in_child = [] { shared_pool.store(nullptr, std::memory_order_relaxed); }});  // one thread
   auto pool = std::make_unique<thread_pool>(thread_pool_options{
       .workers = blocking_pool_workers, .scheduler = scheduler::blocking, .name = "blocking"});
-  thread_pool* found = nullptr;
+  thread_pool* winner = nullptr;
   // release and acquire: pair with each other, and with the acquire below.
-  if (current.compare_exchange_strong(found, pool.get(), std::memory_order_acq_rel,
-                                      std::memory_order_acquire)) {
+  if (shared_pool.compare_exchange_strong(winner, pool.get(), std::memory_order_acq_rel,
+                                          std::memory_order_acquire)) {
     return *pool.release();
   }
-  return *found;  // another thread was first
+  return *winner;  // another thread was first
 }
 
 }  // namespace
 
 thread_pool& blocking_pool() {
   // acquire: pairs with the release in start_pool().
-  thread_pool* const there = current.load(std::memory_order_acquire);
-  return there != nullptr ? *there : start_pool();
+  thread_pool* const pool = shared_pool.load(std::memory_order_acquire);
+  return pool != nullptr ? *pool : start_pool();
 }
 
 executor& detail::default_pool() { return blocking_pool(); }

@@ -10,17 +10,17 @@
 namespace gyre::io {
 namespace {
 
-constexpr std::size_t least_bytes = 512;
+constexpr std::size_t min_bytes = 512;
 
 // The size of the slab block that holds `bytes`.
-std::size_t rounded_up(std::size_t bytes) noexcept {
+std::size_t round_up(std::size_t bytes) noexcept {
   if (bytes > slab_max_bytes) return bytes;
   return gyre::detail::slab_class_bytes[gyre::detail::slab_class_of(bytes)];
 }
 
-// `bytes`, or a copy of them if they lie in `memory`, which is about to change.
-std::span<const std::byte> kept(std::span<const std::byte> bytes, std::span<const std::byte> memory,
-                                buffer& copy) {
+// Returns `bytes`, or their copy if they lie in `memory`, which is about to change.
+std::span<const std::byte> copy_if_within(std::span<const std::byte> bytes,
+                                          std::span<const std::byte> memory, buffer& copy) {
   const std::less<> before;
   const std::byte* const end = memory.data() + memory.size();
   if (before(bytes.data(), memory.data()) || !before(bytes.data(), end)) return bytes;
@@ -40,7 +40,7 @@ void buffer::move_to(std::size_t offset) noexcept {
 }
 
 void buffer::reallocate(std::size_t bytes, std::size_t offset) {
-  bytes = rounded_up(bytes);
+  bytes = round_up(bytes);
   auto* const storage = static_cast<std::byte*>(slab_allocate(bytes));
   const std::size_t count = size();
   if (count != 0) std::memcpy(storage + offset, begin_, count);
@@ -51,53 +51,54 @@ void buffer::reallocate(std::size_t bytes, std::size_t offset) {
   end_ = begin_ + count;
 }
 
-// The capacity for `count` bytes: at least twice the size, so that growing costs amortised O(1).
-std::size_t buffer::bytes_for(std::size_t count) const {
+// The capacity for `count` further bytes: at least twice the size, so that growing costs amortised
+// O(1).
+std::size_t buffer::capacity_for(std::size_t count) const {
   if (count > options_.max_size - size())
     throw std::length_error("buffer: larger than its maximum");
   return std::max(size() + count, 2 * size());
 }
 
 void buffer::make_tail_room(std::size_t count) {
-  const std::size_t bytes = bytes_for(count);
+  const std::size_t bytes = capacity_for(count);
   if (bytes <= capacity()) {
     move_to(headroom());
   } else {
-    reallocate(std::max(headroom() + bytes, least_bytes), headroom());
+    reallocate(std::max(headroom() + bytes, min_bytes), headroom());
   }
 }
 
 // Splits the free memory between front and end, so that neither runs out soon.
 void buffer::make_front_room(std::size_t count) {
-  const std::size_t bytes = bytes_for(count);
+  const std::size_t bytes = capacity_for(count);
   const auto offset = [&](std::size_t memory) { return count + (memory - size() - count) / 2; };
   if (bytes <= capacity()) {
     move_to(offset(allocated_));
   } else {
-    const std::size_t all = std::max(headroom() + bytes, least_bytes);
+    const std::size_t all = std::max(headroom() + bytes, min_bytes);
     reallocate(all, offset(all));
   }
 }
 
 void buffer::append_and_grow(std::span<const std::byte> bytes) {
   buffer copy;
-  const std::span<const std::byte> added = kept(bytes, {storage_, allocated_}, copy);
+  const std::span<const std::byte> source = copy_if_within(bytes, {storage_, allocated_}, copy);
   make_tail_room(bytes.size());
-  append(added);
+  append(source);
 }
 
 void buffer::prepend_and_grow(std::span<const std::byte> bytes) {
   buffer copy;
-  const std::span<const std::byte> added = kept(bytes, {storage_, allocated_}, copy);
+  const std::span<const std::byte> source = copy_if_within(bytes, {storage_, allocated_}, copy);
   make_front_room(bytes.size());
-  prepend(added);
+  prepend(source);
 }
 
 void buffer::shrink_to_fit() {
   if (empty()) {
     if (storage_ != nullptr) free_storage();
-    give_away();
-  } else if (rounded_up(headroom() + size()) < allocated_) {
+    forget_storage();
+  } else if (round_up(headroom() + size()) < allocated_) {
     reallocate(headroom() + size(), headroom());
   }
 }

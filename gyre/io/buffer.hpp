@@ -28,9 +28,9 @@ namespace gyre::io {
 
 /// Options of a buffer, fixed when it is constructed.
 struct buffer_options {
-  /// Headroom: bytes kept free in front of the first byte, so that prepend() moves nothing.
+  /// The headroom: bytes that stay free in front of the first one, so that prepend() moves nothing.
   std::uint32_t prepend = 8;
-  /// The largest size(): to add more throws std::length_error.
+  /// The largest size(). To add more bytes throws std::length_error.
   std::size_t max_size = std::numeric_limits<std::ptrdiff_t>::max() / 2;
 };
 
@@ -58,7 +58,7 @@ class buffer : public input {
         storage_(other.storage_),
         allocated_(other.allocated_),
         options_(other.options_) {
-    other.give_away();
+    other.forget_storage();
   }
   buffer& operator=(buffer&& other) noexcept {
     buffer(std::move(other)).swap(*this);
@@ -106,7 +106,8 @@ class buffer : public input {
       prepend_and_grow(bytes);
     } else if (!bytes.empty()) {
       begin_ -= bytes.size();
-      std::memmove(storage_ + front(), bytes.data(), bytes.size());  // they may be consumed ones
+      // The source may be consumed bytes of this buffer.
+      std::memmove(storage_ + front(), bytes.data(), bytes.size());
     }
   }
   void prepend(std::string_view text) { prepend(std::as_bytes(std::span(text))); }
@@ -159,14 +160,14 @@ class buffer : public input {
   std::size_t front() const noexcept { return static_cast<std::size_t>(begin_ - storage_); }
   std::size_t headroom() const noexcept { return options_.prepend; }
   std::byte* tail() const noexcept { return storage_ + front() + size(); }
-  void give_away() noexcept {
+  void forget_storage() noexcept {
     begin_ = end_ = storage_ = nullptr;
     allocated_ = 0;
   }
 
   void move_to(std::size_t offset) noexcept;
   void reallocate(std::size_t bytes, std::size_t offset);
-  std::size_t bytes_for(std::size_t count) const;
+  std::size_t capacity_for(std::size_t count) const;
   void make_tail_room(std::size_t count);
   void make_front_room(std::size_t count);
   void append_and_grow(std::span<const std::byte> bytes);

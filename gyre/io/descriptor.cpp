@@ -11,8 +11,8 @@
 namespace gyre::io {
 
 backend& backend_of(event_loop& loop) {
-  backend* const found = loop.io();
-  if (found != nullptr) return *found;
+  backend* const io = loop.io();
+  if (io != nullptr) return *io;
   throw std::system_error(std::make_error_code(std::errc::operation_not_supported),
                           "this loop's poller cannot read and write");
 }

@@ -21,7 +21,7 @@ unique_fd made_non_blocking(unique_fd fd);
 
 namespace detail {
 
-/// As made_non_blocking(), and returns the descriptor's access mode and flags (F_GETFL).
+/// Makes `fd` non-blocking, and returns its access mode and flags of before (F_GETFL).
 int set_non_blocking(int fd);
 
 }  // namespace detail
@@ -44,13 +44,13 @@ class descriptor : private io::handle {
   descriptor& operator=(const descriptor&) = delete;
   ~descriptor() { close(); }
 
-  /// The number, or -1 once it is closed.
+  /// The descriptor's number, or -1 once it is closed.
   int fd() const noexcept { return is_open() ? io::handle::fd() : -1; }
   bool is_open() const noexcept { return attached(); }
   event_loop& loop() const noexcept { return *loop_; }
   io::handle& handle() noexcept { return *this; }
-  /// The descriptor that a handle is part of.
-  static descriptor& of(io::handle& part) noexcept { return static_cast<descriptor&>(part); }
+  /// The descriptor that has `handle` as its base.
+  static descriptor& of(io::handle& handle) noexcept { return static_cast<descriptor&>(handle); }
   backend& io() const noexcept { return *io_; }
 
   /// As backend::start() and backend::cancel().

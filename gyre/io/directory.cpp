@@ -30,10 +30,10 @@ detail::outcome_of<std::span<directory_entry>> directory_reader::read_now(
     if (!entry) return std::unexpected(entry.error());
     if (!*entry) break;
     if (count == listing->entries.size()) listing->entries.emplace_back();
-    directory_entry& kept = listing->entries[count++];
-    kept.name = (*entry)->name;
-    kept.type = (*entry)->type;
-    kept.inode = (*entry)->inode;
+    directory_entry& target = listing->entries[count++];
+    target.name = (*entry)->name;
+    target.type = (*entry)->type;
+    target.inode = (*entry)->inode;
   } while (!listing->directory.needs_read());
   return std::span(listing->entries).first(count);
 }

@@ -28,7 +28,8 @@ namespace gyre::io {
 struct directory_entry {
   /// Any bytes but '/' and zero: not always UTF-8, and newlines are allowed.
   std::string name;
-  /// That of a symlink is `symlink`; `unknown` if the name vanished before its type was known.
+  /// The type of the name itself: `symlink` for a symlink; `unknown` if the name vanished before
+  /// its type was known.
   file_type type = file_type::unknown;
   std::uint64_t inode = 0;
 };
@@ -39,7 +40,7 @@ namespace detail {
 struct directory_listing {
   std::string path;
   open_directory directory;
-  std::vector<directory_entry> entries;  // whose memory is used again
+  std::vector<directory_entry> entries;  // of the last batch; the next one uses their memory
 };
 
 }  // namespace detail
@@ -57,8 +58,8 @@ struct directory_listing {
 /// may be missing or not; all others come once.
 ///
 /// Thread-safety: one operation at a time, on any thread.
-/// Lifetime: the entries of a batch live until the next operation, or the reader's end. The reader
-/// must outlive its operations. The destructor closes the directory.
+/// Lifetime: the entries of a batch live until the next operation or the destructor, which closes
+/// the directory. The reader must outlive its operations.
 /// Errors: std::system_error that names the path, or values by as_expected(): those of open(2) and
 /// getdents(2), such as std::errc::not_a_directory. A stop is noticed as by a file on a pool.
 /// Complexity: a batch is one getdents(2) on a thread of the pool, and two switches between
@@ -66,6 +67,7 @@ struct directory_listing {
 /// directory is.
 class directory_reader {
  public:
+  /// Makes a reader without a directory.
   directory_reader() noexcept = default;
 
   /// Awaited, opens the directory at `path`, which may be a symlink to one, and gives its reader.
@@ -90,7 +92,7 @@ class directory_reader {
 
  private:
   static detail::outcome_of<directory_reader> open_now(const std::string& path, executor* pool);
-  /// `path`: that of the directory, after an error.
+  /// Sets `path` to the directory's path, for the message of an error.
   static detail::outcome_of<std::span<directory_entry>> read_now(detail::directory_listing* listing,
                                                                  std::string& path);
 

@@ -10,8 +10,8 @@
 namespace gyre::io {
 namespace {
 
-// In the events of the poller's own descriptors. Others have the address of an operation, or of a
-// handle and its tag.
+// The data in events of the poller's own descriptors. Other events have the address of an
+// operation, or a handle's address with its tag.
 constexpr std::uint64_t wake_data = 0;
 constexpr std::uint64_t deadline_data = 2;
 
@@ -30,7 +30,7 @@ void detail::epoll_requests::add(handle& target) {
   target.unwatched = true;
 }
 
-// Data that is there already epoll reports at once.
+// Epoll reports data at once that is there already.
 int detail::epoll_requests::try_register(handle& target) noexcept {
   constexpr auto both_ways =
       EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | static_cast<std::uint32_t>(EPOLLET);
@@ -52,7 +52,7 @@ int detail::epoll_requests::wait_for(handle& target, direction) noexcept {
     target.unwatched = error != 0;
     return error;
   }
-  if (!target.flags.has(handle_flag::always_ready)) return 0;  // is reported in any case
+  if (!target.flags.has(handle_flag::always_ready)) return 0;  // epoll reports the handle anyway
   note_events(target, POLLIN | POLLOUT);
   serve_later(target);
   return 0;
@@ -87,26 +87,28 @@ std::size_t epoll_poller::wait(steady_time deadline) {
     if (deadline != steady_time::min()) parker_.park(deadline);
     return 0;
   }
-  const int found = wait_for_events(deadline);
-  if (found < 0) {
+  const int count = wait_for_events(deadline);
+  if (count < 0) {
     if (errno == EINTR) return 0;
     gyre::detail::throw_errno("epoll_wait");
   }
-  reported_ = std::span(events_).first(static_cast<std::size_t>(found));
+  reported_ = std::span(events_).first(static_cast<std::size_t>(count));
   return reported_.size() + requests_.pending();
 }
 
 int epoll_poller::wait_for_events(steady_time deadline) {
-  constexpr int most = static_cast<int>(most_events);
-  if (deadline == steady_time::min()) return ::epoll_wait(epoll_.get(), events_.data(), most, 0);
-  if (deadline >= standing_.deadline() || stand(deadline)) {
-    return ::epoll_wait(epoll_.get(), events_.data(), most, -1);
+  constexpr int capacity = static_cast<int>(max_events);
+  if (deadline == steady_time::min())
+    return ::epoll_wait(epoll_.get(), events_.data(), capacity, 0);
+  if (deadline >= standing_.deadline() || use_standing_deadline(deadline)) {
+    return ::epoll_wait(epoll_.get(), events_.data(), capacity, -1);
   }
   return wait_with_timeout(deadline);
 }
 
-// Gives a deadline that several waits have had to the timerfd. False: the wait needs a timeout.
-bool epoll_poller::stand(steady_time deadline) noexcept {
+// Gives a deadline that several waits in a row have had to the timerfd. Returns false if the wait
+// needs a timeout.
+bool epoll_poller::use_standing_deadline(steady_time deadline) noexcept {
   if (!standing_.stands(deadline) || deadline <= now()) return false;
   if (standing_.fd() < 0) {
     if (!standing_.make()) return false;
@@ -120,21 +122,21 @@ bool epoll_poller::stand(steady_time deadline) noexcept {
 }
 
 int epoll_poller::wait_with_timeout(steady_time deadline) {
-  constexpr int most = static_cast<int>(most_events);
-  const steady_time present = now();
-  const auto left = deadline > present ? deadline - present : std::chrono::nanoseconds{0};
+  constexpr int capacity = static_cast<int>(max_events);
+  const steady_time time = now();
+  const auto timeout = deadline > time ? deadline - time : std::chrono::nanoseconds{0};
   if (has_nanosecond_wait_) {
-    const timespec timeout = gyre::detail::to_timespec(left);
-    const int found = ::epoll_pwait2(epoll_.get(), events_.data(), most, &timeout, nullptr);
-    if (found >= 0 || (errno != ENOSYS && errno != EPERM)) return found;
+    const timespec precise = gyre::detail::to_timespec(timeout);
+    const int count = ::epoll_pwait2(epoll_.get(), events_.data(), capacity, &precise, nullptr);
+    if (count >= 0 || (errno != ENOSYS && errno != EPERM)) return count;
     has_nanosecond_wait_ = false;
   }
-  return ::epoll_wait(epoll_.get(), events_.data(), most, whole_milliseconds(left));
+  return ::epoll_wait(epoll_.get(), events_.data(), capacity, whole_milliseconds(timeout));
 }
 
 void epoll_poller::complete(std::size_t& completions) {
-  const auto over = [this]() noexcept { return is_time_over(); };
-  requests_.serve_all(reported_.size(), completions, over,
+  const auto is_over = [this]() noexcept { return is_time_over(); };
+  requests_.serve_all(reported_.size(), completions, is_over,
                       [&] { return serve_reported(completions); });
 }
 
@@ -142,14 +144,14 @@ void epoll_poller::complete(std::size_t& completions) {
 bool epoll_poller::serve_reported(std::size_t& completions) {
   while (!reported_.empty()) {
     const epoll_event event = reported_.front();
-    // Taken before the call, which may end operations, wait again or throw.
+    // The event is taken before the call, which may end operations, wait again or throw.
     reported_ = reported_.subspan(1);
     const std::size_t before = completions;
     if (handle* const target = detail::epoll_requests::target_of(event)) {
       requests_.serve(*target, event.events, completions);
     } else if (event.data.u64 == deadline_data) {
       standing_.passed();
-    } else if (event.data.u64 != wake_data) {  // that is also a watch that has ended since
+    } else if (event.data.u64 != wake_data) {  // zero is also the data of a watch that has ended
       watches_.report(event, completions);
     }
     // An event that completes nothing takes no time worth a look at the clock.
@@ -160,8 +162,8 @@ bool epoll_poller::serve_reported(std::size_t& completions) {
 
 void epoll_poller::wake() noexcept {
   if (parker_.unpark()) return;
-  // The poller waits for events, or does not wait yet: now both the next park() and the next wait
-  // for events return at once.
+  // The poller waits for events, or does not wait yet. The eventfd ends the wait for events, and
+  // unpark() the next park().
   wake_->raise();
 }
 

@@ -24,7 +24,8 @@ namespace detail {
 /// turn instead of being waited for.
 class epoll_requests final : public ready_requests {
  public:
-  /// `reports`: events that the poller has still to look at; those of removed handles are emptied.
+  /// `reports`: the events that the poller has not looked at yet. Removing a handle clears its
+  /// events there.
   explicit epoll_requests(std::span<epoll_event>& reports) noexcept : reported_(reports) {}
 
   /// Uses another epoll instance from now on, and registers the attached handles with it.
@@ -84,21 +85,21 @@ class epoll_poller final : public poller {
   const char* name() const noexcept override { return "epoll"; }
 
  private:
-  static constexpr std::size_t most_events = 256;
+  static constexpr std::size_t max_events = 256;
 
   void open();
   bool serve_reported(std::size_t& completions);
   int wait_for_events(steady_time deadline);
   int wait_with_timeout(steady_time deadline);
-  bool stand(steady_time deadline) noexcept;
+  bool use_standing_deadline(steady_time deadline) noexcept;
 
   gyre::detail::thread_parker parker_;
   unique_fd epoll_;
   std::optional<gyre::detail::wake_event> wake_;
   bool has_nanosecond_wait_ = true;
   detail::standing_deadline standing_;
-  std::array<epoll_event, most_events> events_;
-  // Events of the last wait that have not been completed yet.
+  std::array<epoll_event, max_events> events_;
+  // The events of the last wait that have not been served yet.
   std::span<epoll_event> reported_;
   detail::readiness_set watches_{reported_};
   detail::epoll_requests requests_{reported_};

@@ -9,9 +9,9 @@ namespace gyre::io {
 /// The exit code of a process, or the signal that ended it.
 class exit_status {
  public:
-  /// It ended by exit(), or by returning from main().
+  /// The status of a process that ended by exit(), or by returning from main().
   static constexpr exit_status exited(int code) noexcept { return {code, 0}; }
-  /// A signal ended it.
+  /// The status of a process that a signal ended.
   static constexpr exit_status killed(int signal) noexcept { return {0, signal}; }
 
   /// Whether it exited with code 0.

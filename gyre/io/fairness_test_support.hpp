@@ -17,7 +17,7 @@ class quiet_connection {
   static constexpr std::size_t enough_pings = 24;
   /// The rest of a turn, and the visit with which it ends.
   static constexpr std::size_t most_meanwhile =
-      detail::fair_queue::most_turn + detail::fair_queue::most_share;
+      detail::fair_queue::max_turn + detail::fair_queue::max_share;
 
   /// `send_ping` makes the quiet connection readable.
   explicit quiet_connection(std::function<void()> send_ping) : send_ping_(std::move(send_ping)) {}

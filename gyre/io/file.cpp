@@ -40,9 +40,9 @@ std::uint8_t direct_alignment_shift(int fd) noexcept {
       std::countr_zero(alignment > 1 && std::has_single_bit(alignment) ? alignment : page));
 }
 
-// The size of a file, which is only a hint, so a file system need not be asked for its newest:
-// files whose size the system does not know have the size zero, as in /proc, or that of a page, as
-// in /sys.
+// The size of a file, only as a hint: a network file system is not asked for the newest one, and
+// files whose size the system does not know have the size zero, as in /proc, or a page's, as in
+// /sys.
 result size_hint(int fd) noexcept {
   const result position = detail::system::seek(fd, 0, SEEK_CUR);
   if (!position) return position;  // not a file
@@ -50,45 +50,45 @@ result size_hint(int fd) noexcept {
   return status ? result::of(status->stx_size) : result::failure(status.error());
 }
 
-std::span<std::byte> free_room(buffer& content) {
-  constexpr std::size_t least_read = std::size_t{16} << 10;
-  const std::size_t room = content.tail_room();
-  return content.prepare(room > 0 ? room
-                                  : std::min(least_read, content.max_size() - content.size()));
+std::span<std::byte> prepare_read(buffer& content) {
+  constexpr std::size_t min_read = std::size_t{16} << 10;
+  const std::size_t available = content.tail_room();
+  return content.prepare(available > 0 ? available
+                                       : std::min(min_read, content.max_size() - content.size()));
 }
 
 }  // namespace
 
 detail::file_routine<buffer> detail::read_content(routine_memory&,
                                                   const file_arguments& arguments) {
-  unique_fd opened;
+  unique_fd file;
   if (arguments.fd == AT_FDCWD) {
     const result outcome =
         co_await file_command::open(arguments.path.c_str(), O_RDONLY | O_CLOEXEC, 0);
     if (!outcome) co_return failure_of(outcome);
-    opened.reset(outcome.fd());
+    file.reset(outcome.fd());
   }
-  const int fd = opened ? opened.get() : arguments.fd;
+  const int fd = file ? file.get() : arguments.fd;
   const std::size_t limit = std::min(arguments.limit, buffer_options().max_size - 1);
-  // One byte more, which tells that the file ends or is too large.
+  // The buffer takes one byte more than the limit, which tells that the file is too large.
   buffer content({.prepend = 0, .max_size = limit + 1});
   result outcome = size_hint(fd);
   if (outcome && outcome.count() > limit) {
-    // So that a file that is too large is not read up to the limit.
+    // Reads one byte beyond the limit, so that a file that is too large is not read up to there.
     outcome = co_await file_command::read(fd, content.prepare(1), limit);
     if (outcome && outcome.count() > 0) outcome = result::failure(EFBIG);
   } else if (outcome && outcome.count() > 0) {
     content.reserve(outcome.count() + 1);
   }
   while (outcome) {
-    outcome = co_await file_command::read(fd, free_room(content), content.size());
+    outcome = co_await file_command::read(fd, prepare_read(content), content.size());
     if (!outcome || outcome.count() == 0) break;
     content.commit(outcome.count());
     if (content.size() > limit) outcome = result::failure(EFBIG);
   }
-  if (opened) {
-    const result closed = co_await file_command::close(opened.get());
-    if (closed.error_number() != ECANCELED) static_cast<void>(opened.release());
+  if (file) {
+    const result closed = co_await file_command::close(file.get());
+    if (closed.error_number() != ECANCELED) static_cast<void>(file.release());
   }
   if (!outcome) co_return failure_of(outcome);
   co_return content;

@@ -56,8 +56,8 @@ struct open_options {
 // GCC 12 destroys an aggregate's members twice if it is made within an awaited expression.
 static_assert(std::is_trivially_destructible_v<open_options>);
 
-/// The default limit of read_whole(): 1 GiB.
-inline constexpr std::size_t most_read_whole = std::size_t{1} << 30;
+/// The default limit of read_whole() in bytes: 1 GiB.
+inline constexpr std::size_t max_read_whole = std::size_t{1} << 30;
 
 namespace detail {
 
@@ -72,7 +72,7 @@ file_routine<buffer> read_content(routine_memory&, const file_arguments& argumen
 /// - The operation is awaited on the thread of an event_loop with io_uring, by a coroutine whose
 ///   executor is the loop or inline_executor().
 /// - The file was given no pool.
-/// - The kernel knows the operation (truncate since Linux 6.9, the others since 5.6).
+/// - The kernel knows the operation (truncate since Linux 6.9, the other operations since 5.6).
 ///
 /// Otherwise a thread of the file's pool does, by default of blocking_pool(). The coroutine is
 /// resumed on its own executor.
@@ -109,12 +109,13 @@ file_routine<buffer> read_content(routine_memory&, const file_arguments& argumen
 ///   between threads (some 5 us), and its system calls.
 class file {
  public:
+  /// Makes an object without an open file.
   file() noexcept = default;
   /// Takes over an open descriptor of a file. Makes lseek(2), fcntl(2) and statx(2), which do not
   /// wait. Pipes, event descriptors and others without offsets are left to the pool, where
   /// operations fail with std::errc::invalid_seek.
   explicit file(unique_fd fd) noexcept : file(std::move(fd), nullptr) {}
-  /// All operations run on `pool`.
+  /// Takes over an open descriptor of a file, whose operations all run on `pool`.
   file(unique_fd fd, executor& pool) noexcept : file(std::move(fd), &pool) {}
 
   /// Awaited, opens the file at `path` and gives it; executed children do not inherit it. Errors:
@@ -123,7 +124,7 @@ class file {
   static auto open(std::string path, open_options options = {}) {
     return open_on(nullptr, std::move(path), options);
   }
-  /// This and all operations on the file run on `pool`.
+  /// Awaited, opens the file at `path` on `pool`, where all operations on it run then.
   static auto open(executor& pool, std::string path, open_options options = {}) {
     return open_on(&pool, std::move(path), options);
   }
@@ -163,7 +164,7 @@ class file {
   }
   /// Awaited, reads the whole file into an io::buffer. Errors: std::errc::file_too_large if it is
   /// longer than `limit` bytes, std::errc::not_enough_memory.
-  auto read_whole(std::size_t limit = most_read_whole) const {
+  auto read_whole(std::size_t limit = max_read_whole) const {
     if (alignment_shift_ != 0) [[unlikely]]
       throw_direct_read_whole();
     return detail::file_operation(
@@ -185,7 +186,7 @@ class file {
     return detail::file_operation("stat", options(file_call_kind::status),
                                   detail::size_steps(fd()));
   }
-  /// Awaited, gives the struct stat of fstat(2).
+  /// Awaited, gives the file's struct stat, as fstat(2).
   auto status() const {
     return detail::file_operation("stat", options(file_call_kind::status),
                                   detail::status_steps(fd()));
@@ -196,8 +197,8 @@ class file {
   }
   /// Awaited, flushes all written data and metadata of the file to the device; gives nothing.
   auto sync() const { return call("sync", file_command::sync(fd())); }
-  /// As sync(), without metadata that reading the data does not need, such as the time of the
-  /// change.
+  /// Awaited, flushes as sync(), but without metadata that reading the data does not need, such as
+  /// the time of the change; gives nothing.
   auto sync_data() const { return call("sync", file_command::sync_data(fd())); }
   /// Awaited, closes the descriptor, and throws the error of a delayed write, if there is one; a
   /// stop does not cancel it. From the call on the returned operation owns the descriptor instead
@@ -261,7 +262,7 @@ class file {
 /// Awaited, gives the content of the file at `path`, as an io::buffer. Does file::open(),
 /// file::read_whole() and file::close() as one operation; on a pool, one switch of threads and back
 /// serves for all three.
-inline auto read_whole(std::string path, std::size_t limit = most_read_whole) {
+inline auto read_whole(std::string path, std::size_t limit = max_read_whole) {
   return detail::file_operation(
       "read", {.kind = file_call_kind::open},
       detail::routine_steps(&detail::read_content, {.path = std::move(path), .limit = limit}));

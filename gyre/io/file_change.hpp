@@ -12,9 +12,9 @@ namespace gyre::io {
 /// Kinds of changes, a set: combine with `|`.
 enum class file_change : std::uint16_t {
   none = 0,
-  /// A file, directory or link was made, or a name was given to one by link(2).
+  /// A file, directory or link was made, or link(2) gave it another name.
   created = 1u << 0,
-  /// The content was written or truncated; comes for each write(2).
+  /// The content was written or truncated; reported for each write(2).
   modified = 1u << 1,
   /// A program has closed a file that it had opened for writing: the content is complete.
   closed_after_write = 1u << 2,
@@ -28,9 +28,9 @@ enum class file_change : std::uint16_t {
   /// Renamed within this watch. See file_watcher for directories in a recursive one.
   renamed = 1u << 7,
   all = (1u << 8) - 1,
-  /// Always reported: changes were lost, of any watch.
+  /// Changes of any watch were lost; reported even if it was not requested.
   overflowed = 1u << 8,
-  /// Always reported: the watch has ended, as there is nothing left to watch.
+  /// The watch has ended, as there is nothing left to watch; reported even if it was not requested.
   unwatched = 1u << 9,
 };
 
@@ -40,7 +40,7 @@ constexpr file_change operator|(file_change a, file_change b) noexcept {
 constexpr file_change operator&(file_change a, file_change b) noexcept {
   return static_cast<file_change>(static_cast<unsigned>(a) & static_cast<unsigned>(b));
 }
-/// Whether `set` contains any of `changes`.
+/// Whether `set` contains at least one of `changes`.
 constexpr bool contains(file_change set, file_change changes) noexcept {
   return (set & changes) != file_change::none;
 }
@@ -52,10 +52,10 @@ enum class file_watch : std::uint32_t { none = 0 };
 struct file_watch_options {
   /// The kinds to report. A file can come into a directory by `created`, `moved_to` or `renamed`.
   file_change changes = file_change::all;
-  /// Watches all directories below `path`, too, also those that are made later.
+  /// Whether all directories below `path` are watched, too, also those that are made later.
   bool recursive = false;
-  /// Watches for a file of this name in its directory, instead of the file that has the name now,
-  /// if there is one. Needs the directory, and one watch for it. Events have no name. When the
+  /// Whether the name is watched, whichever file of its directory has it, instead of the file that
+  /// has the name now. Needs the directory, and one watch for it. Events have no name. When the
   /// directory is renamed, that is `moved_from`, and the watch stays with it.
   ///
   /// Symbolic links anywhere on the path are followed at all times, with a watch for each of their
@@ -71,20 +71,20 @@ struct file_watch_options {
 
 /// A change.
 struct file_event {
-  /// The result of add(); none for `overflowed`.
+  /// The watch, as add() returned it; none for `overflowed`.
   file_watch watch = file_watch::none;
-  /// One kind.
+  /// The kind, exactly one.
   file_change kind = file_change::none;
-  /// Whether it concerns a directory. False if a watched directory itself was removed or moved, as
-  /// the kernel does not tell.
+  /// Whether the change concerns a directory. False if a watched directory itself was removed or
+  /// moved, as the kernel does not tell.
   bool is_directory = false;
-  /// For `moved_from` and `moved_to`: equal in both if one rename has moved a file from one watch
+  /// A number that `moved_from` and `moved_to` share if one rename has moved a file from one watch
   /// to another.
   std::uint32_t cookie = 0;
   /// The entry, relative to the path of the watch: "name", or "directory/name" for a recursive
   /// watch. Empty for the watched file or directory itself.
   std::string name = {};
-  /// For `renamed`: the name before.
+  /// The name before the change; only for `renamed`.
   std::string old_name = {};
 };
 

@@ -39,21 +39,21 @@ struct file_command {
   void* memory = nullptr;
   std::size_t size = 0;
   std::uint64_t offset = 0;
-  /// open(2); the outcome is a descriptor.
+  /// Makes a call of open(2), whose outcome is a descriptor.
   static file_command open(const char* path, int flags, ::mode_t mode) noexcept {
     return {file_call_kind::open, -1, flags, mode, const_cast<char*>(path)};
   }
-  /// pread(2).
+  /// Makes a call of pread(2).
   static file_command read(int fd, std::span<std::byte> bytes, std::uint64_t offset) noexcept {
     return {file_call_kind::read, fd, 0, 0, bytes.data(), bytes.size(), offset};
   }
-  /// pwrite(2).
+  /// Makes a call of pwrite(2).
   static file_command write(int fd, std::span<const std::byte> bytes,
                             std::uint64_t offset) noexcept {
     auto* const memory = const_cast<std::byte*>(bytes.data());
     return {file_call_kind::write, fd, 0, 0, memory, bytes.size(), offset};
   }
-  /// statx(2) of an open file.
+  /// Makes a call of statx(2) for an open file.
   static file_command status(int fd, struct ::statx& memory) noexcept {
     return {.kind = file_call_kind::status, .fd = fd, .memory = &memory};
   }
@@ -65,8 +65,8 @@ struct file_command {
   static file_command close(int fd) noexcept { return {file_call_kind::close, fd}; }
 };
 
-/// Makes the call on the calling thread, which may wait long. Makes it again when a signal
-/// interrupts it; not close, as the descriptor is gone all the same.
+/// Makes the call on the calling thread, which may wait long. A call that a signal interrupts is
+/// made again, except close, whose descriptor is gone all the same.
 result perform(const file_command& command) noexcept;
 
 /// An intrusive node of a file_command under way, in the object that waits for it.
@@ -85,7 +85,7 @@ class file_call : public intrusive_list_node {
   /// For the service: calls the callback, which may destroy the call.
   void complete(result outcome) { callback_(*this, outcome); }
 
-  // For the service.
+  // The rest belongs to the service.
   std::optional<result> completion;
   std::uint64_t thread = 0;  // that submitted the call to the kernel
   bool cancelled = false;
@@ -107,7 +107,7 @@ class file_service {
   file_service(const file_service&) = delete;
   file_service& operator=(const file_service&) = delete;
 
-  /// Whether it can carry out calls of that kind.
+  /// Whether the service can carry out calls of that kind.
   virtual bool can(file_call_kind kind) const noexcept = 0;
   /// Begins a call. Returns its outcome if it could be done at once: then its callback is not
   /// called; else it is, by the loop. After an outcome of EINTR the caller may start it again.

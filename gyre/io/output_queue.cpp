@@ -10,12 +10,12 @@
 namespace gyre::io {
 namespace {
 
-constexpr std::size_t least_chunk = std::size_t{4} << 10;
-constexpr std::size_t most_chunk = std::size_t{256} << 10;
+constexpr std::size_t min_chunk = std::size_t{4} << 10;
+constexpr std::size_t max_chunk = std::size_t{256} << 10;
 
 // Whether a copy costs more than another piece, and the unused memory that comes with it.
 bool pays_to_take(const buffer& bytes) noexcept {
-  return bytes.size() >= least_chunk && bytes.size() >= bytes.capacity() / 4;
+  return bytes.size() >= min_chunk && bytes.size() >= bytes.capacity() / 4;
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ void output_queue::append(std::span<const std::byte> bytes) {
   output_queue behind;
   for (auto rest = bytes.subspan(here.size()); !rest.empty();) {
     auto added = std::make_unique<chunk>(buffer({.prepend = 0}));
-    added->bytes.reserve(std::clamp(std::max(rest.size(), size_), least_chunk, most_chunk));
+    added->bytes.reserve(std::clamp(std::max(rest.size(), size_), min_chunk, max_chunk));
     const std::size_t count = std::min(rest.size(), added->bytes.tail_room());
     added->bytes.append(rest.first(count));
     behind.link(*added.release());

@@ -8,7 +8,7 @@
 namespace gyre::io {
 
 receive_memory::receive_memory(std::size_t block_bytes, std::size_t limit) noexcept
-    : block_size_(std::max((block_bytes + alignment - 1) & ~(alignment - 1), least_room)),
+    : block_size_(std::max((block_bytes + alignment - 1) & ~(alignment - 1), min_room)),
       limit_(limit) {}
 
 receive_memory::~receive_memory() {
@@ -54,7 +54,7 @@ void receive_memory::give_back(detail::receive_block& memory) noexcept {
   returned.used = 0;
   if (&returned != self.current_) {
     // The newest first: it is the warmest in the cache.
-    if (self.free_count_ < most_free) {
+    if (self.free_count_ < max_free) {
       self.free_.push_front(returned);
       ++self.free_count_;
     } else {

@@ -91,7 +91,7 @@ class receive_memory {
   ~receive_memory();
   /// The memory to receive into next; empty if all is on loan, or none can be allocated.
   std::span<std::byte> room() noexcept {
-    if (current_ != nullptr && block_size_ - current_->used >= least_room) [[likely]] {
+    if (current_ != nullptr && block_size_ - current_->used >= min_room) [[likely]] {
       return {current_->bytes() + current_->used, block_size_ - current_->used};
     }
     return next_block();
@@ -128,8 +128,8 @@ class receive_memory {
   };
 
   static constexpr std::size_t alignment = 64;
-  static constexpr std::size_t least_room = 16 * 1024;
-  static constexpr std::size_t most_free = 2;  // blocks that are kept unused
+  static constexpr std::size_t min_room = 16 * 1024;
+  static constexpr std::size_t max_free = 2;  // blocks that are kept unused
 
   std::span<std::byte> next_block() noexcept;
   block* allocate() noexcept;

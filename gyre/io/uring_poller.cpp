@@ -70,9 +70,9 @@ std::size_t uring_poller::watched() const noexcept {
 // before each sleep would cost most messages a second call.
 steady_time uring_poller::bound_by_retry(steady_time deadline) noexcept {
   constexpr auto until_retry = std::chrono::milliseconds{10};
-  constexpr unsigned most_waits = 1024;  // where other handles keep the loop busy
+  constexpr unsigned max_waits = 1024;  // where other handles keep the loop busy
   if (requests_.all_reads_confirmed()) return deadline;
-  if (++unconfirmed_waits_ == most_waits) {
+  if (++unconfirmed_waits_ == max_waits) {
     retry_short_reads();
     return steady_time::min();
   }
@@ -144,10 +144,10 @@ void uring_poller::save_completions() noexcept {
 }
 
 void uring_poller::leave() noexcept {
-  constexpr int most_attempts = 100'000;
+  constexpr int max_attempts = 100'000;
   if (!ring_.usable_here()) return abandon_ring();  // it serves another thread
   for (int attempt = 0; requests_.cancel_all(); ++attempt) {
-    if (attempt == most_attempts) return abandon_ring();
+    if (attempt == max_attempts) return abandon_ring();
     ring_.enter();
     save_completions();
   }
@@ -221,7 +221,7 @@ void uring_poller::serve(const io_uring_cqe& completion, std::size_t& completion
   note_completion(tag);
   if (tag == wake_tag) wake_.lower();
   if (tag == watches_tag) {
-    const int found = ::epoll_wait(epoll_.get(), events_.data(), static_cast<int>(most_events), 0);
+    const int found = ::epoll_wait(epoll_.get(), events_.data(), static_cast<int>(max_events), 0);
     if (found > 0) reported_ = std::span(events_).first(static_cast<std::size_t>(found));
     report_watches(completions);
   }

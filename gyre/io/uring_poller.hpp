@@ -53,7 +53,7 @@ class uring_poller final : public poller, detail::ring_owner {
   const char* name() const noexcept override { return "uring"; }
 
  private:
-  static constexpr std::size_t most_events = 256;
+  static constexpr std::size_t max_events = 256;
 
   void abandon_ring() noexcept override;
   file_service* file_calls() noexcept override;
@@ -77,7 +77,7 @@ class uring_poller final : public poller, detail::ring_owner {
   const uring_features features_;
   gyre::detail::wake_event wake_;
   unique_fd epoll_;
-  std::array<epoll_event, most_events> events_;
+  std::array<epoll_event, max_events> events_;
   // Events of epoll that have not been reported yet.
   std::span<epoll_event> reported_;
   detail::readiness_set watches_{reported_};

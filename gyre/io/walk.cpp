@@ -31,7 +31,7 @@ class tree_reader {
     count_ = 0;
     if (!begun_) open_root();
     path_bytes_ = 0;
-    while (error_ == 0 && way_.depth() > 0 && count_ < most_entries && path_bytes_ < most_bytes) {
+    while (error_ == 0 && way_.depth() > 0 && count_ < max_entries && path_bytes_ < max_bytes) {
       advance();
     }
     if (count_ == 0 && error_ != 0) return failure_of(error_);
@@ -42,8 +42,8 @@ class tree_reader {
 
  private:
   // Limits of a batch.
-  static constexpr std::size_t most_entries = 256;
-  static constexpr std::size_t most_bytes = std::size_t{1} << 20;
+  static constexpr std::size_t max_entries = 256;
+  static constexpr std::size_t max_bytes = std::size_t{1} << 20;
 
   void open_root() {
     begun_ = true;

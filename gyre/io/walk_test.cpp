@@ -166,7 +166,7 @@ TEST(Walk, GoesDeepWithFewDescriptors) {
   };
   sync_wait(work());
   EXPECT_EQ(found, expected);
-  EXPECT_LE(most, static_cast<int>(gyre::io::detail::directory_stack::most_open) + 1);
+  EXPECT_LE(most, static_cast<int>(gyre::io::detail::directory_stack::max_open) + 1);
   EXPECT_EQ(open_descriptors(), before);
 }
 
@@ -418,14 +418,14 @@ TEST(DirectoryStack, TellsThatADirectoryWasMovedAway) {
 TEST(DirectoryStack, EntersNoMoreSymlinksThanAPathMayHave) {
   const temporary_folder folder;
   const temporary_folder other;
-  for (std::size_t each = 0; each <= directory_stack::most_symlinks; ++each) {
+  for (std::size_t each = 0; each <= directory_stack::max_symlinks; ++each) {
     const std::string name = std::to_string(each);
     folder.make_folder(name);
     folder.link(name + "/next", folder / std::to_string(each + 1));
   }
   directory_stack way(folder / "0");
   ASSERT_EQ(way.open_root(AT_FDCWD, way.path().c_str(), 0), 0);
-  for (std::size_t each = 0; each < directory_stack::most_symlinks; ++each) {
+  for (std::size_t each = 0; each < directory_stack::max_symlinks; ++each) {
     ASSERT_EQ(way.enter("next", true), 0);
   }
   EXPECT_EQ(way.enter("next", true), ELOOP);
@@ -435,12 +435,12 @@ TEST(DirectoryStack, EntersNoMoreSymlinksThanAPathMayHave) {
 TEST(DirectoryStack, TellsThatItCannotComeBack) {
   const temporary_folder folder;
   std::string path = "deep";
-  for (std::size_t each = 0; each < directory_stack::most_open; ++each) path += "/down";
+  for (std::size_t each = 0; each < directory_stack::max_open; ++each) path += "/down";
   folder.make_folder(path);
   for (const char* const call : {"openat", "statx", "lseek"}) {
     directory_stack way(folder / "deep");
     ASSERT_EQ(way.open_root(AT_FDCWD, way.path().c_str(), 0), 0);
-    while (way.depth() <= directory_stack::most_open) ASSERT_EQ(way.enter("down", false), 0);
+    while (way.depth() <= directory_stack::max_open) ASSERT_EQ(way.enter("down", false), 0);
     while (way.depth() > 2) ASSERT_EQ(way.leave(), 0);
     const gyre::testing::fault broken(call, EIO);
     EXPECT_EQ(way.leave(), EIO) << call;

@@ -22,7 +22,7 @@ int directory_stack::open_root(int directory, const char* name, int flags) {
 }
 
 int directory_stack::enter(const char* name, bool through_symlink) {
-  if (through_symlink && symlinks_ == most_symlinks) return ELOOP;
+  if (through_symlink && symlinks_ == max_symlinks) return ELOOP;
   const int follow = through_symlink ? 0 : O_NOFOLLOW;
   auto fd = system::open_at(innermost().fd(), name, O_DIRECTORY | follow);
   if (!fd) return fd.error();
@@ -75,8 +75,8 @@ bool directory_stack::is_on_the_way(const identity& id) const noexcept {
 
 // Keeps no more than the innermost directories open, after one was entered.
 void directory_stack::close_outer() noexcept {
-  if (levels_.size() <= most_open) return;
-  const std::size_t outer = levels_.size() - 1 - most_open;
+  if (levels_.size() <= max_open) return;
+  const std::size_t outer = levels_.size() - 1 - max_open;
   if (!levels_[outer + 1].through_symlink) levels_[outer].directory.close();
 }
 

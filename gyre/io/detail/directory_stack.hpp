@@ -17,14 +17,14 @@ namespace gyre::io::detail {
 /// The way from the root of a tree to the innermost directory, which is read.
 ///
 /// Each directory is opened by its name within its parent (openat(2)), so that the tree cannot be
-/// left when directories are moved meanwhile. Only the innermost `most_open` directories have
+/// left when directories are moved meanwhile. Only the innermost `max_open` directories have
 /// descriptors. The way back to one without is "..", if that is still the same directory. The
 /// parent of a directory that was entered through a symlink, which has another "..", stays open;
-/// so there may be no more than `most_symlinks`, the kernel's own limit for a path.
+/// so there may be no more than `max_symlinks`, the kernel's own limit for a path.
 class directory_stack {
  public:
-  static constexpr std::size_t most_open = 16;
-  static constexpr std::size_t most_symlinks = 40;
+  static constexpr std::size_t max_open = 16;
+  static constexpr std::size_t max_symlinks = 40;
 
   explicit directory_stack(std::string root) noexcept : path_(std::move(root)) {}
 

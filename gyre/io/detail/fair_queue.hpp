@@ -58,19 +58,19 @@ class fair_queue {
   /// the lower one keeps system calls large, as a loop that reads in small parts takes up to twice
   /// the time for a byte; the upper one bounds a visit.
   static constexpr std::size_t bytes_of_round = std::size_t{32} << 20;
-  static constexpr std::size_t least_share = std::size_t{256} << 10;
-  static constexpr std::size_t most_share = std::size_t{1} << 20;
+  static constexpr std::size_t min_share = std::size_t{256} << 10;
+  static constexpr std::size_t max_share = std::size_t{1} << 20;
   /// The bytes of a turn, after which new handles are looked for before the round continues: as
   /// many as a loop with visits of 64 KiB moves in a rotation of the ready ones, within these
   /// bounds.
   static constexpr std::size_t bytes_of_turn_each = std::size_t{64} << 10;
-  static constexpr std::size_t least_turn = std::size_t{2} << 20;
-  static constexpr std::size_t most_turn = std::size_t{4} << 20;
+  static constexpr std::size_t min_turn = std::size_t{2} << 20;
+  static constexpr std::size_t max_turn = std::size_t{4} << 20;
   /// The share of a new handle is that of an old one, so that its message is not cut in pieces. New
-  /// handles that come after `least_turn` get a part of these bytes, so that many new ones with
+  /// handles that come after `min_turn` get a part of these bytes, so that many new ones with
   /// large messages do not delay those with small ones.
   static constexpr std::size_t bytes_of_new = std::size_t{4} << 20;
-  static constexpr std::size_t least_share_of_new = std::size_t{64} << 10;
+  static constexpr std::size_t min_share_of_new = std::size_t{64} << 10;
   /// A visit that uses as many bytes has used much, which is remembered for some rounds.
   static constexpr std::size_t much = std::size_t{16} << 10;
   static constexpr std::uint16_t rounds_of_memory = 16;
@@ -89,15 +89,15 @@ class fair_queue {
   /// ready besides the waiting ones.
   void begin_turn(std::size_t reports) noexcept {
     const std::size_t ready = std::max<std::size_t>(size() + reports, 1);
-    share_ = std::clamp(bytes_of_round / ready, least_share, most_share);
-    late_share_of_new_ = std::clamp(bytes_of_new / ready, least_share_of_new, most_share);
-    turn_ = std::clamp(bytes_of_turn_each * ready, least_turn, most_turn);
+    share_ = std::clamp(bytes_of_round / ready, min_share, max_share);
+    late_share_of_new_ = std::clamp(bytes_of_new / ready, min_share_of_new, max_share);
+    turn_ = std::clamp(bytes_of_turn_each * ready, min_turn, max_turn);
     moved_ = 0;
   }
   /// Bytes that a visit of an old handle, or of a new one, may move in each direction.
   std::size_t share() const noexcept { return share_; }
   std::size_t share_of_new() const noexcept {
-    return moved_ < least_turn ? share_ : late_share_of_new_;
+    return moved_ < min_turn ? share_ : late_share_of_new_;
   }
   /// Counts what a visit of any handle has cost.
   void note_moved(std::size_t bytes) noexcept { moved_ += bytes; }
@@ -148,8 +148,8 @@ class fair_queue {
   // wait.
   struct usage {
     static constexpr std::size_t unit = 64;
-    static constexpr std::size_t most_units = (std::size_t{1} << 15) - 1;
-    static_assert(most_units * unit >= most_share);
+    static constexpr std::size_t max_units = (std::size_t{1} << 15) - 1;
+    static_assert(max_units * unit >= max_share);
 
     std::uint16_t round;
     bool was_much;  // in the last visit
@@ -158,11 +158,11 @@ class fair_queue {
     static usage of(const handle& target) noexcept {
       const std::uint32_t all = target.queue_index;
       return {static_cast<std::uint16_t>(all >> 16), (all >> 15 & 1) != 0,
-              static_cast<std::uint16_t>(all & most_units)};
+              static_cast<std::uint16_t>(all & max_units)};
     }
     static void store(handle& target, std::uint16_t round, bool was_much,
                       std::size_t bytes) noexcept {
-      const std::size_t units = std::min((bytes + unit - 1) / unit, most_units);
+      const std::size_t units = std::min((bytes + unit - 1) / unit, max_units);
       target.queue_index = std::uint32_t{round} << 16 | (was_much ? std::uint32_t{1} << 15 : 0u) |
                            static_cast<std::uint32_t>(units);
     }
@@ -182,9 +182,9 @@ class fair_queue {
   handle_queue new_;
   handle_queue old_;
   std::size_t left_in_round_ = 0;
-  std::size_t share_ = most_share;
-  std::size_t late_share_of_new_ = most_share;
-  std::size_t turn_ = least_turn;
+  std::size_t share_ = max_share;
+  std::size_t late_share_of_new_ = max_share;
+  std::size_t turn_ = min_turn;
   std::size_t moved_ = 0;  // in this turn
   std::uint16_t round_ = 0;
 };

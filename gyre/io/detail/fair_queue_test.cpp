@@ -97,7 +97,7 @@ TEST_F(FairQueue, TheShareDependsOnHowManyAreReady) {
   // Shares of an old handle, and of a new one after those of the least turn.
   const auto shares = [this](std::size_t ready) {
     queue_.begin_turn(ready);
-    queue_.note_moved(fair_queue::least_turn);
+    queue_.note_moved(fair_queue::min_turn);
     return std::pair(queue_.share(), queue_.share_of_new());
   };
   constexpr std::size_t kib = 1024;
@@ -113,7 +113,7 @@ TEST_F(FairQueue, TheFirstNewHandlesOfATurnGetAWholeShare) {
   for (const std::size_t ready : {std::size_t{4}, std::size_t{64}, std::size_t{10'000}}) {
     queue_.begin_turn(ready);
     EXPECT_EQ(queue_.share_of_new(), queue_.share());
-    queue_.note_moved(fair_queue::least_turn - 1);
+    queue_.note_moved(fair_queue::min_turn - 1);
     EXPECT_EQ(queue_.share_of_new(), queue_.share());
   }
 }
@@ -179,7 +179,7 @@ TEST_F(FairQueue, ANewHandleGetsNoMoreThanAShareInARound) {
   queue_.begin_round();
   std::size_t used = 0;
   for (; queue_.is_new(a_); used += fair_queue::cost_of_request) {
-    ASSERT_LT(used, 2 * fair_queue::most_share);
+    ASSERT_LT(used, 2 * fair_queue::max_share);
     queue_.note_used(a_, fair_queue::cost_of_request);
   }
   EXPECT_EQ(used, queue_.share());
@@ -192,15 +192,15 @@ TEST_F(FairQueue, ANewHandleGetsNoMoreThanAShareInARound) {
 
 TEST_F(FairQueue, ATurnEndsAfterItsBytes) {
   const auto bytes_of_turn = [this](std::size_t ready) {
-    constexpr std::size_t step = fair_queue::least_turn / 16;
+    constexpr std::size_t step = fair_queue::min_turn / 16;
     std::size_t bytes = 0;
     for (queue_.begin_turn(ready); !queue_.is_turn_over(); bytes += step) queue_.note_moved(step);
     return bytes;
   };
-  EXPECT_EQ(bytes_of_turn(0), fair_queue::least_turn);
-  EXPECT_EQ(bytes_of_turn(32), fair_queue::least_turn);
+  EXPECT_EQ(bytes_of_turn(0), fair_queue::min_turn);
+  EXPECT_EQ(bytes_of_turn(32), fair_queue::min_turn);
   EXPECT_EQ(bytes_of_turn(48), 48 * fair_queue::bytes_of_turn_each);
-  EXPECT_EQ(bytes_of_turn(10'000), fair_queue::most_turn);
+  EXPECT_EQ(bytes_of_turn(10'000), fair_queue::max_turn);
 }
 
 TEST_F(FairQueue, AHandleLeavesTheQueueInWhichItWaits) {

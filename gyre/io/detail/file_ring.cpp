@@ -97,8 +97,8 @@ bool file_ring::within_limits(const file_command& command) noexcept {
 void file_ring::prepare(io_uring_sqe& entry, const file_command& command) noexcept {
   using enum file_call_kind;
   // This is also the limit of one system call.
-  constexpr std::size_t most_bytes = 0x7ffff000;
-  const auto bytes = static_cast<unsigned>(std::min(command.size, most_bytes));
+  constexpr std::size_t max_bytes = 0x7ffff000;
+  const auto bytes = static_cast<unsigned>(std::min(command.size, max_bytes));
   switch (command.kind) {
     case open:
       io_uring_prep_openat(&entry, AT_FDCWD, static_cast<const char*>(command.memory),
@@ -120,7 +120,7 @@ void file_ring::prepare(io_uring_sqe& entry, const file_command& command) noexce
     case close: io_uring_prep_close(&entry, command.fd); break;
   }
   // A large copy would hold the loop up.
-  if (moves_bytes(command) && bytes > most_bytes_at_once) entry.flags |= IOSQE_ASYNC;
+  if (moves_bytes(command) && bytes > max_bytes_at_once) entry.flags |= IOSQE_ASYNC;
 }
 
 io_uring_sqe* file_ring::new_entry() noexcept {
@@ -225,7 +225,7 @@ std::optional<result> file_ring::cancel(file_call& call) noexcept {
 
 void file_ring::reap(std::size_t& completions) {
   if (fd() >= 0) collect();
-  at_once_ = most_at_once;
+  at_once_ = max_at_once;
   // Only the calls that are done now: calls that the callbacks begin have another turn.
   for (std::size_t left = done_count_; left > 0 && !done_.empty(); --left) {
     file_call& call = done_.front();

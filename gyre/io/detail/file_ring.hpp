@@ -50,10 +50,10 @@ class file_ring final : public file_service {
  private:
   // Calls done at once in a turn of the loop, so that a reader of cached pages does not keep it
   // from the others.
-  static constexpr std::size_t most_at_once = 64;
+  static constexpr std::size_t max_at_once = 64;
   static constexpr std::size_t bytes_that_count_as_one = std::size_t{16} << 10;
   // Bytes of a call that is carried out within the system call that submits it.
-  static constexpr std::size_t most_bytes_at_once = std::size_t{1} << 20;
+  static constexpr std::size_t max_bytes_at_once = std::size_t{1} << 20;
 
   void open();
   static void prepare(io_uring_sqe& entry, const file_command& command) noexcept;
@@ -70,7 +70,7 @@ class file_ring final : public file_service {
   std::bitset<8> can_;  // indexed by the kind
   std::size_t under_way_ = 0;
   std::size_t done_count_ = 0;
-  std::size_t at_once_ = most_at_once;
+  std::size_t at_once_ = max_at_once;
   intrusive_list<file_call> begun_;
   intrusive_list<file_call> done_;
   ::pid_t process_ = 0;

@@ -12,7 +12,7 @@
 namespace gyre::io::detail {
 namespace {
 
-constexpr int most_links = 40;  // as in the kernel
+constexpr int max_links = 40;  // as in the kernel
 
 bool names_nothing(int error) noexcept { return error == ENOENT || error == ENOTDIR; }
 
@@ -68,7 +68,7 @@ class path_walk {
         continue;
       }
       end_.has_links = true;
-      if (++links_ > most_links) return fail(ELOOP);
+      if (++links_ > max_links) return fail(ELOOP);
       const auto target = system::read_link(place.c_str());
       if (!target || target->empty()) continue;  // another file has just replaced the link
       if (target->front() == '/') directory_.clear();

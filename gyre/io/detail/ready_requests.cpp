@@ -55,10 +55,10 @@ std::size_t bytes_in(std::span<const iovec> pieces) noexcept {
 // the call is repeated. Where the urgent byte itself is still to come, the repetition is in vain.
 template <class Call>
 result read_past_mark(const handle& source, Call call) noexcept {
-  constexpr int most_tries = 4;
+  constexpr int max_tries = 4;
   for (int tries = 1;; ++tries) {
     const result outcome = retried(call);
-    if (!outcome.would_block() || tries == most_tries || ::sockatmark(source.fd()) != 1) {
+    if (!outcome.would_block() || tries == max_tries || ::sockatmark(source.fd()) != 1) {
       return outcome;
     }
   }
@@ -373,7 +373,7 @@ void ready_requests::serve_writer(handle& target, std::size_t& completions) {
 void ready_requests::serve_reader(handle& target, std::size_t& completions) {
   io::request* const reader = target.reader;
   if (reader == nullptr) return;
-  for (int left = reader->receives() ? most_receives : most_accepts; left > 0; --left) {
+  for (int left = reader->receives() ? max_receives : max_accepts; left > 0; --left) {
     if (!target.flags.has(handle_flag::may_read))
       return await_readiness(target, *reader, completions);
     const result outcome = perform(target, *reader);
@@ -529,8 +529,8 @@ result ready_requests::receive(handle& source, request& request) noexcept {
 template <class Request>
 result ready_requests::transfer(Request& request, handle_flag readiness) noexcept {
   handle& target = request.target();
-  for (int round = 0; round < most_rounds; ++round) {
-    const std::size_t most = std::min(bytes_left(request.way()), most_bytes);
+  for (int round = 0; round < max_rounds; ++round) {
+    const std::size_t most = std::min(bytes_left(request.way()), max_bytes);
     const auto bytes = request.rest.first(std::min(request.rest.size(), most));
     result outcome = result::of(0);
     if constexpr (std::is_same_v<Request, read_request>) {

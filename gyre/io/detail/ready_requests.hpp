@@ -115,12 +115,12 @@ class ready_requests : public backend {
 
  private:
   // Limits of the requests of one visit. fair_queue decides on its bytes.
-  static constexpr unsigned most_at_once = 64;
-  static constexpr int most_receives = 4;
-  static constexpr int most_accepts = 64;
-  static constexpr int most_rounds = 4;  // of a request for a whole buffer
+  static constexpr unsigned max_at_once = 64;
+  static constexpr int max_receives = 4;
+  static constexpr int max_accepts = 64;
+  static constexpr int max_rounds = 4;  // of a request for a whole buffer
   // Limits the bytes of each call, even where attempt() ignores the share.
-  static constexpr std::size_t most_bytes = fair_queue::most_share;
+  static constexpr std::size_t max_bytes = fair_queue::max_share;
 
   template <class Over>
   void serve_new(std::size_t& completions, Over is_over) {
@@ -164,7 +164,7 @@ class ready_requests : public backend {
   result note_write(handle& target, result outcome, std::size_t size) noexcept;
   // The bytes of this visit.
   void begin_share(std::size_t bytes) noexcept {
-    at_once_ = most_at_once;
+    at_once_ = max_at_once;
     performed_ = 0;
     share_ = bytes;
     left_ = {bytes, bytes};
@@ -183,9 +183,9 @@ class ready_requests : public backend {
   // Requests that may still be done at once in this visit, and the bytes that they and those that
   // the loop serves may still read and write. After a visit its rest is for requests that begin
   // before the next one.
-  unsigned at_once_ = most_at_once;
-  std::size_t share_ = fair_queue::most_share;
-  std::array<std::size_t, 2> left_ = {fair_queue::most_share, fair_queue::most_share};
+  unsigned at_once_ = max_at_once;
+  std::size_t share_ = fair_queue::max_share;
+  std::array<std::size_t, 2> left_ = {fair_queue::max_share, fair_queue::max_share};
   std::size_t performed_ = 0;
   std::size_t last_receive_ = 0;
   handle* current_ = nullptr;  // being visited; null once it was detached

@@ -7,7 +7,7 @@
 namespace gyre::io::detail {
 namespace {
 
-constexpr std::size_t most_kept = std::size_t{1} << 20;
+constexpr std::size_t max_kept = std::size_t{1} << 20;
 
 // The buffers of this thread, reached by a call each time: a coroutine may have changed threads.
 [[gnu::noinline]] std::array<io::buffer, 2>& kept() noexcept {
@@ -25,7 +25,7 @@ io::buffer scratch_buffer::take() noexcept {
 }
 
 void scratch_buffer::give_back(io::buffer memory) noexcept {
-  if (memory.capacity() == 0 || memory.capacity() > 2 * most_kept) return;
+  if (memory.capacity() == 0 || memory.capacity() > 2 * max_kept) return;
   memory.clear();
   for (io::buffer& each : kept()) {
     if (each.capacity() == 0) {

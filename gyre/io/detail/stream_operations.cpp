@@ -14,8 +14,8 @@
 namespace gyre::io::detail {
 
 std::size_t bytes_of_file(const backend& io) noexcept {
-  constexpr std::size_t least = std::size_t{64} << 10;
-  return std::clamp(io.share_left(direction::write), least, std::size_t{1} << 20);
+  constexpr std::size_t min_part = std::size_t{64} << 10;
+  return std::clamp(io.share_left(direction::write), min_part, std::size_t{1} << 20);
 }
 
 result send_file_part(int sink, int file, ::off_t& offset, std::size_t count) noexcept {

@@ -159,11 +159,11 @@ bool uring::has_uncollected() const noexcept {
 // Where completions are deferred, Linux 6.14 and later bring 20 of them a call. Bounded, as more
 // may come meanwhile.
 int uring::enter() noexcept {
-  constexpr unsigned most_calls = 32;
+  constexpr unsigned max_calls = 32;
   if (const int failed = begin_use()) return failed;
   for (unsigned calls = 1;; ++calls) {
     const int failed = error_of(io_uring_submit_and_get_events(&ring_));
-    if (failed != 0 || calls == most_calls || !has_uncollected()) return failed;
+    if (failed != 0 || calls == max_calls || !has_uncollected()) return failed;
   }
 }
 

@@ -89,11 +89,11 @@ void uring_requests::remove(handle& target) noexcept {
 
 // The kernel holds the file of each subscription, so that closing the descriptor would end nothing.
 void uring_requests::await_end_of(std::uint32_t index) noexcept {
-  constexpr int most_attempts = 1000;
+  constexpr int max_attempts = 1000;
   const registration& entry = registrations_[index];
   if (!entry.armed.empty()) examine_completions();
   for (int attempt = 0; entry.has_live(); ++attempt) {
-    if (!ring_.usable_here() || attempt == most_attempts) return owner_.abandon_ring();
+    if (!ring_.usable_here() || attempt == max_attempts) return owner_.abandon_ring();
     cancel_all_of(index);
     ring_.enter();
     examine_completions();
