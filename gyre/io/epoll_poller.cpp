@@ -41,7 +41,7 @@ void detail::epoll_requests::register_now(handle& target) {
   const int error = try_register(target);
   if (error == 0) return;
   if (error != EPERM) gyre::detail::throw_system_error(error, "epoll_ctl");
-  refuse_file(target.fd());
+  require_pollable(target.fd());
   target.flags.insert(handle_flag::always_ready);
   note_events(target, POLLIN | POLLOUT);
 }

@@ -137,12 +137,12 @@ detail::file_steps::next file::open_steps::advance(result outcome) noexcept {
 }
 
 detail::outcome_of<file> file::open_steps::outcome() noexcept {
-  if (failed()) return failure();
+  if (has_failed()) return failure();
   return file(std::move(opened_), pool_, (flags_ & O_DIRECT) != 0);
 }
 
 std::string file::open_steps::hint() const {
-  const bool cannot_be_direct = (flags_ & O_DIRECT) != 0 && failed_with(EINVAL);
+  const bool cannot_be_direct = (flags_ & O_DIRECT) != 0 && has_failed_with(EINVAL);
   return ' ' + detail::path_in_message(path_) +
          (flags_ == 0        ? " (needs `read` or `write`; `truncate` needs `write`)"
           : cannot_be_direct ? " (its file system may not have O_DIRECT)"

@@ -73,9 +73,9 @@ class input {
   constexpr void consume_all() noexcept { begin_ = end_; }
   /// As consume(), and returns the bytes. Valid as bytes(), in a buffer only until prepend().
   [[nodiscard]] constexpr std::span<const std::byte> take(std::size_t count) noexcept {
-    const std::byte* const taken = begin_;
+    const std::byte* const data = begin_;
     consume(count);
-    return {taken, count};
+    return {data, count};
   }
 
   /// The offset of the first `value` at or after `offset`, or npos.

@@ -31,7 +31,8 @@ io_interface interface_by_environment() {
                               "\"; it can be auto, epoll or uring");
 }
 
-// Null where there can be no ring (`reason` says why), or one would be slow and is not required.
+// Returns null if there can be no ring, for the reason that it stores in `reason`, or if a ring
+// would be slow and is not required.
 std::unique_ptr<poller> make_ring(bool is_required, std::string& reason) {
   io::uring_support support = io::probe_uring();
   if (!support.usable) {
@@ -52,9 +53,9 @@ std::unique_ptr<poller> make_ring(bool is_required, std::string& reason) {
 }
 
 void warn_once(const std::string& reason) {
-  static std::atomic_flag warned;
+  static std::atomic_flag has_warned;
   // relaxed: only the flag counts.
-  if (warned.test_and_set(std::memory_order_relaxed)) return;
+  if (has_warned.test_and_set(std::memory_order_relaxed)) return;
   std::fprintf(stderr, "gyre: io_uring cannot be used, using epoll: %s\n", reason.c_str());
 }
 
@@ -63,10 +64,10 @@ void warn_once(const std::string& reason) {
 std::unique_ptr<poller> make_poller(io_interface choice) {
   if (choice == io_interface::automatic) choice = interface_by_environment();
   if (choice != io_interface::epoll) {
-    const bool required = choice == io_interface::uring;
+    const bool is_required = choice == io_interface::uring;
     std::string reason;
-    if (auto ring = make_ring(required, reason)) return ring;
-    if (required) warn_once(reason);
+    if (auto ring = make_ring(is_required, reason)) return ring;
+    if (is_required) warn_once(reason);
   }
   return std::make_unique<io::epoll_poller>();
 }

@@ -33,7 +33,7 @@ mapped_file::mapped_file(const file& source, mapping_options options) {
   }
 }
 
-// Opens with O_NONBLOCK, not to wait for the other end of a FIFO.
+// Opens with O_NONBLOCK, so that it does not wait for the other end of a FIFO.
 detail::outcome_of<mapped_file> mapped_file::open_now(const std::string& path,
                                                       const mapping_options& options) {
   const auto opened = detail::system::open(path.c_str(), O_RDONLY | O_NONBLOCK);
@@ -52,13 +52,13 @@ int mapped_file::map(int fd, const mapping_options& options) noexcept {
       status->stx_size - std::min<std::uint64_t>(options.offset, status->stx_size);
   const std::uint64_t size = std::min<std::uint64_t>(rest, options.size);
   if (size == 0) return 0;
-  const std::uint64_t before = options.offset % gyre::detail::page_size();
-  if (before + size > std::uint64_t{std::numeric_limits<std::ptrdiff_t>::max()}) return EFBIG;
-  const auto mapping =
-      detail::system::map(fd, static_cast<std::size_t>(before + size), options.offset - before);
+  const std::uint64_t page_offset = options.offset % gyre::detail::page_size();
+  if (page_offset + size > std::uint64_t{std::numeric_limits<std::ptrdiff_t>::max()}) return EFBIG;
+  const auto mapping = detail::system::map(fd, static_cast<std::size_t>(page_offset + size),
+                                           options.offset - page_offset);
   if (!mapping) return mapping.error();
   mapping_ = *mapping;
-  bytes_ = mapping_.subspan(static_cast<std::size_t>(before));
+  bytes_ = mapping_.subspan(static_cast<std::size_t>(page_offset));
   if (options.advice != mapping_advice::normal) advise(options.advice);
   return 0;
 }

@@ -23,16 +23,16 @@ namespace gyre::io {
 /// The order in which a mapping will be read, for the kernel's read-ahead: madvise(2).
 enum class mapping_advice : std::uint8_t {
   normal,
-  sequential,  ///< reads far ahead
-  random,      ///< reads only the pages that are touched
-  will_need    ///< begins to read all pages at once
+  sequential,  ///< the kernel reads far ahead
+  random,      ///< the kernel reads only the pages that are touched
+  will_need    ///< the kernel begins to read all pages at once
 };
 
 /// Options of a mapped_file.
 struct mapping_options {
-  /// The first byte; any, also within a page.
+  /// The offset of the first byte in the file; may lie within a page.
   std::uint64_t offset = 0;
-  /// The most bytes; by default all to the end of the file.
+  /// The largest size; by default up to the end of the file.
   std::size_t size = std::numeric_limits<std::size_t>::max();
   mapping_advice advice = mapping_advice::normal;
 };
@@ -56,12 +56,12 @@ static_assert(std::is_trivially_destructible_v<mapping_options>);
 /// moved, until the destructor.
 /// Errors: std::system_error, or values by as_expected() of open(): those of open(2) and mmap(2);
 /// std::errc::is_a_directory, or no_such_device for another thing than a regular file;
-/// not_enough_memory or file_too_large if the address space has no room for the part.
+/// not_enough_memory or file_too_large if the part does not fit into the address space.
 /// Complexity: four system calls, and two switches between threads for open(). Takes address space,
 /// not memory: the page cache has the pages, and may drop them.
 class mapped_file {
  public:
-  /// A mapping of nothing.
+  /// Makes an object without a mapping.
   mapped_file() noexcept = default;
   /// Maps an open file. Makes system calls that wait for no data. A part beyond the end of the file
   /// is left out, so that the mapping may be shorter than demanded, or empty. Files without a size,
@@ -70,9 +70,9 @@ class mapped_file {
   mapped_file(mapped_file&& other) noexcept
       : mapping_(std::exchange(other.mapping_, {})), bytes_(std::exchange(other.bytes_, {})) {}
   mapped_file& operator=(mapped_file&& other) noexcept {
-    mapped_file taken(std::move(other));
-    std::swap(mapping_, taken.mapping_);
-    std::swap(bytes_, taken.bytes_);
+    mapped_file source(std::move(other));
+    std::swap(mapping_, source.mapping_);
+    std::swap(bytes_, source.bytes_);
     return *this;
   }
   ~mapped_file() { unmap(); }
@@ -86,7 +86,7 @@ class mapped_file {
                                   });
   }
 
-  /// From options.offset on.
+  /// The mapped bytes, from mapping_options::offset on.
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
   [[nodiscard]] std::string_view text() const noexcept {
     return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
@@ -94,7 +94,7 @@ class mapped_file {
   [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
   [[nodiscard]] bool empty() const noexcept { return bytes_.empty(); }
 
-  /// Tells the kernel the order of reads from now on. Only a hint: has no errors.
+  /// Tells the kernel the order of future reads. A hint, which reports no errors.
   void advise(mapping_advice advice) noexcept;
 
  private:

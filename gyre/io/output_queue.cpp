@@ -13,8 +13,8 @@ namespace {
 constexpr std::size_t min_chunk = std::size_t{4} << 10;
 constexpr std::size_t max_chunk = std::size_t{256} << 10;
 
-// Whether a copy costs more than another piece, and the unused memory that comes with it.
-bool pays_to_take(const buffer& bytes) noexcept {
+// Whether to copy the bytes would cost more than to keep their buffer with its unused memory.
+bool is_worth_taking(const buffer& bytes) noexcept {
   return bytes.size() >= min_chunk && bytes.size() >= bytes.capacity() / 4;
 }
 
@@ -34,34 +34,34 @@ void output_queue::link(chunk& piece) noexcept {
 }
 
 void output_queue::drop_first() noexcept {
-  const std::unique_ptr<chunk> dropped(first_);
-  first_ = dropped->next;
+  const std::unique_ptr<chunk> chunk_to_drop(first_);
+  first_ = chunk_to_drop->next;
   if (first_ == nullptr) last_ = nullptr;
-  size_ -= dropped->bytes.size();
+  size_ -= chunk_to_drop->bytes.size();
 }
 
 void output_queue::append(std::span<const std::byte> bytes) {
-  const std::size_t room = last_ == nullptr ? 0 : last_->bytes.tail_room();
-  const std::span<const std::byte> here = bytes.first(std::min(room, bytes.size()));
-  output_queue behind;
-  for (auto rest = bytes.subspan(here.size()); !rest.empty();) {
-    auto added = std::make_unique<chunk>(buffer({.prepend = 0}));
-    added->bytes.reserve(std::clamp(std::max(rest.size(), size_), min_chunk, max_chunk));
-    const std::size_t count = std::min(rest.size(), added->bytes.tail_room());
-    added->bytes.append(rest.first(count));
-    behind.link(*added.release());
+  const std::size_t available = last_ == nullptr ? 0 : last_->bytes.tail_room();
+  const std::span<const std::byte> head = bytes.first(std::min(available, bytes.size()));
+  output_queue tail;
+  for (auto rest = bytes.subspan(head.size()); !rest.empty();) {
+    auto piece = std::make_unique<chunk>(buffer({.prepend = 0}));
+    piece->bytes.reserve(std::clamp(std::max(rest.size(), size_), min_chunk, max_chunk));
+    const std::size_t count = std::min(rest.size(), piece->bytes.tail_room());
+    piece->bytes.append(rest.first(count));
+    tail.link(*piece.release());
     rest = rest.subspan(count);
   }
   // Nothing can fail from here on.
-  if (!here.empty()) {
-    last_->bytes.append(here);
-    size_ += here.size();
+  if (!head.empty()) {
+    last_->bytes.append(head);
+    size_ += head.size();
   }
-  append(std::move(behind));
+  append(std::move(tail));
 }
 
 void output_queue::append(buffer&& bytes) {
-  if (pays_to_take(bytes)) {
+  if (is_worth_taking(bytes)) {
     link(*std::make_unique<chunk>(std::move(bytes)).release());
   } else {
     append(bytes.bytes());
@@ -88,10 +88,10 @@ std::size_t output_queue::gather(std::span<iovec> pieces) const noexcept {
 void output_queue::consume(std::size_t count) noexcept {
   assert(count <= size_ && "consumes more than there is");
   while (count != 0) {
-    const std::size_t here = std::min(count, first_->bytes.size());
-    first_->bytes.consume(here);
-    size_ -= here;
-    count -= here;
+    const std::size_t part = std::min(count, first_->bytes.size());
+    first_->bytes.consume(part);
+    size_ -= part;
+    count -= part;
     if (first_->bytes.empty()) drop_first();
   }
 }

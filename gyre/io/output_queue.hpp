@@ -26,7 +26,7 @@ namespace gyre::io {
 /// its own: look at size() before appending. A queue that was moved from is empty.
 ///
 /// Thread-safety: none.
-/// Errors: append() throws std::bad_alloc, and then nothing has changed.
+/// Errors: append() throws std::bad_alloc, and then the queue is unchanged.
 /// Complexity: three words; allocates nothing while it is empty. A new chunk holds as many bytes as
 /// are appended or as wait already, whichever is more, but 4 KiB to 256 KiB; a longer append takes
 /// several chunks.

@@ -36,7 +36,7 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   return pointers;
 }
 
-/// A copy that no standard stream of the child replaces.
+/// Copies a descriptor to a number that no standard stream of the child replaces.
 unique_fd copy_above_standard_streams(int descriptor) {
   return detail::system::value_or_throw(detail::system::duplicate(descriptor, standard_streams),
                                         "gyre::io::process: a descriptor for the child");
@@ -44,7 +44,7 @@ unique_fd copy_above_standard_streams(int descriptor) {
 
 }  // namespace
 
-/// A child that is about to start: its ends of the standard streams, and this process's.
+/// The preparation of a child: both ends of its standard streams.
 class process::starter {
  public:
   starter(event_loop& loop, const process_options& options) : loop_(loop), options_(options) {
@@ -52,14 +52,14 @@ class process::starter {
     if (options.input.kind_ == kind::with_output || options.output.kind_ == kind::with_output) {
       throw std::invalid_argument("gyre::io::stdio: with_output() is for the error output only");
     }
-    connect(options.input, STDIN_FILENO);
-    connect(options.output, STDOUT_FILENO);
+    prepare(options.input, STDIN_FILENO);
+    prepare(options.output, STDOUT_FILENO);
     if (options.error.kind_ != kind::with_output) {
-      connect(options.error, STDERR_FILENO);
-    } else if (const unique_fd& output = childs_[STDOUT_FILENO]) {
-      childs_[STDERR_FILENO] = copy_above_standard_streams(output.get());
+      prepare(options.error, STDERR_FILENO);
+    } else if (const unique_fd& output = child_ends_[STDOUT_FILENO]) {
+      child_ends_[STDERR_FILENO] = copy_above_standard_streams(output.get());
     } else {
-      childs_[STDERR_FILENO] = copy_above_standard_streams(STDOUT_FILENO);
+      child_ends_[STDERR_FILENO] = copy_above_standard_streams(STDOUT_FILENO);
     }
   }
 
@@ -78,8 +78,8 @@ class process::starter {
       variables = pointers_to(*options_.environment);
       plan.environment = variables.data();
     }
-    for (std::size_t number = 0; number < childs_.size(); ++number) {
-      plan.streams[number] = childs_[number].get();
+    for (std::size_t number = 0; number < child_ends_.size(); ++number) {
+      plan.streams[number] = child_ends_[number].get();
     }
     switch (options_.group.kind_) {
       case process_group::kind::inherit: break;
@@ -94,11 +94,13 @@ class process::starter {
     gyre::detail::throw_system_error(id.error(), text.c_str());
   }
 
-  stream take(int number) noexcept { return std::move(ours_[static_cast<std::size_t>(number)]); }
+  stream take(int number) noexcept {
+    return std::move(own_ends_[static_cast<std::size_t>(number)]);
+  }
   event_loop& loop() const noexcept { return loop_; }
 
  private:
-  /// posix_spawn() does not tell which of its steps has failed.
+  /// The likely cause of an error: posix_spawn(3) does not tell which of its steps has failed.
   std::string hint_of(int error, const std::string& program) const {
     const std::string& directory = options_.directory;
     if (!directory.empty() &&
@@ -113,26 +115,26 @@ class process::starter {
                : "";
   }
 
-  void connect(stdio setting, int number) {
+  void prepare(stdio setting, int number) {
     const auto index = static_cast<std::size_t>(number);
     const bool reads = number == STDIN_FILENO;
     switch (setting.kind_) {
       case stdio::kind::inherit:
       case stdio::kind::with_output: break;
       case stdio::kind::descriptor:
-        childs_[index] = copy_above_standard_streams(setting.descriptor_);
+        child_ends_[index] = copy_above_standard_streams(setting.descriptor_);
         break;
       case stdio::kind::null: {
         const unique_fd null = detail::system::value_or_throw(
             detail::system::open("/dev/null", reads ? O_RDONLY : O_WRONLY), "/dev/null");
-        childs_[index] = copy_above_standard_streams(null.get());
+        child_ends_[index] = copy_above_standard_streams(null.get());
         break;
       }
       case stdio::kind::pipe: {
         auto [read_end, write_end] =
             detail::system::value_or_throw(detail::system::make_pipe(0), "pipe2");
-        childs_[index] = copy_above_standard_streams(reads ? read_end.get() : write_end.get());
-        ours_[index] = stream(loop_, std::move(reads ? write_end : read_end));
+        child_ends_[index] = copy_above_standard_streams(reads ? read_end.get() : write_end.get());
+        own_ends_[index] = stream(loop_, std::move(reads ? write_end : read_end));
         break;
       }
     }
@@ -140,23 +142,23 @@ class process::starter {
 
   event_loop& loop_;
   const process_options& options_;
-  std::array<unique_fd, standard_streams> childs_;
-  std::array<stream, standard_streams> ours_;
+  std::array<unique_fd, standard_streams> child_ends_;
+  std::array<stream, standard_streams> own_ends_;
 };
 
 process::process(event_loop& loop, const std::vector<std::string>& arguments,
                  const process_options& options) {
-  starter starts(loop, options);
-  const pid_t id = starts.start(arguments);
+  starter preparation(loop, options);
+  const pid_t id = preparation.start(arguments);
   try {
     child_ = std::make_unique<detail::child_process>(loop, id, options.group.is_own());
   } catch (const std::bad_alloc&) {
     detail::kill_and_reap(id);
     throw;
   }
-  input_ = starts.take(STDIN_FILENO);
-  output_ = starts.take(STDOUT_FILENO);
-  error_ = starts.take(STDERR_FILENO);
+  input_ = preparation.take(STDIN_FILENO);
+  output_ = preparation.take(STDOUT_FILENO);
+  error_ = preparation.take(STDERR_FILENO);
 }
 
 detail::child_process& process::child() const {

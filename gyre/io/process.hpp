@@ -28,9 +28,9 @@ namespace gyre::io {
 /// A standard stream of a child process.
 class stdio {
  public:
-  /// That of this process.
+  /// The stream of this process.
   static constexpr stdio inherit() noexcept { return stdio(kind::inherit); }
-  /// /dev/null: the end of input at once, output is dropped.
+  /// /dev/null: input ends at once, output is dropped.
   static constexpr stdio null() noexcept { return stdio(kind::null); }
   /// A pipe, whose other end is a stream of the process object.
   static constexpr stdio pipe() noexcept { return stdio(kind::pipe); }
@@ -38,7 +38,7 @@ class stdio {
   static constexpr stdio copy_of(int descriptor) noexcept {
     return stdio(kind::descriptor, descriptor);
   }
-  /// For the error output: to where the child's output goes, as `2>&1` in a shell.
+  /// Only for the error output, which goes where the child's output goes, as `2>&1` in a shell.
   static constexpr stdio with_output() noexcept { return stdio(kind::with_output); }
 
  private:
@@ -54,14 +54,14 @@ class stdio {
 /// The process group of a child process, to which a terminal and kill_group() send signals.
 class process_group {
  public:
-  /// That of this process: a terminal's Ctrl-C reaches the child, too.
+  /// The group of this process: a terminal's Ctrl-C reaches the child, too.
   static constexpr process_group inherit() noexcept { return process_group(kind::inherit); }
-  /// A new one, which the child leads. Programs that the child starts belong to it, too, unless
+  /// A new group, which the child leads. Programs that the child starts belong to it, too, unless
   /// they leave it. The terminal stops its members that read from it (SIGTTIN).
   static constexpr process_group own() noexcept { return process_group(kind::own); }
   /// A new session, and in it a new group, which the child leads; it has no controlling terminal.
   static constexpr process_group own_session() noexcept { return process_group(kind::own_session); }
-  /// An existing one of this session: `leader` is the process id of a child that was started with
+  /// An existing group of this session: `leader` is the process id of a child that was started with
   /// own() and whose process object still exists.
   static constexpr process_group of(pid_t leader) noexcept {
     return process_group(kind::of, leader);
@@ -84,9 +84,9 @@ struct process_options {
   stdio input = stdio::inherit();
   stdio output = stdio::inherit();
   stdio error = stdio::inherit();
-  /// The environment, as "NAME=value". Nothing: that of this process.
+  /// The environment, as "NAME=value". Nothing: the environment of this process.
   std::optional<std::vector<std::string>> environment = {};
-  /// The working directory. Empty: that of this process.
+  /// The working directory. Empty: the directory of this process.
   std::string directory = {};
   process_group group = process_group::inherit();
 };
@@ -113,8 +113,8 @@ struct process_options {
 /// ignore SIGCHLD. If SIGCHLD is ignored when a child is started, or SA_NOCLDWAIT is set, as a
 /// program may inherit it, the constructor ends that for the whole process: ended children then
 /// stay until they are reaped.
-/// Complexity: the constructor blocks until the child runs its program, some 1 ms, with vfork's
-/// cost, whatever memory this process has; a descriptor and a block of the slab for each child.
+/// Complexity: the constructor blocks until the child runs its program, some 1 ms, as for vfork(2)
+/// however much memory this process has; a descriptor and a block of the slab for each child.
 class process {
  public:
   /// Starts the program `arguments[0]`, with all of `arguments`. Without a slash in its name it is

@@ -18,7 +18,7 @@ receive_memory::~receive_memory() {
   while (block* each = free_.pop_front()) deallocate(*each);
 }
 
-// The present block, if any, comes back when all of its pieces have.
+// Gives up the current block, if there is one, which comes back when the last of its leases ends.
 std::span<std::byte> receive_memory::next_block() noexcept {
   current_ = free_.pop_front();
   if (current_ != nullptr) {
@@ -53,7 +53,7 @@ void receive_memory::give_back(detail::receive_block& memory) noexcept {
   receive_memory& self = *returned.home;
   returned.used = 0;
   if (&returned != self.current_) {
-    // The newest first: it is the warmest in the cache.
+    // The block that came back last is used first, as it is the warmest in the cache.
     if (self.free_count_ < max_free) {
       self.free_.push_front(returned);
       ++self.free_count_;

@@ -24,8 +24,8 @@ struct receive_block {
 
   explicit receive_block(function callback) noexcept : on_return(callback) {}
 
-  function on_return;  ///< called when all pieces have come back
-  std::size_t leases = 0;
+  function on_return;      ///< is called when the last lease of a piece ends
+  std::size_t leases = 0;  ///< pieces on loan
 };
 
 }  // namespace detail
@@ -119,7 +119,8 @@ class receive_memory {
   std::size_t limit() const noexcept { return limit_; }
 
  private:
-  // A block, cut from the front. It is used from its front again when none of it is on loan.
+  // A block, from whose front pieces are cut. It begins at its front again when no piece is on
+  // loan.
   struct alignas(64) block : detail::receive_block, intrusive_list_node {
     explicit block(receive_memory& owner) noexcept : receive_block(&give_back), home(&owner) {}
     receive_memory* home;
@@ -129,7 +130,7 @@ class receive_memory {
 
   static constexpr std::size_t alignment = 64;
   static constexpr std::size_t min_room = 16 * 1024;
-  static constexpr std::size_t max_free = 2;  // blocks that are kept unused
+  static constexpr std::size_t max_free = 2;  // blocks kept for the next use
 
   std::span<std::byte> next_block() noexcept;
   block* allocate() noexcept;

@@ -77,7 +77,7 @@ namespace gyre::io {
 /// Complexity: only read_until() and write_all(received&&) allocate.
 class stream {
  public:
-  /// A closed stream.
+  /// Makes a closed stream.
   stream() noexcept = default;
   /// Makes `fd` non-blocking, and serves it on `loop`. A socket needs its handle_kind: as `other`
   /// its writes raise SIGPIPE. Two or three system calls, one block of the slab. Throws as
@@ -92,10 +92,10 @@ class stream {
   }
   /// The descriptor, or -1 when the stream is closed.
   [[nodiscard]] int fd() const noexcept { return is_open() ? descriptor_->fd() : -1; }
-  /// Whether it is open, and nothing can be read: no byte, no end, no error; for a pool, before
-  /// another use. One system call.
+  /// Whether the stream is open, and nothing can be read: no byte, no end, no error. A pool of
+  /// connections calls it before it uses one again. One system call.
   [[nodiscard]] bool is_quiet() const noexcept;
-  /// Throws errc::not_open when it is closed.
+  /// The loop that serves the stream. Throws errc::not_open when the stream is closed.
   [[nodiscard]] event_loop& loop() const;
 
   /// Closes the descriptor. Coroutines that wait get errc::closed in the loop's next turn. The
@@ -176,9 +176,9 @@ class stream {
     return awaiter<detail::send_file_operation>(file, offset, count);
   }
 
-  /// Waits until there are bytes to read (or the end), or room to write; gives nothing. As poll(2),
-  /// these wait also for a descriptor that cannot be read, or written: wait_readable() of the write
-  /// end of a pipe ends when the read end is closed.
+  /// Waits until there are bytes to read (or the end), or room to write; gives nothing. As
+  /// poll(2), both functions also wait for a descriptor that cannot be read, or written:
+  /// wait_readable() of the write end of a pipe ends when the read end is closed.
   auto wait_readable() noexcept { return awaiter<detail::waiting_for_readiness>(direction::read); }
   auto wait_writable() noexcept { return awaiter<detail::waiting_for_readiness>(direction::write); }
   /// As wait_readable(), but a stop ends it only while nothing has arrived, even one that was

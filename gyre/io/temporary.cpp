@@ -17,10 +17,10 @@
 namespace gyre::io {
 namespace {
 
-// In a set-user-ID program the environment is the caller's.
+// A set-user-ID program ignores the variable, as its caller has set the environment.
 std::string temporary_folder() {
-  const char* const set = ::secure_getenv("TMPDIR");
-  return set != nullptr && *set != '\0' ? set : "/tmp";
+  const char* const folder = ::secure_getenv("TMPDIR");
+  return folder != nullptr && *folder != '\0' ? folder : "/tmp";
 }
 
 std::string prefix_in(const std::string& folder) {
@@ -47,20 +47,20 @@ detail::outcome_of<file> detail::open_temporary_file(path_arguments& arguments) 
 detail::outcome_of<temporary_directory> detail::make_temporary_directory(
     path_arguments& arguments) {
   if (arguments.path.empty()) arguments.path = temporary_folder();
-  if (!arguments.path.starts_with('/')) {  // it must be found after a chdir(), too
+  if (!arguments.path.starts_with('/')) {  // the path must stay valid after a chdir()
     std::error_code error;
     arguments.path = std::filesystem::absolute(arguments.path, error);
     if (error) return std::unexpected(error);
   }
-  temporary_directory made;
+  temporary_directory directory;
   const int error = make_with_random_name(prefix_in(arguments.path), [&](const std::string& path) {
     const int failure = system::make_directory_at(AT_FDCWD, path.c_str(), 0700);
-    if (failure == 0) made.path_ = path;
+    if (failure == 0) directory.path_ = path;
     return failure;
   });
   if (error != 0) return failure_of(error);
-  made.process_ = system::process_id();
-  return made;
+  directory.process_ = system::process_id();
+  return directory;
 }
 
 temporary_directory::~temporary_directory() {

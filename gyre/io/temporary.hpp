@@ -32,8 +32,8 @@ outcome_of<temporary_directory> make_temporary_directory(path_arguments& argumen
 }  // namespace detail
 
 /// Awaited, opens a file without a name for reading and writing, and gives it, an io::file: its
-/// blocks are free as soon as the file is closed, or the program ends, however it ends. `folder`:
-/// that whose file system has it; by default $TMPDIR, or /tmp. The file is made on `pool`; null: on
+/// blocks are free as soon as the file is closed, or the program ends, however it ends. `folder`: a
+/// directory on its file system; by default $TMPDIR, or /tmp. The file is made on `pool`; null: on
 /// blocking_pool().
 ///
 /// Errors: those of open(2), as std::system_error that names the folder.
@@ -58,14 +58,14 @@ inline auto temporary_file(std::string folder = {}, executor* pool = nullptr) {
 /// remove_all(); the destructor drops errors.
 class temporary_directory {
  public:
-  /// None.
+  /// Makes an object without a directory.
   temporary_directory() noexcept = default;
   temporary_directory(temporary_directory&& other) noexcept
       : path_(std::exchange(other.path_, {})), process_(other.process_) {}
   temporary_directory& operator=(temporary_directory&& other) noexcept {
-    temporary_directory taken(std::move(other));
-    path_.swap(taken.path_);
-    std::swap(process_, taken.process_);
+    temporary_directory source(std::move(other));
+    path_.swap(source.path_);
+    std::swap(process_, source.process_);
     return *this;
   }
   ~temporary_directory();
@@ -76,12 +76,13 @@ class temporary_directory {
                                   &detail::make_temporary_directory);
   }
 
-  /// Absolute; empty once it is removed or released.
+  /// The absolute path; empty once the directory is removed or released.
   const std::string& path() const noexcept { return path_; }
-  /// The path of a name in it. Throws std::logic_error without a directory.
+  /// The path of a name in the directory. Throws std::logic_error without a directory.
   [[nodiscard]] std::string operator/(std::string_view name) const;
 
-  /// Removes it, as remove_all(). After an error or a stop the destructor tries the rest again.
+  /// Removes the directory as remove_all() does. After an error or a stop the destructor tries to
+  /// remove the rest.
   [[nodiscard]] task<> remove(executor* pool = nullptr);
   /// Keeps the directory, and returns its path.
   [[nodiscard]] std::string release() noexcept { return std::exchange(path_, {}); }

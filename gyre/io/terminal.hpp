@@ -26,7 +26,7 @@ struct delete_changed_terminal {
 
 }  // namespace detail
 
-/// Whether `fd` is a terminal. False, too, if it is not open.
+/// Whether `fd` is a terminal. Also false if `fd` is not open.
 [[nodiscard]] bool is_terminal(int fd) noexcept;
 
 /// The size of a terminal in characters.

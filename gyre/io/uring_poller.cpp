@@ -31,7 +31,7 @@ uring_poller::uring_poller(const uring_features& features)
 
 std::size_t uring_poller::wait(steady_time deadline) {
   if (ring_.ready() + reported_.size() > 0) {
-    // Requests that began meanwhile are submitted now, not when nothing is left to complete.
+    // Requests that began meanwhile are submitted at once, not when nothing is left to complete.
     deadline = steady_time::min();
   } else if (watched() == 0) {
     if (deadline != steady_time::min()) parker_.park(deadline);
@@ -41,7 +41,7 @@ std::size_t uring_poller::wait(steady_time deadline) {
     abandon_ring();
     open_ring();
   }
-  if (std::exchange(woken_, false) || pending() > 0) deadline = steady_time::min();
+  if (std::exchange(must_not_wait_, false) || pending() > 0) deadline = steady_time::min();
   deadline = bound_by_retry(deadline);
   switch (const int failed = submit_and_wait(deadline)) {
     case 0:
@@ -54,9 +54,9 @@ std::size_t uring_poller::wait(steady_time deadline) {
       return 1;
     default: gyre::detail::throw_system_error(failed, "io_uring_enter");
   }
-  const std::size_t come = ring_.ready() + reported_.size() + pending();
-  if (come > 0 || deadline == steady_time::min() || requests_.all_reads_confirmed()) {
-    return come;
+  const std::size_t work = ring_.ready() + reported_.size() + pending();
+  if (work > 0 || deadline == steady_time::min() || requests_.all_reads_confirmed()) {
+    return work;
   }
   retry_short_reads();
   return pending();
@@ -66,8 +66,8 @@ std::size_t uring_poller::watched() const noexcept {
   return watches_.size() + requests_.attached() + (files_ ? files_->under_way() : 0);
 }
 
-// The deadline, or when short reads are tried again, if nothing comes until then. To try again
-// before each sleep would cost most messages a second call.
+// Returns the deadline, or the time at which short reads are tried again, if that is sooner. To try
+// again before each sleep would cost most messages a second call.
 steady_time uring_poller::bound_by_retry(steady_time deadline) noexcept {
   constexpr auto until_retry = std::chrono::milliseconds{10};
   constexpr unsigned max_waits = 1024;  // where other handles keep the loop busy
@@ -102,7 +102,7 @@ void uring_poller::open_ring() {
 }
 
 void uring_poller::abandon_ring() noexcept {
-  woken_ = woken_ || ring_.is_open();  // a message to the ring may be lost
+  must_not_wait_ = must_not_wait_ || ring_.is_open();  // a message to the ring may be lost
   ring_.end_all();
   save_completions();
   close_ring();
@@ -115,7 +115,7 @@ void uring_poller::close_ring() noexcept {
   requests_.restart();
 }
 
-// Completions that are not for subscriptions.
+// Notes a completion that is not for a subscription.
 void uring_poller::note_completion(std::uint8_t tag) noexcept {
   switch (tag) {
     case wake_tag: wake_watched_ = false; break;
@@ -132,14 +132,14 @@ void uring_poller::note_completion(std::uint8_t tag) noexcept {
 // Takes the completions that are ready without completing a request.
 void uring_poller::save_completions() noexcept {
   while (ring_.ready() > 0) {
-    const io_uring_cqe left = ring_.take();
-    const std::uint8_t tag = detail::tag_of(left);
+    const io_uring_cqe completion = ring_.take();
+    const std::uint8_t tag = detail::tag_of(completion);
     if (tag == detail::subscription_id::tag) {
-      requests_.record(left);
+      requests_.record(completion);
     } else {
       note_completion(tag);
     }
-    if (tag == message_tag) woken_ = true;
+    if (tag == message_tag) must_not_wait_ = true;
   }
 }
 
@@ -185,13 +185,13 @@ void uring_poller::wake() noexcept {
 // ---- completing
 
 void uring_poller::complete(std::size_t& completions) {
-  const auto over = [this]() noexcept { return is_time_over(); };
+  const auto is_over = [this]() noexcept { return is_time_over(); };
   const auto serve_reported = [&] {
     if (!report_watches(completions) || !serve_ring(completions)) return false;
     reap_files(completions);
     return true;
   };
-  requests_.serve_all(ring_.ready() + reported_.size(), completions, over, serve_reported);
+  requests_.serve_all(ring_.ready() + reported_.size(), completions, is_over, serve_reported);
 }
 
 void uring_poller::reap_files(std::size_t& completions) {
@@ -201,15 +201,15 @@ void uring_poller::reap_files(std::size_t& completions) {
 
 // Returns whether all completions and all events of watches were served.
 bool uring_poller::serve_ring(std::size_t& completions) {
-  if (to_serve_ == 0) to_serve_ = ring_.ready();
-  while (to_serve_ > 0 && ring_.ready() > 0) {
-    --to_serve_;
+  if (unserved_ == 0) unserved_ = ring_.ready();
+  while (unserved_ > 0 && ring_.ready() > 0) {
+    --unserved_;
     const std::size_t before = completions;
     serve(ring_.take(), completions);
     // A completion that completes no request takes no time worth a look at the clock.
-    if (completions != before && to_serve_ > 0 && is_time_over()) return false;
+    if (completions != before && unserved_ > 0 && is_time_over()) return false;
   }
-  to_serve_ = 0;
+  unserved_ = 0;
   return reported_.empty();
 }
 
@@ -221,8 +221,8 @@ void uring_poller::serve(const io_uring_cqe& completion, std::size_t& completion
   note_completion(tag);
   if (tag == wake_tag) wake_.lower();
   if (tag == watches_tag) {
-    const int found = ::epoll_wait(epoll_.get(), events_.data(), static_cast<int>(max_events), 0);
-    if (found > 0) reported_ = std::span(events_).first(static_cast<std::size_t>(found));
+    const int count = ::epoll_wait(epoll_.get(), events_.data(), static_cast<int>(max_events), 0);
+    if (count > 0) reported_ = std::span(events_).first(static_cast<std::size_t>(count));
     report_watches(completions);
   }
 }
@@ -231,7 +231,7 @@ void uring_poller::serve(const io_uring_cqe& completion, std::size_t& completion
 bool uring_poller::report_watches(std::size_t& completions) {
   while (!reported_.empty()) {
     const epoll_event event = reported_.front();
-    // Taken before the call, which may end operations, wait again or throw.
+    // The event is taken before the call, which may end operations, wait again or throw.
     reported_ = reported_.subspan(1);
     if (event.data.ptr != nullptr) watches_.report(event, completions);
     if (!reported_.empty() && is_time_over()) return false;

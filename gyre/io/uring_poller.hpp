@@ -83,10 +83,10 @@ class uring_poller final : public poller, detail::ring_owner {
   detail::readiness_set watches_{reported_};
   detail::uring ring_;
   gyre::detail::pending_message message_;  // sent by wake()
-  bool woken_ = false;              // by a message that came before its wait, or may have been lost
-  unsigned unconfirmed_waits_ = 0;  // since short reads were tried again
-  unsigned to_serve_ = 0;           // completions of this turn
-  // These tell which descriptors the ring watches.
+  bool must_not_wait_ = false;             // a wake-up came before its wait, or may have been lost
+  unsigned unconfirmed_waits_ = 0;         // since short reads were tried again
+  unsigned unserved_ = 0;                  // completions of this turn that are still to be served
+  // The flags tell which descriptors the ring watches.
   bool wake_watched_ = false;
   bool epoll_watched_ = false;
   bool files_watched_ = false;

@@ -99,12 +99,12 @@ class trial_ring {
   // The first completion of a request; -ETIME: there was none.
   struct completion {
     int result = -ETIME;
-    bool more = false;  // completions will follow
+    bool has_more = false;  // further completions will follow
   };
 
   bool polls_many_times(int readable) {
     return submit([&](io_uring_sqe* sqe) { io_uring_prep_poll_multishot(sqe, readable, POLLIN); })
-        .more;
+        .has_more;
   }
 
   // The kernel reads the request before the descriptor: EINVAL tells that it does not know it.
@@ -114,7 +114,7 @@ class trial_ring {
            }).result == -ENOTSOCK;
   }
 
-  // Receives a byte and then the end of the stream, so that the kernel is done with the buffers.
+  // Receives a byte and then the end of the stream, after which the kernel uses no buffer any more.
   bool receives_many_times() {
     const auto buffers = make_buffers();
     const int error = buffers->provide_to(ring_);
@@ -133,7 +133,7 @@ class trial_ring {
       sqe->flags |= IOSQE_BUFFER_SELECT;
       sqe->buf_group = detail::buffer_ring::group;
     });
-    return first.result == 1 && first.more;
+    return first.result == 1 && first.has_more;
   }
 
   static std::unique_ptr<detail::buffer_ring> make_buffers() try {
@@ -167,10 +167,11 @@ class trial_ring {
       if (result == -EINTR) continue;
       if (result == -ETIME) return {};
       if (result != 0) throw_system_error(-result, "io_uring_enter");
-      const completion found{.result = cqe->res, .more = (cqe->flags & IORING_CQE_F_MORE) != 0};
+      const completion newest{.result = cqe->res,
+                              .has_more = (cqe->flags & IORING_CQE_F_MORE) != 0};
       const bool is_last = cqe->user_data == last_user_data_;
       io_uring_cqe_seen(&ring_, cqe);
-      if (is_last) return found;
+      if (is_last) return newest;
     }
   }
 
@@ -197,7 +198,7 @@ probe_result probe() {
 }
 
 // Never freed: threads may probe until the process ends.
-std::atomic<const uring_support*> cached = nullptr;
+std::atomic<const uring_support*> cached_support = nullptr;
 
 std::string read_sysctl() {
   const unique_fd file(::open("/proc/sys/kernel/io_uring_disabled", O_RDONLY | O_CLOEXEC));
@@ -212,18 +213,18 @@ std::string read_sysctl() {
 
 uring_support probe_uring() {
   // acquire: pairs with the release below.
-  if (const uring_support* known = cached.load(std::memory_order_acquire)) return *known;
-  probe_result found = probe();
-  if (found.is_final) {
-    auto kept = std::make_unique<const uring_support>(found.support);
-    const uring_support* nobody = nullptr;
+  if (const uring_support* known = cached_support.load(std::memory_order_acquire)) return *known;
+  probe_result outcome = probe();
+  if (outcome.is_final) {
+    auto support = std::make_unique<const uring_support>(outcome.support);
+    const uring_support* expected = nullptr;
     // release: pairs with the acquire above; a lock might be held by another thread in a fork.
-    if (cached.compare_exchange_strong(nobody, kept.get(), std::memory_order_release,
-                                       std::memory_order_relaxed)) {
-      static_cast<void>(kept.release());
+    if (cached_support.compare_exchange_strong(expected, support.get(), std::memory_order_release,
+                                               std::memory_order_relaxed)) {
+      static_cast<void>(support.release());
     }
   }
-  return std::move(found.support);
+  return std::move(outcome.support);
 }
 
 std::string detail::why_no_uring(const std::system_error& refusal) {

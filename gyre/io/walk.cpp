@@ -24,21 +24,21 @@ using detail::raw_entry;
 class tree_reader {
  public:
   tree_reader(std::string root, const walk_options& options)
-      : way_(std::move(root)), options_(options) {}
+      : stack_(std::move(root)), options_(options) {}
 
-  /// An error comes after the entries found before it.
+  /// Reads a batch, which is empty at the end. An error is given after the entries before it.
   outcome_of<std::span<walk_entry>> read() {
     count_ = 0;
-    if (!begun_) open_root();
+    if (!has_begun_) open_root();
     path_bytes_ = 0;
-    while (error_ == 0 && way_.depth() > 0 && count_ < max_entries && path_bytes_ < max_bytes) {
+    while (error_ == 0 && stack_.depth() > 0 && count_ < max_entries && path_bytes_ < max_bytes) {
       advance();
     }
     if (count_ == 0 && error_ != 0) return failure_of(error_);
     return std::span(entries_).first(count_);
   }
   /// The path of the error, or the root's.
-  const std::string& path() const noexcept { return error_ != 0 ? failed_path_ : way_.path(); }
+  const std::string& path() const noexcept { return error_ != 0 ? failed_path_ : stack_.path(); }
 
  private:
   // Limits of a batch.
@@ -46,78 +46,78 @@ class tree_reader {
   static constexpr std::size_t max_bytes = std::size_t{1} << 20;
 
   void open_root() {
-    begun_ = true;
-    const std::string& root = way_.path();
-    const int error = root.contains('\0') ? EINVAL : way_.open_root(AT_FDCWD, root.c_str(), 0);
+    has_begun_ = true;
+    const std::string& root = stack_.path();
+    const int error = root.contains('\0') ? EINVAL : stack_.open_root(AT_FDCWD, root.c_str(), 0);
     if (error != 0) return fail(error, root);
     if (options_.max_depth == 0) leave();
   }
   void advance() {
-    const outcome_of<std::optional<raw_entry>> found = way_.innermost().next();
-    if (!found) return leave_unreadable(found.error().value());
-    if (!*found) return leave();
-    const raw_entry& entry = **found;
-    walk_entry& added = add(way_.path_of(entry.name), entry.type);
-    added.inode = entry.inode;
-    if (options_.sizes && entry.type == file_type::regular) added.size = size_of(entry.name);
-    if (way_.depth() < options_.max_depth) enter(entry);
+    const outcome_of<std::optional<raw_entry>> next = stack_.innermost().next();
+    if (!next) return leave_unreadable(next.error().value());
+    if (!*next) return leave();
+    const raw_entry& entry = **next;
+    walk_entry& target = add(stack_.path_of(entry.name), entry.type);
+    target.inode = entry.inode;
+    if (options_.sizes && entry.type == file_type::regular) target.size = size_of(entry.name);
+    if (stack_.depth() < options_.max_depth) enter(entry);
   }
 
   walk_entry& add(std::string path, file_type type) {
     if (count_ == entries_.size()) entries_.emplace_back();
-    walk_entry& added = entries_[count_++];
+    walk_entry& target = entries_[count_++];
     path_bytes_ += path.size();
-    added.path = std::move(path);
-    added.type = type;
-    added.depth = way_.depth();
-    added.inode = 0;
-    added.size = 0;
-    added.error.clear();
-    return added;
+    target.path = std::move(path);
+    target.type = type;
+    target.depth = stack_.depth();
+    target.inode = 0;
+    target.size = 0;
+    target.error.clear();
+    return target;
   }
 
   void enter(const raw_entry& entry) {
-    walk_entry& added = entries_[count_ - 1];
+    walk_entry& target = entries_[count_ - 1];
     const bool through_symlink = entry.type == file_type::symlink && follows(entry.name);
     if (entry.type != file_type::directory && !through_symlink) return;
-    if (options_.descend != nullptr && !options_.descend(added)) return;
-    const int error = way_.enter(entry.name, through_symlink);
-    // It has vanished, or become another thing.
+    if (options_.descend != nullptr && !options_.descend(target)) return;
+    const int error = stack_.enter(entry.name, through_symlink);
+    // The directory may have vanished, or become another thing.
     if (error == 0 || error == ENOENT || error == ENOTDIR) return;
-    if (!options_.report_errors) return fail(error, added.path);
-    added.error.assign(error, std::system_category());
+    if (!options_.report_errors) return fail(error, target.path);
+    target.error.assign(error, std::system_category());
   }
   bool follows(const char* symlink) {
     if (!options_.follow_symlinks) return false;
     const auto status =
-        detail::system::status_at(way_.innermost().fd(), symlink, AT_STATX_DONT_SYNC, STATX_TYPE);
+        detail::system::status_at(stack_.innermost().fd(), symlink, AT_STATX_DONT_SYNC, STATX_TYPE);
     return status && S_ISDIR(status->stx_mode);
   }
 
   std::uint64_t size_of(const char* name) noexcept {
-    const auto status = detail::system::status_at(way_.innermost().fd(), name, AT_SYMLINK_NOFOLLOW,
-                                                  STATX_TYPE | STATX_SIZE);
+    const auto status = detail::system::status_at(stack_.innermost().fd(), name,
+                                                  AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_SIZE);
     return status && S_ISREG(status->stx_mode) ? status->stx_size : 0;
   }
 
   void leave_unreadable(int error) {
-    if (!options_.report_errors) return fail(error, way_.path());
-    walk_entry& added = add(way_.path(), file_type::directory);
-    --added.depth;
-    added.error.assign(error, std::system_category());
+    if (!options_.report_errors) return fail(error, stack_.path());
+    walk_entry& target = add(stack_.path(), file_type::directory);
+    --target.depth;
+    target.error.assign(error, std::system_category());
     leave();
   }
   void leave() {
-    if (const int error = way_.leave(); error != 0) fail(error, way_.path());
+    if (const int error = stack_.leave(); error != 0) fail(error, stack_.path());
   }
   void fail(int error, std::string path) {
     error_ = error;
     failed_path_ = std::move(path);
   }
 
-  detail::directory_stack way_;
+  detail::directory_stack stack_;
   walk_options options_;
-  bool begun_ = false;
+  bool has_begun_ = false;
   int error_ = 0;
   std::string failed_path_;
   std::vector<walk_entry> entries_;

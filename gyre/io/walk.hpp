@@ -25,17 +25,17 @@ namespace gyre::io {
 
 /// A name that walk() has found.
 struct walk_entry {
-  /// Begins with the path of the root.
+  /// The path of the name, which begins with the path of the root.
   std::string path;
   file_type type = file_type::unknown;
-  /// One for the names in the root.
+  /// The number of names below the root in the path: one for the names in the root.
   std::size_t depth = 0;
   std::uint64_t inode = 0;
-  /// With walk_options::sizes: the size of a regular file in bytes; of others, and of a file that
-  /// has vanished, zero.
+  /// The size of a regular file in bytes, with walk_options::sizes; zero for others, and for a file
+  /// that has vanished.
   std::uint64_t size = 0;
-  /// With walk_options::report_errors: the reason for which the names in this directory are
-  /// missing.
+  /// The reason for which the names in this directory are missing, with
+  /// walk_options::report_errors.
   std::error_code error;
 
   /// The last part of the path.
@@ -46,13 +46,13 @@ struct walk_entry {
 
 /// Options of walk().
 struct walk_options {
-  /// Names that are deeper are left out; one: only those in the root are found, zero: none.
+  /// The largest depth of names that are given: with one, only those in the root; with zero, none.
   std::size_t max_depth = std::numeric_limits<std::size_t>::max();
   /// Whether symlinks to directories are followed, too. One that leads back to a directory on the
   /// way, and more than 40 within each other, are errors (ELOOP).
   bool follow_symlinks = false;
-  /// Whether a directory that cannot be read is reported by walk_entry::error, and the walk goes
-  /// on. Otherwise it ends the walk by an exception.
+  /// Whether a directory that cannot be read is reported by walk_entry::error, and the walk
+  /// continues. Otherwise the error ends the walk by an exception.
   bool report_errors = false;
   /// Whether walk_entry::size is filled in. Costs a statx(2) for each regular file, within its open
   /// directory, on the thread that reads the names: much less than a status() for each path.

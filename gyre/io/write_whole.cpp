@@ -14,7 +14,7 @@
 namespace gyre::io::detail {
 namespace {
 
-// The permissions of the file to replace, if there is one.
+// The permissions of the file that is to be replaced, if there is one.
 std::optional<::mode_t> mode_of(int folder, const std::string& name) noexcept {
   const auto status = system::status_at(folder, name.c_str(), AT_SYMLINK_NOFOLLOW, STATX_MODE);
   if (!status || S_ISLNK(status->stx_mode)) return std::nullopt;
@@ -40,7 +40,7 @@ file_routine<void> write_content(routine_memory&, const file_arguments& argument
                                                     O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (!opened) co_return failure_of(opened);
   unique_fd target(opened.fd());
-  // A ring would write to a pipe, whatever the offset, and wait while it is full.
+  // A pipe has no position: a ring would write to it at any offset, and wait while it is full.
   result outcome = system::seek(target.get(), 0, SEEK_CUR);
   std::span<const std::byte> rest = arguments.bytes;
   while (outcome && !rest.empty()) {
@@ -66,29 +66,29 @@ outcome_of<void> replace_content(const std::string& path, std::span<const std::b
   const auto opened = system::open(folder_path.c_str(), O_RDONLY | O_DIRECTORY);
   if (!opened) return failure_of(opened.error());
   const int folder = opened->get();
-  const std::optional<::mode_t> present_mode = mode_of(folder, name);
-  unique_fd made;
-  std::string made_name;
+  const std::optional<::mode_t> old_mode = mode_of(folder, name);
+  unique_fd new_file;
+  std::string new_name;
   int error = make_with_random_name(".gyre-", [&](const std::string& attempt) {
-    made_name = attempt;
+    new_name = attempt;
     auto created =
         system::open_at(folder, attempt.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW,
-                        present_mode ? 0600 : options.mode);
+                        old_mode ? 0600 : options.mode);
     if (!created) return created.error();
-    made = *std::move(created);
+    new_file = *std::move(created);
     return 0;
   });
-  if (!made) return failure_of(error);
-  // Before the content is there, which others may not be allowed to see.
-  if (present_mode) error = system::change_mode(made.get(), *present_mode);
-  if (error == 0) error = write_and_close(std::move(made), bytes, options.sync);
-  if (error == 0) error = system::rename_at(folder, made_name.c_str(), folder, name.c_str(), 0);
+  if (!new_file) return failure_of(error);
+  // The mode is set before the content is there, which others may not be allowed to see.
+  if (old_mode) error = system::change_mode(new_file.get(), *old_mode);
+  if (error == 0) error = write_and_close(std::move(new_file), bytes, options.sync);
+  if (error == 0) error = system::rename_at(folder, new_name.c_str(), folder, name.c_str(), 0);
   if (error != 0) {
-    system::unlink_at(folder, made_name.c_str(), 0);
+    system::unlink_at(folder, new_name.c_str(), 0);
     return failure_of(error);
   }
   error = options.sync ? system::sync(folder) : 0;
-  // EINVAL: a file system without fsync(2) of directories.
+  // EINVAL comes from a file system without fsync(2) of directories.
   if (error != 0 && error != EINVAL) return failure_of(error);
   return {};
 }

@@ -35,7 +35,7 @@ static_assert(std::is_trivially_destructible_v<replace_options>);
 
 namespace detail {
 
-/// Opens, writes and closes the file at a path.
+/// Opens, writes and closes the file at the path of `arguments`.
 file_routine<void> write_content(routine_memory&, const file_arguments& arguments);
 /// The work of replace_whole().
 outcome_of<void> replace_content(const std::string& path, std::span<const std::byte> bytes,
@@ -45,8 +45,8 @@ outcome_of<void> replace_content(const std::string& path, std::span<const std::b
 
 /// Awaited, writes all bytes to the file at `path`, which is created with the mode 0666 that the
 /// umask leaves, or emptied first; gives nothing. Readers may see a part of it, and after an error
-/// or a stop a part stays: replace_whole() does without that. Does file::open(), file::write_at()
-/// and file::close() as one operation, by io_uring where file does.
+/// or a stop a part stays: replace_whole() leaves no such part. Does file::open(), file::write_at()
+/// and file::close() as one operation, by io_uring where io::file uses it.
 ///
 /// Lifetime: `bytes` must outlive the operation.
 /// Errors: those of the calls, as std::system_error that names the path; std::errc::invalid_seek
@@ -71,7 +71,7 @@ inline auto write_whole(std::string path, std::string_view text) {
 /// Lifetime: `bytes` must outlive the operation.
 /// Errors: as write_whole(); the old content stays, and the new file is removed. An error of the
 /// last step, in which the folder is flushed, leaves the new content. A program that is killed may
-/// leave a file ".gyre-…" behind. A stop before a thread of `pool` (null: of blocking_pool()) has
+/// leave a file ".gyre-…" there. A stop before a thread of `pool` (null: of blocking_pool()) has
 /// begun cancels; later ones come too late.
 /// Complexity: two fsync(2), which take milliseconds on disks.
 inline auto replace_whole(std::string path, std::span<const std::byte> bytes,

@@ -39,9 +39,9 @@ class blocking_call::ticket final : public operation, public gyre::detail::slab_
 
   explicit ticket(blocking_call& call) noexcept : operation(&run), call_(&call) {}
 
-  /// Returns false if the state was not `present`.
-  bool change(state present, state successor) noexcept {
-    return state_.compare_exchange_strong(present, successor);
+  /// Returns false if the state was not `expected`.
+  bool change(state expected, state successor) noexcept {
+    return state_.compare_exchange_strong(expected, successor);
   }
 
   void post_wake_up(executor& executor) noexcept {
@@ -50,32 +50,33 @@ class blocking_call::ticket final : public operation, public gyre::detail::slab_
   }
   /// Called before a waiting coroutine is destroyed: neither it nor its executor is used any more.
   void drop() noexcept {
-    const state found = state_.exchange(state::dropped);
-    assert(found != state::dropped && "destroyed twice");
-    if (found == state::running || found == state::done) {
+    const state old_state = state_.exchange(state::dropped);
+    assert(old_state != state::dropped && "destroyed twice");
+    if (old_state == state::running || old_state == state::done) {
       gyre::detail::sleep_while(state_, state::dropped);
     }
     call_ = nullptr;
   }
 
-  // The owners are the coroutine, the pool, and the wake-up.
+  // The coroutine, the pool and the wake-up own the ticket.
   void release() noexcept {
     if (owners_.fetch_sub(1) == 1) delete this;
   }
 
  private:
   struct wake_up : operation {
-    explicit wake_up(ticket& owner) noexcept : operation(&resume_waiting), whole(owner) {}
-    ticket& whole;
+    explicit wake_up(ticket& ticket_of_call) noexcept
+        : operation(&resume_waiting), owner(ticket_of_call) {}
+    ticket& owner;
   };
 
   static void run(operation& call) noexcept {
     auto& self = static_cast<ticket&>(call);
     if (self.change(state::waiting, state::running)) {
       perform(self.call_->steps_);
-      self.call_->made_ = true;
-      executor& where = *self.call_->context_->where;
-      if (self.change(state::running, state::done)) self.post_wake_up(where);
+      self.call_->were_calls_made_ = true;
+      executor& resumer = *self.call_->context_->where;
+      if (self.change(state::running, state::done)) self.post_wake_up(resumer);
       // drop() waits meanwhile.
       if (!self.change(state::done, state::notified)) {
         gyre::detail::store_and_wake(self.state_, state::notified);
@@ -84,7 +85,7 @@ class blocking_call::ticket final : public operation, public gyre::detail::slab_
     self.release();
   }
   static void resume_waiting(operation& resumption) noexcept {
-    ticket& self = static_cast<wake_up&>(resumption).whole;
+    ticket& self = static_cast<wake_up&>(resumption).owner;
     blocking_call* const call = self.call_;
     self.release();
     if (call != nullptr) gyre::detail::resume(call->waiting_);
@@ -114,7 +115,7 @@ bool blocking_call::begin(std::coroutine_handle<> coroutine, const task_context&
     posted.release();  // on behalf of the pool
     return false;
   }
-  // From here on a stop resumes the coroutine, and this may be gone.
+  // From now on a stop resumes the coroutine, which may destroy this object.
   pool.post(posted);
   return true;
 }
@@ -124,7 +125,7 @@ bool blocking_call::end() noexcept {
     stop_callback_.reset();
     std::exchange(ticket_, nullptr)->release();
   }
-  return made_;
+  return were_calls_made_;
 }
 
 // Called on any thread.

@@ -59,7 +59,7 @@ class blocking_call {
   ticket* ticket_ = nullptr;
   std::optional<inplace_stop_callback<on_stop>> stop_callback_;
   bool stoppable_;
-  bool made_ = false;
+  bool were_calls_made_ = false;
 };
 
 }  // namespace gyre::io::detail

@@ -10,13 +10,13 @@
 namespace gyre::io::detail {
 namespace {
 
-// The loop that a coroutine of `executor`, which runs now, may use; or null.
+// The loop that the coroutine that runs now on `executor` may use, or null.
 event_loop* loop_of(executor& executor) noexcept {
-  event_loop* const here = event_loop::current();
-  if (&executor == here || &executor == &inline_executor()) return here;
-  // A loop that does not run yet, or whose task runs another loop.
+  event_loop* const running_loop = event_loop::current();
+  if (&executor == running_loop || &executor == &inline_executor()) return running_loop;
+  // The executor may be a loop that does not run yet, or one whose task runs another loop.
   auto* const loop = dynamic_cast<event_loop*>(&executor);
-  return loop != nullptr && (here == nullptr || loop->in_loop_thread()) ? loop : nullptr;
+  return loop != nullptr && (running_loop == nullptr || loop->in_loop_thread()) ? loop : nullptr;
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ bool ring_operation::make_calls(file_steps::next call) noexcept {
   while (call) {
     command = *call;
     const std::optional<result> outcome =
-        stopping_ ? result::failure(ECANCELED) : service_.start(*this);
+        is_stopping_ ? result::failure(ECANCELED) : service_.start(*this);
     if (!outcome) return false;
     call = next_after(*outcome);
   }
@@ -50,8 +50,9 @@ bool ring_operation::make_calls(file_steps::next call) noexcept {
 }
 
 file_steps::next ring_operation::next_after(result outcome) noexcept {
-  const bool interrupted = outcome.error_number() == EINTR && command.kind != file_call_kind::close;
-  return interrupted ? file_steps::next(command) : steps_.advance(outcome);
+  const bool is_interrupted =
+      outcome.error_number() == EINTR && command.kind != file_call_kind::close;
+  return is_interrupted ? file_steps::next(command) : steps_.advance(outcome);
 }
 
 void ring_operation::on_completion(file_call& call, result outcome) {
@@ -66,7 +67,7 @@ void ring_operation::stop() noexcept try {
   stop_target_ = std::make_shared<ring_operation*>(this);
   loop_.post([target = stop_target_] {
     if (*target == nullptr) return;
-    (*target)->stopping_ = true;
+    (*target)->is_stopping_ = true;
     (*target)->service_.request_cancel(**target);
   });
 } catch (const std::bad_alloc&) {

@@ -20,8 +20,8 @@
 
 namespace gyre::io::detail {
 
-/// An operation that is carried out for a loop, on its thread. A stop, which comes from any, posts
-/// a call to the loop, which finds this, or that it is gone.
+/// An operation that the kernel carries out for a loop, on the loop's thread. A stop, which comes
+/// from any thread, posts a call to the loop, which finds this object or learns that it is gone.
 class ring_operation final : file_call {
  public:
   ring_operation(event_loop& loop, file_service& service, file_steps& steps) noexcept
@@ -48,29 +48,29 @@ class ring_operation final : file_call {
   file_service& service_;
   file_steps& steps_;
   std::coroutine_handle<> waiting_;
-  bool stopping_ = false;
-  // Shared with the call that a stop has posted; null: the operation is over.
+  bool is_stopping_ = false;
+  // Shared with the call that a stop has posted. The pointer becomes null when the operation ends.
   std::shared_ptr<ring_operation*> stop_target_;
   std::optional<inplace_stop_callback<on_stop>> stop_callback_;
 };
 
 /// Decides how a file operation is carried out.
 struct file_operation_options {
-  /// The pool that makes the calls. Null: the kernel does, if it can, else the default pool.
+  /// The pool that makes the calls. Null: the kernel makes them, if it can, else the default pool.
   executor* pool = nullptr;
   /// The calls that the kernel must be able to make.
   file_call_kind kind = file_call_kind::read;
   bool suits_ring = true;
-  /// Whether it ends when the coroutine is asked to stop.
+  /// Whether the operation ends when the coroutine is asked to stop.
   bool stoppable = true;
 };
 
-/// A loop whose kernel carries operations out; null: there is none.
+/// A loop for which the kernel carries operations out, or null.
 struct loop_files {
   event_loop* loop = nullptr;
   file_service* files = nullptr;
 };
-/// The loop for a coroutine of `executor`, which runs now.
+/// The loop for the coroutine that runs now on `executor`.
 loop_files files_for(const file_operation_options& options, executor& executor) noexcept;
 
 /// Awaited, carries `Steps` out, and gives their outcome.
@@ -96,33 +96,32 @@ class [[nodiscard]] file_operation {
     if (const auto [loop, files] = files_for(options_, *context.where); files != nullptr) {
       const inplace_stop_token stop = options_.stoppable ? context.stop : inplace_stop_token();
       if (stop.stop_requested()) return gyre::detail::gives_way(context, coroutine);
-      return under_way_.template emplace<ring_operation>(*loop, *files, steps_)
-          .begin(coroutine, stop);
+      return wait_.template emplace<ring_operation>(*loop, *files, steps_).begin(coroutine, stop);
     }
-    return under_way_.template emplace<blocking_call>(options_.pool, steps_, options_.stoppable)
+    return wait_.template emplace<blocking_call>(options_.pool, steps_, options_.stoppable)
                .begin(coroutine, context) ||
            gyre::detail::gives_way(context, coroutine);
   }
   value_type await_resume() {
-    expected ended = outcome();
-    if (!ended) [[unlikely]] {
+    expected value = outcome();
+    if (!value) [[unlikely]] {
       std::string operation = name_;
       if constexpr (requires { steps_.hint(); }) operation += steps_.hint();
-      gyre::detail::throw_failure(ended.error(), context_, operation.c_str());
+      gyre::detail::throw_failure(value.error(), context_, operation.c_str());
     }
-    if constexpr (!std::is_void_v<value_type>) return *std::move(ended);
+    if constexpr (!std::is_void_v<value_type>) return *std::move(value);
   }
   expected result() {
-    expected ended = outcome();
-    if (!ended) return std::unexpected(gyre::detail::failure_value(ended.error(), context_));
-    return ended;
+    expected value = outcome();
+    if (!value) return std::unexpected(gyre::detail::failure_value(value.error(), context_));
+    return value;
   }
 
  private:
   // The outcome with every error as a value.
   expected outcome() noexcept {
-    auto* const call = std::get_if<blocking_call>(&under_way_);
-    if (under_way_.index() == 0 || (call != nullptr && !call->end())) {
+    auto* const call = std::get_if<blocking_call>(&wait_);
+    if (wait_.index() == 0 || (call != nullptr && !call->end())) {
       return std::unexpected(std::make_error_code(std::errc::operation_canceled));
     }
     return steps_.outcome();
@@ -132,7 +131,7 @@ class [[nodiscard]] file_operation {
   const task_context* context_ = nullptr;  // once it is awaited
   file_operation_options options_;
   Steps steps_;
-  std::variant<std::monostate, ring_operation, blocking_call> under_way_;  // uses the steps
+  std::variant<std::monostate, ring_operation, blocking_call> wait_;  // uses the steps
 };
 
 }  // namespace gyre::io::detail

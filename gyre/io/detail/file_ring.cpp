@@ -53,12 +53,12 @@ void file_ring::open() {
   }
   ring_ = ring;
   process_ = ::getpid();
-  can_.reset();
+  supported_.reset();
   io_uring_probe* const probe = io_uring_get_probe_ring(&ring_);
   if (probe == nullptr) return;
-  for (std::size_t kind = 0; kind < can_.size(); ++kind) {
+  for (std::size_t kind = 0; kind < supported_.size(); ++kind) {
     const int opcode = opcode_of(static_cast<file_call_kind>(kind));
-    if (io_uring_opcode_supported(probe, opcode)) can_.set(kind);
+    if (io_uring_opcode_supported(probe, opcode)) supported_.set(kind);
   }
   io_uring_free_probe(probe);
 }
@@ -66,11 +66,11 @@ void file_ring::open() {
 file_ring::~file_ring() {
   if (fd() >= 0) {
     if (process_ == ::getpid()) {
-      while (!begun_.empty()) static_cast<void>(cancel(begun_.front()));
+      while (!pending_.empty()) static_cast<void>(cancel(pending_.front()));
     }
     io_uring_queue_exit(&ring_);
   }
-  begun_.clear();
+  pending_.clear();
   done_.clear();
 }
 
@@ -81,7 +81,7 @@ std::optional<result> file_ring::start(file_call& call) noexcept {
     return result::failure(EINVAL);
   }
   call.cancelled = false;
-  // Without memory in the kernel, the call is made here.
+  // If the kernel lacks memory for the call, this thread makes it.
   if (!submit(call)) return perform(command);
   collect();
   if (!call.completion || !within_limits(command)) return {};
@@ -96,7 +96,7 @@ bool file_ring::within_limits(const file_command& command) noexcept {
 
 void file_ring::prepare(io_uring_sqe& entry, const file_command& command) noexcept {
   using enum file_call_kind;
-  // This is also the limit of one system call.
+  // The limit is also that of one system call.
   constexpr std::size_t max_bytes = 0x7ffff000;
   const auto bytes = static_cast<unsigned>(std::min(command.size, max_bytes));
   switch (command.kind) {
@@ -125,7 +125,7 @@ void file_ring::prepare(io_uring_sqe& entry, const file_command& command) noexce
 
 io_uring_sqe* file_ring::new_entry() noexcept {
   if (io_uring_sqe* const entry = io_uring_get_sqe(&ring_)) return entry;
-  io_uring_submit(&ring_);  // entries that the kernel did not take before
+  io_uring_submit(&ring_);  // makes room: the kernel has not taken some entries yet
   return io_uring_get_sqe(&ring_);
 }
 
@@ -137,7 +137,7 @@ bool file_ring::submit(file_call& call) noexcept {
   io_uring_sqe_set_data(entry, &call);
   call.completion.reset();
   call.thread = this_thread();
-  begun_.push_back(call);
+  pending_.push_back(call);
   ++under_way_;
   if (enter(*entry)) return true;
   call.unlink();
@@ -145,17 +145,17 @@ bool file_ring::submit(file_call& call) noexcept {
   return false;
 }
 
-// Returns whether the kernel has taken all entries. If not, the newest one becomes a no-op, as the
-// kernel must not take it later.
+// Returns whether the kernel has taken all entries. If not, the newest entry becomes a no-op,
+// because the kernel must not take it later.
 bool file_ring::enter(io_uring_sqe& newest) noexcept {
-  for (bool again = true; again;) {
+  for (bool submits_again = true; submits_again;) {
     const int submitted = io_uring_submit(&ring_);
     if (io_uring_sq_ready(&ring_) == 0) return true;
-    again = submitted == -EINTR;
+    submits_again = submitted == -EINTR;
     if (submitted == -EBUSY) {  // completions have to be taken first
-      const std::size_t before = done_count_;
+      const std::size_t count = done_count_;
       collect();
-      again = done_count_ != before;
+      submits_again = done_count_ != count;
     }
   }
   io_uring_prep_nop(&newest);
@@ -164,10 +164,11 @@ bool file_ring::enter(io_uring_sqe& newest) noexcept {
 }
 
 void file_ring::collect() noexcept {
-  std::array<io_uring_cqe*, 32> found;
-  // This also brings completions that did not fit into the queue.
-  while (const unsigned count = io_uring_peek_batch_cqe(&ring_, found.data(), found.size())) {
-    for (const io_uring_cqe* const each : std::span(found).first(count)) {
+  std::array<io_uring_cqe*, 32> completions;
+  // The call also brings completions that did not fit into the queue.
+  while (const unsigned count =
+             io_uring_peek_batch_cqe(&ring_, completions.data(), completions.size())) {
+    for (const io_uring_cqe* const each : std::span(completions).first(count)) {
       auto* const call = static_cast<file_call*>(io_uring_cqe_get_data(each));
       if (call != nullptr) finish(*call, each->res);
     }
@@ -226,8 +227,8 @@ std::optional<result> file_ring::cancel(file_call& call) noexcept {
 void file_ring::reap(std::size_t& completions) {
   if (fd() >= 0) collect();
   at_once_ = max_at_once;
-  // Only the calls that are done now: calls that the callbacks begin have another turn.
-  for (std::size_t left = done_count_; left > 0 && !done_.empty(); --left) {
+  // Calls that the callbacks begin have another turn.
+  for (std::size_t count = done_count_; count > 0 && !done_.empty(); --count) {
     file_call& call = done_.front();
     const result outcome = take(call);
     // The kernel ends the calls of a thread that has ended with these errors.
@@ -245,8 +246,8 @@ void file_ring::after_fork() {
   // This unmaps and closes, and leaves the parent's calls alone.
   if (fd() >= 0) io_uring_queue_exit(&ring_);
   ring_.ring_fd = -1;
-  while (!begun_.empty()) {
-    file_call& call = begun_.front();
+  while (!pending_.empty()) {
+    file_call& call = pending_.front();
     call.thread = this_thread();  // so that reap() does not make it again
     finish(call, -ECANCELED);
   }

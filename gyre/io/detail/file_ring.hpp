@@ -19,21 +19,21 @@ namespace gyre::io::detail {
 
 class file_ring final : public file_service {
  public:
-  /// `entries`: half the completions that the kernel keeps without allocating, and the most calls
-  /// of one thread that block in the kernel at a time. Throws std::system_error (EMFILE, ENOMEM;
-  /// EPERM and ENOSYS where io_uring is forbidden or unknown).
+  /// `entries`: half the completions that the kernel keeps without allocating, and the largest
+  /// number of one thread's calls that block in the kernel at a time. Throws std::system_error
+  /// (EMFILE, ENOMEM; EPERM and ENOSYS where io_uring is forbidden or unknown).
   explicit file_ring(unsigned entries = 64);
   /// Waits for the end of calls under way, whose callbacks are not called.
   ~file_ring();
 
   bool can(file_call_kind kind) const noexcept override {
-    return can_.test(std::to_underlying(kind));
+    return supported_.test(std::to_underlying(kind));
   }
   std::optional<result> start(file_call& call) noexcept override;
   void request_cancel(file_call& call) noexcept override;
   std::optional<result> cancel(file_call& call) noexcept override;
 
-  // The rest is called by the poller.
+  // The poller calls the rest.
   /// Readable when the kernel has something to reap(). after_fork() changes it.
   int fd() const noexcept { return ring_.ring_fd; }
   /// Whether there is something to reap() that the descriptor does not show.
@@ -52,7 +52,7 @@ class file_ring final : public file_service {
   // from the others.
   static constexpr std::size_t max_at_once = 64;
   static constexpr std::size_t bytes_that_count_as_one = std::size_t{16} << 10;
-  // Bytes of a call that is carried out within the system call that submits it.
+  // The bytes of a call up to which it is carried out within the system call that submits it.
   static constexpr std::size_t max_bytes_at_once = std::size_t{1} << 20;
 
   void open();
@@ -67,11 +67,11 @@ class file_ring final : public file_service {
 
   io_uring ring_{};
   unsigned entries_;
-  std::bitset<8> can_;  // indexed by the kind
+  std::bitset<8> supported_;  // indexed by the kind
   std::size_t under_way_ = 0;
   std::size_t done_count_ = 0;
   std::size_t at_once_ = max_at_once;
-  intrusive_list<file_call> begun_;
+  intrusive_list<file_call> pending_;
   intrusive_list<file_call> done_;
   ::pid_t process_ = 0;
 };

@@ -8,8 +8,8 @@
 //       co_return status.stx_size;
 //     }
 //
-// It runs where its calls are made: on the loop's thread, where it waits for the kernel, or on a
-// thread of a pool, from its beginning to its end.
+// A routine runs where its calls are made: on the loop's thread, where it waits for the kernel, or
+// on a thread of a pool, from its beginning to its end.
 #pragma once
 
 #include <gyre/base/slab.hpp>
@@ -47,7 +47,7 @@ class routine_memory {
 
 /// A coroutine that gives an outcome. Its first parameter is the memory for its frame.
 ///
-/// It may throw std::bad_alloc, which becomes ENOMEM, and nothing else.
+/// A routine may throw std::bad_alloc, which becomes ENOMEM, and nothing else.
 template <class T>
 class [[nodiscard]] file_routine {
  public:
@@ -151,7 +151,7 @@ class routine_steps final : public file_steps {
   }
   next advance(result outcome) noexcept override { return routine_.resume(outcome); }
   outcome_of<T> outcome() noexcept {
-    if (failed()) return failure();
+    if (has_failed()) return failure();
     return routine_.outcome();
   }
   std::string hint() const {

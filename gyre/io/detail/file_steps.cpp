@@ -80,7 +80,7 @@ file_steps::next write_steps::advance(result outcome) noexcept {
 }
 
 const char* write_steps::hint() const noexcept {
-  if (!failed_with(EINVAL)) return "";
+  if (!has_failed_with(EINVAL)) return "";
   constexpr int direct_append = O_APPEND | O_DIRECT;
   const bool is_direct_append =
       (system::flags_of(fd_).value_or(0) & direct_append) == direct_append;

@@ -18,7 +18,7 @@ namespace gyre::io::detail {
 template <class T>
 using outcome_of = std::expected<T, std::error_code>;
 
-/// `error`: one of errno's.
+/// An outcome with errno's number `error`.
 inline std::unexpected<std::error_code> failure_of(int error) noexcept {
   return std::unexpected(std::error_code(error, std::system_category()));
 }
@@ -26,18 +26,19 @@ inline std::unexpected<std::error_code> failure_of(result failed_call) noexcept 
   return failure_of(failed_call.error_number());
 }
 
-/// Movable until it begins; when it has ended, it has an outcome() with a `value_type`.
+/// The steps of one operation. They may be moved until begin(), and have an outcome() of their
+/// `value_type` at the end.
 class file_steps {
  public:
-  /// The call to be made next; nothing after the last one.
+  /// The call that is to be made next; nothing after the last one.
   using next = std::optional<file_command>;
 
   virtual next begin() noexcept = 0;
-  /// `outcome`: that of the last call; ECANCELED if it was not made.
+  /// `outcome`: the outcome of the last call; ECANCELED if it was not made.
   virtual next advance(result outcome) noexcept = 0;
-  /// For operations without a value.
+  /// The outcome of an operation without a value.
   outcome_of<void> outcome() const noexcept {
-    if (failed()) return failure();
+    if (has_failed()) return failure();
     return {};
   }
 
@@ -48,12 +49,12 @@ class file_steps {
     error_ = error;
     return {};
   }
-  bool failed() const noexcept { return error_ != 0; }
-  bool failed_with(int error) const noexcept { return error_ == error; }
+  bool has_failed() const noexcept { return error_ != 0; }
+  bool has_failed_with(int error) const noexcept { return error_ == error; }
   std::unexpected<std::error_code> failure() const noexcept { return failure_of(error_); }
   template <class T>
   outcome_of<T> value_or_error(T value) const noexcept {
-    if (failed()) return failure();
+    if (has_failed()) return failure();
     return value;
   }
 

@@ -49,7 +49,7 @@ class path_call final : public file_steps {
   }
   next advance(result /*never called*/) noexcept override { return {}; }
   outcome_type outcome() noexcept {
-    if (failed()) return failure();
+    if (has_failed()) return failure();
     return std::move(outcome_);
   }
   std::string hint() const {

@@ -189,7 +189,7 @@ ready_requests::ready_requests() noexcept {
       [](void* self) noexcept { static_cast<ready_requests*>(self)->retry_starved(); }, this);
 }
 
-void ready_requests::refuse_file(int fd) {
+void ready_requests::require_pollable(int fd) {
   struct ::stat status{};
   if (::fstat(fd, &status) != 0) gyre::detail::throw_errno("fstat");
   if (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode) || S_ISBLK(status.st_mode)) {

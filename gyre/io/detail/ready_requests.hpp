@@ -91,7 +91,7 @@ class ready_requests : public backend {
   ~ready_requests() = default;
   /// Throws std::system_error (EPERM) for files and block devices, which are always ready although
   /// their reads and writes wait for a disk.
-  static void refuse_file(int fd);
+  static void require_pollable(int fd);
   /// Begins to watch a handle, whose index is set. Throws.
   virtual void add(handle& target) = 0;
   /// Ends that; nothing refers to the handle any more.

@@ -2,9 +2,9 @@
 // request_awaiter: the awaiter of an open_descriptor's requests, for all that reads, writes,
 // accepts or connects.
 //
-// All of it happens on the loop's thread, but for a stop, which comes from any. That posts an
-// operation to the loop, which ends the request there. If the request has completed meanwhile, that
-// operation, and not the request, resumes the coroutine.
+// An awaiter works on the loop's thread, except that a stop may come from any thread. A stop posts
+// an operation to the loop, which ends the request there. If the request has completed meanwhile,
+// the posted operation, and not the request, resumes the coroutine.
 //
 // Closing the descriptor resumes no coroutine within that call, but by a timer that has expired:
 // unlike a posted operation, a timer can be cancelled when the coroutine is destroyed.
@@ -77,13 +77,13 @@ struct awaited_operation : Operation {
   static constexpr gyre::detail::wait_core::parties posted_stop = 2;
 
   stage stage_ = stage::idle;
-  held holds_ = held::nothing;  // the member of the awaiter_slot that lives
+  held holds_ = held::nothing;  // the member of the awaiter_slot that is alive
   std::uint8_t deferred_error_ = 0;
   gyre::detail::wait_core core_{request_end};
 };
 
-/// The members that an awaiter needs at different times: while it waits, the stop callback; at the
-/// end, the outcome; or before, while its coroutine is deferred, the timer.
+/// The members that an awaiter needs at different times, in one memory: the stop callback while it
+/// waits, the timer while its coroutine is deferred, and the outcome at the end.
 template <class Operation>
 struct awaiter_slot {
   struct plain_end {
@@ -101,7 +101,7 @@ struct awaiter_slot {
   awaiter_slot() noexcept {}
   awaiter_slot(const awaiter_slot&) = delete;
   ~awaiter_slot() {}
-  // The slot that a member of it belongs to.
+  // The slot that has `member`.
   static awaiter_slot& of(gyre::detail::stop_callback_base& member) noexcept {
     return reinterpret_cast<awaiter_slot&>(member);
   }
@@ -133,7 +133,7 @@ struct awaiter_slot {
 ///     brings_bytes              optional, for transient_receive_request: value(received) instead
 ///     name                      for messages: "gyre::io::stream: read"
 ///
-/// Its stages:
+/// The stages of an awaiter:
 ///
 ///     idle ── begins, and must wait ──> waiting ── completion, expiry or stop ──> ended
 ///                                                                                   │
@@ -141,8 +141,8 @@ struct awaiter_slot {
 ///     posted to its executor           <── another executor ────────────────────────┤
 ///     deferred to the loop's next turn <── the descriptor is being closed ──────────┘
 ///
-/// Its parts that are needed in turn share memory: a coroutine's frame keeps each awaiter apart,
-/// also while the connection is idle.
+/// Parts that are needed in turn share memory, because a coroutine's frame has memory of its own
+/// for each awaiter, also while the connection is idle.
 ///
 /// A stop and the request's end may race: the stop joins the wait, and its operation resumes the
 /// coroutine, unless the end has left before (see wait_core); then the stop does nothing.
@@ -162,7 +162,8 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
       : awaited(descriptor, std::forward<Arguments>(arguments)...), gyre::operation(&on_post) {
     this->set_callback(&on_completion);
   }
-  // Before it is awaited. (Where awaits are traced, GCC copies the awaiter.)
+  // An awaiter moves, or is copied, only before it is awaited. (GCC copies it where awaits are
+  // traced.)
   request_awaiter(request_awaiter&& other) noexcept
       : awaited(static_cast<Operation&&>(other)), gyre::operation(&on_post) {
     this->set_callback(&on_completion);
@@ -222,7 +223,7 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
         gyre::detail::set_holder(awaiting_coroutine, target->loop());
       }
     }
-    return wait(context_->stop);
+    return begin_operation(context_->stop);
   }
   event_loop& timers() const noexcept { return *loop_; }
   void expire() {
@@ -265,12 +266,12 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
     return outcome ? *outcome : stopped_outcome(reason);
   }
 
-  // False: there is nothing to wait for.
-  bool wait(inplace_stop_token stop) noexcept {
+  // Returns false if there is nothing to wait for.
+  bool begin_operation(inplace_stop_token stop) noexcept {
     const open_descriptor* const target = this->descriptor();
     if (target == nullptr || !target->is_open()) return refuse(errc::not_open);
     loop_ = &target->loop();
-    if (&where() != loop_ && !may_use(*loop_, where())) return refuse(errc::wrong_thread);
+    if (&resumer() != loop_ && !may_use(*loop_, resumer())) return refuse(errc::wrong_thread);
     if (stop.stop_requested()) return end_at_once(stopped_outcome(cancelled));
     if (this->busy()) return refuse(errc::busy);
     if (const std::optional<io::result> outcome = this->begin()) return end_at_once(*outcome);
@@ -294,7 +295,7 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
   static request_awaiter& owner_of(auto& member) noexcept {
     return static_cast<request_awaiter&>(slot::of(member));
   }
-  // Any thread.
+  // Called on any thread.
   static void on_stop(gyre::detail::stop_callback_base& callback) noexcept {
     request_awaiter& self = owner_of(callback);
     if (self.core_.join(posted_stop, request_end)) {
@@ -326,26 +327,28 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
     }
     std::construct_at(&this->ended_, outcome);
   }
-  // Also called within close().
+  // Ends the wait; also called within close().
   void end(io::result outcome) {
-    const bool stopped = holds_ == held::stop_callback && !core_.leave(request_end);
+    const bool has_stop_joined = holds_ == held::stop_callback && !core_.leave(request_end);
     finish(outcome);
-    if (stopped) return;
+    if (has_stop_joined) return;
     if (this->descriptor()->is_open()) [[likely]] {
       resume();
     } else {
       resume_later();
     }
   }
-  executor& where() const noexcept { return *context_->where; }
-  bool resumes_here() const noexcept { return &where() == loop_ || &where() == &inline_executor(); }
+  executor& resumer() const noexcept { return *context_->where; }
+  bool resumes_on_loop() const noexcept {
+    return &resumer() == loop_ || &resumer() == &inline_executor();
+  }
   void resume() {
-    if (resumes_here()) return gyre::detail::resume(waiting_);
-    post_to(where());
+    if (resumes_on_loop()) return gyre::detail::resume(waiting_);
+    post_to(resumer());
   }
   [[gnu::noinline]] void resume_later() noexcept {
-    if (!resumes_here()) return post_to(where());
-    // Closing makes it fail.
+    if (!resumes_on_loop()) return post_to(resumer());
+    // The outcome is an error, as the descriptor was closed.
     deferred_error_ = static_cast<std::uint8_t>(this->ended_.outcome.error_number());
     assert(deferred_error_ != 0);
     std::destroy_at(&this->ended_);
@@ -361,12 +364,12 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
     self.stage_ = stage::ended;
     gyre::detail::resume(self.waiting_);
   }
-  void post_to(executor& where) noexcept {
+  void post_to(executor& executor) noexcept {
     stage_ = stage::posted;
-    where.post(static_cast<gyre::operation&>(*this));
+    executor.post(static_cast<gyre::operation&>(*this));
   }
 
-  // The coroutine is destroyed while it waits, on the loop's thread.
+  // Called when the coroutine is destroyed while it waits, on the loop's thread.
   [[gnu::noinline]] void abandon() noexcept {
     if (stage_ == stage::deferred) {
       loop_->cancel_timer(this->timer_);

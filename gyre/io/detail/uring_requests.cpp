@@ -61,7 +61,7 @@ void uring_requests::add(handle& target) {
     if (each->capacity() < count) each->reserve(2 * count);
   }
   // Requests tell of a descriptor that is no socket, or none at all.
-  if (target.kind() == handle_kind::other) refuse_file(target.fd());
+  if (target.kind() == handle_kind::other) require_pollable(target.fd());
 }
 
 void uring_requests::remove(handle& target) noexcept {

@@ -62,7 +62,7 @@ class [[nodiscard]] write_received_awaiter {
 
   write_received_awaiter(open_descriptor* descriptor, received&& bytes) noexcept
       : word_(reinterpret_cast<std::uintptr_t>(descriptor)), bytes_(std::move(bytes)) {}
-  // Before it is awaited.
+  // An awaiter moves only before it is awaited.
   write_received_awaiter(write_received_awaiter&& other) noexcept
       : write_received_awaiter(other.descriptor(), std::move(other.bytes_)) {}
   write_received_awaiter& operator=(write_received_awaiter&&) = delete;
@@ -102,7 +102,7 @@ class [[nodiscard]] write_received_awaiter {
   // For with_timeout(), on the loop's thread: see gyre::detail::expirable_operation.
   template <class Promise>
   bool begin_wait(std::coroutine_handle<Promise> awaiting_coroutine) noexcept {
-    return begins_to_wait(gyre::detail::context_of(awaiting_coroutine)) &&
+    return begin_operation(gyre::detail::context_of(awaiting_coroutine)) &&
            wait_->awaiter.begin_wait(awaiting_coroutine);
   }
   event_loop& timers() const noexcept { return wait_->awaiter.timers(); }
@@ -110,7 +110,7 @@ class [[nodiscard]] write_received_awaiter {
   bool has_expired() const noexcept { return tag() == waiting && wait_->awaiter.has_expired(); }
 
  private:
-  // The copied bytes stand behind it.
+  // The copied bytes follow the object in its memory.
   struct wait {
     wait(open_descriptor* descriptor, std::span<const std::byte> copy, std::size_t before) noexcept
         : awaiter(std::in_place, descriptor, copy, before) {}
@@ -131,36 +131,36 @@ class [[nodiscard]] write_received_awaiter {
     return reinterpret_cast<open_descriptor*>(word_ & ~tags);
   }
 
-  // False: it has ended. Gives the loop's memory back in any case.
-  bool begins_to_wait(const task_context& context) noexcept {
+  // Returns false if the operation has ended. Gives the loop's memory back in any case.
+  bool begin_operation(const task_context& context) noexcept {
     const received bytes = std::move(bytes_);
     std::destroy_at(&bytes_);
     open_descriptor* const target = descriptor();
     const bool busy = target != nullptr && target->handle().writing();
     const io::result check = check_begin(target, busy, context);
     if (!check) [[unlikely]]
-      return ends(check, context);
-    if (bytes.empty()) return ends(io::result::of(0), context);
-    write_request writing(target->handle(), bytes.bytes(), nullptr, true);
-    std::optional<io::result> outcome = target->start(writing);
+      return end_at_once(check, context);
+    if (bytes.empty()) return end_at_once(io::result::of(0), context);
+    write_request request(target->handle(), bytes.bytes(), nullptr, true);
+    std::optional<io::result> outcome = target->start(request);
     if (outcome) [[likely]]
-      return ends(*outcome, context);
-    outcome = target->cancel(writing);
-    if (outcome) return ends(*outcome, context);
-    return allocates_wait(writing, context);
+      return end_at_once(*outcome, context);
+    outcome = target->cancel(request);
+    if (outcome) return end_at_once(*outcome, context);
+    return allocate_wait(request, context);
   }
-  [[gnu::noinline]] bool allocates_wait(const write_request& begun,
-                                        const task_context& context) noexcept {
-    const std::size_t count = begun.rest.size();
+  [[gnu::noinline]] bool allocate_wait(const write_request& request,
+                                       const task_context& context) noexcept {
+    const std::size_t count = request.rest.size();
     void* const memory = ::operator new(sizeof(wait) + count, std::nothrow);
-    if (memory == nullptr) return ends(io::result::failure(ENOMEM), context);
+    if (memory == nullptr) return end_at_once(io::result::failure(ENOMEM), context);
     auto* const copy = static_cast<std::byte*>(memory) + sizeof(wait);
-    std::memcpy(copy, begun.rest.data(), count);
-    wait_ = new (memory) wait(descriptor(), std::span<const std::byte>(copy, count), begun.done);
+    std::memcpy(copy, request.rest.data(), count);
+    wait_ = new (memory) wait(descriptor(), std::span<const std::byte>(copy, count), request.done);
     word_ = waiting;
     return true;
   }
-  bool ends(io::result outcome, const task_context& context) noexcept {
+  bool end_at_once(io::result outcome, const task_context& context) noexcept {
     std::construct_at(&ended_, outcome, &context);
     word_ = ended;
     return false;
