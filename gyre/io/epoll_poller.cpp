@@ -109,7 +109,7 @@ int epoll_poller::wait_for_events(steady_time deadline) {
 // Gives a deadline that several waits in a row have had to the timerfd. Returns false if the wait
 // needs a timeout.
 bool epoll_poller::use_standing_deadline(steady_time deadline) noexcept {
-  if (!standing_.stands(deadline) || deadline <= now()) return false;
+  if (!standing_.count_wait(deadline) || deadline <= now()) return false;
   if (standing_.fd() < 0) {
     if (!standing_.make()) return false;
     if (detail::try_set_events(epoll_.get(), EPOLL_CTL_ADD, standing_.fd(), EPOLLIN | EPOLLET,
@@ -150,7 +150,7 @@ bool epoll_poller::serve_reported(std::size_t& completions) {
     if (handle* const target = detail::epoll_requests::target_of(event)) {
       requests_.serve(*target, event.events, completions);
     } else if (event.data.u64 == deadline_data) {
-      standing_.passed();
+      standing_.note_passed();
     } else if (event.data.u64 != wake_data) {  // zero is also the data of a watch that has ended
       watches_.report(event, completions);
     }

@@ -91,8 +91,7 @@ std::size_t uring_poller::pending() const noexcept {
 
 int uring_poller::submit_and_wait(steady_time deadline) noexcept {
   const bool all_submitted = watch_descriptors() && requests_.submit_changes();
-  if (deadline == steady_time::min() || !all_submitted)
-    return ring_.has_business() ? ring_.enter() : 0;
+  if (deadline == steady_time::min() || !all_submitted) return ring_.has_work() ? ring_.enter() : 0;
   return ring_.enter_and_wait(now(), deadline);
 }
 

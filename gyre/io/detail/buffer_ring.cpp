@@ -60,7 +60,7 @@ void buffer_ring::add_buffer() noexcept {
 
 buffer_ring::buffer& buffer_ring::begin_loan(std::uint16_t index) noexcept {
   buffer& lent = states_[index];
-  assert(lent.leases == 0 && "handed out twice");
+  assert(lent.leases == 0 && "lent twice");
   ++lent.leases;
   if (++lent_ == used_) [[unlikely]]
     add_buffer();
@@ -79,7 +79,7 @@ void buffer_ring::give_back(receive_block& block) noexcept {
 
 void buffer_ring::queue::push(buffer_ring& ring, std::uint16_t index, std::size_t count) noexcept {
   buffer& added = ring.begin_loan(index);
-  added.kept = {ring.bytes_of(index), count};
+  added.content = {ring.bytes_of(index), count};
   added.next = index;
   if (!empty()) std::swap(added.next, ring.states_[newest_].next);
   newest_ = index;
@@ -90,13 +90,13 @@ received buffer_ring::queue::pop(buffer_ring& ring) noexcept {
   buffer& oldest = ring.states_[newest.next];
   newest.next = oldest.next;
   if (&oldest == &newest) newest_ = none;
-  return received(oldest, oldest.kept);  // passes the queue's loan on
+  return received(oldest, oldest.content);  // takes over the queue's loan
 }
 
 std::size_t buffer_ring::queue::read(buffer_ring& ring, std::span<std::byte> memory) noexcept {
   std::size_t done = 0;
   while (!empty() && done < memory.size()) {
-    std::span<const std::byte>& oldest = ring.states_[ring.states_[newest_].next].kept;
+    std::span<const std::byte>& oldest = ring.states_[ring.states_[newest_].next].content;
     const std::size_t count = std::min(oldest.size(), memory.size() - done);
     std::memcpy(memory.data() + done, oldest.data(), count);
     oldest = oldest.subspan(count);

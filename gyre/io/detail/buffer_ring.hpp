@@ -12,16 +12,17 @@
 
 namespace gyre::io::detail {
 
-/// Some 2 MiB of address space, whose pages are used as data first comes.
+/// The buffers of one loop: some 2 MiB of address space, whose pages are used when the first data
+/// come.
 ///
-/// Thread-safety: loop's thread only.
+/// Thread-safety: the loop's thread only.
 class buffer_ring {
  public:
-  /// As many as may be filled between two turns of the loop. Larger messages are better received by
-  /// a call, into large blocks; docs/design/uring.md has the figures.
+  /// The number of buffers: as many as may be filled between two turns of the loop. Larger messages
+  /// are better received by a call into large blocks; docs/design/uring.md has the figures.
   static constexpr unsigned buffers = 256;
-  /// Buffers in use at first: the kernel takes them in turn, so each of them soon has pages of its
-  /// own.
+  /// The number of buffers in use at the beginning. The kernel takes them in turn, so each of them
+  /// soon has pages of its own.
   static constexpr unsigned first_buffers = 64;
   static constexpr std::size_t bytes_each = 8192;
   static constexpr std::uint16_t group = 0;
@@ -40,11 +41,11 @@ class buffer_ring {
   received lend(std::uint16_t buffer, std::size_t count) noexcept;
   /// Gives a buffer back to the kernel.
   void recycle(std::uint16_t buffer) noexcept;
-  /// Gives the ring one more buffer, unless it has all. For each receive that found none.
+  /// Gives the ring one more buffer, unless it has all. Called for each receive that found none.
   void add_buffer() noexcept;
   /// Whether all buffers are on loan, so that the kernel has none.
   bool exhausted() const noexcept { return lent_ == buffers; }
-  /// A queue of received bytes; intrusive, so it needs no memory. Two bytes.
+  /// A queue of received bytes, which is intrusive, so it has only two bytes.
   class queue;
 
  private:
@@ -57,7 +58,7 @@ class buffer_ring {
   io_uring_buf_ring* shared_ = nullptr;  // with the kernel
   std::byte* data_ = nullptr;
   std::unique_ptr<buffer[]> states_;
-  unsigned used_ = first_buffers;  // the rest has not been given to a ring yet
+  unsigned used_ = first_buffers;  // buffers that have been given to a ring
   unsigned lent_ = 0;
 };
 
@@ -66,8 +67,8 @@ struct buffer_ring::buffer : receive_block {
 
   buffer_ring* home = nullptr;
   // The members of a buffer that is in a queue.
-  std::uint16_t next = 0;  // of the newest: the oldest
-  std::span<const std::byte> kept;
+  std::uint16_t next = 0;  // the next newer buffer; for the newest one, the oldest
+  std::span<const std::byte> content;
 };
 
 class buffer_ring::queue {

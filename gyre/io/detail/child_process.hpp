@@ -17,16 +17,18 @@
 
 namespace gyre::io::detail {
 
-/// Thread-safety: the loop's thread, but for send(), send_to_group() and id().
+/// A child process of this process, and the waits for its end.
+///
+/// Thread-safety: the loop's thread, except send(), send_to_group() and id(): any thread.
 class child_process : public gyre::detail::slab_object {
  public:
   using line = gyre::detail::readable_line<child_process, exit_status>;
   using wait = gyre::detail::readable_wait<child_process, exit_status>;
   static constexpr const char* wait_name = "gyre::io::process: wait";
 
-  /// Takes the child over; kills and reaps it on error. `leads_group`: its number is that of a
-  /// group of its own. Throws std::system_error (EMFILE; ECHILD if the child is gone, or `id` is
-  /// another process by now).
+  /// Takes the child over; kills and reaps it on error. `leads_group`: the child leads a process
+  /// group of its own, which has its number. Throws std::system_error (EMFILE; ECHILD if the child
+  /// is gone, or `id` is another process by now).
   child_process(event_loop& loop, pid_t id, bool leads_group);
   child_process& operator=(child_process&&) = delete;
   /// Kills the child, and its own group, unless it has ended, and lets it be reaped.
@@ -34,9 +36,10 @@ class child_process : public gyre::detail::slab_object {
 
   pid_t id() const noexcept { return id_; }
   line& waits() noexcept { return waits_; }
-  /// False if it was reaped. Throws std::system_error.
+  /// Sends a signal. Returns false if the child was reaped. Throws std::system_error.
   bool send(int signal);
-  /// Throws std::system_error; std::logic_error without a group of its own.
+  /// Sends a signal to the child's group. Throws std::system_error; std::logic_error without a
+  /// group of its own.
   void send_to_group(int signal);
   /// The status of a child that has ended. Reaps it, but for the leader of a group: until it is
   /// reaped, no other process or group can get the number.
@@ -51,7 +54,7 @@ class child_process : public gyre::detail::slab_object {
   line waits_;
 };
 
-/// For a child that has no pidfd. If other code has reaped the child, its number may be another
+/// Ends a child that has no pidfd. If other code has reaped the child, its number may be another
 /// process's.
 void kill_and_reap(pid_t id) noexcept;
 

@@ -26,13 +26,13 @@ int directory_stack::enter(const char* name, bool through_symlink) {
   const int follow = through_symlink ? 0 : O_NOFOLLOW;
   auto fd = system::open_at(innermost().fd(), name, O_DIRECTORY | follow);
   if (!fd) return fd.error();
-  level inner{.through_symlink = through_symlink};
-  if (const int error = identify(fd->get(), inner.id); error != 0) return error;
-  if (through_symlink && is_on_the_way(inner.id)) return ELOOP;
+  level child{.through_symlink = through_symlink};
+  if (const int error = identify(fd->get(), child.id); error != 0) return error;
+  if (through_symlink && contains(child.id)) return ELOOP;
   std::string path = path_of(name);
-  inner.directory = open_directory(*std::move(fd));
-  inner.path_size = path.size();
-  levels_.push_back(std::move(inner));
+  child.directory = open_directory(*std::move(fd));
+  child.path_size = path.size();
+  levels_.push_back(std::move(child));
   path_ = std::move(path);
   if (through_symlink) ++symlinks_;
   close_outer();
@@ -40,18 +40,18 @@ int directory_stack::enter(const char* name, bool through_symlink) {
 }
 
 int directory_stack::leave() noexcept {
-  const level inner = std::move(levels_.back());
+  const level closed_level = std::move(levels_.back());
   levels_.pop_back();
-  if (inner.through_symlink) --symlinks_;
+  if (closed_level.through_symlink) --symlinks_;
   if (levels_.empty()) return 0;
-  level& outer = levels_.back();
-  path_.resize(outer.path_size);
-  if (outer.directory.is_open()) return 0;
-  auto parent = system::open_at(inner.directory.fd(), "..", O_DIRECTORY);
-  if (!parent) return parent.error();
+  level& parent = levels_.back();
+  path_.resize(parent.path_size);
+  if (parent.directory.is_open()) return 0;
+  auto fd = system::open_at(closed_level.directory.fd(), "..", O_DIRECTORY);
+  if (!fd) return fd.error();
   identity id;
-  if (const int error = identify(parent->get(), id); error != 0) return error;
-  return id == outer.id ? outer.directory.reopen(*std::move(parent)) : ESTALE;
+  if (const int error = identify(fd->get(), id); error != 0) return error;
+  return id == parent.id ? parent.directory.reopen(*std::move(fd)) : ESTALE;
 }
 
 std::string directory_stack::path_of(std::string_view name) const {
@@ -69,15 +69,15 @@ int directory_stack::identify(int fd, identity& id) noexcept {
   return 0;
 }
 
-bool directory_stack::is_on_the_way(const identity& id) const noexcept {
+bool directory_stack::contains(const identity& id) const noexcept {
   return std::ranges::find(levels_, id, &level::id) != levels_.end();
 }
 
-// Keeps no more than the innermost directories open, after one was entered.
+// Closes the outermost open directory if more than `max_open` are open.
 void directory_stack::close_outer() noexcept {
   if (levels_.size() <= max_open) return;
-  const std::size_t outer = levels_.size() - 1 - max_open;
-  if (!levels_[outer + 1].through_symlink) levels_[outer].directory.close();
+  const std::size_t index = levels_.size() - 1 - max_open;
+  if (!levels_[index + 1].through_symlink) levels_[index].directory.close();
 }
 
 }  // namespace gyre::io::detail

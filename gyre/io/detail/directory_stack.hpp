@@ -14,11 +14,12 @@
 
 namespace gyre::io::detail {
 
-/// The way from the root of a tree to the innermost directory, which is read.
+/// The directories from the root of a tree to the innermost one, which is read.
 ///
 /// Each directory is opened by its name within its parent (openat(2)), so that the tree cannot be
 /// left when directories are moved meanwhile. Only the innermost `max_open` directories have
-/// descriptors. The way back to one without is "..", if that is still the same directory. The
+/// descriptors. A directory without a descriptor is
+/// opened again as "..", if that is still the same directory. The
 /// parent of a directory that was entered through a symlink, which has another "..", stays open;
 /// so there may be no more than `max_symlinks`, the kernel's own limit for a path.
 class directory_stack {
@@ -34,12 +35,14 @@ class directory_stack {
     friend bool operator==(const identity&, const identity&) = default;
   };
 
-  // These return an error number, or zero.
-  /// Opens the root by its name `name` in `directory`. `flags`: O_NOFOLLOW, or zero.
+  /// Opens the root by its name `name` in `directory`. `flags`: O_NOFOLLOW, or zero. Returns an
+  /// error number, or zero, as the next two functions do.
   int open_root(int directory, const char* name, int flags);
-  /// ELOOP: a symlink leads to a directory that is on the way already, or there are too many.
+  /// Opens the directory `name` in the innermost one. Error ELOOP: a symlink leads to a directory
+  /// that is in the stack already, or there are too many symlinks.
   int enter(const char* name, bool through_symlink);
-  /// After an error there is no way back: ESTALE if the innermost directory was moved elsewhere.
+  /// Returns to the parent of the innermost directory. After an error the stack cannot be used:
+  /// ESTALE if the innermost directory was moved elsewhere.
   int leave() noexcept;
 
   /// The number of directories; zero before open_root(), and after the root was left.
@@ -58,7 +61,7 @@ class directory_stack {
     bool through_symlink = false;
   };
   static int identify(int fd, identity& id) noexcept;
-  bool is_on_the_way(const identity& id) const noexcept;
+  bool contains(const identity& id) const noexcept;
   void close_outer() noexcept;
 
   std::vector<level> levels_;

@@ -47,7 +47,7 @@ class handle_queue {
 /// are served first, and *old* ones, which have had a visit and want more. A *round* is one
 /// rotation of the old ones, in which each gets a *share*.
 ///
-/// A handle that becomes ready is new, unless its last visit used much, a few rounds ago at most,
+/// A handle that becomes ready is new, unless its last visit, a few rounds ago at most, was heavy,
 /// or its visits of this round have used a share: then it waits after the old ones. So a quiet
 /// connection does not wait for busy ones, and yet gets no more than its share before they do.
 ///
@@ -71,8 +71,8 @@ class fair_queue {
   /// large messages do not delay those with small ones.
   static constexpr std::size_t bytes_of_new = std::size_t{4} << 20;
   static constexpr std::size_t min_share_of_new = std::size_t{64} << 10;
-  /// A visit that uses as many bytes has used much, which is remembered for some rounds.
-  static constexpr std::size_t much = std::size_t{16} << 10;
+  /// A visit that uses so many bytes is heavy, which is remembered for some rounds.
+  static constexpr std::size_t heavy_use = std::size_t{16} << 10;
   static constexpr std::uint16_t rounds_of_memory = 16;
   /// The cost of a request besides its bytes, so that small ones are not free.
   static constexpr std::size_t cost_of_request = 1024;
@@ -82,7 +82,7 @@ class fair_queue {
     new_.reserve(handles);
     old_.reserve(handles);
   }
-  /// How many entries wait, with those of handles that have left.
+  /// The number of entries, with those of handles that have left.
   std::size_t size() const noexcept { return new_.size() + old_.size(); }
 
   /// Begins a turn, and decides on its bytes and on the shares. `reports`: how many handles are
@@ -108,13 +108,13 @@ class fair_queue {
   bool is_new(const handle& target) const noexcept {
     const usage recent = usage::of(target);
     const std::uint16_t age = rounds_since(recent);
-    return recent.was_much ? age > rounds_of_memory : age > 0 || recent.bytes() < share_;
+    return recent.was_heavy ? age > rounds_of_memory : age > 0 || recent.bytes() < share_;
   }
   /// Counts what a visit of a handle has cost that does not wait after it.
   void note_used(handle& target, std::size_t bytes) noexcept {
     const usage recent = usage::of(target);
     const std::size_t before = rounds_since(recent) == 0 ? recent.bytes() : 0;
-    usage::store(target, round_, bytes >= much, before + bytes);
+    usage::store(target, round_, bytes >= heavy_use, before + bytes);
   }
   /// Adds a handle that does not wait yet.
   void push(handle& target) noexcept { (is_new(target) ? new_ : old_).push(target); }
@@ -125,9 +125,9 @@ class fair_queue {
     if (!new_.remove(target)) old_.remove(target);
   }
 
-  std::size_t new_ones() const noexcept { return new_.size(); }
+  std::size_t count_of_new() const noexcept { return new_.size(); }
   /// The next new handle; null if it has left.
-  handle* pop_new() noexcept { return popped(new_); }
+  handle* pop_new() noexcept { return pop_from(new_); }
   /// Begins the next round if none is under way and old ones wait. Returns how many are left in it.
   /// A turn without old ones is no round: idle turns would make busy handles new.
   std::size_t begin_round() noexcept {
@@ -140,7 +140,7 @@ class fair_queue {
   /// The next old handle of the round; null if it has left.
   handle* pop_old() noexcept {
     --left_in_round_;
-    return popped(old_);
+    return pop_from(old_);
   }
 
  private:
@@ -152,7 +152,7 @@ class fair_queue {
     static_assert(max_units * unit >= max_share);
 
     std::uint16_t round;
-    bool was_much;  // in the last visit
+    bool was_heavy;  // in the last visit
     std::uint16_t units;
 
     static usage of(const handle& target) noexcept {
@@ -160,10 +160,10 @@ class fair_queue {
       return {static_cast<std::uint16_t>(all >> 16), (all >> 15 & 1) != 0,
               static_cast<std::uint16_t>(all & max_units)};
     }
-    static void store(handle& target, std::uint16_t round, bool was_much,
+    static void store(handle& target, std::uint16_t round, bool was_heavy,
                       std::size_t bytes) noexcept {
       const std::size_t units = std::min((bytes + unit - 1) / unit, max_units);
-      target.queue_index = std::uint32_t{round} << 16 | (was_much ? std::uint32_t{1} << 15 : 0u) |
+      target.queue_index = std::uint32_t{round} << 16 | (was_heavy ? std::uint32_t{1} << 15 : 0u) |
                            static_cast<std::uint32_t>(units);
     }
     std::size_t bytes() const noexcept { return units * unit; }
@@ -173,10 +173,10 @@ class fair_queue {
   std::uint16_t rounds_since(usage recent) const noexcept {
     return static_cast<std::uint16_t>(round_ - recent.round);
   }
-  handle* popped(handle_queue& queue) const noexcept {
-    handle* const first = queue.pop();
-    if (first != nullptr) usage::store(*first, round_, false, 0);
-    return first;
+  handle* pop_from(handle_queue& queue) const noexcept {
+    handle* const next = queue.pop();
+    if (next != nullptr) usage::store(*next, round_, false, 0);
+    return next;
   }
 
   handle_queue new_;

@@ -86,7 +86,7 @@ class FairQueue : public testing::Test {
   void keep_busy(handle& busy) {
     queue_.push_old(busy);
     serve_round();
-    queue_.note_used(busy, fair_queue::much);
+    queue_.note_used(busy, fair_queue::heavy_use);
   }
 
   fair_queue queue_;
@@ -129,7 +129,7 @@ TEST_F(FairQueue, ANewHandleDoesNotWaitBehindOldOnes) {
   queue_.push_old(a_);
   queue_.push_old(b_);
   queue_.push(c_);
-  EXPECT_EQ(queue_.new_ones(), 1u);
+  EXPECT_EQ(queue_.count_of_new(), 1u);
   EXPECT_EQ(queue_.pop_new(), &c_);
 }
 
@@ -166,7 +166,7 @@ TEST_F(FairQueue, ATurnWithoutOldHandlesIsNoRound) {
 TEST_F(FairQueue, AHandleThatUsesLittleAfterMuchIsNewAgain) {
   keep_busy(a_);
   queue_.push(a_);
-  EXPECT_EQ(queue_.new_ones(), 0u);
+  EXPECT_EQ(queue_.count_of_new(), 0u);
   serve_round();
   queue_.note_used(a_, 100);
   EXPECT_TRUE(queue_.is_new(a_));

@@ -20,10 +20,10 @@ namespace {
 // The kernel queues both parts of a rename within one system call, so the second follows the first
 // after microseconds, unless its name is not watched.
 constexpr std::chrono::milliseconds longest_wait_for_other_part{10};
-// A tree, or list of watches, that could not be read because descriptors were lacking is read again
-// then.
+// The time after which a tree, or the list of watches, is read again that could not be read for a
+// lack of descriptors.
 constexpr std::chrono::milliseconds retry_interval{200};
-// After this many records that no watch asks for, or entries, the loop serves others first.
+// After this many records that no watch wants, or entries, the loop serves others first.
 constexpr int steps_in_a_row = 256;
 
 [[noreturn]] void throw_watch_error(std::error_code error, const std::string& path) {
@@ -67,18 +67,18 @@ file_watch file_watches::add(const std::string& path, const file_watch_options& 
   }
   if (path.empty()) throw_watch_error(watch_error(ENOENT), path);
   // Later directories are found by their paths, also after a chdir().
-  std::filesystem::path place = std::filesystem::absolute(path);
+  std::filesystem::path absolute_path = std::filesystem::absolute(path);
   const auto id = static_cast<file_watch>(++last_watch_);
-  program_watch added{.id = id,
-                      .path = place.native(),
-                      .only = {},
-                      .changes = options.changes,
-                      .mask = mask_of(options),
-                      .is_recursive = options.recursive};
+  program_watch settings{.id = id,
+                         .path = absolute_path.native(),
+                         .only = {},
+                         .changes = options.changes,
+                         .mask = mask_of(options),
+                         .is_recursive = options.recursive};
   if (options.by_name) {
-    added.only = place.filename().native();
-    added.path = place.parent_path().native();
-    if (added.only.empty() || added.only == "." || added.only == "..") {
+    settings.only = absolute_path.filename().native();
+    settings.path = absolute_path.parent_path().native();
+    if (settings.only.empty() || settings.only == "." || settings.only == "..") {
       throw std::invalid_argument(
           "gyre::io::file_watcher: a watch by name needs the name of a file at the end of its "
           "path");
@@ -90,10 +90,10 @@ file_watch file_watches::add(const std::string& path, const file_watch_options& 
   const std::uint32_t flags = (is_directory ? IN_ONLYDIR : 0U) |
                               (follows ? 0U : static_cast<std::uint32_t>(IN_DONT_FOLLOW));
 
-  program_watch& watch = watches_.emplace(id, std::move(added)).first->second;
+  program_watch& watch = watches_.emplace(id, std::move(settings)).first->second;
   try {
     if (follows_path) {
-      watch.path = place.native();
+      watch.path = absolute_path.native();
       const path_end end = follow_path(watch);
       if (end.error != 0 && !(end.is_missing() && end.has_directory)) {
         throw_watch_error(watch_error(end.error), watch.path);
@@ -118,11 +118,11 @@ bool file_watches::remove(file_watch watch) noexcept {
 }
 
 bool file_watches::forget(file_watch watch) noexcept {
-  const auto found = watches_.find(watch);
-  if (found == watches_.end()) return false;
-  if (found->second.top != nullptr) trees_.drop(*found->second.top);
-  drop_steps(found->second.steps);
-  watches_.erase(found);
+  const auto entry = watches_.find(watch);
+  if (entry == watches_.end()) return false;
+  if (entry->second.top != nullptr) trees_.drop(*entry->second.top);
+  drop_steps(entry->second.steps);
+  watches_.erase(entry);
   return true;
 }
 
@@ -155,9 +155,9 @@ std::optional<std::expected<file_event, std::error_code>> file_watches::try_take
         return file_event{.kind = file_change::overflowed};
       }
       if (trees_.step()) continue;
-      const progress made = process_record();
-      if (made == progress::some) continue;
-      if (made == progress::none) {
+      const progress outcome = process_record();
+      if (outcome == progress::some) continue;
+      if (outcome == progress::none) {
         if (trees_.settle()) continue;
         await_retry();
       }
@@ -179,7 +179,7 @@ file_watches::progress file_watches::process_record() {
   if ((records_.front_mask() & IN_MOVED_FROM) != 0) {
     other = records_.take_other_part();
     if (!other && records_.read()) other = records_.take_other_part();
-    if (!other && records_.has_room() && awaits_other_part()) return progress::awaits_other_part;
+    if (!other && records_.can_read() && awaits_other_part()) return progress::awaits_other_part;
     pair_deadline_.reset();
   }
   const inotify_record next = records_.take_front();
@@ -303,7 +303,7 @@ void file_watches::process_rename(const inotify_record& old_part, const inotify_
   }
 }
 
-// The kernel has ended its watch: the inode or its file system is gone.
+// Ends the watch `number`, which the kernel has ended, as its inode or file system is gone.
 void file_watches::process_end(int number) {
   trees_.inodes().collect(number, sources_);
   for (watched_inode* const each : sources_) {
@@ -322,13 +322,14 @@ void file_watches::process_end(int number) {
   }
 }
 
-// For records of process_end() that may be lost. Of the directories in trees the next scans tell.
+// Calls process_end() for watches whose last records may be lost. The next scans of trees find the
+// directories that are gone there.
 void file_watches::find_ended_watches() {
-  const auto present = records_.numbers();
-  must_find_ended_ = !present && is_want(present.error());
-  if (!present) return;
+  const auto live_numbers = records_.numbers();
+  must_find_ended_ = !live_numbers && is_shortage(live_numbers.error());
+  if (!live_numbers) return;
   for (const int number : trees_.inodes().numbers_of_tops()) {
-    if (!std::ranges::binary_search(*present, number)) process_end(number);
+    if (!std::ranges::binary_search(*live_numbers, number)) process_end(number);
   }
 }
 
@@ -380,7 +381,8 @@ void file_watches::note_change(const watched_inode& inode, const inotify_record&
   if (is_name || is_directory) owner->must_follow = has_changed_path_ = true;
 }
 
-// Called after each record, when its inodes are no longer needed.
+// Follows paths on which a name has changed. Called after each record, when its inodes are no
+// longer needed.
 void file_watches::follow_changed_paths() {
   if (!std::exchange(has_changed_path_, false)) return;
   for (auto& [id, watch] : watches_) {
@@ -388,7 +390,8 @@ void file_watches::follow_changed_paths() {
   }
 }
 
-// Another file that has come by a link is reported here; nothing of a path without links.
+// Follows a path again, and reports a file that has come there by a link. Records report all of a
+// path without links.
 void file_watches::follow_again(program_watch& watch) {
   const auto file_before = watch.file;
   const bool had_links = watch.has_links;

@@ -10,14 +10,14 @@
 
 namespace gyre::io::detail {
 
-/// Eight bytes for each handle. A free entry has the index of the next free one.
+/// The table has eight bytes for each handle. A free entry has the index of the next free one.
 ///
 /// Thread-safety: none.
 class handle_table {
  public:
   /// One more than the largest index that was ever in use.
   std::size_t size() const noexcept { return entries_.size(); }
-  /// How many handles there are.
+  /// The number of handles.
   std::size_t count() const noexcept { return count_; }
   /// The handle of an index below size(), or null.
   handle* operator[](std::size_t index) const noexcept {
@@ -34,9 +34,9 @@ class handle_table {
   /// The index that insert() will use. Throws std::bad_alloc.
   std::uint32_t next_index() {
     if (free_ == none) {
-      const auto added = static_cast<std::uint32_t>(entries_.size());
+      const auto index = static_cast<std::uint32_t>(entries_.size());
       entries_.grow_to(entries_.size() + 1);
-      push_free(added);
+      push_free(index);
     }
     return free_;
   }

@@ -27,11 +27,12 @@ std::expected<std::vector<int>, int> numbers_of(int inotify) {
   if (!content) return std::unexpected(content.error());
   std::vector<int> numbers;
   constexpr std::string_view mark = "inotify wd:";
-  for (std::size_t at = content->find(mark); at != content->npos; at = content->find(mark, at)) {
-    at += mark.size();
+  for (std::size_t begin = content->find(mark); begin != content->npos;
+       begin = content->find(mark, begin)) {
+    begin += mark.size();
     int number = 0;
     constexpr int base = 16;
-    std::from_chars(content->data() + at, content->data() + content->size(), number, base);
+    std::from_chars(content->data() + begin, content->data() + content->size(), number, base);
     numbers.push_back(number);
   }
   std::ranges::sort(numbers);
@@ -47,8 +48,8 @@ inotify_queue::inotify_queue()
                                  "fs.inotify.max_user_instances, and ulimit -n)")) {}
 
 std::expected<std::vector<int>, int> inotify_queue::numbers() const {
-  const auto found = numbers_of(fd());
-  if (!found || !found->empty()) return found;
+  const auto numbers = numbers_of(fd());
+  if (!numbers || !numbers->empty()) return numbers;
   // All watches have ended, or this kernel lists none, not even one that is there.
   const auto number = system::add_watch(fd(), "/", IN_DELETE_SELF);
   if (!number) return std::unexpected(number.error());
@@ -58,7 +59,7 @@ std::expected<std::vector<int>, int> inotify_queue::numbers() const {
   return std::unexpected(ENOSYS);
 }
 
-bool inotify_queue::has_room() const noexcept {
+bool inotify_queue::can_read() const noexcept {
   return records_.size() - (end_ - first_) >= longest_record;
 }
 
@@ -67,7 +68,7 @@ bool inotify_queue::read() {
     std::memmove(records_.data(), records_.data() + first_, end_ - first_);
     end_ -= std::exchange(first_, 0);
   }
-  if (!has_room()) return false;
+  if (!can_read()) return false;
   const result outcome = system::read(fd(), std::span(records_).subspan(end_));
   if (outcome.would_block()) return false;
   if (!outcome) {

@@ -23,8 +23,8 @@ struct inotify_record {
   std::string_view name;
 };
 
-/// Holds as many records as one read brings, so that what is left waits in the kernel, which has a
-/// limit.
+/// An inotify instance with the records of one read: further records wait in the kernel, which has
+/// a limit.
 class inotify_queue {
  public:
   /// Throws std::system_error (EMFILE).
@@ -32,31 +32,33 @@ class inotify_queue {
 
   int fd() const noexcept { return descriptor_.get(); }
   bool empty() const noexcept { return first_ == end_; }
-  /// Whether read() may bring more before others are taken.
-  bool has_room() const noexcept;
-  /// False if there are no further records, or no room for them. Throws std::system_error.
+  /// Whether there is memory for further records, before others are taken.
+  bool can_read() const noexcept;
+  /// Reads further records. Returns false if there are none, or no memory for them. Throws
+  /// std::system_error.
   bool read();
   /// The numbers of all watches that have not ended, in ascending order, or an error of errno's:
   /// that of opening a file of /proc, ENOSYS if the kernel does not list watches there.
   std::expected<std::vector<int>, int> numbers() const;
 
-  // The rest is for a queue that is not empty.
+  // The other members need a queue that is not empty.
 
   std::uint32_t front_mask() const noexcept { return record_at(first_).mask; }
   inotify_record take_front() noexcept;
-  /// The second part of the rename whose first part is the front; its own turn has nothing to do.
+  /// The second part of the rename whose first part is the front record. It stays in the queue as a
+  /// record without an event.
   std::optional<inotify_record> take_other_part() noexcept;
 
  private:
   inotify_record record_at(std::size_t position) const noexcept;
   std::size_t size_at(std::size_t position) const noexcept;
 
-  static constexpr std::size_t bytes = 8192;
+  static constexpr std::size_t buffer_size = 8192;
 
   unique_fd descriptor_;
   std::size_t first_ = 0;
   std::size_t end_ = 0;
-  alignas(8) std::array<std::byte, bytes> records_;
+  alignas(8) std::array<std::byte, buffer_size> records_;
 };
 
 }  // namespace gyre::io::detail

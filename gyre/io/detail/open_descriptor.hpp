@@ -28,9 +28,9 @@ class open_descriptor : public descriptor, public gyre::detail::slab_object {
 
 using owned_descriptor = std::unique_ptr<open_descriptor>;
 
-/// The handle of a descriptor; of null, a handle that no loop serves.
+/// The handle of a descriptor; for null, a handle that no loop serves.
 handle& target_of(open_descriptor* descriptor) noexcept;
-/// The reverse.
+/// The descriptor of a handle; for a handle that no loop serves, null.
 inline open_descriptor* descriptor_of(handle& target) noexcept {
   if (target.fd() < 0) return nullptr;
   return &static_cast<open_descriptor&>(descriptor::of(target));

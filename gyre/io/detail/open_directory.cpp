@@ -60,13 +60,13 @@ outcome_of<std::optional<raw_entry>> open_directory::next() {
   if (!buffer_) buffer_ = std::make_unique_for_overwrite<std::byte[]>(buffer_size);
   for (;;) {
     if (needs_read()) {
-      const result read = system::read_entries(fd(), {buffer_.get(), buffer_size});
+      const result outcome = system::read_entries(fd(), {buffer_.get(), buffer_size});
       // A directory that was removed while it was open has no entries.
-      if (read.error_number() == ENOENT) return std::nullopt;
-      if (!read) return failure_of(read);
-      if (read.count() == 0) return std::nullopt;
+      if (outcome.error_number() == ENOENT) return std::nullopt;
+      if (!outcome) return failure_of(outcome);
+      if (outcome.count() == 0) return std::nullopt;
       begin_ = 0;
-      end_ = read.count();
+      end_ = outcome.count();
     }
     const ::dirent64& entry = *take();
     const char* const name = entry.d_name;
@@ -87,8 +87,8 @@ void open_directory::close() noexcept {
 
 int open_directory::reopen(unique_fd fd) noexcept {
   assert(!is_open() && "nothing to reopen");
-  const result moved = system::seek(fd.get(), position_, SEEK_SET);
-  if (!moved) return moved.error_number();
+  const result position = system::seek(fd.get(), position_, SEEK_SET);
+  if (!position) return position.error_number();
   fd_ = std::move(fd);
   return 0;
 }

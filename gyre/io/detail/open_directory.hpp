@@ -32,7 +32,8 @@ class open_directory {
 
   int fd() const noexcept { return fd_.get(); }
   bool is_open() const noexcept { return static_cast<bool>(fd_); }
-  /// Null at the end. A file system that does not tell types costs a statx(2) for each entry.
+  /// Gives the next entry, or nothing at the end. A file system that does not tell types costs a
+  /// statx(2) for each entry.
   outcome_of<std::optional<raw_entry>> next();
   /// Whether next() makes a system call.
   bool needs_read() const noexcept { return begin_ == end_; }
@@ -51,7 +52,7 @@ class open_directory {
   std::unique_ptr<std::byte[]> buffer_;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
-  ::off64_t position_ = 0;  // after the last entry taken
+  ::off64_t position_ = 0;  // after the entry that next() gave last
 };
 
 }  // namespace gyre::io::detail

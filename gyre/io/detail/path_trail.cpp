@@ -16,12 +16,12 @@ constexpr int max_links = 40;  // as in the kernel
 
 bool names_nothing(int error) noexcept { return error == ENOENT || error == ENOTDIR; }
 
-// Puts the names of `path` in front of those that are still to be walked; the next one is last.
-void push_names(std::vector<std::string>& rest, std::string_view path) {
+// Puts the names of `path` before the names that are still to be walked. The next name is last.
+void push_names(std::vector<std::string>& names, std::string_view path) {
   for (std::size_t end = path.size(); end > 0;) {
     const std::size_t slash = path.rfind('/', end - 1);
     const std::size_t begin = slash == path.npos ? 0 : slash + 1;
-    if (begin < end) rest.emplace_back(path.substr(begin, end - begin));
+    if (begin < end) names.emplace_back(path.substr(begin, end - begin));
     end = slash == path.npos ? 0 : slash;
   }
 }
@@ -30,55 +30,55 @@ class path_walk {
  public:
   path_walk(const std::string& path, const std::function<int(const path_step&)>& visit)
       : visit_(visit) {
-    push_names(rest_, path);
+    push_names(names_, path);
   }
 
   path_end run() {
-    while (end_.error == 0 && !rest_.empty()) {
-      const std::string name = std::move(rest_.back());
-      rest_.pop_back();
-      take(name);
+    while (end_.error == 0 && !names_.empty()) {
+      const std::string name = std::move(names_.back());
+      names_.pop_back();
+      walk(name);
     }
     return end_;
   }
 
  private:
-  void take(const std::string& name) {
-    const bool is_last = rest_.empty();
+  void walk(const std::string& name) {
+    const bool is_last = names_.empty();
     if (is_last && !visit_last(name)) return;
     if (name == "..") directory_.resize(directory_.empty() ? 0 : directory_.rfind('/'));
     const bool is_directory = name == "." || name == "..";
-    const std::string place = directory_ + '/' + (is_directory ? "." : name);
-    // The last name is visited already.
+    const std::string path = directory_ + '/' + (is_directory ? "." : name);
+    // The last name of a path was visited above.
     bool is_visited = is_last;
     for (;;) {
       const auto status =
-          system::status_at(AT_FDCWD, place.c_str(), AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO);
+          system::status_at(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO);
       const int error = status ? 0 : status.error();
       if (error == 0 && !S_ISLNK(status->stx_mode)) {
         if (is_last) end_.file.emplace(system::device_of(*status), status->stx_ino);
-        if (!is_directory) directory_ = place;
+        if (!is_directory) directory_ = path;
         return;
       }
       if (error != 0 && (is_visited || !names_nothing(error))) return fail(error);
       if (!is_visited) {
-        // Looked at again once its changes are seen.
+        // The name is looked at again after its changes are watched, so that none is missed.
         if (!visit(path_step::role::link, name)) return;
         is_visited = true;
         continue;
       }
       end_.has_links = true;
       if (++links_ > max_links) return fail(ELOOP);
-      const auto target = system::read_link(place.c_str());
+      const auto target = system::read_link(path.c_str());
       if (!target || target->empty()) continue;  // another file has just replaced the link
       if (target->front() == '/') directory_.clear();
-      return push_names(rest_, *target);
+      return push_names(names_, *target);
     }
   }
 
   void fail(int error) noexcept { end_.error = error; }
 
-  // Returns whether the walk continues.
+  // Visits the last name of a path. Returns whether the walk continues.
   bool visit_last(const std::string& name) {
     if (!end_.has_directory) {
       return end_.has_directory = visit(path_step::role::name, name);
@@ -86,7 +86,7 @@ class path_walk {
     return name == "." || name == ".." || visit(path_step::role::file, name);
   }
 
-  // Returns whether the walk continues.
+  // Calls the visitor. Returns whether the walk continues.
   bool visit(path_step::role kind, const std::string& name) {
     end_.error =
         visit_({.kind = kind, .directory = directory_.empty() ? "/" : directory_, .name = name});
@@ -94,8 +94,8 @@ class path_walk {
   }
 
   const std::function<int(const path_step&)>& visit_;
-  std::vector<std::string> rest_;  // the next one is last
-  std::string directory_;          // without links, and without a slash at its end
+  std::vector<std::string> names_;  // still to be walked; the next name is last
+  std::string directory_;           // without links, and without a slash at its end
   int links_ = 0;
   path_end end_;
 };

@@ -12,12 +12,12 @@
 
 namespace gyre::io::detail {
 
-/// A name on the way, in a directory without links in its path.
+/// A name on the way of a path, in a directory whose own path has no links.
 struct path_step {
   enum class role {
     link,  // a link, or a name that is missing
-    name,  // the last one of the path
-    file,  // the name of the file itself, where the last name of the path is a link
+    name,  // the last name of the path
+    file,  // the name of the file itself, if the last name of the path is a link
   };
   role kind;
   std::string directory;
@@ -34,7 +34,7 @@ struct path_end {
   /// An error of errno's that ended the walk, or 0.
   int error = 0;
 
-  /// Whether all is well, but a name is missing.
+  /// Whether the walk has ended only because a name is missing.
   bool is_missing() const noexcept { return error == ENOENT || error == ENOTDIR; }
 };
 

@@ -87,8 +87,8 @@ void readiness_set::report(const epoll_event& event, std::size_t& completions) c
   if (op.pause_state() != pause::none) [[unlikely]]
     return withhold(op);
   // The interest may have changed after the wait.
-  const readiness unasked = readiness::error | readiness::hang_up;
-  const readiness ready = readiness_of(event.events) & (op.interest() | unasked);
+  const readiness always_reported = readiness::error | readiness::hang_up;
+  const readiness ready = readiness_of(event.events) & (op.interest() | always_reported);
   if (ready == readiness::none) return;
   ++completions;
   op.complete(ready);

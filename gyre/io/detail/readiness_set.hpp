@@ -19,13 +19,14 @@ int try_set_events(int epoll, int operation, int fd, std::uint32_t events,
                    std::uint64_t data) noexcept;
 /// As try_set_events(). Throws std::system_error.
 void set_events(int epoll, int operation, int fd, std::uint32_t events, std::uint64_t data);
-/// Ends a registration, and empties those of its events in `reports` that have not been looked at.
-/// Does nothing where the descriptor has been closed already, which the kernel has then forgotten.
+/// Ends a registration, and clears its events in `reports`, which have not been looked at. If the
+/// descriptor has been closed, the kernel has ended the registration already.
 void unregister(int epoll, int fd, std::uint64_t data, std::span<epoll_event> reports) noexcept;
 
 class readiness_set {
  public:
-  /// `reports`: events that the poller has still to look at; those of ended watches are emptied.
+  /// `reports`: the events that the poller has not looked at yet. Ending a watch clears its events
+  /// there.
   explicit readiness_set(std::span<epoll_event>& reports) noexcept : reports_(reports) {}
   readiness_set& operator=(readiness_set&&) = delete;
   ~readiness_set() { watched_.clear(); }
@@ -36,7 +37,7 @@ class readiness_set {
   void use(int epoll);
   std::size_t size() const noexcept { return count_; }
 
-  // These are members of a poller.
+  // The poller has members with the same names and parameters.
   void watch(readiness_operation& op, readiness interest, trigger mode);
   void rewatch(readiness_operation& op, readiness interest, trigger mode);
   void unwatch(readiness_operation& op) noexcept;

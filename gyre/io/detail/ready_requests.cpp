@@ -153,14 +153,14 @@ bool is_connection_error(int error) noexcept {
 }
 
 result accept(accept_request& request) noexcept {
-  // An error that is not of a connection after all is returned in the end.
-  for (int left = 64;; --left) {
+  // An error that does not belong to a connection after all is returned at the end.
+  for (int attempts = 64;; --attempts) {
     request.peer_size = sizeof request.peer;
     const result accepted = retried([&] {
       return ::accept4(request.target().fd(), reinterpret_cast<sockaddr*>(&request.peer),
                        &request.peer_size, SOCK_NONBLOCK | SOCK_CLOEXEC);
     });
-    if (left == 0 || !is_connection_error(accepted.error_number())) return accepted;
+    if (attempts == 0 || !is_connection_error(accepted.error_number())) return accepted;
   }
 }
 
@@ -176,10 +176,10 @@ result connect(const connect_request& request) noexcept {
 }
 
 result poll_for(const request& request, short events) noexcept {
-  pollfd ready{request.target().fd(), events, 0};
-  const result found = retried([&] { return ::poll(&ready, 1, 0); });
-  if (!found) return found;
-  return found.count() > 0 ? result::of(0) : result::failure(EAGAIN);
+  pollfd descriptor{request.target().fd(), events, 0};
+  const result count = retried([&] { return ::poll(&descriptor, 1, 0); });
+  if (!count) return count;
+  return count.count() > 0 ? result::of(0) : result::failure(EAGAIN);
 }
 
 }  // namespace
@@ -246,7 +246,7 @@ std::optional<result> ready_requests::start_on(handle& target, request& request)
     return result::failure(EBADF);
   }
   if (const int error = wait_unless_ready(target, request.way()); error != 0) [[unlikely]] {
-    if (request.repeats()) {  // which is told later, as ever
+    if (request.repeats()) {  // the loop reports the error, as every outcome of such a request
       target.flags.insert(handle_flag::may_read);
       serve_later(target);
       return std::nullopt;
@@ -265,11 +265,11 @@ result ready_requests::attempt(request& request) noexcept {
   if (may_be_ready(target, request.way())) {
     // The request may move more than the share that is left, but its bytes are counted.
     std::size_t& left_to_move = bytes_left(request.way());
-    const std::size_t before = std::exchange(left_to_move, unlimited);
+    const std::size_t share_left = std::exchange(left_to_move, unlimited);
     outcome = perform(target, request);
-    left_to_move = before - std::min(before, unlimited - left_to_move);
+    left_to_move = share_left - std::min(share_left, unlimited - left_to_move);
   }
-  if (outcome.would_block() && target.unwatched) {  // nothing would tell when it is ready
+  if (outcome.would_block() && target.unwatched) {  // nothing would report readiness
     if (const int error = wait_for(target, request.way()); error != 0)
       return result::failure(error);
   }
@@ -283,7 +283,8 @@ std::optional<result> ready_requests::cancel(request& request) noexcept {
   return std::nullopt;
 }
 
-// The kernel first: what moves from there into reports meanwhile is then seen there.
+// Asks the kernel first: bytes that move from the kernel into reports meanwhile are then found in
+// the reports.
 bool ready_requests::has_arrivals(const handle& target) noexcept {
   pollfd arrival{.fd = target.fd(), .events = POLLIN | POLLRDHUP, .revents = 0};
   return ::poll(&arrival, 1, 0) != 0 || may_have_early(target);
@@ -291,7 +292,7 @@ bool ready_requests::has_arrivals(const handle& target) noexcept {
 
 void ready_requests::serve(handle& target, std::uint32_t events, std::size_t& completions) {
   note_events(target, events);
-  if (target.flags.has(handle_flag::queued)) return;  // it has its turn
+  if (target.flags.has(handle_flag::queued)) return;  // the handle waits for its turn
   if (!queue_.is_new(target)) return serve_later(target);
   serve_requests(target, queue_.share_of_new(), completions);
 }
@@ -337,15 +338,15 @@ void ready_requests::serve_requests(handle& target, std::size_t share, std::size
   struct visit {
     ready_requests& self;
     handle& target;
-    bool done = false;
-    ~visit() { self.end_visit(target, !done); }
-  } present{*this, target};
+    bool is_done = false;
+    ~visit() { self.end_visit(target, !is_done); }
+  } this_visit{*this, target};
   current_ = &target;
   wants_more_ = false;
   begin_share(share);
   serve_writer(target, completions);
   if (current_ == &target) serve_reader(target, completions);
-  present.done = true;
+  this_visit.is_done = true;
 }
 
 void ready_requests::end_visit(handle& target, bool is_interrupted) noexcept {
@@ -373,14 +374,14 @@ void ready_requests::serve_writer(handle& target, std::size_t& completions) {
 void ready_requests::serve_reader(handle& target, std::size_t& completions) {
   io::request* const reader = target.reader;
   if (reader == nullptr) return;
-  for (int left = reader->receives() ? max_receives : max_accepts; left > 0; --left) {
+  for (int count = reader->receives() ? max_receives : max_accepts; count > 0; --count) {
     if (!target.flags.has(handle_flag::may_read))
       return await_readiness(target, *reader, completions);
     const result outcome = perform(target, *reader);
     if (outcome.would_block()) return await_readiness(target, *reader, completions);
-    const bool ended = ends(*reader, outcome);
+    const bool is_last = ends(*reader, outcome);
     report(target, *reader, outcome, completions);
-    if (ended || current_ != &target || target.reader != reader) return;
+    if (is_last || current_ != &target || target.reader != reader) return;
     if (bytes_left(direction::read) == 0) break;
   }
   serve_later(target);
@@ -507,19 +508,19 @@ result ready_requests::perform(handle& target, request& request) noexcept {
 }
 
 result ready_requests::receive(handle& source, request& request) noexcept {
-  received& place = data_of(request);
-  place.reset();
-  std::span<std::byte> room = memory_.room();
-  if (room.empty()) {
+  received& data = data_of(request);
+  data.reset();
+  std::span<std::byte> memory = memory_.room();
+  if (memory.empty()) {
     if (!memory_.lent()) return result::failure(ENOMEM);
     source.flags.insert(handle_flag::awaits_memory);
     return result::failure(EAGAIN);
   }
-  room = room.first(std::min(room.size(), bytes_left(direction::read)));
-  const result outcome = note_read(source, read_some(source, room), room.size());
+  memory = memory.first(std::min(memory.size(), bytes_left(direction::read)));
+  const result outcome = note_read(source, read_some(source, memory), memory.size());
   if (outcome && outcome.count() > 0) {
     last_receive_ = outcome.count();
-    place = memory_.lend(outcome.count());
+    data = memory_.lend(outcome.count());
   }
   return outcome;
 }
@@ -530,8 +531,8 @@ template <class Request>
 result ready_requests::transfer(Request& request, handle_flag readiness) noexcept {
   handle& target = request.target();
   for (int round = 0; round < max_rounds; ++round) {
-    const std::size_t most = std::min(bytes_left(request.way()), max_bytes);
-    const auto bytes = request.rest.first(std::min(request.rest.size(), most));
+    const std::size_t limit = std::min(bytes_left(request.way()), max_bytes);
+    const auto bytes = request.rest.first(std::min(request.rest.size(), limit));
     result outcome = result::of(0);
     if constexpr (std::is_same_v<Request, read_request>) {
       outcome = note_read(target, read_some(target, bytes), bytes.size());

@@ -19,8 +19,8 @@ namespace gyre::io::detail {
 
 /// The state of a handle between two calls.
 enum class handle_flag : std::uint8_t {
-  may_read = 1,   // nothing has said that a read would wait
-  may_write = 2,  // nor a write
+  may_read = 1,   // no call has told that a read would wait
+  may_write = 2,  // no call has told that a write would wait
   // A short read is no sign that the descriptor is empty: the end is near, or there is urgent data.
   short_reads_mislead = 4,
   queued = 8,              // its requests are tried in the next turn
@@ -65,13 +65,13 @@ class ready_requests : public backend {
   bool end_receiving_ahead(handle& /*source*/) noexcept override { return false; }
   receive_memory& memory() noexcept final { return memory_; }
 
-  // The poller's.
+  // The rest of the public members is for the poller.
   std::size_t attached() const noexcept { return handles_.count(); }
   const handle_table& handles() const noexcept { return handles_; }
   /// Serves the requests of a handle that was reported as ready, or has it wait for its turn if it
   /// has used up its share. `events`: poll(2)'s.
   void serve(handle& target, std::uint32_t events, std::size_t& completions);
-  /// How many handles have something to do that is not reported.
+  /// The number of handles that have something to do which is not reported.
   std::size_t pending() const noexcept { return queue_.size(); }
   /// Serves a turn: has `serve_reported()` serve the reports, of which there are `reports`; then
   /// serves the waiting handles, new ones first, each once, until `over()` says that the rest must
@@ -94,7 +94,7 @@ class ready_requests : public backend {
   static void require_pollable(int fd);
   /// Begins to watch a handle, whose index is set. Throws.
   virtual void add(handle& target) = 0;
-  /// Ends that; nothing refers to the handle any more.
+  /// Ends watching a handle, to which nothing refers afterwards.
   virtual void remove(handle& target) noexcept = 0;
   /// A request has to wait until its handle is reported as ready. Returns an error of errno's with
   /// which it ends instead, or 0.
@@ -118,22 +118,22 @@ class ready_requests : public backend {
   static constexpr unsigned max_at_once = 64;
   static constexpr int max_receives = 4;
   static constexpr int max_accepts = 64;
-  static constexpr int max_rounds = 4;  // of a request for a whole buffer
+  static constexpr int max_rounds = 4;  // calls for a request that fills a whole buffer
   // Limits the bytes of each call, even where attempt() ignores the share.
   static constexpr std::size_t max_bytes = fair_queue::max_share;
 
   template <class Over>
   void serve_new(std::size_t& completions, Over is_over) {
-    for (std::size_t left = queue_.new_ones(); left > 0; --left) {
-      const bool visited = serve_waiting(queue_.pop_new(), queue_.share_of_new(), completions);
-      if (visited && left > 1 && is_over()) return;
+    for (std::size_t count = queue_.count_of_new(); count > 0; --count) {
+      const bool is_visited = serve_waiting(queue_.pop_new(), queue_.share_of_new(), completions);
+      if (is_visited && count > 1 && is_over()) return;
     }
   }
   template <class Over>
   void serve_old(std::size_t& completions, Over is_over) {
-    for (std::size_t left = queue_.begin_round(); left > 0; --left) {
-      const bool visited = serve_waiting(queue_.pop_old(), queue_.share(), completions);
-      if (visited && left > 1 && (is_over() || queue_.is_turn_over())) return;
+    for (std::size_t count = queue_.begin_round(); count > 0; --count) {
+      const bool is_visited = serve_waiting(queue_.pop_old(), queue_.share(), completions);
+      if (is_visited && count > 1 && (is_over() || queue_.is_turn_over())) return;
     }
   }
   std::optional<result> start_on(handle& target, request& request) noexcept;
@@ -162,22 +162,25 @@ class ready_requests : public backend {
                      bool exhausted = false) noexcept;
   result note_read(handle& target, result outcome, std::size_t size) noexcept;
   result note_write(handle& target, result outcome, std::size_t size) noexcept;
-  // The bytes of this visit.
+  // Begins a visit, in which `bytes` may be moved in each direction.
   void begin_share(std::size_t bytes) noexcept {
     at_once_ = max_at_once;
     performed_ = 0;
     share_ = bytes;
-    left_ = {bytes, bytes};
+    share_left_ = {bytes, bytes};
   }
-  std::size_t& bytes_left(direction way) noexcept { return left_[way == direction::write ? 1 : 0]; }
+  std::size_t& bytes_left(direction way) noexcept {
+    return share_left_[way == direction::write ? 1 : 0];
+  }
   std::size_t bytes_left(direction way) const noexcept {
-    return left_[way == direction::write ? 1 : 0];
+    return share_left_[way == direction::write ? 1 : 0];
   }
   void spend(direction way, std::size_t bytes) noexcept {
     bytes_left(way) -= std::min(bytes, bytes_left(way));
   }
   std::size_t cost_of_visit() const noexcept {
-    return share_ - std::min(left_[0], left_[1]) + performed_ * fair_queue::cost_of_request;
+    return share_ - std::min(share_left_[0], share_left_[1]) +
+           performed_ * fair_queue::cost_of_request;
   }
 
   // Requests that may still be done at once in this visit, and the bytes that they and those that
@@ -185,11 +188,11 @@ class ready_requests : public backend {
   // before the next one.
   unsigned at_once_ = max_at_once;
   std::size_t share_ = fair_queue::max_share;
-  std::array<std::size_t, 2> left_ = {fair_queue::max_share, fair_queue::max_share};
+  std::array<std::size_t, 2> share_left_ = {fair_queue::max_share, fair_queue::max_share};
   std::size_t performed_ = 0;
   std::size_t last_receive_ = 0;
   handle* current_ = nullptr;  // being visited; null once it was detached
-  bool wants_more_ = false;    // the handle that is being visited
+  bool wants_more_ = false;    // whether the handle that is being visited wants another visit
   handle_table handles_;
   fair_queue queue_;
   receive_memory memory_;

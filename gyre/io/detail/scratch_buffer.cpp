@@ -7,10 +7,10 @@
 namespace gyre::io::detail {
 namespace {
 
-constexpr std::size_t max_kept = std::size_t{1} << 20;
+constexpr std::size_t max_bytes = std::size_t{1} << 20;
 
 // The buffers of this thread, reached by a call each time: a coroutine may have changed threads.
-[[gnu::noinline]] std::array<io::buffer, 2>& kept() noexcept {
+[[gnu::noinline]] std::array<io::buffer, 2>& buffers_of_thread() noexcept {
   thread_local std::array<io::buffer, 2> buffers;
   return buffers;
 }
@@ -18,16 +18,16 @@ constexpr std::size_t max_kept = std::size_t{1} << 20;
 }  // namespace
 
 io::buffer scratch_buffer::take() noexcept {
-  for (io::buffer& each : kept()) {
+  for (io::buffer& each : buffers_of_thread()) {
     if (each.capacity() > 0) return std::exchange(each, io::buffer());
   }
   return {};
 }
 
 void scratch_buffer::give_back(io::buffer memory) noexcept {
-  if (memory.capacity() == 0 || memory.capacity() > 2 * max_kept) return;
+  if (memory.capacity() == 0 || memory.capacity() > 2 * max_bytes) return;
   memory.clear();
-  for (io::buffer& each : kept()) {
+  for (io::buffer& each : buffers_of_thread()) {
     if (each.capacity() == 0) {
       each = std::move(memory);
       return;

@@ -8,26 +8,27 @@
 
 namespace gyre::io::detail {
 
-/// An empty buffer, whose memory goes to the thread's next one: so that connections hold none while
-/// they wait, and a busy thread allocates none. A thread keeps two of up to 1 MiB.
+/// An empty buffer, whose memory the thread's next scratch_buffer uses again. So connections hold
+/// no memory while they wait, and a busy thread allocates none. A thread keeps two buffers of up to
+/// 1 MiB.
 ///
 /// Thread-safety: none.
 class scratch_buffer {
  public:
-  scratch_buffer() noexcept : own_(take()) {}
+  scratch_buffer() noexcept : buffer_(take()) {}
   scratch_buffer(const scratch_buffer&) = delete;
   scratch_buffer& operator=(const scratch_buffer&) = delete;
-  ~scratch_buffer() { give_back(std::move(own_)); }
+  ~scratch_buffer() { give_back(std::move(buffer_)); }
 
-  io::buffer& operator*() noexcept { return own_; }
-  io::buffer* operator->() noexcept { return &own_; }
+  io::buffer& operator*() noexcept { return buffer_; }
+  io::buffer* operator->() noexcept { return &buffer_; }
 
-  /// For buffers that outlive a scope.
+  /// Takes a buffer that may outlive a scope, until give_back().
   static io::buffer take() noexcept;
   static void give_back(io::buffer memory) noexcept;
 
  private:
-  io::buffer own_;
+  io::buffer buffer_;
 };
 
 }  // namespace gyre::io::detail

@@ -13,24 +13,25 @@ class signal_mask {
  public:
   /// `action`: SIG_BLOCK or SIG_UNBLOCK.
   signal_mask(int action, int signal) noexcept {
-    ::sigemptyset(&only_);
-    ::sigaddset(&only_, signal);
-    before_ = system::change_signal_mask(action, only_);
-    is_changed_ = (::sigismember(&before_, signal) == 1) != (action == SIG_BLOCK);
+    ::sigemptyset(&signals_);
+    ::sigaddset(&signals_, signal);
+    old_mask_ = system::change_signal_mask(action, signals_);
+    is_changed_ = (::sigismember(&old_mask_, signal) == 1) != (action == SIG_BLOCK);
   }
   signal_mask& operator=(signal_mask&&) = delete;
   ~signal_mask() {
-    if (is_changed_) system::change_signal_mask(SIG_SETMASK, before_);
+    if (is_changed_) system::change_signal_mask(SIG_SETMASK, old_mask_);
   }
 
-  /// With SIG_BLOCK: drops the signal if it is pending, unless it was blocked before, too.
+  /// Drops the signal if it is pending, unless it was blocked before the scope, too. Only with
+  /// SIG_BLOCK.
   void discard_pending() const noexcept {
-    if (is_changed_) system::discard_pending_signal(only_);
+    if (is_changed_) system::discard_pending_signal(signals_);
   }
 
  private:
-  ::sigset_t only_;
-  ::sigset_t before_;
+  ::sigset_t signals_;
+  ::sigset_t old_mask_;
   bool is_changed_;
 };
 

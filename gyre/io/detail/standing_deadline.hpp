@@ -12,31 +12,31 @@
 
 namespace gyre::io::detail {
 
-/// A wait with a timeout costs the kernel a timer, which it starts and cancels, and the loop a look
-/// at the clock: together a fifth of the processor time of a sleep that an event ends. So a
-/// deadline that several waits in a row have is set once, and those after them have no timeout.
+/// For a wait with a timeout the kernel starts and cancels a timer, and the loop reads the clock:
+/// together a fifth of the processor time of a sleep that an event ends. So a deadline that several
+/// waits in a row share is set once, and later waits have no timeout.
 ///
 /// The descriptor, once there is one, is watched edge-triggered by the caller and never read. From
 /// set() on it ends a wait at deadline(), also if no wait has that deadline any more; the caller
-/// then calls passed().
+/// then calls note_passed().
 ///
 /// Thread-safety: the loop's thread.
 class standing_deadline {
  public:
   /// The time at which the descriptor ends a wait; max(): never.
   steady_time deadline() const noexcept { return deadline_; }
-  void passed() noexcept { deadline_ = steady_time::max(); }
-  /// Counts a wait until `deadline`, and tells whether it is to be set now.
-  bool stands(steady_time deadline) noexcept {
-    if (deadline != last_) {
-      last_ = deadline;
+  void note_passed() noexcept { deadline_ = steady_time::max(); }
+  /// Counts a wait until `deadline`. Returns whether the deadline pays for set() by now.
+  bool count_wait(steady_time deadline) noexcept {
+    if (deadline != last_deadline_) {
+      last_deadline_ = deadline;
       waits_ = 0;
     }
-    return ++waits_ == waits_to_stand;
+    return ++waits_ == waits_to_set;
   }
   /// -1 before make().
   int fd() const noexcept { return timer_.get(); }
-  /// Returns whether there is a descriptor now.
+  /// Makes the descriptor. Returns whether that was possible.
   bool make() noexcept {
     timer_ = unique_fd(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
     return static_cast<bool>(timer_);
@@ -52,16 +52,16 @@ class standing_deadline {
   /// Closes the descriptor.
   void reset() noexcept {
     timer_.reset();
-    passed();
+    note_passed();
   }
 
  private:
-  static constexpr unsigned waits_to_stand = 4;
+  static constexpr unsigned waits_to_set = 4;
 
   unique_fd timer_;
   steady_time deadline_ = steady_time::max();
-  steady_time last_ = steady_time::max();
-  unsigned waits_ = 0;  // in a row, until last_
+  steady_time last_deadline_ = steady_time::max();
+  unsigned waits_ = 0;  // in a row until last_deadline_
 };
 
 }  // namespace gyre::io::detail

@@ -64,20 +64,20 @@ void uring::open() {
 // closed, and those completions would be lost.
 void uring::end_all() noexcept {
   if (!open_ || features_.deferred_task_running) return;
-  io_uring_sync_cancel_reg everything{};
-  everything.flags = IORING_ASYNC_CANCEL_ALL | IORING_ASYNC_CANCEL_ANY;
-  everything.timeout = {.tv_sec = -1, .tv_nsec = -1};
-  io_uring_register_sync_cancel(&ring_, &everything);
+  io_uring_sync_cancel_reg request{};
+  request.flags = IORING_ASYNC_CANCEL_ALL | IORING_ASYNC_CANCEL_ANY;
+  request.timeout = {.tv_sec = -1, .tv_nsec = -1};
+  io_uring_register_sync_cancel(&ring_, &request);
   while (io_uring_cq_has_overflow(&ring_) && set_aside() && io_uring_get_events(&ring_) >= 0) {
   }
 }
 
 void uring::close(int replacement) noexcept {
   if (!open_) return;
-  const int another = ::fcntl(fd_, F_DUPFD_CLOEXEC, 0);
+  const int spare = ::fcntl(fd_, F_DUPFD_CLOEXEC, 0);
   ::dup3(replacement, fd_, O_CLOEXEC);
-  // Closes the ring by that number; if there was no free one, dup3() has closed it.
-  ring_.ring_fd = ring_.enter_ring_fd = another;
+  // Closes the ring by its spare number. If there was none, dup3() has closed the ring.
+  ring_.ring_fd = ring_.enter_ring_fd = spare;
   io_uring_queue_exit(&ring_);
   aside_.clear();
   aside_taken_ = 0;
@@ -99,9 +99,9 @@ io_uring_cqe uring::take() noexcept {
 }
 
 io_uring_cqe& uring::at(unsigned index) noexcept {
-  const unsigned aside = set_aside_count();
-  if (index < aside) return aside_[aside_taken_ + index];
-  return in_ring(index - aside);
+  const unsigned count = set_aside_count();
+  if (index < count) return aside_[aside_taken_ + index];
+  return in_ring(index - count);
 }
 
 bool uring::set_aside() noexcept try {
@@ -135,14 +135,14 @@ int uring::begin_use() noexcept {
 }
 
 io_uring_sqe* uring::next_submission() noexcept {
-  if (io_uring_sqe* const free = io_uring_get_sqe(&ring_)) [[likely]]
-    return free;
+  if (io_uring_sqe* const entry = io_uring_get_sqe(&ring_)) [[likely]]
+    return entry;
   if (begin_use() != 0) return nullptr;
   io_uring_submit(&ring_);
   return io_uring_get_sqe(&ring_);
 }
 
-bool uring::has_business() const noexcept {
+bool uring::has_work() const noexcept {
   // Without these flags, only a system call can tell.
   const bool has_flags = features_.deferred_task_running || features_.cooperative_task_running;
   if (!has_flags || io_uring_sq_ready(&ring_) != 0) return true;
@@ -156,8 +156,8 @@ bool uring::has_uncollected() const noexcept {
   return (IO_URING_READ_ONCE(*ring_.sq.kflags) & IORING_SQ_TASKRUN) != 0;
 }
 
-// Where completions are deferred, Linux 6.14 and later bring 20 of them a call. Bounded, as more
-// may come meanwhile.
+// Where completions are deferred, Linux 6.14 and later bring 20 of them a call. The number of calls
+// is bounded, as more completions may come meanwhile.
 int uring::enter() noexcept {
   constexpr unsigned max_calls = 32;
   if (const int failed = begin_use()) return failed;
@@ -175,9 +175,9 @@ int uring::enter_and_wait(steady_time current_time, steady_time deadline) noexce
 
 int uring::wait_for_one(steady_time current_time, steady_time deadline) noexcept {
   if (deadline == steady_time::max()) return error_of(io_uring_submit_and_wait(&ring_, 1));
-  const auto left =
+  const auto duration =
       deadline > current_time ? deadline - current_time : steady_time::duration::zero();
-  const timespec precise = gyre::detail::to_timespec(left);
+  const timespec precise = gyre::detail::to_timespec(duration);
   __kernel_timespec timeout{};
   timeout.tv_sec = precise.tv_sec;
   timeout.tv_nsec = precise.tv_nsec;

@@ -14,8 +14,8 @@
 
 namespace gyre::io::detail {
 
-/// A number that no other thread has had, unlike the system's; not 0. The kernel keeps requests of
-/// rings by thread.
+/// The number of the calling thread, not 0, which no other thread has had, unlike the system's
+/// numbers. The kernel keeps the requests of rings by thread.
 inline std::uint64_t this_thread() noexcept {
   static constinit std::atomic<std::uint64_t> last = 0;
   static constinit thread_local std::uint64_t number = 0;
@@ -30,7 +30,7 @@ class uring {
  public:
   static constexpr unsigned submissions = 256;
   static constexpr unsigned completions = 4096;
-  /// At least as many completions are reported at a time, if they are due; as many as by epoll.
+  /// If so many completions are due, at least so many are reported at a time, as by epoll.
   static constexpr unsigned enough_completions = 256;
   /// Throws std::system_error (EMFILE, ENFILE, ENOMEM, EPERM, ENOSYS; EAGAIN: no thread for it).
   explicit uring(const uring_features& features);
@@ -60,14 +60,14 @@ class uring {
   /// The next free submission; null if there is no room and none can be made.
   io_uring_sqe* next_submission() noexcept;
   /// Whether enter() might do anything now: submit, or make the kernel's completions ready().
-  bool has_business() const noexcept;
+  bool has_work() const noexcept;
   /// Submits the pending requests and reaps the completions that are due. Makes no further system
   /// call once `enough_completions` are ready. Returns 0 or an errno value.
   int enter() noexcept;
   /// As enter(), and waits for a completion or `deadline` (steady_time::max(): none). EINTR when a
   /// signal handler ran.
   int enter_and_wait(steady_time current_time, steady_time deadline) noexcept;
-  /// The count of completions to take; the kernel may keep more (see has_business()).
+  /// The count of completions to take; the kernel may keep more (see has_work()).
   unsigned ready() const noexcept {
     return set_aside_count() + (open_ ? io_uring_cq_ready(&ring_) : 0);
   }
@@ -75,18 +75,19 @@ class uring {
   io_uring_cqe take() noexcept;
   /// The count of completions taken so far, which numbers the oldest that is ready.
   std::uint64_t taken() const noexcept { return taken_; }
-  /// The completion that is `index` places after the oldest; may be written.
+  /// The completion at `index`, counted from the oldest, which may be written to.
   io_uring_cqe& at(unsigned index) noexcept;
   /// Whether the kernel has no room for more completions.
   bool full() const noexcept { return open_ && io_uring_cq_ready(&ring_) >= completions; }
-  /// Moves the ring's completions into memory, to make room for more. False: no memory.
+  /// Moves the ring's completions into memory, which makes room in the ring. Returns false without
+  /// memory.
   bool set_aside() noexcept;
 
  private:
   unsigned set_aside_count() const noexcept {
     return static_cast<unsigned>(aside_.size() - aside_taken_);
   }
-  // The completion that is `index` places after the oldest in the ring itself.
+  // The completion in the ring itself at `index`, counted from the oldest.
   io_uring_cqe& in_ring(unsigned index) noexcept {
     return ring_.cq.cqes[(*ring_.cq.khead + index) & *ring_.cq.kring_mask];
   }

@@ -17,14 +17,16 @@ namespace {
 
 using order = watched_inodes::order;
 
-// Another inode, or none, has the name.
+// Whether an error tells that another inode, or none, has the name.
 bool is_absence(int error) noexcept {
   return error == ENOENT || error == ENOTDIR || error == ELOOP || error == ESTALE;
 }
 
 }  // namespace
 
-bool is_want(int error) noexcept { return error == EMFILE || error == ENFILE || error == ENOMEM; }
+bool is_shortage(int error) noexcept {
+  return error == EMFILE || error == ENFILE || error == ENOMEM;
+}
 
 std::error_code watch_error(int number) noexcept {
   if (number == ENOSPC) return errc::watch_limit;
@@ -62,7 +64,7 @@ void watched_trees::drop(watched_inode& top) noexcept {
   for (watched_inode* each = &top; each != nullptr; each = each->next_below) each->leaves = true;
   std::erase_if(scans_, [](const scan& each) { return each.of->leaves; });
   std::erase_if(doubted_, [](const watched_inode* each) { return each->leaves; });
-  if (top.is_top()) std::erase(again_, &top.watch);
+  if (top.is_top()) std::erase(rescans_, &top.watch);
   watched_inodes::detach(top);
   for (watched_inode* each = &top; each != nullptr;) {
     watched_inode& ended = *std::exchange(each, each->next_below);
@@ -92,7 +94,7 @@ std::expected<unique_fd, int> watched_trees::open(watched_inode& directory) {
   return std::move(by_steps.fd);
 }
 
-// Goes by one name after the other, to see which one leads elsewhere.
+// Opens the directory name by name, to find the name that leads elsewhere.
 watched_trees::reached watched_trees::reach(watched_inode& directory) {
   auto fd = system::open_at(AT_FDCWD, directory.watch.path.c_str(), O_DIRECTORY);
   for (watched_inode* const each : watched_inodes::way_to(directory)) {
@@ -118,7 +120,7 @@ watched_trees::look watched_trees::look_at(watched_inode& directory, std::string
   return enter(directory, fd->get(), std::string(name), {.reports_new = true});
 }
 
-// Watches the directory `name`, if that is one, and has it read if it is new. `fd`: of `directory`.
+// Watches `name`, if it is a directory, and has it read if it is new. `fd`: the open `directory`.
 watched_trees::look watched_trees::enter(watched_inode& directory, int fd, const std::string& name,
                                          scan_extent extent) {
   program_watch& watch = directory.watch;
@@ -133,29 +135,29 @@ watched_trees::look watched_trees::enter(watched_inode& directory, int fd, const
     }
     return {.is_certain = is_certain};
   }
-  watched_inode* found = inodes_.find(*number, watch);
-  const bool is_new = found == nullptr;
+  watched_inode* child = inodes_.find(*number, watch);
+  const bool is_new = child == nullptr;
   if (is_new) {
-    found = &inodes_.add(*number, watch, &directory, name);
+    child = &inodes_.add(*number, watch, &directory, name);
     if (extent.reports_new) extent.reports_all = true;
-    request(*found, extent);
-  } else if (watched_inodes::is_within(directory, *found)) {
-    // Records will tell how it came there; a mount may also lead back to it.
+    request(*child, extent);
+  } else if (watched_inodes::is_within(directory, *child)) {
+    // Records will tell how the directory came there; a mount may also lead back to it.
     return {.is_certain = false};
   } else {
-    const bool was_elsewhere = watched_inodes::child(directory, name, order::newest) != found;
-    if (was_elsewhere) inodes_.move(*found, directory, name, order::newest);
-    if ((std::exchange(found->is_lost, false) || was_elsewhere) && !watch.is_new) {
-      retell(*found, !extent.reports_all);
+    const bool was_elsewhere = watched_inodes::child(directory, name, order::newest) != child;
+    if (was_elsewhere) inodes_.move(*child, directory, name, order::newest);
+    if ((std::exchange(child->is_lost, false) || was_elsewhere) && !watch.is_new) {
+      retell(*child, !extent.reports_all);
     }
     if (extent.is_deep) {
-      request(*found, {.reports_all = extent.reports_all, .reports_new = true, .is_deep = true});
+      request(*child, {.reports_all = extent.reports_all, .reports_new = true, .is_deep = true});
     }
   }
-  found->generation = watch.generation;
-  if (extent.reports_all) found->is_untold = found->was_ended = false;
-  doubt_others(directory, name, found);
-  return {.is_certain = true, .at = found, .is_new = is_new};
+  child->generation = watch.generation;
+  if (extent.reports_all) child->is_untold = child->was_ended = false;
+  doubt_others(directory, name, child);
+  return {.is_certain = true, .at = child, .is_new = is_new};
 }
 
 void watched_trees::doubt(watched_inode& inode) {
@@ -176,14 +178,14 @@ bool watched_trees::settle() {
   watched_inode& inode = *doubted_.back();
   doubted_.pop_back();
   inode.is_doubted = false;
-  const reached now = reach(inode);
-  if (now.fd) {
+  const reached place = reach(inode);
+  if (place.fd) {
     if (std::exchange(inode.is_lost, false)) retell(inode, true);
     if (inode.wanted) request(inode, {});
-  } else if (now.missing == nullptr) {
-    fail(inode.watch, now.error);
-  } else if (!now.missing->is_top()) {
-    drop(*now.missing);
+  } else if (place.missing == nullptr) {
+    fail(inode.watch, place.error);
+  } else if (!place.missing->is_top()) {
+    drop(*place.missing);
   } else if (!std::exchange(inode.watch.is_astray, true)) {
     failure_ = errc::watch_moved;
   }
@@ -193,8 +195,8 @@ bool watched_trees::settle() {
 void watched_trees::fail(program_watch& watch, int error) noexcept {
   watch.failure = watch_error(error);
   if (watch.is_new) return;
-  // Want is told once, until a tree could be read again.
-  if (is_want(error)) {
+  // A shortage is reported once, until a tree could be read again.
+  if (is_shortage(error)) {
     is_starved_ = true;
     if (std::exchange(watch.is_starved, true)) return;
   }
@@ -231,7 +233,7 @@ void watched_trees::begin_again(program_watch& tree) {
   tree.failure.clear();
   tree.is_astray = false;
   tree.top->generation = tree.generation;
-  if (std::ranges::find(again_, &tree) == again_.end()) again_.push_back(&tree);
+  if (std::ranges::find(rescans_, &tree) == rescans_.end()) rescans_.push_back(&tree);
   request(*tree.top, {.reports_new = true, .is_deep = true});
 }
 
@@ -242,27 +244,27 @@ bool watched_trees::step() {
 }
 
 void watched_trees::read_entry() {
-  scan& present = scans_.front();
-  watched_inode& directory = *present.of;
-  if (!present.entries.is_open()) {
+  scan& first = scans_.front();
+  watched_inode& directory = *first.of;
+  if (!first.entries.is_open()) {
     directory.is_queued = false;
-    present.extent = std::exchange(directory.wanted, std::nullopt).value_or(scan_extent{});
+    first.extent = std::exchange(directory.wanted, std::nullopt).value_or(scan_extent{});
     auto opened = open(directory);
     if (!opened) {
-      const scan_extent extent = present.extent;
+      const scan_extent extent = first.extent;
       scans_.pop_front();
       postpone(directory, extent, opened.error());
       return;
     }
-    present.entries = open_directory(std::move(*opened));
-    if (present.extent.reports_all) {
+    first.entries = open_directory(std::move(*opened));
+    if (first.extent.reports_all) {
       for (const auto& [name, child] : directory.children) child->is_untold = true;
     }
-    if (present.extent.reports_itself && !directory.is_top()) {
+    if (first.extent.reports_itself && !directory.is_top()) {
       report_created(*directory.parent, directory.name, true);
     }
   }
-  const auto entry = present.entries.next();
+  const auto entry = first.entries.next();
   if (!entry || !*entry) {
     if (!entry) fail(directory.watch, entry.error().value());
     scans_.pop_front();
@@ -270,20 +272,20 @@ void watched_trees::read_entry() {
   }
   const std::string name = (*entry)->name;
   const bool is_directory = (*entry)->type == file_type::directory;
-  const scan_extent extent = present.extent;
+  const scan_extent extent = first.extent;
   if (extent.reports_all) report_created(directory, name, is_directory);
   if (!is_directory) return;
-  const look now = enter(directory, present.entries.fd(), name, extent);
+  const look now = enter(directory, first.entries.fd(), name, extent);
   if (now.is_new && extent.reports_new && !extent.reports_all) {
     report_created(directory, name, true);
   }
 }
 
-// Ends the watches of directories that were not found in their tree.
+// Ends the watches of directories that the last scan of their tree has not found.
 bool watched_trees::sweep() {
-  if (again_.empty()) return false;
-  program_watch& tree = *again_.back();
-  again_.pop_back();
+  if (rescans_.empty()) return false;
+  program_watch& tree = *rescans_.back();
+  rescans_.pop_back();
   if (tree.failure) return true;
   tree.is_starved = false;
   std::vector<watched_inode*> kept{tree.top};
@@ -314,14 +316,14 @@ void watched_trees::come(watched_inode& directory, std::string_view name) {
 }
 
 void watched_trees::leave(watched_inode& directory, std::string_view name) {
-  watched_inode* const left = watched_inodes::child(directory, name, order::oldest);
+  watched_inode* const old_child = watched_inodes::child(directory, name, order::oldest);
   const look now = look_at(directory, name);
   end_name(directory, name, now);
-  if (left == nullptr || now.at == left) return;
+  if (old_child == nullptr || now.at == old_child) return;
   if (now.is_certain) {
-    drop(*left);
+    drop(*old_child);
   } else {
-    doubt(*left);
+    doubt(*old_child);
   }
 }
 
@@ -353,22 +355,22 @@ void watched_trees::remove(watched_inode& directory, std::string_view name) {
   end_name(directory, name, look_at(directory, name));
 }
 
-// Directories that were found under a name before its records came.
+// Marks directories that were found under a name before its records came.
 void watched_trees::end_name(watched_inode& directory, std::string_view name, const look& view) {
   for (const auto& [same, each] : watched_inodes::named(directory, name)) {
     if (!view.is_new || view.at != each) each->was_ended = true;
   }
 }
 
-// Whether the program knows it under the name that it has here.
+// Whether the program knows the inode under its present name.
 bool watched_trees::is_told(const watched_inode& inode) noexcept {
   return !watched_inodes::any_on_way(inode, [](const watched_inode& each) {
     return each.is_untold || each.was_ended || (each.wanted && each.wanted->reports_all);
   });
 }
 
-// Everything in a directory that was found before its records came, or was told under a name that
-// records have ended since.
+// Reports everything in a directory that was found before its records came, or was reported under a
+// name that records have ended since.
 void watched_trees::retell(watched_inode& directory, bool with_itself) {
   request(
       directory,

@@ -40,22 +40,22 @@ class watched_trees {
   std::error_code read_whole(program_watch& tree);
   /// Begins to read all of a tree once more, and ends the watches of what is not found.
   void begin_again(program_watch& tree);
-  /// Reads an entry. False if nothing is left to read.
+  /// Reads an entry. Returns false if nothing is left to read.
   bool step();
-  /// When all records are processed. False if there is nothing to look at.
+  /// Looks at a doubted directory again, when all records are processed. Returns false if there is
+  /// none.
   bool settle();
 
-  // A record tells that a directory...
-  /// ...has come to be in another one.
+  /// Handles a record that a directory has come into another one.
   void come(watched_inode& directory, std::string_view name);
-  /// ...has left the tree, perhaps.
+  /// Handles a record that a directory has left another one, and perhaps the tree.
   void leave(watched_inode& directory, std::string_view name);
-  /// ...has been moved within its tree. False if it is not certain which one: then everything that
-  /// is found under the new name is told.
+  /// Handles a record that a directory was moved within its tree. Returns false if it is not
+  /// certain which one: then everything that is found under the new name is reported.
   bool move(watched_inode& source, std::string_view old_name, watched_inode& target,
             std::string_view name);
 
-  /// ...was removed.
+  /// Handles a record that a directory was removed.
   void remove(watched_inode& directory, std::string_view name);
 
   /// Ends the watches of an inode and of all below it.
@@ -73,7 +73,7 @@ class watched_trees {
     open_directory entries = {};
   };
   struct look {
-    bool is_certain;  // otherwise it failed
+    bool is_certain;  // false after an error
     watched_inode* at = nullptr;
     bool is_new = false;
   };
@@ -105,15 +105,15 @@ class watched_trees {
   std::deque<file_event>& found_;
   watched_inodes inodes_;
   std::deque<scan> scans_;
-  std::vector<program_watch*> again_;  // are read again as a whole
+  std::vector<program_watch*> rescans_;  // trees that are read again as a whole
   std::vector<watched_inode*> doubted_;
   std::error_code failure_;
   bool is_starved_ = false;
 };
 
-/// watch_limit instead of ENOSPC.
+/// The error for errno's number of a watch: errc::watch_limit for ENOSPC.
 std::error_code watch_error(int number) noexcept;
 /// Whether an error of errno's tells a lack of descriptors or memory, which may pass.
-bool is_want(int error) noexcept;
+bool is_shortage(int error) noexcept;
 
 }  // namespace gyre::io::detail
