@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <memory>
 #include <new>
 #include <optional>
 
@@ -35,8 +36,7 @@ TEST(ThreadPoolMemory, EndsWithoutAny) {
 // resume_on() of a pool posts such operations.
 TEST(SubmissionsMemory, AnOperationWithoutASlotTakesACell) {
   constexpr std::int64_t count = 20'000;
-  gyre::detail::admission room(1);
-  gyre::detail::submissions waiting(room);
+  gyre::detail::submissions waiting(std::make_shared<gyre::detail::admission>(1));
   const std::int64_t before = bytes_held();
   for (int i = 0; i < count; ++i) waiting.push([] {});
   EXPECT_LE(bytes_held() - before, count * 33 + 64 * 1024);

@@ -7,11 +7,13 @@
 #include <gyre/task/as_task.hpp>
 #include <gyre/task/schedule.hpp>
 #include <gyre/task/sleep.hpp>
+#include <gyre/task/spawn.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/stop_when.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/task/when_all.hpp>
+#include <gyre/testing/manual_executor.hpp>
 #include <tests/support/sanitizers.hpp>
 
 #include <gmock/gmock.h>
@@ -1248,6 +1250,44 @@ TEST_P(ThreadPool, CoroutinesAwaitSubmittedTasks) {
 }
 
 // ---- forking
+
+// In a pool of this capacity a thread reserves two slots at a time, and holds one after one task.
+TEST(StealingPool, WaitersAreGivenTheSlotsThatThreadsHeldAtTheirEnd) {
+  thread_pool pool({.workers = 1, .capacity = 512});
+  pool.pause();
+  std::latch posted(2);
+  std::latch ended(1);
+  const auto hold = [&] {
+    pool.post([] {});
+    posted.count_down();
+    ended.wait();
+  };
+  std::thread holder(hold);
+  std::thread other_holder(hold);
+  posted.wait();
+  while (pool.try_post([] {})) continue;
+
+  gyre::testing::manual_executor executor;
+  bool submitted = false;
+  const auto submit = [&]() -> task<> {
+    auto posting = pool.async_post([] {});
+    co_await std::move(posting);
+    submitted = true;
+  };
+  gyre::spawn(executor, submit());
+  executor.run_all();
+  EXPECT_FALSE(submitted);
+  std::thread blocked([&] { pool.post([] {}); });
+  ended.count_down();
+  holder.join();
+  other_holder.join();
+  executor.run_all();
+  EXPECT_TRUE(submitted) << "the coroutine is the first in line";
+  blocked.join();
+  pool.resume();
+  pool.wait_idle();
+  executor.run_all();
+}
 
 TEST(StealingPool, OffersToOthersOnlyWhatIsNotTakenBack) {
   thread_pool pool(1);

@@ -91,8 +91,7 @@ void admission::leave_line() noexcept {
   urgent_waits_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-admission::grant admission::wait_until(steady_time deadline, std::size_t max_slots,
-                                       callable_ref reclaim) noexcept {
+admission::grant admission::wait_until(steady_time deadline, std::size_t max_slots) noexcept {
   if (const std::size_t taken = try_acquire_portion(max_slots); taken > 0) {
     return {admission_result::granted, taken};
   }
@@ -103,15 +102,14 @@ admission::grant admission::wait_until(steady_time deadline, std::size_t max_slo
   if (is_urgent) urgent_waits_.fetch_add(1, std::memory_order_relaxed);  // relaxed: a hint
   blocked_acquire wait(slots_, is_wide ? limit_ + 1 : 1);
   if (is_wide) slots_.serve_waits(1);
-  std::chrono::nanoseconds patience = first_patience;
+  std::chrono::nanoseconds patience = is_wide ? first_patience : std::chrono::nanoseconds::max();
   bool timed_out = false;
   while (!wait.has_ended()) {
-    const steady_time now = monotonic_now();
-    timed_out = now >= deadline;
+    const steady_time present = monotonic_now();
+    timed_out = present >= deadline;
     if (timed_out) break;
-    wait.sleep_until(std::min(deadline, later(now, patience)));
-    if (wait.has_ended()) break;
-    reclaim();
+    wait.sleep_until(std::min(deadline, later(present, patience)));
+    if (wait.has_ended() || !is_wide) continue;
     if (!std::exchange(is_urgent, true)) {
       urgent_waits_.fetch_add(1, std::memory_order_relaxed);  // relaxed: a hint
     }

@@ -25,7 +25,6 @@
 #include <gyre/base/cache_line.hpp>
 #include <gyre/base/clock.hpp>
 #include <gyre/base/duration.hpp>
-#include <gyre/pool/detail/callable_ref.hpp>
 #include <gyre/pool/pool_options.hpp>
 #include <gyre/sync/semaphore.hpp>
 
@@ -128,8 +127,8 @@ class admission {
     std::size_t slots = 0;
   };
   /// Blocks the thread until it has slots, `max_slots` if many are free, or until `deadline` or
-  /// close(). Calls `reclaim` now and then, which may release slots that ended threads hold.
-  grant wait_until(steady_time deadline, std::size_t max_slots, callable_ref reclaim) noexcept;
+  /// close().
+  grant wait_until(steady_time deadline, std::size_t max_slots) noexcept;
   /// The present time plus block_timeout.
   [[nodiscard]] steady_time blocking_deadline() const noexcept {
     return later(monotonic_now(), block_timeout_);

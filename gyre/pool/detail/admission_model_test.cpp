@@ -63,7 +63,6 @@ using gyre::steady_time;
 using gyre::detail::admission;
 using gyre::detail::admission_result;
 using gyre::detail::blocked_acquire;
-using gyre::detail::callable_ref;
 
 constexpr steady_time for_ever = steady_time::max();
 constexpr steady_time long_ago{};
@@ -79,10 +78,7 @@ struct full_gate : admission {
     asleep = 0;
     assert_that(slots().try_acquire(capacity), "all slots can be taken");
   }
-  admission_result wait(steady_time deadline = for_ever) {
-    auto nothing = [] {};
-    return wait_until(deadline, 1, callable_ref(nothing)).result;
-  }
+  admission_result wait(steady_time deadline = for_ever) { return wait_until(deadline, 1).result; }
   void wait_for_granted() { assert_that(wait() == admission_result::granted, "granted"); }
 };
 

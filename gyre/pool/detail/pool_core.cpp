@@ -19,13 +19,14 @@ constexpr int max_drop_attempts = 100;
 
 std::unique_ptr<task_scheduler> make_scheduler(const thread_pool_options& options,
                                                const life_cycle& life, const worker_set& workers,
-                                               admission& gate, in_place_runner& runner) {
+                                               std::shared_ptr<admission> gate,
+                                               in_place_runner& runner) {
   switch (options.scheduler) {
     case scheduler::blocking: return std::make_unique<blocking_scheduler>(options, life, workers);
     case scheduler::spinning: return std::make_unique<spinning_scheduler>(options, life, workers);
     case scheduler::stealing: break;
   }
-  return std::make_unique<stealing_scheduler>(options, life, workers, gate, runner);
+  return std::make_unique<stealing_scheduler>(options, life, workers, std::move(gate), runner);
 }
 
 /// A task that has its block already, in a cell of the submissions.
@@ -70,10 +71,11 @@ std::shared_ptr<pool_core> pool_core::make(thread_pool_options options) {
 
 pool_core::pool_core(thread_pool_options&& options)
     : options_(std::move(options)),
-      admission_(options_.capacity, options_.when_full, options_.block_timeout),
+      admission_(std::make_shared<detail::admission>(options_.capacity, options_.when_full,
+                                                     options_.block_timeout)),
       // NOLINTNEXTLINE(bugprone-throw-keyword-missing): exception_guard is no exception
       exceptions_(options_.on_exception),
-      runner_(life_, admission_, exceptions_, quiescence_),
+      runner_(life_, *admission_, exceptions_, quiescence_),
       workers_(this, options_, life_,
                [this](pool_worker& worker) -> worker_set::thread_body {
                  return [pool = shared_from_this(), &worker] {
@@ -86,7 +88,7 @@ pool_core::pool_core(thread_pool_options&& options)
       inbound_(scheduler_->inbound()),
       cells_(options_.record_times ? nullptr : inbound_.queue),
       quiescence_(workers_, *scheduler_),
-      worker_parts_{options_, life_,       admission_,  exceptions_,
+      worker_parts_{options_, life_,       *admission_, exceptions_,
                     workers_, *scheduler_, quiescence_, runner_} {}
 
 pool_core::~pool_core() = default;
@@ -103,7 +105,7 @@ void pool_core::resume() noexcept {
 bool pool_core::stop(steady_time deadline) {
   // 1. Close. Without grace a paused pool starts nothing more.
   deadline <= monotonic_now() ? life_.close_and_drop() : life_.close();
-  admission_.close();
+  admission_->close();
   scheduler_->wake_all();
   std::size_t dropped = delayed_.drop_all();
   // 2. Run dry.
@@ -142,10 +144,10 @@ admission_result pool_core::submit_from_outside(const task_builder& builder, tas
     if (life_.is_closed()) {
       slot.release();
       return runner_.runs_leftovers_here() ? run_here(builder)
-                                           : admission_.refuse(admission_result::closed);
+                                           : admission_->refuse(admission_result::closed);
     }
     if (store(builder, priority, slot)) break;
-    const step next = admission_.step_outside(caller);
+    const step next = admission_->step_outside(caller);
     if (next == step::suspend) return admission_result::must_wait;
     if (next == step::run_here) return run_here(builder);
     if (next == step::go_slotless) {
@@ -154,9 +156,9 @@ admission_result pool_core::submit_from_outside(const task_builder& builder, tas
     }
     if (next == step::wait) {
       const admission_result waited = wait_for_slot(priority, deadline, slot);
-      if (waited != admission_result::granted) return admission_.refuse(waited);
+      if (waited != admission_result::granted) return admission_->refuse(waited);
     } else if (next == step::refuse || !drop_one()) {
-      return admission_.refuse(admission_result::full);
+      return admission_->refuse(admission_result::full);
     }
   }
   run_leftovers_if_ended();
@@ -187,13 +189,13 @@ admission_result pool_core::submit_as_worker(pool_worker& self, const task_build
   for (;;) {
     if (life_.refuses_all()) {
       return runner_.runs_leftovers_here() ? run_here(builder)
-                                           : admission_.refuse(admission_result::closed);
+                                           : admission_->refuse(admission_result::closed);
     }
     if (take_slot(self, slot)) break;
-    const step next = admission_.step_within();
+    const step next = admission_->step_within();
     if (next == step::run_here) return run_here(builder);
     if (next == step::go_slotless) break;
-    if (next == step::refuse || !drop_one()) return admission_.refuse(admission_result::full);
+    if (next == step::refuse || !drop_one()) return admission_->refuse(admission_result::full);
   }
   pool_task& task = make_task(builder, slot);
   if (priority == task_priority::normal) {
@@ -212,17 +214,17 @@ admission_result pool_core::submit_at(task_builder builder, steady_time deadline
   steady_time patience{};
   semaphore_permit slot;
   while (!take_slot(slot)) {
-    if (life_.is_closed()) return admission_.refuse(admission_result::closed);
-    const step next = admission_.step_outside(caller);
+    if (life_.is_closed()) return admission_->refuse(admission_result::closed);
+    const step next = admission_->step_outside(caller);
     if (next == step::wait) {
       const admission_result waited = wait_for_slot(task_priority::low, patience, slot);
-      if (waited != admission_result::granted) return admission_.refuse(waited);
+      if (waited != admission_result::granted) return admission_->refuse(waited);
     } else if (next != step::drop_another || !drop_one()) {
-      return admission_.refuse(admission_result::full);
+      return admission_->refuse(admission_result::full);
     }
   }
   std::unique_ptr<pool_task, task_dropper> task(&builder.make(false));
-  if (!delayed_.add(deadline, *task)) return admission_.refuse(admission_result::closed);
+  if (!delayed_.add(deadline, *task)) return admission_->refuse(admission_result::closed);
   static_cast<void>(task.release());
   slot.forget();
   return admission_result::granted;
@@ -231,7 +233,7 @@ admission_result pool_core::submit_at(task_builder builder, steady_time deadline
 pool_task& pool_core::make_task(const task_builder& builder, semaphore_permit& slot) {
   pool_task& task = builder.make(options_.record_times);
   task.has_slot = slot.forget() != 0;
-  if (!task.has_slot) admission_.add_slotless();
+  if (!task.has_slot) admission_->add_slotless();
   return task;
 }
 
@@ -256,9 +258,9 @@ bool pool_core::store(const task_builder& builder, task_priority priority, semap
 // Returns whether the caller has a slot now. A thread that finds none may hold some itself, for its
 // next submissions of normal priority.
 bool pool_core::take_slot(semaphore_permit& slot) noexcept {
-  if (slot.count() == 0) slot = admission_.try_acquire();
+  if (slot.count() == 0) slot = admission_->try_acquire();
   const bool may_hold_some = slot.count() == 0 && inbound_.queue != nullptr;
-  if (may_hold_some && inbound_.queue->return_stock()) slot = admission_.try_acquire();
+  if (may_hold_some && inbound_.queue->return_stock()) slot = admission_->try_acquire();
   return slot.count() != 0;
 }
 
@@ -266,30 +268,24 @@ bool pool_core::take_slot(semaphore_permit& slot) noexcept {
 bool pool_core::take_slot(pool_worker& self, semaphore_permit& slot) noexcept {
   if (self.free_slots == 0) return take_slot(slot);
   --self.free_slots;
-  slot = semaphore_permit(admission_.slots(), 1);
+  slot = semaphore_permit(admission_->slots(), 1);
   return true;
 }
 
 // `deadline` is that of the whole submission; the first wait sets it.
 admission_result pool_core::wait_for_slot(task_priority priority, steady_time& deadline,
                                           semaphore_permit& slot) {
-  if (deadline == steady_time{}) deadline = admission_.blocking_deadline();
+  if (deadline == steady_time{}) deadline = admission_->blocking_deadline();
   if (takes_inbound(priority)) return inbound_.queue->reserve_until(deadline);
-  reclaim_slots();
-  auto reclaim = [this] { reclaim_slots(); };
-  const auto [result, taken] = admission_.wait_until(deadline, 1, callable_ref(reclaim));
-  slot = semaphore_permit(admission_.slots(), taken);
+  const auto [result, taken] = admission_->wait_until(deadline, 1);
+  slot = semaphore_permit(admission_->slots(), taken);
   return result;
-}
-
-void pool_core::reclaim_slots() noexcept {
-  if (inbound_.queue != nullptr) inbound_.queue->reclaim();
 }
 
 admission_result pool_core::run_here(const task_builder& builder) {
   const admission::submitter_run nested;
   builder.run(exceptions_);
-  admission_.count_run_by_submitter();
+  admission_->count_run_by_submitter();
   return admission_result::granted;
 }
 
@@ -300,8 +296,8 @@ bool pool_core::drop_one() noexcept {
       runner_.drop(*oldest);
       return true;
     }
-    if (admission_.free() > 0) return true;
-    if (admission_.limit() <= delayed_.size()) return false;  // delayed tasks have all slots
+    if (admission_->free() > 0) return true;
+    if (admission_->limit() <= delayed_.size()) return false;  // delayed tasks have all slots
     thread_yield();
   }
   return false;
@@ -337,8 +333,8 @@ thread_pool_metrics pool_core::metrics() const {
   thread_pool_metrics sum{
       .submitted = scheduler_->enqueued() + delayed_dropped,
       .dropped = quiescence_.dropped() + delayed_dropped,
-      .refused = admission_.refused(),
-      .run_by_submitter = admission_.run_by_submitter(),
+      .refused = admission_->refused(),
+      .run_by_submitter = admission_->run_by_submitter(),
       .exceptions = exceptions_.exceptions(),
       .wakeups = scheduler_->wakeups(),
       .delayed = delayed_.size(),

@@ -62,7 +62,7 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
 
   // The parts of the pool.
   life_cycle& life() noexcept { return life_; }
-  detail::admission& admission() noexcept { return admission_; }
+  detail::admission& admission() noexcept { return *admission_; }
   worker_set& workers() noexcept { return workers_; }
 
   // These do what thread_pool's members of the same names do.
@@ -80,7 +80,7 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
   timer_service* timers() noexcept override { return timers_.started(); }
   void resize(std::size_t workers) {
     workers_.resize(workers, *scheduler_);
-    admission_.set_workers(workers);
+    admission_->set_workers(workers);
   }
   void pause() noexcept;
   void resume() noexcept;
@@ -104,8 +104,6 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
   admission_result submit_admitted(task_builder builder, task_priority priority,
                                    semaphore_permit slot);
   admission_result submit_at(task_builder builder, steady_time deadline);
-  /// Releases the slots that ended threads hold.
-  void reclaim_slots() noexcept;
 
   /// The calling thread's worker, if it is one of this pool.
   pool_worker* worker_here() const noexcept {
@@ -138,7 +136,7 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
 
   thread_pool_options options_;
   life_cycle life_;
-  detail::admission admission_;
+  const std::shared_ptr<detail::admission> admission_;  // shared with threads that hold slots
   exception_guard exceptions_;
   item_runner runner_;
   worker_set workers_;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 namespace gyre::detail {
 namespace {
@@ -32,12 +33,12 @@ struct queued_operation {
 }  // namespace
 
 stealing_scheduler::stealing_scheduler(const thread_pool_options& options, const life_cycle& life,
-                                       const worker_set& workers, admission& gate,
+                                       const worker_set& workers, std::shared_ptr<admission> gate,
                                        in_place_runner& runner)
     : runner_(runner),
       life_(life),
       workers_(workers),
-      submissions_(gate),
+      submissions_(std::move(gate)),
       idle_(options.workers),
       lanes_(options.aging) {}
 

@@ -18,6 +18,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 namespace gyre::detail {
 
@@ -27,7 +28,8 @@ class stealing_scheduler final : public task_scheduler {
  public:
   /// Lifetime: all arguments must outlive this.
   stealing_scheduler(const thread_pool_options& options, const life_cycle& life,
-                     const worker_set& workers, admission& gate, in_place_runner& runner);
+                     const worker_set& workers, std::shared_ptr<admission> gate,
+                     in_place_runner& runner);
 
   inbound_queue inbound() noexcept override { return {&submissions_, &idle_}; }
   void enqueue(pool_task& task, task_priority priority) noexcept override;

@@ -18,7 +18,6 @@ slot_awaiter::slot_awaiter(pool_core& pool, task_priority priority) noexcept
 void slot_awaiter::begin_wait() noexcept {
   waited_for_ = pool_->shared_from_this();
   pool_->admission().join_line();
-  pool_->reclaim_slots();
 }
 
 void slot_awaiter::abandon_wait() noexcept { waited_for_->admission().leave_line(); }

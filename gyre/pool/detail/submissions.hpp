@@ -2,7 +2,6 @@
 // submissions: the queue from outside into a work-stealing pool, sharded by submitting thread.
 #pragma once
 
-#include <gyre/base/atomic.hpp>
 #include <gyre/base/clock.hpp>
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/exec/inbox/detail/segment_shard.hpp>
@@ -15,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -23,9 +23,12 @@ namespace gyre::detail {
 /// A bounded queue with many producers and many consumers, first in first out per producer.
 ///
 /// Each producing thread has a shard: a list of segments, and a stock of reserved slots, so that
-/// most pushes touch nothing that another producer writes. The shards form a queue; a consumer
-/// takes the first one that has tasks, and has it for itself while it runs them. A callable that is
-/// "run" here is expected to hand itself over to the worker that runs it.
+/// most pushes touch nothing that another producer writes. A thread that ends releases its stock,
+/// which serves the waits for slots, those of threads and those of coroutines.
+///
+/// The shards form a queue; a consumer takes the first one that has tasks, and has it for itself
+/// while it runs them. A callable that is "run" here is expected to hand itself over to the worker
+/// that runs it.
 ///
 /// The pushing members are not inlined: a coroutine may continue on another thread, and compilers
 /// keep the addresses of thread-locals across suspensions.
@@ -37,8 +40,8 @@ namespace gyre::detail {
 template <std::size_t CellsPerSegment>
 class basic_submissions {
  public:
-  /// Tasks take slots of `gate`, which must outlive this object.
-  explicit basic_submissions(admission& gate) noexcept : gate_(gate) {}
+  /// Tasks take slots of `gate`.
+  explicit basic_submissions(std::shared_ptr<admission> gate) noexcept : gate_(std::move(gate)) {}
   /// Destroys the tasks that were not run. No other thread may be inside.
   ~basic_submissions() {
     // A task's destructor may push once more, also to a shard that was empty already.
@@ -59,27 +62,25 @@ class basic_submissions {
   [[nodiscard, gnu::always_inline]] bool try_push_built(Build&& build) {
     if (shard* const own = shards_.cached()) [[likely]]
       return push_to(*own, build);
-    const auto entered = shards_.find_or_register();
+    const auto entered = find_or_register();
     return push_to(*entered, build);
   }
 
   /// Waits until the calling thread has a slot for its next push: granted, timed_out or closed.
   [[nodiscard]] admission_result reserve_until(steady_time deadline) {
-    if (const auto own = shards_.find_or_register(); own->stock > 0 || restock(*own)) {
+    if (const auto own = find_or_register(); own->stock > 0 || restock(*own)) {
       return admission_result::granted;
     }
-    auto look_for_slots = [this] { reclaim(); };
-    const auto [result, taken] =
-        gate_.wait_until(deadline, gate_.chunk(), callable_ref(look_for_slots));
+    const auto [result, taken] = gate_->wait_until(deadline, gate_->chunk());
     if (taken > 0) add_slots(taken);
     return result;
   }
   /// Adds acquired slots to the thread's stock; releases them if it throws std::bad_alloc.
   [[gnu::noinline]] void add_slots(std::size_t slots) {
     try {
-      shards_.find_or_register()->stock += slots;
+      find_or_register()->stock += slots;
     } catch (...) {
-      gate_.release(slots);
+      gate_->release(slots);
       throw;
     }
   }
@@ -88,7 +89,7 @@ class basic_submissions {
   bool return_stock() noexcept {
     shard* const own = shards_.cached();
     if (own == nullptr || own->stock == 0) return false;
-    gate_.release(std::exchange(own->stock, 0));
+    gate_->release(std::exchange(own->stock, 0));
     return true;
   }
 
@@ -98,7 +99,7 @@ class basic_submissions {
     if (shard* const own = shards_.cached()) [[likely]] {
       push_admitted(*own, std::forward<F>(callable));
     } else {
-      const auto entered = shards_.find_or_register();
+      const auto entered = find_or_register();
       push_admitted(*entered, std::forward<F>(callable));
     }
   }
@@ -116,9 +117,9 @@ class basic_submissions {
   /// Whether run_some() would find a task. Sees every push that happened before, but for those to
   /// shards that workers run: their run_some() has not returned, and will see them.
   bool ready() noexcept {
-    deferred_release released(*this);
+    retired_shards retired(*this);
     const std::lock_guard lock(queue_lock_);
-    return bring_work_to_front(released);
+    return bring_work_to_front(retired);
   }
 
   /// Tasks that wait, with or without a slot. O(producers), and a lock.
@@ -126,65 +127,34 @@ class basic_submissions {
   /// How many were ever pushed, with each that the caller has seen run. O(producers), and a lock.
   std::uint64_t pushed() const noexcept { return shards_.pushed(); }
 
-  /// Releases the slots of threads that have ended; whether there were any. try_push() does so
-  /// before it fails. A load if no thread has ended since.
-  bool reclaim() noexcept {
-    // acquire: pairs with the release in shard_base::abandon(); the shard is seen as abandoned.
-    const std::uint64_t now = inbox::detail::shard_base::abandonments();
-    // relaxed: a thread that overtakes us has seen at least as much.
-    if (reclaimed_up_to_.load(std::memory_order_relaxed) == now) return false;
-    deferred_release released(*this);
-    const std::lock_guard lock(queue_lock_);
-    shards_.admit_new_shards();
-    for (std::size_t count = shards_.size(); count > 0; --count) {
-      shard* const each = shards_.take();
-      const bool last = each->abandoned();
-      if (last) released.take_stock(*each);
-      if (last && !each->ready()) {
-        released.take(*each);
-      } else {
-        shards_.put_back(*each);
-      }
-    }
-    reclaimed_up_to_.store(now, std::memory_order_relaxed);
-    return released.slots() > 0;
-  }
-
  private:
   // How many tasks of one producer a worker takes at a time.
   static constexpr std::size_t quantum = 256;
 
   class shard;
 
-  // The shards and slots of ended threads, released once the lock is no longer held.
-  class deferred_release {
+  // The shards of ended threads, which are retired once the lock is no longer held.
+  class retired_shards {
    public:
-    explicit deferred_release(basic_submissions& owner) noexcept : owner_(owner) {}
-    deferred_release& operator=(deferred_release&&) = delete;
-    ~deferred_release() {
+    explicit retired_shards(basic_submissions& owner) noexcept : owner_(owner) {}
+    retired_shards& operator=(retired_shards&&) = delete;
+    ~retired_shards() {
       while (shard* each = shards_.pop_front()) owner_.shards_.retire(*each);
-      if (slots_ > 0) owner_.gate_.release(slots_);
     }
-    void take_stock(shard& abandoned) noexcept { slots_ += std::exchange(abandoned.stock, 0); }
-    void take(shard& empty) noexcept {
-      take_stock(empty);
-      shards_.push_back(empty);
-    }
-    std::size_t slots() const noexcept { return slots_; }
+    void add(shard& empty) noexcept { shards_.push_back(empty); }
 
    private:
     basic_submissions& owner_;
     intrusive_queue<shard> shards_;
-    std::size_t slots_ = 0;
   };
 
   // A shard that a worker has for itself, queued again at the end, also by an exception.
   class shard_lease {
    public:
     explicit shard_lease(basic_submissions& owner) noexcept : owner_(owner) {
-      deferred_release released(owner_);
+      retired_shards retired(owner_);
       const std::lock_guard lock(owner_.queue_lock_);
-      if (owner_.bring_work_to_front(released)) shard_ = owner_.shards_.take();
+      if (owner_.bring_work_to_front(retired)) shard_ = owner_.shards_.take();
     }
     shard_lease& operator=(shard_lease&&) = delete;
     ~shard_lease() {
@@ -196,12 +166,10 @@ class basic_submissions {
     // The look is under the same lock: a thread that looked in vain during the lease was earlier,
     // and so were the pushes that it had to see.
     bool end() noexcept {
-      deferred_release released(owner_);
+      retired_shards retired(owner_);
       const std::lock_guard lock(owner_.queue_lock_);
-      // reclaim() passes over a shard that is not in the queue; it may have done so just now.
-      if (shard_->abandoned()) released.take_stock(*shard_);
       owner_.shards_.put_back(*std::exchange(shard_, nullptr));
-      return owner_.bring_work_to_front(released);
+      return owner_.bring_work_to_front(retired);
     }
 
    private:
@@ -210,7 +178,7 @@ class basic_submissions {
   };
 
   // Returns whether there is a shard with tasks, which then is the first; under the lock.
-  bool bring_work_to_front(deferred_release& released) noexcept {
+  bool bring_work_to_front(retired_shards& retired) noexcept {
     shards_.admit_new_shards();
     for (std::size_t count = shards_.size(); count > 0; --count) {
       // Read before ready(), as nothing can follow what an abandoned shard held.
@@ -218,7 +186,7 @@ class basic_submissions {
       if (shards_.front()->ready()) return true;
       shard* const empty = shards_.take();
       if (last) {
-        released.take(*empty);
+        retired.add(*empty);
       } else {
         shards_.put_back(*empty);
       }
@@ -234,7 +202,7 @@ class basic_submissions {
     try {
       push_admitted(own, build());
     } catch (...) {
-      gate_.release(1);  // not to the stock: another thread may be waiting
+      gate_->release(1);  // not to the stock: another thread may be waiting
       throw;
     }
     return true;
@@ -247,27 +215,34 @@ class basic_submissions {
     });
   }
 
+  auto find_or_register() { return shards_.find_or_register(gate_); }
+
   [[gnu::noinline]] bool restock(shard& own) noexcept {
-    std::size_t taken = 0;
-    do {
-      taken = gate_.try_acquire_portion(gate_.chunk());
-    } while (taken == 0 && reclaim());
-    own.stock += taken;
-    return taken > 0;
+    own.stock += gate_->try_acquire_portion(gate_->chunk());
+    return own.stock > 0;
   }
 
-  admission& gate_;
+  const std::shared_ptr<admission> gate_;
   spin_lock queue_lock_;
   inbox::detail::shard_set<shard> shards_;
-  atomic<std::uint64_t> reclaimed_up_to_{0};
 };
 
-/// The tasks of one thread, and the slots it holds for later ones.
+/// The tasks of one thread, and the slots that it holds for later ones. The thread releases these
+/// slots at its end, when the pool may be gone: so the shard shares the admission.
 template <std::size_t CellsPerSegment>
 class basic_submissions<CellsPerSegment>::shard final
     : public inbox::detail::segment_shard<CellsPerSegment> {
  public:
-  std::size_t stock = 0;  // belongs to the producer; when abandoned, to the lock
+  explicit shard(std::shared_ptr<admission> gate) noexcept : gate_(std::move(gate)) {}
+
+  std::size_t stock = 0;  // belongs to the thread
+
+ private:
+  void return_reserve() noexcept override {
+    if (stock > 0) gate_->release(std::exchange(stock, 0));
+  }
+
+  const std::shared_ptr<admission> gate_;
 };
 
 /// The submissions of pools.

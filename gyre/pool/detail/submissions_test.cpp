@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <latch>
 #include <memory>
 #include <new>
 #include <semaphore>
@@ -57,8 +58,9 @@ class Submission : public testing::Test {
     return admission_result::granted;
   }
 
-  admission room{512};
-  Submissions waiting{room};
+  const std::shared_ptr<admission> gate = std::make_shared<admission>(512);
+  admission& room = *gate;
+  Submissions waiting{gate};
   bool more = false;
 };
 
@@ -175,9 +177,8 @@ TYPED_TEST(Submission, AShardBeingRunIsNotInTheWayOfTheOthers) {
 
 TYPED_TEST(Submission, PendingTasksAreDestroyedAtTheEnd) {
   fates told;
-  admission other_room(100);
   {
-    TypeParam short_lived(other_room);
+    TypeParam short_lived(std::make_shared<admission>(100));
     EXPECT_TRUE(short_lived.try_push(sized_task<24>(told)));
     EXPECT_TRUE(short_lived.try_push(sized_task<100>(told)));
     std::thread([&] { EXPECT_TRUE(short_lived.try_push(sized_task<24>(told))); }).join();
@@ -186,16 +187,35 @@ TYPED_TEST(Submission, PendingTasksAreDestroyedAtTheEnd) {
   EXPECT_EQ(told.destroyed, 3);
 }
 
-TYPED_TEST(Submission, TheSlotsOfAThreadThatEndsAreFoundBySubmitters) {
+TYPED_TEST(Submission, AThreadThatEndsReleasesTheSlotsThatItHeld) {
   // While many slots are free, each thread reserves two and uses one.
   for (int i = 0; i < 256; ++i) {
     std::thread([&] { ASSERT_TRUE(this->waiting.try_push([] {})); }).join();
   }
-  EXPECT_LT(this->room.free(), 256U);
+  EXPECT_EQ(this->room.free(), 256U);
   for (int i = 0; i < 256; ++i) ASSERT_TRUE(this->waiting.try_push([] {})) << i;
   EXPECT_FALSE(this->waiting.try_push([] {}));
   EXPECT_EQ(this->run_all(), 512U);
   EXPECT_EQ(this->room.free(), 512U);
+}
+
+TYPED_TEST(Submission, AThreadMayOutliveTheQueueWhoseSlotsItHolds) {
+  std::latch pushed(1);
+  std::latch ended(1);
+  std::thread holder;
+  {
+    TypeParam short_lived(this->gate);
+    holder = std::thread([&] {
+      EXPECT_TRUE(short_lived.try_push([] {}));
+      pushed.count_down();
+      ended.wait();
+    });
+    pushed.wait();
+  }
+  EXPECT_EQ(this->room.free(), 510U);
+  ended.count_down();
+  holder.join();
+  EXPECT_EQ(this->room.free(), 511U) << "all but that of the task, which was destroyed";
 }
 
 TYPED_TEST(Submission, AWaitingThreadIsGivenTheSlotsOfAThreadThatEnds) {
@@ -255,7 +275,6 @@ TYPED_TEST(Submission, AThreadMayPushWhileItsThreadLocalsAreDestroyed) {
     }).join();
   }
   EXPECT_EQ(this->run_all(), 60U);
-  this->waiting.reclaim();
   EXPECT_EQ(this->room.free(), 512U);
 }
 

@@ -21,19 +21,13 @@ class shard_base : public intrusive_node {
 
   /// Thread: releases the shard; no task will follow.
   void abandon() noexcept {
+    return_reserve();
     // release: pairs with the acquire in abandoned(); the thread's last tasks come before.
     abandoned_.store(true, std::memory_order_release);
-    // release: pairs with the acquire in abandonments(); a thread that sees the count sees it
-    // abandoned.
-    abandonments_.fetch_add(1, std::memory_order_release);
     release_reference();
   }
   /// Consumer: whether the thread is gone, so that no task will follow.
   bool abandoned() const noexcept { return abandoned_.load(std::memory_order_acquire); }
-  /// How many shards of the process were abandoned.
-  static std::uint64_t abandonments() noexcept {
-    return abandonments_.load(std::memory_order_acquire);
-  }
   /// Inbox: releases the shard; the thread may forget it.
   void close() noexcept {
     closed_.store(true, std::memory_order_relaxed);
@@ -42,6 +36,8 @@ class shard_base : public intrusive_node {
   bool closed() const noexcept { return closed_.load(std::memory_order_relaxed); }
 
  private:
+  /// Thread: gives back what it holds for tasks that it will not push. The inbox may be gone.
+  virtual void return_reserve() noexcept {}
   void release_reference() noexcept {
     // acq_rel: the last one sees everything the other did before it frees the shard.
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
@@ -50,9 +46,6 @@ class shard_base : public intrusive_node {
   gyre::detail::atomic<int> references_{2};
   gyre::detail::atomic<bool> abandoned_{false};
   gyre::detail::atomic<bool> closed_{false};
-  // This and the next: one for the library and its users, even if those hide their symbols.
-  [[gnu::visibility(
-      "default")]] static inline constinit gyre::detail::atomic<std::uint64_t> abandonments_{0};
 };
 
 /// An id that is unique in the process, so that a thread cannot mistake a new inbox for a dead one
@@ -68,8 +61,9 @@ struct shard_cache {
   };
   std::array<entry, size> entries{};
 };
-// Not inline: of inline variables g++ makes one for the process, though each plug-in with gyre in
-// it counts its inboxes by itself.
+// Visible, so that a program that hides its symbols uses the library's copy. Not inline: g++ makes
+// one inline variable for the whole process, though each plug-in with gyre in it counts its inboxes
+// by itself.
 [[gnu::visibility("default")]] extern constinit thread_local shard_cache this_thread_shards;
 
 /// The calling thread's shard of that inbox, or null when it has none yet. Looks beyond the cache.

@@ -15,8 +15,8 @@
 
 namespace gyre::inbox::detail {
 
-/// The shards of one queue. `Shard` derives from shard_base and from intrusive_list_node, has a
-/// default constructor, counts what was pushed() and what is pending(), and can free_segments().
+/// The shards of one queue. `Shard` derives from shard_base and from intrusive_list_node, counts
+/// what was pushed() and what is pending(), and can free_segments().
 ///
 /// Members marked "Consumer" are for one thread at a time. Before the set ends, the consumer takes
 /// and retires every shard.
@@ -40,11 +40,12 @@ class shard_set {
     }
   };
   using shard_access = std::unique_ptr<Shard, end_access>;
-  /// The calling thread's shard; a new one, known to the consumer, if it had none (which may throw
-  /// std::bad_alloc).
-  shard_access find_or_register() {
+  /// The calling thread's shard; if it had none a new one, made from `arguments` (which may throw
+  /// std::bad_alloc) and known to the consumer.
+  template <class... Arguments>
+  shard_access find_or_register(const Arguments&... arguments) {
     if (shard_base* known = find_shard(id_)) return {static_cast<Shard*>(known), end_access{true}};
-    auto fresh = std::make_unique<Shard>();
+    auto fresh = std::make_unique<Shard>(arguments...);
     const bool kept = keep_shard(id_, fresh.get());
     Shard& added = *fresh.release();
     {
