@@ -5,6 +5,7 @@
 #include <gyre/exec/inbox/inbox.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -19,11 +20,17 @@ constexpr unsigned fairness = 61;
 // One of this many fair turns runs the oldest item of the worker itself, which costs a heavy fence.
 constexpr unsigned own_fairness = 16;
 
-// Looks for work before a worker sleeps. While its looks pay, so that it may take more than a few,
-// it gives way between them to the submitters, which may wait for its processor; otherwise it does
-// not, since the kernel wakes a thread late that has just given way.
+// A worker looks for work this often at most before it sleeps.
 constexpr int max_looks = 128;
+
+// A worker that may look more often than this, because its looks have paid, yields between looks to
+// the submitters, which may wait for its processor. Otherwise it does not yield, since the kernel
+// is late to wake a thread that has just yielded.
 constexpr int few_looks = 64;
+
+// A worker that yields searches for no longer than this: another program may keep the processor for
+// a whole time slice, in which submitters rely on the search.
+constexpr std::chrono::microseconds max_search_duration{100};
 
 struct queued_operation {
   operation* op;
@@ -264,20 +271,30 @@ void stealing_scheduler::wait_for_work(pool_worker& self) noexcept {
     std::this_thread::sleep_for(self.thefts.rest());
     return;
   }
-  if (idle_.start_searching(self.parker)) {
-    const int looks = std::min(self.spin.looks(), max_looks);
-    const bool gives_way = looks > few_looks;
-    for (int look = 1; look <= looks; ++look) {
-      if (has_work(self)) {
-        self.spin.paid(look);
-        return;
-      }
-      gives_way ? thread_yield() : cpu_relax();
-    }
-    self.spin.wasted();
-  }
+  if (idle_.start_searching(self.parker) && search(self)) return;
   self.parks.add(1);
   static_cast<void>(idle_.park(self.parker, [&] { return has_work(self); }));
+}
+
+// Looks for work repeatedly, and returns whether there is some.
+bool stealing_scheduler::search(pool_worker& self) noexcept {
+  const int looks = std::min(self.spin.looks(), max_looks);
+  const bool yields = looks > few_looks;
+  const steady_time deadline = yields ? later(monotonic_now(), max_search_duration) : steady_time{};
+  for (int look = 1; look <= looks; ++look) {
+    if (has_work(self)) {
+      self.spin.paid(look);
+      return true;
+    }
+    if (!yields) {
+      cpu_relax();
+    } else {
+      thread_yield();
+      if (monotonic_now() >= deadline) break;
+    }
+  }
+  self.spin.wasted();
+  return false;
 }
 
 bool stealing_scheduler::has_work(const pool_worker& self) noexcept {

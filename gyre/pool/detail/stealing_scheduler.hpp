@@ -62,6 +62,7 @@ class stealing_scheduler final : public task_scheduler {
   work_item take_from_queues() noexcept;
   void keep(pool_worker& self, work_item item) noexcept;
   void put_back(work_item item) noexcept;
+  bool search(pool_worker& self) noexcept;
   bool has_work(const pool_worker& self) noexcept;
   bool has_waiting_items(const pool_worker& self) noexcept;
   bool has_inbound_items() noexcept;
