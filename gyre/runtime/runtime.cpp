@@ -18,27 +18,20 @@ namespace {
 
 // Runtimes may be made and end on several threads; the last one to end restores the signal.
 std::mutex sigpipe_mutex;
-int ignore_sigpipe = 0;
+int sigpipe_ignorers = 0;  // runtimes; by the mutex
 
 }  // namespace
 
 runtime::ignored_sigpipe::ignored_sigpipe(bool enabled) noexcept {
+  if (!enabled) return;
   const std::lock_guard lock(sigpipe_mutex);
-  if (enabled && ignore_sigpipe > 0) {
-    ignored_ = true;
-    ++ignore_sigpipe;
-    return;
-  }
-  struct sigaction before{};
-  if (!enabled || ::sigaction(SIGPIPE, nullptr, &before) != 0) return;
-  if ((before.sa_flags & SA_SIGINFO) != 0 || before.sa_handler != SIG_DFL) return;
-  ignored_ = std::signal(SIGPIPE, SIG_IGN) != SIG_ERR;
-  if (ignored_) ++ignore_sigpipe;
+  is_ignored_ = sigpipe_ignorers > 0 || detail::replace_default_action(SIGPIPE, SIG_IGN);
+  if (is_ignored_) ++sigpipe_ignorers;
 }
 
 runtime::ignored_sigpipe::~ignored_sigpipe() {
   const std::lock_guard lock(sigpipe_mutex);
-  if (ignored_ && --ignore_sigpipe == 0) std::signal(SIGPIPE, SIG_DFL);
+  if (is_ignored_ && --sigpipe_ignorers == 0) std::signal(SIGPIPE, SIG_DFL);
 }
 
 runtime::options runtime::with_defaults(options settings) {

@@ -258,7 +258,7 @@ class runtime {
     ~ignored_sigpipe();
 
    private:
-    bool ignored_ = false;
+    bool is_ignored_ = false;
   };
 
   static options with_defaults(options settings);

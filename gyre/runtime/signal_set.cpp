@@ -2,8 +2,8 @@
 #include <gyre/runtime/signal_set.hpp>
 
 #include <gyre/base/error.hpp>
-
-#include <unistd.h>
+#include <gyre/io/detail/system_files.hpp>
+#include <gyre/io/detail/system_processes.hpp>
 
 #include <array>
 #include <cerrno>
@@ -13,6 +13,8 @@
 
 namespace gyre {
 namespace {
+
+namespace system = io::detail::system;
 
 sigset_t set_of(std::span<const int> signals) {
   sigset_t set;
@@ -26,26 +28,22 @@ sigset_t set_of(std::span<const int> signals) {
   return set;
 }
 
-unique_fd open_signalfd(const sigset_t& signals) {
-  unique_fd descriptor(::signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC));
-  if (!descriptor) detail::throw_errno("signalfd");
-  return descriptor;
+unique_fd open_signal_queue(std::span<const int> signals) {
+  return system::value_or_throw(system::open_signal_queue(set_of(signals)), "signalfd");
 }
 
-// The number of this thread's sets that receive a signal which was not blocked before the first.
-constinit thread_local std::array<std::uint32_t, NSIG> sets_receiving{};
+// For each signal that was not blocked before the thread's first set with it, the number of the
+// thread's sets that receive it.
+constinit thread_local std::array<std::uint32_t, NSIG> receiving_sets{};
 
 }  // namespace
 
 signal_set::blocked_signals::blocked_signals(const sigset_t& signals) {
-  sigset_t before;
-  if (const int error = ::pthread_sigmask(SIG_BLOCK, &signals, &before); error != 0) {
-    detail::throw_system_error(error, "pthread_sigmask");
-  }
+  const sigset_t before = system::change_signal_mask(SIG_BLOCK, signals);
   sigemptyset(&signals_);
   for (int signal = 1; signal <= SIGRTMAX; ++signal) {
     if (sigismember(&signals, signal) != 1) continue;
-    std::uint32_t& sets = sets_receiving[static_cast<std::size_t>(signal)];
+    std::uint32_t& sets = receiving_sets[static_cast<std::size_t>(signal)];
     if (sigismember(&before, signal) == 1 && sets == 0) continue;
     sigaddset(&signals_, signal);
     ++sets;
@@ -57,23 +55,23 @@ signal_set::blocked_signals::~blocked_signals() {
   sigemptyset(&unblocked);
   for (int signal = 1; signal <= SIGRTMAX; ++signal) {
     if (sigismember(&signals_, signal) != 1) continue;
-    std::uint32_t& sets = sets_receiving[static_cast<std::size_t>(signal)];
+    std::uint32_t& sets = receiving_sets[static_cast<std::size_t>(signal)];
     if (sets > 0) --sets;  // 0 on another thread than the constructor's
     if (sets == 0) sigaddset(&unblocked, signal);
   }
-  ::pthread_sigmask(SIG_UNBLOCK, &unblocked, nullptr);
+  system::change_signal_mask(SIG_UNBLOCK, unblocked);
 }
 
 signal_set::signal_set(event_loop& loop, std::span<const int> signals)
     : blocked_(set_of(signals)),
-      descriptor_(open_signalfd(set_of(signals))),
+      descriptor_(open_signal_queue(signals)),
       callback_(nullptr),
       watch_(loop, descriptor_.get(), [this](readiness) { receive(); }),
       waits_(loop, descriptor_.get(), *this) {}
 
 signal_set::signal_set(event_loop& loop, std::span<const int> signals, function callback)
     : blocked_(set_of(signals)),
-      descriptor_(open_signalfd(set_of(signals))),
+      descriptor_(open_signal_queue(signals)),
       callback_(std::move(callback)),
       watch_(loop, descriptor_.get(), [this](readiness) { receive(); }),
       waits_(loop, descriptor_.get(), *this) {
@@ -83,7 +81,7 @@ signal_set::signal_set(event_loop& loop, std::span<const int> signals, function 
 void unblock_signals() noexcept {
   sigset_t none;
   sigemptyset(&none);
-  ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
+  system::change_signal_mask(SIG_SETMASK, none);
 }
 
 void signal_set::throw_has_function() {
@@ -93,7 +91,9 @@ void signal_set::throw_has_function() {
 
 std::optional<std::expected<signal_info, std::error_code>> signal_set::try_take() noexcept {
   signal_info info;
-  if (::read(descriptor_.get(), &info, sizeof info) != sizeof info) return std::nullopt;
+  const auto bytes = std::as_writable_bytes(std::span(&info, 1));
+  const io::result received = system::read(descriptor_.get(), bytes);
+  if (!received || received.count() != sizeof info) return std::nullopt;
   return info;
 }
 

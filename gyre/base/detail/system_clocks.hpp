@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// wall_now, last_tick: clocks of the system besides that of clock.hpp.
+// wall_now, last_tick, sleep_for: clocks of the system besides that of clock.hpp, and a sleep.
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -19,6 +19,13 @@ inline steady_time last_tick() noexcept {
   std::timespec tick{};
   ::clock_gettime(CLOCK_MONOTONIC_COARSE, &tick);
   return steady_time(std::chrono::seconds(tick.tv_sec) + std::chrono::nanoseconds(tick.tv_nsec));
+}
+
+/// Blocks the calling thread for `time`, or until a signal is handled.
+inline void sleep_for(std::chrono::nanoseconds time) noexcept {
+  const auto whole = std::chrono::floor<std::chrono::seconds>(time);
+  const std::timespec duration{.tv_sec = whole.count(), .tv_nsec = (time - whole).count()};
+  ::nanosleep(&duration, nullptr);
 }
 
 }  // namespace gyre::detail

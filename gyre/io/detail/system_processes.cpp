@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <spawn.h>
+#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -140,6 +141,12 @@ expected<struct ::sigaction> set_signal_action(int signal,
   ::sigset_t before;
   ::pthread_sigmask(action, &signals, &before);
   return before;
+}
+
+expected<unique_fd> open_signal_queue(const ::sigset_t& signals) noexcept {
+  unique_fd queue(::signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC));
+  if (!queue) return std::unexpected(errno);
+  return queue;
 }
 
 void discard_pending_signal(const ::sigset_t& signals) noexcept {

@@ -59,6 +59,9 @@ expected<struct ::sigaction> set_signal_action(int signal,
                                                const struct ::sigaction& action) noexcept;
 /// pthread_sigmask(3): changes the calling thread's blocked signals, and returns those of before.
 ::sigset_t change_signal_mask(int action, const ::sigset_t& signals) noexcept;
+/// signalfd(2): a non-blocking queue of `signals`, which are blocked. read() gives a
+/// signalfd_siginfo for each that is pending.
+[[nodiscard]] expected<unique_fd> open_signal_queue(const ::sigset_t& signals) noexcept;
 /// Takes one of the pending signals of `signals`, which are blocked, if there is one.
 void discard_pending_signal(const ::sigset_t& signals) noexcept;
 

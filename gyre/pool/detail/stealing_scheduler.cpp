@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/pool/detail/stealing_scheduler.hpp>
 
+#include <gyre/base/detail/system_clocks.hpp>
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/exec/inbox/inbox.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 namespace gyre::detail {
@@ -268,7 +268,7 @@ void stealing_scheduler::put_back(pool_worker& self, work_item item) noexcept {
 void stealing_scheduler::wait_for_work(pool_worker& self) noexcept {
   if (self.thefts.must_rest() && others_have_work(self)) {
     idle_.found_work(self.parker, [&] { return has_inbound_items(); });
-    std::this_thread::sleep_for(self.thefts.rest());
+    sleep_for(self.thefts.rest());
     return;
   }
   if (idle_.start_searching(self.parker) && search(self)) return;

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/runtime/detail/init_signals.hpp>
 
+#include <gyre/io/detail/system_processes.hpp>
+
 #include <unistd.h>
 
 #include <csignal>
 
 namespace gyre::detail {
 namespace {
+
+namespace system = io::detail::system;
 
 bool ends_a_process(int signal) noexcept {
   switch (signal) {
@@ -21,20 +25,24 @@ bool ends_a_process(int signal) noexcept {
   }
 }
 
-void exit_as_ended_by(int signal) noexcept { ::_exit(128 + signal); }
+void exit_with_signal_status(int signal) noexcept { ::_exit(128 + signal); }
 
 }  // namespace
 
-bool is_init_process() noexcept { return ::getpid() == 1; }
+bool is_init_process() noexcept { return system::process_id() == 1; }
+
+bool replace_default_action(int signal, void (*handler)(int)) noexcept {
+  auto action = system::signal_action(signal);
+  if (!action || (action->sa_flags & SA_SIGINFO) != 0 || action->sa_handler != SIG_DFL)
+    return false;
+  action->sa_handler = handler;
+  return system::set_signal_action(signal, *action).has_value();
+}
 
 void let_signals_end_init(std::span<const int> signals, bool is_init) noexcept {
   if (!is_init) return;
   for (const int signal : signals) {
-    struct sigaction action{};
-    if (!ends_a_process(signal) || ::sigaction(signal, nullptr, &action) != 0) continue;
-    if ((action.sa_flags & SA_SIGINFO) != 0 || action.sa_handler != SIG_DFL) continue;
-    action.sa_handler = &exit_as_ended_by;
-    ::sigaction(signal, &action, nullptr);
+    if (ends_a_process(signal)) replace_default_action(signal, &exit_with_signal_status);
   }
 }
 
