@@ -121,6 +121,8 @@ work_item stealing_scheduler::next(pool_worker& self) noexcept {
   }
   if (const work_item own = self.deque.pop()) return own;
   self.feeds_itself = false;
+  if (self.thefts.has_stolen()) [[unlikely]]
+    self.thefts.finish_tasks(monotonic_now());
   if (const work_item item = take_submitted(self, drained_batch::max_items)) return item;
   if (const work_item item = take_overflow(self)) return item;
   if (pool_task* const task = take_prioritized()) return work_item(*task);

@@ -26,16 +26,23 @@ class theft_record {
     return std::exchange(rest_, std::min<std::chrono::nanoseconds>(2 * rest_, longest_rest));
   }
 
-  /// The thief has no work at `now`: what the last theft gave has been run.
-  void start(steady_time now) noexcept {
-    if (has_loot_) add(now - since_ > least_gain * cost_);
+  /// Whether the thief has tasks of the last theft, or has just run them.
+  bool has_stolen() const noexcept { return has_loot_; }
+  /// The thief has run the tasks of the last theft at `time`. If it then finds no work for a while,
+  /// that while is no gain.
+  void finish_tasks(steady_time time) noexcept {
+    if (has_loot_) add(time - since_ > least_gain * cost_);
     has_loot_ = false;
+  }
+  /// A theft begins at `now`; the tasks of the theft before it have been run.
+  void start(steady_time now) noexcept {
+    finish_tasks(now);
     since_ = now;
     rested_ = false;
   }
   /// The theft has ended at `now`.
   void end(steady_time now, bool success) noexcept {
-    cost_ = now - since_;
+    cost_ = std::max<std::chrono::nanoseconds>(now - since_, min_cost);
     since_ = now;
     has_loot_ = success;
     if (!success) add(false);
@@ -44,6 +51,8 @@ class theft_record {
  private:
   static constexpr unsigned most_losses = 8;
   static constexpr int least_gain = 4;  // times the theft: what it takes to join again counts, too
+  // However short a theft is, its victim fetches cache lines back when it waits for the stolen task.
+  static constexpr std::chrono::microseconds min_cost{1};
   static constexpr std::chrono::microseconds shortest_rest{50};
   static constexpr std::chrono::microseconds longest_rest{1000};
 

@@ -20,6 +20,10 @@ class thief {
     record.end(now_, true);
     now_ += work;
   }
+  void wait(microseconds time) {
+    record.finish_tasks(now_);
+    now_ += time;
+  }
   void fail(microseconds theft) {
     record.start(now_);
     now_ += theft;
@@ -57,6 +61,24 @@ TEST(TheftRecord, LootThatTakesMuchLongerThanTheTheftPays) {
   thief one;
   for (int i = 0; i < 100; ++i) one.steal(microseconds(5), microseconds(50));
   EXPECT_FALSE(one.must_rest());
+}
+
+TEST(TheftRecord, AWaitForWorkAfterTheStolenTasksIsNoGain) {
+  thief one;
+  for (int i = 0; i < 8; ++i) {
+    one.steal(microseconds(5), microseconds(1));
+    one.wait(microseconds(1000));
+  }
+  EXPECT_TRUE(one.must_rest());
+}
+
+TEST(TheftRecord, AShortTheftCostsTheVictimAMicrosecondAllTheSame) {
+  thief one;
+  for (int i = 0; i < 8; ++i) one.steal(microseconds(0), microseconds(4));
+  EXPECT_TRUE(one.must_rest());
+  thief other;
+  for (int i = 0; i < 8; ++i) other.steal(microseconds(0), microseconds(5));
+  EXPECT_FALSE(other.must_rest());
 }
 
 TEST(TheftRecord, OneTheftIsAllowedAfterEachRest) {
