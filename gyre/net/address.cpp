@@ -4,6 +4,7 @@
 #include <gyre/base/detail/ascii.hpp>
 #include <gyre/base/detail/parse_decimal.hpp>
 #include <gyre/net/detail/errors.hpp>
+#include <gyre/net/detail/system_names.hpp>
 
 #include <arpa/inet.h>
 #include <net/if.h>
@@ -17,7 +18,7 @@ namespace {
 using detail::failure;
 using parsed = std::expected<ip_address, std::error_code>;
 
-// inet_pton() and if_nametoindex() want a terminating zero.
+// inet_pton() and find_interface() want a terminating zero.
 template <std::size_t Capacity>
 bool copy_terminated(std::string_view text, std::array<char, Capacity>& to) {
   if (text.size() >= Capacity || text.contains('\0')) return false;
@@ -30,7 +31,7 @@ std::expected<std::uint32_t, std::error_code> parse_scope(std::string_view text)
   if (const auto number = gyre::detail::parse_decimal<std::uint32_t>(text)) return *number;
   std::array<char, IF_NAMESIZE> name;
   if (text.empty() || !copy_terminated(text, name)) return failure(std::errc::invalid_argument);
-  const unsigned index = ::if_nametoindex(name.data());
+  const unsigned index = detail::system::find_interface(name.data());
   if (index == 0) return failure(std::errc::no_such_device);
   return index;
 }

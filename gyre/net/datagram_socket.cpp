@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/datagram_socket.hpp>
 
-#include <gyre/base/error.hpp>
+#include <gyre/net/detail/errors.hpp>
+#include <gyre/net/detail/system_sockets.hpp>
 
 #include <memory>
 
@@ -13,6 +14,11 @@ socket bound_to(const endpoint& local) {
   socket opened = socket::open(address_family::local, socket_type::datagram);
   if (!local.path().empty() || local.is_abstract()) opened.bind(local);
   return opened;
+}
+
+void connect_socket(int fd, const sockaddr* peer, socklen_t size) {
+  const io::result connected = detail::system::connect(fd, peer, size);
+  if (!connected) detail::fail(connected.error(), "connect");
 }
 
 }  // namespace
@@ -31,14 +37,14 @@ event_loop& datagram_socket::loop() const {
 
 void datagram_socket::connect(const endpoint& peer) {
   const int served = io::detail::opened(on_, "gyre::net::datagram_socket").handle().fd();
-  if (::connect(served, peer.data(), peer.size()) != 0) gyre::detail::throw_errno("connect");
+  connect_socket(served, peer.data(), peer.size());
 }
 
 void datagram_socket::disconnect() {
   const int served = io::detail::opened(on_, "gyre::net::datagram_socket").handle().fd();
   sockaddr none{};
   none.sa_family = AF_UNSPEC;
-  if (::connect(served, &none, sizeof none) != 0) gyre::detail::throw_errno("connect");
+  connect_socket(served, &none, sizeof none);
 }
 
 unix_datagram::unix_datagram(event_loop& loop, const endpoint& local)

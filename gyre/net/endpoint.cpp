@@ -4,6 +4,7 @@
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/net/detail/errors.hpp>
 #include <gyre/net/detail/host_text.hpp>
+#include <gyre/net/detail/system_sockets.hpp>
 #include <gyre/net/host_port.hpp>
 #include <gyre/net/resolve_error.hpp>
 
@@ -82,8 +83,8 @@ endpoint endpoint::unix_unnamed() noexcept {
 // Asked once: only booting with ipv6.disable=1 takes IPv6 away.
 endpoint endpoint::any(std::uint16_t port) noexcept {
   static const bool has_v6 = [] {
-    const unique_fd probe(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    return static_cast<bool>(probe) || errno != EAFNOSUPPORT;
+    const auto probe = detail::system::open_socket(AF_INET6, SOCK_DGRAM);
+    return probe || probe.error() != EAFNOSUPPORT;
   }();
   return {has_v6 ? ip_address::any_v6() : ip_address::any_v4(), port};
 }

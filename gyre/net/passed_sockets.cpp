@@ -7,9 +7,8 @@
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/descriptor.hpp>
 #include <gyre/net/detail/errors.hpp>
+#include <gyre/net/detail/system_sockets.hpp>
 
-#include <fcntl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
@@ -43,11 +42,10 @@ std::string next_name(std::string_view& names) {
 // Another process may pass anything that is a descriptor.
 void require_socket(int fd, std::string_view name, const char* call) {
   int type = 0;
-  socklen_t size = sizeof type;
-  if (::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0) return;
-  const int error = errno;
-  const std::string which = std::string(call) + ": '" + std::string(name) + '\'';
-  gyre::detail::throw_system_error(error, which.c_str());
+  const io::result outcome =
+      detail::system::read_option(fd, detail::system::so_type, &type, sizeof type);
+  if (outcome) return;
+  throw std::system_error(outcome.error(), std::string(call) + ": '" + std::string(name) + '\'');
 }
 
 std::vector<passed_socket> named(std::vector<unique_fd> fds, std::string_view names) {
@@ -79,7 +77,8 @@ std::vector<passed_socket> sockets_from_environment() {
   // All are this process's from now on, and closed if one of them is no socket.
   std::vector<unique_fd> fds;
   for (int fd = first_passed; fd < first_passed + *sockets; ++fd) {
-    if (::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) gyre::detail::throw_errno("LISTEN_FDS");
+    const io::result is_open = detail::system::set_close_on_exec(fd);
+    if (!is_open) fail(is_open.error(), "LISTEN_FDS");
     fds.emplace_back(fd);
   }
   std::vector<passed_socket> passed;
@@ -141,9 +140,9 @@ socket listening_socket(const endpoint& local, const socket_options& options, in
 }
 
 socket copy_of(const socket_ref& original) {
-  unique_fd copy(::fcntl(original.fd(), F_DUPFD_CLOEXEC, 0));
-  if (!copy) gyre::detail::throw_errno("F_DUPFD_CLOEXEC");
-  return socket(std::move(copy));
+  auto copy = detail::system::duplicate_descriptor(original.fd());
+  if (!copy) gyre::detail::throw_system_error(copy.error(), "F_DUPFD_CLOEXEC");
+  return socket(*std::move(copy));
 }
 
 }  // namespace gyre::net

@@ -2,17 +2,12 @@
 #include <gyre/net/service.hpp>
 
 #include <gyre/base/detail/parse_decimal.hpp>
-#include <gyre/net/detail/errors.hpp>
-
-#include <netdb.h>
-#include <netinet/in.h>
+#include <gyre/net/detail/system_names.hpp>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace gyre::net {
 namespace {
@@ -33,16 +28,7 @@ std::optional<std::uint16_t> service::find(std::string_view name) {
       std::ranges::find(common_services, name, &std::pair<std::string_view, std::uint16_t>::first);
   if (known != common_services.end()) return known->second;
   if (name.contains('\0')) return std::nullopt;
-  const std::string terminated(name);
-  std::vector<char> room(1024);
-  servent entry{};
-  servent* found = nullptr;
-  while (::getservbyname_r(terminated.c_str(), nullptr, &entry, room.data(), room.size(), &found) ==
-         ERANGE) {
-    room.resize(room.size() * 2);
-  }
-  if (found == nullptr) return std::nullopt;
-  return ntohs(static_cast<std::uint16_t>(found->s_port));
+  return detail::system::find_service_port(std::string(name));
 }
 
 }  // namespace gyre::net

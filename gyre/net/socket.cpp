@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gyre/base/error.hpp>
 #include <gyre/net/socket.hpp>
+
+#include <gyre/base/error.hpp>
+#include <gyre/net/detail/errors.hpp>
+#include <gyre/net/detail/system_sockets.hpp>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -15,65 +18,50 @@
 namespace gyre::net {
 namespace {
 
-constexpr int flags = SOCK_CLOEXEC | SOCK_NONBLOCK;
-
-void check(int result, const char* call) {
-  if (result != 0) gyre::detail::throw_errno(call);
+// Throws the error of `outcome`, if it is one, with the call and the address.
+void require(const io::result& outcome, const char* call) {
+  if (!outcome) detail::fail(outcome.error(), call);
 }
-
-[[noreturn, gnu::cold]] void throw_errno_at(const endpoint& where, const char* call) {
-  const int error = errno;
-  throw std::system_error(error, std::system_category(),
-                          std::string(call) + ' ' + where.to_string());
+void require(const io::result& outcome, const char* call, const endpoint& address) {
+  if (!outcome) require(outcome, (std::string(call) + ' ' + address.to_string()).c_str());
 }
 
 }  // namespace
 
 socket socket::open(address_family family, socket_type type, int protocol) {
-  unique_fd descriptor(
-      ::socket(static_cast<int>(family), static_cast<int>(type) | flags, protocol));
-  if (!descriptor) gyre::detail::throw_errno("socket");
-  return socket(std::move(descriptor));
+  auto opened =
+      detail::system::open_socket(static_cast<int>(family), static_cast<int>(type), protocol);
+  if (!opened) gyre::detail::throw_system_error(opened.error(), "socket");
+  return socket(*std::move(opened));
 }
 
 void socket::bind(const endpoint& local) const {
-  if (::bind(fd(), local.data(), local.size()) != 0) throw_errno_at(local, "bind");
+  require(detail::system::bind(fd(), local), "bind", local);
 }
 
 void socket::listen(int backlog) const {
   if (backlog < 0) gyre::detail::throw_system_error(EINVAL, "listen: a negative backlog");
-  check(::listen(fd(), backlog), "listen");
+  require(detail::system::listen(fd(), backlog), "listen");
 }
 
-// An interrupted connect() continues.
 bool socket::connect(const endpoint& peer) const {
-  if (::connect(fd(), peer.data(), peer.size()) == 0) return true;
-  if (errno != EINPROGRESS && errno != EINTR) throw_errno_at(peer, "connect");
-  return false;
+  const io::result outcome = detail::system::connect(fd(), peer);
+  if (outcome.error_number() == EINPROGRESS) return false;
+  require(outcome, "connect", peer);
+  return true;
 }
 
 void socket::shutdown(shutdown_side side) const { detail::shut_down(fd(), side); }
 
-void detail::shut_down(int socket, shutdown_side side) {
-  if (::shutdown(socket, static_cast<int>(side)) != 0 && errno != ENOTCONN) {
-    gyre::detail::throw_errno("shutdown");
-  }
-}
-
-void detail::reset_when_closed(int socket) noexcept {
-  const ::linger at_once{.l_onoff = 1, .l_linger = 0};
-  static_cast<void>(::setsockopt(socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once));
-}
-
 std::pair<socket, socket> socket_pair(socket_type type) {
-  std::array<int, 2> ends{};
-  check(::socketpair(AF_UNIX, static_cast<int>(type) | flags, 0, ends.data()), "socketpair");
-  return {socket(unique_fd(ends[0])), socket(unique_fd(ends[1]))};
+  std::pair<unique_fd, unique_fd> ends;
+  require(detail::system::open_socket_pair(static_cast<int>(type), ends), "socketpair");
+  return {socket(std::move(ends.first)), socket(std::move(ends.second))};
 }
 
 pipe_pair make_pipe() {
   std::array<int, 2> ends{};
-  check(::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK), "pipe2");
+  if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) gyre::detail::throw_errno("pipe2");
   return {.reader = unique_fd(ends[0]), .writer = unique_fd(ends[1])};
 }
 
@@ -88,7 +76,7 @@ bool is_stale(const std::string& path, const endpoint& local) {
   struct ::stat found{};
   if (::lstat(path.c_str(), &found) != 0 || !S_ISSOCK(found.st_mode)) return false;
   const socket probe = socket::open(address_family::local, socket_type::datagram);
-  return ::connect(probe.fd(), local.data(), local.size()) != 0 && errno == ECONNREFUSED;
+  return system::connect(probe.fd(), local).error_number() == ECONNREFUSED;
 }
 
 // Holds a lock on the folder of `path` while it lives, so that of two servers that find the same
@@ -111,6 +99,15 @@ class locked_folder {
 };
 
 }  // namespace
+
+void shut_down(int socket, shutdown_side side) {
+  const io::result outcome = system::shut_down(socket, static_cast<int>(side));
+  if (!outcome && outcome.error_number() != ENOTCONN) fail(outcome.error(), "shutdown");
+}
+
+void reset_when_closed(int socket) noexcept {
+  system::set_option(socket, system::so_linger, ::linger{.l_onoff = 1, .l_linger = 0});
+}
 
 void bind_listener(const socket& unbound, const endpoint& local, bool replace_stale) {
   try {

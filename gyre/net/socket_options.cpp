@@ -3,8 +3,8 @@
 
 #include <gyre/base/detail/duration_check.hpp>
 #include <gyre/base/error.hpp>
-
-#include <netinet/tcp.h>
+#include <gyre/net/detail/errors.hpp>
+#include <gyre/net/detail/system_sockets.hpp>
 
 #include <cerrno>
 #include <cstring>
@@ -13,11 +13,11 @@
 namespace gyre::net {
 namespace {
 
-struct option {
-  int level;
-  int number;
-  const char* name;
-};
+using option = detail::system::socket_option;
+using detail::system::get_option;
+using detail::system::so_keepalive;
+using detail::system::so_linger;
+using detail::system::tcp_nodelay;
 
 constexpr option so_domain{SOL_SOCKET, SO_DOMAIN, "SO_DOMAIN"};
 constexpr option so_error{SOL_SOCKET, SO_ERROR, "SO_ERROR"};
@@ -25,9 +25,7 @@ constexpr option so_reuseaddr{SOL_SOCKET, SO_REUSEADDR, "SO_REUSEADDR"};
 constexpr option so_reuseport{SOL_SOCKET, SO_REUSEPORT, "SO_REUSEPORT"};
 constexpr option so_sndbuf{SOL_SOCKET, SO_SNDBUF, "SO_SNDBUF"};
 constexpr option so_rcvbuf{SOL_SOCKET, SO_RCVBUF, "SO_RCVBUF"};
-constexpr option so_linger{SOL_SOCKET, SO_LINGER, "SO_LINGER"};
 constexpr option so_incoming_cpu{SOL_SOCKET, SO_INCOMING_CPU, "SO_INCOMING_CPU"};
-constexpr option so_keepalive{SOL_SOCKET, SO_KEEPALIVE, "SO_KEEPALIVE"};
 constexpr option so_broadcast{SOL_SOCKET, SO_BROADCAST, "SO_BROADCAST"};
 constexpr option ip_bind_address_no_port{IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT,
                                          "IP_BIND_ADDRESS_NO_PORT"};
@@ -42,7 +40,6 @@ constexpr option ipv6_tclass{IPPROTO_IPV6, IPV6_TCLASS, "IPV6_TCLASS"};
 constexpr option ipv6_multicast_loop{IPPROTO_IPV6, IPV6_MULTICAST_LOOP, "IPV6_MULTICAST_LOOP"};
 constexpr option ipv6_multicast_hops{IPPROTO_IPV6, IPV6_MULTICAST_HOPS, "IPV6_MULTICAST_HOPS"};
 constexpr option ipv6_multicast_if{IPPROTO_IPV6, IPV6_MULTICAST_IF, "IPV6_MULTICAST_IF"};
-constexpr option tcp_nodelay{IPPROTO_TCP, TCP_NODELAY, "TCP_NODELAY"};
 constexpr option tcp_keepidle{IPPROTO_TCP, TCP_KEEPIDLE, "TCP_KEEPIDLE"};
 constexpr option tcp_keepintvl{IPPROTO_TCP, TCP_KEEPINTVL, "TCP_KEEPINTVL"};
 constexpr option tcp_keepcnt{IPPROTO_TCP, TCP_KEEPCNT, "TCP_KEEPCNT"};
@@ -54,23 +51,12 @@ constexpr option tcp_fastopen{IPPROTO_TCP, TCP_FASTOPEN, "TCP_FASTOPEN"};
 
 template <class T>
 void set(int fd, const option& which, const T& value) {
-  if (::setsockopt(fd, which.level, which.number, &value, sizeof value) != 0) {
-    gyre::detail::throw_errno(which.name);
-  }
-}
-
-template <class T = int>
-T get(int fd, const option& which) {
-  T value{};
-  socklen_t size = sizeof value;
-  if (::getsockopt(fd, which.level, which.number, &value, &size) != 0) {
-    gyre::detail::throw_errno(which.name);
-  }
-  return value;
+  const io::result outcome = detail::system::set_option(fd, which, value);
+  if (!outcome) throw std::system_error(outcome.error(), which.name);
 }
 
 void set_flag(int fd, const option& which, bool on) { set<int>(fd, which, on ? 1 : 0); }
-bool get_flag(int fd, const option& which) { return get(fd, which) != 0; }
+bool get_flag(int fd, const option& which) { return get_option(fd, which) != 0; }
 
 template <class T>
 void set_number(int fd, const option& which, T value) {
@@ -91,14 +77,6 @@ int checked_units(const option& which, duration time, int longest = largest_int)
 template <class Unit>
 void set_time(int fd, const option& which, duration time, int longest = largest_int) {
   set<int>(fd, which, checked_units<Unit>(which, time, longest));
-}
-
-endpoint name_of(int fd, int (*get_name)(int, sockaddr*, socklen_t*), const char* call) {
-  endpoint result;
-  socklen_t size = endpoint::capacity();
-  if (get_name(fd, result.data(), &size) != 0) gyre::detail::throw_errno(call);
-  result.resize(size);
-  return result;
 }
 
 // One of two options, for IPv4 and for IPv6: the one of the socket's family.
@@ -129,15 +107,25 @@ group_source_req request_for(const ip_address& source, const ip_address& group,
 
 }  // namespace
 
-endpoint socket_ref::local_endpoint() const { return name_of(fd_, ::getsockname, "getsockname"); }
-endpoint socket_ref::peer_endpoint() const { return name_of(fd_, ::getpeername, "getpeername"); }
+endpoint socket_ref::local_endpoint() const {
+  endpoint local;
+  const io::result outcome = detail::system::read_local_endpoint(fd_, local);
+  if (!outcome) detail::fail(outcome.error(), "getsockname");
+  return local;
+}
+endpoint socket_ref::peer_endpoint() const {
+  endpoint peer;
+  const io::result outcome = detail::system::read_peer_endpoint(fd_, peer);
+  if (!outcome) detail::fail(outcome.error(), "getpeername");
+  return peer;
+}
 
 address_family socket_ref::family() const {
-  return static_cast<address_family>(get(fd_, so_domain));
+  return static_cast<address_family>(get_option(fd_, so_domain));
 }
 
 std::error_code socket_ref::take_error() const {
-  return {get(fd_, so_error), std::system_category()};
+  return {get_option(fd_, so_error), std::system_category()};
 }
 
 void socket_ref::set_reuse_address(bool on) const { set_flag(fd_, so_reuseaddr, on); }
@@ -146,11 +134,11 @@ void socket_ref::set_reuse_port(bool on) const { set_flag(fd_, so_reuseport, on)
 bool socket_ref::reuse_port() const { return get_flag(fd_, so_reuseport); }
 void socket_ref::set_send_buffer(std::size_t bytes) const { set_number(fd_, so_sndbuf, bytes); }
 std::size_t socket_ref::send_buffer() const {
-  return static_cast<std::size_t>(get(fd_, so_sndbuf));
+  return static_cast<std::size_t>(get_option(fd_, so_sndbuf));
 }
 void socket_ref::set_receive_buffer(std::size_t bytes) const { set_number(fd_, so_rcvbuf, bytes); }
 std::size_t socket_ref::receive_buffer() const {
-  return static_cast<std::size_t>(get(fd_, so_rcvbuf));
+  return static_cast<std::size_t>(get_option(fd_, so_rcvbuf));
 }
 
 void socket_ref::set_linger(std::optional<duration> limit) const {
@@ -159,12 +147,12 @@ void socket_ref::set_linger(std::optional<duration> limit) const {
   set(fd_, so_linger, ::linger{.l_onoff = limit.has_value() ? 1 : 0, .l_linger = seconds});
 }
 std::optional<std::chrono::seconds> socket_ref::linger() const {
-  const auto value = get<struct ::linger>(fd_, so_linger);
+  const auto value = get_option<struct ::linger>(fd_, so_linger);
   if (value.l_onoff == 0) return std::nullopt;
   return std::chrono::seconds{value.l_linger};
 }
 void socket_ref::set_incoming_cpu(int cpu) const { set(fd_, so_incoming_cpu, cpu); }
-int socket_ref::incoming_cpu() const { return get(fd_, so_incoming_cpu); }
+int socket_ref::incoming_cpu() const { return get_option(fd_, so_incoming_cpu); }
 void socket_ref::set_v6_only(bool on) const { set_flag(fd_, ipv6_v6only, on); }
 bool socket_ref::v6_only() const { return get_flag(fd_, ipv6_v6only); }
 
@@ -174,7 +162,9 @@ void socket_ref::set_traffic_class(int value) const {
   if (family() == address_family::ipv6) set(fd_, ipv6_tclass, value);
   set(fd_, ip_tos, value);
 }
-int socket_ref::traffic_class() const { return get(fd_, of_family(*this, ip_tos, ipv6_tclass)); }
+int socket_ref::traffic_class() const {
+  return get_option(fd_, of_family(*this, ip_tos, ipv6_tclass));
+}
 
 void socket_ref::set_no_delay(bool on) const { set_flag(fd_, tcp_nodelay, on); }
 bool socket_ref::no_delay() const { return get_flag(fd_, tcp_nodelay); }
@@ -189,9 +179,9 @@ void socket_ref::set_keep_alive(const keep_alive_options& options) const {
 }
 keep_alive_options socket_ref::keep_alive() const {
   return {.on = get_flag(fd_, so_keepalive),
-          .idle = std::chrono::seconds{get(fd_, tcp_keepidle)},
-          .interval = std::chrono::seconds{get(fd_, tcp_keepintvl)},
-          .count = get(fd_, tcp_keepcnt)};
+          .idle = std::chrono::seconds{get_option(fd_, tcp_keepidle)},
+          .interval = std::chrono::seconds{get_option(fd_, tcp_keepintvl)},
+          .count = get_option(fd_, tcp_keepcnt)};
 }
 void socket_ref::set_cork(bool on) const { set_flag(fd_, tcp_cork, on); }
 bool socket_ref::cork() const { return get_flag(fd_, tcp_cork); }
@@ -201,20 +191,22 @@ void socket_ref::set_user_timeout(duration limit) const {
   set_time<std::chrono::milliseconds>(fd_, tcp_user_timeout, limit);
 }
 std::chrono::milliseconds socket_ref::user_timeout() const {
-  return std::chrono::milliseconds{get(fd_, tcp_user_timeout)};
+  return std::chrono::milliseconds{get_option(fd_, tcp_user_timeout)};
 }
 void socket_ref::set_defer_accept(duration limit) const {
   set_time<std::chrono::seconds>(fd_, tcp_defer_accept, limit);
 }
 std::chrono::seconds socket_ref::defer_accept() const {
-  return std::chrono::seconds{get(fd_, tcp_defer_accept)};
+  return std::chrono::seconds{get_option(fd_, tcp_defer_accept)};
 }
 void socket_ref::set_fast_open(int waiting) const { set_number(fd_, tcp_fastopen, waiting); }
-int socket_ref::fast_open() const { return get(fd_, tcp_fastopen); }
+int socket_ref::fast_open() const { return get_option(fd_, tcp_fastopen); }
 void socket_ref::set_bind_address_no_port(bool on) const {
   set_flag(fd_, ip_bind_address_no_port, on);
 }
-bool socket_ref::bind_address_no_port() const { return get(fd_, ip_bind_address_no_port) != 0; }
+bool socket_ref::bind_address_no_port() const {
+  return get_option(fd_, ip_bind_address_no_port) != 0;
+}
 
 // An IPv6 socket reports IPv4 datagrams by both; only IP_PKTINFO has the address to reply from to a
 // broadcast.
@@ -222,7 +214,7 @@ void socket_ref::set_packet_info(bool on) const {
   set_flag(fd_, ip_pktinfo, on);
   if (family() == address_family::ipv6) set_flag(fd_, ipv6_recvpktinfo, on);
 }
-bool socket_ref::packet_info() const { return get(fd_, ip_pktinfo) != 0; }
+bool socket_ref::packet_info() const { return get_option(fd_, ip_pktinfo) != 0; }
 
 void socket_ref::set_broadcast(bool on) const { set_flag(fd_, so_broadcast, on); }
 bool socket_ref::broadcast() const { return get_flag(fd_, so_broadcast); }
@@ -255,7 +247,7 @@ void socket_ref::set_multicast_hops(int hops) const {
   set_number(fd_, of_family(*this, ip_multicast_ttl, ipv6_multicast_hops), hops);
 }
 int socket_ref::multicast_hops() const {
-  return get(fd_, of_family(*this, ip_multicast_ttl, ipv6_multicast_hops));
+  return get_option(fd_, of_family(*this, ip_multicast_ttl, ipv6_multicast_hops));
 }
 
 void socket_ref::set_multicast_interface(unsigned interface) const {

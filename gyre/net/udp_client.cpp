@@ -2,35 +2,28 @@
 #include <gyre/net/udp_client.hpp>
 
 #include <gyre/base/clock.hpp>
-#include <gyre/base/error.hpp>
+#include <gyre/net/detail/errors.hpp>
+#include <gyre/net/detail/system_sockets.hpp>
 #include <gyre/net/socket.hpp>
 
 #include <poll.h>
-#include <sys/socket.h>
 
-#include <algorithm>
 #include <array>
-#include <cerrno>
-#include <climits>
 
 namespace gyre::net {
 namespace {
 
 constexpr std::size_t largest_datagram = 65535;
-constexpr int most_dropped = 65536;  // should they come faster than they can be dropped
+constexpr int max_dropped = 65536;  // if datagrams come faster than ask() drops them
 
-// False when the deadline has come first.
-bool wait_for(int fd, short event, steady_time deadline) {
-  for (;;) {
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(deadline - gyre::detail::monotonic_now());
-    const auto timeout = std::clamp<std::int64_t>(left.count(), 0, INT_MAX);
-    pollfd waiting{fd, event, 0};
-    const int ready = ::poll(&waiting, 1, static_cast<int>(timeout));
-    if (ready > 0) return true;
-    if (ready < 0 && errno != EINTR) gyre::detail::throw_errno("poll");
-    if (ready == 0 && gyre::detail::monotonic_now() >= deadline) return false;
-  }
+// Whether the socket became ready before the deadline. `outcome` is that of a call before, which
+// would have had to wait; throws another error of that call.
+bool wait_after(const io::result& outcome, const char* call, int socket, short event,
+                steady_time deadline) {
+  if (!outcome.would_block()) detail::fail(outcome.error(), call);
+  const io::result ready = detail::system::wait_until_ready(socket, event, deadline);
+  if (!ready) detail::fail(ready.error(), "poll");
+  return ready.count() > 0;
 }
 
 }  // namespace
@@ -43,12 +36,10 @@ udp_client::udp_client(const endpoint& server, const endpoint& local) {
 }
 
 void udp_client::send(std::span<const std::byte> bytes) {
-  while (::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) {
-    if (errno == EAGAIN) {
-      wait_for(fd_.get(), POLLOUT, steady_time::max());
-    } else if (errno != EINTR) {
-      gyre::detail::throw_errno("send");
-    }
+  for (;;) {
+    const io::result sent = detail::system::send_without_waiting(fd_.get(), bytes);
+    if (sent) return;
+    wait_after(sent, "send", fd_.get(), POLLOUT, steady_time::max());
   }
 }
 
@@ -56,24 +47,20 @@ std::optional<io::buffer> udp_client::receive(duration timeout) {
   const steady_time deadline = gyre::detail::later(gyre::detail::monotonic_now(), timeout);
   std::array<std::byte, largest_datagram> bytes;
   for (;;) {
-    const ssize_t count = ::recv(fd_.get(), bytes.data(), bytes.size(), 0);
-    if (count >= 0) {
+    const io::result count = detail::system::receive_without_waiting(fd_.get(), bytes);
+    if (count) {
       std::optional<io::buffer> datagram(std::in_place);
-      datagram->append(std::span(bytes).first(static_cast<std::size_t>(count)));
+      datagram->append(std::span(bytes).first(count.count()));
       return datagram;
     }
-    if (errno == EAGAIN) {
-      if (!wait_for(fd_.get(), POLLIN, deadline)) return std::nullopt;
-    } else if (errno != EINTR) {
-      gyre::detail::throw_errno("recv");
-    }
+    if (!wait_after(count, "recv", fd_.get(), POLLIN, deadline)) return std::nullopt;
   }
 }
 
 std::optional<io::buffer> udp_client::ask(std::span<const std::byte> question, duration timeout) {
   // Late answers to earlier questions, and the errors that these met.
-  for (int left = most_dropped; left > 0; --left) {
-    if (::recv(fd_.get(), nullptr, 0, MSG_TRUNC) < 0 && errno == EAGAIN) break;
+  for (int dropped = 0; dropped < max_dropped; ++dropped) {
+    if (detail::system::receive_without_waiting(fd_.get(), {}).would_block()) break;
   }
   send(question);
   return receive(timeout);

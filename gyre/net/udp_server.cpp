@@ -11,6 +11,7 @@
 #include <gyre/net/detail/callback_gate.hpp>
 #include <gyre/net/detail/datagram_message.hpp>
 #include <gyre/net/detail/errors.hpp>
+#include <gyre/net/detail/system_sockets.hpp>
 #include <gyre/net/socket.hpp>
 
 #include <sys/socket.h>
@@ -273,7 +274,7 @@ void udp_port::flush() noexcept {
     }
     const std::span<mmsghdr> unsent = describe_unsent();
     if (draining_.next().peer.is_unix()) {
-      sent(send_without_waiting(fd(), unsent));
+      sent(detail::system::send_without_waiting(fd(), unsent));
       continue;
     }
     open_->sending.messages = unsent;

@@ -2,11 +2,9 @@
 #include <gyre/net/udp_socket.hpp>
 
 #include <gyre/base/error.hpp>
+#include <gyre/net/detail/errors.hpp>
+#include <gyre/net/detail/system_sockets.hpp>
 #include <gyre/task/as_expected.hpp>
-
-#include <netinet/in.h>
-#include <netinet/udp.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -37,8 +35,9 @@ socket bound_to(const endpoint& local, const socket_options& options) {
 bool kernel_cuts(int udp_socket) {
   static const bool it_does = [udp_socket] {
     int segment = 0;
-    socklen_t size = sizeof segment;
-    return ::getsockopt(udp_socket, IPPROTO_UDP, UDP_SEGMENT, &segment, &size) == 0;
+    return detail::system::read_option(udp_socket, detail::system::udp_segment, &segment,
+                                       sizeof segment)
+        .ok();
   }();
   return it_does;
 }
@@ -103,11 +102,10 @@ task<std::size_t> udp_socket::send_segments(std::span<const std::byte> bytes, st
 }
 
 bool udp_socket::set_receive_offload(bool on) {
-  const int value = on ? 1 : 0;
-  const int served = options().fd();
-  if (::setsockopt(served, IPPROTO_UDP, UDP_GRO, &value, sizeof value) == 0) return true;
-  if (errno != ENOPROTOOPT) gyre::detail::throw_errno("UDP_GRO");
-  return false;
+  const io::result set =
+      detail::system::set_option(options().fd(), detail::system::udp_gro, on ? 1 : 0);
+  if (!set && set.error_number() != ENOPROTOOPT) detail::fail(set.error(), "UDP_GRO");
+  return set.ok();
 }
 
 }  // namespace gyre::net

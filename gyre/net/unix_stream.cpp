@@ -3,10 +3,9 @@
 
 #include <gyre/base/error.hpp>
 #include <gyre/net/detail/connect_attempt.hpp>
+#include <gyre/net/detail/system_sockets.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/detail/this_context.hpp>
-
-#include <unistd.h>
 
 #include <cerrno>
 #include <string>
@@ -73,12 +72,9 @@ task<bytes_and_fds> unix_stream::receive_fds(std::span<std::byte> room) {
 }
 
 peer_credentials unix_stream::credentials() const {
-  ::ucred found{};
-  socklen_t size = sizeof found;
-  if (::getsockopt(options().fd(), SOL_SOCKET, SO_PEERCRED, &found, &size) != 0) {
-    gyre::detail::throw_errno("SO_PEERCRED");
-  }
-  return {found.pid, found.uid, found.gid};
+  const auto peer =
+      detail::system::get_option<::ucred>(options().fd(), detail::system::so_peercred);
+  return {peer.pid, peer.uid, peer.gid};
 }
 
 std::pair<unix_stream, unix_stream> stream_pair(event_loop& loop) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/detail/accept_policy.hpp>
 
-#include <fcntl.h>
-#include <sys/socket.h>
+#include <gyre/net/detail/system_sockets.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,7 +11,10 @@ namespace {
 
 constexpr std::chrono::nanoseconds minimum_pause = std::chrono::milliseconds{1};
 
-unique_fd open_reserve() noexcept { return unique_fd(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
+// None if the process is out of descriptors already.
+unique_fd open_reserve() noexcept {
+  return system::open_reserve_descriptor().value_or(unique_fd());
+}
 
 bool is_out_of_descriptors(int error) noexcept { return error == EMFILE || error == ENFILE; }
 
@@ -42,13 +44,11 @@ accept_policy::pause accept_policy::begin_pause(int listening_fd, int error) noe
 // Whether another connection may wait.
 bool accept_policy::refuse_one(int listening_fd, std::size_t& refused) noexcept {
   reserve_.reset();
-  unique_fd connection(::accept4(listening_fd, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  const int error = errno;
-  const bool accepted = static_cast<bool>(connection);
-  connection.reset();
+  auto accepted = system::accept(listening_fd);
+  if (accepted) accepted->reset();
   reserve_ = open_reserve();
   if (accepted) ++refused;
-  return accepted || (error != EAGAIN && !is_exhaustion(error));
+  return accepted || (accepted.error() != EAGAIN && !is_exhaustion(accepted.error()));
 }
 
 }  // namespace gyre::net::detail

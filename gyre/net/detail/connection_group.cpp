@@ -5,10 +5,7 @@
 #include <gyre/io/descriptor.hpp>
 #include <gyre/net/detail/connection_extra.hpp>
 #include <gyre/net/detail/from_loop.hpp>
-
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
+#include <gyre/net/detail/system_sockets.hpp>
 
 #include <algorithm>
 #include <cassert>
@@ -27,12 +24,8 @@ constexpr std::size_t looks_in_parts = 16;
 }  // namespace
 
 void apply(const connection_options& options, const socket_ref& target) noexcept {
-  const auto enable = [fd = target.fd()](int level, int option) {
-    const int enabled = 1;
-    static_cast<void>(::setsockopt(fd, level, option, &enabled, sizeof enabled));
-  };
-  if (options.no_delay) enable(IPPROTO_TCP, TCP_NODELAY);
-  if (options.keep_alive) enable(SOL_SOCKET, SO_KEEPALIVE);
+  if (options.no_delay) system::set_option(target.fd(), system::tcp_nodelay, 1);
+  if (options.keep_alive) system::set_option(target.fd(), system::so_keepalive, 1);
 }
 
 connection_group::connection_group(event_loop& loop, connection_handlers& handlers,

@@ -4,10 +4,7 @@
 #include <gyre/io/backend.hpp>
 #include <gyre/net/detail/connection_extra.hpp>
 #include <gyre/net/detail/from_loop.hpp>
-#include <gyre/net/socket.hpp>
-
-#include <linux/sockios.h>
-#include <sys/ioctl.h>
+#include <gyre/net/detail/system_sockets.hpp>
 
 #include <algorithm>
 #include <new>
@@ -108,8 +105,7 @@ event_loop& connection_io::loop() const noexcept { return group_->loop(); }
 
 // Sent bytes that the peer has not taken, maybe minutes' worth of a slow one; a FIN counts as one.
 std::uint64_t connection_io::bytes_in_kernel() const noexcept {
-  int count = 0;
-  return ::ioctl(fd(), SIOCOUTQ, &count) == 0 ? static_cast<std::uint64_t>(count) : 0;
+  return system::unacknowledged_bytes(fd());
 }
 
 bool connection_io::has_moved() noexcept {

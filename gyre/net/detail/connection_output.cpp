@@ -10,8 +10,8 @@
 #include <gyre/net/detail/from_loop.hpp>
 #include <gyre/net/detail/layer_limits.hpp>
 #include <gyre/net/detail/message_with_fds.hpp>
+#include <gyre/net/detail/system_sockets.hpp>
 
-#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -33,7 +33,8 @@ using io::detail::scratch_buffer;
 // An error of the program, whether the descriptors go at once or wait, and in any phase.
 void check_descriptors(std::span<const int> fds) {
   for (const int each : fds) {
-    if (::fcntl(each, F_GETFD) < 0) gyre::detail::throw_errno("tcp_connection::send_fds");
+    const io::result is_open = system::check_descriptor(each);
+    if (!is_open) fail(is_open.error(), "tcp_connection::send_fds");
   }
 }
 
@@ -42,9 +43,9 @@ std::vector<unique_fd> copies_of(std::span<const int> fds) {
   std::vector<unique_fd> copies;
   copies.reserve(fds.size());
   for (const int each : fds) {
-    unique_fd copy(::fcntl(each, F_DUPFD_CLOEXEC, 0));
+    auto copy = system::duplicate_descriptor(each);
     if (!copy) break;
-    copies.push_back(std::move(copy));
+    copies.push_back(*std::move(copy));
   }
   return copies;
 }
@@ -352,8 +353,8 @@ void connection_output::shutdown() noexcept {
 void connection_output::send_fin() noexcept {
   if (fin_sent_) return;
   fin_sent_ = true;
-  // shutdown() fails if the connection was reset. The error is ignored, because reading reports it.
-  static_cast<void>(::shutdown(whole_of(*this).fd(), SHUT_WR));
+  // Shutting down fails if the connection was reset. Reading reports that error.
+  system::shut_down(whole_of(*this).fd(), SHUT_WR);
 }
 
 void connection_output::drop() noexcept {

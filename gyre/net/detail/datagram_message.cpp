@@ -116,11 +116,4 @@ void note_sources(const socket_ref& socket, const endpoint& bound) {
   if (bound.is_ip() && bound.address().is_any()) socket.set_packet_info(true);
 }
 
-io::result send_without_waiting(int fd, std::span<mmsghdr> messages) noexcept {
-  return io::detail::retried([&] {
-    return ::sendmmsg(fd, messages.data(), static_cast<unsigned>(messages.size()),
-                      MSG_DONTWAIT | MSG_NOSIGNAL);
-  });
-}
-
 }  // namespace gyre::net::detail

@@ -55,8 +55,4 @@ inline void set_message(msghdr& header, iovec& piece, endpoint& peer, socklen_t 
 /// std::system_error.
 void note_sources(const socket_ref& socket, const endpoint& bound);
 
-/// sendmmsg(2) for Unix sockets that are not connected, which are not notified when a receiver's
-/// queue has room again: epoll reports that the sender's buffer has room. So they never wait.
-io::result send_without_waiting(int fd, std::span<mmsghdr> messages) noexcept;
-
 }  // namespace gyre::net::detail

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/detail/datagram_operations.hpp>
 
+#include <gyre/net/detail/system_sockets.hpp>
+
 namespace gyre::net::detail {
 namespace {
 
-// See send_without_waiting().
+// Whether the sender is a Unix socket that is not connected. It is not notified when a receiver's
+// queue has space again, as epoll reports the space in the sender's own buffer. So it never waits.
 bool cannot_wait(const msghdr& message) noexcept {
   return message.msg_name != nullptr &&
          static_cast<const sockaddr*>(message.msg_name)->sa_family == AF_UNIX;
@@ -35,8 +38,7 @@ std::optional<io::result> send_to_operation::send() noexcept {
   const std::optional<io::result> result = single_request::begin();
   if (result || !cannot_wait(header_)) return result;
   static_cast<void>(cancel());
-  const int socket = descriptor()->handle().fd();
-  return io::detail::retried([&] { return ::sendmsg(socket, &header_, MSG_NOSIGNAL); });
+  return system::send_without_waiting(descriptor()->handle().fd(), header_);
 }
 
 std::optional<io::result> send_batch_operation::send_rest() noexcept {
@@ -54,7 +56,7 @@ std::optional<io::result> send_batch_operation::send_some() noexcept {
   const std::optional<io::result> result = single_request::begin();
   if (result || !cannot_wait(messages.front().msg_hdr)) return result;
   static_cast<void>(cancel());
-  return send_without_waiting(descriptor()->fd(), messages);
+  return system::send_without_waiting(descriptor()->fd(), messages);
 }
 
 }  // namespace gyre::net::detail

@@ -2,9 +2,7 @@
 #include <gyre/net/detail/destination_order.hpp>
 
 #include <gyre/base/unique_fd.hpp>
-#include <gyre/net/endpoint.hpp>
-
-#include <sys/socket.h>
+#include <gyre/net/detail/system_sockets.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -99,18 +97,12 @@ destination_rank rank_of(const ip_address& destination, const std::optional<ip_a
 
 std::optional<ip_address> source_for(const ip_address& destination) {
   constexpr std::uint16_t any_port = 53;
-  const endpoint to(destination, any_port);
-  const unique_fd socket(
-      ::socket(static_cast<int>(to.family()), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  endpoint from;
-  socklen_t size = endpoint::capacity();
-  if (!socket || ::connect(socket.get(), to.data(), to.size()) != 0 ||
-      ::getsockname(socket.get(), from.data(), &size) != 0) {
-    return std::nullopt;
-  }
-  from.resize(size);
-  if (!from.is_ip()) return std::nullopt;
-  return from.address();
+  const endpoint peer(destination, any_port);
+  const auto socket = system::open_socket(static_cast<int>(peer.family()), SOCK_DGRAM);
+  if (!socket || !system::connect(socket->get(), peer)) return std::nullopt;
+  endpoint source;
+  if (!system::read_local_endpoint(socket->get(), source) || !source.is_ip()) return std::nullopt;
+  return source.address();
 }
 
 void sort_destinations(std::vector<ip_address>& addresses) {

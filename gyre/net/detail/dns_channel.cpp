@@ -2,23 +2,19 @@
 #include <gyre/net/detail/dns_channel.hpp>
 
 #include <gyre/base/detail/duration_check.hpp>
+#include <gyre/base/detail/read_file.hpp>
 #include <gyre/net/detail/errors.hpp>
 #include <gyre/net/detail/name_engine.hpp>
+#include <gyre/net/detail/system_sockets.hpp>
 
 #include <ares.h>
 
 #include <arpa/nameser.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <new>
 #include <span>
 
@@ -73,51 +69,58 @@ bool has_one_server(ares_channel channel) {
 }
 
 std::vector<endpoint> read_name_servers(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return parse_name_servers(std::string(std::istreambuf_iterator<char>(file), {}));
+  return parse_name_servers(gyre::detail::read_file(path.c_str()).value_or(std::string()));
 }
 
 // Used in place of c-ares's own calls, because 1.18 writes to TCP connections by writev(2):
 // SIGPIPE, which ends a program by default, is then a name server's to raise. They make sockets as
-// c-ares does: non-blocking, close-on-exec, and without Nagle's algorithm.
+// c-ares does: non-blocking, close-on-exec, and without Nagle's algorithm. A failed call leaves its
+// error to c-ares in errno.
 
-ares_socket_t open_socket(int family, int type, int protocol, void*) {
-  const int fd = ::socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
-  const int on = 1;
-  if (fd >= 0 && type == SOCK_STREAM) {
-    // An optimisation: where it fails, a question takes longer.
-    static_cast<void>(::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on));
-  }
-  return fd;
+ares_ssize_t count_of(const io::result& outcome) noexcept {
+  return outcome ? static_cast<ares_ssize_t>(outcome.count()) : -1;
 }
 
-int close_socket(ares_socket_t fd, void*) { return ::close(fd); }
+ares_socket_t open_socket(int family, int type, int protocol, void*) {
+  auto opened = system::open_socket(family, type, protocol);
+  if (!opened) return ARES_SOCKET_BAD;
+  // An optimisation: without it, a question takes longer.
+  if (type == SOCK_STREAM) system::set_option(opened->get(), system::tcp_nodelay, 1);
+  return opened->release();
+}
+
+int close_socket(ares_socket_t fd, void*) {
+  unique_fd(fd).reset();
+  return 0;
+}
 
 // c-ares has no place for the scope of a server.
 int connect_socket(ares_socket_t fd, const sockaddr* server, ares_socklen_t size, void* servers) {
   endpoint scoped;
   std::memcpy(scoped.data(), server, std::min(size, endpoint::capacity()));
   scoped.resize(std::min(size, endpoint::capacity()));
-  if (!scoped.is_ip()) return ::connect(fd, server, size);
-  for (const endpoint& each : *static_cast<const std::vector<endpoint>*>(servers)) {
-    if (each.port() == scoped.port() &&
-        std::ranges::equal(each.address().bytes(), scoped.address().bytes())) {
-      return ::connect(fd, each.data(), each.size());
-    }
-  }
-  return ::connect(fd, server, size);
+  const auto is_server = [&scoped](const endpoint& each) {
+    return each.port() == scoped.port() &&
+           std::ranges::equal(each.address().bytes(), scoped.address().bytes());
+  };
+  const auto& known = *static_cast<const std::vector<endpoint>*>(servers);
+  const auto found = scoped.is_ip() ? std::ranges::find_if(known, is_server) : known.end();
+  const io::result connected =
+      found == known.end() ? system::connect(fd, server, size) : system::connect(fd, *found);
+  return connected ? 0 : -1;
 }
 
-ares_ssize_t receive(ares_socket_t fd, void* room, std::size_t size, int flags, sockaddr* sender,
-                     ares_socklen_t* sender_size, void*) {
-  return ::recvfrom(fd, room, size, flags, sender, sender_size);
+ares_ssize_t receive(ares_socket_t fd, void* buffer, std::size_t size, int /*flags*/,
+                     sockaddr* sender, ares_socklen_t* sender_size, void*) {
+  return count_of(system::receive_without_waiting(fd, {static_cast<std::byte*>(buffer), size},
+                                                  sender, sender_size));
 }
 
 ares_ssize_t send(ares_socket_t fd, const iovec* pieces, int count, void*) {
   msghdr message{};
   message.msg_iov = const_cast<iovec*>(pieces);  // sendmsg(2) only reads them
   message.msg_iovlen = static_cast<std::size_t>(count);
-  return ::sendmsg(fd, &message, MSG_NOSIGNAL);
+  return count_of(system::send_without_waiting(fd, message));
 }
 
 constexpr ares_socket_functions socket_functions{&open_socket, &close_socket, &connect_socket,

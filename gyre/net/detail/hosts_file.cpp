@@ -2,11 +2,10 @@
 #include <gyre/net/detail/hosts_file.hpp>
 
 #include <gyre/base/detail/ascii.hpp>
+#include <gyre/base/detail/read_file.hpp>
 #include <gyre/net/detail/errors.hpp>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 
 namespace gyre::net::detail {
 namespace {
@@ -40,11 +39,8 @@ hosts parse_hosts(std::string_view text) {
 
 const std::vector<ip_address>* hosts_file::find(std::string_view key) {
   if (read_.update(path_)) {
-    hosts_.clear();
-    if (read_.exists()) {
-      std::ifstream file(path_, std::ios::binary);
-      hosts_ = parse_hosts(std::string(std::istreambuf_iterator<char>(file), {}));
-    }
+    const auto text = read_.exists() ? gyre::detail::read_file(path_.c_str()) : std::string();
+    hosts_ = text ? parse_hosts(*text) : hosts();
   }
   const auto found = hosts_.find(key);
   return found == hosts_.end() ? nullptr : &found->second;

@@ -9,8 +9,8 @@
 #include <gyre/io/error.hpp>
 #include <gyre/net/detail/layer_limits.hpp>
 #include <gyre/net/detail/layered_locks.hpp>
+#include <gyre/net/detail/system_sockets.hpp>
 
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -169,8 +169,8 @@ task<> read_last_words(core_ptr core, std::string_view operation) {
 void layered_core::send_now() noexcept {
   const int fd = inner.fd();  // -1 when it is closed
   if (is_sending || output.empty() || fd < 0) return;
-  const ssize_t sent = ::send(fd, output.data(), output.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-  if (sent > 0) output.consume(static_cast<std::size_t>(sent));
+  if (const io::result sent = system::send_without_waiting(fd, output.bytes()))
+    output.consume(sent.count());
   if (!output.empty()) return;
   left_by_writes = 0;
   scratch_buffer::give_back(std::exchange(output, io::buffer()));
@@ -218,10 +218,10 @@ bool layered_core::is_quiet() noexcept try {
   io::receive_memory& memory = io::backend_of(inner.loop()).memory();
   const std::span<std::byte> room = memory.room();
   if (room.empty()) return false;
-  const ssize_t count = ::recv(inner.fd(), room.data(), record_size, MSG_DONTWAIT);
-  if (count < 0) return errno == EAGAIN;
-  if (count == 0) return false;
-  lock.take(memory.lend(static_cast<std::size_t>(count)));
+  const io::result came = system::receive_without_waiting(inner.fd(), room.first(record_size));
+  if (!came) return came.would_block();
+  if (came.count() == 0) return false;
+  lock.take(memory.lend(came.count()));
   return has_nothing() && inner.is_quiet();
 } catch (const std::exception&) {
   return false;

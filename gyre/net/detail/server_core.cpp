@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/detail/server_core.hpp>
 
-#include <gyre/base/error.hpp>
 #include <gyre/io/descriptor.hpp>
 #include <gyre/net/detail/callback_gate.hpp>
 #include <gyre/net/detail/errors.hpp>
 #include <gyre/net/detail/server_defaults.hpp>
 #include <gyre/net/detail/server_shard.hpp>
+#include <gyre/net/detail/system_sockets.hpp>
 #include <gyre/net/passed_sockets.hpp>
 #include <gyre/net/tcp_connection.hpp>
-
-#include <sys/resource.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <atomic>
@@ -26,22 +23,13 @@ using std::memory_order_relaxed;
 namespace {
 
 bool is_listening(const socket_ref& candidate) {
-  int type = 0;
-  int listens = 0;
-  socklen_t size = sizeof type;
-  if (::getsockopt(candidate.fd(), SOL_SOCKET, SO_TYPE, &type, &size) != 0 ||
-      ::getsockopt(candidate.fd(), SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0) {
-    gyre::detail::throw_errno("SO_ACCEPTCONN");
-  }
-  return type == SOCK_STREAM && listens != 0;
+  return system::get_option(candidate.fd(), system::so_type) == SOCK_STREAM &&
+         system::get_option(candidate.fd(), system::so_acceptconn) != 0;
 }
 
 std::size_t half_of_descriptors() noexcept {
-  ::rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
-    return tcp_server_options::unlimited;
-  }
-  return std::max<std::size_t>(limit.rlim_cur / 2, 1);
+  const std::size_t count = system::max_descriptors();
+  return count == 0 ? tcp_server_options::unlimited : std::max<std::size_t>(count / 2, 1);
 }
 
 }  // namespace

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// system_sockets: what sockets ask of the system, apart from the requests of a loop's backend. A
+// simulated world replaces these functions at link time.
+//
+//     const io::result sent = system::send_without_waiting(fd, bytes);
+//     if (!sent && !sent.would_block()) report(sent.error());
+#pragma once
+
+#include <gyre/base/clock.hpp>
+#include <gyre/base/unique_fd.hpp>
+#include <gyre/io/request.hpp>
+#include <gyre/net/endpoint.hpp>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <netinet/udp.h>
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <expected>
+#include <span>
+#include <system_error>
+#include <utility>
+
+namespace gyre::net::detail::system {
+
+// Sockets are made non-blocking and close-on-exec. A call that a signal interrupts is made again.
+//
+// Errors: errno's number, as the unexpected value or as a result; errno has it as well.
+// Thread-safety: any thread.
+// Complexity: one system call each, unless said otherwise.
+
+using opened_descriptor = std::expected<unique_fd, int>;
+
+/// socket(2).
+opened_descriptor open_socket(int family, int type, int protocol = 0) noexcept;
+/// Two connected Unix sockets.
+io::result open_socket_pair(int type, std::pair<unique_fd, unique_fd>& ends) noexcept;
+io::result bind(int socket, const endpoint& local) noexcept;
+io::result listen(int socket, int backlog) noexcept;
+/// Begins a connection, or sets a datagram socket's peer. EINPROGRESS: the attempt is under way,
+/// which no signal interrupts.
+io::result connect(int socket, const sockaddr* peer, socklen_t size) noexcept;
+inline io::result connect(int socket, const endpoint& peer) noexcept {
+  return system::connect(socket, peer.data(), peer.size());
+}
+/// Takes the next connection of a listener.
+opened_descriptor accept(int listener) noexcept;
+io::result shut_down(int socket, int directions) noexcept;
+io::result read_local_endpoint(int socket, endpoint& local) noexcept;
+io::result read_peer_endpoint(int socket, endpoint& peer) noexcept;
+
+/// An option of setsockopt(2), with its name for errors.
+struct socket_option {
+  int level;
+  int number;
+  const char* name;
+};
+
+inline constexpr socket_option so_acceptconn{SOL_SOCKET, SO_ACCEPTCONN, "SO_ACCEPTCONN"};
+inline constexpr socket_option so_keepalive{SOL_SOCKET, SO_KEEPALIVE, "SO_KEEPALIVE"};
+inline constexpr socket_option so_linger{SOL_SOCKET, SO_LINGER, "SO_LINGER"};
+inline constexpr socket_option so_peercred{SOL_SOCKET, SO_PEERCRED, "SO_PEERCRED"};
+inline constexpr socket_option so_type{SOL_SOCKET, SO_TYPE, "SO_TYPE"};
+inline constexpr socket_option tcp_nodelay{IPPROTO_TCP, TCP_NODELAY, "TCP_NODELAY"};
+inline constexpr socket_option udp_gro{IPPROTO_UDP, UDP_GRO, "UDP_GRO"};
+inline constexpr socket_option udp_segment{IPPROTO_UDP, UDP_SEGMENT, "UDP_SEGMENT"};
+
+io::result set_option(int socket, const socket_option& option, const void* value,
+                      socklen_t size) noexcept;
+io::result read_option(int socket, const socket_option& option, void* value,
+                       socklen_t size) noexcept;
+template <class T>
+io::result set_option(int socket, const socket_option& option, const T& value) noexcept {
+  return set_option(socket, option, &value, sizeof value);
+}
+/// The value of an option. Throws std::system_error with the option's name.
+template <class T = int>
+T get_option(int socket, const socket_option& option) {
+  T value{};
+  const io::result outcome = read_option(socket, option, &value, sizeof value);
+  if (!outcome) throw std::system_error(outcome.error(), option.name);
+  return value;
+}
+
+// The next functions fail with EAGAIN instead of waiting, also on a socket that may block.
+
+io::result receive_without_waiting(int socket, std::span<std::byte> buffer) noexcept;
+/// As recvfrom(2).
+io::result receive_without_waiting(int socket, std::span<std::byte> buffer, sockaddr* sender,
+                                   socklen_t* sender_size) noexcept;
+io::result send_without_waiting(int socket, std::span<const std::byte> bytes) noexcept;
+io::result send_without_waiting(int socket, const msghdr& message) noexcept;
+/// The number of messages that were sent.
+io::result send_without_waiting(int socket, std::span<mmsghdr> messages) noexcept;
+/// The bytes that a connection's peer has not acknowledged, a FIN being one; 0 if that is unknown.
+std::size_t unacknowledged_bytes(int socket) noexcept;
+
+/// Blocks the thread until the socket has one of `events` (poll(2)); 0 if `deadline` comes first.
+io::result wait_until_ready(int socket, short events, steady_time deadline) noexcept;
+
+// Descriptors of any kind.
+
+/// Another descriptor of the same socket or file, close-on-exec.
+opened_descriptor duplicate_descriptor(int fd) noexcept;
+/// Fails unless `fd` is open.
+io::result check_descriptor(int fd) noexcept;
+io::result set_close_on_exec(int fd) noexcept;
+/// A descriptor whose only use is that closing it makes another one possible.
+opened_descriptor open_reserve_descriptor() noexcept;
+/// How many descriptors the process may have open; 0 for any number.
+std::size_t max_descriptors() noexcept;
+
+}  // namespace gyre::net::detail::system
