@@ -60,6 +60,8 @@ std::error_code layer::error() const noexcept {
 
 std::error_code layer::timeout_error() const noexcept { return io::errc::operation_timeout; }
 
+bool layer::covers_host(std::string_view /*host*/) const { return true; }
+
 std::error_code layer::end_of_bytes() const noexcept {
   if (has_ended()) return {};
   if (!is_established() || awaits_rest()) return io::errc::unexpected_end;

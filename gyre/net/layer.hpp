@@ -124,6 +124,10 @@ class layer {
   /// The error after an operation has failed: std::errc::protocol_error if the layer named none.
   std::error_code error() const noexcept;
 
+  /// Whether a server may serve `host`, a name without a port, on the established connection: false
+  /// if the client has asked for a server of another identity.
+  virtual bool covers_host(std::string_view host) const;
+
   /// For messages of errors: the operations' class, and the peer's name or nothing.
   virtual std::string_view stream_name() const noexcept { return "gyre::net::layered_stream"; }
   virtual std::string_view peer_name() const noexcept { return {}; }

@@ -120,9 +120,4 @@ std::optional<connection_info> info_of(const net::tcp_connection& connection) {
   return detail::info_of(own->native());
 }
 
-bool covers_host(const net::tcp_connection& connection, std::string_view host) {
-  const auto* const own = dynamic_cast<const detail::engine*>(connection.layer());
-  return own == nullptr || own->covers_host(host);
-}
-
 }  // namespace gyre::tls

@@ -56,9 +56,4 @@ using handshake_failure_handler =
 /// The outcome of the connection's handshake; none if its transport is not TLS.
 [[nodiscard]] std::optional<connection_info> info_of(const net::tcp_connection& connection);
 
-/// Whether a server's connection may be used for `host`, a name without a port: false if the client
-/// asked for another name (SNI), and the context has another certificate for `host`, or refuses it.
-/// True if the client asked for no name, and of connections without TLS.
-[[nodiscard]] bool covers_host(const net::tcp_connection& connection, std::string_view host);
-
 }  // namespace gyre::tls

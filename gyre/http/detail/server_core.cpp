@@ -7,9 +7,9 @@
 #include <gyre/http/detail/host_field.hpp>
 #include <gyre/http/detail/server_connection.hpp>
 #include <gyre/http/request.hpp>
+#include <gyre/net/layer.hpp>
 #include <gyre/net/tcp_connection.hpp>
 #include <gyre/task/operation_cancelled.hpp>
-#include <gyre/tls/transport.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -168,9 +168,10 @@ server_route* server_core::find(method method, std::string_view path,
 
 bool server_core::answers_for(std::string_view authority,
                               const net::tcp_connection& connection) const {
-  if (hosts_.empty() && connection.layer() == nullptr) return true;
+  const net::layer* const layer = connection.layer();
+  if (hosts_.empty() && layer == nullptr) return true;
   const std::string_view host = host_of(authority);
-  return hosts_.covers(host) && (host.empty() || tls::covers_host(connection, host));
+  return hosts_.covers(host) && (host.empty() || layer == nullptr || layer->covers_host(host));
 }
 
 void server_core::report(const request& request, const std::exception_ptr& error) noexcept {

@@ -68,8 +68,9 @@ class engine : public net::layer {
   std::string_view stream_name() const noexcept override { return "gyre::tls::tls_stream"; }
   std::string_view peer_name() const noexcept override { return host_; }
 
-  /// As tls::covers_host(), for a server.
-  bool covers_host(std::string_view host) const;
+  /// Of a server. False if the client asked for another name (SNI), and the context has another
+  /// certificate for `host`, or refuses it. True if the client asked for no name.
+  bool covers_host(std::string_view host) const override;
   const std::string& host() const noexcept { return host_; }
   const loaded_context& loaded() const noexcept { return *loaded_; }
   /// Null in a server until the first bytes have come.
