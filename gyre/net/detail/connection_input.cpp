@@ -39,6 +39,11 @@ void connection_input::start_receiving() noexcept {
   }
 }
 
+void connection_input::on_received(io::handle& source, io::result result) {
+  auto& self = static_cast<connection_io&>(source);
+  from_loop(self, [&self, result] { self.connection_input::received(result); });
+}
+
 void connection_input::received(io::result result) {
   if (!result) return receiving_failed(result.error());
   if (result.count() == 0) return on_peer_end();

@@ -30,8 +30,8 @@ class connection_input {
   /// Begins to receive, if the connection may at present.
   void start_receiving() noexcept;
   void prepare_for_descriptors();
-  /// The outcome of a receive.
-  void received(io::result result);
+  /// The backend calls it with the outcome of each receive.
+  static void on_received(io::handle& source, io::result result);
   /// Counts received bytes, and delivers them or what the layer makes of them.
   void receive(std::span<const std::byte> bytes);
   /// Delivers bytes of the program's that were received by another owner.
@@ -60,6 +60,7 @@ class connection_input {
   ~connection_input() = default;
 
  private:
+  void received(io::result result);
   void deliver(std::span<const std::byte> bytes);
   void deliver_after_rest(std::span<const std::byte> bytes);
   void keep_rest(std::span<const std::byte> unconsumed);

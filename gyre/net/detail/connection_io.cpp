@@ -147,11 +147,6 @@ void connection_io::begin() {
   });
 }
 
-void connection_io::on_received(io::handle& source, io::result result) {
-  auto& self = static_cast<connection_io&>(source);
-  from_loop(self, [&self, result] { self.received(result); });
-}
-
 void connection_io::schedule(due_calls due) noexcept {
   due_.insert(due);
   if (scheduled_) return;

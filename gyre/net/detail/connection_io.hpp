@@ -68,7 +68,6 @@ class connection_io : private intrusive_list_node,
 
   /// Calls `connected`; then delivers the early bytes that the group has for it.
   void begin();
-  static void on_received(io::handle& source, io::result result);
   /// Makes the due calls.
   void on_scheduled();
   bool is_scheduled() const noexcept { return scheduled_; }
