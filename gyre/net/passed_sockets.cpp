@@ -3,7 +3,6 @@
 
 #include <gyre/base/detail/parse_decimal.hpp>
 #include <gyre/base/endian.hpp>
-#include <gyre/base/error.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/descriptor.hpp>
 #include <gyre/net/detail/errors.hpp>
@@ -137,12 +136,6 @@ socket listening_socket(const endpoint& local, const socket_options& options, in
   detail::bind_listener(opened, local, true);
   opened.listen(backlog);
   return opened;
-}
-
-socket copy_of(const socket_ref& original) {
-  auto copy = detail::system::duplicate_descriptor(original.fd());
-  if (!copy) gyre::detail::throw_system_error(copy.error(), "F_DUPFD_CLOEXEC");
-  return socket(*std::move(copy));
 }
 
 }  // namespace gyre::net

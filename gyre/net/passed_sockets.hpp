@@ -60,7 +60,4 @@ socket listening_socket(const endpoint& local,
                         const socket_options& options = {.reuse_address = true},
                         int backlog = 4096);
 
-/// Another descriptor of the same socket (dup(2)), close-on-exec. Throws std::system_error.
-socket copy_of(const socket_ref& original);
-
 }  // namespace gyre::net

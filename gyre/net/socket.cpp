@@ -53,6 +53,12 @@ bool socket::connect(const endpoint& peer) const {
 
 void socket::shutdown(shutdown_side side) const { detail::shut_down(fd(), side); }
 
+socket copy_of(const socket_ref& original) {
+  auto copy = detail::system::duplicate_descriptor(original.fd());
+  if (!copy) gyre::detail::throw_system_error(copy.error(), "F_DUPFD_CLOEXEC");
+  return socket(*std::move(copy));
+}
+
 std::pair<socket, socket> socket_pair(socket_type type) {
   std::pair<unique_fd, unique_fd> ends;
   require(detail::system::open_socket_pair(static_cast<int>(type), ends), "socketpair");

@@ -71,6 +71,9 @@ class socket : public socket_ref {
   unique_fd descriptor_;
 };
 
+/// Another descriptor of the same socket (dup(2)), close-on-exec. Throws std::system_error.
+socket copy_of(const socket_ref& original);
+
 /// Two connected Unix sockets (socketpair(2)). Throws std::system_error.
 std::pair<socket, socket> socket_pair(socket_type type = socket_type::stream);
 

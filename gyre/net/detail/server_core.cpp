@@ -7,7 +7,7 @@
 #include <gyre/net/detail/server_defaults.hpp>
 #include <gyre/net/detail/server_shard.hpp>
 #include <gyre/net/detail/system_sockets.hpp>
-#include <gyre/net/passed_sockets.hpp>
+#include <gyre/net/socket.hpp>
 #include <gyre/net/tcp_connection.hpp>
 
 #include <algorithm>
