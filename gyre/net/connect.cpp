@@ -60,17 +60,14 @@ struct awaited_race {
   detail::connection_race race;
 };
 
-task<> add_first_family(detail::connection_race& race, detail::resolve_awaiter lookup) {
-  auto looking = as_expected(std::move(lookup));
-  const resolve_result found = co_await std::move(looking);
-  if (found) race.add(*found);
-}
+enum class candidates { of_first_family, all };
 
-task<> add_all(detail::connection_race& race, detail::resolve_awaiter lookup) {
+task<> add_candidates(detail::connection_race& race, detail::resolve_awaiter lookup,
+                      candidates extent) {
   auto looking = as_expected(std::move(lookup));
   const resolve_result found = co_await std::move(looking);
   if (found) race.add(*found);
-  race.end_of_candidates(found ? std::error_code() : found.error());
+  if (extent == candidates::all) race.end_of_candidates(found ? std::error_code() : found.error());
 }
 
 }  // namespace
@@ -91,10 +88,12 @@ task<tcp_stream> connect(resolver& names, std::string host, service port, race_o
   const task_context& context = co_await gyre::detail::this_context();
   inplace_stop_source race_ended;
   awaited_race attempts(detail::loop_of(context), options, &race_ended);
-  task<> all = add_all(attempts.race, names.resolve(host, port));
+  task<> all = add_candidates(attempts.race, names.resolve(host, port), candidates::all);
   // If all addresses are known first, this adds none to them, and theirs is the order.
-  task<> first = add_first_family(attempts.race, detail::resolver_access::resolve_first_family(
-                                                     names, host, port, options.resolution_delay));
+  task<> first = add_candidates(
+      attempts.race,
+      detail::resolver_access::resolve_first_family(names, host, port, options.resolution_delay),
+      candidates::of_first_family);
   auto lookups =
       as_expected(stop_when(when_all(std::move(all), std::move(first)), race_ended.get_token()));
   static_cast<void>(co_await std::move(lookups));  // the race knows how they ended
