@@ -167,7 +167,8 @@ class transport {
   virtual ~transport() = default;
 
   /// Not null. `host`: the server's name or address, for a client. Throws std::system_error,
-  /// std::bad_alloc.
+  /// std::bad_alloc. Another exception of a client's transport ends the attempt to connect with
+  /// std::errc::protocol_error; one of a server's leaves the turn of its loop.
   virtual std::unique_ptr<layer> make_layer(std::string_view host) const = 0;
   /// Called on the loop when a server's handshake has failed; a client reports that itself.
   /// `failed` may be null.

@@ -883,6 +883,29 @@ TEST(ConnectionWithALayer, ATransportThatThrowsLeavesNoTrace) {
   EXPECT_EQ(server.metrics().connections, 1u);
 }
 
+TEST(ConnectionWithALayer, AClientsTransportThatThrowsIsNoLackOfMemory) {
+  gyre::loop loop;
+  gyre::net::tcp_server server(loop, gyre::net::test::any_port());
+  server.start();
+  const auto error_of = [&](const std::function<void()>& fail) {
+    gyre::net::tcp_client_options options;
+    options.transport = std::make_shared<made_by>([&]() -> std::unique_ptr<layer> {
+      fail();
+      return nullptr;
+    });
+    gyre::net::tcp_client client(loop, options);
+    std::optional<std::error_code> error;
+    client.on_connect_failed([&](std::error_code why, std::size_t, bool) { error = why; });
+    client.connect(server.local_endpoint());
+    turn_until(loop, [&] { return error.has_value(); });
+    return *error;
+  };
+  EXPECT_EQ(error_of([] { throw std::runtime_error("no"); }), std::errc::protocol_error);
+  EXPECT_EQ(error_of([] { throw 1; }), std::errc::protocol_error);
+  EXPECT_EQ(error_of([] { throw std::bad_alloc(); }), std::errc::not_enough_memory);
+  EXPECT_EQ(error_of([] { throw std::system_error(refused); }), refused);
+}
+
 TEST(ConnectionWithALayer, CountsBytesThatCameWithTheHandshake) {
   gyre::loop loop;
   signed_server serving(loop, true);

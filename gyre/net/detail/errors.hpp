@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <exception>
 #include <expected>
+#include <new>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -33,14 +34,17 @@ inline std::error_code no_memory() noexcept {
   return std::make_error_code(std::errc::not_enough_memory);
 }
 
-/// The code of an exception; one without a code counts as a lack of memory.
+/// The code of an exception. One that has none counts as std::errc::protocol_error, as the failure
+/// of a layer without an error does.
 [[gnu::cold]] inline std::error_code code_of(const std::exception_ptr& error) noexcept {
   try {
     std::rethrow_exception(error);
   } catch (const std::system_error& failure) {
     return failure.code();
-  } catch (...) {
+  } catch (const std::bad_alloc&) {
     return no_memory();
+  } catch (...) {
+    return std::make_error_code(std::errc::protocol_error);
   }
 }
 
