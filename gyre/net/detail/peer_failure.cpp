@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gyre/net/detail/last_words.hpp>
+#include <gyre/net/detail/peer_failure.hpp>
 
 #include <gyre/io/detail/scratch_buffer.hpp>
 #include <gyre/net/detail/system_sockets.hpp>
@@ -10,7 +10,8 @@
 
 namespace gyre::net::detail {
 
-std::error_code last_words(int fd, layer& protocol, std::error_code sending_failed) noexcept try {
+std::error_code read_peer_failure(int fd, layer& protocol, std::error_code sending_failed) noexcept
+    try {
   constexpr std::size_t received_at_once = std::size_t{16} << 10;
   constexpr int max_reads = 16;
   io::detail::scratch_buffer received;
@@ -21,10 +22,10 @@ std::error_code last_words(int fd, layer& protocol, std::error_code sending_fail
     // The layer may have kept bytes that came with the handshake.
     protocol.send_to(replies);
     protocol.feed(bytes);
-    const layer::status now = protocol.is_established() ? protocol.read_all(*plain)
-                              : bytes.empty()           ? layer::status::wants_input
-                                                        : protocol.handshake();
-    if (now == layer::status::failed) return protocol.error();
+    const layer::status outcome = protocol.is_established() ? protocol.read_all(*plain)
+                                  : bytes.empty()           ? layer::status::wants_input
+                                                            : protocol.handshake();
+    if (outcome == layer::status::failed) return protocol.error();
     protocol.keep_unread();
     for (io::buffer* const each : {&*received, &*plain, &replies}) each->consume_all();
     const io::result count =

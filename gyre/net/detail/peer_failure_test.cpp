@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of last_words() with a layer that takes the bytes it receives for its error.
-#include <gyre/net/detail/last_words.hpp>
+// Tests of read_peer_failure() with a layer that takes the bytes it receives for its error.
+#include <gyre/net/detail/peer_failure.hpp>
 
 #include <gyre/testing/system_call_faults.hpp>
 #include <tests/support/socket_pairs.hpp>
@@ -14,7 +14,7 @@
 #include <span>
 #include <system_error>
 
-namespace last_words_test {
+namespace peer_failure_test {
 namespace {
 
 const std::error_code broken_pipe = std::make_error_code(std::errc::broken_pipe);
@@ -36,15 +36,15 @@ TEST(LastWordsOfAPeer, CountThoughASignalInterruptsTheRead) {
   ASSERT_EQ(::write(far.get(), "no", 2), 2);
   refused_layer protocol;
   const gyre::testing::fault interrupted("recv", EINTR, {.times = 2});
-  EXPECT_EQ(gyre::net::detail::last_words(near.get(), protocol, broken_pipe), refused);
+  EXPECT_EQ(gyre::net::detail::read_peer_failure(near.get(), protocol, broken_pipe), refused);
   EXPECT_EQ(interrupted.hits(), 2);
 }
 
 TEST(LastWordsOfAPeer, WithoutAnyTheErrorOfSendingCounts) {
   const auto [near, far] = gyre::test::unix_pair();
   refused_layer protocol;
-  EXPECT_EQ(gyre::net::detail::last_words(near.get(), protocol, broken_pipe), broken_pipe);
+  EXPECT_EQ(gyre::net::detail::read_peer_failure(near.get(), protocol, broken_pipe), broken_pipe);
 }
 
 }  // namespace
-}  // namespace last_words_test
+}  // namespace peer_failure_test
