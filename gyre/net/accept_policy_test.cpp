@@ -86,8 +86,8 @@ TEST_F(AcceptPolicy, RefusesAllThatWaitWhenThereAreNoDescriptors) {
 }
 
 TEST_F(AcceptPolicy, RefusesOnlySoManyAtOnce) {
-  connect(accept_policy::most_refused_at_once + 2);
-  EXPECT_EQ(begin_pause(EMFILE).refused, accept_policy::most_refused_at_once);
+  connect(accept_policy::max_refused_at_once + 2);
+  EXPECT_EQ(begin_pause(EMFILE).refused, accept_policy::max_refused_at_once);
   EXPECT_EQ(begin_pause(EMFILE).refused, 2u);
 }
 

@@ -20,9 +20,9 @@ using parsed = std::expected<ip_address, std::error_code>;
 
 // inet_pton() and find_interface() want a terminating zero.
 template <std::size_t Capacity>
-bool copy_terminated(std::string_view text, std::array<char, Capacity>& to) {
+bool copy_terminated(std::string_view text, std::array<char, Capacity>& result) {
   if (text.size() >= Capacity || text.contains('\0')) return false;
-  *std::ranges::copy(text, to.begin()).out = '\0';
+  *std::ranges::copy(text, result.begin()).out = '\0';
   return true;
 }
 

@@ -65,9 +65,10 @@ enum class candidates { of_first_family, all };
 task<> add_candidates(detail::connection_race& race, detail::resolve_awaiter lookup,
                       candidates extent) {
   auto looking = as_expected(std::move(lookup));
-  const resolve_result found = co_await std::move(looking);
-  if (found) race.add(*found);
-  if (extent == candidates::all) race.end_of_candidates(found ? std::error_code() : found.error());
+  const resolve_result addresses = co_await std::move(looking);
+  if (addresses) race.add(*addresses);
+  if (extent == candidates::all)
+    race.end_of_candidates(addresses ? std::error_code() : addresses.error());
 }
 
 }  // namespace
@@ -89,7 +90,7 @@ task<tcp_stream> connect(resolver& names, std::string host, service port, race_o
   inplace_stop_source race_ended;
   awaited_race attempts(detail::loop_of(context), options, &race_ended);
   task<> all = add_candidates(attempts.race, names.resolve(host, port), candidates::all);
-  // If all addresses are known first, this adds none to them, and theirs is the order.
+  // This lookup adds nothing if the other one has ended first, whose order then counts.
   task<> first = add_candidates(
       attempts.race,
       detail::resolver_access::resolve_first_family(names, host, port, options.resolution_delay),
@@ -104,16 +105,16 @@ task<tcp_stream> connect(resolver& names, std::string host, service port, race_o
 
 namespace {
 
-// To the endpoints that are known without a resolver.
-task<tcp_stream> connect_known(event_loop& loop, std::vector<endpoint> known,
+// Connects to endpoints that are known without a resolver.
+task<tcp_stream> connect_known(event_loop& loop, std::vector<endpoint> endpoints,
                                race_options options) {
-  if (known.front().is_unix()) {
+  if (endpoints.front().is_unix()) {
     throw std::system_error(
         std::make_error_code(std::errc::invalid_argument),
-        "gyre::net::connect " + known.front().to_string() + ": use connect_unix()");
+        "gyre::net::connect " + endpoints.front().to_string() + ": use connect_unix()");
   }
-  if (known.size() == 1) return connect(loop, known.front(), std::move(options.each));
-  return connect(loop, std::move(known), std::move(options));
+  if (endpoints.size() == 1) return connect(loop, endpoints.front(), std::move(options.each));
+  return connect(loop, std::move(endpoints), std::move(options));
 }
 
 }  // namespace
@@ -132,9 +133,9 @@ task<tcp_stream> connect(resolver& names, host_port server, race_options options
 task<tcp_stream> connect(host_port server, race_options options) {
   const task_context& context = co_await gyre::detail::this_context();
   event_loop& loop = detail::loop_of(context);
-  std::vector<endpoint> known = server.known_endpoints();
-  if (!known.empty()) {
-    task<tcp_stream> direct = connect_known(loop, std::move(known), std::move(options));
+  std::vector<endpoint> endpoints = server.known_endpoints();
+  if (!endpoints.empty()) {
+    task<tcp_stream> direct = connect_known(loop, std::move(endpoints), std::move(options));
     co_return co_await std::move(direct);
   }
   resolver names(loop);

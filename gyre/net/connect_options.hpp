@@ -23,7 +23,8 @@ struct connect_options {
   std::optional<endpoint> local = {};
 };
 
-// So that `co_await connect(server, {…})` is safe: GCC 12 destroys such a temporary twice.
+// Trivial destruction makes `co_await connect(server, {…})` safe: GCC 12 destroys such a temporary
+// twice.
 static_assert(std::is_trivially_destructible_v<connect_options>);
 
 /// Options of connect() for several addresses.

@@ -31,16 +31,16 @@ struct connection_handlers {
   /// on_write_complete: the kernel has taken all output. Called in a later turn, never within
   /// send(), and once for several sends; not after close().
   move_only_function<void(tcp_connection&)> write_complete;
-  /// on_high_water, on_low_water: the output has reached a water mark; `waiting` bytes wait. The
+  /// on_high_water, on_low_water: the output has reached a water mark; `bytes` of it wait. The
   /// two are called in turn. A rise that is over before the loop's next turn is not reported.
-  move_only_function<void(tcp_connection&, std::size_t waiting)> high_water;
+  move_only_function<void(tcp_connection&, std::size_t bytes)> high_water;
   move_only_function<void(tcp_connection&)> low_water;
   /// on_peer_ended: the peer has sent its FIN, but may still receive. The connection stays until
   /// close() or its own FIN (shutdown_send()). Without this function, the FIN works like close().
   move_only_function<void(tcp_connection&)> peer_ended;
-  /// on_close: the last call for the connection; `why` is no error after a graceful close by either
-  /// end. The reference is valid until the function returns.
-  move_only_function<void(tcp_connection&, std::error_code why)> closed;
+  /// on_close: the last call for the connection; `reason` is no error after a graceful close by
+  /// either end. The reference is valid until the function returns.
+  move_only_function<void(tcp_connection&, std::error_code reason)> closed;
 };
 
 namespace detail {

@@ -15,7 +15,7 @@ struct datagram_slot {
   iovec piece{};
   bool truncated = false;
   std::size_t segment = 0;
-  control_room control{};
+  control_buffer control{};
 };
 
 }  // namespace detail

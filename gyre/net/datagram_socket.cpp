@@ -24,24 +24,24 @@ void connect_socket(int fd, const sockaddr* peer, socklen_t size) {
 }  // namespace
 
 datagram_socket::datagram_socket(event_loop& loop, socket served)
-    : on_(std::make_unique<io::detail::open_descriptor>(loop, served.release(),
-                                                        io::handle_kind::socket)) {}
+    : descriptor_(std::make_unique<io::detail::open_descriptor>(loop, served.release(),
+                                                                io::handle_kind::socket)) {}
 
 socket_ref datagram_socket::options() const {
-  return socket_ref(io::detail::opened(on_, "gyre::net::datagram_socket").fd());
+  return socket_ref(io::detail::opened(descriptor_, "gyre::net::datagram_socket").fd());
 }
 
 event_loop& datagram_socket::loop() const {
-  return io::detail::opened(on_, "gyre::net::datagram_socket").loop();
+  return io::detail::opened(descriptor_, "gyre::net::datagram_socket").loop();
 }
 
 void datagram_socket::connect(const endpoint& peer) {
-  const int served = io::detail::opened(on_, "gyre::net::datagram_socket").handle().fd();
+  const int served = io::detail::opened(descriptor_, "gyre::net::datagram_socket").handle().fd();
   connect_socket(served, peer.data(), peer.size());
 }
 
 void datagram_socket::disconnect() {
-  const int served = io::detail::opened(on_, "gyre::net::datagram_socket").handle().fd();
+  const int served = io::detail::opened(descriptor_, "gyre::net::datagram_socket").handle().fd();
   sockaddr none{};
   none.sa_family = AF_UNSPEC;
   connect_socket(served, &none, sizeof none);

@@ -31,15 +31,15 @@ class datagram_socket {
   datagram_socket(datagram_socket&&) noexcept = default;
   datagram_socket& operator=(datagram_socket&&) noexcept = default;
 
-  /// Receives a datagram into `room`. Returns a received_datagram: its `size`, which may be 0, its
-  /// sender `peer`, whether it was `truncated` because `room` is too short, and the `segment` size
-  /// (see datagram).
-  auto receive_from(std::span<std::byte> room) noexcept {
-    return awaiter<detail::receive_from_operation>(room);
+  /// Receives a datagram into `buffer`. Returns a received_datagram: its `size`, which may be 0,
+  /// its sender `peer`, whether it was `truncated` because `buffer` is too short, and the `segment`
+  /// size (see datagram).
+  auto receive_from(std::span<std::byte> buffer) noexcept {
+    return awaiter<detail::receive_from_operation>(buffer);
   }
   /// As receive_from(), but returns the size only: whether the datagram was longer is not known.
-  auto receive(std::span<std::byte> room) noexcept {
-    return awaiter<detail::receive_operation>(room);
+  auto receive(std::span<std::byte> buffer) noexcept {
+    return awaiter<detail::receive_operation>(buffer);
   }
   /// Sends one datagram, which may be empty, and returns its size.
   auto send_to(std::span<const std::byte> bytes, const endpoint& peer) noexcept {
@@ -58,7 +58,7 @@ class datagram_socket {
     return awaiter<detail::receive_batch_operation>(batch);
   }
   /// Sends the datagrams of the batch that have not been sent yet (sendmmsg), and returns
-  /// batch.size(). After an error batch.sent() of them have been sent, and another call goes on
+  /// batch.size(). After an error batch.sent() of them have been sent, and another call continues
   /// with the one that failed; clear() gives the rest up.
   auto send_batch(datagram_batch& batch) noexcept {
     return awaiter<detail::send_batch_operation>(batch);
@@ -81,33 +81,35 @@ class datagram_socket {
   /// For options, multicast groups among them. Valid until the socket is closed.
   [[nodiscard]] socket_ref options() const;
 
-  [[nodiscard]] bool is_open() const noexcept { return on_ != nullptr && on_->is_open(); }
+  [[nodiscard]] bool is_open() const noexcept {
+    return descriptor_ != nullptr && descriptor_->is_open();
+  }
   /// -1 once it is closed.
-  [[nodiscard]] int fd() const noexcept { return is_open() ? on_->fd() : -1; }
+  [[nodiscard]] int fd() const noexcept { return is_open() ? descriptor_->fd() : -1; }
   [[nodiscard]] event_loop& loop() const;
   /// Operations that wait end with io::errc::closed. Idempotent.
   void close() noexcept {
-    if (on_ != nullptr) on_->close();
+    if (descriptor_ != nullptr) descriptor_->close();
   }
   /// As close(), but returns the descriptor instead of closing it.
   [[nodiscard]] unique_fd release() noexcept {
-    return on_ != nullptr ? on_->release() : unique_fd();
+    return descriptor_ != nullptr ? descriptor_->release() : unique_fd();
   }
 
  protected:
   datagram_socket() noexcept = default;
   datagram_socket(event_loop& loop, socket served);
 
-  const io::detail::owned_descriptor& descriptor() const noexcept { return on_; }
+  const io::detail::owned_descriptor& descriptor() const noexcept { return descriptor_; }
 
   template <class Operation, class... Arguments>
   io::detail::request_awaiter<Operation> awaiter(Arguments&&... arguments) noexcept {
-    return io::detail::request_awaiter<Operation>(std::in_place, on_.get(),
+    return io::detail::request_awaiter<Operation>(std::in_place, descriptor_.get(),
                                                   std::forward<Arguments>(arguments)...);
   }
 
  private:
-  io::detail::owned_descriptor on_;
+  io::detail::owned_descriptor descriptor_;
 };
 
 /// A Unix datagram socket; datagrams are neither lost nor reordered. While the receiver's queue is

@@ -22,7 +22,7 @@ namespace {
 using detail::fail;
 
 constexpr std::string_view unix_prefix = "unix:";
-constexpr std::size_t longest_name = sizeof(sockaddr_un::sun_path) - 1;
+constexpr std::size_t max_name_size = sizeof(sockaddr_un::sun_path) - 1;
 
 std::expected<endpoint, std::error_code> parse_unix(std::string_view name) {
   if (name.empty()) return endpoint::unix_unnamed();
@@ -55,9 +55,9 @@ endpoint::endpoint(const ip_address& address, std::uint16_t port, std::uint32_t 
   set_source(std::nullopt);
 }
 
-// A path has a zero behind it, an abstract name in front of it.
+// A path has a zero after it, an abstract name before it.
 endpoint::endpoint(bool abstract, std::string_view name) : storage_{} {
-  if (name.size() > longest_name) fail(std::errc::filename_too_long, "gyre::net::endpoint");
+  if (name.size() > max_name_size) fail(std::errc::filename_too_long, "gyre::net::endpoint");
   storage_.local.sun_family = AF_UNIX;
   std::ranges::copy(name, storage_.local.sun_path + (abstract ? 1 : 0));
   size_ = name_offset + static_cast<socklen_t>(name.size()) + 1;
@@ -80,7 +80,7 @@ endpoint endpoint::unix_unnamed() noexcept {
   return unnamed;
 }
 
-// Asked once: only booting with ipv6.disable=1 takes IPv6 away.
+// The answer cannot change: only booting with ipv6.disable=1 takes IPv6 away.
 endpoint endpoint::any(std::uint16_t port) noexcept {
   static const bool has_v6 = [] {
     const auto probe = detail::system::open_socket(AF_INET6, SOCK_DGRAM);
@@ -171,7 +171,7 @@ void endpoint::set_source(const std::optional<ip_address>& address) noexcept {
   own.source_scope = address->scope();
 }
 
-// A Unix socket's name, with the zero in front of an abstract one, without that behind a path.
+// A Unix socket's name, with the zero before an abstract one, and without the zero after a path.
 std::string_view endpoint::name() const noexcept {
   if (!is_unix()) return {};
   const std::string_view all(storage_.bytes + name_offset, size_ - name_offset);

@@ -143,14 +143,14 @@ class endpoint {
   friend std::ostream& operator<<(std::ostream& out, const endpoint& printed);
 
  private:
-  // The address of an IP endpoint, and behind it its source.
+  // The address of an IP endpoint, and after it its source.
   struct address_and_source {
     sockaddr_in6 address;
     sa_family_t source_family;  // AF_UNSPEC: none
     ip_address::v6_bytes source;
     std::uint32_t source_scope;
   };
-  // Linux reports a path of 108 bytes with a zero behind it: one byte more than sockaddr_un has.
+  // Linux reports a path of 108 bytes with a zero after it: one byte more than sockaddr_un has.
   union storage {
     sockaddr any;
     sockaddr_in v4;

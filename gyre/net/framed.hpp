@@ -41,8 +41,8 @@ namespace detail {
 class exclusive_use {
  public:
   /// Throws std::system_error (io::errc::busy).
-  exclusive_use(bool& in_use, const char* what) : in_use_(in_use) {
-    if (in_use_) throw std::system_error(make_error_code(io::errc::busy), what);
+  exclusive_use(bool& in_use, const char* operation) : in_use_(in_use) {
+    if (in_use_) throw std::system_error(make_error_code(io::errc::busy), operation);
     in_use_ = true;
   }
   exclusive_use(const exclusive_use&) = delete;
@@ -53,8 +53,8 @@ class exclusive_use {
   bool& in_use_;
 };
 
-/// Writes all of `from`, and consumes what is written: after a stop or an error the rest is left.
-task<> write_buffer(io::stream& to, io::buffer& from);
+/// Writes all of `source`, and consumes what is written: after a stop or an error the rest is left.
+task<> write_buffer(io::stream& sink, io::buffer& source);
 /// Gives memory back that only a long message needed.
 void release_memory(io::buffer& sent) noexcept;
 
@@ -65,7 +65,7 @@ void release_memory(io::buffer& sent) noexcept;
 /// delimited("\n"))`.
 ///
 /// One coroutine receives and one sends at a time. To give up in the middle is safe:
-/// - next() after a stop, or after a time limit, goes on where the earlier one was;
+/// - next() after a stop, or after a time limit, continues where the earlier one was;
 /// - a send() that is stopped once it has begun leaves the rest of its message, which the next
 ///   send() or a flush() writes first: the peer never gets half a message, and then another. While
 ///   pending_output() is not 0, flush() first: a send() that is stopped while it still writes such
@@ -132,7 +132,7 @@ class framed {
   [[nodiscard]] Stream& stream() noexcept { return stream_; }
   [[nodiscard]] const Stream& stream() const noexcept { return stream_; }
   [[nodiscard]] Framing& format() noexcept { return framing_; }
-  /// Received bytes behind the last message: what another protocol on the same stream gets first.
+  /// Received bytes after the last message: what another protocol on the same stream gets first.
   [[nodiscard]] io::buffer& received() noexcept { return received_; }
   /// Gives the stream up, for another protocol: take received() as well.
   [[nodiscard]] Stream release() && noexcept { return std::move(stream_); }

@@ -44,7 +44,8 @@ length_bytes store_length(std::uint64_t length, const length_prefix_options& for
   return bytes;
 }
 
-// Room for `size` bytes behind those of `out`; a `payload` that is a part of these moves with them.
+// Memory for `size` bytes after those of `out`; a `payload` that is a part of these moves with
+// them.
 std::span<std::byte> prepare(io::buffer& out, std::size_t size,
                              std::span<const std::byte>& payload) {
   const std::less<> before;
@@ -111,7 +112,7 @@ delimited::delimited(std::string delimiter, std::size_t maximum)
 
 decoded_frame delimited::decode(io::input& in) noexcept {
   const std::size_t all = in.size();
-  // A delimiter that begins behind the maximum comes too late, so nobody needs to look for it.
+  // A delimiter that begins after the maximum is too late, so the search ends there.
   const bool too_long = all > maximum_ && all - maximum_ >= delimiter_.size();
   const io::input searched(in.bytes().first(too_long ? maximum_ + delimiter_.size() : all));
   const std::size_t end = searched.find(delimiter_, std::min(searched_, searched.size()));
@@ -154,40 +155,40 @@ void fixed::encode(io::buffer& out, std::span<const std::byte> payload) const {
 
 namespace detail {
 
-std::span<std::byte> limited_room(io::buffer& held) {
+std::span<std::byte> prepare_within_limit(io::buffer& buffer) {
   constexpr std::size_t least_read = 4096;
-  const std::size_t room = held.max_size() - held.size();
-  if (room >= io::receive_memory::default_block) return {};
-  if (room == 0) {
+  const std::size_t space = buffer.max_size() - buffer.size();
+  if (space >= io::receive_memory::default_block) return {};
+  if (space == 0) {
     throw std::system_error(make_error_code(io::errc::limit_exceeded), "gyre::net::read_frame");
   }
-  // As much again as there is, so that a long frame is read by few calls.
-  const std::size_t wanted = std::max({least_read, held.size(), held.tail_room()});
+  // Reading as many bytes as the buffer holds already makes long frames take few calls.
+  const std::size_t size = std::max({least_read, buffer.size(), buffer.tail_room()});
   try {
-    return held.prepare(std::min(room, wanted));
+    return buffer.prepare(std::min(space, size));
   } catch (const std::bad_alloc&) {
     fail(std::errc::not_enough_memory, "gyre::net::read_frame");
   }
 }
 
-void append_received(io::buffer& held, std::span<const std::byte> bytes) {
+void append_received(io::buffer& buffer, std::span<const std::byte> bytes) {
   try {
-    held.append(bytes);
+    buffer.append(bytes);
   } catch (const std::bad_alloc&) {
     fail(std::errc::not_enough_memory, "gyre::net::read_frame");
   }
 }
 
-task<> write_buffer(io::stream& to, io::buffer& from) {
-  while (!from.empty()) {
-    const std::size_t written = co_await to.write_some(from.bytes());
-    from.consume(written);
+task<> write_buffer(io::stream& sink, io::buffer& source) {
+  while (!source.empty()) {
+    const std::size_t written = co_await sink.write_some(source.bytes());
+    source.consume(written);
   }
 }
 
 void release_memory(io::buffer& sent) noexcept {
-  constexpr std::size_t most_kept = 4096;
-  if (sent.empty() && sent.capacity() > most_kept) sent = io::buffer();
+  constexpr std::size_t max_kept = 4096;
+  if (sent.empty() && sent.capacity() > max_kept) sent = io::buffer();
 }
 
 }  // namespace detail

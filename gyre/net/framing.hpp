@@ -55,11 +55,11 @@ concept framing = requires(T& object, io::input& in, io::buffer& out) {
 
 /// Calls `handle` with the payload of each complete frame, and leaves the beginning of the next
 /// one. Returns the error of decode() that ends the stream, if there is one. Only an exception of
-/// `handle` ends it early, behind the present frame; closing the connection does not.
+/// `handle` ends it early, after the present frame; closing the connection does not.
 template <framing Framing, std::invocable<std::span<const std::byte>> Handle>
-std::error_code for_each_frame(Framing& of, io::input& in, Handle&& handle) {
+std::error_code for_each_frame(Framing& format, io::input& in, Handle&& handle) {
   for (;;) {
-    const decoded_frame frame = of.decode(in);
+    const decoded_frame frame = format.decode(in);
     if (!frame) return frame.error();
     if (!*frame) return {};
     std::invoke(handle, **frame);

@@ -29,23 +29,24 @@ void layer::feed(std::span<const std::byte> received) {
 void layer::keep_unread() {
   if (is_kept()) return;
   if (has_ended() || why().code) unread_ = {};  // nothing reads them
-  io::buffer kept;
-  kept.append(unread_);
-  kept_ = std::move(kept);
+  io::buffer copy;
+  copy.append(unread_);
+  kept_ = std::move(copy);
   unread_ = kept_.bytes();
 }
 
-layer::status layer::take(std::span<std::byte> room, std::size_t& count) {
-  const status now = read(room, count);
-  return now == status::done && count == 0 ? status::wants_input : now;
+layer::status layer::take(std::span<std::byte> buffer, std::size_t& count) {
+  const status outcome = read(buffer, count);
+  return outcome == status::done && count == 0 ? status::wants_input : outcome;
 }
 
 layer::status layer::read_all(io::buffer& plain) {
   for (;;) {
     std::size_t count = 0;
-    const status now = take(plain.prepare(detail::record_size).first(detail::record_size), count);
+    const status outcome =
+        take(plain.prepare(detail::record_size).first(detail::record_size), count);
     plain.commit(count);
-    if (now != status::done) return now;
+    if (outcome != status::done) return outcome;
   }
 }
 
@@ -68,7 +69,7 @@ std::error_code layer::end_of_bytes() const noexcept {
   return {};
 }
 
-void transport::handshake_failed(const endpoint& /*peer*/, std::error_code /*why*/,
+void transport::handshake_failed(const endpoint& /*peer*/, std::error_code /*reason*/,
                                  const layer* /*failed*/) const {}
 
 namespace detail {

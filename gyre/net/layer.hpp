@@ -100,9 +100,9 @@ class layer {
   /// Bytes of memory that the handshake holds, roughly, for the memory limit of a server.
   virtual std::size_t held_by_handshake() const noexcept { return 0; }
 
-  /// Gives up to `room.size()` plain bytes. `count` are there even if it then failed or ended,
+  /// Gives up to `buffer.size()` plain bytes. `count` are there even if it then failed or ended,
   /// which the next call tells; done: at least one. A layer bounds what it leaves unread.
-  virtual status read(std::span<std::byte> room, std::size_t& count) = 0;
+  virtual status read(std::span<std::byte> buffer, std::size_t& count) = 0;
   /// Done: read() would give bytes. Otherwise as read().
   virtual status peek() = 0;
   /// Whether write() and end() may be called. If not, read() or peek() must have more bytes first,
@@ -133,7 +133,7 @@ class layer {
   virtual std::string_view peer_name() const noexcept { return {}; }
 
   /// As read(), but never done without a byte, whatever the layer says.
-  status take(std::span<std::byte> room, std::size_t& count);
+  status take(std::span<std::byte> buffer, std::size_t& count);
   /// Appends all plain bytes that can be read to `plain`; never done. Throws std::bad_alloc.
   status read_all(io::buffer& plain);
 
@@ -172,7 +172,7 @@ class transport {
   virtual std::unique_ptr<layer> make_layer(std::string_view host) const = 0;
   /// Called on the loop when a server's handshake has failed; a client reports that itself.
   /// `failed` may be null.
-  virtual void handshake_failed(const endpoint& peer, std::error_code why,
+  virtual void handshake_failed(const endpoint& peer, std::error_code reason,
                                 const layer* failed) const;
 };
 

@@ -101,12 +101,12 @@ released_connection layered_stream::release() {
   return {.socket = core.inner.release(), .peer = peer, .layer = std::move(core.protocol)};
 }
 
-task<layered_stream> open_layer(tcp_stream connected, std::unique_ptr<layer> above) {
-  detail::require(above != nullptr, "gyre::net::open_layer: there is no layer");
-  if (!connected.is_open()) throw std::system_error(io::errc::not_open, "gyre::net::open_layer");
-  const duration limit = above->handshake_timeout();
+task<layered_stream> open_layer(tcp_stream connection, std::unique_ptr<layer> protocol_layer) {
+  detail::require(protocol_layer != nullptr, "gyre::net::open_layer: there is no layer");
+  if (!connection.is_open()) throw std::system_error(io::errc::not_open, "gyre::net::open_layer");
+  const duration limit = protocol_layer->handshake_timeout();
   layered_stream opening(
-      std::make_shared<detail::layered_core>(std::move(connected), std::move(above)));
+      std::make_shared<detail::layered_core>(std::move(connection), std::move(protocol_layer)));
   const net::layer& protocol = *opening.layer();
   try {
     task<> work = detail::shake_hands(opening.core_);

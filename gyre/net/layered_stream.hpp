@@ -129,7 +129,8 @@ class layered_stream {
       : core_(std::move(core)) {}
 
  private:
-  friend task<layered_stream> open_layer(tcp_stream connected, std::unique_ptr<net::layer> above);
+  friend task<layered_stream> open_layer(tcp_stream connection,
+                                         std::unique_ptr<net::layer> protocol_layer);
 
   std::shared_ptr<detail::layered_core> core_;
 };
@@ -140,7 +141,7 @@ class layered_stream {
 /// Errors: std::invalid_argument without a layer; io::errc::not_open; the layer's; its
 /// timeout_error() after its handshake_timeout(); those of io::stream; gyre::operation_cancelled
 /// after a stop. The connection is then closed, after the layer's last message.
-[[nodiscard]] task<layered_stream> open_layer(tcp_stream connected,
-                                              std::unique_ptr<net::layer> above);
+[[nodiscard]] task<layered_stream> open_layer(tcp_stream connection,
+                                              std::unique_ptr<net::layer> protocol_layer);
 
 }  // namespace gyre::net

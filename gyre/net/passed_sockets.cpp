@@ -25,7 +25,7 @@ using detail::fail;
 
 constexpr int first_passed = 3;  // SD_LISTEN_FDS_START
 constexpr std::string_view separator = ":";
-constexpr std::size_t most_name_bytes = 64 << 10;
+constexpr std::size_t max_name_bytes = 64 << 10;
 
 // The result of getenv(), valid until the variable is changed.
 std::optional<std::string> taken_variable(const char* name) {
@@ -103,7 +103,7 @@ task<> send_sockets(unix_stream& stream, std::span<const passed_socket> sockets)
     names += separator;
     fds.push_back(each.passed.fd());
   }
-  if (names.size() > most_name_bytes) fail(std::errc::invalid_argument, "send_sockets: names");
+  if (names.size() > max_name_bytes) fail(std::errc::invalid_argument, "send_sockets: names");
   io::buffer message;
   message.append(static_cast<std::uint32_t>(names.size()));
   message.append(names);
@@ -123,7 +123,7 @@ task<std::vector<passed_socket>> receive_sockets(unix_stream& stream) {
   auto completing = stream.read_exactly(header.subspan(first.size));
   co_await std::move(completing);
   const auto name_bytes = load_be<std::uint32_t>(size.data());
-  if (name_bytes > most_name_bytes) fail(std::errc::protocol_error, "receive_sockets: names");
+  if (name_bytes > max_name_bytes) fail(std::errc::protocol_error, "receive_sockets: names");
   std::string names(name_bytes, '\0');
   auto reading = stream.read_exactly(std::as_writable_bytes(std::span(names)));
   co_await std::move(reading);

@@ -59,11 +59,13 @@ parsed_proxy_header parse_line(std::string_view line, std::size_t size) {
   const auto destination_port = parse_port(take_word(line));
   if (!source_port || !destination_port || !line.empty()) return nonsense();
   if (source.contains('%') || destination.contains('%')) return nonsense();
-  const auto from = ip_address::parse(source), to = ip_address::parse(destination);
+  const auto client = ip_address::parse(source), server = ip_address::parse(destination);
   const bool is_v4 = family == "TCP4";
-  if (!from || !to || from->is_v4() != is_v4 || to->is_v4() != is_v4) return nonsense();
-  header.source = endpoint(*from, *source_port);
-  header.destination = endpoint(*to, *destination_port);
+  if (!client || !server || client->is_v4() != is_v4 || server->is_v4() != is_v4) {
+    return nonsense();
+  }
+  header.source = endpoint(*client, *source_port);
+  header.destination = endpoint(*server, *destination_port);
   return header;
 }
 
@@ -135,9 +137,9 @@ std::uint32_t crc32c(std::string_view bytes) {
 }
 
 // The value is counted as if it were zero.
-bool has_checksum(std::string_view whole, std::size_t at, std::size_t expected) {
+bool has_checksum(std::string_view whole, std::size_t position, std::size_t expected) {
   std::string copy(whole);
-  copy.replace(at, 4, 4, '\0');
+  copy.replace(position, 4, 4, '\0');
   return crc32c(copy) == expected;
 }
 
@@ -151,8 +153,8 @@ bool take_values(std::string_view whole, std::string_view rest, proxy_header& he
     const std::string_view bytes = rest.substr(0, size);
     rest.remove_prefix(size);
     if (type == type_crc32c) {
-      const auto at = static_cast<std::size_t>(bytes.data() - whole.data());
-      if (size != 4 || !has_checksum(whole, at, number_in(bytes))) return false;
+      const auto position = static_cast<std::size_t>(bytes.data() - whole.data());
+      if (size != 4 || !has_checksum(whole, position, number_in(bytes))) return false;
     }
     header.values.push_back({.type = type, .bytes = std::string(bytes)});
   }
@@ -194,21 +196,21 @@ parsed_proxy_header parse_proxy_header(std::span<const std::byte> bytes, std::si
   return may_be_1 ? parse_version_1(text, limit) : parse_version_2(text, limit);
 }
 
-task<proxy_header> read_proxy_header(io::stream& from, io::buffer& held, std::size_t limit) {
+task<proxy_header> read_proxy_header(io::stream& source, io::buffer& buffer, std::size_t limit) {
   for (;;) {
-    parsed_proxy_header parsed = parse_proxy_header(held.bytes(), limit);
+    parsed_proxy_header parsed = parse_proxy_header(buffer.bytes(), limit);
     if (!parsed) throw std::system_error(parsed.error(), "gyre::net::read_proxy_header");
     if (*parsed) {
-      held.consume((*parsed)->size);
+      buffer.consume((*parsed)->size);
       co_return std::move(**parsed);
     }
-    auto receiving = from.receive();
+    auto receiving = source.receive();
     const io::received more = co_await std::move(receiving);
     if (more.empty()) {
       throw std::system_error(make_error_code(io::errc::unexpected_end),
                               "gyre::net::read_proxy_header");
     }
-    held.append(more.bytes());
+    buffer.append(more.bytes());
   }
 }
 

@@ -60,14 +60,14 @@ using parsed_proxy_header = std::expected<std::optional<proxy_header>, std::erro
 [[nodiscard]] parsed_proxy_header parse_proxy_header(std::span<const std::byte> bytes,
                                                      std::size_t limit = 4096);
 
-/// The header with which a stream begins; bytes behind the header stay in `held`, for read_frame()
+/// The header with which a stream begins; bytes after the header stay in `buffer`, for read_frame()
 /// and the like. Call it only for a peer that is a proxy which you trust, as anyone can forge a
 /// header, and limit its time by with_timeout(). Cancellation-safe, as read_frame().
 ///
 /// Lifetime: the arguments must outlive the wait.
 /// Errors: those of parse_proxy_header() and of receiving; io::errc::unexpected_end.
 /// Complexity: allocates one coroutine frame.
-[[nodiscard]] task<proxy_header> read_proxy_header(io::stream& from, io::buffer& held,
+[[nodiscard]] task<proxy_header> read_proxy_header(io::stream& source, io::buffer& buffer,
                                                    std::size_t limit = 4096);
 
 /// Options of the PROXY protocol in a tcp_server.

@@ -68,8 +68,8 @@ namespace {
 
 template <class Result>
 struct lookup_of final : callback_lookup {
-  explicit lookup_of(move_only_function<void(Result)> callback, lookup_kind requested = {}) noexcept
-      : callback_lookup(&finish), found(std::move(callback)) {
+  explicit lookup_of(move_only_function<void(Result)> handler, lookup_kind requested = {}) noexcept
+      : callback_lookup(&finish), callback(std::move(handler)) {
     kind = requested;
   }
 
@@ -87,13 +87,13 @@ struct lookup_of final : callback_lookup {
   // Deletes it if it is detached, and then calls the function.
   static void finish(waiting_lookup& lookup) {
     auto& self = static_cast<lookup_of&>(lookup);
-    move_only_function<void(Result)> callback = std::move(self.found);
+    move_only_function<void(Result)> function = std::move(self.callback);
     Result taken = self.take_result();
     if (self.detached) delete &self;
-    callback(std::move(taken));
+    function(std::move(taken));
   }
 
-  move_only_function<void(Result)> found;
+  move_only_function<void(Result)> callback;
 };
 
 }  // namespace
@@ -141,8 +141,8 @@ lookup resolver::begin(std::unique_ptr<detail::callback_lookup> started, std::st
   return lookup(started.release());
 }
 
-lookup resolver::resolve(std::string_view host, service port, callback found) {
-  return begin(std::make_unique<detail::lookup_of<resolve_result>>(std::move(found)), host, port);
+lookup resolver::resolve(std::string_view host, service port, callback handler) {
+  return begin(std::make_unique<detail::lookup_of<resolve_result>>(std::move(handler)), host, port);
 }
 
 detail::resolve_awaiter resolver::resolve(std::string host, service port) {
@@ -163,16 +163,16 @@ constexpr detail::lookup_kind of_names = records_of(detail::record_type::ptr);
 detail::record_awaiter<srv_result> resolver::resolve_srv(std::string name) {
   return {engine_, std::move(name), 0, of_services};
 }
-lookup resolver::resolve_srv(std::string_view name, move_only_function<void(srv_result)> found) {
-  return begin(std::make_unique<detail::lookup_of<srv_result>>(std::move(found), of_services), name,
-               0);
+lookup resolver::resolve_srv(std::string_view name, move_only_function<void(srv_result)> handler) {
+  return begin(std::make_unique<detail::lookup_of<srv_result>>(std::move(handler), of_services),
+               name, 0);
 }
 
 detail::record_awaiter<text_result> resolver::resolve_txt(std::string name) {
   return {engine_, std::move(name), 0, of_texts};
 }
-lookup resolver::resolve_txt(std::string_view name, move_only_function<void(text_result)> found) {
-  return begin(std::make_unique<detail::lookup_of<text_result>>(std::move(found), of_texts), name,
+lookup resolver::resolve_txt(std::string_view name, move_only_function<void(text_result)> handler) {
+  return begin(std::make_unique<detail::lookup_of<text_result>>(std::move(handler), of_texts), name,
                0);
 }
 
@@ -180,8 +180,8 @@ detail::record_awaiter<text_result> resolver::resolve_ptr(const ip_address& addr
   return {engine_, detail::reverse_name(address), 0, of_names};
 }
 lookup resolver::resolve_ptr(const ip_address& address,
-                             move_only_function<void(text_result)> found) {
-  return begin(std::make_unique<detail::lookup_of<text_result>>(std::move(found), of_names),
+                             move_only_function<void(text_result)> handler) {
+  return begin(std::make_unique<detail::lookup_of<text_result>>(std::move(handler), of_names),
                detail::reverse_name(address), 0);
 }
 
@@ -193,9 +193,10 @@ resolve_awaiter resolver_access::resolve_first_family(resolver& names, std::stri
 }
 
 lookup resolver_access::resolve_first_family(resolver& names, std::string_view host, service port,
-                                             duration resolution_delay, resolver::callback found) {
+                                             duration resolution_delay,
+                                             resolver::callback handler) {
   return names.begin(std::make_unique<lookup_of<resolve_result>>(
-                         std::move(found), lookup_kind{.resolution_delay = resolution_delay}),
+                         std::move(handler), lookup_kind{.resolution_delay = resolution_delay}),
                      host, port);
 }
 
@@ -205,13 +206,13 @@ resolve_awaiter::~resolve_awaiter() {
 
 executor& resolve_awaiter::engine_executor() const noexcept { return engine_->loop(); }
 
-bool resolve_awaiter::wait(std::coroutine_handle<> awaiting, const task_context& context) {
+bool resolve_awaiter::wait(std::coroutine_handle<> coroutine, const task_context& context) {
   set_context(context);
   if (context.stop.stop_requested()) {
     waiting_lookup::result = std::unexpected(cancelled());
     return false;
   }
-  return begin(engine_executor(), awaiting, context);
+  return begin(engine_executor(), coroutine, context);
 }
 
 bool resolve_awaiter::start() noexcept {

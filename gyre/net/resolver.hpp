@@ -102,11 +102,11 @@ class resolver {
   resolver& operator=(const resolver&) = delete;
   ~resolver();
 
-  /// Looks up `host`, and calls `found` once, with its endpoints at `port`, at least one, or an
+  /// Looks up `host`, and calls `handler` once, with its endpoints at `port`, at least one, or an
   /// error: on the loop's thread, after resolve() has returned, unless the returned lookup is
-  /// cancelled or dropped before: keep it. `found` may destroy the resolver and its lookup; its
+  /// cancelled or dropped before: keep it. `handler` may destroy the resolver and its lookup; its
   /// exceptions go to the loop's on_exception. Throws std::bad_alloc.
-  lookup resolve(std::string_view host, service port, callback found);
+  lookup resolve(std::string_view host, service port, callback handler);
 
   /// An awaitable of the endpoints, at least one. May be awaited on any thread and executor, and
   /// resumes the coroutine on its own executor. A stop request, from any thread, ends it at once
@@ -119,13 +119,13 @@ class resolver {
   /// complete: search domains, hosts file and numbers do not apply. Otherwise as resolve();
   /// resolve_errc::no_data also for the target ".", which means that there is no such service.
   [[nodiscard]] detail::record_awaiter<srv_result> resolve_srv(std::string name);
-  lookup resolve_srv(std::string_view name, move_only_function<void(srv_result)> found);
+  lookup resolve_srv(std::string_view name, move_only_function<void(srv_result)> handler);
   /// As resolve_srv(), for texts; the parts of a text are joined.
   [[nodiscard]] detail::record_awaiter<text_result> resolve_txt(std::string name);
-  lookup resolve_txt(std::string_view name, move_only_function<void(text_result)> found);
+  lookup resolve_txt(std::string_view name, move_only_function<void(text_result)> handler);
   /// The names of an address. Its owner chooses them: trust one only if it resolves to the address.
   [[nodiscard]] detail::record_awaiter<text_result> resolve_ptr(const ip_address& address);
-  lookup resolve_ptr(const ip_address& address, move_only_function<void(text_result)> found);
+  lookup resolve_ptr(const ip_address& address, move_only_function<void(text_result)> handler);
 
   /// Lookups under way. The loop's thread.
   std::size_t pending() const noexcept;
@@ -157,7 +157,7 @@ class resolve_awaiter : gyre::detail::stoppable_wait, waiting_lookup {
         service_(destination) {
     kind = requested;
   }
-  // Before it is awaited.
+  // Moves only before it is awaited.
   resolve_awaiter(resolve_awaiter&& other) noexcept
       : resolve_awaiter(std::move(other.engine_), std::move(other.host_), other.service_,
                         other.kind) {}
@@ -167,12 +167,12 @@ class resolve_awaiter : gyre::detail::stoppable_wait, waiting_lookup {
   static constexpr bool executor_affine = true;
   static constexpr bool await_ready() noexcept { return false; }
   template <class Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) {
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) {
     if constexpr (gyre::detail::records_backtraces) {
-      gyre::detail::set_holder(awaiting, engine_executor());
+      gyre::detail::set_holder(coroutine, engine_executor());
     }
-    const task_context& context = gyre::detail::context_of(awaiting);
-    return wait(awaiting, context) || gyre::detail::gives_way(context, awaiting);
+    const task_context& context = gyre::detail::context_of(coroutine);
+    return wait(coroutine, context) || gyre::detail::gives_way(context, coroutine);
   }
   std::vector<endpoint> await_resume();
   resolve_result result();
@@ -185,7 +185,7 @@ class resolve_awaiter : gyre::detail::stoppable_wait, waiting_lookup {
 
  private:
   executor& engine_executor() const noexcept;
-  bool wait(std::coroutine_handle<> awaiting, const task_context& context);
+  bool wait(std::coroutine_handle<> coroutine, const task_context& context);
   bool start() noexcept override;
   bool cancel() noexcept override;
   static void on_complete(waiting_lookup& lookup);
@@ -217,7 +217,7 @@ struct resolver_access {
   static resolve_awaiter resolve_first_family(resolver& names, std::string host, service port,
                                               duration resolution_delay);
   static lookup resolve_first_family(resolver& names, std::string_view host, service port,
-                                     duration resolution_delay, resolver::callback found);
+                                     duration resolution_delay, resolver::callback handler);
 };
 
 }  // namespace detail

@@ -562,7 +562,7 @@ TEST_F(Resolver, SilenceDoesNotAccumulate) {
 
 // A channel cannot be destroyed while a lookup waits for one of its queries.
 TEST_F(Resolver, SilenceHasNoMoreThanEightChannels) {
-  constexpr std::size_t most_channels = 8;
+  constexpr std::size_t max_channels = 8;
   auto how = options();
   how.max_concurrent = 16;
   how.timeout = 1h;
@@ -577,11 +577,11 @@ TEST_F(Resolver, SilenceHasNoMoreThanEightChannels) {
     return begun;
   };
   std::vector<lookup> kept;
-  for (std::size_t channel = 0; channel < most_channels; ++channel) {
+  for (std::size_t channel = 0; channel < max_channels; ++channel) {
     kept.push_back(ask_silence());
     for (std::size_t i = 0; i < how.max_concurrent; ++i) EXPECT_TRUE(ask_silence().cancel());
   }
-  EXPECT_EQ(names().abandoned(), most_channels * how.max_concurrent);
+  EXPECT_EQ(names().abandoned(), max_channels * how.max_concurrent);
   const lookup next = names().resolve("v4.test", 80, record());
   while (loop_.poll()) {
   }
@@ -590,7 +590,7 @@ TEST_F(Resolver, SilenceHasNoMoreThanEightChannels) {
   EXPECT_TRUE(kept.front().cancel()) << "with which the first channel ends";
   run_until_told(1);
   EXPECT_TRUE(told_[0]);
-  EXPECT_EQ(names().abandoned(), (most_channels - 1) * how.max_concurrent);
+  EXPECT_EQ(names().abandoned(), (max_channels - 1) * how.max_concurrent);
 }
 
 TEST_F(Resolver, KeepsAnswersForAsLongAsTheyAllow) {

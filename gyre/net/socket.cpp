@@ -29,10 +29,10 @@ void require(const io::result& outcome, const char* call, const endpoint& addres
 }  // namespace
 
 socket socket::open(address_family family, socket_type type, int protocol) {
-  auto opened =
+  auto result =
       detail::system::open_socket(static_cast<int>(family), static_cast<int>(type), protocol);
-  if (!opened) gyre::detail::throw_system_error(opened.error(), "socket");
-  return socket(*std::move(opened));
+  if (!result) gyre::detail::throw_system_error(result.error(), "socket");
+  return socket(*std::move(result));
 }
 
 void socket::bind(const endpoint& local) const {
@@ -74,13 +74,13 @@ pipe_pair make_pipe() {
 namespace detail {
 namespace {
 
-// Whether no socket is bound to the file any more. A datagram socket can connect to no socket of
-// another type, but is refused only where there is none: so one that is bound and does not listen
-// yet is found, and one that listens gets no connection that nobody uses.
+// Whether no socket is bound to the file any more. The probe is a datagram socket, which the kernel
+// refuses with ECONNREFUSED only if no socket is bound, and otherwise because of its type. So the
+// probe also finds a socket that does not listen yet, and leaves no connection with one that does.
 bool is_stale(const std::string& path, const endpoint& local) {
-  // To connect to a file that is no socket is refused, too.
-  struct ::stat found{};
-  if (::lstat(path.c_str(), &found) != 0 || !S_ISSOCK(found.st_mode)) return false;
+  // Connecting to a file of another kind is also refused with ECONNREFUSED.
+  struct ::stat status{};
+  if (::lstat(path.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) return false;
   const socket probe = socket::open(address_family::local, socket_type::datagram);
   return system::connect(probe.fd(), local).error_number() == ECONNREFUSED;
 }

@@ -50,33 +50,33 @@ constexpr option tcp_defer_accept{IPPROTO_TCP, TCP_DEFER_ACCEPT, "TCP_DEFER_ACCE
 constexpr option tcp_fastopen{IPPROTO_TCP, TCP_FASTOPEN, "TCP_FASTOPEN"};
 
 template <class T>
-void set(int fd, const option& which, const T& value) {
-  const io::result outcome = detail::system::set_option(fd, which, value);
-  if (!outcome) throw std::system_error(outcome.error(), which.name);
+void set(int fd, const option& key, const T& value) {
+  const io::result outcome = detail::system::set_option(fd, key, value);
+  if (!outcome) throw std::system_error(outcome.error(), key.name);
 }
 
-void set_flag(int fd, const option& which, bool on) { set<int>(fd, which, on ? 1 : 0); }
-bool get_flag(int fd, const option& which) { return get_option(fd, which) != 0; }
+void set_flag(int fd, const option& key, bool enabled) { set<int>(fd, key, enabled ? 1 : 0); }
+bool get_flag(int fd, const option& key) { return get_option(fd, key) != 0; }
 
 template <class T>
-void set_number(int fd, const option& which, T value) {
+void set_number(int fd, const option& key, T value) {
   if (std::cmp_less(value, 0) || !std::in_range<int>(value))
-    gyre::detail::throw_system_error(EINVAL, which.name);
-  set<int>(fd, which, static_cast<int>(value));
+    gyre::detail::throw_system_error(EINVAL, key.name);
+  set<int>(fd, key, static_cast<int>(value));
 }
 
 // The longest TCP_KEEPIDLE and TCP_KEEPINTVL that Linux takes.
-constexpr int most_probe_seconds = 32767;
+constexpr int max_probe_seconds = 32767;
 constexpr int largest_int = std::numeric_limits<int>::max();
 
 template <class Unit>
-int checked_units(const option& which, duration time, int longest = largest_int) {
-  if (time < duration::zero()) gyre::detail::throw_system_error(EINVAL, which.name);
-  return gyre::detail::whole_units<Unit>(time, longest);
+int checked_units(const option& key, duration time, int max = largest_int) {
+  if (time < duration::zero()) gyre::detail::throw_system_error(EINVAL, key.name);
+  return gyre::detail::whole_units<Unit>(time, max);
 }
 template <class Unit>
-void set_time(int fd, const option& which, duration time, int longest = largest_int) {
-  set<int>(fd, which, checked_units<Unit>(which, time, longest));
+void set_time(int fd, const option& key, duration time, int max = largest_int) {
+  set<int>(fd, key, checked_units<Unit>(key, time, max));
 }
 
 // One of two options, for IPv4 and for IPv6: the one of the socket's family.
@@ -85,10 +85,10 @@ const option& of_family(const socket_ref& socket, const option& v4, const option
 }
 
 sockaddr_storage to_storage(const ip_address& address) {
-  const endpoint from(address, 0);
-  sockaddr_storage to{};
-  std::memcpy(&to, from.data(), from.size());
-  return to;
+  const endpoint source(address, 0);
+  sockaddr_storage result{};
+  std::memcpy(&result, source.data(), source.size());
+  return result;
 }
 
 int level_of(const ip_address& group) { return group.is_v6() ? IPPROTO_IPV6 : IPPROTO_IP; }
@@ -128,9 +128,9 @@ std::error_code socket_ref::take_error() const {
   return {get_option(fd_, so_error), std::system_category()};
 }
 
-void socket_ref::set_reuse_address(bool on) const { set_flag(fd_, so_reuseaddr, on); }
+void socket_ref::set_reuse_address(bool enabled) const { set_flag(fd_, so_reuseaddr, enabled); }
 bool socket_ref::reuse_address() const { return get_flag(fd_, so_reuseaddr); }
-void socket_ref::set_reuse_port(bool on) const { set_flag(fd_, so_reuseport, on); }
+void socket_ref::set_reuse_port(bool enabled) const { set_flag(fd_, so_reuseport, enabled); }
 bool socket_ref::reuse_port() const { return get_flag(fd_, so_reuseport); }
 void socket_ref::set_send_buffer(std::size_t bytes) const { set_number(fd_, so_sndbuf, bytes); }
 std::size_t socket_ref::send_buffer() const {
@@ -153,7 +153,7 @@ std::optional<std::chrono::seconds> socket_ref::linger() const {
 }
 void socket_ref::set_incoming_cpu(int cpu) const { set(fd_, so_incoming_cpu, cpu); }
 int socket_ref::incoming_cpu() const { return get_option(fd_, so_incoming_cpu); }
-void socket_ref::set_v6_only(bool on) const { set_flag(fd_, ipv6_v6only, on); }
+void socket_ref::set_v6_only(bool enabled) const { set_flag(fd_, ipv6_v6only, enabled); }
 bool socket_ref::v6_only() const { return get_flag(fd_, ipv6_v6only); }
 
 // IPv4's also on an IPv6 socket, for mapped addresses.
@@ -166,14 +166,14 @@ int socket_ref::traffic_class() const {
   return get_option(fd_, of_family(*this, ip_tos, ipv6_tclass));
 }
 
-void socket_ref::set_no_delay(bool on) const { set_flag(fd_, tcp_nodelay, on); }
+void socket_ref::set_no_delay(bool enabled) const { set_flag(fd_, tcp_nodelay, enabled); }
 bool socket_ref::no_delay() const { return get_flag(fd_, tcp_nodelay); }
 
 void socket_ref::set_keep_alive(const keep_alive_options& options) const {
   if (options.idle)
-    set_time<std::chrono::seconds>(fd_, tcp_keepidle, *options.idle, most_probe_seconds);
+    set_time<std::chrono::seconds>(fd_, tcp_keepidle, *options.idle, max_probe_seconds);
   if (options.interval)
-    set_time<std::chrono::seconds>(fd_, tcp_keepintvl, *options.interval, most_probe_seconds);
+    set_time<std::chrono::seconds>(fd_, tcp_keepintvl, *options.interval, max_probe_seconds);
   if (options.count) set_number(fd_, tcp_keepcnt, *options.count);
   set_flag(fd_, so_keepalive, options.on);
 }
@@ -183,9 +183,9 @@ keep_alive_options socket_ref::keep_alive() const {
           .interval = std::chrono::seconds{get_option(fd_, tcp_keepintvl)},
           .count = get_option(fd_, tcp_keepcnt)};
 }
-void socket_ref::set_cork(bool on) const { set_flag(fd_, tcp_cork, on); }
+void socket_ref::set_cork(bool enabled) const { set_flag(fd_, tcp_cork, enabled); }
 bool socket_ref::cork() const { return get_flag(fd_, tcp_cork); }
-void socket_ref::set_quick_ack(bool on) const { set_flag(fd_, tcp_quickack, on); }
+void socket_ref::set_quick_ack(bool enabled) const { set_flag(fd_, tcp_quickack, enabled); }
 bool socket_ref::quick_ack() const { return get_flag(fd_, tcp_quickack); }
 void socket_ref::set_user_timeout(duration limit) const {
   set_time<std::chrono::milliseconds>(fd_, tcp_user_timeout, limit);
@@ -201,8 +201,8 @@ std::chrono::seconds socket_ref::defer_accept() const {
 }
 void socket_ref::set_fast_open(int waiting) const { set_number(fd_, tcp_fastopen, waiting); }
 int socket_ref::fast_open() const { return get_option(fd_, tcp_fastopen); }
-void socket_ref::set_bind_address_no_port(bool on) const {
-  set_flag(fd_, ip_bind_address_no_port, on);
+void socket_ref::set_bind_address_no_port(bool enabled) const {
+  set_flag(fd_, ip_bind_address_no_port, enabled);
 }
 bool socket_ref::bind_address_no_port() const {
   return get_option(fd_, ip_bind_address_no_port) != 0;
@@ -210,13 +210,13 @@ bool socket_ref::bind_address_no_port() const {
 
 // An IPv6 socket reports IPv4 datagrams by both; only IP_PKTINFO has the address to reply from to a
 // broadcast.
-void socket_ref::set_packet_info(bool on) const {
-  set_flag(fd_, ip_pktinfo, on);
-  if (family() == address_family::ipv6) set_flag(fd_, ipv6_recvpktinfo, on);
+void socket_ref::set_packet_info(bool enabled) const {
+  set_flag(fd_, ip_pktinfo, enabled);
+  if (family() == address_family::ipv6) set_flag(fd_, ipv6_recvpktinfo, enabled);
 }
 bool socket_ref::packet_info() const { return get_option(fd_, ip_pktinfo) != 0; }
 
-void socket_ref::set_broadcast(bool on) const { set_flag(fd_, so_broadcast, on); }
+void socket_ref::set_broadcast(bool enabled) const { set_flag(fd_, so_broadcast, enabled); }
 bool socket_ref::broadcast() const { return get_flag(fd_, so_broadcast); }
 
 void socket_ref::join_group(const ip_address& group, unsigned interface) const {
@@ -237,8 +237,8 @@ void socket_ref::leave_group_of(const ip_address& source, const ip_address& grou
       request_for(source, group, interface));
 }
 
-void socket_ref::set_multicast_loop(bool on) const {
-  set_flag(fd_, of_family(*this, ip_multicast_loop, ipv6_multicast_loop), on);
+void socket_ref::set_multicast_loop(bool enabled) const {
+  set_flag(fd_, of_family(*this, ip_multicast_loop, ipv6_multicast_loop), enabled);
 }
 bool socket_ref::multicast_loop() const {
   return get_flag(fd_, of_family(*this, ip_multicast_loop, ipv6_multicast_loop));

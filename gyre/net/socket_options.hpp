@@ -82,15 +82,15 @@ class socket_ref {
 
   /// Allows a port where an earlier listener's connections linger (SO_REUSEADDR). Set it before
   /// bind.
-  void set_reuse_address(bool on) const;
+  void set_reuse_address(bool enabled) const;
   bool reuse_address() const;
   /// Allows several sockets to be bound to one port, among which the kernel spreads connections or
   /// datagrams (SO_REUSEPORT). Set it before bind, on each of them.
-  void set_reuse_port(bool on) const;
+  void set_reuse_port(bool enabled) const;
   bool reuse_port() const;
   /// Has bind() to port 0 reserve no port (IP_BIND_ADDRESS_NO_PORT): connect() chooses one that
   /// only has to be free for its peer. For stream sockets; set it before bind.
-  void set_bind_address_no_port(bool on) const;
+  void set_bind_address_no_port(bool enabled) const;
   bool bind_address_no_port() const;
   /// The size of the kernel's buffer (SO_SNDBUF, SO_RCVBUF). The kernel doubles the value, and ends
   /// its auto-tuning. Limited by net.core.wmem_max and rmem_max. TCP: before connect or listen.
@@ -100,7 +100,7 @@ class socket_ref {
   std::size_t receive_buffer() const;
   /// The time for which closing blocks the thread, even of a non-blocking socket, while data is
   /// unsent (SO_LINGER), in whole seconds, rounded up; with zero, closing resets the connection.
-  /// Without a value, the default, closing returns at once, and the kernel goes on sending.
+  /// Without a value, the default, closing returns at once, and the kernel continues to send.
   void set_linger(std::optional<duration> limit) const;
   std::optional<std::chrono::seconds> linger() const;
   /// Set on a listener of a reuse_port group: the processor whose packets it is to get. Read from a
@@ -112,7 +112,7 @@ class socket_ref {
 
   /// An IPv6 socket refuses IPv4 peers, which otherwise have v4-mapped addresses (IPV6_V6ONLY). Set
   /// it before bind.
-  void set_v6_only(bool on) const;
+  void set_v6_only(bool enabled) const;
   bool v6_only() const;
   /// The byte of DSCP and ECN in what is sent (IP_TOS; for IPv6, IPV6_TCLASS as well). 0 to 255.
   void set_traffic_class(int value) const;
@@ -121,16 +121,16 @@ class socket_ref {
   // TCP.
 
   /// Sends small writes at once instead of waiting for an acknowledgement (TCP_NODELAY).
-  void set_no_delay(bool on) const;
+  void set_no_delay(bool enabled) const;
   bool no_delay() const;
   /// One system call for each member that is given.
   void set_keep_alive(const keep_alive_options& options) const;
   keep_alive_options keep_alive() const;
   /// Holds back bytes that do not fill a packet, for 200 ms at most (TCP_CORK).
-  void set_cork(bool on) const;
+  void set_cork(bool enabled) const;
   bool cork() const;
   /// Acknowledges at once (TCP_QUICKACK). Not lasting: the kernel may fall back to delaying.
-  void set_quick_ack(bool on) const;
+  void set_quick_ack(bool enabled) const;
   bool quick_ack() const;
   /// The time for which sent data may stay unacknowledged before the connection is reset
   /// (TCP_USER_TIMEOUT), in whole milliseconds, rounded up, and at most 24 days; zero for the
@@ -151,10 +151,10 @@ class socket_ref {
   /// Notes the local address at which each datagram arrives as the source() of its sender's
   /// endpoint, so that a reply leaves from there (IP_PKTINFO, IPV6_RECVPKTINFO). IP sockets only.
   /// Two system calls.
-  void set_packet_info(bool on) const;
+  void set_packet_info(bool enabled) const;
   bool packet_info() const;
   /// Allows sending to broadcast addresses (SO_BROADCAST).
-  void set_broadcast(bool on) const;
+  void set_broadcast(bool enabled) const;
   bool broadcast() const;
   /// Receives multicasts to `group` on an interface (MCAST_JOIN_GROUP) until leave_group(); 0: the
   /// scope of `group`, or else the interface of the route.
@@ -167,7 +167,7 @@ class socket_ref {
                       unsigned interface = 0) const;
   /// Delivers the socket's multicasts to this machine's members of the group, too
   /// (IP_MULTICAST_LOOP, IPV6_MULTICAST_LOOP); on by default. Two system calls, as the next two.
-  void set_multicast_loop(bool on) const;
+  void set_multicast_loop(bool enabled) const;
   bool multicast_loop() const;
   /// Reach of multicasts (IP_MULTICAST_TTL, IPV6_MULTICAST_HOPS); by default 1: the local network.
   void set_multicast_hops(int hops) const;

@@ -18,7 +18,7 @@
 namespace gyre::net {
 namespace {
 
-// So that other tasks of the loop get their turn.
+// The limit gives other tasks of the loop their turn.
 constexpr std::size_t commands_at_once = 64;
 
 tcp_client_options checked(tcp_client_options options) {
@@ -28,7 +28,7 @@ tcp_client_options checked(tcp_client_options options) {
   require_not_negative(options.longest_delay, "gyre::net::tcp_client: longest_delay");
   require_not_negative(options.attempt_delay, "gyre::net::tcp_client: attempt_delay");
   require_not_negative(options.resolution_delay, "gyre::net::tcp_client: resolution_delay");
-  detail::require(options.most_attempts > 0, "gyre::net::tcp_client: most_attempts is zero");
+  detail::require(options.max_attempts > 0, "gyre::net::tcp_client: max_attempts is zero");
   return options;
 }
 
@@ -86,8 +86,8 @@ class tcp_client::core final : public client_settings,
   detail::client_commands<core> commands;    // calls of other threads that wait for the loop
 
  private:
-  void connection_begins(tcp_connection& begun) override;
-  void connection_ends(tcp_connection& ended) noexcept override;
+  void connection_begins(tcp_connection& connection) override;
+  void connection_ends(tcp_connection& connection) noexcept override;
   void connection_gone() override;
   void close_others() noexcept override {
     reset_target();
@@ -95,8 +95,8 @@ class tcp_client::core final : public client_settings,
   }
 
   void run_commands();
-  void attempt_failed(std::error_code why);
-  void print_failure(std::error_code why) const noexcept;
+  void attempt_failed(std::error_code reason);
+  void print_failure(std::error_code reason) const noexcept;
   bool is_connected_to_target() const noexcept {
     return wanted_ && connection_ != nullptr && connection_->can_send();
   }
@@ -133,15 +133,15 @@ tcp_client::core::core(event_loop& loop, tcp_client_options options)
       connection_group(loop, client_handlers, client_options.connections, {}),
       posted(client_options.connections.output_limit),
       random_(client_options.seed ? *client_options.seed : gyre::detail::random_seed()) {
-  connect_failed_handler = [this](std::error_code why, std::size_t attempts, bool last) {
-    if (attempts == 1 || last) print_failure(why);
+  connect_failed_handler = [this](std::error_code reason, std::size_t attempts, bool last) {
+    if (attempts == 1 || last) print_failure(reason);
   };
 }
 
-void tcp_client::core::print_failure(std::error_code why) const noexcept try {
+void tcp_client::core::print_failure(std::error_code reason) const noexcept try {
   const std::string server = target_.to_string();
   std::fprintf(stderr, "gyre: %s: connect %s: %s\n", client_options.name.c_str(), server.c_str(),
-               why.message().c_str());
+               reason.message().c_str());
 } catch (const std::bad_alloc&) {
   return;  // no memory for the line
 }
@@ -312,20 +312,20 @@ std::chrono::nanoseconds tcp_client::core::next_delay() noexcept {
   return backoff.jittered_delay(fruitless_, random_);
 }
 
-void tcp_client::core::attempt_failed(std::error_code why) {
+void tcp_client::core::attempt_failed(std::error_code reason) {
   const detail::callback_gate::pass passing(gate());
   if (!passing) return;
   failed_.add(1);
   ++failures_;
   ++fruitless_;
   const tcp_client_options& options = client_options;
-  const bool last = !options.reconnect || failures_ >= options.most_attempts;
+  const bool last = !options.reconnect || failures_ >= options.max_attempts;
   if (last) wanted_ = false;
   const auto retry_if_wanted = [&, changes = target_changes_] {
     if (passing && changes == target_changes_ && !last) attempt_later();
   };
   try {
-    if (connect_failed_handler) connect_failed_handler(why, failures_, last);
+    if (connect_failed_handler) connect_failed_handler(reason, failures_, last);
   } catch (...) {
     retry_if_wanted();
     throw;
@@ -333,14 +333,14 @@ void tcp_client::core::attempt_failed(std::error_code why) {
   retry_if_wanted();
 }
 
-void tcp_client::core::connection_begins(tcp_connection& begun) {
-  connection_ = &begun;
+void tcp_client::core::connection_begins(tcp_connection& connection) {
+  connection_ = &connection;
   is_connected_.set(1);
-  if (!kept_.empty()) begun.send(std::exchange(kept_, io::buffer()));
+  if (!kept_.empty()) connection.send(std::exchange(kept_, io::buffer()));
 }
 
-void tcp_client::core::connection_ends(tcp_connection& ended) noexcept {
-  fruitless_ = ended.metrics().bytes_received > 0 ? 1 : fruitless_ + 1;
+void tcp_client::core::connection_ends(tcp_connection& connection) noexcept {
+  fruitless_ = connection.metrics().bytes_received > 0 ? 1 : fruitless_ + 1;
   connection_ = nullptr;
   is_connected_.set(0);
 }

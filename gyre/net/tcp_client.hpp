@@ -55,7 +55,7 @@ struct tcp_client_options {
   duration longest_delay = std::chrono::seconds{30};
   /// Attempts in a row that may fail before the client gives up, the first one included; at least
   /// one.
-  std::size_t most_attempts = std::numeric_limits<std::size_t>::max();
+  std::size_t max_attempts = std::numeric_limits<std::size_t>::max();
   /// Seed of the random delays; the same seed gives the same delays. None: a random one.
   std::optional<std::uint64_t> seed = {};
   /// Bytes that send() keeps while no connection can send. The next connection, to any server,
@@ -108,12 +108,13 @@ class tcp_client : public connection_handler_setters<tcp_client> {
   tcp_client& operator=(const tcp_client&) = delete;
   ~tcp_client();
 
-  /// An attempt to connect has failed with `why`: an error of connect(), io::errc::connect_timeout,
-  /// a resolve_errc. `attempts` have failed in a row; after the `last` the client gives up until
-  /// the next connect(). The default prints a line to stderr, for the first in a row and the last.
-  /// After an exception of a handler the client reconnects all the same.
+  /// An attempt to connect has failed with `reason`: an error of connect(),
+  /// io::errc::connect_timeout, a resolve_errc. `attempts` have failed in a row; after the `last`
+  /// the client gives up until the next connect(). The default prints a line to stderr, for the
+  /// first in a row and the last. After an exception of a handler the client reconnects all the
+  /// same.
   tcp_client& on_connect_failed(
-      move_only_function<void(std::error_code why, std::size_t attempts, bool last)> callback);
+      move_only_function<void(std::error_code reason, std::size_t attempts, bool last)> callback);
   // Explains wrong arguments: see base/detail/misuse.hpp.
   tcp_client& on_connect_failed(detail::misused_attempt_callback explained);
 

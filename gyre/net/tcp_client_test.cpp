@@ -165,7 +165,7 @@ TEST_F(TcpClient, BacksOffAndGivesUp) {
     make({.reconnect = true,
           .initial_delay = 1ms,
           .longest_delay = 4ms,
-          .most_attempts = 6,
+          .max_attempts = 6,
           .seed = seed})
         .connect(nobody());
     turn_until(loop, [&] { return gave_up; });
@@ -269,7 +269,7 @@ TEST_F(TcpClient, RefusesOptionsThatMakeNoSense) {
   for (const tcp_client_options& how :
        {tcp_client_options{.connect_timeout = -1s}, tcp_client_options{.connect_timeout = 0s},
         tcp_client_options{.initial_delay = -1ns}, tcp_client_options{.longest_delay = -1ns},
-        tcp_client_options{.attempt_delay = -1ns}, tcp_client_options{.most_attempts = 0},
+        tcp_client_options{.attempt_delay = -1ns}, tcp_client_options{.max_attempts = 0},
         tcp_client_options{.connections = {.idle_timeout = -1ns}},
         tcp_client_options{.connections = {.close_timeout = -1ns}}}) {
     EXPECT_THROW(tcp_client(loop, how), std::invalid_argument);
@@ -282,7 +282,7 @@ TEST_F(TcpClient, PrintsThatItCannotConnectUnlessItIsToTell) {
                                           .reconnect = true,
                                           .initial_delay = 1ms,
                                           .longest_delay = 1ms,
-                                          .most_attempts = 3});
+                                          .max_attempts = 3});
   testing::internal::CaptureStderr();
   client->connect(place);
   turn_until(loop, [&] { return client->metrics().failures == 3; });

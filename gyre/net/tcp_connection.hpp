@@ -165,9 +165,9 @@ class tcp_connection : private detail::connection_io {
   /// make the kernel reset the connection, which can lose output on its way.
   using connection_io::close_without_lingering;
   /// Ends the connection at once: drops waiting output, and resets the connection (RST). on_close
-  /// gets io::errc::aborted (std::errc::connection_aborted), or `why`. Idempotent.
+  /// gets io::errc::aborted (std::errc::connection_aborted), or `reason`. Idempotent.
   void abort() noexcept { abort(io::errc::aborted); }
-  void abort(std::error_code why) noexcept { connection_io::abort(why); }
+  void abort(std::error_code reason) noexcept { connection_io::abort(reason); }
 
   /// Takes the connection out of its server or client, for another owner: a coroutine's stream, or
   /// a server on another loop. Within on_message, `unconsumed` are the bytes that the handler

@@ -90,11 +90,13 @@ bool tcp_connection_ref::post_once(gyre::detail::atomic<bool>& posted, Function 
 }
 
 bool tcp_connection_ref::close() const {
-  return alive() && post_once(control_->close_posted, [](tcp_connection& ended) { ended.close(); });
+  return alive() &&
+         post_once(control_->close_posted, [](tcp_connection& connection) { connection.close(); });
 }
 
 bool tcp_connection_ref::abort() const {
-  return alive() && post_once(control_->abort_posted, [](tcp_connection& ended) { ended.abort(); });
+  return alive() &&
+         post_once(control_->abort_posted, [](tcp_connection& connection) { connection.abort(); });
 }
 
 }  // namespace gyre::net

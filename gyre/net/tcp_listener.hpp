@@ -39,13 +39,13 @@ struct listener_options {
 ///   listener's loop, whose address is written to `peer`. To be awaited in the forms of
 ///   io::stream's operations (as it is, by as_expected(), by with_timeout()), by one coroutine at a
 ///   time.
-/// - accept_socket(), accept_socket(endpoint& peer): likewise, of a socket that no loop serves yet,
+/// - accept_socket(), accept_socket(endpoint& peer): the same for a socket that no loop serves yet,
 ///   for a stream on another loop.
 /// - close(): listens no more; connections that have not been accepted are reset. release(): as
 ///   close(), but returns the descriptor.
 /// - local_endpoint(): the address, with the port that the kernel chose. options(): a socket_ref,
 ///   valid until the listener is closed. is_open(), and fd(): -1 once closed.
-/// - refused(): the count of connections closed for want of a descriptor, a watch or memory.
+/// - refused(): the count of connections closed because a descriptor, a watch or memory lacked.
 ///
 /// Unlike a tcp_server, a tcp_listener limits neither the number of connections, nor what they
 /// hold, nor how long they last. To limit their number, take a semaphore_permit before accept() and

@@ -48,8 +48,8 @@ class socket_stream : public io::stream {
 
  protected:
   socket_stream() noexcept = default;
-  socket_stream(event_loop& loop, socket connected, io::handle_kind kind)
-      : stream(std::make_unique<io::detail::open_descriptor>(loop, connected.release(), kind)) {}
+  socket_stream(event_loop& loop, socket connection, io::handle_kind kind)
+      : stream(std::make_unique<io::detail::open_descriptor>(loop, connection.release(), kind)) {}
   explicit socket_stream(io::detail::owned_descriptor descriptor) noexcept
       : stream(std::move(descriptor)) {}
 };
@@ -66,10 +66,10 @@ class tcp_stream : public socket_stream {
   /// `connection.release()` to that loop's thread, and make a stream of it there. Throws
   /// std::bad_alloc, and then closes it. A socket that the loop cannot watch ends the operations
   /// that would wait.
-  tcp_stream(event_loop& loop, socket connected)
-      : socket_stream(loop, std::move(connected), io::handle_kind::stream_socket) {}
-  tcp_stream(event_loop& loop, unique_fd connected)
-      : tcp_stream(loop, socket(std::move(connected))) {}
+  tcp_stream(event_loop& loop, socket connection)
+      : socket_stream(loop, std::move(connection), io::handle_kind::stream_socket) {}
+  tcp_stream(event_loop& loop, unique_fd connection)
+      : tcp_stream(loop, socket(std::move(connection))) {}
 
  private:
   friend detail::stream_maker;

@@ -137,8 +137,8 @@ class udp_port final : public udp_server::channel {
     send_some sending;
     timer again;
   };
-  static constexpr std::size_t most_sent = 64;  // with one call
-  static constexpr int most_batches = 4;        // before the loop gets its turn
+  static constexpr std::size_t max_sent = 64;  // with one call
+  static constexpr int max_batches = 4;        // before the loop gets its turn
 
   static void on_received(io::request& request, io::result result);
   static void on_sent(io::request& request, io::result result);
@@ -161,9 +161,9 @@ class udp_port final : public udp_server::channel {
   // Replies are added to the one while the kernel is not ready to take the other.
   replies filling_;
   replies draining_;
-  std::array<mmsghdr, most_sent> messages_;
-  std::array<iovec, most_sent> pieces_;
-  std::array<control_room, most_sent> controls_;
+  std::array<mmsghdr, max_sent> messages_;
+  std::array<iovec, max_sent> pieces_;
+  std::array<control_buffer, max_sent> controls_;
   bool delivering_ = false;
   bool stopping_ = false;
   gyre::detail::deferred_release<udp_port> release_{
@@ -200,7 +200,7 @@ void udp_port::receive(std::optional<io::result> result) {
   const callback_gate::pass passing(gate_);
   if (!passing) return;
   if (delivered_ < batch_->size() && !deliver_batch()) return;
-  for (int batches = 0; batches < most_batches; ++batches) {
+  for (int batches = 0; batches < max_batches; ++batches) {
     if (!result) {
       open_->receiving.messages = batch_->prepare_to_receive();
       result = open_->descriptor.start(open_->receiving);
@@ -261,7 +261,7 @@ bool udp_port::send_to(std::span<const std::byte> bytes, const endpoint& peer) {
     return false;
   }
   filling_.add(bytes, peer);
-  if (!delivering_ || filling_.each.size() >= most_sent) flush();
+  if (!delivering_ || filling_.each.size() >= max_sent) flush();
   return true;
 }
 
@@ -285,7 +285,7 @@ void udp_port::flush() noexcept {
 
 std::span<mmsghdr> udp_port::describe_unsent() noexcept {
   const auto unsent = std::span(draining_.each).subspan(draining_.sent);
-  const std::size_t count = std::min(unsent.size(), most_sent);
+  const std::size_t count = std::min(unsent.size(), max_sent);
   for (std::size_t i = 0; i < count; ++i) {
     replies::reply& reply = unsent[i];
     pieces_[i] = {draining_.bytes.data() + reply.offset, reply.size};

@@ -16,8 +16,8 @@ namespace {
 using sending = io::detail::request_awaiter<detail::send_to_operation>;
 using batch_sending = io::detail::request_awaiter<detail::send_batch_operation>;
 
-constexpr std::size_t most_segments = 64;   // the kernel's limits
-constexpr std::size_t most_bytes = 65'507;  // of a datagram over IPv4
+constexpr std::size_t max_segments = 64;   // the kernel's limits
+constexpr std::size_t max_bytes = 65'507;  // of a datagram over IPv4
 
 socket noting_sources(socket served) {
   detail::note_sources(served, served.local_endpoint());
@@ -54,7 +54,7 @@ task<std::size_t> send_cut(io::detail::open_descriptor* descriptor,
     gyre::detail::throw_system_error(EINVAL, "gyre::net::udp_socket::send_segments");
   }
   const std::size_t at_once =
-      segment * std::clamp<std::size_t>(most_bytes / segment, 1, most_segments);
+      segment * std::clamp<std::size_t>(max_bytes / segment, 1, max_segments);
   std::size_t done = 0;
   bool kernel_does =
       descriptor != nullptr && descriptor->is_open() && kernel_cuts(descriptor->fd());
@@ -71,7 +71,7 @@ task<std::size_t> send_cut(io::detail::open_descriptor* descriptor,
       throw std::system_error(outcome.error(), "gyre::net::udp_socket::send_segments");
     }
   }
-  datagram_batch batch(done < bytes.size() ? most_segments : 1, 0);
+  datagram_batch batch(done < bytes.size() ? max_segments : 1, 0);
   while (done < bytes.size()) {
     batch.clear();
     while (done < bytes.size() && !batch.full()) {
@@ -101,9 +101,9 @@ task<std::size_t> udp_socket::send_segments(std::span<const std::byte> bytes, st
   return send_cut(descriptor().get(), bytes, segment, peer);
 }
 
-bool udp_socket::set_receive_offload(bool on) {
+bool udp_socket::set_receive_offload(bool enabled) {
   const io::result set =
-      detail::system::set_option(options().fd(), detail::system::udp_gro, on ? 1 : 0);
+      detail::system::set_option(options().fd(), detail::system::udp_gro, enabled ? 1 : 0);
   if (!set && set.error_number() != ENOPROTOOPT) detail::fail(set.error(), "UDP_GRO");
   return set.ok();
 }

@@ -50,7 +50,7 @@ class udp_socket : public datagram_socket {
   /// GRO (UDP_GRO, Linux 5.0): the kernel joins datagrams of one peer that come together;
   /// datagram::segment and received_datagram::segment tell the size of each. Receive into 64 KiB
   /// then. False if the kernel cannot. Throws std::system_error.
-  bool set_receive_offload(bool on);
+  bool set_receive_offload(bool enabled);
 };
 
 }  // namespace gyre::net

@@ -27,7 +27,7 @@ using receive_message_operation = message_operation<io::receive_message_request,
 
 task<std::size_t> send_with_fds(io::detail::open_descriptor* socket,
                                 std::span<const std::byte> bytes, std::span<const int> fds) {
-  if (bytes.empty() || fds.size() > unix_stream::most_fds) {
+  if (bytes.empty() || fds.size() > unix_stream::max_fds) {
     gyre::detail::throw_system_error(EINVAL, "gyre::net::unix_stream::send_fds");
   }
   const iovec piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
@@ -39,8 +39,8 @@ task<std::size_t> send_with_fds(io::detail::open_descriptor* socket,
 }
 
 task<bytes_and_fds> receive_with_fds(io::detail::open_descriptor* socket,
-                                     std::span<std::byte> room) {
-  const iovec piece{room.data(), room.size()};
+                                     std::span<std::byte> buffer) {
+  const iovec piece{buffer.data(), buffer.size()};
   detail::message_with_fds message({&piece, 1});
   message.make_room();
   io::detail::request_awaiter<receive_message_operation> receiving(std::in_place, socket,
@@ -67,8 +67,8 @@ task<std::size_t> unix_stream::send_fds(std::span<const std::byte> bytes,
   return send_with_fds(descriptor().get(), bytes, fds);
 }
 
-task<bytes_and_fds> unix_stream::receive_fds(std::span<std::byte> room) {
-  return receive_with_fds(descriptor().get(), room);
+task<bytes_and_fds> unix_stream::receive_fds(std::span<std::byte> buffer) {
+  return receive_with_fds(descriptor().get(), buffer);
 }
 
 peer_credentials unix_stream::credentials() const {
@@ -92,8 +92,8 @@ task<unix_stream> connect_unix(event_loop& loop, endpoint remote) {
                                                                   io::handle_kind::socket);
   auto connecting = as_expected(io::detail::request_awaiter<detail::connect_operation>(
       std::in_place, descriptor.get(), std::as_const(remote).data(), remote.size()));
-  const auto connected = co_await std::move(connecting);
-  if (!connected) detail::throw_not_connected(connected.error(), remote);
+  const auto outcome = co_await std::move(connecting);
+  if (!outcome) detail::throw_not_connected(outcome.error(), remote);
   co_return detail::stream_maker::make<unix_stream>(std::move(descriptor));
 }
 

@@ -47,29 +47,29 @@ class unix_stream : public socket_stream {
   unix_stream() noexcept = default;
   /// Serves a connected, non-blocking socket on `loop`. Throws std::system_error if the loop cannot
   /// watch the socket, and then closes it.
-  unix_stream(event_loop& loop, socket connected)
-      : socket_stream(loop, std::move(connected), io::handle_kind::socket) {}
-  unix_stream(event_loop& loop, unique_fd connected)
-      : unix_stream(loop, socket(std::move(connected))) {}
+  unix_stream(event_loop& loop, socket connection)
+      : socket_stream(loop, std::move(connection), io::handle_kind::socket) {}
+  unix_stream(event_loop& loop, unique_fd connection)
+      : unix_stream(loop, socket(std::move(connection))) {}
 
   /// The most descriptors that go with one message.
-  static constexpr std::size_t most_fds = detail::message_with_fds::most_fds;
+  static constexpr std::size_t max_fds = detail::message_with_fds::max_fds;
 
   /// Writes at least one of `bytes`, with copies of all `fds` (SCM_RIGHTS), and returns the
   /// count of bytes; write the rest without descriptors. The descriptors stay the caller's.
   ///
-  /// Errors: std::errc::invalid_argument for no bytes or more than most_fds descriptors, and those
+  /// Errors: std::errc::invalid_argument for no bytes or more than max_fds descriptors, and those
   /// of writing.
   /// Complexity: allocates one coroutine frame.
   [[nodiscard]] task<std::size_t> send_fds(std::span<const std::byte> bytes,
                                            std::span<const int> fds);
-  /// Waits for bytes or the end of the stream; reads up to `room.size()` bytes, and the descriptors
-  /// that came with them (close-on-exec), which other read operations close.
+  /// Waits for bytes or the end of the stream; reads up to `buffer.size()` bytes, and the
+  /// descriptors that came with them (close-on-exec), which other read operations close.
   ///
   /// Errors: those of reading; std::errc::too_many_files_open if the process could not take all
   /// descriptors: then the bytes are lost, and the descriptors closed.
   /// Complexity: allocates one coroutine frame.
-  [[nodiscard]] task<bytes_and_fds> receive_fds(std::span<std::byte> room);
+  [[nodiscard]] task<bytes_and_fds> receive_fds(std::span<std::byte> buffer);
 
   [[nodiscard]] peer_credentials credentials() const;
 

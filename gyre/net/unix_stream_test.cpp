@@ -176,7 +176,7 @@ TEST(UnixStream, PassesDescriptors) {
   counted_pipe pipe;
   const auto run = [&](unix_stream& from, unix_stream& to) -> task<> {
     const std::string message = "with descriptors";
-    const std::vector<int> fds(unix_stream::most_fds, pipe.write_end.get());
+    const std::vector<int> fds(unix_stream::max_fds, pipe.write_end.get());
     const auto bytes = std::as_bytes(std::span(message));
     EXPECT_EQ(co_await from.send_fds(bytes, fds), message.size());
     std::array<std::byte, 100> room;
@@ -231,7 +231,7 @@ TEST(UnixStream, LeaksNoDescriptorThatCannotBeTaken) {
     co_await one.send_fds(bytes, many);
   };
   EXPECT_EQ(error_of(loop, refused({}, 1)), std::errc::invalid_argument);
-  EXPECT_EQ(error_of(loop, refused(std::span(&byte, 1), unix_stream::most_fds + 1)),
+  EXPECT_EQ(error_of(loop, refused(std::span(&byte, 1), unix_stream::max_fds + 1)),
             std::errc::invalid_argument);
   EXPECT_EQ(error_of(loop, gyre::with_timeout(receive(other), 1ms)), std::errc::timed_out);
 }

@@ -13,8 +13,8 @@ std::vector<std::byte> session::save() const {
   const int size = i2d_SSL_SESSION(native, nullptr);
   if (size <= 0) return {};
   std::vector<std::byte> saved(static_cast<std::size_t>(size));
-  auto* to = reinterpret_cast<unsigned char*>(saved.data());
-  i2d_SSL_SESSION(native, &to);
+  auto* target = reinterpret_cast<unsigned char*>(saved.data());
+  i2d_SSL_SESSION(native, &target);
   return saved;
 }
 

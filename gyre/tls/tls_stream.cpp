@@ -15,8 +15,8 @@ namespace gyre::tls {
 namespace detail {
 
 struct stream_opener {
-  static task<tls_stream> open(net::tcp_stream connected, std::unique_ptr<engine> machine) {
-    task<net::layered_stream> work = net::open_layer(std::move(connected), std::move(machine));
+  static task<tls_stream> open(net::tcp_stream connection, std::unique_ptr<engine> machine) {
+    task<net::layered_stream> work = net::open_layer(std::move(connection), std::move(machine));
     net::layered_stream opened = co_await std::move(work);
     co_return tls_stream(std::move(opened));
   }
@@ -40,13 +40,13 @@ task<tls_stream> accept_with(net::tcp_stream accepted, tls_context context) {
   co_return made;
 }
 
-task<tls_stream> connect_with(net::tcp_stream connected, std::string host, tls_context context,
+task<tls_stream> connect_with(net::tcp_stream connection, std::string host, tls_context context,
                               session resumed) {
   if (context.is_server()) {
     throw std::system_error(errc::bad_configuration, "gyre::tls::connect: a server's context");
   }
   auto machine = std::make_unique<detail::engine>(context, std::move(host), resumed);
-  task<tls_stream> work = detail::stream_opener::open(std::move(connected), std::move(machine));
+  task<tls_stream> work = detail::stream_opener::open(std::move(connection), std::move(machine));
   tls_stream made = co_await std::move(work);
   co_return made;
 }
@@ -66,9 +66,9 @@ tls::session tls_stream::session() const {
 task<tls_stream> accept(net::tcp_stream accepted, const tls_context& context) {
   return accept_with(std::move(accepted), context);
 }
-task<tls_stream> connect(net::tcp_stream connected, std::string host, const tls_context& context,
+task<tls_stream> connect(net::tcp_stream connection, std::string host, const tls_context& context,
                          const session& resumed) {
-  return connect_with(std::move(connected), std::move(host), context, resumed);
+  return connect_with(std::move(connection), std::move(host), context, resumed);
 }
 
 namespace detail {
@@ -79,9 +79,9 @@ task<tls_stream> connect_text(net::resolver* names, std::string target, tls_cont
   std::string host = server.is_name() ? server.host() : server.direct().address().to_string();
   task<net::tcp_stream> connecting =
       names != nullptr ? net::connect(*names, std::move(server)) : net::connect(std::move(server));
-  net::tcp_stream connected = co_await std::move(connecting);
+  net::tcp_stream connection = co_await std::move(connecting);
   task<tls_stream> work =
-      connect_with(std::move(connected), std::move(host), std::move(context), std::move(resumed));
+      connect_with(std::move(connection), std::move(host), std::move(context), std::move(resumed));
   tls_stream made = co_await std::move(work);
   co_return made;
 }

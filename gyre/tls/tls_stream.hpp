@@ -72,7 +72,7 @@ class tls_stream : public net::layered_stream {
 /// server (SNI) and which the certificate must be for. `resumed`: a session with that server.
 ///
 /// Errors: as accept(), and those of certificates: "certificate is for a.example, not b.example".
-[[nodiscard]] task<tls_stream> connect(net::tcp_stream connected, std::string host,
+[[nodiscard]] task<tls_stream> connect(net::tcp_stream connection, std::string host,
                                        const tls_context& context = tls_context::default_client(),
                                        const session& resumed = session());
 

@@ -25,12 +25,12 @@ class session_memory {
   void keep(const std::string& host, const session& latest) {
     if (!latest) return;
     const std::scoped_lock lock(mutex_);
-    if (sessions_.size() >= most_hosts && !sessions_.contains(host)) sessions_.clear();
+    if (sessions_.size() >= max_hosts && !sessions_.contains(host)) sessions_.clear();
     sessions_.insert_or_assign(host, latest);
   }
 
  private:
-  static constexpr std::size_t most_hosts = 64;
+  static constexpr std::size_t max_hosts = 64;
 
   std::mutex mutex_;
   std::map<std::string, session> sessions_;
@@ -62,14 +62,14 @@ class transport_of_server final : public net::transport {
   std::unique_ptr<net::layer> make_layer(std::string_view /*host*/) const override {
     return std::make_unique<detail::engine>(context_, std::string(), session());
   }
-  void handshake_failed(const net::endpoint& peer, std::error_code why,
+  void handshake_failed(const net::endpoint& peer, std::error_code reason,
                         const net::layer* failed) const override {
     if (!handler_) return;
-    std::string text = why.message();
+    std::string text = reason.message();
     if (failed != nullptr && !failed->why().text.empty()) {
       text.append(": ").append(failed->why().text);
     }
-    handler_(peer, why, text);
+    handler_(peer, reason, text);
   }
 
  private:
@@ -97,7 +97,9 @@ class transport_of_client final : public net::transport {
   const std::shared_ptr<session_memory> memory_;
 };
 
-[[noreturn]] void refuse(const char* why) { throw std::system_error(errc::bad_configuration, why); }
+[[noreturn]] void refuse(const char* reason) {
+  throw std::system_error(errc::bad_configuration, reason);
+}
 
 }  // namespace
 

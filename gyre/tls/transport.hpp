@@ -25,10 +25,11 @@
 
 namespace gyre::tls {
 
-/// Called on the loop of a server when a handshake has failed: `text` says more than `why`, such as
-/// the reason why a certificate was refused. Peers that are no clients cause such errors all day.
+/// Called on the loop of a server when a handshake has failed: `text` says more than `reason`, such
+/// as the reason why a certificate was refused. Peers that are no clients cause such errors all
+/// day.
 using handshake_failure_handler =
-    std::function<void(const net::endpoint& peer, std::error_code why, std::string_view text)>;
+    std::function<void(const net::endpoint& peer, std::error_code reason, std::string_view text)>;
 
 /// For net::tcp_server_options::transport, and http::server_options. Connections begin when their
 /// handshakes are done; their callbacks get plain bytes, and send them.

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::chrono::nanoseconds minimum_pause = std::chrono::milliseconds{1};
 
-// None if the process is out of descriptors already.
+// The result is empty if the process is out of descriptors already.
 unique_fd open_reserve() noexcept {
   return system::open_reserve_descriptor().value_or(unique_fd());
 }
@@ -34,14 +34,15 @@ accept_policy::pause accept_policy::begin_pause(int listening_fd, int error) noe
   const std::chrono::nanoseconds length = backoff_.delay(++pauses_);
   std::size_t refused = 0;
   if (is_out_of_descriptors(error)) {
-    for (std::size_t left = most_refused_at_once; left > 0; --left) {
+    for (std::size_t left = max_refused_at_once; left > 0; --left) {
       if (!refuse_one(listening_fd, refused)) break;
     }
   }
   return {.length = length, .refused = refused, .first = pauses_ == 1};
 }
 
-// Whether another connection may wait.
+// Accepts one connection in place of the reserve, and closes it. Returns whether another one may
+// wait.
 bool accept_policy::refuse_one(int listening_fd, std::size_t& refused) noexcept {
   reserve_.reset();
   auto accepted = system::accept(listening_fd);

@@ -32,7 +32,7 @@ class accept_policy {
 
   static constexpr std::chrono::nanoseconds default_shortest = std::chrono::milliseconds{10};
   static constexpr std::chrono::nanoseconds default_longest = std::chrono::seconds{1};
-  static constexpr std::size_t most_refused_at_once = 64;
+  static constexpr std::size_t max_refused_at_once = 64;
 
   /// Pauses last at least 1 ms: without any, accepting would spin.
   explicit accept_policy(std::chrono::nanoseconds shortest = default_shortest,

@@ -64,9 +64,9 @@ bool address_limits::admit(const endpoint& peer, steady_time present) noexcept {
 void address_limits::release(const endpoint& peer) noexcept {
   if (!is_limited(peer)) return;
   const std::lock_guard lock(mutex_);
-  const auto found = entries_.find(key_of(peer));
-  if (found == entries_.end() || --found->second.connections > 0) return;
-  if (!counts_accepts_) entries_.erase(found);
+  const auto entry = entries_.find(key_of(peer));
+  if (entry == entries_.end() || --entry->second.connections > 0) return;
+  if (!counts_accepts_) entries_.erase(entry);
 }
 
 std::size_t address_limits::size() const noexcept {

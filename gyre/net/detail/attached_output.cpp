@@ -41,7 +41,7 @@ attached_output::progress attached_output::send_file_part(io::handle& socket,
 attached_output::progress attached_output::send_descriptors(io::handle& socket, io::backend& io,
                                                             std::span<iovec> pieces) noexcept {
   const std::vector<unique_fd>& owned = first().fds;
-  std::array<int, message_with_fds::most_fds> fds;
+  std::array<int, message_with_fds::max_fds> fds;
   std::ranges::transform(owned, fds.begin(), &unique_fd::get);
   message_with_fds message(pieces);
   message.attach(std::span(fds).first(owned.size()));

@@ -31,11 +31,12 @@ class byte_quota {
 
   explicit byte_quota(std::size_t limit) noexcept : limit_(limit) {}
 
-  /// Null if that would exceed the limit.
+  /// Returns null if the share would exceed the limit.
   [[nodiscard]] share take(std::size_t bytes) noexcept {
     if (bytes > limit_ || bytes > std::numeric_limits<std::size_t>::max() - entry_cost) return {};
     const std::size_t cost = bytes + entry_cost;
-    std::size_t taken = taken_.load(std::memory_order_relaxed);  // relaxed: as above
+    // relaxed: the count guards no data.
+    std::size_t taken = taken_.load(std::memory_order_relaxed);
     do {
       if (taken != 0 && (cost > limit_ || taken > limit_ - cost)) return {};
     } while (!taken_.compare_exchange_weak(taken, taken + cost, std::memory_order_relaxed));

@@ -24,7 +24,7 @@ class callback_gate {
     }
     pass(const pass&) = delete;
     pass& operator=(const pass&) = delete;
-    // release: pairs with the acquire in close(): what was done inside is seen behind it.
+    // release: pairs with the acquire in close(): close() sees what was done inside.
     ~pass() { gate_.inside_.store(gate_.depth() - 1, std::memory_order_release); }
     /// Whether the gate is open now.
     explicit operator bool() const noexcept { return gate_.is_open(); }

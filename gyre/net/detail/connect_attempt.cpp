@@ -13,9 +13,9 @@
 namespace gyre::net::detail {
 namespace {
 
-// Whether a socket that has connected is of use. io::errc::connected_to_itself: it is a TCP socket
-// and its own peer, as the kernel can choose a local port that is just being connected to (RFC
-// 793's simultaneous open, with itself). Another error: it is connected no more.
+// The error of a socket that has connected and is of no use. io::errc::connected_to_itself: a TCP
+// socket is its own peer, as the kernel can choose the local port that the socket is connecting to
+// (RFC 793's simultaneous open, with itself). Another error: the peer has reset the connection.
 std::error_code check_connected(socket_ref connected) noexcept try {
   const endpoint local = connected.local_endpoint();
   if (!local.is_ip() || local != connected.peer_endpoint()) return {};

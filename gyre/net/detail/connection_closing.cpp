@@ -7,7 +7,7 @@
 #include <gyre/net/detail/connection_group.hpp>
 #include <gyre/net/detail/connection_io.hpp>
 #include <gyre/net/detail/errors.hpp>
-#include <gyre/net/detail/last_words.hpp>
+#include <gyre/net/detail/peer_failure.hpp>
 #include <gyre/net/socket.hpp>
 
 #include <algorithm>
@@ -64,8 +64,8 @@ void connection_closing::set_idle_timeout(duration timeout) {
   if (phase_ != connection_phase::open) return;
   has_own_idle_timeout_ = true;
   if (timeout.count() <= 0) {
-    connection_backlog* const waiting = backlog_of(self);
-    if (waiting != nullptr && waiting->timer.linked()) self.loop().cancel_timer(waiting->timer);
+    connection_backlog* const backlog = backlog_of(self);
+    if (backlog != nullptr && backlog->timer.linked()) self.loop().cancel_timer(backlog->timer);
     return;
   }
   progress_timer& timer = self.make_backlog().timer;
@@ -79,11 +79,11 @@ void connection_closing::begin_flushing() noexcept {
   using pauser = connection_input::pauser;
   phase_ = connection_phase::flushing;
   stop_timers();
-  // From now on the connection receives only for the peer's end.
+  // Once it closes, the connection receives only to learn of the peer's end.
   whole_of(*this).resume(connection_input::pausers(pauser::program) | pauser::output);
 }
 
-// Called when all accepted output has been sent.
+// This call follows when all accepted output has been sent.
 void connection_closing::end_sending() noexcept {
   whole_of(*this).send_fin();
   if (whole_of(*this).peer_has_ended()) close();
@@ -100,23 +100,24 @@ void connection_closing::linger() noexcept {
 // The peer may have answered before it reset the connection, or closed it without having read all:
 // the answer is still there, and reading ends the connection. Where it does not (of a Unix socket
 // only the other direction may be shut), the timer does.
-void connection_closing::sending_failed(std::error_code why) noexcept {
+void connection_closing::sending_failed(std::error_code reason) noexcept {
   connection_io& self = whole_of(*this);
   self.resume(connection_input::pauser::output);
   const bool is_open = phase_ == connection_phase::open;
   const bool may_read = !self.reading_paused() && !self.peer_has_ended();
   if (is_open && self.has_layer() && self.reading_paused() && !self.peer_has_ended()) {
-    return end(last_words(self.fd(), self.layered().protocol(), why), connection_end::in_order);
+    return end(read_peer_failure(self.fd(), self.layered().protocol(), reason),
+               connection_end::in_order);
   }
-  if (!is_open || !may_read) return end(why, connection_end::in_order);
+  if (!is_open || !may_read) return end(reason, connection_end::in_order);
   self.stop();
   try {
     const steady_time give_up = self.loop().deadline_after(self.group().options().close_timeout);
     self.loop().start_timer(self.make_backlog().timer, give_up);
-    self.extra().failure = why;
+    self.extra().failure = reason;
     phase_ = connection_phase::failed;
   } catch (const std::bad_alloc&) {
-    end(why, connection_end::in_order);
+    end(reason, connection_end::in_order);
   }
 }
 
@@ -124,13 +125,13 @@ std::error_code connection_closing::failure() const noexcept {
   return has_failed() ? whole_of(*this).existing_extra()->failure : std::error_code();
 }
 
-void connection_closing::end(std::error_code why, connection_end kind) noexcept {
+void connection_closing::end(std::error_code reason, connection_end kind) noexcept {
   if (!is_open()) return;
-  const unique_fd socket = leave(why);
+  const unique_fd socket = leave(reason);
   if (kind == connection_end::reset) reset_when_closed(socket.get());
 }
 
-unique_fd connection_closing::leave(std::error_code why) noexcept {
+unique_fd connection_closing::leave(std::error_code reason) noexcept {
   connection_io& self = whole_of(*this);
   phase_ = connection_phase::ended;
   stop_timers();
@@ -143,7 +144,7 @@ unique_fd connection_closing::leave(std::error_code why) noexcept {
   unique_fd socket(self.fd());
   self.group().io().detach(self);
   if (self.has_layer()) self.layered().sealed = io::buffer();
-  if (self.group().gate().is_open()) self.group().schedule_finish(self, why);
+  if (self.group().gate().is_open()) self.group().schedule_finish(self, reason);
   return socket;
 }
 
@@ -151,19 +152,19 @@ unique_fd connection_closing::leave(std::error_code why) noexcept {
 
 void connection_closing::limit_closing(duration timeout, duration limit) {
   connection_io& self = whole_of(*this);
-  connection_backlog& waiting = self.make_backlog();
+  connection_backlog& backlog = self.make_backlog();
   const steady_time close_by = self.loop().deadline_after(limit);
-  if (!waiting.timer.linked()) {
-    waiting.timer.watch(timeout, self.bytes_taken_by_peer());
-    waiting.close_by = close_by;
+  if (!backlog.timer.linked()) {
+    backlog.timer.watch(timeout, self.bytes_taken_by_peer());
+    backlog.close_by = close_by;
   } else {
-    waiting.timer.shorten(timeout);
-    waiting.close_by = std::min(waiting.close_by, close_by);
+    backlog.timer.shorten(timeout);
+    backlog.close_by = std::min(backlog.close_by, close_by);
   }
   const steady_time next =
-      std::min(self.loop().deadline_after(waiting.timer.quarter()), waiting.close_by);
-  if (!waiting.timer.linked() || next < waiting.timer.deadline()) {
-    self.loop().start_timer(waiting.timer, next);
+      std::min(self.loop().deadline_after(backlog.timer.quarter()), backlog.close_by);
+  if (!backlog.timer.linked() || next < backlog.timer.deadline()) {
+    self.loop().start_timer(backlog.timer, next);
   }
 }
 
@@ -180,11 +181,11 @@ void connection_closing::timer_expired() {
 
 void connection_closing::closing_timer_expired() {
   connection_io& self = whole_of(*this);
-  connection_backlog& waiting = *backlog_of(self);
+  connection_backlog& backlog = *backlog_of(self);
   event_loop& loop = self.loop();
-  if (!waiting.timer.stalled(self.bytes_taken_by_peer()) && loop.now() < waiting.close_by) {
-    const steady_time next = loop.deadline_after(waiting.timer.quarter());
-    loop.start_timer(waiting.timer, std::min(next, waiting.close_by));
+  if (!backlog.timer.stalled(self.bytes_taken_by_peer()) && loop.now() < backlog.close_by) {
+    const steady_time next = loop.deadline_after(backlog.timer.quarter());
+    loop.start_timer(backlog.timer, std::min(next, backlog.close_by));
   } else if (phase_ == connection_phase::flushing && self.pending_output() > 0) {
     abort(io::errc::close_timeout);
   } else if (self.bytes_in_kernel() > 1) {  // which the kernel continues to send
@@ -209,9 +210,9 @@ void connection_closing::start_timer(progress_timer& timer) {
 }
 
 void connection_closing::stop_timers() noexcept {
-  connection_backlog* const waiting = backlog_of(whole_of(*this));
-  if (waiting == nullptr) return;
-  for (progress_timer* each : {&waiting->timer, &waiting->message_timer, &waiting->write_timer}) {
+  connection_backlog* const backlog = backlog_of(whole_of(*this));
+  if (backlog == nullptr) return;
+  for (progress_timer* each : {&backlog->timer, &backlog->message_timer, &backlog->write_timer}) {
     if (each->linked()) whole_of(*this).loop().cancel_timer(*each);
   }
 }

@@ -35,16 +35,16 @@ class connection_closing {
   void close(duration timeout, duration limit) noexcept;
   void close_when_sent() noexcept;
   void close_without_lingering() noexcept;
-  void abort(std::error_code why) noexcept { end(why, connection_end::reset); }
+  void abort(std::error_code reason) noexcept { end(reason, connection_end::reset); }
   void set_idle_timeout(duration timeout);
 
   /// Closes the descriptor at once; the connection itself ends in a turn of its own.
-  void end(std::error_code why, connection_end kind) noexcept;
+  void end(std::error_code reason, connection_end kind) noexcept;
   /// As end(), but gives the descriptor to another owner.
-  unique_fd leave(std::error_code why) noexcept;
+  unique_fd leave(std::error_code reason) noexcept;
   /// Goes from open to failed: only the peer's last bytes are still awaited. Goes to ended where
   /// these cannot come.
-  void sending_failed(std::error_code why) noexcept;
+  void sending_failed(std::error_code reason) noexcept;
   /// Sends the FIN after all output; what follows depends on the peer.
   void end_sending() noexcept;
   /// Goes from flushing to lingering, or to ended.

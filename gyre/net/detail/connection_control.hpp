@@ -16,9 +16,9 @@ class connection_io;
 
 /// Counted by its references and its connection; the last of them frees it.
 struct connection_control {
-  connection_control(connection_io& connected, event_loop& its_loop,
+  connection_control(connection_io& target, event_loop& owner_loop,
                      std::size_t output_limit) noexcept
-      : loop(its_loop), connection(&connected), posted(output_limit) {}
+      : loop(owner_loop), connection(&target), posted(output_limit) {}
 
   void add() noexcept {
     references.fetch_add(1, std::memory_order_relaxed);  // relaxed: the caller has one

@@ -86,18 +86,18 @@ void connection_group::remove(connection_io& ended) noexcept {
   if (empty() && idle_timer_) idle_timer_->cancel();
 }
 
-// No connection leaves the list meanwhile: each does so in a turn of its own.
+// The list stays as it is during the visit: a connection leaves it in a turn of its own.
 template <class Function>
 void connection_group::visit_each(Function&& function) {
-  std::exception_ptr thrown;
+  std::exception_ptr error;
   for (connection_io& each : list_) {
     try {
       if (each.is_open()) from_loop(each, [&] { function(each); });
     } catch (...) {
-      if (!thrown) thrown = std::current_exception();
+      if (!error) error = std::current_exception();
     }
   }
-  if (thrown) std::rethrow_exception(thrown);
+  if (error) std::rethrow_exception(error);
 }
 
 void connection_group::for_each(const std::function<void(tcp_connection&)>& function) {
@@ -121,7 +121,7 @@ void connection_group::post_due_calls() noexcept {
   if (!std::exchange(run_posted_, true)) loop_.post(run_operation_);
 }
 
-// Each function may throw; then the next turn goes on with the others.
+// Each function may throw; the next turn then continues with the others.
 void connection_group::run_due_calls() {
   struct turn {
     connection_group& self;
@@ -134,8 +134,8 @@ void connection_group::run_due_calls() {
     scheduled_now_ = scheduled_.size();
     ended_now_ = ended_.size();
   }
-  constexpr int most_calls = 64;  // so that they do not keep the loop from the sockets
-  for (int left = most_calls; left > 0 && run_next_call();) --left;
+  constexpr int max_calls = 64;  // so that they do not keep the loop from the sockets
+  for (int left = max_calls; left > 0 && run_next_call();) --left;
 }
 
 bool connection_group::run_next_call() {
@@ -161,15 +161,15 @@ void connection_group::finish(connection_io& ended, std::error_code why) {
   const callback_gate::pass passing(gate_);
   if (!passing) return;  // then release() frees the connection
   connection_ends(face_of(ended));
-  std::exception_ptr thrown;
+  std::exception_ptr error;
   try {
     if (auto& closed = handlers_.closed) closed(face_of(ended), why);
   } catch (...) {
-    thrown = std::current_exception();
+    error = std::current_exception();
   }
   remove(ended);
   if (passing) connection_gone();
-  if (thrown) std::rethrow_exception(thrown);
+  if (error) std::rethrow_exception(error);
 }
 
 // --- Idle connections ---
@@ -216,22 +216,24 @@ void connection_group::drain(connection_io& connection) {
   if (!connection.is_open() || connection.is_drained()) return;
   if (connection.phase() == connection_phase::open) {
     if (connection.reading_paused()) return;
-    if (patient_ && !connection.peer_has_ended() && may_receive(connection)) return;
+    if (patient_ && !connection.peer_has_ended() && defer_drain_for_pending_input(connection))
+      return;
   }
   connection.set_drained();
   connection_drained(face_of(connection));
 }
 
-// Whether more is to be delivered first: what has arrived, the first bytes of a new connection, on
-// which nobody has sent yet, or the rest of a message.
-bool connection_group::may_receive(connection_io& connection) noexcept {
+// Whether the connection must deliver input before it counts as drained: bytes that have arrived,
+// the rest of a message, or the first bytes of a new connection, which has not sent either. If
+// bytes have arrived, schedules the connection, so that the drain looks at it again.
+bool connection_group::defer_drain_for_pending_input(connection_io& connection) noexcept {
   const bool is_new = connection.messages() == 0 && connection.bytes_sent() == 0 &&
                       connection.pending_output() == 0;
   if (is_new) return true;
-  const connection_backlog* const waiting = backlog_of(connection);
-  if (waiting != nullptr && !waiting->rest.empty()) return true;
+  const connection_backlog* const backlog = backlog_of(connection);
+  if (backlog != nullptr && !backlog->rest.empty()) return true;
   if (!io_.has_arrivals(connection)) return false;
-  connection.schedule({});  // to look again, should nothing come
+  connection.schedule({});
   return true;
 }
 

@@ -189,7 +189,7 @@ class connection_group {
   static void release(std::shared_ptr<connection_group> group,
                       gyre::detail::release_point point) noexcept;
   void drain_all();
-  bool may_receive(connection_io& connection) noexcept;
+  bool defer_drain_for_pending_input(connection_io& connection) noexcept;
 
   event_loop& loop_;
   io::backend& io_;

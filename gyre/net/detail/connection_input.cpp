@@ -30,9 +30,9 @@ void connection_input::start_receiving() noexcept {
   connection_io& self = whole_of(*this);
   if (!self.is_open() || peer_done_ || self.reading()) return;
   if (reading_paused() && !self.awaits_peer()) return;
-  connection_backlog* const waiting = backlog_of(self);
-  if (waiting != nullptr && waiting->descriptors != nullptr) {
-    if (self.group().io().start(waiting->descriptors->readable)) self.schedule(due_call::readable);
+  connection_backlog* const backlog = backlog_of(self);
+  if (backlog != nullptr && backlog->descriptors != nullptr) {
+    if (self.group().io().start(backlog->descriptors->readable)) self.schedule(due_call::readable);
   } else {
     // A receive that repeats does not complete at once.
     static_cast<void>(self.group().io().start_receiving(self, self.group().receiving()));
@@ -52,9 +52,9 @@ void connection_input::received(io::result result) {
   receive(data.bytes());
 }
 
-void connection_input::receiving_failed(std::error_code why) noexcept {
+void connection_input::receiving_failed(std::error_code reason) noexcept {
   connection_io& self = whole_of(*this);
-  self.end(self.has_failed() ? self.failure() : why, connection_end::in_order);
+  self.end(self.has_failed() ? self.failure() : reason, connection_end::in_order);
 }
 
 void connection_input::receive(std::span<const std::byte> bytes) {
@@ -114,8 +114,8 @@ void connection_input::deliver(std::span<const std::byte> bytes) {
   // A handler that pauses while a connection begins gets the bytes later.
   if (reading_paused()) return keep_rest(bytes);
   self.count_message();
-  const connection_backlog* const waiting = backlog_of(self);
-  if (waiting != nullptr && !waiting->rest.empty()) return deliver_after_rest(bytes);
+  const connection_backlog* const backlog = backlog_of(self);
+  if (backlog != nullptr && !backlog->rest.empty()) return deliver_after_rest(bytes);
   io::input in(bytes);
   message(face_of(self), in);
   if (!in.empty() && self.is_open()) keep_rest(in.bytes());
@@ -123,12 +123,12 @@ void connection_input::deliver(std::span<const std::byte> bytes) {
 
 void connection_input::deliver_after_rest(std::span<const std::byte> bytes) {
   connection_io& self = whole_of(*this);
-  connection_backlog& waiting = *backlog_of(self);
-  io::buffer& rest = waiting.rest;
+  connection_backlog& backlog = *backlog_of(self);
+  io::buffer& rest = backlog.rest;
   rest.append(bytes);
   const std::size_t before = rest.size();
   self.group().handlers().message(face_of(self), rest);
-  if (rest.size() < before) ++waiting.consumptions;
+  if (rest.size() < before) ++backlog.consumptions;
   if (rest.empty()) {
     rest = io::buffer();
     self.update_held_bytes();
@@ -139,8 +139,8 @@ void connection_input::deliver_after_rest(std::span<const std::byte> bytes) {
 
 void connection_input::keep_rest(std::span<const std::byte> unconsumed) {
   connection_io& self = whole_of(*this);
-  connection_backlog& waiting = self.make_backlog();
-  io::buffer& rest = waiting.rest;
+  connection_backlog& backlog = self.make_backlog();
+  io::buffer& rest = backlog.rest;
   rest.append(unconsumed);
   const connection_options& limits = self.group().options();
   // A paused connection may have got bytes with its handshake, and gets no others.
@@ -148,21 +148,21 @@ void connection_input::keep_rest(std::span<const std::byte> unconsumed) {
     return self.abort(io::errc::input_limit);
   }
   if (!self.update_held_bytes()) return self.abort(io::errc::memory_limit);
-  if (waiting.message_timer.linked() || limits.message_timeout.count() == 0) return;
-  waiting.message_timer.watch(limits.message_timeout, waiting.consumptions);
-  self.start_timer(waiting.message_timer);
+  if (backlog.message_timer.linked() || limits.message_timeout.count() == 0) return;
+  backlog.message_timer.watch(limits.message_timeout, backlog.consumptions);
+  self.start_timer(backlog.message_timer);
 }
 
 void connection_input::message_timer_expired() {
   connection_io& self = whole_of(*this);
-  connection_backlog& waiting = *backlog_of(self);
-  if (!self.delivers() || waiting.rest.empty()) return;
+  connection_backlog& backlog = *backlog_of(self);
+  if (!self.delivers() || backlog.rest.empty()) return;
   if (reading_paused()) {
-    waiting.message_timer.watch(self.group().options().message_timeout, waiting.consumptions);
-  } else if (waiting.message_timer.stalled(waiting.consumptions)) {
+    backlog.message_timer.watch(self.group().options().message_timeout, backlog.consumptions);
+  } else if (backlog.message_timer.stalled(backlog.consumptions)) {
     return self.end(io::errc::message_timeout, connection_end::in_order);
   }
-  self.start_timer(waiting.message_timer);
+  self.start_timer(backlog.message_timer);
 }
 
 // Receiving starts only after the unconsumed input was delivered, so that new bytes cannot overtake
@@ -170,8 +170,8 @@ void connection_input::message_timer_expired() {
 void connection_input::deliver_rest() {
   connection_io& self = whole_of(*this);
   if (reading_paused()) return;
-  const connection_backlog* const waiting = backlog_of(self);
-  if (self.delivers() && waiting != nullptr && !waiting->rest.empty()) {
+  const connection_backlog* const backlog = backlog_of(self);
+  if (self.delivers() && backlog != nullptr && !backlog->rest.empty()) {
     self.count_message();
     self.group().count_received(0);
     deliver_after_rest({});
@@ -237,29 +237,29 @@ void connection_input::resume(pausers reasons) noexcept {
 void connection_input::take_arrivals(std::span<const std::byte> unconsumed, io::buffer& received) {
   connection_io& self = whole_of(*this);
   io::backend& io = self.group().io();
-  connection_backlog* const waiting = backlog_of(self);
-  scratch_buffer room;
+  connection_backlog* const backlog = backlog_of(self);
+  scratch_buffer buffer;
   received.append(unconsumed);
-  if (unconsumed.empty() && waiting != nullptr) received = std::exchange(waiting->rest, {});
+  if (unconsumed.empty() && backlog != nullptr) received = std::exchange(backlog->rest, {});
   received.append(self.group().take_early(self));
   if (self.reading()) io.stop_receiving(self);
   while (io.end_receiving_ahead(self)) {
-    io::read_request reading(self, room->prepare(received_at_once), nullptr);
+    io::read_request reading(self, buffer->prepare(received_at_once), nullptr);
     const io::result outcome = io.attempt(reading);
     if (!outcome && !outcome.would_block()) {  // which the socket does not tell any more
       self.end(outcome.error(), connection_end::in_order);
       throw std::system_error(outcome.error(), "tcp_connection::release");
     }
     if (!outcome || outcome.count() == 0) break;  // the end is still in the socket
-    room->commit(outcome.count());
+    buffer->commit(outcome.count());
     self.count_received(outcome.count());
     if (self.has_layer()) {
-      self.layered().protocol().feed(room->bytes());
+      self.layered().protocol().feed(buffer->bytes());
       self.layered().protocol().keep_unread();
     } else {
-      received.append(room->bytes());
+      received.append(buffer->bytes());
     }
-    room->consume_all();
+    buffer->consume_all();
   }
 }
 
@@ -274,9 +274,9 @@ void connection_input::prepare_for_descriptors() {
 }
 
 std::vector<unique_fd> connection_input::take_fds() noexcept {
-  connection_backlog* const waiting = backlog_of(whole_of(*this));
-  if (waiting == nullptr || waiting->descriptors == nullptr) return {};
-  return std::exchange(waiting->descriptors->fds, {});
+  connection_backlog* const backlog = backlog_of(whole_of(*this));
+  if (backlog == nullptr || backlog->descriptors == nullptr) return {};
+  return std::exchange(backlog->descriptors->fds, {});
 }
 
 void connection_input::readable(io::result result) {
@@ -286,12 +286,12 @@ void connection_input::readable(io::result result) {
 
 void connection_input::receive_with_descriptors() {
   connection_io& self = whole_of(*this);
-  std::array<std::byte, received_at_once> room;
-  const iovec piece{room.data(), room.size()};
+  std::array<std::byte, received_at_once> buffer;
+  const iovec piece{buffer.data(), buffer.size()};
   message_with_fds message({&piece, 1});
   message.make_room();
-  io::receive_message_request receiving(self, message.header, nullptr);
-  const io::result outcome = self.group().io().attempt(receiving);
+  io::receive_message_request request(self, message.header, nullptr);
+  const io::result outcome = self.group().io().attempt(request);
   if (!outcome && !outcome.would_block()) return receiving_failed(outcome.error());
   if (outcome) {
     std::vector<unique_fd> fds = message.take();
@@ -299,19 +299,19 @@ void connection_input::receive_with_descriptors() {
     if (message.is_truncated() || !keep_descriptors(std::move(fds))) {
       return self.abort(io::errc::fd_limit);
     }
-    receive(std::span(room).first(outcome.count()));
+    receive(std::span(buffer).first(outcome.count()));
   }
   start_receiving();
 }
 
-// False if too many descriptors would wait for the program. A closed connection drops them.
+// Returns false if too many descriptors would wait for the program. A closed connection drops them.
 bool connection_input::keep_descriptors(std::vector<unique_fd> descriptors) {
   connection_io& self = whole_of(*this);
-  std::vector<unique_fd>& held = backlog_of(self)->descriptors->fds;
+  std::vector<unique_fd>& kept_fds = backlog_of(self)->descriptors->fds;
   if (!self.delivers() || !self.group().handlers().message) return true;
-  if (descriptors.size() > self.group().options().fd_limit - held.size()) return false;
-  held.insert(held.end(), std::move_iterator(descriptors.begin()),
-              std::move_iterator(descriptors.end()));
+  if (descriptors.size() > self.group().options().fd_limit - kept_fds.size()) return false;
+  kept_fds.insert(kept_fds.end(), std::move_iterator(descriptors.begin()),
+                  std::move_iterator(descriptors.end()));
   return true;
 }
 

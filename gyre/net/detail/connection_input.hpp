@@ -64,7 +64,7 @@ class connection_input {
   void deliver(std::span<const std::byte> bytes);
   void deliver_after_rest(std::span<const std::byte> bytes);
   void keep_rest(std::span<const std::byte> unconsumed);
-  void receiving_failed(std::error_code why) noexcept;
+  void receiving_failed(std::error_code reason) noexcept;
   void on_peer_end();
   bool keep_descriptors(std::vector<unique_fd> descriptors);
 

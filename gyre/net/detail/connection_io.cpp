@@ -116,17 +116,17 @@ bool connection_io::has_moved() noexcept {
 }
 
 bool connection_io::update_held_bytes() noexcept {
-  connection_backlog* const waiting = backlog_of(*this);
-  if (waiting == nullptr) return true;
-  std::size_t held = 0;
+  connection_backlog* const backlog = backlog_of(*this);
+  if (backlog == nullptr) return true;
+  std::size_t bytes = 0;
   if (is_open()) {
-    const attached_output* const attached = waiting->attached.get();
+    const attached_output* const attached = backlog->attached.get();
     const std::size_t descriptors = attached == nullptr ? 0 : attached->descriptors();
-    held = pending_output() + waiting->rest.size() + group_->held_as_descriptors(descriptors) +
-           (layered_ ? layered().protocol().unread().size() : 0);
+    bytes = pending_output() + backlog->rest.size() + group_->held_as_descriptors(descriptors) +
+            (layered_ ? layered().protocol().unread().size() : 0);
   }
-  const std::size_t before = std::exchange(waiting->counted, held);
-  return group_->count_held(before, held);
+  const std::size_t earlier_bytes = std::exchange(backlog->counted, bytes);
+  return group_->count_held(earlier_bytes, bytes);
 }
 
 // --- Calls of the loop ---

@@ -42,7 +42,7 @@ struct socket_of_connection {
 /// owns it; tcp_connection, which derives from it and adds no data, is what its program sees.
 ///
 /// Thread-safety: none; belongs to the loop's thread.
-/// Complexity: 112 bytes, and 32 behind them for an IPv6 peer; see connection_extra for others.
+/// Complexity: 112 bytes, and 32 more after them for an IPv6 peer; see connection_extra for others.
 class connection_io : private intrusive_list_node,
                       public io::handle,
                       public connection_input,

@@ -26,7 +26,7 @@ std::error_code connection_layer::cut_off() const noexcept {
   return why ? why : io::errc::unexpected_end;
 }
 
-std::error_code connection_layer::seal_next(connection_backlog& waiting, io::backend& io, bool ends,
+std::error_code connection_layer::seal_next(connection_backlog& backlog, io::backend& io, bool ends,
                                             bool& has_progressed) {
   if (!replies.empty()) {
     sealed = std::exchange(replies, io::buffer());
@@ -35,35 +35,35 @@ std::error_code connection_layer::seal_next(connection_backlog& waiting, io::bac
   }
   if (!may_write()) return {};
   if (sealed.capacity() == 0) sealed = scratch_buffer::take();
-  if (waiting.attachment_is_due()) {
+  if (backlog.attachment_is_due()) {
     has_progressed = true;
-    return seal_file_part(*waiting.attached, io);
+    return seal_file_part(*backlog.attached, io);
   }
-  if (waiting.output.empty()) {
+  if (backlog.output.empty()) {
     protocol_->send_to(sealed);
     has_progressed = ends && !protocol_->has_announced_end();
     if (has_progressed) protocol_->end();
     return {};
   }
   has_progressed = true;
-  scratch_buffer room;
-  record_parts parts(waiting.next_output(), *room, writable_at_once(io));
+  scratch_buffer buffer;
+  record_parts parts(backlog.next_output(), *buffer, writable_at_once(io));
   std::size_t taken = 0;
   for (auto part = parts.next(); !part.empty(); part = parts.next()) {
     if (const auto failed = write(part, sealed)) return failed;
     taken += part.size();
   }
-  waiting.consume_output(taken);
+  backlog.consume_output(taken);
   return {};
 }
 
 std::error_code connection_layer::seal_file_part(attached_output& attached, io::backend& io) {
   output_attachment& part = attached.first();
-  const std::size_t wanted = std::min(part.left, max_file_part);
+  const std::size_t size = std::min(part.left, max_file_part);
   scratch_buffer plain;
-  const std::span<std::byte> room = plain->prepare(wanted);
+  const std::span<std::byte> buffer = plain->prepare(size);
   const ssize_t count = gyre::detail::retry_interrupted(
-      [&] { return ::pread(part.file.get(), room.data(), wanted, part.offset); });
+      [&] { return ::pread(part.file.get(), buffer.data(), size, part.offset); });
   if (count < 0) return {errno, std::system_category()};
   if (count == 0) return io::errc::unexpected_end;  // it has become shorter
   plain->commit(static_cast<std::size_t>(count));

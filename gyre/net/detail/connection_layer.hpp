@@ -19,7 +19,8 @@ namespace gyre::net::detail {
 /// written to the layer yet, because the order of their records is that of sending.
 class connection_layer {
  public:
-  explicit connection_layer(std::unique_ptr<layer> above) noexcept : protocol_(std::move(above)) {}
+  explicit connection_layer(std::unique_ptr<layer> protocol) noexcept
+      : protocol_(std::move(protocol)) {}
 
   layer& protocol() const noexcept { return *protocol_; }
   /// Null after take_protocol().
@@ -30,9 +31,9 @@ class connection_layer {
   /// Appends to `output` what is to be sent for these bytes. Throws std::bad_alloc.
   std::error_code write(std::span<const std::byte> plain, io::buffer& output);
   /// Encodes into `sealed`, which the kernel does not read at present, what is to be sent next of
-  /// the output of `waiting`; with `ends`, the layer's end after all of it. Returns whether there
+  /// the output of `backlog`; with `ends`, the layer's end after all of it. Returns whether there
   /// was anything in `has_progressed`. Throws std::bad_alloc.
-  std::error_code seal_next(connection_backlog& waiting, io::backend& io, bool ends,
+  std::error_code seal_next(connection_backlog& backlog, io::backend& io, bool ends,
                             bool& has_progressed);
   /// Bytes that are encoded and have not been sent.
   std::size_t pending() const noexcept { return sealed.size() + replies.size(); }

@@ -38,7 +38,7 @@ void check_descriptors(std::span<const int> fds) {
   }
 }
 
-// Fewer if there are no descriptors left. Throws std::bad_alloc.
+// The copies are fewer than `fds` if the process has no descriptors left. Throws std::bad_alloc.
 std::vector<unique_fd> copies_of(std::span<const int> fds) {
   std::vector<unique_fd> copies;
   copies.reserve(fds.size());
@@ -54,9 +54,9 @@ std::vector<unique_fd> copies_of(std::span<const int> fds) {
 
 std::size_t connection_output::pending_output() const noexcept {
   const connection_io& self = whole_of(*this);
-  const connection_backlog* const waiting = backlog_of(self);
-  if (waiting == nullptr) return 0;
-  return waiting->output.size() + (waiting->attached == nullptr ? 0 : waiting->attached->cost()) +
+  const connection_backlog* const backlog = backlog_of(self);
+  if (backlog == nullptr) return 0;
+  return backlog->output.size() + (backlog->attached == nullptr ? 0 : backlog->attached->cost()) +
          (self.has_layer() ? self.layered().pending() : 0);
 }
 
@@ -161,7 +161,7 @@ bool connection_output::send_file(unique_fd file, std::uint64_t offset, std::uin
 
 bool connection_output::send_fds(std::span<const std::byte> bytes, std::span<const int> fds) {
   connection_io& self = whole_of(*this);
-  if (bytes.empty() || fds.size() > message_with_fds::most_fds || self.is_tcp() ||
+  if (bytes.empty() || fds.size() > message_with_fds::max_fds || self.is_tcp() ||
       self.has_layer()) {
     gyre::detail::throw_system_error(EINVAL, "tcp_connection::send_fds");
   }
@@ -202,8 +202,8 @@ std::size_t connection_output::descriptor_cost_of(std::size_t count) const noexc
   return pending_output() == 0 ? 0 : count * attached_output::descriptor_cost;
 }
 
-bool connection_output::refuse(std::error_code why) noexcept {
-  whole_of(*this).abort(why);
+bool connection_output::refuse(std::error_code reason) noexcept {
+  whole_of(*this).abort(reason);
   return false;
 }
 
@@ -239,14 +239,14 @@ bool connection_output::queue(std::size_t size, Append&& append) noexcept {
 void connection_output::flush() noexcept {
   connection_io& self = whole_of(*this);
   if (self.has_layer()) return flush_layered();
-  connection_backlog& waiting = *backlog_of(self);
+  connection_backlog& backlog = *backlog_of(self);
   while (pending_output() > 0) {
-    if (waiting.attachment_is_due()) {
+    if (backlog.attachment_is_due()) {
       if (!send_attachment()) return;
       continue;
     }
-    waiting.writing.pieces = waiting.next_output();
-    const std::optional<io::result> result = self.group().io().start(waiting.writing);
+    backlog.writing.pieces = backlog.next_output();
+    const std::optional<io::result> result = self.group().io().start(backlog.writing);
     if (!result) return;
     if (!*result) return self.sending_failed(result->error());
     consume(result->count());
@@ -257,10 +257,10 @@ void connection_output::flush() noexcept {
 // The first attachment, as far as the kernel takes it at once; whether that was all of it.
 bool connection_output::send_attachment() noexcept {
   connection_io& self = whole_of(*this);
-  connection_backlog& waiting = *backlog_of(self);
-  attached_output& attached = *waiting.attached;
+  connection_backlog& backlog = *backlog_of(self);
+  attached_output& attached = *backlog.attached;
   for (;;) {
-    const auto sent = attached.send_first(self, self.group().io(), waiting.next_output());
+    const auto sent = attached.send_first(self, self.group().io(), backlog.next_output());
     if (sent.failed)
       return refuse(sent.failed);  // only a reset tells the peer that it waits in vain
     if (sent.bytes_of_queue > 0) {
@@ -286,7 +286,7 @@ void connection_output::all_is_sent() noexcept {
   if (self.phase() == connection_phase::open) static_cast<void>(note_all_sent());
 }
 
-// By a request that writes, or that waits for room (with a count of 0).
+// The outcome of a request that writes, or that waits until the kernel can take more: a count of 0.
 void connection_output::written(io::result result) {
   if (!result) return whole_of(*this).sending_failed(result.error());
   whole_of(*this).has_layer() ? consume_sealed(result.count()) : consume(result.count());
@@ -309,10 +309,11 @@ void connection_output::on_shrunk() noexcept {
   }
 }
 
-// The two alternate: a due call of the other is out of date, and cancels out with this one.
+// The calls of the two water marks alternate: a due call of the other mark is out of date, and
+// cancels out with this one.
 void connection_output::schedule_water_mark(due_call due, due_call opposite) noexcept {
   connection_io& self = whole_of(*this);
-  // A call that nobody hears must not cancel out the other.
+  // Without a handler for one of the two events, that event must not cancel the other one.
   if (due == due_call::high_water && !self.group().handlers().high_water) return;
   if (self.is_due(opposite)) {
     self.cancel_due(opposite);
@@ -323,21 +324,21 @@ void connection_output::schedule_water_mark(due_call due, due_call opposite) noe
 
 void connection_output::watch() noexcept {
   connection_io& self = whole_of(*this);
-  connection_backlog& waiting = *backlog_of(self);
+  connection_backlog& backlog = *backlog_of(self);
   const duration timeout = self.group().options().write_timeout;
-  if (timeout.count() == 0 || waiting.write_timer.linked() || pending_output() == 0) return;
-  waiting.write_timer.watch(timeout, self.bytes_taken_by_peer());
-  self.start_timer(waiting.write_timer);
+  if (timeout.count() == 0 || backlog.write_timer.linked() || pending_output() == 0) return;
+  backlog.write_timer.watch(timeout, self.bytes_taken_by_peer());
+  self.start_timer(backlog.write_timer);
 }
 
 void connection_output::write_timer_expired() {
   connection_io& self = whole_of(*this);
-  connection_backlog& waiting = *backlog_of(self);
+  connection_backlog& backlog = *backlog_of(self);
   if ((!self.delivers() && !self.is_limited_when_sent()) || pending_output() == 0) return;
-  if (waiting.write_timer.stalled(self.bytes_taken_by_peer())) {
+  if (backlog.write_timer.stalled(self.bytes_taken_by_peer())) {
     return self.abort(io::errc::write_timeout);
   }
-  self.start_timer(waiting.write_timer);
+  self.start_timer(backlog.write_timer);
 }
 
 // --- The end of sending ---
@@ -359,10 +360,10 @@ void connection_output::send_fin() noexcept {
 
 void connection_output::drop() noexcept {
   connection_io& self = whole_of(*this);
-  connection_backlog* const waiting = backlog_of(self);
-  if (waiting == nullptr) return;
-  waiting->output.clear();
-  if (waiting->attached != nullptr) waiting->attached->clear();
+  connection_backlog* const backlog = backlog_of(self);
+  if (backlog == nullptr) return;
+  backlog->output.clear();
+  if (backlog->attached != nullptr) backlog->attached->clear();
   if (self.has_layer()) {
     if (!self.writing()) self.layered().sealed = io::buffer();
     self.layered().replies = io::buffer();
@@ -385,7 +386,7 @@ bool connection_output::awaits_peer() const noexcept {
          (pending_output() > self.layered().pending() || end_is_due());
 }
 
-// Whether the layer's end is to be sent, after all output.
+// Whether the layer must announce its end once all output is sent.
 bool connection_output::end_is_due() const noexcept {
   const bool ends = whole_of(*this).phase() == connection_phase::flushing || shutdown_requested_;
   return ends && !whole_of(*this).has_failed() && !fin_sent_;
@@ -436,14 +437,14 @@ bool connection_output::queue_layered(std::span<const std::byte> sealed,
 
 void connection_output::flush_layered() {
   connection_io& self = whole_of(*this);
-  connection_backlog& waiting = *backlog_of(self);
+  connection_backlog& backlog = *backlog_of(self);
   connection_layer& layered = self.layered();
   io::buffer& sealed = layered.sealed;
   for (;;) {
     while (!sealed.empty()) {
-      waiting.pieces[0] = {const_cast<std::byte*>(sealed.data()), sealed.size()};
-      waiting.writing.pieces = std::span(waiting.pieces).first(1);
-      const std::optional<io::result> result = self.group().io().start(waiting.writing);
+      backlog.pieces[0] = {const_cast<std::byte*>(sealed.data()), sealed.size()};
+      backlog.writing.pieces = std::span(backlog.pieces).first(1);
+      const std::optional<io::result> result = self.group().io().start(backlog.writing);
       if (!result) return;
       if (!*result) return self.sending_failed(result->error());
       consume_sealed(result->count());
@@ -451,7 +452,7 @@ void connection_output::flush_layered() {
     bool has_progressed = false;
     std::error_code failed;
     try {
-      failed = layered.seal_next(waiting, self.group().io(), end_is_due(), has_progressed);
+      failed = layered.seal_next(backlog, self.group().io(), end_is_due(), has_progressed);
     } catch (const std::exception&) {
       return static_cast<void>(refuse(no_memory()));
     }
@@ -490,9 +491,9 @@ void connection_output::send_replies(io::buffer replies) {
     if (replies.empty() || self.has_failed() || !self.is_open()) return;
   }
   static_cast<void>(self.make_backlog());
-  io::buffer& waiting = self.layered().replies;
-  waiting.append(replies.bytes());
-  if (waiting.size() > max_replies) return self.abort(io::errc::output_limit);
+  io::buffer& unsent = self.layered().replies;
+  unsent.append(replies.bytes());
+  if (unsent.size() > max_replies) return self.abort(io::errc::output_limit);
   if (!self.writing()) flush();
   if (self.is_open() && !self.has_failed()) watch();
 }
@@ -509,13 +510,13 @@ void connection_output::end_layered() noexcept {
 }
 
 // Ends a connection whose layer has failed, after the layer's last message.
-bool connection_output::end_after(const io::buffer& last_message, std::error_code why) noexcept {
+bool connection_output::end_after(const io::buffer& last_message, std::error_code reason) noexcept {
   connection_io& self = whole_of(*this);
   if (!last_message.empty()) {
     io::write_request writing(self, last_message.bytes(), nullptr);
     static_cast<void>(self.group().io().attempt(writing));
   }
-  self.end(why, connection_end::in_order);
+  self.end(reason, connection_end::in_order);
   return false;
 }
 

@@ -78,8 +78,8 @@ class connection_output {
   void on_shrunk() noexcept;
   void schedule_water_mark(due_call due, due_call opposite) noexcept;
   bool end_is_due() const noexcept;
-  bool end_after(const io::buffer& last_message, std::error_code why) noexcept;
-  bool refuse(std::error_code why) noexcept;
+  bool end_after(const io::buffer& last_message, std::error_code reason) noexcept;
+  bool refuse(std::error_code reason) noexcept;
   attached_output& attached();
   std::size_t descriptor_cost_of(std::size_t count) const noexcept;
 

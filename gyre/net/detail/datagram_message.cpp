@@ -79,7 +79,7 @@ message_properties read_control(const msghdr& message, endpoint& peer) noexcept 
     if (each->cmsg_level == SOL_SOCKET && each->cmsg_type == SCM_RIGHTS) close_descriptors(*each);
     if (is(*each, IPPROTO_UDP, UDP_GRO)) segment = static_cast<std::size_t>(data_of<int>(*each));
     if (is(*each, IPPROTO_IP, IP_PKTINFO)) source = source_of(data_of<in_pktinfo>(*each), peer);
-    // After an IPv4 datagram there are both on an IPv6 socket.
+    // An IPv6 socket reports both forms of address with an IPv4 datagram.
     if (is(*each, IPPROTO_IPV6, IPV6_PKTINFO) && !source) {
       source = source_of(data_of<in6_pktinfo>(*each));
     }
@@ -89,9 +89,9 @@ message_properties read_control(const msghdr& message, endpoint& peer) noexcept 
   return {.truncated = control_cut || (message.msg_flags & MSG_TRUNC) != 0, .segment = segment};
 }
 
-void write_control(msghdr& message, control_room& room, const endpoint& peer,
+void write_control(msghdr& message, control_buffer& buffer, const endpoint& peer,
                    std::size_t segment) noexcept {
-  message.msg_control = room.bytes;
+  message.msg_control = buffer.bytes;
   message.msg_controllen = 0;
   if (const auto source = peer.source()) {
     // Otherwise the kernel sees the address of another family.
@@ -112,8 +112,8 @@ void write_control(msghdr& message, control_room& room, const endpoint& peer,
   if (message.msg_controllen == 0) message.msg_control = nullptr;
 }
 
-void note_sources(const socket_ref& socket, const endpoint& bound) {
-  if (bound.is_ip() && bound.address().is_any()) socket.set_packet_info(true);
+void note_sources(const socket_ref& socket, const endpoint& local) {
+  if (local.is_ip() && local.address().is_any()) socket.set_packet_info(true);
 }
 
 }  // namespace gyre::net::detail

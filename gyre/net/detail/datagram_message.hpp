@@ -19,7 +19,7 @@ namespace gyre::net::detail {
 
 /// Room for the ancillary data of a message: the size of segments, the two forms of a local
 /// address, and a time, which a program may have turned on.
-struct control_room {
+struct control_buffer {
   alignas(cmsghdr) char bytes[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(in_pktinfo)) +
                               CMSG_SPACE(sizeof(in6_pktinfo)) + CMSG_SPACE(sizeof(timespec))];
 };
@@ -33,12 +33,12 @@ struct message_properties {
 message_properties read_control(const msghdr& message, endpoint& peer) noexcept;
 /// Has `message` leave from the source of its peer, and the kernel cut it into segments, unless
 /// `segment` is 0.
-void write_control(msghdr& message, control_room& room, const endpoint& peer,
+void write_control(msghdr& message, control_buffer& buffer, const endpoint& peer,
                    std::size_t segment = 0) noexcept;
 
-/// Fills a header of one piece; `peer` of no bytes is none. With `room`, to receive.
+/// Fills a header of one piece; `peer` of no bytes is none. With `buffer`, to receive.
 inline void set_message(msghdr& header, iovec& piece, endpoint& peer, socklen_t peer_size,
-                        control_room* room = nullptr) noexcept {
+                        control_buffer* buffer = nullptr) noexcept {
   header = {};
   if (peer_size > 0) {
     header.msg_name = peer.data();
@@ -46,13 +46,13 @@ inline void set_message(msghdr& header, iovec& piece, endpoint& peer, socklen_t 
   }
   header.msg_iov = &piece;
   header.msg_iovlen = 1;
-  if (room == nullptr) return;
-  header.msg_control = room->bytes;
-  header.msg_controllen = sizeof room->bytes;
+  if (buffer == nullptr) return;
+  header.msg_control = buffer->bytes;
+  header.msg_controllen = sizeof buffer->bytes;
 }
 
 /// Has a socket that is bound to all addresses note where each datagram arrives. Throws
 /// std::system_error.
-void note_sources(const socket_ref& socket, const endpoint& bound);
+void note_sources(const socket_ref& socket, const endpoint& local);
 
 }  // namespace gyre::net::detail

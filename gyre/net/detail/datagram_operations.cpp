@@ -16,7 +16,7 @@ bool cannot_wait(const msghdr& message) noexcept {
 }  // namespace
 
 std::optional<io::result> receive_from_operation::begin() noexcept {
-  piece_ = {room_.data(), room_.size()};
+  piece_ = {buffer_.data(), buffer_.size()};
   set_message(header_, piece_, peer_, endpoint::capacity(), &control_);
   return single_request::begin();
 }

@@ -29,8 +29,8 @@ namespace detail {
 struct receive_operation : io::detail::counting_request<io::read_request> {
   static constexpr const char* name = "gyre::net::datagram_socket: receive";
 
-  receive_operation(io::detail::open_descriptor* descriptor, std::span<std::byte> room) noexcept
-      : counting_request(descriptor, room, nullptr) {}
+  receive_operation(io::detail::open_descriptor* descriptor, std::span<std::byte> buffer) noexcept
+      : counting_request(descriptor, buffer, nullptr) {}
 };
 
 struct receive_from_operation : io::detail::single_request<io::receive_message_request> {
@@ -38,20 +38,20 @@ struct receive_from_operation : io::detail::single_request<io::receive_message_r
   static constexpr const char* name = "gyre::net::datagram_socket: receive";
 
   receive_from_operation(io::detail::open_descriptor* descriptor,
-                         std::span<std::byte> room) noexcept
-      : single_request(descriptor, header_, nullptr), room_(room) {}
+                         std::span<std::byte> buffer) noexcept
+      : single_request(descriptor, header_, nullptr), buffer_(buffer) {}
   receive_from_operation(const receive_from_operation& other) noexcept
-      : receive_from_operation(other.descriptor(), other.room_) {}
+      : receive_from_operation(other.descriptor(), other.buffer_) {}
 
   std::optional<io::result> begin() noexcept;
   received_datagram value(io::result result) noexcept;
 
  private:
-  std::span<std::byte> room_;
+  std::span<std::byte> buffer_;
   msghdr header_;
   iovec piece_;
   endpoint peer_;
-  control_room control_;
+  control_buffer control_;
 };
 
 struct send_to_operation : io::detail::counting_request<io::send_message_request> {
@@ -77,7 +77,7 @@ struct send_to_operation : io::detail::counting_request<io::send_message_request
   std::size_t segment_;
   msghdr header_;
   iovec piece_;
-  control_room control_;
+  control_buffer control_;
 };
 
 struct receive_batch_operation : io::detail::counting_request<io::receive_messages_request> {

@@ -14,7 +14,7 @@
 namespace gyre::net::detail {
 namespace {
 
-constexpr std::size_t most_sorted = 64;  // an answer can have some thousands of addresses
+constexpr std::size_t max_sorted = 64;  // an answer can have some thousands of addresses
 
 struct policy {
   int precedence;
@@ -77,20 +77,19 @@ int scope_of(const ip_address& address) {
 }  // namespace
 
 destination_rank rank_of(const ip_address& destination, const std::optional<ip_address>& source) {
-  constexpr int of_the_network = 64;  // what comes behind says nothing of where it is
-  const policy at = policy_of(destination);
+  constexpr int network_bits = 64;  // the bits after these do not tell where an address is
+  const policy rules = policy_of(destination);
   destination_rank rank{.unreachable = !source,
                         .other_scope = true,
                         .other_label = true,
-                        .precedence = -at.precedence,
+                        .precedence = -rules.precedence,
                         .scope = scope_of(destination),
                         .matching_bits = 0};
   if (!source) return rank;
   rank.other_scope = scope_of(*source) != rank.scope;
-  rank.other_label = policy_of(*source).label != at.label;
+  rank.other_label = policy_of(*source).label != rules.label;
   if (destination.is_v6() && source->is_v6()) {
-    rank.matching_bits =
-        -std::min(matching_bits(as_v6(destination), as_v6(*source)), of_the_network);
+    rank.matching_bits = -std::min(matching_bits(as_v6(destination), as_v6(*source)), network_bits);
   }
   return rank;
 }
@@ -106,7 +105,7 @@ std::optional<ip_address> source_for(const ip_address& destination) {
 }
 
 void sort_destinations(std::vector<ip_address>& addresses) {
-  const std::size_t count = std::min(addresses.size(), most_sorted);
+  const std::size_t count = std::min(addresses.size(), max_sorted);
   if (count < 2) return;
   struct ranked_address {
     destination_rank rank;

@@ -14,9 +14,10 @@ std::size_t dns_cache::cost_of(std::string_view name, std::size_t message_size) 
   return of_the_map + sizeof(key) + sizeof(entry) + name.size() + message_size;
 }
 
-const dns_cache::answer* dns_cache::find(std::string_view name, record_type type, steady_time now) {
+const dns_cache::answer* dns_cache::find(std::string_view name, record_type type,
+                                         steady_time present) {
   const auto found = entries_.find(key_view(name, type));
-  if (found != entries_.end() && now >= found->second.expiry) {
+  if (found != entries_.end() && present >= found->second.expiry) {
     drop(found->second);
   } else if (found != entries_.end()) {
     found->second.unlink();
@@ -27,7 +28,7 @@ const dns_cache::answer* dns_cache::find(std::string_view name, record_type type
 }
 
 void dns_cache::keep(std::string_view name, record_type type, int status, dns_message message,
-                     steady_time now) noexcept {
+                     steady_time present) noexcept {
   const answer_lifetime lifetime = lifetime_of(message);
   if (lifetime.negative) message = {};
   const duration time = std::min<duration>(
@@ -45,7 +46,7 @@ void dns_cache::keep(std::string_view name, record_type type, int status, dns_me
     kept.name = &at->first;
     kept.bytes = std::move(bytes);
     kept.kept = {.status = status, .message = kept.bytes};
-    kept.expiry = gyre::detail::later(now, time);
+    kept.expiry = gyre::detail::later(present, time);
     by_use_.push_back(kept);
     metrics_.bytes += cost;
     ++metrics_.entries;

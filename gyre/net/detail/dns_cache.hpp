@@ -32,10 +32,10 @@ class dns_cache {
   ~dns_cache() { clear(); }
 
   /// The answer for `name`, as host_key() spells it, if still valid. For use until the next change.
-  const answer* find(std::string_view name, record_type type, steady_time now);
+  const answer* find(std::string_view name, record_type type, steady_time present);
   /// Keeps it, if it may and can be kept; those not used for longest make room.
   void keep(std::string_view name, record_type type, int status, dns_message message,
-            steady_time now) noexcept;
+            steady_time present) noexcept;
   void clear() noexcept;
   /// Its hits and misses are the owner's to count.
   const dns_cache_metrics& metrics() const noexcept { return metrics_; }

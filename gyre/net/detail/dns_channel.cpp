@@ -21,7 +21,7 @@
 namespace gyre::net::detail {
 namespace {
 
-constexpr std::size_t longest_name = 254;  // RFC 1035's 255 bytes, as text with a dot at its end
+constexpr std::size_t max_name_size = 254;  // RFC 1035's 255 bytes, as text with a dot at its end
 
 void check(int status, const char* call) {
   if (status == ARES_SUCCESS) return;
@@ -72,7 +72,7 @@ std::vector<endpoint> read_name_servers(const std::string& path) {
   return parse_name_servers(gyre::detail::read_file(path.c_str()).value_or(std::string()));
 }
 
-// Used in place of c-ares's own calls, because 1.18 writes to TCP connections by writev(2):
+// These functions replace c-ares's own calls, because 1.18 writes to TCP connections by writev(2):
 // SIGPIPE, which ends a program by default, is then a name server's to raise. They make sockets as
 // c-ares does: non-blocking, close-on-exec, and without Nagle's algorithm. A failed call leaves its
 // error to c-ares in errno.
@@ -103,10 +103,11 @@ int connect_socket(ares_socket_t fd, const sockaddr* server, ares_socklen_t size
     return each.port() == scoped.port() &&
            std::ranges::equal(each.address().bytes(), scoped.address().bytes());
   };
-  const auto& known = *static_cast<const std::vector<endpoint>*>(servers);
-  const auto found = scoped.is_ip() ? std::ranges::find_if(known, is_server) : known.end();
-  const io::result connected =
-      found == known.end() ? system::connect(fd, server, size) : system::connect(fd, *found);
+  const auto& known_servers = *static_cast<const std::vector<endpoint>*>(servers);
+  const auto match =
+      scoped.is_ip() ? std::ranges::find_if(known_servers, is_server) : known_servers.end();
+  const io::result connected = match == known_servers.end() ? system::connect(fd, server, size)
+                                                            : system::connect(fd, *match);
   return connected ? 0 : -1;
 }
 
@@ -136,7 +137,7 @@ std::vector<std::string> search_list::names_for(std::string_view host) const {
   for (const std::string& domain : domains) {
     std::string name(host);
     if (domain != ".") (name += '.') += domain;
-    if (name.size() <= longest_name) names.push_back(std::move(name));
+    if (name.size() <= max_name_size) names.push_back(std::move(name));
   }
   if (!as_it_is_first) names.emplace_back(host);
   return names;
@@ -227,9 +228,9 @@ void dns_channel::read_search_list() {
   for (const char* domain : std::span(raw.domains, count)) search_.domains.emplace_back(domain);
 }
 
-void dns_channel::query(const std::string& name, record_type type, callback answered,
+void dns_channel::query(const std::string& name, record_type type, callback handler,
                         void* context) noexcept {
-  ares_query(channel_, name.c_str(), ns_c_in, static_cast<int>(type), answered, context);
+  ares_query(channel_, name.c_str(), ns_c_in, static_cast<int>(type), handler, context);
 }
 
 void dns_channel::cancel_all() noexcept {
@@ -257,10 +258,10 @@ void dns_channel::on_socket_state(void* self, int fd, int readable, int writable
     return;
   }
   try {
-    const auto ready = [&channel, fd](readiness what) {
+    const auto ready = [&channel, fd](readiness events) {
       constexpr readiness broken = readiness::error | readiness::hang_up;
-      channel.process(contains(what, readiness::readable | broken) ? fd : ARES_SOCKET_BAD,
-                      contains(what, readiness::writable | broken) ? fd : ARES_SOCKET_BAD);
+      channel.process(contains(events, readiness::readable | broken) ? fd : ARES_SOCKET_BAD,
+                      contains(events, readiness::writable | broken) ? fd : ARES_SOCKET_BAD);
     };
     channel.watches_.try_emplace(fd, channel.owner_.loop(), fd, ready)
         .first->second.start(interest);

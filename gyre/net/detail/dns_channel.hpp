@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-// So that includers need no ares.h.
+// Declared here so that users of this header need no ares.h.
 struct ares_channeldata;
 
 namespace gyre::net::detail {
@@ -51,8 +51,8 @@ class dns_channel {
   /// Ends all queries.
   ~dns_channel();
 
-  /// Calls `answered` exactly once, maybe before it returns.
-  void query(const std::string& name, record_type type, callback answered, void* context) noexcept;
+  /// Calls `handler` exactly once, maybe before it returns.
+  void query(const std::string& name, record_type type, callback handler, void* context) noexcept;
   /// After query(), to be called again in time.
   void wait_for_servers() noexcept;
   /// Ends all queries: c-ares cannot end a single one. Not from a callback.

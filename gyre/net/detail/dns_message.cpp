@@ -47,7 +47,7 @@ class message_reader {
     for (const unsigned char each : bytes(size)) value = value << 8 | each;
     return value;
   }
-  // Not where it points to: names are compared by c-ares.
+  // A compression pointer is skipped, not followed: c-ares compares the names.
   void skip_name() noexcept {
     while (!failed_) {
       const std::uint32_t length = number(1);
@@ -83,7 +83,7 @@ record_header next_record(message_reader& from) noexcept {
   return header;
 }
 
-// For how long a negative answer holds, as its SOA record says.
+// The time for which a negative answer holds, by its SOA record.
 std::chrono::seconds negative_lifetime(const record_header& soa) noexcept {
   message_reader data(soa.data);
   data.skip_name();
@@ -94,8 +94,8 @@ std::chrono::seconds negative_lifetime(const record_header& soa) noexcept {
   return std::min(soa.ttl, std::chrono::seconds(minimum));
 }
 
-// At most as many as have room there, whatever the header says.
-std::size_t most_answers(dns_message message) noexcept {
+// The header may promise more answers than fit into the message: the message bounds their count.
+std::size_t max_answers(dns_message message) noexcept {
   if (message.size() < header_size) return 0;
   const std::size_t said = message[6] * 256u + message[7];
   return std::min(said, (message.size() - header_size) / shortest_record);
@@ -104,7 +104,7 @@ std::size_t most_answers(dns_message message) noexcept {
 // The results of `Parse`: `Address` is c-ares's type for an address and its TTL.
 template <class Bytes, class Address, auto Parse, auto Member>
 address_result parse_addresses(dns_message message) {
-  std::vector<Address> room(std::max<std::size_t>(most_answers(message), 1));
+  std::vector<Address> room(std::max<std::size_t>(max_answers(message), 1));
   int count = static_cast<int>(room.size());
   const int status =
       Parse(message.data(), static_cast<int>(message.size()), nullptr, room.data(), &count);

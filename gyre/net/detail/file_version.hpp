@@ -17,11 +17,11 @@ class file_version {
   /// Whether the file at `path` is another one, or another version, than the last time; a file that
   /// is not there, or not a regular one, is none. True the first time, if there is one.
   bool update(const std::string& path) noexcept {
-    struct stat found{};
+    struct stat status{};
     // Reading from something else, such as a pipe, could block.
-    const bool readable = ::stat(path.c_str(), &found) == 0 && S_ISREG(found.st_mode);
-    const version present = readable ? version(found.st_ino, found.st_dev, found.st_size,
-                                               found.st_mtim.tv_sec, found.st_mtim.tv_nsec)
+    const bool readable = ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+    const version present = readable ? version(status.st_ino, status.st_dev, status.st_size,
+                                               status.st_mtim.tv_sec, status.st_mtim.tv_nsec)
                                      : version();
     return std::exchange(last_, present) != present;
   }

@@ -10,11 +10,11 @@
 namespace gyre::net::detail {
 namespace {
 
-void parse_line(std::string_view line, hosts& known) {
+void parse_line(std::string_view line, hosts& names) {
   const auto address = ip_address::parse(next_word(line));
   if (!address) return;
   for (auto name = next_word(line); !name.empty(); name = next_word(line)) {
-    auto& addresses = known[host_key(name)];
+    auto& addresses = names[host_key(name)];
     if (std::ranges::find(addresses, *address) == addresses.end()) {
       addresses.push_back(*address);
     }
@@ -42,8 +42,8 @@ const std::vector<ip_address>* hosts_file::find(std::string_view key) {
     const auto text = read_.exists() ? gyre::detail::read_file(path_.c_str()) : std::string();
     hosts_ = text ? parse_hosts(*text) : hosts();
   }
-  const auto found = hosts_.find(key);
-  return found == hosts_.end() ? nullptr : &found->second;
+  const auto entry = hosts_.find(key);
+  return entry == hosts_.end() ? nullptr : &entry->second;
 }
 
 }  // namespace gyre::net::detail

@@ -31,35 +31,35 @@ inline std::size_t writable_at_once(const io::backend& io) noexcept {
 /// each other share a part, a large one is a part by itself.
 class record_parts {
  public:
-  /// At most `limit` bytes of `pieces`. `room` is empty, and for small pieces.
-  record_parts(std::span<const iovec> pieces, io::buffer& room,
+  /// At most `limit` bytes of `pieces`. `buffer` is empty, and for small pieces.
+  record_parts(std::span<const iovec> pieces, io::buffer& buffer,
                std::size_t limit = std::size_t(-1)) noexcept
-      : pieces_(pieces), room_(room), left_(limit) {}
+      : pieces_(pieces), buffer_(buffer), rest_(limit) {}
 
   /// The next part, which stays until the next call; empty after the last one. Throws
   /// std::bad_alloc.
   std::span<const std::byte> next() {
-    room_.consume_all();
-    for (; !pieces_.empty() && left_ > 0; pieces_ = pieces_.subspan(1)) {
+    buffer_.consume_all();
+    for (; !pieces_.empty() && rest_ > 0; pieces_ = pieces_.subspan(1)) {
       const iovec& piece = pieces_.front();
       const std::span<const std::byte> bytes(static_cast<const std::byte*>(piece.iov_base),
-                                             std::min(piece.iov_len, left_));
-      const bool fits = room_.size() + bytes.size() <= record_size;
-      if (!fits && !room_.empty()) break;
-      left_ -= bytes.size();
+                                             std::min(piece.iov_len, rest_));
+      const bool fits = buffer_.size() + bytes.size() <= record_size;
+      if (!fits && !buffer_.empty()) break;
+      rest_ -= bytes.size();
       if (!fits) {
         pieces_ = pieces_.subspan(1);
         return bytes;
       }
-      room_.append(bytes);
+      buffer_.append(bytes);
     }
-    return room_.bytes();
+    return buffer_.bytes();
   }
 
  private:
   std::span<const iovec> pieces_;
-  io::buffer& room_;
-  std::size_t left_;
+  io::buffer& buffer_;
+  std::size_t rest_;
 };
 
 }  // namespace gyre::net::detail

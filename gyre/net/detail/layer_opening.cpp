@@ -43,7 +43,7 @@ void layer_opening::work_ended() noexcept {
   end_timer_.start_after(duration::zero());
 }
 
-// False if the memory limit has no room for that.
+// Returns false if the handshake would exceed the memory limit.
 bool layer_opening::count_held(std::size_t held) noexcept {
   return group_.count_held_by_handshake(std::exchange(counted_, held), held);
 }

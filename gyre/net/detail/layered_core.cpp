@@ -34,22 +34,22 @@ struct read_step {
   using result = std::size_t;
   static constexpr std::string_view name = "read";
 
-  std::span<std::byte> room;
+  std::span<std::byte> buffer;
   bool whole;
   std::size_t done = 0;
 
   status advance(layered_core& core) {
-    status now = status::done;
-    while (now == status::done && done < room.size()) {
+    status outcome = status::done;
+    while (outcome == status::done && done < buffer.size()) {
       std::size_t count = 0;
-      now = core.protocol->take(room.subspan(done), count);
+      outcome = core.protocol->take(buffer.subspan(done), count);
       done += count;
       if (count > 0 && !whole) return status::done;
     }
-    return done == room.size() ? status::done : now;
+    return done == buffer.size() ? status::done : outcome;
   }
   std::size_t finish(layered_core& core) const {
-    if (whole && done < room.size()) core.throw_error(io::errc::unexpected_end, name);
+    if (whole && done < buffer.size()) core.throw_error(io::errc::unexpected_end, name);
     return done;
   }
 };
@@ -62,12 +62,12 @@ struct receive_step {
 
   status advance(layered_core& core) {
     io::receive_memory& memory = io::backend_of(core.inner.loop()).memory();
-    const std::span<std::byte> room = memory.room();
-    if (room.empty()) core.throw_error({ENOMEM, std::system_category()}, name);
+    const std::span<std::byte> buffer = memory.room();
+    if (buffer.empty()) core.throw_error({ENOMEM, std::system_category()}, name);
     std::size_t count = 0;
-    const status now =
-        core.protocol->take(room.first(std::min(room.size(), max_written_at_once)), count);
-    if (count == 0) return now;
+    const status outcome =
+        core.protocol->take(buffer.first(std::min(buffer.size(), max_written_at_once)), count);
+    if (count == 0) return outcome;
     bytes = memory.lend(count);
     return status::done;
   }
@@ -95,9 +95,9 @@ struct read_until_step {
         core.throw_error(io::errc::limit_exceeded, name);
       }
       std::size_t count = 0;
-      const status now = core.protocol->take(buffer.prepare(record_size), count);
+      const status outcome = core.protocol->take(buffer.prepare(record_size), count);
       buffer.commit(count);
-      if (count == 0) return now;
+      if (count == 0) return outcome;
     }
   }
   std::size_t finish(layered_core& core) const {
@@ -113,12 +113,12 @@ task<typename Step::result> drive(core_ptr core, Step step) {
   while (core->writer_reads) [[unlikely]]
     co_await core->more_is_read(Step::name);
   for (;;) {
-    const status now = step.advance(*core);
+    const status outcome = step.advance(*core);
     core->send_now();
-    if (now == status::failed) core->throw_failure(Step::name);
-    if (now != status::wants_input) break;
-    io::received came = co_await lock.receive();
-    if (!lock.take(std::move(came))) break;
+    if (outcome == status::failed) core->throw_failure(Step::name);
+    if (outcome != status::wants_input) break;
+    io::received input = co_await lock.receive();
+    if (!lock.take(std::move(input))) break;
   }
   co_return step.finish(*core);
 }
@@ -134,8 +134,8 @@ task<> read_rest(core_ptr core, std::string_view operation) {
       continue;
     }
     reading_lock lock(*core, core->writer_reads, operation);
-    io::received came = co_await lock.receive();
-    if (!lock.take(std::move(came))) core->throw_error(io::errc::unexpected_end, operation);
+    io::received input = co_await lock.receive();
+    if (!lock.take(std::move(input))) core->throw_error(io::errc::unexpected_end, operation);
     if (core->protocol->peek() == status::failed) core->throw_failure(operation);
   }
 }
@@ -144,8 +144,8 @@ bool is_of_a_gone_peer(const std::error_code& error) noexcept {
   return error == std::errc::connection_reset || error == std::errc::broken_pipe;
 }
 
-// Reads what a peer that has gone has sent before: an alert says more than a connection reset.
-task<> read_last_words(core_ptr core, std::string_view operation) {
+// Reads the bytes that a peer sent before it closed: an alert says more than a connection reset.
+task<> read_peer_failure(core_ptr core, std::string_view operation) {
   try {
     while (core->is_reading) co_await core->more_is_read(operation);  // the reader meets the alert
     reading_lock lock(*core, core->writer_reads, operation);
@@ -154,11 +154,11 @@ task<> read_last_words(core_ptr core, std::string_view operation) {
       return protocol.is_established() ? protocol.peek() : protocol.handshake();
     };
     while (advance() == status::wants_input) {
-      io::received came = co_await lock.receive();
-      if (!lock.take(std::move(came))) co_return;
+      io::received input = co_await lock.receive();
+      if (!lock.take(std::move(input))) co_return;
     }
   } catch (const std::exception&) {
-    co_return;  // it has said nothing
+    co_return;  // the peer has sent no reason
   }
 }
 
@@ -210,18 +210,18 @@ bool layered_core::is_quiet() noexcept try {
   if (!inner.is_open() || is_reading || writer_reads) return false;
   reading_lock lock(*this, is_reading, "is_quiet");
   const auto has_nothing = [this] {
-    const status now = protocol->peek();
+    const status outcome = protocol->peek();
     send_now();
-    return now == status::wants_input && !protocol->awaits_rest();
+    return outcome == status::wants_input && !protocol->awaits_rest();
   };
   if (!has_nothing()) return false;
   io::receive_memory& memory = io::backend_of(inner.loop()).memory();
-  const std::span<std::byte> room = memory.room();
-  if (room.empty()) return false;
-  const io::result came = system::receive_without_waiting(inner.fd(), room.first(record_size));
-  if (!came) return came.would_block();
-  if (came.count() == 0) return false;
-  lock.take(memory.lend(came.count()));
+  const std::span<std::byte> buffer = memory.room();
+  if (buffer.empty()) return false;
+  const io::result outcome = system::receive_without_waiting(inner.fd(), buffer.first(record_size));
+  if (!outcome) return outcome.would_block();
+  if (outcome.count() == 0) return false;
+  lock.take(memory.lend(outcome.count()));
   return has_nothing() && inner.is_quiet();
 } catch (const std::exception&) {
   return false;
@@ -247,8 +247,8 @@ void layered_core::close() noexcept {
 
 // --- Operations ---
 
-task<std::size_t> read(core_ptr core, std::span<std::byte> room, bool whole) {
-  return drive(std::move(core), read_step{.room = room, .whole = whole});
+task<std::size_t> read(core_ptr core, std::span<std::byte> buffer, bool whole) {
+  return drive(std::move(core), read_step{.buffer = buffer, .whole = whole});
 }
 
 task<io::received> receive(core_ptr core) { return drive(std::move(core), receive_step{}); }
@@ -266,17 +266,17 @@ task<> wait_readable(core_ptr core) {
   while (core->writer_reads) [[unlikely]]
     co_await core->more_is_read(name);
   for (;;) {
-    const status now = core->protocol->peek();
+    const status outcome = core->protocol->peek();
     core->send_now();
-    if (now != status::wants_input) co_return;
-    io::received came = co_await lock.receive();
-    if (came.empty()) co_return;
-    lock.take(std::move(came));
+    if (outcome != status::wants_input) co_return;
+    io::received input = co_await lock.receive();
+    if (input.empty()) co_return;
+    lock.take(std::move(input));
   }
 }
 
 task<std::size_t> write(core_ptr core, std::span<const std::byte> bytes, bool whole,
-                        io::received lent) {
+                        io::received source_memory) {
   static constexpr std::string_view name = "write";
   const direction_lock lock(*core, core->is_writing, name);
   layer& protocol = *core->protocol;
@@ -284,13 +284,13 @@ task<std::size_t> write(core_ptr core, std::span<const std::byte> bytes, bool wh
     core->throw_error({EPIPE, std::system_category()}, name);
   }
   io::buffer copy;  // as the loop's memory is needed to receive
-  if (!lent.empty() && !protocol.may_write()) {
+  if (!source_memory.empty() && !protocol.may_write()) {
     copy.append(bytes);
     bytes = copy.bytes();
-    lent.reset();
+    source_memory.reset();
   }
   const io::backend& io = io::backend_of(core->inner.loop());
-  const bool at_once = !lent.empty();
+  const bool at_once = !source_memory.empty();
   std::size_t done = 0;
   std::exception_ptr failed;
   do {
@@ -302,7 +302,7 @@ task<std::size_t> write(core_ptr core, std::span<const std::byte> bytes, bool wh
     const bool has_failed = part.empty() ? static_cast<bool>(protocol.why().code)
                                          : protocol.write(part) == status::failed;
     if (has_failed) core->throw_failure(name);
-    lent.reset();
+    source_memory.reset();
     while (!core->output.empty()) {
       sending_lock sending(*core);
       try {
@@ -318,7 +318,7 @@ task<std::size_t> write(core_ptr core, std::span<const std::byte> bytes, bool wh
       if (failed) break;
     }
     if (failed) [[unlikely]] {
-      co_await read_last_words(core, name);
+      co_await read_peer_failure(core, name);
       if (protocol.why().code) core->throw_failure(name);
       std::rethrow_exception(failed);
     }
@@ -328,8 +328,8 @@ task<std::size_t> write(core_ptr core, std::span<const std::byte> bytes, bool wh
 }
 
 task<std::size_t> write_pieces(core_ptr core, std::span<const iovec> pieces) {
-  io::buffer room;
-  record_parts parts(pieces, room);
+  io::buffer buffer;
+  record_parts parts(pieces, buffer);
   std::size_t done = 0;
   for (auto part = parts.next(); !part.empty(); part = parts.next()) {
     done += co_await write(core, part, true);
@@ -347,9 +347,9 @@ task<std::size_t> write_file(core_ptr core, int file, ::off_t offset, std::size_
   scratch_buffer part;
   while (done < count) {
     part->consume_all();
-    const std::span<std::byte> room = part->prepare(std::min(count - done, max_file_part));
+    const std::span<std::byte> buffer = part->prepare(std::min(count - done, max_file_part));
     const ssize_t read = gyre::detail::retry_interrupted([&] {
-      return ::pread(file, room.data(), std::min(room.size(), count - done),
+      return ::pread(file, buffer.data(), std::min(buffer.size(), count - done),
                      offset + static_cast<::off_t>(done));
     });
     if (read < 0) core->throw_error({errno, std::system_category()}, "send_file");
@@ -375,26 +375,26 @@ task<> shake_hands(core_ptr core, handshake_observer* observer) {
   static constexpr std::string_view name = "handshake";
   layer& protocol = *core->protocol;
   while (!protocol.is_established()) {
-    const status now = protocol.handshake();
-    if (now == status::failed) core->throw_failure(name);
-    if (now == status::ended) core->throw_error(io::errc::unexpected_end, name);
+    const status outcome = protocol.handshake();
+    if (outcome == status::failed) core->throw_failure(name);
+    if (outcome == status::ended) core->throw_error(io::errc::unexpected_end, name);
     if (observer != nullptr) {
       if (const auto refused = observer->note_step(protocol)) core->throw_error(refused, name);
     }
     if (!core->output.empty()) co_await write(core, {}, true);
-    if (now == status::done) co_return;
+    if (outcome == status::done) co_return;
     if (protocol.max_input() < record_size) {
       const reading_lock lock(*core, core->is_reading, name);
-      std::array<std::byte, 16> room;
-      const auto part = std::span(room).first(std::min(room.size(), protocol.max_input()));
+      std::array<std::byte, 16> buffer;
+      const auto part = std::span(buffer).first(std::min(buffer.size(), protocol.max_input()));
       const std::size_t count = co_await core->inner.read_some(part);
       if (count == 0) core->throw_error(io::errc::unexpected_end, name);
       protocol.feed(part.first(count));
       protocol.keep_unread();
     } else {
       reading_lock lock(*core, core->is_reading, name);
-      io::received came = co_await lock.receive();
-      if (!lock.take(std::move(came))) core->throw_error(io::errc::unexpected_end, name);
+      io::received input = co_await lock.receive();
+      if (!lock.take(std::move(input))) core->throw_error(io::errc::unexpected_end, name);
     }
     if (protocol.has_heavy_handshake()) co_await gyre::detail::heavy_turn(core->inner.loop());
   }

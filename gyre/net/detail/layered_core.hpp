@@ -29,12 +29,12 @@ namespace gyre::net::detail {
 /// Thread-safety: the loop's thread.
 class layered_core {
  public:
-  layered_core(tcp_stream connected, std::unique_ptr<layer> above)
-      : inner(std::move(connected)), protocol(std::move(above)) {
+  layered_core(tcp_stream connection, std::unique_ptr<layer> protocol_layer)
+      : inner(std::move(connection)), protocol(std::move(protocol_layer)) {
     protocol->send_to(output);
   }
 
-  /// Sends output without waiting, if nobody else sends: last messages, and replies to the peer.
+  /// Sends last messages and replies to the peer without waiting, unless another operation sends.
   /// The rest goes before the next write.
   void send_now() noexcept;
   /// See layered_stream::is_quiet().
@@ -81,14 +81,14 @@ class handshake_observer {
 
 using core_ptr = std::shared_ptr<layered_core>;
 
-task<std::size_t> read(core_ptr core, std::span<std::byte> room, bool whole);
+task<std::size_t> read(core_ptr core, std::span<std::byte> buffer, bool whole);
 task<std::size_t> read_until(core_ptr core, io::buffer& buffer, std::string_view delimiter,
                              std::size_t limit);
 task<io::received> receive(core_ptr core);
 task<> wait_readable(core_ptr core);
-/// `lent`: the memory of `bytes`, which is given back when the layer has taken them.
+/// `source_memory`: the memory of `bytes`, which is given back when the layer has taken them.
 task<std::size_t> write(core_ptr core, std::span<const std::byte> bytes, bool whole,
-                        io::received lent = {});
+                        io::received source_memory = {});
 task<std::size_t> write_pieces(core_ptr core, std::span<const iovec> pieces);
 task<std::size_t> write_received(core_ptr core, io::received bytes);
 task<std::size_t> write_file(core_ptr core, int file, ::off_t offset, std::size_t count);

@@ -58,26 +58,26 @@ class reading_lock : direction_lock {
     return core_.inner.receive();
   }
   /// Feeds the layer. False if the connection ends here, and may; throws if it may not.
-  bool take(io::received came) {
-    if (came.empty()) {
+  bool take(io::received input) {
+    if (input.empty()) {
       const std::error_code cut_off = core_.protocol->end_of_bytes();
       if (cut_off) core_.throw_error(cut_off, operation_);
       return false;
     }
-    came_ = std::move(came);
-    core_.protocol->feed(came_.bytes());
+    input_ = std::move(input);
+    core_.protocol->feed(input_.bytes());
     return true;
   }
 
  private:
   void give_back() {
     core_.protocol->keep_unread();
-    came_.reset();
+    input_.reset();
   }
 
   layered_core& core_;
   const std::string_view operation_;
-  io::received came_;
+  io::received input_;
 };
 
 /// The bytes that one writing operation sends; the rest stays before those of the next one.

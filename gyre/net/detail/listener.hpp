@@ -101,7 +101,7 @@ struct accept_stream_operation : accept_operation {
   }
 
  private:
-  // A connection that the loop cannot serve, for want of memory or of watches, is closed and the
+  // A connection that the loop cannot serve, because there is no memory or watch, is closed and the
   // next one accepted: an error would end the coroutine that accepts, and with it most servers.
   std::optional<io::result> attach(std::optional<io::result> accepted) noexcept {
     while (accepted && *accepted) {

@@ -20,7 +20,7 @@ void message_with_fds::attach(std::span<const int> fds) noexcept {
 }
 
 std::vector<unique_fd> message_with_fds::take() {
-  std::array<unique_fd, most_fds> owned;
+  std::array<unique_fd, max_fds> owned;
   std::size_t count = 0;
   for (cmsghdr* each = CMSG_FIRSTHDR(&header); each != nullptr; each = CMSG_NXTHDR(&header, each)) {
     if (each->cmsg_level != SOL_SOCKET || each->cmsg_type != SCM_RIGHTS) continue;

@@ -17,7 +17,7 @@ namespace gyre::net::detail {
 class message_with_fds {
  public:
   /// The most descriptors that go with one message (SCM_MAX_FD).
-  static constexpr std::size_t most_fds = 253;
+  static constexpr std::size_t max_fds = 253;
 
   /// At most IOV_MAX pieces.
   explicit message_with_fds(std::span<const iovec> pieces) noexcept {
@@ -27,7 +27,7 @@ class message_with_fds {
   message_with_fds(const message_with_fds&) = delete;
   message_with_fds& operator=(const message_with_fds&) = delete;
 
-  /// Adds descriptors to send, at most most_fds.
+  /// Adds descriptors to send, at most max_fds.
   void attach(std::span<const int> fds) noexcept;
   /// Makes room to receive descriptors.
   void make_room() noexcept {
@@ -42,7 +42,7 @@ class message_with_fds {
   msghdr header{};
 
  private:
-  alignas(cmsghdr) char control_[CMSG_SPACE(sizeof(int) * most_fds)];
+  alignas(cmsghdr) char control_[CMSG_SPACE(sizeof(int) * max_fds)];
 };
 
 }  // namespace gyre::net::detail

@@ -37,7 +37,7 @@ std::string_view plain_name(std::string_view name) {
 namespace {
 
 // There are several only while most questions in each are abandoned.
-constexpr std::size_t most_channels = 8;
+constexpr std::size_t max_channels = 8;
 
 bool is_negative(std::error_code error) {
   return error == resolve_errc::host_not_found || error == resolve_errc::no_data;
@@ -47,7 +47,7 @@ bool is_localhost(std::string_view key) {
   return key == "localhost" || key.ends_with(".localhost");
 }
 
-// No query may be made for these (RFC 7686).
+// Names below ".onion" may not be asked for in the DNS (RFC 7686).
 bool is_onion(std::string_view key) { return key == "onion" || key.ends_with(".onion"); }
 
 // Checks that c-ares 1.18 does not make.
@@ -127,7 +127,7 @@ std::vector<std::string> name_engine::names_for(const question_key& key) const {
 // Questions in flight stay with their servers.
 void name_engine::reload_if_changed() noexcept {
   const bool matters = options_.servers.empty() || !options_.search_domains || !options_.ndots;
-  if (!matters || channels_.size() >= most_channels) return;
+  if (!matters || channels_.size() >= max_channels) return;
   if (!resolv_conf_.update(options_.resolv_conf)) return;
   cache_.clear();
   try {
@@ -152,15 +152,15 @@ resolve_result name_engine::select_addresses(const std::vector<ip_address>& addr
     if (options_.addresses == address_choice::ipv4_first) return each.is_v4();
     return options_.addresses != address_choice::ipv6_first || each.is_v6();
   };
-  std::vector<endpoint> chosen;
-  chosen.reserve(addresses.size());
+  std::vector<endpoint> endpoints;
+  endpoints.reserve(addresses.size());
   for (const bool first : {true, false}) {
     for (const ip_address& each : addresses) {
-      if (is_requested(each) && comes_first(each) == first) chosen.emplace_back(each, port);
+      if (is_requested(each) && comes_first(each) == first) endpoints.emplace_back(each, port);
     }
   }
-  if (chosen.empty()) return failure(resolve_errc::no_data);
-  return chosen;
+  if (endpoints.empty()) return failure(resolve_errc::no_data);
+  return endpoints;
 }
 
 const std::vector<ip_address>* name_engine::from_hosts(std::string_view key) {
@@ -197,7 +197,7 @@ std::optional<resolve_result> name_engine::resolve_locally(waiting_lookup& looku
   return from_cache(lookup, key_for(lookup, host));
 }
 
-// Nothing if any part of it needs a server.
+// The result is empty if a part of the answer must come from a server.
 std::optional<resolve_result> name_engine::from_cache(waiting_lookup& lookup,
                                                       const question_key& key) {
   if (cache_.metrics().entries == 0) return std::nullopt;
@@ -287,11 +287,11 @@ void name_engine::cancel_abandoned() noexcept {
   }
 }
 
-// Null if no channel may take more.
+// Returns null if no channel may take more.
 dns_channel* name_engine::channel_for_next() noexcept {
   dns_channel& present = channels_.back();
   if (present.in_flight - present.awaited < options_.max_concurrent) return &present;
-  if (channels_.size() >= most_channels) return nullptr;
+  if (channels_.size() >= max_channels) return nullptr;
   try {
     return &channels_.emplace_back(*this, options_);
   } catch (...) {
@@ -372,7 +372,7 @@ void name_engine::decode_answer(dns_query& query, int status, dns_message messag
   }
 }
 
-// After answers. May end the question.
+// Continues the question after an answer, and may end it.
 void name_engine::advance(question& entry) noexcept {
   if (entry.unanswered > 0) return complete_first_family(entry);
   if (!entry.has_answer()) {

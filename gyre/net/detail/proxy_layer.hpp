@@ -49,9 +49,9 @@ class proxy_layer final : public layer {
     return is_established() ? 0 : unread().size();
   }
 
-  status read(std::span<std::byte> room, std::size_t& count) override {
-    count = std::min(room.size(), unread().size());
-    std::ranges::copy(unread().first(count), room.begin());
+  status read(std::span<std::byte> buffer, std::size_t& count) override {
+    count = std::min(buffer.size(), unread().size());
+    std::ranges::copy(unread().first(count), buffer.begin());
     consume(count);
     return count > 0 ? status::done : status::wants_input;
   }

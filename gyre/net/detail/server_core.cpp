@@ -171,7 +171,8 @@ void server_core::set_hold(hold reason, bool held) {
 }
 
 connection_group::limits server_core::limits_of_one() const noexcept {
-  // So that what all hold of the memory is no more than half of the descriptors, either.
+  // This price lets the memory limit bound the descriptors, too: all connections together hold at
+  // most half of those that the process may have.
   return {.memory = options.memory_limit / loops_,
           .further_descriptor = options.memory_limit / half_of_descriptors(),
           .pause_at_high_water = true,
@@ -228,7 +229,7 @@ void server_core::begin_to_stop(move_only_function<void()> done) {
     if (done) done_callbacks_.push_back(std::move(done));
     stopped = stopped_;
   }
-  if (stopped) catch_up_later(*shards_.front());
+  if (stopped) post_server_changes(*shards_.front());
 }
 
 void server_core::finish_one() noexcept {
@@ -238,7 +239,7 @@ void server_core::finish_one() noexcept {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
   }
-  catch_up_later(*shards_.front());
+  post_server_changes(*shards_.front());
 }
 
 // One at a time: an exception of one, or its destroying the server, does not concern the others.
@@ -252,12 +253,12 @@ void server_core::call_one_done() {
     done_callbacks_.erase(done_callbacks_.begin());
     more = !done_callbacks_.empty();
   }
-  if (more) catch_up_later(*shards_.front());
+  if (more) post_server_changes(*shards_.front());
   done();
 }
 
-void server_core::catch_up_later(server_shard& target) noexcept {
-  target.catch_up_release.post(target.loop(), shared(target));
+void server_core::post_server_changes(server_shard& target) noexcept {
+  target.changes_release.post(target.loop(), shared(target));
 }
 
 void server_core::abandon() noexcept {
@@ -323,7 +324,7 @@ std::size_t server_core::take_slot(server_shard& receiver) noexcept {
   const std::size_t taken = slots_taken_.fetch_add(1, memory_order_relaxed) + 1;
   if (taken == options.max_connections) {
     for (auto& each : accepting_shards()) {
-      if (each.get() != &receiver) catch_up_later(*each);
+      if (each.get() != &receiver) post_server_changes(*each);
     }
   }
   return taken;
@@ -331,7 +332,7 @@ std::size_t server_core::take_slot(server_shard& receiver) noexcept {
 
 void server_core::release_slot() noexcept {
   if (slots_taken_.fetch_sub(1, memory_order_relaxed) == options.max_connections) {
-    for (auto& each : accepting_shards()) catch_up_later(*each);
+    for (auto& each : accepting_shards()) post_server_changes(*each);
   }
   finish_one();
 }

@@ -98,7 +98,7 @@ class server_core : public std::enable_shared_from_this<server_core> {
   bool is_full() const noexcept;
   void finish_one() noexcept;
   void call_one_done();
-  void catch_up_later(server_shard& target) noexcept;
+  void post_server_changes(server_shard& target) noexcept;
 
   const std::size_t loops_;
   std::vector<std::unique_ptr<server_shard>> shards_;

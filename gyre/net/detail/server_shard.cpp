@@ -99,7 +99,7 @@ server_shard::server_shard(server_core& whole, event_loop& loop)
       core_(whole) {}
 server_shard::~server_shard() = default;
 
-void server_shard::catch_up() {
+void server_shard::apply_server_changes() {
   const callback_gate::pass passing(gate());
   if (!passing) return;
   set_hold(server_core::hold::full, core_.is_full());
@@ -117,10 +117,10 @@ void server_shard::set_hold(server_core::hold reason, bool held) noexcept {
 }
 
 void server_shard::accepted(unique_fd connection, const endpoint& peer,
-                            std::unique_ptr<released_connection> opened) {
+                            std::unique_ptr<released_connection> released) {
   const callback_gate::pass passing(gate());
   if (!passing) return;
-  if (stage_ != stop_stage::none) core_.catch_up_later(*this);
+  if (stage_ != stop_stage::none) core_.post_server_changes(*this);
   core_.accepted_.fetch_add(1, memory_order_relaxed);
   const std::size_t taken = core_.take_slot(*this);
   if (taken >= core_.options.max_connections) set_hold(server_core::hold::full, core_.is_full());
@@ -128,37 +128,37 @@ void server_shard::accepted(unique_fd connection, const endpoint& peer,
     core_.refused_.fetch_add(1, memory_order_relaxed);
     return core_.release_slot();
   }
-  server_shard& chosen = core_.choose_for(peer, *this);
-  chosen.assigned.fetch_add(1, memory_order_relaxed);
-  if (&chosen == this) return adopt_accepted(std::move(connection), peer, std::move(opened));
+  server_shard& shard = core_.choose_for(peer, *this);
+  shard.assigned.fetch_add(1, memory_order_relaxed);
+  if (&shard == this) return adopt_accepted(std::move(connection), peer, std::move(released));
   try {
-    chosen.loop().post([target = core_.shared(chosen), connection = std::move(connection), peer,
-                        opened = std::move(opened)]() mutable {
-      target->adopt_accepted(std::move(connection), peer, std::move(opened));
+    shard.loop().post([target = core_.shared(shard), connection = std::move(connection), peer,
+                       released = std::move(released)]() mutable {
+      target->adopt_accepted(std::move(connection), peer, std::move(released));
     });
   } catch (const std::bad_alloc&) {
-    chosen.refuse_assigned();
+    shard.refuse_assigned();
   }
 }
 
 void server_shard::adopted(unique_fd connection, const endpoint& peer,
-                           std::unique_ptr<released_connection> opened) {
+                           std::unique_ptr<released_connection> released) {
   if (stage_ == stop_stage::none) {
-    return accepted(std::move(connection), peer, std::move(opened));
+    return accepted(std::move(connection), peer, std::move(released));
   }
   core_.accepted_.fetch_add(1, memory_order_relaxed);
   core_.refused_.fetch_add(1, memory_order_relaxed);
 }
 
 void server_shard::adopt_accepted(unique_fd connection, const endpoint& peer,
-                                  std::unique_ptr<released_connection> opened) {
+                                  std::unique_ptr<released_connection> released) {
   // After the server's end the other loops may be gone, to which releasing the slot would post.
   const callback_gate::pass passing(gate());
   if (!passing) return;
-  if (opened != nullptr) {
+  if (released != nullptr) {
     if (!admit(peer)) return;  // closes it
-    return begin_connection(std::move(connection), peer, std::move(opened->layer),
-                            opened->received.bytes(), true);
+    return begin_connection(std::move(connection), peer, std::move(released->layer),
+                            released->received.bytes(), true);
   }
   const auto& trusted = core_.options.proxy_protocol.trusted;
   if (!trusted || stage_ == stop_stage::impatient) return serve(std::move(connection), peer);
@@ -184,8 +184,8 @@ void server_shard::adopt_accepted(unique_fd connection, const endpoint& peer,
 }
 
 void server_shard::header_ended(unique_fd connection, const endpoint& proxy, proxy_layer& layer,
-                                std::error_code why) {
-  if (why) {
+                                std::error_code reason) {
+  if (reason) {
     connection.reset();
     return refuse_assigned();
   }
@@ -200,7 +200,7 @@ void server_shard::connection_begins(tcp_connection& connection) {
   proxy_header_.reset();
 }
 
-// False if the address is at a limit: then the connection counts as refused.
+// Returns false if the address is at a limit; the connection then counts as refused.
 bool server_shard::admit(const endpoint& peer) noexcept {
   if (core_.address_limits_.admit(peer, loop().recent_time())) return true;
   core_.limited_.fetch_add(1, memory_order_relaxed);
@@ -208,7 +208,7 @@ bool server_shard::admit(const endpoint& peer) noexcept {
   return false;
 }
 
-// Limits per address apply to the client's address, which behind a proxy is known only now.
+// Limits per address apply to the client's address, which a proxy's header has told only now.
 void server_shard::serve(unique_fd connection, const endpoint& peer,
                          std::span<const std::byte> early) {
   if (!admit(peer)) {
@@ -260,7 +260,7 @@ void server_shard::open_layer(unique_fd connection, arriving&& arrival,
   try {
     added.opening = std::make_unique<layer_opening>(
         *this, std::move(connection), std::move(protocol),
-        [this, &added](std::error_code why) { opening_ended(added, why); });
+        [this, &added](std::error_code reason) { opening_ended(added, reason); });
   } catch (...) {
     arriving_.pop_back();
     throw;
@@ -268,7 +268,7 @@ void server_shard::open_layer(unique_fd connection, arriving&& arrival,
   added.opening->start();
 }
 
-void server_shard::opening_ended(arriving& ended, std::error_code why) {
+void server_shard::opening_ended(arriving& ended, std::error_code reason) {
   unique_fd connection = ended.opening->release();
   std::unique_ptr<layer> protocol = ended.opening->take_layer();
   const endpoint peer = ended.peer;
@@ -277,8 +277,8 @@ void server_shard::opening_ended(arriving& ended, std::error_code why) {
   arriving_.remove_if([&](const arriving& each) { return &each == &ended; });
   const callback_gate::pass passing(gate());
   if (!passing) return;
-  if (proxy != nullptr) return header_ended(std::move(connection), peer, *proxy, why);
-  if (!why) {
+  if (proxy != nullptr) return header_ended(std::move(connection), peer, *proxy, reason);
+  if (!reason) {
     proxy_header_ = std::move(header);
     return begin_connection(std::move(connection), peer, std::move(protocol));
   }
@@ -286,7 +286,7 @@ void server_shard::opening_ended(arriving& ended, std::error_code why) {
   core_.failed_handshakes_.fetch_add(1, memory_order_relaxed);
   core_.address_limits_.release(peer);
   refuse_assigned();
-  core_.options.transport->handshake_failed(peer, why, protocol.get());
+  core_.options.transport->handshake_failed(peer, reason, protocol.get());
 }
 
 // The kind of the socket, where a proxy or another owner has told the peer's address: the client of
@@ -385,7 +385,7 @@ void server_shard::drain_acceptors() {
   acceptors_.remove_if([](acceptor& each) { return each.is_drained(); });
   if (acceptors_.empty()) return note_accepting_ended();
   // Where accepting is held, or pauses, the next connection leads here.
-  if (std::ranges::any_of(acceptors_, &acceptor::is_accepting)) core_.catch_up_later(*this);
+  if (std::ranges::any_of(acceptors_, &acceptor::is_accepting)) core_.post_server_changes(*this);
 }
 
 void server_shard::note_accepting_ended() noexcept {

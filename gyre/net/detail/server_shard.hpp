@@ -45,22 +45,23 @@ class server_shard final : public connection_group {
   void open(socket listening, bool is_own);
   void set_hold(server_core::hold reason, bool held) noexcept;
   /// Reacts to changes on other loops, or before this turn.
-  void catch_up();
-  /// In these, `opened` is null, or the rest of a connection that is open already.
+  void apply_server_changes();
+  /// In these, `released` is null, or the rest of a connection that is open already.
   void accepted(unique_fd connection, const endpoint& peer,
-                std::unique_ptr<released_connection> opened = nullptr);
+                std::unique_ptr<released_connection> released = nullptr);
   void adopted(unique_fd connection, const endpoint& peer,
-               std::unique_ptr<released_connection> opened);
+               std::unique_ptr<released_connection> released);
   void adopt_accepted(unique_fd connection, const endpoint& peer,
-                      std::unique_ptr<released_connection> opened);
+                      std::unique_ptr<released_connection> released);
   void stop(std::chrono::nanoseconds timeout);
 
   /// Connections given to it. Any thread.
   gyre::detail::atomic<std::size_t> assigned{0};
-  /// Runs catch_up() in a later turn of the loop. server_core::catch_up_later() posts it.
-  gyre::detail::deferred_release<server_shard> catch_up_release{
+  /// Runs apply_server_changes() in a later turn of the loop, by
+  /// server_core::post_server_changes().
+  gyre::detail::deferred_release<server_shard> changes_release{
       [](std::shared_ptr<server_shard> target, gyre::detail::release_point point) {
-        if (point == gyre::detail::release_point::loop_turn) target->catch_up();
+        if (point == gyre::detail::release_point::loop_turn) target->apply_server_changes();
       }};
 
  private:
@@ -80,9 +81,9 @@ class server_shard final : public connection_group {
   };
   void open_layer(unique_fd connection, arriving&& arrival, std::unique_ptr<layer> protocol);
   /// Destroys `ended`.
-  void opening_ended(arriving& ended, std::error_code why);
+  void opening_ended(arriving& ended, std::error_code reason);
   void header_ended(unique_fd connection, const endpoint& proxy, proxy_layer& layer,
-                    std::error_code why);
+                    std::error_code reason);
   /// `early`: bytes that came with the header of a proxy.
   void serve(unique_fd connection, const endpoint& peer, std::span<const std::byte> early = {});
   bool admit(const endpoint& peer) noexcept;

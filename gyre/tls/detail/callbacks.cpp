@@ -24,7 +24,7 @@ namespace {
 // Steps of OpenSSL's handshake after its end within a minute, for messages such as KeyUpdate, of
 // which each takes up to five. Each key costs 50 us and its message 22 bytes, and thousands may be
 // received at once.
-constexpr std::size_t most_steps = 320;
+constexpr std::size_t max_steps = 320;
 constexpr std::chrono::minutes step_period{1};
 
 // The name in a client's extension (RFC 6066, 3); empty if the extension is malformed, which fails
@@ -72,11 +72,11 @@ ssl_session_ptr copy_of(const SSL_SESSION* shared) {
 
 // --- The BIO ---
 
-int callbacks::read(BIO* bio, char* room, std::size_t size, std::size_t* count) {
+int callbacks::read(BIO* bio, char* buffer, std::size_t size, std::size_t* count) {
   engine& self = engine_of(bio);
   BIO_clear_retry_flags(bio);
   *count = 0;
-  if (self.steps_ > most_steps) {
+  if (self.steps_ > max_steps) {
     self.failure_.code = errc::bad_record;
     return 0;
   }
@@ -86,7 +86,7 @@ int callbacks::read(BIO* bio, char* room, std::size_t size, std::size_t* count) 
     BIO_set_retry_read(bio);
     return 0;
   }
-  std::memcpy(room, from.data(), *count);
+  std::memcpy(buffer, from.data(), *count);
   from = from.subspan(*count);
   if (!self.established_) self.handshake_bytes_ += *count;
   return 1;
@@ -125,8 +125,8 @@ void callbacks::note_step(const SSL* ssl, int step, int /*value*/) {
   engine& self = engine_of(ssl);
   if ((step & SSL_CB_LOOP) != 0 && self.established_) {
     const steady_time present = gyre::detail::monotonic_now();
-    if (present - self.steps_since_ >= step_period) {
-      self.steps_since_ = present;
+    if (present - self.step_period_start_ >= step_period) {
+      self.step_period_start_ = present;
       self.steps_ = 0;
     }
     ++self.steps_;
@@ -136,7 +136,7 @@ void callbacks::note_step(const SSL* ssl, int step, int /*value*/) {
 
 // --- Servers ---
 
-// Called before a session is resumed. OpenSSL reads the name itself only after that.
+// OpenSSL calls this before a session is resumed, and reads the name itself only afterwards.
 int callbacks::note_hello(SSL* ssl, int* alert, void* /*argument*/) {
   const unsigned char* bytes = nullptr;
   std::size_t size = 0;
@@ -156,9 +156,9 @@ int callbacks::note_hello(SSL* ssl, int* alert, void* /*argument*/) {
   return SSL_CLIENT_HELLO_SUCCESS;
 }
 
-// Called in each handshake, with a name or without, before a certificate is chosen; resumed
-// sessions choose none. To accept the name has a session of TLS 1.2 keep it: a resumed connection
-// gives that of its session.
+// OpenSSL calls this in each handshake, with a name or without, before a certificate is chosen;
+// resumed sessions choose none. To accept the name has a session of TLS 1.2 keep it: a resumed
+// connection gives that of its session.
 int callbacks::accept_name(SSL* ssl, int* /*alert*/, void* /*argument*/) {
   engine& self = engine_of(ssl);
   try {
@@ -237,10 +237,10 @@ int callbacks::protect_ticket(SSL* ssl, unsigned char* name, unsigned char* iv,
         OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, key.mac.data(), key.mac.size()),
         OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
         OSSL_PARAM_construct_end()};
-    const bool ready = EVP_CipherInit_ex(cipher, ticket_cipher(), nullptr, key.cipher.data(), iv,
-                                         encrypts != 0 ? 1 : 0) == 1 &&
-                       EVP_MAC_CTX_set_params(mac, parameters) == 1;
-    return ready ? outcome : -1;
+    const bool is_ready = EVP_CipherInit_ex(cipher, ticket_cipher(), nullptr, key.cipher.data(), iv,
+                                            encrypts != 0 ? 1 : 0) == 1 &&
+                          EVP_MAC_CTX_set_params(mac, parameters) == 1;
+    return is_ready ? outcome : -1;
   } catch (const std::exception&) {
     return -1;
   }

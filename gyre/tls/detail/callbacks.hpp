@@ -18,7 +18,7 @@ struct callbacks {
 
   // --- The BIO ---
 
-  static int read(BIO* bio, char* room, std::size_t size, std::size_t* count);
+  static int read(BIO* bio, char* buffer, std::size_t size, std::size_t* count);
   static int write(BIO* bio, const char* bytes, std::size_t size, std::size_t* count);
   static long control(BIO* bio, int command, long number, void* pointer);
   /// Null without memory.

@@ -108,7 +108,8 @@ loaded_context::entry make_entry(const server_options& options, const std::vecto
     if (!staple.empty()) staples.push_back({pairs[each].leaf.get(), staple});
   }
   if (options.clients != client_certificates::ignored) {
-    if (options.client_authorities.empty() || !trust(context, options.client_authorities, true)) {
+    if (options.client_authorities.empty() ||
+        !add_trusted_authorities(context, options.client_authorities, true)) {
       throw std::system_error(errc::bad_certificate, "gyre::tls: client_authorities");
     }
     use_revocation_lists(context, options.revocation_lists);

@@ -18,11 +18,11 @@ namespace gyre::tls::detail {
 namespace {
 
 // All that a peer may send before it has proved anything.
-constexpr std::size_t most_handshake_bytes = std::size_t{256} << 10;
+constexpr std::size_t max_handshake_bytes = std::size_t{256} << 10;
 // OpenSSL's memory for one connection until its handshake is done, without the first message of a
 // client, for which it has room as soon as its length is known.
 constexpr std::size_t handshake_cost = std::size_t{44} << 10;
-constexpr std::size_t longest_hello = std::size_t{128} << 10;
+constexpr std::size_t max_hello_size = std::size_t{128} << 10;
 
 // Encrypting so many bytes costs about as much as a step of OpenSSL's handshake.
 constexpr std::size_t data_of_a_step = std::size_t{4} << 10;
@@ -141,10 +141,12 @@ bool engine::begin_to_serve() {
 std::size_t engine::held_by_handshake() const noexcept {
   if (ssl_ == nullptr || established_) return 0;
   if (!loaded_->is_server || opening_[0] != handshake_record) return handshake_cost;
-  const auto number = [this](std::size_t at) { return std::to_integer<std::size_t>(opening_[at]); };
+  const auto number = [this](std::size_t index) {
+    return std::to_integer<std::size_t>(opening_[index]);
+  };
   const bool is_plain = (number(3) << 8 | number(4)) >= 4 && opening_[5] == client_hello;
   const std::size_t length = number(6) << 16 | number(7) << 8 | number(8);
-  return handshake_cost + (is_plain ? std::min(length, longest_hello) : longest_hello);
+  return handshake_cost + (is_plain ? std::min(length, max_hello_size) : max_hello_size);
 }
 
 engine::status engine::fail_with(std::error_code code, std::string text) {
@@ -157,7 +159,7 @@ engine::status engine::result_of(int returned) {
     case SSL_ERROR_NONE: return status::done;
     case SSL_ERROR_WANT_READ: is_starved_ = unread_.empty(); return status::wants_input;
     case SSL_ERROR_ZERO_RETURN:
-      // Nothing may come within a message (RFC 8446, 5.1); OpenSSL takes an alert.
+      // No record may come within a message (RFC 8446, 5.1), but OpenSSL accepts an alert there.
       if (is_within_message()) return fail_with(errc::bad_record);
       peer_ended_ = true;
       return status::ended;
@@ -199,8 +201,8 @@ engine::status engine::handshake() {
   is_starved_ = false;
   if (ssl_ == nullptr && !begin_to_serve()) return status::wants_input;
   ERR_clear_error();
-  const status now = result_of(SSL_do_handshake(ssl_.get()));
-  if (now == status::done) {
+  const status outcome = result_of(SSL_do_handshake(ssl_.get()));
+  if (outcome == status::done) {
     established_ = true;
     requested_name_ = {};
     owe_tickets();
@@ -210,15 +212,15 @@ engine::status engine::handshake() {
         SSL_version(ssl) < TLS1_3_VERSION) {
       callbacks::keep_session(ssl, SSL_get_session(ssl));
     }
-  } else if (now == status::ended) {
+  } else if (outcome == status::ended) {
     return fail_with(errc::handshake_ended);
-  } else if (handshake_bytes_ > most_handshake_bytes) {
+  } else if (handshake_bytes_ > max_handshake_bytes) {
     return fail_with(errc::handshake_too_large);
   }
-  return now;
+  return outcome;
 }
 
-// As many as OpenSSL's default, and one for a client that has used one.
+// A client gets as many tickets as by OpenSSL's default, and one if it has used one.
 void engine::owe_tickets() noexcept {
   SSL* const ssl = ssl_.get();
   if (loaded_->tickets == nullptr || !may_resume_ || SSL_version(ssl) < TLS1_3_VERSION) return;
@@ -231,7 +233,7 @@ int engine::make_tickets() noexcept {
   ERR_clear_error();
   for (; tickets_owed_ > 0; --tickets_owed_) SSL_new_session_ticket(ssl);
   const int returned = SSL_do_handshake(ssl);
-  // To write them has taken a buffer to read into, too.
+  // Writing the tickets has made OpenSSL allocate a buffer for reading, too.
   if (returned == 1 && !awaits_rest()) SSL_free_buffers(ssl);
   return returned;
 }
@@ -239,8 +241,9 @@ int engine::make_tickets() noexcept {
 engine::status engine::write_tickets() {
   if (failure_.code) return status::failed;
   if (tickets_owed_ == 0 || is_within_message()) return status::done;
-  const status now = result_of(make_tickets());
-  return now == status::done || now == status::failed ? now : fail_with(errc::bad_record);
+  const status outcome = result_of(make_tickets());
+  return outcome == status::done || outcome == status::failed ? outcome
+                                                              : fail_with(errc::bad_record);
 }
 
 // A peer that transfers data may change its keys in proportion.
@@ -250,18 +253,19 @@ void engine::count_data(std::size_t bytes) noexcept {
   credit_ %= data_of_a_step;
 }
 
-engine::status engine::read(std::span<std::byte> room, std::size_t& count) {
+engine::status engine::read(std::span<std::byte> buffer, std::size_t& count) {
   count = 0;
   if (failure_.code) return status::failed;
   // OpenSSL would allocate a buffer, find nothing to read, and free it.
   if (is_starved()) return status::wants_input;
-  while (count < room.size()) {
+  while (count < buffer.size()) {
     ERR_clear_error();
     std::size_t part = 0;
-    const int returned = SSL_read_ex(ssl_.get(), room.data() + count, room.size() - count, &part);
+    const int returned =
+        SSL_read_ex(ssl_.get(), buffer.data() + count, buffer.size() - count, &part);
     if (returned != 1) {
-      const status now = result_of(returned);
-      return count > 0 ? status::done : now;  // the next call tells
+      const status outcome = result_of(returned);
+      return count > 0 ? status::done : outcome;  // the next call tells
     }
     count += part;
     count_data(part);
@@ -292,8 +296,8 @@ engine::status engine::write(std::span<const std::byte> bytes) {
     std::size_t part = 0;
     const int returned = SSL_write_ex(ssl_.get(), bytes.data(), bytes.size(), &part);
     if (returned != 1) {
-      const status now = result_of(returned);
-      return now == status::failed ? now : fail_with(errc::bad_record);
+      const status outcome = result_of(returned);
+      return outcome == status::failed ? outcome : fail_with(errc::bad_record);
     }
     bytes = bytes.subspan(part);
     count_data(part);

@@ -46,8 +46,8 @@ class engine : public net::layer {
   std::error_code timeout_error() const noexcept override { return errc::handshake_timeout; }
   std::size_t held_by_handshake() const noexcept override;
 
-  /// Decrypts up to `room.size()` bytes, of one record or several.
-  status read(std::span<std::byte> room, std::size_t& count) override;
+  /// Decrypts up to `buffer.size()` bytes, of one record or several.
+  status read(std::span<std::byte> buffer, std::size_t& count) override;
   status peek() override;
   /// False while a post-handshake message of the peer has arrived only in part.
   bool may_write() const noexcept override {
@@ -68,7 +68,7 @@ class engine : public net::layer {
   std::string_view stream_name() const noexcept override { return "gyre::tls::tls_stream"; }
   std::string_view peer_name() const noexcept override { return host_; }
 
-  /// Of a server. False if the client asked for another name (SNI), and the context has another
+  /// For a server: false if the client asked for another name (SNI), and the context has another
   /// certificate for `host`, or refuses it. True if the client asked for no name.
   bool covers_host(std::string_view host) const override;
   const std::string& host() const noexcept { return host_; }
@@ -100,7 +100,7 @@ class engine : public net::layer {
   std::span<const std::byte> opening_left_;  // that OpenSSL has not read
   std::size_t handshake_bytes_ = 0;
   std::size_t steps_ = 0;                   // of OpenSSL's handshake after its end
-  steady_time steps_since_{};               // the beginning of their period
+  steady_time step_period_start_{};         // the beginning of their period
   std::size_t credit_ = 0;                  // bytes of data that have paid for no step yet
   std::vector<std::string> refused_names_;  // in a certificate that is for another host
   std::size_t too_large_key_ = 0;           // bits, in a certificate that was refused for it

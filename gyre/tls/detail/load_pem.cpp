@@ -23,15 +23,15 @@ bio_ptr reader_of(const std::string& text) {
   return reader;
 }
 
-// Without a password OpenSSL would ask at the terminal.
-int give_password(char* room, int size, int /*for_writing*/, void* password) {
+// OpenSSL gets the password here; without a callback it would ask at the terminal.
+int give_password(char* buffer, int size, int /*for_writing*/, void* password) {
   const auto& text = *static_cast<const std::string*>(password);
   const std::size_t count = std::min(text.size(), static_cast<std::size_t>(size));
-  std::copy_n(text.begin(), count, room);
+  std::copy_n(text.begin(), count, buffer);
   return static_cast<int>(count);
 }
 
-// After the last of several: what follows is none of them, rather than one that is cut off.
+// Throws unless reading has ended after the last object. One that is cut off is an error.
 void expect_end(const char* part) {
   const unsigned long error = ERR_peek_last_error();
   const bool is_end =
@@ -79,7 +79,7 @@ void use_key_pair(SSL_CTX* context, const key_pair& own) {
   }
 }
 
-bool trust(SSL_CTX* context, const pem& authorities, bool name_to_clients) {
+bool add_trusted_authorities(SSL_CTX* context, const pem& authorities, bool name_to_clients) {
   const std::string text = authorities.read();
   const bio_ptr reader = reader_of(text);
   X509_STORE* const store = SSL_CTX_get_cert_store(context);
@@ -97,7 +97,7 @@ bool trust(SSL_CTX* context, const pem& authorities, bool name_to_clients) {
 
 void trust_all(SSL_CTX* context, const std::vector<pem>& authorities) {
   for (const pem& each : authorities) {
-    if (!trust(context, each, false)) {
+    if (!add_trusted_authorities(context, each, false)) {
       throw std::system_error(errc::bad_certificate, "gyre::tls: authorities");
     }
   }

@@ -20,13 +20,13 @@ struct key_pair {
   int kind() const noexcept { return EVP_PKEY_get_base_id(key.get()); }
 };
 
-// These throw std::system_error.
+// The functions below throw std::system_error.
 
 key_pair load_key_pair(const certificate& source);
 void use_key_pair(SSL_CTX* context, const key_pair& own);
 /// Adds certificates to the trusted ones, and for `name_to_clients` to the list that a server sends
 /// to its clients. False if there were none.
-bool trust(SSL_CTX* context, const pem& authorities, bool name_to_clients);
+bool add_trusted_authorities(SSL_CTX* context, const pem& authorities, bool name_to_clients);
 void trust_all(SSL_CTX* context, const std::vector<pem>& authorities);
 void use_revocation_lists(SSL_CTX* context, const std::vector<pem>& lists);
 
