@@ -5,10 +5,9 @@
 #include <gyre/base/endian.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/descriptor.hpp>
+#include <gyre/io/detail/system_processes.hpp>
 #include <gyre/net/detail/errors.hpp>
 #include <gyre/net/detail/system_sockets.hpp>
-
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -71,7 +70,7 @@ std::vector<passed_socket> sockets_from_environment() {
   const auto meant = gyre::detail::parse_decimal<std::uint32_t>(*process);
   const auto sockets = gyre::detail::parse_decimal<std::uint16_t>(*count);
   if (!meant || !sockets) fail(std::errc::invalid_argument, "LISTEN_PID, LISTEN_FDS");
-  if (std::cmp_not_equal(*meant, ::getpid())) return {};
+  if (std::cmp_not_equal(*meant, io::detail::system::process_id())) return {};
 
   // All are this process's from now on, and closed if one of them is no socket.
   std::vector<unique_fd> fds;

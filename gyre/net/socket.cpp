@@ -2,21 +2,21 @@
 #include <gyre/net/socket.hpp>
 
 #include <gyre/base/error.hpp>
+#include <gyre/io/detail/system_files.hpp>
 #include <gyre/net/detail/errors.hpp>
 #include <gyre/net/detail/system_sockets.hpp>
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <array>
 #include <cerrno>
+#include <chrono>
 #include <string>
-#include <thread>
 
 namespace gyre::net {
 namespace {
+
+namespace files = io::detail::system;
 
 // Throws the error of `outcome`, if it is one, with the call and the address.
 void require(const io::result& outcome, const char* call) {
@@ -29,10 +29,9 @@ void require(const io::result& outcome, const char* call, const endpoint& addres
 }  // namespace
 
 socket socket::open(address_family family, socket_type type, int protocol) {
-  auto result =
-      detail::system::open_socket(static_cast<int>(family), static_cast<int>(type), protocol);
-  if (!result) gyre::detail::throw_system_error(result.error(), "socket");
-  return socket(*std::move(result));
+  return socket(files::value_or_throw(
+      detail::system::open_socket(static_cast<int>(family), static_cast<int>(type), protocol),
+      "socket"));
 }
 
 void socket::bind(const endpoint& local) const {
@@ -54,9 +53,7 @@ bool socket::connect(const endpoint& peer) const {
 void socket::shutdown(shutdown_side side) const { detail::shut_down(fd(), side); }
 
 socket copy_of(const socket_ref& original) {
-  auto copy = detail::system::duplicate_descriptor(original.fd());
-  if (!copy) gyre::detail::throw_system_error(copy.error(), "F_DUPFD_CLOEXEC");
-  return socket(*std::move(copy));
+  return socket(files::value_or_throw(files::duplicate(original.fd()), "F_DUPFD_CLOEXEC"));
 }
 
 std::pair<socket, socket> socket_pair(socket_type type) {
@@ -66,9 +63,8 @@ std::pair<socket, socket> socket_pair(socket_type type) {
 }
 
 pipe_pair make_pipe() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) gyre::detail::throw_errno("pipe2");
-  return {.reader = unique_fd(ends[0]), .writer = unique_fd(ends[1])};
+  auto ends = files::value_or_throw(files::make_pipe(O_NONBLOCK), "pipe2");
+  return {.reader = std::move(ends.read_end), .writer = std::move(ends.write_end)};
 }
 
 namespace detail {
@@ -79,30 +75,23 @@ namespace {
 // probe also finds a socket that does not listen yet, and leaves no connection with one that does.
 bool is_stale(const std::string& path, const endpoint& local) {
   // Connecting to a file of another kind is also refused with ECONNREFUSED.
-  struct ::stat status{};
-  if (::lstat(path.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) return false;
+  const auto status = files::status_at(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_TYPE);
+  if (!status || !S_ISSOCK(status->stx_mode)) return false;
   const socket probe = socket::open(address_family::local, socket_type::datagram);
   return system::connect(probe.fd(), local).error_number() == ECONNREFUSED;
 }
 
-// Holds a lock on the folder of `path` while it lives, so that of two servers that find the same
-// stale file the second does not remove the file of the first. Where the folder cannot be locked,
-// or somebody keeps it locked, does without after a second.
-class locked_folder {
- public:
-  explicit locked_folder(const std::string& path) {
-    const std::size_t slash = path.rfind('/');
-    const std::string folder = slash == path.npos ? "." : path.substr(0, slash + 1);
-    folder_.reset(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    for (int left = 1000; left > 0 && ::flock(folder_.get(), LOCK_EX | LOCK_NB) != 0; --left) {
-      if (errno != EWOULDBLOCK && errno != EINTR) return;
-      std::this_thread::sleep_for(std::chrono::milliseconds{1});
-    }
-  }
-
- private:
-  unique_fd folder_;
-};
+// The folder of `path`, locked until it is closed: of two servers that find the same stale file,
+// the second must not remove the file of the first. If the folder cannot be opened or locked, or if
+// another process keeps it locked for a second, the server continues without the lock.
+unique_fd lock_folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string name = slash == path.npos ? "." : path.substr(0, slash + 1);
+  auto folder = files::open(name.c_str(), O_RDONLY | O_DIRECTORY);
+  if (!folder) return {};
+  system::lock_file(folder->get(), std::chrono::seconds{1});
+  return *std::move(folder);
+}
 
 }  // namespace
 
@@ -123,8 +112,8 @@ void bind_listener(const socket& unbound, const endpoint& local, bool replace_st
     if (!in_use || !replace_stale || local.path().empty()) throw;
   }
   const std::string path(local.path());
-  const locked_folder until_bound(path);
-  if (is_stale(path, local)) ::unlink(path.c_str());
+  const unique_fd locked_folder = lock_folder_of(path);
+  if (is_stale(path, local)) files::unlink_at(AT_FDCWD, path.c_str(), 0);
   unbound.bind(local);
 }
 

@@ -3,12 +3,11 @@
 
 #include <gyre/base/error.hpp>
 #include <gyre/base/slab.hpp>
+#include <gyre/io/detail/system_files.hpp>
 #include <gyre/net/connection_options.hpp>
 #include <gyre/net/detail/connection_extra.hpp>
 #include <gyre/net/detail/connection_group.hpp>
 #include <gyre/net/detail/errors.hpp>
-
-#include <sys/stat.h>
 
 #include <atomic>
 #include <cerrno>
@@ -47,13 +46,13 @@ void delete_connection(connection_io& connection) noexcept {
 
 // The file must have all bytes that the call promises to the peer.
 void tcp_connection::check_file(int file, std::uint64_t offset, std::uint64_t count) {
-  struct ::stat status{};
-  if (::fstat(file, &status) != 0) gyre::detail::throw_errno("tcp_connection::send_file");
-  if (!S_ISREG(status.st_mode)) {
+  namespace system = io::detail::system;
+  const auto status = system::value_or_throw(system::status_of(file, STATX_TYPE | STATX_SIZE),
+                                             "tcp_connection::send_file");
+  if (!S_ISREG(status.stx_mode)) {
     gyre::detail::throw_system_error(EINVAL, "tcp_connection::send_file: not a regular file");
   }
-  const auto size = static_cast<std::uint64_t>(status.st_size);
-  if (offset > size || count > size - offset) {
+  if (offset > status.stx_size || count > status.stx_size - offset) {
     throw std::system_error(io::errc::unexpected_end, "tcp_connection::send_file");
   }
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/detail/accept_policy.hpp>
 
+#include <gyre/io/detail/system_files.hpp>
 #include <gyre/net/detail/system_sockets.hpp>
+
+#include <fcntl.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,7 +16,7 @@ constexpr std::chrono::nanoseconds minimum_pause = std::chrono::milliseconds{1};
 
 // The result is empty if the process is out of descriptors already.
 unique_fd open_reserve() noexcept {
-  return system::open_reserve_descriptor().value_or(unique_fd());
+  return io::detail::system::open("/dev/null", O_RDONLY).value_or(unique_fd());
 }
 
 bool is_out_of_descriptors(int error) noexcept { return error == EMFILE || error == ENFILE; }

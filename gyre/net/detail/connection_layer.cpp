@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/detail/connection_layer.hpp>
 
-#include <gyre/base/detail/retry_interrupted.hpp>
 #include <gyre/io/detail/scratch_buffer.hpp>
+#include <gyre/io/detail/system_files.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/net/detail/layer_limits.hpp>
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
+#include <cstdint>
 
 namespace gyre::net::detail {
 
@@ -61,14 +59,13 @@ std::error_code connection_layer::seal_file_part(attached_output& attached, io::
   output_attachment& part = attached.first();
   const std::size_t size = std::min(part.left, max_file_part);
   scratch_buffer plain;
-  const std::span<std::byte> buffer = plain->prepare(size);
-  const ssize_t count = gyre::detail::retry_interrupted(
-      [&] { return ::pread(part.file.get(), buffer.data(), size, part.offset); });
-  if (count < 0) return {errno, std::system_category()};
-  if (count == 0) return io::errc::unexpected_end;  // it has become shorter
-  plain->commit(static_cast<std::size_t>(count));
+  const io::result count = io::detail::system::read_at(
+      part.file.get(), plain->prepare(size).first(size), static_cast<std::uint64_t>(part.offset));
+  if (!count) return count.error();
+  if (count.count() == 0) return io::errc::unexpected_end;  // the file has become shorter
+  plain->commit(count.count());
   io.charge(plain->size());
-  part.offset += count;
+  part.offset += static_cast<::off_t>(count.count());
   part.left -= plain->size();
   if (part.left == 0) attached.remove_first();
   return write(plain->bytes(), sealed);

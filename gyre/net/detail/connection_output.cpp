@@ -4,6 +4,7 @@
 #include <gyre/base/error.hpp>
 #include <gyre/io/backend.hpp>
 #include <gyre/io/detail/scratch_buffer.hpp>
+#include <gyre/io/detail/system_files.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/net/detail/connection_extra.hpp>
 #include <gyre/net/detail/errors.hpp>
@@ -33,8 +34,8 @@ using io::detail::scratch_buffer;
 // An error of the program, whether the descriptors go at once or wait, and in any phase.
 void check_descriptors(std::span<const int> fds) {
   for (const int each : fds) {
-    const io::result is_open = system::check_descriptor(each);
-    if (!is_open) fail(is_open.error(), "tcp_connection::send_fds");
+    io::detail::system::value_or_throw(io::detail::system::flags_of(each),
+                                       "tcp_connection::send_fds");
   }
 }
 
@@ -43,7 +44,7 @@ std::vector<unique_fd> copies_of(std::span<const int> fds) {
   std::vector<unique_fd> copies;
   copies.reserve(fds.size());
   for (const int each : fds) {
-    auto copy = system::duplicate_descriptor(each);
+    auto copy = io::detail::system::duplicate(each);
     if (!copy) break;
     copies.push_back(*std::move(copy));
   }

@@ -2,9 +2,12 @@
 // file_version: finds out whether a file has changed.
 #pragma once
 
-#include <sys/stat.h>
+#include <gyre/io/detail/system_files.hpp>
+
+#include <fcntl.h>
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -17,19 +20,20 @@ class file_version {
   /// Whether the file at `path` is another one, or another version, than the last time; a file that
   /// is not there, or not a regular one, is none. True the first time, if there is one.
   bool update(const std::string& path) noexcept {
-    struct stat status{};
-    // Reading from something else, such as a pipe, could block.
-    const bool readable = ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
-    const version present = readable ? version(status.st_ino, status.st_dev, status.st_size,
-                                               status.st_mtim.tv_sec, status.st_mtim.tv_nsec)
-                                     : version();
+    const auto status = io::detail::system::status_at(AT_FDCWD, path.c_str(), 0, STATX_BASIC_STATS);
+    // Reading from a file of another kind, such as a pipe, could block.
+    const bool is_readable = status && S_ISREG(status->stx_mode);
+    const version present =
+        is_readable ? version(status->stx_ino, io::detail::system::device_of(*status),
+                              status->stx_size, status->stx_mtime.tv_sec, status->stx_mtime.tv_nsec)
+                    : version();
     return std::exchange(last_, present) != present;
   }
   /// Whether there was a file the last time.
   bool exists() const noexcept { return std::get<0>(last_) != 0; }
 
  private:
-  using version = std::tuple<::ino_t, ::dev_t, ::off_t, ::time_t, long>;
+  using version = std::tuple<std::uint64_t, ::dev_t, std::uint64_t, std::int64_t, std::uint32_t>;
   version last_;
 };
 

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/detail/layered_core.hpp>
 
-#include <gyre/base/detail/retry_interrupted.hpp>
 #include <gyre/base/error.hpp>
 #include <gyre/exec/detail/heavy_turn.hpp>
 #include <gyre/io/backend.hpp>
 #include <gyre/io/detail/scratch_buffer.hpp>
+#include <gyre/io/detail/system_files.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/net/detail/layer_limits.hpp>
 #include <gyre/net/detail/layered_locks.hpp>
 #include <gyre/net/detail/system_sockets.hpp>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <exception>
 #include <string>
 
@@ -347,14 +346,12 @@ task<std::size_t> write_file(core_ptr core, int file, ::off_t offset, std::size_
   scratch_buffer part;
   while (done < count) {
     part->consume_all();
-    const std::span<std::byte> buffer = part->prepare(std::min(count - done, max_file_part));
-    const ssize_t read = gyre::detail::retry_interrupted([&] {
-      return ::pread(file, buffer.data(), std::min(buffer.size(), count - done),
-                     offset + static_cast<::off_t>(done));
-    });
-    if (read < 0) core->throw_error({errno, std::system_category()}, "send_file");
-    if (read == 0) break;  // the file ends here
-    part->commit(static_cast<std::size_t>(read));
+    const std::size_t size = std::min(count - done, max_file_part);
+    const io::result read = io::detail::system::read_at(file, part->prepare(size).first(size),
+                                                        static_cast<std::uint64_t>(offset) + done);
+    if (!read) core->throw_error(read.error(), "send_file");
+    if (read.count() == 0) break;  // the file ends here
+    part->commit(read.count());
     done += co_await write(core, part->bytes(), true);
   }
   co_return done;

@@ -4,13 +4,14 @@
 #include <fcntl.h>
 #include <linux/sockios.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <chrono>
 #include <climits>
 #include <cstdint>
+#include <thread>
 
 namespace gyre::net::detail::system {
 namespace {
@@ -130,18 +131,16 @@ io::result wait_until_ready(int socket, short events, steady_time deadline) noex
   }
 }
 
-opened_descriptor duplicate_descriptor(int fd) noexcept {
-  return opened_by([&] { return ::fcntl(fd, F_DUPFD_CLOEXEC, 0); });
-}
-
-io::result check_descriptor(int fd) noexcept { return io::result::of_call(::fcntl(fd, F_GETFD)); }
-
 io::result set_close_on_exec(int fd) noexcept {
   return io::result::of_call(::fcntl(fd, F_SETFD, FD_CLOEXEC));
 }
 
-opened_descriptor open_reserve_descriptor() noexcept {
-  return opened_by([] { return ::open("/dev/null", O_RDONLY | O_CLOEXEC); });
+void lock_file(int file, std::chrono::milliseconds limit) noexcept {
+  constexpr std::chrono::milliseconds pause{1};
+  for (; limit > pause && ::flock(file, LOCK_EX | LOCK_NB) != 0; limit -= pause) {
+    if (errno != EWOULDBLOCK && errno != EINTR) return;
+    std::this_thread::sleep_for(pause);
+  }
 }
 
 std::size_t max_descriptors() noexcept {

@@ -8,6 +8,7 @@
 
 #include <gyre/base/clock.hpp>
 #include <gyre/base/unique_fd.hpp>
+#include <gyre/io/detail/system_files.hpp>
 #include <gyre/io/request.hpp>
 #include <gyre/net/endpoint.hpp>
 
@@ -16,8 +17,8 @@
 #include <netinet/udp.h>
 #include <sys/socket.h>
 
+#include <chrono>
 #include <cstddef>
-#include <expected>
 #include <span>
 #include <system_error>
 #include <utility>
@@ -30,7 +31,7 @@ namespace gyre::net::detail::system {
 // Thread-safety: any thread.
 // Complexity: one system call each, unless said otherwise.
 
-using opened_descriptor = std::expected<unique_fd, int>;
+using opened_descriptor = io::detail::system::expected<unique_fd>;
 
 /// socket(2).
 opened_descriptor open_socket(int family, int type, int protocol = 0) noexcept;
@@ -101,13 +102,10 @@ io::result wait_until_ready(int socket, short events, steady_time deadline) noex
 
 // Descriptors of any kind.
 
-/// Another descriptor of the same socket or file, close-on-exec.
-opened_descriptor duplicate_descriptor(int fd) noexcept;
-/// Fails unless `fd` is open.
-io::result check_descriptor(int fd) noexcept;
 io::result set_close_on_exec(int fd) noexcept;
-/// A descriptor whose only use is that closing it makes another one possible.
-opened_descriptor open_reserve_descriptor() noexcept;
+/// Locks a file or folder against other lock_file() calls (flock(2)) until it is closed. Blocks the
+/// thread while the file is locked, but returns without the lock after `limit`.
+void lock_file(int file, std::chrono::milliseconds limit) noexcept;
 /// How many descriptors the process may have open; 0 for any number.
 std::size_t max_descriptors() noexcept;
 
