@@ -191,11 +191,16 @@ class connection_group {
   void drain_all();
   bool defer_drain_for_pending_input(connection_io& connection) noexcept;
 
+  // Each message needs the members from here to `messages_`, and no others.
   event_loop& loop_;
   io::backend& io_;
   io::receive_memory& receive_memory_;
   io::shared_receive_request receiving_;  // of all connections
   connection_handlers& handlers_;
+  callback_gate gate_;
+  bool draining_ = false;
+  gyre::detail::published_counter bytes_received_, bytes_sent_, messages_;
+
   const connection_options& options_;
   const std::size_t low_water_;
   const limits limits_;
@@ -204,8 +209,6 @@ class connection_group {
   std::optional<timer> idle_timer_;  // until close_all(): the group may outlive the loop
   std::size_t idle_part_ = 0;        // times that it has expired
   std::size_t idle_part_size_ = 0;   // connections that are looked at each time
-  callback_gate gate_;
-  gyre::detail::published_counter bytes_received_, bytes_sent_, messages_;
   intrusive_list<connection_io> list_;
   std::size_t size_ = 0;
   const connection_io* beginning_ = nullptr;  // while its `connected` runs
@@ -219,8 +222,7 @@ class connection_group {
   std::size_t scheduled_now_ = 0;
   std::size_t ended_now_ = 0;
   run_operation run_operation_{*this};
-  bool run_posted_ = false;  // run_operation_ waits in the loop
-  bool draining_ = false;
+  bool run_posted_ = false;     // run_operation_ waits in the loop
   bool patient_ = true;         // while draining
   std::size_t held_ = 0;        // bytes, by all connections and handshakes
   std::size_t handshakes_ = 0;  // that hold bytes
