@@ -78,6 +78,8 @@ struct length_prefix_options {
 };
 
 /// The framing by length prefix: each message comes after its length.
+///
+/// Thread-safety: any thread; it has no state.
 class length_prefixed {
  public:
   using options = length_prefix_options;
@@ -108,6 +110,8 @@ class length_prefixed {
 };
 
 /// The framing by delimiter: each message ends with a delimiter, which is no part of it.
+///
+/// Thread-safety: none, as decode() remembers how far it has looked: one object per connection.
 class delimited {
  public:
   static constexpr std::size_t default_maximum = std::size_t{64} << 10;
@@ -142,6 +146,8 @@ class delimited {
 };
 
 /// The framing by fixed size: all messages have one size, and nothing stands between them.
+///
+/// Thread-safety: any thread; it has no state.
 class fixed {
  public:
   /// `size`: of each message, in bytes. Throws std::invalid_argument for zero.

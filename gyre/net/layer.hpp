@@ -158,7 +158,10 @@ class layer {
 
 /// Makes the layers of a server's or a client's connections; see tcp_server_options::transport.
 ///
-/// Thread-safety: any thread.
+/// Thread-safety: the loops of a server call it at the same time, so its functions are const and
+/// must synchronise what they change.
+/// Lifetime: servers and clients share it; it lives until the last of them has been destroyed.
+/// Errors: make_layer() says which exceptions it may throw.
 class transport {
  public:
   transport() noexcept = default;

@@ -53,6 +53,7 @@ struct dns_cache_options {
   duration longest_negative = std::chrono::minutes{5};
 };
 
+/// Counts of a resolver's cache: its present content, and lookups since the resolver was made.
 struct dns_cache_metrics {
   std::size_t entries = 0;
   std::size_t bytes = 0;

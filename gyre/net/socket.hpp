@@ -26,6 +26,7 @@ enum class shutdown_side : int { receive = SHUT_RD, send = SHUT_WR, both = SHUT_
 /// for options and addresses.
 ///
 /// Thread-safety: one thread at a time may move or close it; otherwise as socket_ref.
+/// Lifetime: the destructor closes the socket; an object that was moved from has none.
 /// Errors: std::system_error with call and endpoint ("bind 127.0.0.1:80: Permission denied").
 /// Complexity: at most one system call for each member.
 class socket : public socket_ref {

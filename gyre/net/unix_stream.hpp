@@ -52,7 +52,7 @@ class unix_stream : public socket_stream {
   unix_stream(event_loop& loop, unique_fd connection)
       : unix_stream(loop, socket(std::move(connection))) {}
 
-  /// The most descriptors that go with one message.
+  /// The limit of descriptors that go with one message.
   static constexpr std::size_t max_fds = detail::message_with_fds::max_fds;
 
   /// Writes at least one of `bytes`, with copies of all `fds` (SCM_RIGHTS), and returns the

@@ -10,6 +10,7 @@
 
 namespace gyre::tls {
 
+/// The outcome of a handshake, as texts. A value: it stays the same when the connection ends.
 struct connection_info {
   std::string protocol;                     ///< "TLSv1.3"
   std::string cipher;                       ///< "TLS_AES_256_GCM_SHA384"
