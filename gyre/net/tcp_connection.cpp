@@ -64,7 +64,7 @@ bool tcp_connection::send_file(unique_fd file, std::uint64_t offset, std::uint64
 
 released_connection tcp_connection::release(std::span<const std::byte> unconsumed) {
   if (!can_send()) throw std::system_error(io::errc::not_open, "tcp_connection::release");
-  if (pending_output() > 0 || (has_layer() && !layered().may_write())) {
+  if (pending_output() > 0 || (has_layer() && !detail::layer_of(*this).may_write())) {
     gyre::detail::throw_system_error(EINPROGRESS, "tcp_connection::release");
   }
   released_connection released{.socket = unique_fd(), .peer = peer_endpoint()};
@@ -75,12 +75,12 @@ released_connection tcp_connection::release(std::span<const std::byte> unconsume
     throw;
   }
   released.socket = leave({});
-  if (has_layer()) released.layer = layered().take_protocol();
+  if (has_layer()) released.layer = detail::layer_of(*this).take_protocol();
   return released;
 }
 
 const layer* tcp_connection::layer() const noexcept {
-  return has_layer() ? layered().protocol_or_null() : nullptr;
+  return has_layer() ? detail::layer_of(*this).protocol_or_null() : nullptr;
 }
 
 move_only_any& tcp_connection::context() { return extra().context; }

@@ -106,7 +106,7 @@ void connection_closing::sending_failed(std::error_code reason) noexcept {
   const bool is_open = phase_ == connection_phase::open;
   const bool may_read = !self.reading_paused() && !self.peer_has_ended();
   if (is_open && self.has_layer() && self.reading_paused() && !self.peer_has_ended()) {
-    return end(read_peer_failure(self.fd(), self.layered().protocol(), reason),
+    return end(read_peer_failure(self.fd(), layer_of(self).protocol(), reason),
                connection_end::in_order);
   }
   if (!is_open || !may_read) return end(reason, connection_end::in_order);
@@ -143,7 +143,7 @@ unique_fd connection_closing::leave(std::error_code reason) noexcept {
   }
   unique_fd socket(self.fd());
   self.group().io().detach(self);
-  if (self.has_layer()) self.layered().sealed = io::buffer();
+  if (self.has_layer()) layer_of(self).sealed = io::buffer();
   if (self.group().gate().is_open()) self.group().schedule_finish(self, reason);
   return socket;
 }

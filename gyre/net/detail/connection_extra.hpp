@@ -27,10 +27,15 @@ static_assert(sizeof(connection_extra) <= 48, "tcp_connection says so");
 
 /// Members of a connection with a layer.
 struct layered_extra final : connection_extra {
-  explicit layered_extra(std::unique_ptr<layer> above) noexcept : layered(std::move(above)) {}
+  explicit layered_extra(std::unique_ptr<layer> protocol) noexcept : layered(std::move(protocol)) {}
 
   connection_layer layered;
 };
+
+/// The layer of a connection that has_layer().
+inline connection_layer& layer_of(const connection_io& connection) noexcept {
+  return static_cast<layered_extra*>(connection.existing_extra())->layered;
+}
 
 /// Null while nothing has had to wait.
 inline connection_backlog* backlog_of(const connection_io& connection) noexcept {

@@ -77,7 +77,7 @@ void connection_input::receive_layered(std::span<const std::byte> bytes) {
   connection_io& self = whole_of(*this);
   const bool is_awaited = self.awaits_peer();
   if (peer_done_ || (!self.delivers() && !is_awaited)) return;
-  layer& protocol = self.layered().protocol();
+  layer& protocol = layer_of(self).protocol();
   scratch_buffer plain;
   io::buffer replies;
   protocol.send_to(replies);
@@ -177,7 +177,7 @@ void connection_input::deliver_rest() {
     deliver_after_rest({});
   }
   const bool has_ended =
-      self.has_layer() && self.delivers() && self.layered().protocol().has_ended();
+      self.has_layer() && self.delivers() && layer_of(self).protocol().has_ended();
   if (!has_ended) return start_receiving();
   if (!peer_done_ && !reading_paused() && !self.is_due(due_call::message)) on_peer_end();
 }
@@ -188,8 +188,8 @@ void connection_input::on_peer_end() {
   if (self.has_failed()) return self.end(self.failure(), connection_end::in_order);
   if (self.has_layer() && self.phase() == connection_phase::open) {
     const bool is_early =
-        self.awaits_peer() || static_cast<bool>(self.layered().protocol().end_of_bytes());
-    if (is_early) return self.end(self.layered().cut_off(), connection_end::in_order);
+        self.awaits_peer() || static_cast<bool>(layer_of(self).protocol().end_of_bytes());
+    if (is_early) return self.end(layer_of(self).cut_off(), connection_end::in_order);
   }
   switch (self.phase()) {
     case connection_phase::open:
@@ -202,8 +202,8 @@ void connection_input::on_peer_end() {
       return;
     case connection_phase::lingering: return self.end({}, connection_end::in_order);
     case connection_phase::flushing:
-      if (self.awaits_peer() && self.layered().pending() == 0) {
-        self.end(self.layered().cut_off(), connection_end::in_order);
+      if (self.awaits_peer() && layer_of(self).pending() == 0) {
+        self.end(layer_of(self).cut_off(), connection_end::in_order);
       }
       return;
     case connection_phase::failed:
@@ -254,8 +254,8 @@ void connection_input::take_arrivals(std::span<const std::byte> unconsumed, io::
     buffer->commit(outcome.count());
     self.count_received(outcome.count());
     if (self.has_layer()) {
-      self.layered().protocol().feed(buffer->bytes());
-      self.layered().protocol().keep_unread();
+      layer_of(self).protocol().feed(buffer->bytes());
+      layer_of(self).protocol().keep_unread();
     } else {
       received.append(buffer->bytes());
     }

@@ -95,10 +95,6 @@ connection_backlog& connection_io::make_backlog() {
   return *backlog;
 }
 
-connection_layer& connection_io::layered() const noexcept {
-  return static_cast<layered_extra&>(*extra_).layered;
-}
-
 // --- Counts ---
 
 event_loop& connection_io::loop() const noexcept { return group_->loop(); }
@@ -123,7 +119,7 @@ bool connection_io::update_held_bytes() noexcept {
     const attached_output* const attached = backlog->attached.get();
     const std::size_t descriptors = attached == nullptr ? 0 : attached->descriptors();
     bytes = pending_output() + backlog->rest.size() + group_->held_as_descriptors(descriptors) +
-            (layered_ ? layered().protocol().unread().size() : 0);
+            (layered_ ? layer_of(*this).protocol().unread().size() : 0);
   }
   const std::size_t earlier_bytes = std::exchange(backlog->counted, bytes);
   return group_->count_held(earlier_bytes, bytes);
@@ -139,7 +135,7 @@ void connection_io::begin() {
     const std::span<const std::byte> early = group_->take_early(*this);
     if (!early.empty() && is_open()) deliver_early(early);
     if (layered_ && is_open()) {  // some may have come with the handshake
-      const std::size_t bytes = layered().protocol().unread().size();
+      const std::size_t bytes = layer_of(*this).protocol().unread().size();
       count_received(bytes);
       if (bytes > 0) group_->count_received(bytes);
       receive_layered({});

@@ -27,7 +27,6 @@ class tcp_connection;
 namespace detail {
 
 class connection_group;
-class connection_layer;
 struct connection_backlog;
 struct connection_control;
 struct connection_extra;
@@ -97,9 +96,8 @@ class connection_io : private intrusive_list_node,
   endpoint peer_endpoint() const;
   endpoint local_endpoint() const;
 
+  /// See layer_of().
   bool has_layer() const noexcept { return layered_; }
-  /// Requires has_layer().
-  connection_layer& layered() const noexcept;
   /// These allocate at the first call; they throw std::bad_alloc.
   connection_extra& extra();
   connection_backlog& make_backlog();

@@ -58,7 +58,7 @@ std::size_t connection_output::pending_output() const noexcept {
   const connection_backlog* const backlog = backlog_of(self);
   if (backlog == nullptr) return 0;
   return backlog->output.size() + (backlog->attached == nullptr ? 0 : backlog->attached->cost()) +
-         (self.has_layer() ? self.layered().pending() : 0);
+         (self.has_layer() ? layer_of(self).pending() : 0);
 }
 
 // --- Accepting output ---
@@ -366,8 +366,8 @@ void connection_output::drop() noexcept {
   backlog->output.clear();
   if (backlog->attached != nullptr) backlog->attached->clear();
   if (self.has_layer()) {
-    if (!self.writing()) self.layered().sealed = io::buffer();
-    self.layered().replies = io::buffer();
+    if (!self.writing()) layer_of(self).sealed = io::buffer();
+    layer_of(self).replies = io::buffer();
   }
   self.update_held_bytes();
 }
@@ -383,8 +383,8 @@ void connection_output::stop() noexcept {
 
 bool connection_output::awaits_peer() const noexcept {
   const connection_io& self = whole_of(*this);
-  return self.has_layer() && !self.layered().may_write() &&
-         (pending_output() > self.layered().pending() || end_is_due());
+  return self.has_layer() && !layer_of(self).may_write() &&
+         (pending_output() > layer_of(self).pending() || end_is_due());
 }
 
 // Whether the layer must announce its end once all output is sent.
@@ -395,7 +395,7 @@ bool connection_output::end_is_due() const noexcept {
 
 bool connection_output::send_layered(std::span<const std::span<const std::byte>> pieces) try {
   connection_io& self = whole_of(*this);
-  connection_layer& layered = self.layered();
+  connection_layer& layered = layer_of(self);
   scratch_buffer plain;  // small pieces share a record
   std::span<const std::byte> left;
   if (pieces.size() == 1) {
@@ -431,7 +431,7 @@ bool connection_output::send_layered(std::span<const std::span<const std::byte>>
 bool connection_output::queue_layered(std::span<const std::byte> sealed,
                                       std::span<const std::byte> plain) {
   return queue(sealed.size() + plain.size(), [&](io::output_queue& output) {
-    if (!sealed.empty()) whole_of(*this).layered().sealed.append(sealed);
+    if (!sealed.empty()) layer_of(whole_of(*this)).sealed.append(sealed);
     output.append(plain);
   });
 }
@@ -439,7 +439,7 @@ bool connection_output::queue_layered(std::span<const std::byte> sealed,
 void connection_output::flush_layered() {
   connection_io& self = whole_of(*this);
   connection_backlog& backlog = *backlog_of(self);
-  connection_layer& layered = self.layered();
+  connection_layer& layered = layer_of(self);
   io::buffer& sealed = layered.sealed;
   for (;;) {
     while (!sealed.empty()) {
@@ -472,7 +472,7 @@ void connection_output::flush_layered() {
 
 void connection_output::consume_sealed(std::size_t bytes) noexcept {
   count_sent(bytes);
-  whole_of(*this).layered().sealed.consume(bytes);
+  layer_of(whole_of(*this)).sealed.consume(bytes);
   on_shrunk();
 }
 
@@ -492,7 +492,7 @@ void connection_output::send_replies(io::buffer replies) {
     if (replies.empty() || self.has_failed() || !self.is_open()) return;
   }
   static_cast<void>(self.make_backlog());
-  io::buffer& unsent = self.layered().replies;
+  io::buffer& unsent = layer_of(self).replies;
   unsent.append(replies.bytes());
   if (unsent.size() > max_replies) return self.abort(io::errc::output_limit);
   if (!self.writing()) flush();
