@@ -129,7 +129,7 @@ class pool_core {
   /// Keeps a connection for the next caller, if it can serve another.
   void give_back(entry returned, duration idle_limit) noexcept {
     const steady_time now = loop().now();
-    // One for each caller that waits, besides max_idle.
+    // Connections for callers that wait are kept in addition to max_idle.
     const bool has_room = idle_.size() < waiting_ || idle_.size() - waiting_ < options_.max_idle;
     const bool is_kept =
         !closed_ && has_room && now < returned.end_of_life && idle_limit > duration::zero();
@@ -178,7 +178,7 @@ class pool_core {
  private:
   static constexpr const char* name = "gyre::net::connection_pool";
 
-  // A caller that waits for a permit.
+  // The state of a caller that waits for a permit.
   class waiter {
    public:
     explicit waiter(pool_core& pool) : pool_(pool) {

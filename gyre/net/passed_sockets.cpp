@@ -72,7 +72,7 @@ std::vector<passed_socket> sockets_from_environment() {
   if (!meant || !sockets) fail(std::errc::invalid_argument, "LISTEN_PID, LISTEN_FDS");
   if (std::cmp_not_equal(*meant, io::detail::system::process_id())) return {};
 
-  // All are this process's from now on, and closed if one of them is no socket.
+  // This process owns all of them from now on, and closes them if one is no socket.
   std::vector<unique_fd> fds;
   for (int fd = first_passed; fd < first_passed + *sockets; ++fd) {
     const io::result is_open = detail::system::set_close_on_exec(fd);

@@ -49,7 +49,7 @@ std::optional<std::uint16_t> parse_port(std::string_view text) {
 parsed_proxy_header parse_line(std::string_view line, std::size_t size) {
   proxy_header header{.size = size};
   line.remove_prefix(signature_1.size());
-  // One blank at the end would be one word more, which the words do not show.
+  // A blank at the end would begin another word, which splitting into words does not show.
   const bool ends_in_word = !line.empty() && line.back() != ' ';
   const std::string_view family = take_word(line);
   if (family == "UNKNOWN") return header;
@@ -107,7 +107,7 @@ std::optional<endpoint> parse_endpoint(unsigned family, std::string_view address
   return unix_endpoint(address);
 }
 
-// Takes the addresses off `rest`. False if they make no sense.
+// Takes the addresses off `rest`. Returns false if they make no sense.
 bool take_addresses(unsigned family, std::string_view& rest, proxy_header& header) {
   const std::size_t size = family == 1 ? 4 : family == 2 ? 16 : path_size;
   const std::size_t port_size = family == 3 ? 0 : 2;
@@ -136,7 +136,7 @@ std::uint32_t crc32c(std::string_view bytes) {
   return ~crc;
 }
 
-// The value is counted as if it were zero.
+// The checksum is computed as if its own bytes were zero.
 bool has_checksum(std::string_view whole, std::size_t position, std::size_t expected) {
   std::string copy(whole);
   copy.replace(position, 4, 4, '\0');

@@ -54,7 +54,7 @@ const std::error_category& resolve_category() noexcept {
 
 namespace detail {
 
-// Owned by the user's lookup; after detach(), by itself.
+// The user's lookup owns the object; after detach(), the object owns itself.
 struct callback_lookup : waiting_lookup {
   using waiting_lookup::waiting_lookup;
   callback_lookup(const callback_lookup&) = delete;
@@ -84,7 +84,7 @@ struct lookup_of final : callback_lookup {
       }
     }
   }
-  // Deletes it if it is detached, and then calls the function.
+  // Deletes the lookup if it is detached, and then calls its function.
   static void finish(waiting_lookup& lookup) {
     auto& self = static_cast<lookup_of&>(lookup);
     move_only_function<void(Result)> function = std::move(self.callback);

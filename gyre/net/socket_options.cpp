@@ -156,7 +156,7 @@ int socket_ref::incoming_cpu() const { return get_option(fd_, so_incoming_cpu); 
 void socket_ref::set_v6_only(bool enabled) const { set_flag(fd_, ipv6_v6only, enabled); }
 bool socket_ref::v6_only() const { return get_flag(fd_, ipv6_v6only); }
 
-// IPv4's also on an IPv6 socket, for mapped addresses.
+// An IPv6 socket also gets the option of IPv4, for mapped addresses.
 void socket_ref::set_traffic_class(int value) const {
   if (value < 0 || value > 255) gyre::detail::throw_system_error(EINVAL, ip_tos.name);
   if (family() == address_family::ipv6) set(fd_, ipv6_tclass, value);

@@ -147,7 +147,7 @@ void tcp_client::core::print_failure(std::error_code reason) const noexcept try 
 }
 
 void tcp_client::core::check_settable() const {
-  // relaxed: who sets handlers in time does so before it calls connect().
+  // relaxed: a program that sets handlers in time sets them before it calls connect().
   if (in_use_.load(std::memory_order_relaxed)) {
     throw std::logic_error("gyre::net::tcp_client: a handler is set after connect()");
   }

@@ -58,7 +58,7 @@ std::optional<io::buffer> udp_client::receive(duration timeout) {
 }
 
 std::optional<io::buffer> udp_client::ask(std::span<const std::byte> question, duration timeout) {
-  // Late answers to earlier questions, and the errors that these met.
+  // Drops late replies to earlier questions, and the errors that these questions met.
   for (int dropped = 0; dropped < max_dropped; ++dropped) {
     if (detail::system::receive_without_waiting(fd_.get(), {}).would_block()) break;
   }

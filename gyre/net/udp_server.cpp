@@ -158,7 +158,7 @@ class udp_port final : public udp_server::channel {
   std::optional<registration> open_;
   std::optional<datagram_batch> batch_;
   std::size_t delivered_ = 0;  // datagrams of the batch
-  // Replies are added to the one while the kernel is not ready to take the other.
+  // Replies are added to `filling_` while the kernel is not ready to take those of `draining_`.
   replies filling_;
   replies draining_;
   std::array<mmsghdr, max_sent> messages_;

@@ -10,7 +10,8 @@
 namespace gyre::net::detail {
 namespace {
 
-// Sums of two intervals and the time that a machine runs do not overflow. It is 73 years.
+// The largest interval, 73 years: twice that and the time since the start of a machine do not
+// overflow.
 constexpr std::chrono::nanoseconds longest_interval = duration::max() / 4;
 
 }  // namespace
@@ -41,7 +42,8 @@ bool address_limits::admit(const endpoint& peer, steady_time present) noexcept {
   const std::lock_guard lock(mutex_);
   try {
     if (entries_.size() >= sweep_threshold_) {
-      // Costs a constant number of looks per entry that was added: the next time is twice as far.
+      // Each added entry costs a constant number of looks, because the next sweep comes after twice
+      // as many entries.
       std::erase_if(entries_, [&](const auto& each) {
         return each.second.connections == 0 && each.second.due <= present;
       });

@@ -22,7 +22,7 @@ class byte_quota {
   struct return_of_share {
     std::size_t bytes;
     void operator()(byte_quota* quota) const noexcept {
-      // relaxed: a count that orders nothing.
+      // relaxed: the count guards no data.
       quota->taken_.fetch_sub(bytes, std::memory_order_relaxed);
     }
   };

@@ -71,7 +71,7 @@ class client_commands {
     added.is_connect = true;
     return added;
   }
-  // Posted under the lock: a call that finds the queue posted may count on it.
+  // The queue is posted under the lock, so that a call which finds it posted may rely on that.
   command& add(const auto& post) {
     command& added = waiting_.emplace_back();
     if (posted_) return added;

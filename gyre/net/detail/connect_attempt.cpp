@@ -32,7 +32,7 @@ socket open_to_connect(const endpoint& server, const endpoint& local,
   opened.apply(options);
   if (local.family() != address_family::none) {
     if (!options.reuse_address) opened.set_reuse_address(true);
-    // Connecting then chooses a port that is free for this peer, not for all of them.
+    // With this option connect() chooses a port that need only be free for this peer.
     if (local.is_ip() && local.port() == 0) opened.set_bind_address_no_port(true);
     opened.bind(local);
   }

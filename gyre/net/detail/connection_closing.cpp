@@ -83,7 +83,7 @@ void connection_closing::begin_flushing() noexcept {
   whole_of(*this).resume(connection_input::pausers(pauser::program) | pauser::output);
 }
 
-// This call follows when all accepted output has been sent.
+// Called by the output when the kernel has taken all of it.
 void connection_closing::end_sending() noexcept {
   whole_of(*this).send_fin();
   if (whole_of(*this).peer_has_ended()) close();
@@ -98,8 +98,8 @@ void connection_closing::linger() noexcept {
 }
 
 // The peer may have answered before it reset the connection, or closed it without having read all:
-// the answer is still there, and reading ends the connection. Where it does not (of a Unix socket
-// only the other direction may be shut), the timer does.
+// the answer is still there, and reading ends the connection. A Unix socket may have only the other
+// direction shut, so that reading does not end; then the timer ends the connection.
 void connection_closing::sending_failed(std::error_code reason) noexcept {
   connection_io& self = whole_of(*this);
   self.resume(connection_input::pauser::output);

@@ -24,7 +24,7 @@ struct connection_control {
     references.fetch_add(1, std::memory_order_relaxed);  // relaxed: the caller has one
   }
   void drop() noexcept {
-    // acq_rel: what others did with theirs happens before the end of the last one.
+    // acq_rel: the use of every other reference happens before the end of the last one.
     if (references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
 

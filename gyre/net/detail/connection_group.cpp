@@ -16,8 +16,9 @@
 namespace gyre::net::detail {
 namespace {
 
-// Per idle timeout all connections are looked at eight times, in sixteen parts, so that many hold
-// nothing up. Movement and standstill are noticed up to an eighth late.
+// Each connection is looked at eight times within its idle timeout. A timer looks at a sixteenth of
+// the connections at a time, so that many of them do not hold up the loop. The group learns up to
+// an eighth of the timeout late that a connection is idle.
 constexpr std::size_t looks_per_timeout = 8;
 constexpr std::size_t looks_in_parts = 16;
 
@@ -111,7 +112,7 @@ void connection_group::schedule(connection_io& due) noexcept {
   post_due_calls();
 }
 
-// The end of a connection need not wait for the next turn, as more of its input has to.
+// The end of a connection need not wait for the next turn, unlike the next part of its input.
 void connection_group::schedule_finish(connection_io& ended, std::error_code why) noexcept {
   ended_.push({&ended, why});
   if (!std::exchange(run_posted_, true)) loop_.defer(run_operation_);
@@ -180,8 +181,8 @@ void connection_group::start_idle_timer() {
   idle_timer_->start_after(between + std::chrono::nanoseconds{1});
 }
 
-// The list is in the order of the last look. A part is as large as it was when the round began, so
-// that the last connections are looked at in time though others end.
+// The list is in the order of the last look. The size of a part is fixed when a round begins, so
+// that the last connections are reached in time even if others end.
 void connection_group::end_some_idle() {
   const callback_gate::pass passing(gate_);
   if (!passing) return;
@@ -207,7 +208,7 @@ void connection_group::end_patience() {
   drain_all();
 }
 
-// Each looks at itself after a call from the loop.
+// A call from the loop makes each connection check whether it is drained; see from_loop().
 void connection_group::drain_all() {
   visit_each([](connection_io&) {});
 }

@@ -100,7 +100,7 @@ class connection_group {
   /// and freed by its loop, at once where that is possible.
   static void abandon(std::shared_ptr<connection_group> group) noexcept;
 
-  // The connections'.
+  // --- For the connections ---
 
   /// Returns the bytes that were passed to adopt() for `connection`, on the first call only; empty
   /// once `connected` has returned.
@@ -217,8 +217,8 @@ class connection_group {
   // needs no memory; an operation in each connection would take more.
   gyre::detail::reserved_ring<connection_io*> scheduled_;
   gyre::detail::reserved_ring<ending> ended_;
-  // How many of them are to be made in this turn or, where its share was used up, the next; the
-  // others in later turns.
+  // The number of calls to be made in this turn, or in the next one if this turn's share is used
+  // up; the other calls are made in later turns.
   std::size_t scheduled_now_ = 0;
   std::size_t ended_now_ = 0;
   run_operation run_operation_{*this};

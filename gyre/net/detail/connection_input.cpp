@@ -47,7 +47,8 @@ void connection_input::on_received(io::handle& source, io::result result) {
 void connection_input::received(io::result result) {
   if (!result) return receiving_failed(result.error());
   if (result.count() == 0) return on_peer_end();
-  // Given back after the message was handled, so that the next one comes to the same place.
+  // The memory is given back after the message was handled, so that the next message uses the same
+  // cache lines.
   const io::received data = std::move(whole_of(*this).group().receive_memory().arrived());
   receive(data.bytes());
 }

@@ -99,7 +99,7 @@ connection_backlog& connection_io::make_backlog() {
 
 event_loop& connection_io::loop() const noexcept { return group_->loop(); }
 
-// Sent bytes that the peer has not taken, maybe minutes' worth of a slow one; a FIN counts as one.
+// Sent bytes that the peer has not acknowledged; a FIN counts as one. A slow peer may leave many.
 std::uint64_t connection_io::bytes_in_kernel() const noexcept {
   return system::unacknowledged_bytes(fd());
 }

@@ -113,7 +113,7 @@ class connection_io : private intrusive_list_node,
   friend class intrusive_list<connection_io>;
   friend class connection_group;
 
-  // The place of the peer's address.
+  // Where the peer's address is stored.
   enum class peer_form : std::uint8_t {
     kernel,     // a Unix socket: the kernel tells
     v4,         // here

@@ -31,7 +31,8 @@ namespace {
 
 using io::detail::scratch_buffer;
 
-// An error of the program, whether the descriptors go at once or wait, and in any phase.
+// A closed descriptor is an error of the program, which is told in any phase, even if the
+// descriptors would have to wait.
 void check_descriptors(std::span<const int> fds) {
   for (const int each : fds) {
     io::detail::system::value_or_throw(io::detail::system::flags_of(each),
@@ -63,8 +64,8 @@ std::size_t connection_output::pending_output() const noexcept {
 
 // --- Accepting output ---
 
-// The bytes of `request` that the kernel took; after a failure the connection can be sent on no
-// more. Always tried at once: the program decides how much it sends in one turn.
+// Tries `request` at once, as the program decides how much it sends in one turn. Returns how many
+// of its bytes the kernel took. After a failure the connection accepts no more output.
 std::size_t connection_output::send_now(io::request& request) noexcept {
   const io::result result = whole_of(*this).group().io().attempt(request);
   if (result.would_block()) return 0;
@@ -208,8 +209,8 @@ bool connection_output::refuse(std::error_code reason) noexcept {
   return false;
 }
 
-// Queues `size` bytes. Where that is too much, or memory is short, the connection ends, as a gap in
-// its stream would be wrong.
+// Queues `size` bytes. If they exceed a limit or memory is short, the connection ends, because the
+// stream of bytes must have no gap.
 template <class Append>
 bool connection_output::queue(std::size_t size, Append&& append) noexcept {
   connection_io& self = whole_of(*this);
@@ -236,7 +237,7 @@ bool connection_output::queue(std::size_t size, Append&& append) noexcept {
 
 // --- Sending what waits ---
 
-// Writes what waits, as long as the kernel takes it at once.
+// Writes waiting output for as long as the kernel takes it at once.
 void connection_output::flush() noexcept {
   connection_io& self = whole_of(*this);
   if (self.has_layer()) return flush_layered();
@@ -255,7 +256,7 @@ void connection_output::flush() noexcept {
   all_is_sent();
 }
 
-// The first attachment, as far as the kernel takes it at once; whether that was all of it.
+// Sends as much of the first attachment as the kernel takes at once. Returns whether that was all.
 bool connection_output::send_attachment() noexcept {
   connection_io& self = whole_of(*this);
   connection_backlog& backlog = *backlog_of(self);
@@ -499,7 +500,7 @@ void connection_output::send_replies(io::buffer replies) {
   if (self.is_open() && !self.has_failed()) watch();
 }
 
-// All that was accepted has been sent: the layer's end is announced before the FIN.
+// All accepted output has been sent; the layer's end is announced before the FIN.
 void connection_output::end_layered() noexcept {
   connection_io& self = whole_of(*this);
   try {

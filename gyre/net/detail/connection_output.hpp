@@ -53,7 +53,7 @@ class connection_output {
   /// No output is accepted or sent any more.
   void stop() noexcept;
 
-  // The completions of its requests and timers.
+  // Called when its requests complete and its timers expire.
   void written(io::result result);
   void write_timer_expired();
 

@@ -64,7 +64,7 @@ class connection_race::attempt final : gyre::detail::started_task<attempt, opene
     co_return opened;
   }
 
-  // Zero: none.
+  // A `limit` of zero is none.
   void set_limit(duration limit, std::error_code error) noexcept {
     limit_error_ = error;
     limit_.cancel();
@@ -124,7 +124,7 @@ std::expected<opened_connection, std::error_code> connection_race::take_result()
   return *std::move(winner_);
 }
 
-// Users' functions may follow, which throw: so all steps are taken in a turn of the timer.
+// A step may call a function of the user, which may throw, so all steps run in a turn of the timer.
 void connection_race::wake() noexcept {
   if (!is_over()) step_.start_after(duration::zero());
 }

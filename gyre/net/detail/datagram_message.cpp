@@ -15,7 +15,7 @@
 namespace gyre::net::detail {
 namespace {
 
-// Unix sockets' peers may have sent unwanted descriptors.
+// The peer of a Unix socket may have sent descriptors, which nobody wants here.
 void close_descriptors(const cmsghdr& sent) noexcept {
   const std::size_t count = (sent.cmsg_len - CMSG_LEN(0)) / sizeof(int);
   for (std::size_t i = 0; i < count; ++i) {
@@ -29,7 +29,7 @@ bool is(const cmsghdr& control, int level, int type) noexcept {
   return control.cmsg_level == level && control.cmsg_type == type;
 }
 
-// Data that was cut off has zeros for the rest.
+// A value that was cut off is completed by zeros.
 template <class Data>
 Data data_of(const cmsghdr& control) noexcept {
   Data data{};

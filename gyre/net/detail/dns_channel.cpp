@@ -38,8 +38,8 @@ void use_library() {
 
 constexpr std::uint16_t dns_port = 53;
 
-// The wildcard address as a server's is this machine, as for other programs; its answers come from
-// the loopback address, which c-ares would take for another server's.
+// A name server at the wildcard address is this machine, as for other programs. It answers from the
+// loopback address, and c-ares would drop answers from another address than it asked.
 ip_address reachable(const ip_address& server) noexcept {
   if (!server.is_any()) return server;
   return server.is_v4() ? ip_address::loopback_v4() : ip_address::loopback_v6();
@@ -84,7 +84,7 @@ ares_ssize_t count_of(const io::result& outcome) noexcept {
 ares_socket_t open_socket(int family, int type, int protocol, void*) {
   auto opened = system::open_socket(family, type, protocol);
   if (!opened) return ARES_SOCKET_BAD;
-  // An optimisation: without it, a question takes longer.
+  // If setting this option fails, a question takes longer.
   if (type == SOCK_STREAM) system::set_option(opened->get(), system::tcp_nodelay, 1);
   return opened->release();
 }
@@ -168,15 +168,15 @@ dns_channel::dns_channel(name_engine& owner, const resolver_options& options)
 
 dns_channel::~dns_channel() { ares_destroy(channel_); }
 
-// c-ares 1.18 takes the failure of a server for no answer, and in the end says that it could not
-// reach any. With several servers that is right, as the next one is asked; of one, the error is
-// wanted.
+// c-ares 1.18 treats the failure of a server as no answer, asks the next server, and in the end
+// reports that it could reach none. With a single server, the server's own error is reported
+// instead.
 void dns_channel::open(const resolver_options& options) {
   servers_ = options.servers.empty() ? read_name_servers(options.resolv_conf) : options.servers;
   char dns_only[] = "b";
   std::vector<char*> domains;
   ares_options raw{};
-  // c-ares doubles it in each round, and the int must not overflow.
+  // c-ares doubles the timeout in each round, and its int must not overflow.
   constexpr int day = 24 * 60 * 60 * 1000;
   raw.timeout = gyre::detail::whole_units<std::chrono::milliseconds>(options.timeout, day);
   raw.tries = options.tries;
@@ -248,7 +248,8 @@ void dns_channel::wait_for_servers() noexcept {
   }
 }
 
-// c-ares opens, uses and closes sockets as it likes. One that cannot be watched times out.
+// c-ares calls this when it opens or closes a socket. Queries on one that the loop cannot watch
+// time out.
 void dns_channel::on_socket_state(void* self, int fd, int readable, int writable) noexcept {
   auto& channel = *static_cast<dns_channel*>(self);
   const auto interest = (readable != 0 ? readiness::readable : readiness::none) |
@@ -270,7 +271,7 @@ void dns_channel::on_socket_state(void* self, int fd, int readable, int writable
   }
 }
 
-// May destroy the watch or timer that calls it, and the channel.
+// The call may destroy the watch or timer that makes it, and the channel.
 void dns_channel::process(int readable, int writable) {
   ares_process_fd(channel_, readable, writable);
   wait_for_servers();

@@ -184,7 +184,8 @@ address_result decode_addresses(record_type type, dns_message message) {
 
 void sort_srv_records(std::vector<srv_record>& records,
                       move_only_function<std::uint32_t(std::uint32_t)> below) {
-  // Records without weight first: they have a chance then, if a small one. Otherwise as they came.
+  // Records without weight come first, which gives them a small chance (RFC 2782); the others stay
+  // in their order.
   std::vector<std::tuple<unsigned, bool, std::size_t>> ranks;
   for (const srv_record& each : records) {
     ranks.emplace_back(each.priority, each.weight != 0, ranks.size());

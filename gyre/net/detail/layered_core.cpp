@@ -258,7 +258,7 @@ task<std::size_t> read_until(core_ptr core, io::buffer& buffer, std::string_view
                read_until_step{.buffer = buffer, .delimiter = delimiter, .limit = limit});
 }
 
-// A failure, or an end that should not be, is for the next read to tell.
+// The next read reports a failure, and an end that comes too early.
 task<> wait_readable(core_ptr core) {
   static constexpr std::string_view name = "wait_readable";
   reading_lock lock(*core, core->is_reading, name);

@@ -36,7 +36,7 @@ std::string_view plain_name(std::string_view name) {
 
 namespace {
 
-// There are several only while most questions in each are abandoned.
+// There are several channels only while most questions in each are abandoned.
 constexpr std::size_t max_channels = 8;
 
 bool is_negative(std::error_code error) {
@@ -50,7 +50,7 @@ bool is_localhost(std::string_view key) {
 // Names below ".onion" may not be asked for in the DNS (RFC 7686).
 bool is_onion(std::string_view key) { return key == "onion" || key.ends_with(".onion"); }
 
-// Checks that c-ares 1.18 does not make.
+// Makes checks that c-ares 1.18 does not make.
 bool can_be_name(std::string_view host) {
   return !host.empty() && host != "." && host.size() <= 254 && !host.contains('\0') &&
          !host.contains(':');
@@ -85,7 +85,7 @@ name_engine::name_engine(event_loop& loop, resolver_options options)
 
 name_engine::~name_engine() { assert(channels_.empty() && pending_ == 0); }
 
-// Callbacks may start no lookups, so that this ends.
+// The loops end, because callbacks may start no lookups.
 void name_engine::close() noexcept {
   const auto alive = shared_from_this();
   closed_ = true;
@@ -249,7 +249,8 @@ void name_engine::complete_later(waiting_lookup& lookup, resolve_result result) 
   queue_completion(lookup);
 }
 
-// Its function is called when no frame of c-ares or of the user's call is on the stack.
+// The lookup's function is called later, when no frame of c-ares or of the user's call is on the
+// stack.
 void name_engine::queue_completion(waiting_lookup& lookup) noexcept {
   lookup.pending = nullptr;
   completed_.push_back(lookup);
@@ -274,7 +275,7 @@ bool name_engine::cancel(waiting_lookup& lookup) noexcept {
   return true;
 }
 
-// Ends the questions of channels in which no lookup waits. Not from a callback of c-ares.
+// Ends the questions of channels in which no lookup waits. A callback of c-ares must not call it.
 void name_engine::cancel_abandoned() noexcept {
   for (auto each = channels_.begin(); each != channels_.end();) {
     const auto at = each++;
@@ -307,7 +308,7 @@ void name_engine::start_queued() noexcept {
   }
 }
 
-// May end the question at once.
+// The question may end at once.
 void name_engine::start(question& entry, dns_channel& channel) noexcept {
   entry.channel = &channel;
   ++channel.in_flight;

@@ -65,7 +65,7 @@ class proxy_layer final : public layer {
   proxy_header take_header() noexcept { return std::move(header_); }
 
  private:
-  // How many bytes more belong to the header whatever they are.
+  // The number of bytes that must still follow, whatever the header says.
   std::size_t surely_missing() const noexcept {
     constexpr std::size_t shortest_1 = 15;  // "PROXY UNKNOWN\r\n"
     constexpr std::size_t fixed_2 = 16;

@@ -179,7 +179,8 @@ connection_group::limits server_core::limits_of_one() const noexcept {
           .idle_timeout = std::chrono::minutes{10}};
 }
 
-// Calls a function of `make_function` with each connection; `bytes` count until all loops have.
+// Calls a function made by `make_function` with each connection. `bytes` count in the quota until
+// all loops have made their calls.
 template <class Make>
 bool server_core::visit_all(std::size_t bytes, Make&& make_function) {
   byte_quota::share share = broadcast_quota_.take(bytes);
@@ -233,7 +234,7 @@ void server_core::begin_to_stop(move_only_function<void()> done) {
 }
 
 void server_core::finish_one() noexcept {
-  // acq_rel: the last one sees all that the others did.
+  // acq_rel: the last loop to end sees all that the others did.
   if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   {
     const std::lock_guard lock(mutex_);
@@ -242,7 +243,8 @@ void server_core::finish_one() noexcept {
   post_server_changes(*shards_.front());
 }
 
-// One at a time: an exception of one, or its destroying the server, does not concern the others.
+// Each turn makes one call, so that an exception, or a call that destroys the server, does not
+// affect the others.
 void server_core::call_one_done() {
   move_only_function<void()> done;
   bool more = false;

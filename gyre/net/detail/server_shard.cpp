@@ -152,7 +152,7 @@ void server_shard::adopted(unique_fd connection, const endpoint& peer,
 
 void server_shard::adopt_accepted(unique_fd connection, const endpoint& peer,
                                   std::unique_ptr<released_connection> released) {
-  // After the server's end the other loops may be gone, to which releasing the slot would post.
+  // Releasing the slot would post to other loops, which may be gone after the server's end.
   const callback_gate::pass passing(gate());
   if (!passing) return;
   if (released != nullptr) {
@@ -219,7 +219,8 @@ void server_shard::serve(unique_fd connection, const endpoint& peer,
   if (core_.options.transport == nullptr || stage_ == stop_stage::impatient) {
     return begin_connection(std::move(connection), peer, nullptr, early);
   }
-  // Before calls of the program, which may throw: another connection must not get the header.
+  // The header is taken before calls of the program, which may throw: no other connection may get
+  // it.
   arriving begun{.peer = peer, .header = std::exchange(proxy_header_, std::nullopt)};
   std::unique_ptr<layer> protocol;
   std::exception_ptr failed;
@@ -353,7 +354,7 @@ void server_shard::stop(std::chrono::nanoseconds timeout) {
   }
   stop_by_ = std::min(stop_by_, stop_by);
   grace_ends_ = std::min(grace_ends_, stop_by_);
-  // First: the calls below may throw what callbacks throw.
+  // This comes first, because the calls below may throw what callbacks throw.
   stop_timer_->start_at(stage_ == stop_stage::begun ? grace_ends_ : stop_by_);
   if (!begins) return limit_closing(closed_by::closing, timeout);
   drain_acceptors();
@@ -384,7 +385,7 @@ void server_shard::advance_stop() {
 void server_shard::drain_acceptors() {
   acceptors_.remove_if([](acceptor& each) { return each.is_drained(); });
   if (acceptors_.empty()) return note_accepting_ended();
-  // Where accepting is held, or pauses, the next connection leads here.
+  // While accepting is held or pauses, the next connection leads here.
   if (std::ranges::any_of(acceptors_, &acceptor::is_accepting)) core_.post_server_changes(*this);
 }
 

@@ -305,7 +305,7 @@ class shared_connection {
         ++self->metrics_.connected;
         auto made = std::make_shared<counted_connection>();
         made->connection = std::move(*connected);
-        // An attempt that all its calls had left may end beside another one.
+        // An attempt that no call waits for any more may end while another one runs.
         if (!self->closed_ && self->current_ == nullptr) self->current_ = made;
         if (self->current_ != made) co_await end(made);
         co_return made;
@@ -342,7 +342,7 @@ class shared_connection {
     note_failure(used, is_retryable(error));
     retire(used);
   }
-  // The next attempt is delayed, unless the connection has served before and its end is no fault of
+  // Delays the next attempt, unless the connection has served before and its end is no fault of
   // the server.
   void note_failure(const connection_ptr& used, bool is_fault) noexcept {
     if (!used->retired && (is_fault || !used->proven)) schedule_.note_failure(loop().now());

@@ -21,9 +21,9 @@
 namespace gyre::tls::detail {
 namespace {
 
-// Steps of OpenSSL's handshake after its end within a minute, for messages such as KeyUpdate, of
-// which each takes up to five. Each key costs 50 us and its message 22 bytes, and thousands may be
-// received at once.
+// The limit of steps of OpenSSL's handshake within a minute after its end, for messages such as
+// KeyUpdate, of which each takes up to five. Each key costs 50 us and its message 22 bytes, and
+// thousands may be received at once.
 constexpr std::size_t max_steps = 320;
 constexpr std::chrono::minutes step_period{1};
 
@@ -58,7 +58,7 @@ bool is_for_name(const SSL_SESSION* session, std::string_view name) {
   return gyre::detail::to_lower(own == nullptr ? "" : own) == name;
 }
 
-// Fetched once: EVP_aes_256_cbc() is looked up by its name for each ticket.
+// The cipher is fetched once; EVP_aes_256_cbc() would be looked up by its name for each ticket.
 const EVP_CIPHER* ticket_cipher() noexcept {
   static const EVP_CIPHER* const fetched = EVP_CIPHER_fetch(nullptr, "AES-256-CBC", nullptr);
   return fetched != nullptr ? fetched : EVP_aes_256_cbc();

@@ -59,7 +59,7 @@ ssl_ctx_ptr make_context(const SSL_METHOD* method, version min_version, version 
   if (SSL_CTX_set_min_proto_version(context, native(min_version)) != 1 ||
       SSL_CTX_set_max_proto_version(context, native(max_version)) != 1 ||
       min_version > max_version ||
-      // Forward secrecy, and encryption that authenticates, in TLS 1.2, too.
+      // TLS 1.2, too, must have forward secrecy, and encryption that authenticates.
       SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20") != 1) {
     throw_openssl_error(errc::bad_configuration, "gyre::tls: versions");
   }
@@ -129,7 +129,8 @@ loaded_context::entry make_entry(const server_options& options, const std::vecto
   return {std::move(made), std::move(staples)};
 }
 
-// Its files are read once, so that all certificates, and the sessions, are under the same rules.
+// The files of these options are read once, so that all certificates and sessions are under the
+// same rules.
 server_options with_rules_read(server_options options) {
   if (options.clients == client_certificates::ignored) return options;
   if (!options.client_authorities.empty()) {

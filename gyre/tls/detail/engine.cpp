@@ -17,7 +17,7 @@
 namespace gyre::tls::detail {
 namespace {
 
-// All that a peer may send before it has proved anything.
+// The limit of what a peer may send before it has proved anything.
 constexpr std::size_t max_handshake_bytes = std::size_t{256} << 10;
 // OpenSSL's memory for one connection until its handshake is done, without the first message of a
 // client, for which it has room as soon as its length is known.
