@@ -85,12 +85,15 @@ class HttpClientTls : public gyre::http::test::http_client_test {
     tls_stream connected = co_await std::move(connecting);
     const auto newest = std::make_shared<gyre::tls::session>();
     gyre::http::detail::client_connection connection(std::move(connected), newest);
+    const gyre::http::detail::request_clock clock(virtual_time.loop, 0s, "GET /");
+    const gyre::steady_time expiry = gyre::steady_time::max();
     const std::string_view request = "GET / HTTP/1.1\r\n\r\n";
     for (int answers = 0; answers != 2; ++answers) {
-      auto writing = connection.write_some(std::as_bytes(std::span(request)));
+      auto writing = connection.write_some(std::as_bytes(std::span(request)), clock, expiry, "");
       co_await std::move(writing);
-      auto reading = connection.read();
-      co_await std::move(reading);
+      auto receiving = connection.receive(clock, expiry, "");
+      const gyre::io::received bytes = co_await std::move(receiving);
+      connection.keep(bytes);
       had_session.push_back(static_cast<bool>(std::exchange(*newest, {})));
       received += connection.input.text();
       connection.input.consume_all();

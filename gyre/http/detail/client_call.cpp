@@ -71,29 +71,54 @@ task<client_response> client_call::run(std::shared_ptr<client_core> client, clie
   co_return client_response(std::move(call.exchange_));
 }
 
+// Sends the request until a response is final, and reads its body if the caller wants it whole.
 task<> client_call::respond(body form) {
-  task<> following = follow();
-  co_await std::move(following);
-  exchange_->forget_request();
-  if (was_cut_) exchange_->note_cut_request();
-  if (form == body::streamed) co_return;
-  auto rest = as_result(exchange_->read_body());
-  const auto read = co_await std::move(rest);
-  if (!read) std::rethrow_exception(clock_.named(read.error()));
-}
-
-task<> client_call::follow() {
   const client_options& options = client_.options();
-  for (std::size_t redirects = 0;; ++redirects) {
-    task<> requesting = request_answer();
-    co_await std::move(requesting);
+  bool needs_new_connection = false;
+  for (std::size_t redirects = 0;;) {
+    const client_destination destination = client_.destination_of(request_.url());
+    auto acquiring = clock_.wait(client_.acquire(destination, needs_new_connection),
+                                 steady_time::max(), "connecting");
+    client_lease connection = co_await std::move(acquiring);
+    const request_route route = route_for(destination);
+    const bool may_repeat = !needs_new_connection && request_.is_idempotent();
+    exchange_.reset(
+        new client_exchange(std::move(connection), clock_, options, std::move(request_), caller_));
+    auto running = as_result(exchange_->run(route));
+    const auto ran = co_await std::move(running);
+    const bool has_met_end = ran ? exchange_->met_idle_limit() : exchange_->is_stale(ran.error());
+    if (may_repeat && has_met_end) {
+      co_await exchange_->end_upload();
+      take_request_back();
+      ++client_.counts.retries;
+      needs_new_connection = true;
+      continue;
+    }
+    if (!ran) std::rethrow_exception(clock_.add_name(ran.error()));
+    needs_new_connection = false;
+    if (exchange_->refuses_expectation()) {
+      // A server that does not know the expectation refuses it (RFC 9110, 10.1.1).
+      task<> dropping = exchange_->drop_body();
+      co_await std::move(dropping);
+      co_await exchange_->end_upload();
+      take_request_back();
+      request_.expects_continue_ = false;
+      continue;
+    }
     receive_cookies();
-    if (!options.follow_redirects || !leads_on()) co_return;
+    if (!options.follow_redirects || !leads_on()) break;
     if (redirects == options.limits.redirects) clock_.fail(errc::too_many_redirects, "redirect");
     task<> following = follow_redirect();
     co_await std::move(following);
+    ++redirects;
     ++client_.counts.redirects;
   }
+  exchange_->forget_request();
+  if (was_cut_) exchange_->note_cut_request();
+  if (form == body::streamed) co_return;
+  auto reading = as_result(exchange_->read_body());
+  const auto read = co_await std::move(reading);
+  if (!read) std::rethrow_exception(clock_.add_name(read.error()));
 }
 
 // Changes the request to the one that the redirect demands. A body that is to be sent again stops
@@ -101,18 +126,15 @@ task<> client_call::follow() {
 task<> client_call::follow_redirect() {
   const std::string location(*exchange_->response().fields().get("Location"));
   const bool turns_to_get = becomes_get(exchange_->response().head().status);
-  if (!turns_to_get) {
-    task<> stopping = exchange_->end_upload();
-    co_await std::move(stopping);
-  }
+  if (!turns_to_get) co_await exchange_->end_upload();
   task<> dropping = exchange_->drop_body();
   co_await std::move(dropping);
   if (turns_to_get) {
     exchange_->check_upload();
     was_cut_ = was_cut_ || !exchange_->is_request_complete();
   }
-  task<> ending = end_attempt();
-  co_await std::move(ending);
+  co_await exchange_->end_upload();
+  take_request_back();
   auto next = request_.url_.resolve(redirect_reference(location, request_.url_.fragment()));
   if (!next) {
     clock_.fail(errc::bad_redirect, "redirect to " + without_user(location).substr(0, 200) + " (" +
@@ -126,57 +148,8 @@ task<> client_call::follow_redirect() {
   redirect_to(*std::move(next));
 }
 
-// A server that does not know the expectation refuses it (RFC 9110, 10.1.1).
-task<> client_call::request_answer() {
-  task<> first = attempt_twice();
-  co_await std::move(first);
-  if (!exchange_->refuses_expectation()) co_return;
-  task<> dropping = exchange_->drop_body();
-  co_await std::move(dropping);
-  task<> ending = end_attempt();
-  co_await std::move(ending);
-  request_.expects_continue_ = false;
-  task<> second = attempt_twice();
-  co_await std::move(second);
-}
-
-task<> client_call::attempt_twice() {
-  const client_destination destination = client_.destination_of(request_.url());
-  task<bool> first = attempt(destination, false);
-  const bool answered = co_await std::move(first);
-  if (answered) co_return;
-  ++client_.counts.retries;
-  task<bool> second = attempt(destination, true);
-  co_await std::move(second);
-}
-
-// Attempts the request once; false if another attempt is worth while.
-task<bool> client_call::attempt(const client_destination& destination, bool fresh) {
-  auto acquiring =
-      as_result(clock_.wait(client_.acquire(destination, fresh), steady_time::max(), "connecting"));
-  auto acquired = co_await std::move(acquiring);
-  if (!acquired) std::rethrow_exception(clock_.named(acquired.error()));
-  const request_route route = route_for(destination);
-  const bool may_repeat = !fresh && request_.is_idempotent();
-  exchange_.reset(new client_exchange(std::move(*acquired), clock_, client_.options(),
-                                      std::move(request_), caller_));
-  auto running = as_result(exchange_->run(route));
-  const auto ran = co_await std::move(running);
-  const bool repeats =
-      may_repeat && (ran ? exchange_->met_idle_limit() : exchange_->is_stale(ran.error()));
-  if (!repeats) {
-    if (!ran) std::rethrow_exception(clock_.named(ran.error()));
-    co_return true;
-  }
-  task<> ending = end_attempt();
-  co_await std::move(ending);
-  co_return false;
-}
-
-// Ends the exchange, and takes the request back.
-task<> client_call::end_attempt() {
-  task<> stopping = exchange_->end_upload();
-  co_await std::move(stopping);
+// Destroys the exchange, whose upload has ended.
+void client_call::take_request_back() {
   request_ = exchange_->take_request();
   exchange_.reset();
 }

@@ -30,12 +30,8 @@ class client_call {
   client_call(client_core& client, client_request request, executor& caller);
 
   task<> respond(body form);
-  task<> follow();
   task<> follow_redirect();
-  task<> request_answer();
-  task<> attempt_twice();
-  task<bool> attempt(const client_destination& destination, bool fresh);
-  task<> end_attempt();
+  void take_request_back();
   request_route route_for(const client_destination& destination);
   void receive_cookies();
   bool leads_on() const;

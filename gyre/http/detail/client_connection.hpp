@@ -2,7 +2,10 @@
 // client_connection: a connection of a client's pool, by TCP or by TLS.
 #pragma once
 
+#include <gyre/base/clock.hpp>
+#include <gyre/http/detail/request_clock.hpp>
 #include <gyre/io/buffer.hpp>
+#include <gyre/io/received.hpp>
 #include <gyre/net/connection_pool.hpp>
 #include <gyre/net/tcp_stream.hpp>
 #include <gyre/task/task.hpp>
@@ -31,10 +34,23 @@ class client_connection {
     keep_session();
   }
 
-  /// Waits for bytes, appends them to `input`, and gives their count; 0 is the end of the stream.
-  task<std::size_t> read();
+  /// Waits for bytes, as request_clock::wait() does; none are the end of the stream. They are for
+  /// keep().
+  task<io::received> receive(const request_clock& clock, steady_time expiry, const char* phase) {
+    return std::visit([&](auto& stream) { return clock.wait(stream.receive(), expiry, phase); },
+                      stream_);
+  }
+  /// Appends received bytes to `input`.
+  void keep(const io::received& bytes) {
+    keep_session();
+    input.append(bytes.bytes());
+  }
   /// Waits until some of the bytes can be written, and gives their count.
-  task<std::size_t> write_some(std::span<const std::byte> bytes);
+  task<std::size_t> write_some(std::span<const std::byte> bytes, const request_clock& clock,
+                               steady_time expiry, const char* phase) {
+    return std::visit(
+        [&](auto& stream) { return clock.wait(stream.write_some(bytes), expiry, phase); }, stream_);
+  }
   /// Whether it is open, and nothing has come from the peer while it was idle; for the pool.
   bool is_reusable() const;
   /// The stream for TLS; only of a connection by TCP, which is left closed.
@@ -45,7 +61,6 @@ class client_connection {
  private:
   // Keeps each session once, as another connection may have used the last one.
   void keep_session() const noexcept;
-  static task<std::size_t> write_tcp(net::tcp_stream& stream, std::span<const std::byte> bytes);
 
   // Mutable, as the pool asks a constant connection whether it is quiet, which reads messages of
   // TLS.

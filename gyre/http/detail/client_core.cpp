@@ -19,6 +19,7 @@ namespace gyre::http::detail {
 namespace {
 
 constexpr std::size_t few_origins = 64;
+constexpr const char* opening_tunnel = "opening a tunnel";
 
 std::string host_and_port(const url& target) {
   std::string text =
@@ -131,24 +132,24 @@ task<net::tcp_stream> client_core::connect_tcp(const url& target) {
 task<std::unique_ptr<client_connection>> client_core::connect(
     const client_destination& destination, std::shared_ptr<tls::session> newest) {
   const url& first = destination.proxy ? *destination.proxy : destination.server;
-  const request_clock clock(loop_, std::chrono::nanoseconds(0), destination.server.to_string());
+  const request_clock clock(loop_, std::chrono::nanoseconds(0), {});
   if (destination.is_tls() && options_.tls && options_.tls.is_server()) {
     clock.fail(errc::needs_tls, "connecting");
   }
   const duration limit = options_.timeouts.connect;
-  auto connecting = clock.wait(connect_tcp(first), limit, "connecting");
+  auto connecting = clock.wait(connect_tcp(first), clock.expiry_of(limit), "connecting");
   net::tcp_stream connected = co_await std::move(connecting);
   auto connection = std::make_unique<client_connection>(std::move(connected));
   if (destination.tunnel) {
-    auto opening =
-        clock.wait(open_tunnel(*connection, destination, clock), limit, "opening a tunnel");
+    auto opening = clock.wait(open_tunnel(*connection, destination, clock), clock.expiry_of(limit),
+                              opening_tunnel);
     co_await std::move(opening);
   }
   if (!destination.is_tls()) co_return connection;
   // If the handshake fails, the next one is a full one.
   const tls::session resumed = std::exchange(*newest, {});
   auto securing = clock.wait(make_tls(connection->take_tcp(), destination, resumed),
-                             options_.timeouts.handshake, "TLS handshake");
+                             clock.expiry_of(options_.timeouts.handshake), "TLS handshake");
   tls::tls_stream secure = co_await std::move(securing);
   const std::string protocol = secure.info().application_protocol;
   if (!protocol.empty() && !protocol.starts_with("http/1.")) {
@@ -177,7 +178,7 @@ task<> client_core::open_tunnel(client_connection& connection,
   }
   head.append("\r\n");
   for (std::span<const std::byte> rest = std::as_bytes(std::span(head)); !rest.empty();) {
-    auto writing = connection.write_some(rest);
+    auto writing = connection.write_some(rest, clock, steady_time::max(), opening_tunnel);
     const std::size_t count = co_await std::move(writing);
     rest = rest.subspan(count);
   }
@@ -189,19 +190,22 @@ task<> client_core::open_tunnel(client_connection& connection,
       if (!response.is_interim()) break;
       error = response.skip_interim();
     } else if (error == no_error) {
-      const duration limit =
-          connection.input.empty() ? duration::zero() : options_.timeouts.between_bytes;
-      auto reading = clock.wait(connection.read(), limit, "opening a tunnel");
-      const std::size_t count = co_await std::move(reading);
-      received += count;
-      if (count == 0) error = received == 0 ? errc::no_response : errc::truncated;
+      const steady_time expiry = connection.input.empty()
+                                     ? steady_time::max()
+                                     : clock.expiry_of(options_.timeouts.between_bytes);
+      auto receiving = connection.receive(clock, expiry, opening_tunnel);
+      const io::received bytes = co_await std::move(receiving);
+      connection.keep(bytes);
+      received += bytes.size();
+      if (bytes.empty()) error = received == 0 ? errc::no_response : errc::truncated;
     }
-    if (error != no_error) clock.fail(error, "opening a tunnel");
+    if (error != no_error) clock.fail(error, opening_tunnel);
   }
+  const std::string proxy =
+      std::string(opening_tunnel) + " by " + host_and_port(*destination.proxy);
   const unsigned status = response.head().status;
   if (status / 100 == 2 && connection.input.empty()) co_return;
-  clock.fail(errc::proxy_refused, "opening a tunnel by " + host_and_port(*destination.proxy) +
-                                      ": status " + std::to_string(status));
+  clock.fail(errc::proxy_refused, proxy + ": status " + std::to_string(status));
 }
 
 void client_core::close() noexcept {

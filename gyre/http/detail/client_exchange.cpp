@@ -6,7 +6,6 @@
 #include <gyre/http/format_error.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/task/as_result.hpp>
-#include <gyre/task/as_task.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/shielded.hpp>
 #include <gyre/task/spawn.hpp>
@@ -75,61 +74,59 @@ void client_exchange::release(client_exchange* exchange) noexcept {
 }
 
 task<> client_exchange::run(const request_route& route) {
-  write_head(route);
-  task<> exchanging = send_and_read_head();
-  co_await std::move(exchanging);
-  begin_body(route.accept_compressed);
-  if (!is_uploading() || response_.head().status < first_refusal) co_return;
-  task<> ending = end_upload();
-  co_await std::move(ending);
-}
-
-task<> client_exchange::send_and_read_head() {
-  auto sending = as_result(send_head());
+  std::exception_ptr send_error;
+  bool has_head = false;
+  prepare_head(route);
+  auto sending = as_result(write(std::as_bytes(std::span(head_))));
   const auto sent = co_await std::move(sending);
-  std::exception_ptr error = sent ? nullptr : sent.error();
-  if (!error && !writer_.is_complete()) {
-    task<bool> asking = must_send_body();
-    const bool must_send = co_await std::move(asking);
-    if (!must_send) co_return;
-    begin_upload();
-    task<> reading = read_head_while_uploading();
-    co_await std::move(reading);
-    co_return;
+  if (!sent) {
+    send_error = sent.error();
+  } else if (sends_body_apart()) {
+    task<bool> uploading = upload_and_read_head();
+    has_head = co_await std::move(uploading);
+    send_error = upload_error_;
+  } else {
+    writer_.complete();
   }
-  task<> reading = read_head_after(std::move(error));
-  co_await std::move(reading);
+  if (!has_head) {
+    // A server that refuses a request may answer, and close before it has read everything.
+    if (send_error && !is_broken_connection(send_error)) std::rethrow_exception(send_error);
+    auto reading = as_result(read_head(clock_.expiry_of(timeouts_.first_byte)));
+    const auto read = co_await std::move(reading);
+    if (!read) std::rethrow_exception(send_error && !has_begun_ ? send_error : read.error());
+  }
+  begin_body(route.accept_compressed);
+  if (is_uploading() && response_.head().status >= first_refusal) co_await end_upload();
 }
 
-// A server that refuses a request may answer, and close before it has read everything.
-task<> client_exchange::read_head_after(std::exception_ptr send_error) {
-  if (send_error && !is_broken_connection(send_error)) std::rethrow_exception(send_error);
-  auto reading = as_result(read_final_head(clock_.expiry_of(timeouts_.first_byte)));
-  const auto read = co_await std::move(reading);
-  if (read) co_return;
-  if (send_error && !has_begun_) std::rethrow_exception(send_error);
-  std::rethrow_exception(read.error());
+// The response has come to a request whose body has not been sent, or not completely; false if the
+// body has been sent, or its sending has failed, before the response.
+task<bool> client_exchange::upload_and_read_head() {
+  if (expects_continue_) {
+    task<bool> asking = server_wants_body();
+    const bool is_wanted = co_await std::move(asking);
+    if (!is_wanted) co_return true;
+  }
+  begin_upload();
+  auto race = when_any(as_result(read_head(steady_time::max())), upload_ended_.wait());
+  auto ended = co_await std::move(race);
+  const auto& read = std::get<0>(ended.values);
+  if (read && !*read) {
+    co_await end_upload();
+    check_upload();
+    std::rethrow_exception(upload_error_ && !has_begun_ ? upload_error_ : read->error());
+  }
+  co_return read.has_value();
 }
 
-// False if the server has answered a request that expects "100 Continue": it wants no body.
-task<bool> client_exchange::must_send_body() {
-  if (!expects_continue_) co_return true;
-  for (;;) {
-    auto waiting = as_result(read_head(clock_.expiry_of(timeouts_.expect_continue)));
-    const auto came = co_await std::move(waiting);
-    if (!came) {
-      // A server may not know about it, and wait for the body.
-      if (code_of(came.error()) != errc::timed_out) std::rethrow_exception(came.error());
-      co_return true;
-    }
-    const unsigned status = response_.head().status;
-    if (status == 100) co_return true;
-    if (status < 200) {
-      skip_interim();
-      continue;
-    }
-    co_return false;
-  }
+// False if the server has answered a request that expects "100 Continue".
+task<bool> client_exchange::server_wants_body() {
+  auto waiting = as_result(read_head(clock_.expiry_of(timeouts_.expect_continue)));
+  const auto read = co_await std::move(waiting);
+  if (read) co_return response_.is_interim();
+  // A server may not know about it, and wait for the body.
+  if (code_of(read.error()) != errc::timed_out) std::rethrow_exception(read.error());
+  co_return true;
 }
 
 bool client_exchange::refuses_expectation() const noexcept {
@@ -149,11 +146,8 @@ void client_exchange::release_request() noexcept {
 
 // --- Sending ---
 
-bool client_exchange::has_small_body() const noexcept {
-  return !request_->is_streamed() && request_->body_.size() <= max_small;
-}
-
-void client_exchange::write_head(const request_route& route) {
+// Prepares the head, with a small body unless the server must agree to it first.
+void client_exchange::prepare_head(const request_route& route) {
   const http::method method = request_->method_;
   const bool wants_length =
       method == http::method::post || method == http::method::put || method == http::method::patch;
@@ -165,15 +159,12 @@ void client_exchange::write_head(const request_route& route) {
   }
   writer_.begin_request(kind, length, expects_continue_);
   head_ = make_request_head(*request_, route, writer_);
+  if (!sends_body_apart()) head_ += request_->body_;
 }
 
-// Sends the head, and a small body unless the server shall agree first.
-task<> client_exchange::send_head() {
-  const bool with_body = has_small_body() && writer_.state() == writing::body;
-  if (with_body) head_ += request_->body_;
-  task<> writing = write(std::as_bytes(std::span(head_)));
-  co_await std::move(writing);
-  if (with_body) writer_.complete();
+bool client_exchange::sends_body_apart() const noexcept {
+  return request_->is_streamed() || request_->body_.size() > max_small ||
+         writer_.state() == writing::awaiting_continue;
 }
 
 task<> client_exchange::send_body() {
@@ -209,11 +200,9 @@ task<> client_exchange::write_body(std::span<const std::byte> bytes) {
 
 task<> client_exchange::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    auto writing = as_result(
-        clock_.wait(connection_->write_some(bytes), timeouts_.send, "sending the request"));
-    const auto count = co_await std::move(writing);
-    if (!count) std::rethrow_exception(clock_.named(count.error()));
-    bytes = bytes.subspan(*count);
+    auto writing = connection_->write_some(bytes, clock_, clock_.expiry_of(timeouts_.send),
+                                           "sending the request");
+    bytes = bytes.subspan(co_await std::move(writing));
   }
 }
 
@@ -223,38 +212,33 @@ steady_time client_exchange::end_of_gap() const noexcept {
   return gaps_are_limited_ ? clock_.expiry_of(timeouts_.between_bytes) : steady_time::max();
 }
 
-// Waits for bytes; false at the end of the connection.
-task<bool> client_exchange::read_more(steady_time expiry, const char* phase) {
-  auto reading = as_result(clock_.wait(connection_->read(), expiry, phase));
-  const auto count = co_await std::move(reading);
-  if (!count) std::rethrow_exception(clock_.named(count.error()));
-  has_begun_ = has_begun_ || *count != 0;
-  has_ended_ = *count == 0;
-  co_return !has_ended_;
+// Keeps received bytes; false at the end of the connection.
+bool client_exchange::keep(const io::received& bytes) {
+  connection_->keep(bytes);
+  has_begun_ = has_begun_ || !bytes.empty();
+  has_ended_ = bytes.empty();
+  return !has_ended_;
 }
 
-// Reads the next head, whose first byte must come until `first_byte`.
+// Reads heads up to that of the final response, or of a "100 Continue" that the request expects.
+// The first byte of each must come until `first_byte`.
 task<> client_exchange::read_head(steady_time first_byte) {
   for (;;) {
     const auto is_whole = response_.take_head(connection_->input);
     if (!is_whole) clock_.fail(is_whole.error(), reading_head);
-    if (*is_whole) co_return;
+    if (*is_whole) {
+      const bool continues =
+          response_.head().status == 100 && writer_.state() == writing::awaiting_continue;
+      if (!response_.is_interim() || continues) co_return;
+      skip_interim();
+      continue;
+    }
     const bool waits_for_first = connection_->input.empty();
-    const steady_time expiry = waits_for_first ? first_byte : end_of_gap();
-    task<bool> reading =
-        read_more(expiry, waits_for_first ? "waiting for the response" : reading_head);
-    const bool came = co_await std::move(reading);
-    if (!came) clock_.fail(has_begun_ ? errc::truncated : errc::no_response, reading_head);
-  }
-}
-
-// Reads heads up to the first that is not interim.
-task<> client_exchange::read_final_head(steady_time first_byte) {
-  for (;;) {
-    task<> reading = read_head(first_byte);
-    co_await std::move(reading);
-    if (!response_.is_interim()) co_return;
-    skip_interim();
+    auto receiving =
+        connection_->receive(clock_, waits_for_first ? first_byte : end_of_gap(),
+                             waits_for_first ? "waiting for the response" : reading_head);
+    const io::received bytes = co_await std::move(receiving);
+    if (!keep(bytes)) clock_.fail(has_begun_ ? errc::truncated : errc::no_response, reading_head);
   }
 }
 
@@ -264,17 +248,18 @@ void client_exchange::skip_interim() {
   clock_.fail(error, "status " + std::to_string(response_.head().status));
 }
 
-// The next bytes of the body, without chunks.
+// The next bytes of the body as they were sent, without chunks; nothing at its end. Throws the error
+// of an upload that has failed.
 task<client_exchange::piece> client_exchange::receive_piece() {
+  check_upload();
   while (response_.reader().expects_body()) {
     const auto taken = response_.take_piece(connection_->input);
     if (!taken) break;
     if (!taken->empty()) co_return *taken;
     if (!response_.reader().expects_body()) break;
-    task<bool> reading = read_more(end_of_gap(), reading_body);
-    const bool came = co_await std::move(reading);
-    if (came) continue;
-    if (response_.end_input() != no_error) break;
+    auto receiving = connection_->receive(clock_, end_of_gap(), reading_body);
+    const io::received bytes = co_await std::move(receiving);
+    if (!keep(bytes) && response_.end_input() != no_error) break;
   }
   // A body that has failed fails in each further call.
   const errc failure = response_.reader().error();
@@ -314,48 +299,19 @@ void client_exchange::upload_ended() noexcept {
   }
 }
 
-task<> client_exchange::end_upload() {
-  stop_upload_.request_stop();
-  co_await upload_ended_.wait();
-}
-
 void client_exchange::check_upload() const {
   if (upload_error_ && !is_broken_connection(upload_error_)) {
     std::rethrow_exception(upload_error_);
   }
 }
 
-task<std::exception_ptr> client_exchange::try_read_head() {
-  auto reading = as_result(read_final_head(steady_time::max()));
-  const auto read = co_await std::move(reading);
-  co_return read ? std::exception_ptr() : read.error();
-}
-
-task<> client_exchange::read_head_while_uploading() {
-  auto race = when_any(try_read_head(), upload_ended_.wait());
-  auto ended = co_await std::move(race);
-  const std::optional<std::exception_ptr>& read = std::get<0>(ended.values);
-  if (read && !*read) co_return;  // with or without the whole request
-  if (read) {
-    task<> ending = end_upload();
-    co_await std::move(ending);
-    check_upload();
-    std::rethrow_exception(upload_error_ && !has_begun_ ? upload_error_ : *read);
-  }
-  task<> reading = read_head_after(upload_error_);
-  co_await std::move(reading);
-}
-
 // The response has ended. The server reads on, or closes.
 task<> client_exchange::finish_upload() {
   auto race = when_any(server_closes(), upload_ended_.wait());
   auto ended = co_await std::move(race);
-  if (is_uploading() && std::get<0>(ended.values) == true) {
-    task<> ending = end_upload();
-    co_await std::move(ending);
-  }
+  if (is_uploading() && std::get<0>(ended.values) == true) co_await end_upload();
   if (is_uploading()) {
-    auto waiting = clock_.wait(as_task(upload_ended_.wait()), steady_time::max(), sending_body);
+    auto waiting = clock_.wait(upload_ended_.wait(), steady_time::max(), sending_body);
     co_await std::move(waiting);
   }
   check_upload();
@@ -365,10 +321,11 @@ task<> client_exchange::finish_upload() {
 task<bool> client_exchange::server_closes() {
   if (has_ended_) co_return true;
   if (!connection_->input.empty()) co_return false;
-  auto watching = as_result(read_more(steady_time::max(), sending_body));
-  const auto more = co_await std::move(watching);
-  if (!more && !is_broken_connection(more.error())) std::rethrow_exception(more.error());
-  co_return !more || !*more;
+  auto receiving = as_result(connection_->receive(clock_, steady_time::max(), sending_body));
+  const auto bytes = co_await std::move(receiving);
+  if (bytes) co_return !keep(*bytes);
+  if (!is_broken_connection(bytes.error())) std::rethrow_exception(bytes.error());
+  co_return true;
 }
 
 // --- The body ---
@@ -390,17 +347,13 @@ client_exchange::piece client_exchange::take_unpacked() {
   clock_.fail(is_limit ? errc::body_too_large : errc::bad_content_coding, reading_body);
 }
 
-// The next bytes of the body as they came. Throws the error of an upload that has failed meanwhile.
-task<client_exchange::piece> client_exchange::read_piece() {
-  if (is_uploading()) {
-    auto race = when_any(receive_piece(), upload_ended_.wait());
-    auto ended = co_await std::move(race);
-    if (const auto& read = std::get<0>(ended.values)) co_return *read;
-  }
-  check_upload();
-  auto reading = receive_piece();
-  const piece read = co_await std::move(reading);
-  co_return read;
+task<client_exchange::piece> client_exchange::receive_piece_while_uploading() {
+  auto race = when_any(receive_piece(), upload_ended_.wait());
+  auto ended = co_await std::move(race);
+  if (const auto& received = std::get<0>(ended.values)) co_return *received;
+  auto receiving = receive_piece();
+  const piece received = co_await std::move(receiving);
+  co_return received;
 }
 
 task<client_exchange::piece> client_exchange::next_chunk() {
@@ -411,11 +364,11 @@ task<client_exchange::piece> client_exchange::next_chunk() {
     }
     const bool has_body = response_.reader().expects_body();
     if (has_unknown_coding_ && has_body) clock_.fail(errc::bad_content_coding, reading_body);
-    task<piece> reading = read_piece();
-    const piece read = co_await std::move(reading);
-    if (!read) break;
-    if (!unpacker_) co_return read;
-    unpacker_->feed(*read);
+    task<piece> receiving = is_uploading() ? receive_piece_while_uploading() : receive_piece();
+    const piece received = co_await std::move(receiving);
+    if (!received) break;
+    if (!unpacker_) co_return received;
+    unpacker_->feed(*received);
   }
   if (unpacker_ && !unpacker_->is_complete()) clock_.fail(errc::truncated, reading_body);
   if (is_uploading()) {
@@ -446,10 +399,10 @@ task<> client_exchange::drop_body() {
   const bool is_long = response_.content_length().value_or(0) > max_dropped;
   if (!is_uploading() && (!may_be_kept || is_long)) co_return;
   for (std::size_t dropped = 0; is_uploading() || dropped <= max_dropped;) {
-    auto reading = as_result(read_piece());
-    const auto read = co_await std::move(reading);
-    if (!read) co_return;
-    if (!*read) {
+    auto receiving = as_result(is_uploading() ? receive_piece_while_uploading() : receive_piece());
+    const auto received = co_await std::move(receiving);
+    if (!received) co_return;
+    if (!*received) {
       if (is_uploading()) {
         task<> finishing = finish_upload();
         co_await std::move(finishing);
@@ -457,7 +410,7 @@ task<> client_exchange::drop_body() {
       end();
       co_return;
     }
-    dropped += (*read)->size();
+    dropped += (*received)->size();
   }
 }
 

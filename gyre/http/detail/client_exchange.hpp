@@ -26,6 +26,7 @@
 #include <gyre/http/detail/request_clock.hpp>
 #include <gyre/http/detail/request_head.hpp>
 #include <gyre/http/url.hpp>
+#include <gyre/io/received.hpp>
 #include <gyre/net/connection_pool.hpp>
 #include <gyre/sync/event.hpp>
 #include <gyre/task/executor.hpp>
@@ -62,8 +63,11 @@ class client_exchange {
   task<> run(const request_route& route);
   /// Whether the body of the request is being sent.
   bool is_uploading() const noexcept { return !upload_ended_.is_set(); }
-  /// Stops the upload, and waits until it has ended.
-  task<> end_upload();
+  /// Stops the upload. Awaited, waits until it has ended.
+  manual_reset_event::wait_operation end_upload() noexcept {
+    stop_upload_.request_stop();
+    return upload_ended_.wait();
+  }
   /// Throws the error of an upload that has ended, unless it is that of a broken connection, by
   /// which the server tells that it wants no more.
   void check_upload() const;
@@ -126,22 +130,18 @@ class client_exchange {
   };
 
   ~client_exchange() = default;  // by release()
-  void write_head(const request_route& route);
-  task<> send_head();
+  void prepare_head(const request_route& route);
+  bool sends_body_apart() const noexcept;
+  task<bool> server_wants_body();
+  task<bool> upload_and_read_head();
   task<> send_body();
   task<> write(std::span<const std::byte> bytes);
-  bool has_small_body() const noexcept;
-  task<bool> read_more(steady_time expiry, const char* phase);
+  bool keep(const io::received& bytes);
   task<> read_head(steady_time first_byte);
-  task<> read_final_head(steady_time first_byte);
   void skip_interim();
   task<piece> receive_piece();
+  task<piece> receive_piece_while_uploading();
   steady_time end_of_gap() const noexcept;
-  task<> send_and_read_head();
-  task<bool> must_send_body();
-  task<> read_head_while_uploading();
-  task<std::exception_ptr> try_read_head();
-  task<> read_head_after(std::exception_ptr send_error);
   void begin_upload();
   static task<> upload(upload_share share);
   void upload_ended() noexcept;
@@ -150,7 +150,6 @@ class client_exchange {
   task<bool> server_closes();
   void begin_body(bool unpack);
   piece take_unpacked();
-  task<piece> read_piece();
   void end() noexcept;
 
   std::optional<client_request> request_;

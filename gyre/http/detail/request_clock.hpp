@@ -5,6 +5,9 @@
 #include <gyre/base/clock.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/http/error.hpp>
+#include <gyre/task/as_task.hpp>
+#include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/this_context.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/task/with_timeout.hpp>
 
@@ -19,9 +22,11 @@
 namespace gyre::http::detail {
 
 /// Thread-safety: the loop's thread.
+/// Lifetime: must outlive its waits.
 class request_clock {
  public:
-  /// `total`: of the request; zero: none. `request`: "GET http://localhost/".
+  /// `total`: of the request; zero: none. `request`: "GET http://localhost/"; empty for work that
+  /// several requests may wait for, whose errors get the name of each request by its own clock.
   request_clock(event_loop& loop, std::chrono::nanoseconds total, std::string request)
       : loop_(&loop), end_(expiry_of(total)), request_(std::move(request)) {}
 
@@ -33,32 +38,35 @@ class request_clock {
     return limit.count() == 0 ? steady_time::max() : loop_->deadline_after(limit);
   }
 
-  /// Awaits `work` until `expiry`, or the end of the request's time. Errors: errc::timed_out.
-  template <class T>
-  task<T> wait(task<T> work, steady_time expiry, const char* phase) const {
+  /// Awaits `work` until `expiry`, or the end of the request's time.
+  /// Errors: errc::timed_out; those of `work`, as add_name() gives them.
+  template <awaitable Awaitable>
+  task<task_result_t<Awaitable>> wait(Awaitable work, steady_time expiry, const char* phase) const {
     const steady_time end = std::min(expiry, end_);
-    if (end == steady_time::max()) co_return co_await std::move(work);
-    const steady_time now = loop_->now();
-    if (end <= now) fail(errc::timed_out, phase);
-    auto limited = with_timeout(std::move(work), end - now);
+    std::exception_ptr error;
     try {
+      if (end == steady_time::max()) co_return co_await std::move(work);
+      const steady_time present = loop_->now();
+      if (end <= present) fail(errc::timed_out, phase);
+      auto limited = with_timeout(std::move(work), end - present);
       co_return co_await std::move(limited);
-    } catch (const std::system_error& error) {
-      const bool expired = error.code() == time_limit_errc::expired;
-      if (!expired || loop_->now() < end) throw;
+    } catch (...) {
+      error = gyre::detail::caught_error();
     }
-    fail(errc::timed_out, phase);
-  }
-  template <class T>
-  task<T> wait(task<T> work, std::chrono::nanoseconds limit, const char* phase) const {
-    return wait(std::move(work), expiry_of(limit), phase);
+    const bool has_expired = end != steady_time::max() && loop_->now() >= end;
+    error = add_name(std::move(error), has_expired ? phase : nullptr);
+    co_await gyre::detail::fail_with(error);
+    std::unreachable();
   }
 
   std::string describe(std::string_view phase) const {
+    if (request_.empty()) return std::string(phase);
     return std::string("http::client: ").append(request_).append(": ").append(phase);
   }
-  /// The error with the request's name, if it is a std::system_error without it.
-  [[nodiscard]] std::exception_ptr named(const std::exception_ptr& error) const;
+  /// `error`, with the request's name if it is a std::system_error without one. With a
+  /// `limited_phase`, time_limit_errc::expired becomes errc::timed_out in that phase.
+  [[nodiscard, gnu::cold]] std::exception_ptr add_name(std::exception_ptr error,
+                                                       const char* limited_phase = nullptr) const;
   /// Throws std::system_error, with the request and `phase`.
   [[noreturn, gnu::cold]] void fail(std::error_code error, std::string_view phase) const {
     throw std::system_error(error, describe(phase));
