@@ -360,6 +360,28 @@ TEST_F(HttpClientRedirects, AProxyMayRefuseATunnel) {
   EXPECT_THAT(request.message(), HasSubstr("opening a tunnel"));
 }
 
+TEST_F(HttpClientRedirects, BytesAfterTheResponseToConnectAreToldApartFromARefusal) {
+  client_options options;
+  options.proxy.http = url::parse(server.url()).value();
+  options.proxy.tunnel_http = true;
+  make(std::move(options));
+  running_request& refused = send(client_request(method::get, "http://example.org/a"));
+  peer& refusing = accept();
+  receive_head(refusing);
+  refusing.send("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
+  EXPECT_EQ(finish(refused).error(), errc::proxy_refused);
+  EXPECT_THAT(refused.message(), HasSubstr(": status 403"));
+
+  running_request& request = send(client_request(method::get, "http://example.org/a"));
+  peer& at = accept();
+  receive_head(at);
+  at.send("HTTP/1.1 200 OK\r\n\r\nunexpected");
+  EXPECT_EQ(finish(request).error(), errc::proxy_refused);
+  EXPECT_THAT(request.message(),
+              AllOf(StartsWith("http::client: GET http://example.org/a: opening a tunnel by "),
+                    HasSubstr(": bytes came after its response"), Not(HasSubstr("status"))));
+}
+
 TEST_F(HttpClientRedirects, ATunnelSkipsInterimResponses) {
   client_options options;
   options.proxy.http = url::parse(server.url()).value();

@@ -204,8 +204,13 @@ task<> client_core::open_tunnel(client_connection& connection,
   const std::string proxy =
       std::string(opening_tunnel) + " by " + host_and_port(*destination.proxy);
   const unsigned status = response.head().status;
-  if (status / 100 == 2 && connection.input.empty()) co_return;
-  clock.fail(errc::proxy_refused, proxy + ": status " + std::to_string(status));
+  if (status / 100 != 2) {
+    clock.fail(errc::proxy_refused, proxy + ": status " + std::to_string(status));
+  }
+  // In a tunnel the client speaks first.
+  if (!connection.input.empty()) {
+    clock.fail(errc::proxy_refused, proxy + ": bytes came after its response");
+  }
 }
 
 void client_core::close() noexcept {
