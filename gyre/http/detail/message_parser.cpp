@@ -3,7 +3,7 @@
 
 #include <gyre/http/detail/characters.hpp>
 #include <gyre/http/detail/find_control.hpp>
-#include <gyre/http/detail/host_field.hpp>
+#include <gyre/http/detail/host_list.hpp>
 
 #include <algorithm>
 #include <array>

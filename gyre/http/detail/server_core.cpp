@@ -4,7 +4,7 @@
 #include <gyre/base/detail/duration_check.hpp>
 #include <gyre/base/detail/system_clocks.hpp>
 #include <gyre/http/detail/exchange.hpp>
-#include <gyre/http/detail/host_field.hpp>
+#include <gyre/http/detail/host_list.hpp>
 #include <gyre/http/detail/server_connection.hpp>
 #include <gyre/http/request.hpp>
 #include <gyre/net/layer.hpp>
