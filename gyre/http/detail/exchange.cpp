@@ -27,10 +27,6 @@
 namespace gyre::http::detail {
 namespace {
 
-// Memory that an unused exchange keeps in each of its buffers.
-constexpr std::size_t max_kept = std::size_t{64} << 10;
-// Streamed bytes that wait for the handler; then the peer must wait.
-constexpr std::size_t stream_window = std::size_t{64} << 10;
 // A longer body is sent from where it is, instead of being copied behind the head.
 constexpr std::size_t max_copied = std::size_t{4} << 10;
 // A handler gives way to other connections after writing these bytes, as a fast peer may never make
@@ -38,14 +34,6 @@ constexpr std::size_t max_copied = std::size_t{4} << 10;
 constexpr std::size_t max_in_a_row = std::size_t{256} << 10;
 
 constexpr std::string_view upgrade_field = "Upgrade";
-
-void clear_keeping_little(io::buffer& buffer) noexcept {
-  if (buffer.capacity() > max_kept) {
-    buffer = io::buffer({.prepend = 0});
-  } else {
-    buffer.clear();
-  }
-}
 
 // Whether reading the request's body has thrown it: an error of the client's.
 bool is_of_body(const std::exception_ptr& error) noexcept {
@@ -78,14 +66,7 @@ bool offers_protocols(const field_list& offered, const http::fields& chosen) noe
 
 }  // namespace
 
-exchange::exchange(server_shard& home) noexcept : shard_(&home), request_(*this) {
-  where = &home.loop();
-  stop = stop_source_.get_token();
-  finished = [](task_context& self) noexcept -> std::coroutine_handle<> {
-    static_cast<exchange&>(self).coroutine_ended();
-    return std::noop_coroutine();
-  };
-}
+exchange::exchange(server_shard& home) noexcept : shard_(&home), request_(*this) {}
 
 errc exchange::begin(server_connection& connection, std::span<const std::byte> head) {
   connection_ = &connection;
@@ -117,39 +98,41 @@ errc exchange::begin(server_connection& connection, std::span<const std::byte> h
   }
   // A peer that has asked for the close sends no more.
   keep_alive_ = head_.framing.keep_alive ? keep_alive::kept : keep_alive::close;
-  return reader_.begin(head_.framing, body_limit(), head_.expect_continue);
+  return body_.begin(head_.framing, route_->options.streamed_body, max_body_size(),
+                     head_.expect_continue);
 }
 
 inplace_stop_token exchange::server_stop_token() const noexcept {
   return shard_->stopping.get_token();
 }
 
-bool exchange::is_streamed() const noexcept { return upgraded_ || route_->options.streamed_body; }
-
-std::uint64_t exchange::body_limit() const noexcept {
-  if (!upgraded_ && route_->options.body_limit != 0) return route_->options.body_limit;
+std::uint64_t exchange::max_body_size() const noexcept {
+  const route_options& route = route_->options;
+  if (route.body_limit != 0) return route.body_limit;
   const server_limits& limits = shard_->core().options.limits;
-  return is_streamed() ? limits.streamed_body : limits.body;
+  return route.streamed_body ? limits.streamed_body : limits.body;
 }
 
 void exchange::run() {
   shard_->counts.requests.add(1);
-  if (!is_streamed()) request_.body_ = body_.text();
+  if (!body_.is_streamed()) request_.body_ = body_.text();
+  event_loop& loop = shard_->loop();
   try {
     handler& target = route_->serve;
     // A middleware that answers by itself must not answer for other hosts.
     if (!shard_->core().middlewares.empty() && route_ != &shard_->core().misdirected())
         [[unlikely]] {
-      handler_.emplace(through_middleware(next_handler(shard_->core().middlewares, target)));
+      handler_.emplace(*this, loop,
+                       through_middleware(next_handler(shard_->core().middlewares, target)));
     } else if (auto* ordinary = std::get_if<handler::ordinary>(&target.function_)) {
       return respond((*ordinary)(request_));
     } else if (auto* coroutine = std::get_if<handler::coroutine>(&target.function_)) {
-      handler_.emplace((*coroutine)(request_));
+      handler_.emplace(*this, loop, (*coroutine)(request_));
     } else {
-      handler_.emplace(target(request_));
+      handler_.emplace(*this, loop, target(request_));
     }
     record_if_asked();
-    gyre::detail::task_access::state(*handler_).start(*this);
+    handler_->start();
   } catch (...) {
     respond_with(std::current_exception());
   }
@@ -159,7 +142,7 @@ void exchange::run() {
 void exchange::record_if_asked() {
   if (!gyre::detail::records_live_tasks() || live_ != nullptr) [[likely]]
     return;
-  live_ = std::make_unique<live_handler>(*where, request_.method_text_, route_->pattern,
+  live_ = std::make_unique<live_handler>(shard_->loop(), request_.method_text_, route_->pattern,
                                          connection_->tcp().peer_endpoint());
 }
 
@@ -170,7 +153,7 @@ task<response> exchange::through_middleware(next_handler first) {
 
 // The handler's coroutine has ended, or that of its streamed response. A stop that ended it may
 // still run in this object.
-void exchange::coroutine_ended() noexcept {
+void exchange::on_coroutine_ended() noexcept {
   ended_ = true;
   if (holds_ == 0) conclude();
 }
@@ -186,12 +169,11 @@ void exchange::conclude() noexcept {
 }
 
 void exchange::conclude_handler() noexcept {
-  auto& state = gyre::detail::task_access::state(*handler_);
-  if (std::exception_ptr error = state.take_error()) {
+  if (std::exception_ptr error = handler_->take_error()) {
     handler_.reset();
     return respond_with(std::move(error));
   }
-  response result = state.take_result();
+  response result = handler_->take_result();
   handler_.reset();
   respond(std::move(result));
 }
@@ -271,7 +253,7 @@ void exchange::close_connection() noexcept {
 void exchange::leave_connection() noexcept {
   server_core& core = shard_->core();
   server_connection& connection = *connection_;
-  const bool still_sends = keep_alive_ == keep_alive::close && reader_.expects_body();
+  const bool still_sends = keep_alive_ == keep_alive::close && body_.expects_more();
   const keep_alive future = still_sends ? keep_alive::linger : keep_alive_;
   server_shard& home = *shard_;
   connection_ = nullptr;
@@ -284,12 +266,10 @@ void exchange::leave_connection() noexcept {
 
 void exchange::reset() noexcept {
   live_.reset();
-  clear_keeping_little(head_bytes_);
-  clear_keeping_little(body_);
-  clear_keeping_little(chunk_);
+  clear_and_trim(head_bytes_);
+  body_.reset();
   request_.body_ = {};
   request_.trailers_ = {};
-  reader_.reset();
   writer_.reset();
   sent_in_a_row_ = 0;
   upgraded_ = ended_ = false;
@@ -297,7 +277,6 @@ void exchange::reset() noexcept {
     body_writer_.reset();
     write_ = nullptr;
     run_ = nullptr;
-    request_body_ = io::buffer({.prepend = 0});
   }
 }
 
@@ -312,10 +291,9 @@ void exchange::detach() noexcept {
   }
   keeps_core_ = connection_->share_core();
   connection_ = nullptr;
-  reader_.fail(reader_.error() == no_error ? errc::truncated : reader_.error());
   ++holds_;
-  wake(reader_waits_);
-  wake(writer_waits_);
+  body_.fail(body_.error() == no_error ? errc::truncated : body_.error());
+  low_water_.wake();
   stop_source_.request_stop();
   release_hold();
 }
@@ -330,74 +308,47 @@ void exchange::end_alone() noexcept {
 
 // Once the response has begun, the line would stand in its body.
 bool exchange::owes_continue() const noexcept {
-  return reader_.state() == reading::awaiting_continue && writer_.state() == writing::head;
+  return body_.awaits_continue() && writer_.state() == writing::head;
 }
 
 void exchange::send_continue() {
-  if (!owes_continue() || !reader_.take_continue()) return;
+  if (!owes_continue() || !body_.take_continue()) return;
   connection_->output().append(message_writer::continue_response);
 }
 
 errc exchange::receive_body(io::input& input) {
-  const bool streamed = is_streamed();
-  const std::size_t before = body_.size();
-  while (reader_.expects_body() && !input.empty()) {
-    if (streamed && body_.size() >= stream_window) break;
-    if (!streamed && body_.empty()) {
-      // Not much more than has come: a client may announce much, and send nothing.
-      body_.reserve(static_cast<std::size_t>(std::min<std::uint64_t>(
-          reader_.remaining(), std::max<std::size_t>(input.size(), first_reservation))));
-    }
-    const std::size_t max_piece = streamed ? stream_window : input.size();
-    const auto piece = reader_.next(input, shard_->core().head_limits, max_piece);
-    if (!piece) return piece.error();
-    if (piece->empty()) break;
-    body_.append(*piece);
-  }
-  if (!reader_.expects_body()) request_.trailers_ = reader_.trailers();
-  if (streamed && (body_.size() != before || !reader_.expects_body())) wake(reader_waits_);
-  return {};
-}
-
-bool exchange::is_waiting_for_handler() const noexcept {
-  return is_streamed() && body_.size() >= stream_window;
+  const errc error = body_.receive(input, shard_->core().head_limits);
+  if (error != no_error) return error;
+  if (!body_.expects_more()) request_.trailers_ = body_.trailers();
+  if (!body_.text().empty() || !body_.expects_more()) body_.arrival().wake();
+  return no_error;
 }
 
 void exchange::fail_body(errc error) {
-  reader_.fail(error);
   close_connection();
-  wake(reader_waits_);
+  body_.fail(error);
 }
 
 void exchange::on_peer_ended() {
   ++holds_;
-  if (reader_.expects_body()) {
-    if (reader_.end_input() != no_error) close_connection();
-    wake(reader_waits_);
-  }
+  if (body_.expects_more() && body_.end_input() != no_error) close_connection();
   const bool runs = (handler_ || stream_) && !ended_;
   if (runs && !shard_->core().options.serve_half_closed) stop_source_.request_stop();
   release_hold();
 }
 
-void exchange::wake(waiter& sleeper) noexcept {
-  if (!sleeper) return;
-  const completion<void> done = *std::exchange(sleeper, std::nullopt);
-  done.set_value();
-}
-
 task<std::optional<std::span<const std::byte>>> exchange::next_chunk() {
-  if (!is_streamed()) {
+  if (!body_.is_streamed()) {
     throw std::logic_error(
         "http::request::next_chunk: the route has no streamed_body: see route_options");
   }
-  chunk_.clear();
-  while (body_.empty()) {
-    if (reader_.error() != no_error) {
-      throw std::system_error(reader_.error(), "http::request::next_chunk");
+  body_.release_chunk();
+  while (body_.text().empty()) {
+    if (body_.error() != no_error) {
+      throw std::system_error(body_.error(), "http::request::next_chunk");
     }
-    if (!reader_.expects_body()) co_return std::nullopt;
-    if (reader_waits_) {
+    if (!body_.expects_more()) co_return std::nullopt;
+    if (body_.arrival().has_begun()) {
       throw std::system_error(make_error_code(io::errc::busy), "http::request::next_chunk");
     }
     if (owes_continue()) {
@@ -405,18 +356,15 @@ task<std::optional<std::span<const std::byte>>> exchange::next_chunk() {
       if (!connection_->in_turn()) connection_->flush();
     }
     auto waiting = from_callback<void>([this](completion<void> done) {
-      reader_waits_.emplace(std::move(done));
+      body_.arrival().begin(std::move(done));
       connection_->want_body();
     });
-    struct forget {
-      exchange* self;
-      ~forget() { self->reader_waits_.reset(); }  // after a stop
-    } const guard{this};
+    const pending_wait::scope waits(body_.arrival());
     co_await std::move(waiting);
   }
-  swap(chunk_, body_);
+  const std::span<const std::byte> chunk = body_.take_chunk();
   if (connection_ != nullptr) connection_->resume_input();
-  co_return chunk_.bytes();
+  co_return chunk;
 }
 
 // --- The response ---
@@ -448,7 +396,7 @@ task<std::optional<std::span<const std::byte>>> exchange::next_chunk() {
   begin_body(result, noted);
   head.put_framing(writer_);
   // A body that is not read to its end is cut off together with the connection.
-  if (noted.asks_for_close || reader_.expects_body() || connection_->must_close() ||
+  if (noted.asks_for_close || body_.expects_more() || connection_->must_close() ||
       writer_.ends_with_connection()) {
     close_connection();
   }
@@ -490,7 +438,7 @@ void exchange::replace_unsendable(response& result) {
   }
   if (result.source_ == nullptr) return;
   if (is_of(result, body_source::kind::upgrade)) {
-    const bool may_switch = !reader_.expects_body() && head_.framing.upgrade &&
+    const bool may_switch = !body_.expects_more() && head_.framing.upgrade &&
                             offers_protocols(request_.fields_, result.fields_);
     if (may_switch) return;
     result = response(status::upgrade_required).set("Upgrade", *result.fields_.get("Upgrade"));
@@ -543,23 +491,21 @@ void exchange::start_stream(move_only_function<task<>(body_writer&)> write) {
   upgraded_connection& writer = body_writer_.emplace(*this);
   ended_ = false;
   record_if_asked();
-  stream_.emplace(upgraded_ ? run_(writer) : write_(writer));
-  gyre::detail::task_access::state(*stream_).start(*this);
+  stream_.emplace(*this, shard_->loop(), upgraded_ ? run_(writer) : write_(writer));
+  stream_->start();
 }
 
 void exchange::start_upgrade(move_only_function<task<>(upgraded_connection&)> run) {
   close_connection();
-  // The body of the request is no part of the protocol that follows.
-  request_body_ = std::exchange(body_, io::buffer({.prepend = 0}));
+  body_.begin_upgraded(!connection_->must_close());
   writer_.begin_upgraded();
-  if (!connection_->must_close()) reader_.begin_upgraded();
   run_ = std::move(run);
   connection_->want_body();
   start_stream({});
 }
 
 void exchange::conclude_stream() noexcept {
-  std::exception_ptr error = gyre::detail::task_access::state(*stream_).take_error();
+  std::exception_ptr error = stream_->take_error();
   stream_.reset();
   try {
     if (!error && writer_.missing() != 0) {
@@ -581,7 +527,7 @@ void exchange::conclude_stream() noexcept {
   finish();
 }
 
-void exchange::on_low_water() { wake(writer_waits_); }
+void exchange::on_low_water() { low_water_.wake(); }
 
 void exchange::send_chunk(std::span<const std::byte> bytes) {
   net::tcp_connection& tcp = connection_->tcp();
@@ -617,15 +563,12 @@ task<> exchange::write(std::span<const std::byte> bytes) {
     check();
     co_return;
   }
-  if (writer_waits_) {
+  if (low_water_.has_begun()) {
     throw std::system_error(make_error_code(io::errc::busy), "http::body_writer::write");
   }
-  auto waiting = from_callback<void>(
-      [this](completion<void> done) { writer_waits_.emplace(std::move(done)); });
-  struct forget {
-    exchange* self;
-    ~forget() { self->writer_waits_.reset(); }
-  } const guard{this};
+  auto waiting =
+      from_callback<void>([this](completion<void> done) { low_water_.begin(std::move(done)); });
+  const pending_wait::scope waits(low_water_);
   co_await std::move(waiting);
   check();
 }

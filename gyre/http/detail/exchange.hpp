@@ -5,11 +5,12 @@
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/slab_object.hpp>
 #include <gyre/http/detail/body_source.hpp>
+#include <gyre/http/detail/incoming_body.hpp>
 #include <gyre/http/detail/live_handler.hpp>
 #include <gyre/http/detail/message_framing.hpp>
 #include <gyre/http/detail/message_parser.hpp>
-#include <gyre/http/detail/message_reader.hpp>
 #include <gyre/http/detail/message_writer.hpp>
+#include <gyre/http/detail/pending_wait.hpp>
 #include <gyre/http/error.hpp>
 #include <gyre/http/handler.hpp>
 #include <gyre/http/request.hpp>
@@ -17,8 +18,7 @@
 #include <gyre/http/router.hpp>
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/input.hpp>
-#include <gyre/task/context.hpp>
-#include <gyre/task/from_callback.hpp>
+#include <gyre/task/detail/started_task.hpp>
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
 
@@ -43,7 +43,7 @@ struct handler_fields;
 /// destroys itself at the handler's end.
 ///
 /// Thread-safety: the loop's thread only.
-class exchange final : public gyre::detail::slab_object, private task_context {
+class exchange final : public gyre::detail::slab_object {
  public:
   explicit exchange(server_shard& home) noexcept;
   exchange(const exchange&) = delete;
@@ -53,23 +53,14 @@ class exchange final : public gyre::detail::slab_object, private task_context {
   /// Takes over a whole head, and finds the route. Returns errc{} when it is valid. The request
   /// counts as work of the server already; the exchange ends that.
   [[nodiscard]] errc begin(server_connection& connection, std::span<const std::byte> head);
-  /// Whether the body of the request is still to come, in part at least.
-  [[nodiscard]] bool expects_body() const noexcept { return reader_.expects_body(); }
-  [[nodiscard]] bool is_streamed() const noexcept;
   [[nodiscard]] bool is_upgraded() const noexcept { return upgraded_; }
-  [[nodiscard]] std::uint64_t body_limit() const noexcept;
+  /// The body of the request.
+  [[nodiscard]] const incoming_body& body() const noexcept { return body_; }
   /// Sends "100 Continue" if the client waits for that.
   void send_continue();
-  /// Consumes bytes of the body. Returns errc{} also if more must come, or if the handler must take
-  /// some before: then `input` is not empty, and expects_body() true.
+  /// See incoming_body::receive(). The handler may end within the call.
   [[nodiscard]] errc receive_body(io::input& input);
-  /// Bytes of the body that have come.
-  [[nodiscard]] std::uint64_t body_received() const noexcept { return reader_.received(); }
-  /// Whether the handler waits for more of the body.
-  [[nodiscard]] bool is_read() const noexcept { return reader_waits_.has_value(); }
-  /// Whether bytes of the body wait until the handler has taken earlier ones.
-  [[nodiscard]] bool is_waiting_for_handler() const noexcept;
-  /// Gives the handler `error` when it reads on.
+  /// Gives the handler `error` when it has read what has come.
   void fail_body(errc error);
   /// The peer has ended its side: asks the handler to stop, unless the server serves such peers.
   void on_peer_ended();
@@ -90,7 +81,28 @@ class exchange final : public gyre::detail::slab_object, private task_context {
   friend http::body_writer;
   friend http::upgraded_connection;
 
-  using waiter = std::optional<completion<void>>;
+  // One of the exchange's two coroutines, in this order: the handler, and the function that writes
+  // a streamed response.
+  template <class T>
+  class owned_coroutine final : gyre::detail::started_task<owned_coroutine<T>, T> {
+    using base = gyre::detail::started_task<owned_coroutine, T>;
+
+   public:
+    owned_coroutine(exchange& owner, event_loop& home, task<T>&& work)
+        : base(home, std::move(work)), owner_(owner) {
+      this->stop = owner.stop_source_.get_token();
+    }
+    ~owned_coroutine() = default;
+    using base::start;
+    using base::take_error;
+    using base::take_result;
+
+   private:
+    friend base;
+    void work_ended() noexcept { owner_.on_coroutine_ended(); }
+
+    exchange& owner_;
+  };
 
   void respond_with(std::exception_ptr error) noexcept;
   void respond(response result) noexcept;
@@ -100,6 +112,7 @@ class exchange final : public gyre::detail::slab_object, private task_context {
   void begin_body(const response& result, const handler_fields& noted) noexcept;
   static bool is_of(const response& result, body_source::kind kind) noexcept;
   static bool may_be_sent(const response& result) noexcept;
+  std::uint64_t max_body_size() const noexcept;
   bool owes_continue() const noexcept;
   bool has_whole_file(const body_source& source) noexcept;
   void send_source(body_source& source);
@@ -107,7 +120,7 @@ class exchange final : public gyre::detail::slab_object, private task_context {
   void record_if_asked();
   void start_stream(move_only_function<task<>(body_writer&)> write);
   void start_upgrade(move_only_function<task<>(upgraded_connection&)> run);
-  void coroutine_ended() noexcept;
+  void on_coroutine_ended() noexcept;
   void release_hold() noexcept;
   void conclude() noexcept;
   void conclude_handler() noexcept;
@@ -118,7 +131,6 @@ class exchange final : public gyre::detail::slab_object, private task_context {
   void abandon() noexcept;
   void leave_connection() noexcept;
   void end_alone() noexcept;
-  void wake(waiter& sleeper) noexcept;
   task<response> through_middleware(http::next_handler first);
   task<std::optional<std::span<const std::byte>>> next_chunk();
   task<> write(std::span<const std::byte> bytes);
@@ -130,10 +142,7 @@ class exchange final : public gyre::detail::slab_object, private task_context {
   http::request request_;
   request_head head_;
   io::buffer head_bytes_{{.prepend = 0}};
-  io::buffer body_{{.prepend = 0}};   // whole, or streamed bytes that the handler has not taken
-  io::buffer chunk_{{.prepend = 0}};  // those that it has
-  io::buffer request_body_{{.prepend = 0}};  // after an upgrade: the body, which body() still names
-  message_reader reader_;
+  incoming_body body_;
   message_writer writer_;
   route_match<std::unique_ptr<server_route>> match_;
   server_route* route_ = nullptr;
@@ -146,13 +155,12 @@ class exchange final : public gyre::detail::slab_object, private task_context {
   bool ended_ = false;
   bool is_counted_ = false;  // as work of the server
   inplace_stop_source stop_source_;
-  std::optional<task<response>> handler_;
-  std::optional<task<>> stream_;
+  std::optional<owned_coroutine<response>> handler_;
+  std::optional<owned_coroutine<void>> stream_;
   move_only_function<task<>(body_writer&)> write_;
   move_only_function<task<>(upgraded_connection&)> run_;
   std::optional<upgraded_connection> body_writer_;
-  waiter reader_waits_;
-  waiter writer_waits_;
+  pending_wait low_water_;              // of a function that writes
   std::unique_ptr<live_handler> live_;  // while tasks are recorded: last, as it refers to the rest
 };
 

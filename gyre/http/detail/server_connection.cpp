@@ -129,19 +129,19 @@ bool server_connection::read_head(io::input& input) {
     refuse(error);
     return false;
   }
-  if (!current_->expects_body()) {
+  if (!current_->body().expects_more()) {
     run_handler();
     return true;
   }
   state_ = state::body;
   body_begun_ = shard_.turn_begun;
-  if (current_->is_streamed()) {
+  if (current_->body().is_streamed()) {
     // An answer that needs no more than what has come lets the connection live.
     if (const errc error = current_->receive_body(input); error != errc{}) {
       refuse(error);
       return false;
     }
-    if (current_->expects_body()) pause_body_clock();
+    if (current_->body().expects_more()) pause_body_clock();
     run_handler();
   } else if (input.empty()) {
     current_->send_continue();
@@ -152,24 +152,24 @@ bool server_connection::read_head(io::input& input) {
 
 bool server_connection::read_body(io::input& input) {
   if (current_ == nullptr) return false;
-  if (current_->expects_body()) {
+  if (current_->body().expects_more()) {
     if (const errc error = current_->receive_body(input); error != errc{}) {
       refuse(error);
       return false;
     }
     if (current_ == nullptr) return true;  // the bytes let the handler end
-    if (!current_->expects_body()) {
+    if (!current_->body().expects_more()) {
       clear_deadline();
       if (state_ == state::body) run_handler();
       return true;
     }
     if (state_ == state::body) {
       set_body_deadline();
-    } else if (!current_->is_read() && !paused_at_) {
+    } else if (!current_->body().arrival().has_begun() && !paused_at_) {
       pause_body_clock();
     }
     // Half a line of a chunked body waits for the rest of it.
-    if (input.empty() || !current_->is_waiting_for_handler()) return false;
+    if (input.empty() || !current_->body().is_full()) return false;
   }
   clear_deadline();
   leave_input();
@@ -319,7 +319,8 @@ void server_connection::set_body_deadline() noexcept {
   steady_time deadline = gyre::detail::later(body_begun_, limits.body);
   if (limits.body_rate != 0) {
     const auto bytes_per_second = static_cast<std::uint64_t>(limits.body_rate);
-    const std::chrono::duration<std::uint64_t> earned(current_->body_received() / bytes_per_second);
+    const std::chrono::duration<std::uint64_t> earned(current_->body().received() /
+                                                      bytes_per_second);
     deadline = gyre::detail::later(deadline, earned);
   }
   set_deadline(deadline);

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/http/detail/incoming_body.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace gyre::http::detail {
+
+void incoming_body::begin_upgraded(bool receives) noexcept {
+  streamed_ = true;
+  before_upgrade_ = std::exchange(bytes_, io::buffer({.prepend = 0}));
+  if (receives) reader_.begin_upgraded();
+}
+
+errc incoming_body::receive(io::input& input, const head_limits& limits) {
+  while (reader_.expects_body() && !input.empty() && !is_full()) {
+    if (!streamed_ && bytes_.empty()) {
+      // Not much more than has come: a client may announce much, and send nothing.
+      bytes_.reserve(static_cast<std::size_t>(std::min<std::uint64_t>(
+          reader_.remaining(), std::max<std::size_t>(input.size(), first_reservation))));
+    }
+    const auto piece = reader_.next(input, limits, streamed_ ? window : input.size());
+    if (!piece) return piece.error();
+    if (piece->empty()) break;
+    bytes_.append(*piece);
+  }
+  return no_error;
+}
+
+errc incoming_body::end_input() noexcept {
+  const errc error = reader_.end_input();
+  arrival_.wake();
+  return error;
+}
+
+void incoming_body::fail(errc error) noexcept {
+  reader_.fail(error);
+  arrival_.wake();
+}
+
+}  // namespace gyre::http::detail

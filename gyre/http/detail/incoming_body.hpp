@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// incoming_body: the body of a server's request, whole in memory or streamed to the handler,
+// without I/O.
+#pragma once
+
+#include <gyre/http/detail/message_framing.hpp>
+#include <gyre/http/detail/message_reader.hpp>
+#include <gyre/http/detail/pending_wait.hpp>
+#include <gyre/http/error.hpp>
+#include <gyre/http/fields.hpp>
+#include <gyre/io/buffer.hpp>
+#include <gyre/io/input.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace gyre::http::detail {
+
+/// Removes the bytes of a buffer, and keeps at most 64 KiB of its memory.
+inline void clear_and_trim(io::buffer& buffer) noexcept {
+  constexpr std::size_t max_kept = std::size_t{64} << 10;
+  if (buffer.capacity() > max_kept) {
+    buffer = io::buffer({.prepend = 0});
+  } else {
+    buffer.clear();
+  }
+}
+
+/// Received bytes that the handler has not taken: the whole body, or of a streamed one as many as
+/// its window holds; then the peer must wait.
+///
+/// Thread-safety: the loop's thread.
+class incoming_body {
+ public:
+  /// A whole head has come. Errors: those of message_reader::begin().
+  [[nodiscard]] errc begin(const message_framing& framing, bool streamed, std::uint64_t max_size,
+                           bool awaits_continue) noexcept {
+    streamed_ = streamed;
+    return reader_.begin(framing, max_size, awaits_continue);
+  }
+  /// The request has ended in an upgrade: with `receives`, all bytes that follow are streamed. The
+  /// views of the body stay valid.
+  void begin_upgraded(bool receives) noexcept;
+  /// Prepares for the next request; keeps memory that is not large.
+  void reset() noexcept;
+
+  bool is_streamed() const noexcept { return streamed_; }
+  /// Whether bytes are still to come.
+  bool expects_more() const noexcept { return reader_.expects_body(); }
+  /// Whether the handler must take earlier bytes before receive() consumes more.
+  bool is_full() const noexcept { return streamed_ && bytes_.size() >= window; }
+  /// Bytes of the body that have come.
+  std::uint64_t received() const noexcept { return reader_.received(); }
+  /// The bytes that the handler has not taken.
+  std::string_view text() const noexcept { return bytes_.text(); }
+  field_list trailers() const noexcept { return reader_.trailers(); }
+  errc error() const noexcept { return reader_.error(); }
+
+  /// Whether the peer waits for "100 Continue".
+  bool awaits_continue() const noexcept { return reader_.state() == reading::awaiting_continue; }
+  /// As awaits_continue(), true once: the caller sends it.
+  [[nodiscard]] bool take_continue() noexcept { return reader_.take_continue(); }
+
+  /// Consumes bytes of the body. Errors: those of message_reader::next(). Returns no error also if
+  /// more must come, or if is_full().
+  [[nodiscard]] errc receive(io::input& input, const head_limits& limits);
+  /// The peer has ended its side: wakes the handler, which may destroy the body. Errors: truncated,
+  /// within the body.
+  errc end_input() noexcept;
+  /// No more bytes come, for a reason that the handler gets when it has taken all. Wakes the
+  /// handler, as end_input() does.
+  void fail(errc error) noexcept;
+
+  /// The wait of the handler for bytes.
+  pending_wait& arrival() noexcept { return arrival_; }
+  const pending_wait& arrival() const noexcept { return arrival_; }
+  /// Moves all bytes to a chunk, which is valid until release_chunk().
+  std::span<const std::byte> take_chunk() noexcept {
+    swap(chunk_, bytes_);
+    return chunk_.bytes();
+  }
+  void release_chunk() noexcept { chunk_.clear(); }
+
+ private:
+  static constexpr std::size_t window = std::size_t{64} << 10;
+
+  message_reader reader_;
+  io::buffer bytes_{{.prepend = 0}};
+  io::buffer chunk_{{.prepend = 0}};
+  io::buffer before_upgrade_{{.prepend = 0}};
+  pending_wait arrival_;
+  bool streamed_ = false;
+};
+
+inline void incoming_body::reset() noexcept {
+  clear_and_trim(bytes_);
+  clear_and_trim(chunk_);
+  if (before_upgrade_.capacity() != 0) before_upgrade_ = io::buffer({.prepend = 0});
+  reader_.reset();
+  streamed_ = false;
+}
+
+}  // namespace gyre::http::detail

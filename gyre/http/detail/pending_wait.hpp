@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// pending_wait: the wait of a coroutine for an event of its exchange.
+#pragma once
+
+#include <gyre/task/from_callback.hpp>
+
+#include <optional>
+#include <utility>
+
+namespace gyre::http::detail {
+
+/// At most one coroutine waits. In the turn of its executor, wake() resumes it at once.
+///
+/// Thread-safety: the loop's thread.
+class pending_wait {
+ public:
+  /// Ends the wait with a block, even if the coroutine was stopped.
+  class scope {
+   public:
+    explicit scope(pending_wait& wait) noexcept : wait_(wait) {}
+    scope(const scope&) = delete;
+    scope& operator=(const scope&) = delete;
+    ~scope() { wait_.done_.reset(); }
+
+   private:
+    pending_wait& wait_;
+  };
+
+  bool has_begun() const noexcept { return done_.has_value(); }
+  /// Called when a coroutine begins to await from_callback().
+  void begin(completion<void> done) noexcept { done_.emplace(std::move(done)); }
+  void wake() noexcept {
+    if (!done_) return;
+    const completion<void> done = *std::exchange(done_, std::nullopt);
+    done.set_value();
+  }
+
+ private:
+  std::optional<completion<void>> done_;
+};
+
+}  // namespace gyre::http::detail
