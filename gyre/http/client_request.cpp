@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/client_request.hpp>
 
+#include <gyre/http/detail/byte_sink.hpp>
 #include <gyre/http/detail/characters.hpp>
-#include <gyre/http/detail/client_exchange.hpp>
 #include <gyre/http/error.hpp>
 #include <gyre/http/multipart_writer.hpp>
 
@@ -78,8 +78,6 @@ client_request& client_request::set_stream(std::string_view content_type, body_f
   return *this;
 }
 
-task<> request_body_writer::write(std::span<const std::byte> bytes) {
-  return owner_->write_body(bytes);
-}
+task<> request_body_writer::write(std::span<const std::byte> bytes) { return sink_->write(bytes); }
 
 }  // namespace gyre::http

@@ -27,6 +27,7 @@ namespace gyre::http {
 class multipart_writer;
 
 namespace detail {
+class byte_sink;
 class client_call;
 class client_exchange;
 }  // namespace detail
@@ -55,9 +56,9 @@ class request_body_writer {
 
  private:
   friend detail::client_exchange;
-  explicit request_body_writer(detail::client_exchange& owner) noexcept : owner_(&owner) {}
+  explicit request_body_writer(detail::byte_sink& sink) noexcept : sink_(&sink) {}
 
-  detail::client_exchange* owner_;
+  detail::byte_sink* sink_;
   http::fields trailers_;
 };
 

@@ -4,7 +4,7 @@
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/detail/parse_decimal.hpp>
 #include <gyre/http/compression.hpp>
-#include <gyre/http/detail/body_filter.hpp>
+#include <gyre/http/detail/body_access.hpp>
 #include <gyre/http/detail/characters.hpp>
 #include <gyre/http/media_type.hpp>
 #include <gyre/io/blocking_pool.hpp>
@@ -82,15 +82,13 @@ struct settings {
 };
 
 // Compresses each write, and sends it.
-class compressing_filter final : public detail::body_filter {
+class compressing_filter final : public detail::byte_sink {
  public:
   compressing_filter(body_writer& output, compressor& packer) noexcept
-      : output_(output), packer_(packer) {
-    body_access::set_filter(output_, this);
-  }
+      : output_(output), packer_(packer), next_(body_access::replace_sink(output, *this)) {}
   compressing_filter(const compressing_filter&) = delete;
   compressing_filter& operator=(const compressing_filter&) = delete;
-  ~compressing_filter() { body_access::set_filter(output_, nullptr); }
+  ~compressing_filter() { body_access::replace_sink(output_, next_); }
 
   task<> write(std::span<const std::byte> bytes) override {
     if (bytes.empty()) co_return;
@@ -113,11 +111,13 @@ class compressing_filter final : public detail::body_filter {
       io::buffer& packed;
       ~sent() { packed.clear(); }
     } const guard{packed_};
-    co_await body_access::write_unfiltered(output_, packed_.bytes());
+    task<> writing = next_.write(packed_.bytes());
+    co_await std::move(writing);
   }
 
   body_writer& output_;
   compressor& packer_;
+  detail::byte_sink& next_;
   io::buffer packed_{{.prepend = 0}};
 };
 

@@ -2,8 +2,6 @@
 #include <gyre/http/request.hpp>
 
 #include <gyre/http/detail/exchange.hpp>
-#include <gyre/http/detail/server_connection.hpp>
-#include <gyre/http/detail/server_core.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/net/tcp_connection.hpp>
 
@@ -36,9 +34,7 @@ task<std::optional<std::span<const std::byte>>> request::next_chunk() {
   return owner_->next_chunk();
 }
 
-net::tcp_connection* request::connection() const noexcept {
-  return owner_->connection_ == nullptr ? nullptr : &owner_->connection_->tcp();
-}
+net::tcp_connection* request::connection() const noexcept { return owner_->connection(); }
 
 net::endpoint request::peer_endpoint() const {
   if (net::tcp_connection* const open = connection()) return open->peer_endpoint();
@@ -49,6 +45,6 @@ inplace_stop_token request::server_stop_token() const noexcept {
   return owner_->server_stop_token();
 }
 
-event_loop& request::loop() const noexcept { return owner_->shard_->loop(); }
+event_loop& request::loop() const noexcept { return owner_->loop(); }
 
 }  // namespace gyre::http

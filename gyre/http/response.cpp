@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/response.hpp>
 
-#include <gyre/http/detail/body_filter.hpp>
+#include <gyre/http/detail/byte_sink.hpp>
 #include <gyre/http/detail/exchange.hpp>
 
 #include <utility>
@@ -86,16 +86,12 @@ void response::set_body(std::string body) {
   source_.reset();
 }
 
-task<> body_writer::write(std::span<const std::byte> bytes) {
-  return filter_ != nullptr ? filter_->write(bytes) : owner_->write(bytes);
-}
+body_writer::body_writer(detail::exchange& owner) noexcept : owner_(&owner), sink_(&owner) {}
+
+task<> body_writer::write(std::span<const std::byte> bytes) { return sink_->write(bytes); }
 
 inplace_stop_token body_writer::server_stop_token() const noexcept {
   return owner_->server_stop_token();
-}
-
-task<> body_writer::write_unfiltered(std::span<const std::byte> bytes) {
-  return owner_->write(bytes);
 }
 
 task<std::optional<std::span<const std::byte>>> upgraded_connection::next() {

@@ -27,7 +27,7 @@ namespace gyre::http {
 class request;
 
 namespace detail {
-class body_filter;
+class byte_sink;
 class exchange;
 struct body_access;
 struct body_source;
@@ -62,16 +62,15 @@ class body_writer {
   [[nodiscard]] inplace_stop_token server_stop_token() const noexcept;
 
  protected:
-  explicit body_writer(detail::exchange& owner) noexcept : owner_(&owner) {}
+  explicit body_writer(detail::exchange& owner) noexcept;
 
   detail::exchange* owner_;
 
  private:
   friend detail::body_access;
   friend detail::exchange;
-  [[nodiscard]] task<> write_unfiltered(std::span<const std::byte> bytes);
 
-  detail::body_filter* filter_ = nullptr;
+  detail::byte_sink* sink_;  // the exchange, or a filter before it
   http::fields trailers_;
 };
 

@@ -77,7 +77,7 @@ task<> client_exchange::run(const request_route& route) {
   std::exception_ptr send_error;
   bool has_head = false;
   prepare_head(route);
-  auto sending = as_result(write(std::as_bytes(std::span(head_))));
+  auto sending = as_result(send(std::as_bytes(std::span(head_))));
   const auto sent = co_await std::move(sending);
   if (!sent) {
     send_error = sent.error();
@@ -169,8 +169,8 @@ bool client_exchange::sends_body_apart() const noexcept {
 
 task<> client_exchange::send_body() {
   if (!request_->is_streamed()) {
-    task<> writing = write(std::as_bytes(std::span(request_->body_)));
-    co_await std::move(writing);
+    task<> sending = send(std::as_bytes(std::span(request_->body_)));
+    co_await std::move(sending);
     writer_.complete();
     co_return;
   }
@@ -181,12 +181,12 @@ task<> client_exchange::send_body() {
   if (writer_.missing() != 0) clock_.fail(errc::body_mismatch, sending_body);
   chunk_.clear();
   writer_.append_end(chunk_, body.trailers_.text());
-  task<> ending = write(std::as_bytes(std::span(chunk_)));
+  task<> ending = send(std::as_bytes(std::span(chunk_)));
   co_await std::move(ending);
   writer_.complete();
 }
 
-task<> client_exchange::write_body(std::span<const std::byte> bytes) {
+task<> client_exchange::write(std::span<const std::byte> bytes) {
   if (bytes.empty()) co_return;
   if (writer_.add(bytes.size()) != no_error) clock_.fail(errc::body_mismatch, sending_body);
   if (writer_.is_chunked()) {
@@ -194,15 +194,16 @@ task<> client_exchange::write_body(std::span<const std::byte> bytes) {
     chunk_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size()).append("\r\n");
     bytes = std::as_bytes(std::span(chunk_));
   }
-  task<> writing = write(bytes);
-  co_await std::move(writing);
+  task<> sending = send(bytes);
+  co_await std::move(sending);
 }
 
-task<> client_exchange::write(std::span<const std::byte> bytes) {
+task<> client_exchange::send(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     auto writing = connection_->write_some(bytes, clock_, clock_.expiry_of(timeouts_.send),
                                            "sending the request");
-    bytes = bytes.subspan(co_await std::move(writing));
+    const std::size_t count = co_await std::move(writing);
+    bytes = bytes.subspan(count);
   }
 }
 

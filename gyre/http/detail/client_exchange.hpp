@@ -17,8 +17,8 @@
 #include <gyre/base/clock.hpp>
 #include <gyre/http/client_options.hpp>
 #include <gyre/http/client_request.hpp>
-#include <gyre/http/client_response.hpp>
 #include <gyre/http/detail/body_unpacker.hpp>
+#include <gyre/http/detail/byte_sink.hpp>
 #include <gyre/http/detail/client_connection.hpp>
 #include <gyre/http/detail/incoming_response.hpp>
 #include <gyre/http/detail/message_framing.hpp>
@@ -48,7 +48,7 @@ namespace gyre::http::detail {
 ///
 /// Thread-safety: the loop's thread.
 /// Lifetime: may outlive the client. Destroyed by release().
-class client_exchange {
+class client_exchange final : public byte_sink {
  public:
   /// `uploader`: runs the coroutine that sends a long or streamed body.
   client_exchange(client_lease connection, request_clock clock, const client_options& options,
@@ -91,8 +91,8 @@ class client_exchange {
 
   /// Ends the exchange where it is.
   task<> stop();
-  /// Sends bytes of a streamed body; request_body_writer calls it.
-  task<> write_body(std::span<const std::byte> bytes);
+  /// Sends bytes of a streamed body, for request_body_writer.
+  task<> write(std::span<const std::byte> bytes) override;
 
   /// Whether the whole request has been sent, and was not cut short by an earlier server.
   bool is_request_complete() const noexcept { return writer_.is_complete() && !was_cut_; }
@@ -135,7 +135,7 @@ class client_exchange {
   task<bool> server_wants_body();
   task<bool> upload_and_read_head();
   task<> send_body();
-  task<> write(std::span<const std::byte> bytes);
+  task<> send(std::span<const std::byte> bytes);
   bool keep(const io::received& bytes);
   task<> read_head(steady_time first_byte);
   void skip_interim();

@@ -106,6 +106,12 @@ inplace_stop_token exchange::server_stop_token() const noexcept {
   return shard_->stopping.get_token();
 }
 
+event_loop& exchange::loop() const noexcept { return shard_->loop(); }
+
+net::tcp_connection* exchange::connection() const noexcept {
+  return connection_ == nullptr ? nullptr : &connection_->tcp();
+}
+
 std::uint64_t exchange::max_body_size() const noexcept {
   const route_options& route = route_->options;
   if (route.body_limit != 0) return route.body_limit;

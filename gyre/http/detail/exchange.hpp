@@ -5,6 +5,7 @@
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/slab_object.hpp>
 #include <gyre/http/detail/body_source.hpp>
+#include <gyre/http/detail/byte_sink.hpp>
 #include <gyre/http/detail/incoming_body.hpp>
 #include <gyre/http/detail/live_handler.hpp>
 #include <gyre/http/detail/message_framing.hpp>
@@ -43,7 +44,7 @@ struct handler_fields;
 /// destroys itself at the handler's end.
 ///
 /// Thread-safety: the loop's thread only.
-class exchange final : public gyre::detail::slab_object {
+class exchange final : public gyre::detail::slab_object, public byte_sink {
  public:
   explicit exchange(server_shard& home) noexcept;
   exchange(const exchange&) = delete;
@@ -71,6 +72,9 @@ class exchange final : public gyre::detail::slab_object {
   /// The connection has ended, and is not used any more.
   void detach() noexcept;
   [[nodiscard]] inplace_stop_token server_stop_token() const noexcept;
+  [[nodiscard]] event_loop& loop() const noexcept;
+  /// Null once the connection has ended.
+  [[nodiscard]] net::tcp_connection* connection() const noexcept;
   /// Prepares for the next request; keeps memory that is not large.
   void reset() noexcept;
   /// Whether it may be used for another request: not after a stop, which cannot be taken back.
@@ -133,7 +137,7 @@ class exchange final : public gyre::detail::slab_object {
   void end_alone() noexcept;
   task<response> through_middleware(http::next_handler first);
   task<std::optional<std::span<const std::byte>>> next_chunk();
-  task<> write(std::span<const std::byte> bytes);
+  task<> write(std::span<const std::byte> bytes) override;
   void send_chunk(std::span<const std::byte> bytes);
 
   server_shard* shard_;

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// byte_sink: takes the bytes of a streamed body: an exchange, or a filter that changes them.
+#pragma once
+
+#include <gyre/task/task.hpp>
+
+#include <cstddef>
+#include <span>
+
+namespace gyre::http::detail {
+
+class byte_sink {
+ public:
+  byte_sink() = default;
+  byte_sink(const byte_sink&) = delete;
+  byte_sink& operator=(const byte_sink&) = delete;
+
+  /// `bytes` must outlive the task.
+  virtual task<> write(std::span<const std::byte> bytes) = 0;
+
+ protected:
+  ~byte_sink() = default;
+};
+
+}  // namespace gyre::http::detail
