@@ -27,21 +27,21 @@ std::string to_combined_log(const access_record& record) {
     const net::endpoint peer = open->peer_endpoint();
     if (peer.is_ip()) line = peer.address().to_string();
   }
-  const std::time_t now = std::time(nullptr);
+  const std::time_t time = std::time(nullptr);
   std::tm fields{};
-  ::gmtime_r(&now, &fields);
+  ::gmtime_r(&time, &fields);
   static constexpr const char* months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                            "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-  std::array<char, 64> time;
-  std::snprintf(time.data(), time.size(), " - - [%02d/%s/%d:%02d:%02d:%02d +0000] ", fields.tm_mday,
-                months[fields.tm_mon], fields.tm_year + 1900, fields.tm_hour, fields.tm_min,
-                fields.tm_sec);
-  line += time.data();
-  std::string first(request.method_text());
-  first += ' ';
-  first += request.target();
-  first += request.minor_version() == 0 ? " HTTP/1.0" : " HTTP/1.1";
-  append_quoted(line, first);
+  std::array<char, 64> timestamp;
+  std::snprintf(timestamp.data(), timestamp.size(), " - - [%02d/%s/%d:%02d:%02d:%02d +0000] ",
+                fields.tm_mday, months[fields.tm_mon], fields.tm_year + 1900, fields.tm_hour,
+                fields.tm_min, fields.tm_sec);
+  line += timestamp.data();
+  std::string request_line(request.method_text());
+  request_line += ' ';
+  request_line += request.target();
+  request_line += request.minor_version() == 0 ? " HTTP/1.0" : " HTTP/1.1";
+  append_quoted(line, request_line);
   line += ' ' + std::to_string(to_number(record.status)) + ' ' + std::to_string(record.body_bytes) +
           ' ';
   append_quoted(line, request.field("Referer").value_or("-"));

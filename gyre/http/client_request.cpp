@@ -13,13 +13,13 @@ namespace gyre::http {
 namespace {
 
 url parsed(std::string_view text) {
-  auto found = url::parse(text);
-  if (found) return *std::move(found);
+  auto parsed_url = url::parse(text);
+  if (parsed_url) return *std::move(parsed_url);
   // The text has no user, whose password belongs into no message.
-  const std::size_t at = text.find('@');
-  const std::string_view shown = at == text.npos ? text : text.substr(at + 1);
-  throw std::system_error(found.error(),
-                          "http::client_request: " + std::string(shown.substr(0, 200)));
+  const std::size_t position = text.find('@');
+  const std::string_view reference = position == text.npos ? text : text.substr(position + 1);
+  throw std::system_error(parsed_url.error(),
+                          "http::client_request: " + std::string(reference.substr(0, 200)));
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ class request_body_writer {
   [[nodiscard]] task<> write(std::string_view text) {
     return write(std::as_bytes(std::span(text)));
   }
-  /// Adds a field behind the body. Ignored where the length was announced.
+  /// Adds a field that follows the body. Ignored where the length was announced.
   void add_trailer(std::string_view name, std::string_view value) { trailers_.add(name, value); }
 
  private:
@@ -109,9 +109,9 @@ class client_request {
   ///
   /// The result of `write` runs as a coroutine of its own on the executor of the coroutine that
   /// sends the request, without its task-local values. client::send() waits for its end in any
-  /// case. Beside a response of client::stream() it goes on. If that is destroyed before its end,
-  /// the coroutine is asked to stop, and may end a little later: where it refers to what the
-  /// program destroys with the response, await client_response::stop() before.
+  /// case. Beside a response of client::stream() the coroutine continues. If that response is
+  /// destroyed first, the coroutine is asked to stop, and may end a little later: where it refers
+  /// to objects that the program destroys with the response, await client_response::stop() before.
   client_request& set_stream(std::string_view content_type, body_function write,
                              std::optional<std::uint64_t> length = {}) &;
 

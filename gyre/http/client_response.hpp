@@ -54,7 +54,7 @@ class client_response {
   [[nodiscard]] http::status status() const noexcept;
   /// Whether the status is 2xx.
   [[nodiscard]] bool is_success() const noexcept;
-  /// The text behind the status, which servers choose freely.
+  /// The text after the status, which servers choose freely.
   [[nodiscard]] std::string_view reason() const noexcept;
   /// 1 for HTTP/1.1, 0 for HTTP/1.0.
   [[nodiscard]] unsigned minor_version() const noexcept;
@@ -81,8 +81,8 @@ class client_response {
   /// body_too_large for one that unpacks to more than client_limits::decompressed; the exception of
   /// the function that writes the body of the request, if it fails now.
   [[nodiscard]] task<std::optional<std::span<const std::byte>>> next_chunk();
-  /// Reads the rest of a streamed body into body(). Errors: as above, and errc::body_too_large for
-  /// more than client_limits::body.
+  /// Reads the rest of a streamed body into body(). Errors: those of next_chunk(), and
+  /// errc::body_too_large for more than client_limits::body.
   [[nodiscard]] task<> read_body();
   /// Awaited, ends the exchange where it is: stops the body of the request, waits until its
   /// function has ended, and closes the connection, unless the response was read to its end. After
@@ -90,13 +90,13 @@ class client_response {
   /// client_request::set_stream(), as a destructor cannot wait. Not while next_chunk() or
   /// read_body() is awaited.
   [[nodiscard]] task<> stop();
-  /// Whether the whole request was sent, with its body. False while that goes on beside a streamed
-  /// response, and if the server refused the rest: by a status of 400 or above, by closing the
-  /// connection, or by an answer in place of "100 Continue". Then, even a response 2xx may not mean
-  /// that the server has the body. Also false if that happened before a redirect that has turned
-  /// the request into a GET.
+  /// Whether the whole request was sent, with its body. False while the body is sent beside a
+  /// streamed response, and if the server refused the rest: by a status of 400 or above, by closing
+  /// the connection, or by a response in place of "100 Continue". After a refusal, even a response
+  /// 2xx may not mean that the server has the body. A refusal before a redirect that has turned the
+  /// request into a GET counts, too.
   [[nodiscard]] bool is_request_complete() const noexcept;
-  /// Fields behind a chunked body, once it has been read.
+  /// The fields that follow a chunked body, once it has been read.
   [[nodiscard]] field_list trailers() const noexcept;
 
  private:

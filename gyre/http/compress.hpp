@@ -36,7 +36,7 @@ struct compress_options {
 /// body to GET may be compressed.
 ///
 /// Do not use it for pages that have a secret and a text of the request's in them: the size would
-/// tell the secret by and by (BREACH).
+/// reveal the secret step by step (BREACH).
 ///
 /// Thread-safety: the loops of a server call it at the same time.
 /// Errors: std::invalid_argument for content_coding::identity among the codings.

@@ -13,7 +13,7 @@ namespace gyre::http {
 namespace detail {
 namespace {
 
-constexpr std::size_t chunk = std::size_t{16} * 1024;
+constexpr std::size_t step_size = std::size_t{16} * 1024;
 
 compression_step copy(std::span<const std::byte> input, std::span<std::byte> output) {
   const std::size_t size = std::min(input.size(), output.size());
@@ -61,18 +61,18 @@ std::unique_ptr<decoder> make_decoder(content_coding coding) {
 }  // namespace
 
 int level_between(std::optional<int> level, int min_level, int max_level, int default_level) {
-  const int chosen = level.value_or(default_level);
-  if (chosen < min_level || chosen > max_level) {
-    throw std::invalid_argument("gyre::http::compressor: the level is " + std::to_string(chosen) +
+  const int value = level.value_or(default_level);
+  if (value < min_level || value > max_level) {
+    throw std::invalid_argument("gyre::http::compressor: the level is " + std::to_string(value) +
                                 ", not from " + std::to_string(min_level) + " to " +
                                 std::to_string(max_level));
   }
-  return chosen;
+  return value;
 }
 
 }  // namespace detail
 
-compressor::compressor(content_coding coding, compression_options options)
+compressor::compressor(content_coding coding, compressor_options options)
     : encoder_(detail::make_encoder(coding, options.level)) {}
 compressor::compressor(compressor&& other) noexcept = default;
 compressor& compressor::operator=(compressor&& other) noexcept = default;
@@ -89,7 +89,7 @@ compression_step compressor::step(std::span<const std::byte> input, std::span<st
 
 void compressor::run(std::span<const std::byte> input, io::buffer& output, operation action) {
   for (compression_step done; !done.is_done;) {
-    done = step(input, output.prepare(detail::chunk), action);
+    done = step(input, output.prepare(detail::step_size), action);
     output.commit(done.produced);
     input = input.subspan(done.consumed);
   }
@@ -101,7 +101,7 @@ void compressor::write(std::span<const std::byte> input, io::buffer& output) {
 void compressor::flush(io::buffer& output) { run({}, output, operation::flush); }
 void compressor::finish(io::buffer& output) { run({}, output, operation::finish); }
 
-decompressor::decompressor(content_coding coding, decompression_options options)
+decompressor::decompressor(content_coding coding, decompressor_options options)
     : decoder_(detail::make_decoder(coding)), max_output_(options.max_output) {}
 decompressor::decompressor(decompressor&& other) noexcept = default;
 decompressor& decompressor::operator=(decompressor&& other) noexcept = default;
@@ -126,9 +126,9 @@ std::error_code decompressor::write(std::span<const std::byte> input, io::buffer
   if (error_) return error_;
   for (;;) {
     // One byte more than the limit tells that the limit is exceeded.
-    const std::uint64_t room = max_output_ - std::min(max_output_, produced_);
+    const std::uint64_t budget = max_output_ - std::min(max_output_, produced_);
     const std::size_t size =
-        room < detail::chunk ? static_cast<std::size_t>(room) + 1 : detail::chunk;
+        budget < detail::step_size ? static_cast<std::size_t>(budget) + 1 : detail::step_size;
     const auto done = step(input, output.prepare(size).first(size));
     if (!done) return done.error();
     output.commit(done->produced);

@@ -37,7 +37,8 @@ struct compression_step {
   bool is_done = false;
 };
 
-struct compression_options {
+/// Options of a compressor.
+struct compressor_options {
   /// From 1 to 9 for gzip, 0 to 11 for br, 1 to 19 for zstd; higher ones take longer and more
   /// memory. None: 6, 4 and 3, which are fast enough for bodies that are made for each request.
   std::optional<int> level = {};
@@ -57,7 +58,7 @@ class compressor {
     finish,   ///< the body ends
   };
 
-  explicit compressor(content_coding coding, compression_options options = {});
+  explicit compressor(content_coding coding, compressor_options options = {});
   compressor(compressor&& other) noexcept;
   compressor& operator=(compressor&& other) noexcept;
   ~compressor();
@@ -81,13 +82,14 @@ class compressor {
   bool finished_ = false;
 };
 
-struct decompression_options {
+/// Options of a decompressor.
+struct decompressor_options {
   /// A body that unpacks to more bytes fails: a few kilobytes can unpack to gigabytes.
   std::uint64_t max_output = std::uint64_t{64} * 1024 * 1024;
 };
 
 /// Unpacks one body; content_coding::identity copies it. One of gzip may have several members, and
-/// zero bytes behind them, which pad it.
+/// zero bytes after them, which pad it.
 ///
 /// Thread-safety: none; may be handed from thread to thread.
 /// Errors: format_errc::bad_compression, output_limit; the next call returns the error again.
@@ -96,7 +98,7 @@ struct decompression_options {
 /// the data ask for.
 class decompressor {
  public:
-  explicit decompressor(content_coding coding, decompression_options options = {});
+  explicit decompressor(content_coding coding, decompressor_options options = {});
   decompressor(decompressor&& other) noexcept;
   decompressor& operator=(decompressor&& other) noexcept;
   ~decompressor();

@@ -41,15 +41,15 @@ list_match compare(std::string_view list, const validators& resource,
   if (list == "*") return resource.exists ? list_match::matches : list_match::differs;
   skip_separators(list);
   if (list.empty()) return list_match::malformed;
-  bool found = false;
+  bool has_match = false;
   while (!list.empty()) {
     const std::string_view tag = take_entity_tag(list);
     list = detail::trim(list);
     if (tag.empty() || (!list.empty() && list.front() != ',')) return list_match::malformed;
-    found = found || (resource.exists && is_equal(tag, resource.entity_tag));
+    has_match = has_match || (resource.exists && is_equal(tag, resource.entity_tag));
     skip_separators(list);
   }
-  return found ? list_match::matches : list_match::differs;
+  return has_match ? list_match::matches : list_match::differs;
 }
 
 std::optional<std::chrono::sys_seconds> date_of(std::optional<std::string_view> header) noexcept {
@@ -94,12 +94,13 @@ condition_outcome evaluate(method request_method, const conditions& request,
 }
 
 bool if_range_holds(std::string_view if_range, const validators& resource,
-                    std::chrono::sys_seconds now) noexcept {
+                    std::chrono::sys_seconds reference_time) noexcept {
   if_range = detail::trim(if_range);
   if (is_entity_tag(if_range)) return is_strongly_equal(if_range, resource.entity_tag);
   if (!resource.last_modified_is_strong) return false;
-  const auto date = parse_date(if_range, now);
-  return date && resource.last_modified == date && now - *date >= std::chrono::seconds(1);
+  const auto date = parse_date(if_range, reference_time);
+  return date && resource.last_modified == date &&
+         reference_time - *date >= std::chrono::seconds(1);
 }
 
 }  // namespace gyre::http

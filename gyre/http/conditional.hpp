@@ -55,9 +55,9 @@ enum class condition_outcome : std::uint8_t {
 /// Whether the header Range counts although there is a header If-Range: its entity tag is strong
 /// and equal; or its date is equal, strong (validators::last_modified_is_strong), and at least a
 /// second ago, so that no change can still come within it. Otherwise the client would put parts of
-/// two versions together. `now`: the time of the response.
+/// two versions together. `reference_time`: the time of the response.
 [[nodiscard]] bool if_range_holds(std::string_view if_range, const validators& resource,
-                                  std::chrono::sys_seconds now) noexcept;
+                                  std::chrono::sys_seconds reference_time) noexcept;
 
 /// Whether the text is an entity tag, "\"abc\"" or "W/\"abc\"".
 [[nodiscard]] bool is_entity_tag(std::string_view text) noexcept;

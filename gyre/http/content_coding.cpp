@@ -33,14 +33,14 @@ bool read(std::string_view text, preferences& result) noexcept {
       item = detail::trim(item.substr(1));
       if (!item.starts_with("q=") && !item.starts_with("Q=")) return false;
       std::string_view rest = item.substr(2);
-      const auto given = detail::parse_quality(detail::trim(detail::take_until(rest, ';')));
-      if (!given || !detail::without_empty_parameters(rest).empty()) return false;
-      quality = *given;
+      const auto value = detail::parse_quality(detail::trim(detail::take_until(rest, ';')));
+      if (!value || !detail::without_empty_parameters(rest).empty()) return false;
+      quality = *value;
     }
     const auto coding = content_coding_of(name);
     if (!coding && name != "*") continue;
-    auto& place = coding ? result.listed[static_cast<std::size_t>(*coding)] : result.others;
-    if (!place) place = quality;
+    auto& entry = coding ? result.listed[static_cast<std::size_t>(*coding)] : result.others;
+    if (!entry) entry = quality;
   }
   return true;
 }

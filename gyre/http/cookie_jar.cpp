@@ -13,8 +13,8 @@
 namespace gyre::http {
 namespace {
 
-constexpr std::size_t longest_header = 8192, longest_attribute = 1024;
-constexpr std::chrono::seconds longest_age = std::chrono::days(400);
+constexpr std::size_t max_header_size = 8192, max_attribute_size = 1024;
+constexpr std::chrono::seconds max_lifetime = std::chrono::days(400);
 
 bool is_control(char each) noexcept {
   return (static_cast<unsigned char>(each) < 0x20 && each != '\t') || each == '\x7f';
@@ -46,13 +46,13 @@ std::optional<std::chrono::seconds> parse_age(std::string_view text) {
   if (digits.empty() || !std::ranges::all_of(digits, detail::is_digit)) return std::nullopt;
   if (digits.size() < text.size()) return std::chrono::seconds(0);
   const auto count = gyre::detail::parse_decimal<std::uint32_t>(digits);
-  return std::min(longest_age, std::chrono::seconds(count.value_or(UINT32_MAX)));
+  return std::min(max_lifetime, std::chrono::seconds(count.value_or(UINT32_MAX)));
 }
 
 void read_attribute(std::string_view text, received_cookie& cookie) {
   const std::string_view name = detail::trim(detail::take_until(text, '='));
   const std::string_view value = detail::trim(text);
-  if (value.size() > longest_attribute) return;
+  if (value.size() > max_attribute_size) return;
   const auto is = [&](std::string_view attribute) {
     return detail::equals_ignoring_case(name, attribute);
   };
@@ -74,7 +74,7 @@ void read_attribute(std::string_view text, received_cookie& cookie) {
 }  // namespace
 
 std::optional<received_cookie> received_cookie::parse(std::string_view header) {
-  if (header.size() > longest_header || std::ranges::any_of(header, is_control)) {
+  if (header.size() > max_header_size || std::ranges::any_of(header, is_control)) {
     return std::nullopt;
   }
   std::string_view pair = detail::take_until(header, ';');
@@ -87,7 +87,7 @@ std::optional<received_cookie> received_cookie::parse(std::string_view header) {
 }
 
 std::optional<cookie_jar::stored> cookie_jar::accept(const url& sender, received_cookie& cookie,
-                                                     time_point now) {
+                                                     time_point time) {
   if (cookie.secure && !is_over_tls(sender)) return std::nullopt;
   const detail::cookie_prefix prefix = detail::prefix_of(cookie.name);
   if (prefix != detail::cookie_prefix::none && !cookie.secure) return std::nullopt;
@@ -104,9 +104,9 @@ std::optional<cookie_jar::stored> cookie_jar::accept(const url& sender, received
   }
   time_point expires = time_point::max();  // the end of the jar
   if (cookie.max_age) {
-    expires = now + *cookie.max_age;
+    expires = time + *cookie.max_age;
   } else if (cookie.expires) {
-    expires = std::min(*cookie.expires, now + longest_age);
+    expires = std::min(*cookie.expires, time + max_lifetime);
   }
   if (cookie.path.empty()) cookie.path = default_path(sender.path());
   if (host_only) cookie.domain = sender.host();
@@ -129,57 +129,57 @@ bool cookie_jar::hides_secure_cookie(const url& sender, const stored& cookie) co
   });
 }
 
-bool cookie_jar::receive(const url& sender, std::string_view set_cookie_header, time_point now) {
+bool cookie_jar::receive(const url& sender, std::string_view set_cookie_header, time_point time) {
   auto cookie = received_cookie::parse(set_cookie_header);
   if (!cookie || cookie->name.size() + cookie->value.size() > options_.max_cookie_size) {
     return false;
   }
-  auto accepted = accept(sender, *cookie, now);
+  auto accepted = accept(sender, *cookie, time);
   if (!accepted || hides_secure_cookie(sender, *accepted)) return false;
-  store(*std::move(accepted), now);
+  store(*std::move(accepted), time);
   return true;
 }
 
-void cookie_jar::store(stored cookie, time_point now) {
-  std::erase_if(cookies_, [&](const stored& each) { return each.expires <= now; });
+void cookie_jar::store(stored cookie, time_point time) {
+  std::erase_if(cookies_, [&](const stored& each) { return each.expires <= time; });
   const auto same = std::ranges::find_if(cookies_, [&](const stored& each) {
     return each.name == cookie.name && each.domain == cookie.domain && each.path == cookie.path &&
            each.host_only == cookie.host_only;
   });
   if (same != cookies_.end()) {
-    if (cookie.expires <= now) {
+    if (cookie.expires <= time) {
       cookies_.erase(same);
     } else {
       *same = std::move(cookie);  // keeps its place in the order
     }
     return;
   }
-  if (cookie.expires <= now || options_.max_cookies == 0 || options_.max_cookies_per_host == 0) {
+  if (cookie.expires <= time || options_.max_cookies == 0 || options_.max_cookies_per_host == 0) {
     return;
   }
-  if (make_room_for(cookie)) cookies_.push_back(std::move(cookie));
+  if (evict_for(cookie)) cookies_.push_back(std::move(cookie));
 }
 
 // Cookies without Secure go first (RFC 6265bis, 5.7): else a forged response could push out others.
-bool cookie_jar::make_room_for(const stored& added) {
-  const auto is_of_host = [&](const stored& each) { return each.domain == added.domain; };
-  const auto of_host = static_cast<std::size_t>(std::ranges::count_if(cookies_, is_of_host));
-  const bool host_is_full = of_host >= options_.max_cookies_per_host;
+bool cookie_jar::evict_for(const stored& cookie) {
+  const auto is_of_host = [&](const stored& each) { return each.domain == cookie.domain; };
+  const auto host_count = static_cast<std::size_t>(std::ranges::count_if(cookies_, is_of_host));
+  const bool host_is_full = host_count >= options_.max_cookies_per_host;
   if (!host_is_full && cookies_.size() < options_.max_cookies) return true;
-  const auto may_go = [&](const stored& each) { return !host_is_full || is_of_host(each); };
-  auto gone = std::ranges::find_if(
-      cookies_, [&](const stored& each) { return !each.secure && may_go(each); });
-  if (gone == cookies_.end()) {
-    if (!added.secure) return false;
-    gone = std::ranges::find_if(cookies_, may_go);
+  const auto is_candidate = [&](const stored& each) { return !host_is_full || is_of_host(each); };
+  auto oldest = std::ranges::find_if(
+      cookies_, [&](const stored& each) { return !each.secure && is_candidate(each); });
+  if (oldest == cookies_.end()) {
+    if (!cookie.secure) return false;
+    oldest = std::ranges::find_if(cookies_, is_candidate);
   }
-  cookies_.erase(gone);
+  cookies_.erase(oldest);
   return true;
 }
 
-std::string cookie_jar::header_for(const url& target, time_point now) {
-  std::erase_if(cookies_, [&](const stored& each) { return each.expires <= now; });
-  std::vector<const stored*> sent;
+std::string cookie_jar::header_for(const url& target, time_point time) {
+  std::erase_if(cookies_, [&](const stored& each) { return each.expires <= time; });
+  std::vector<const stored*> selection;
   for (const stored& each : cookies_) {
     const bool is_for_host =
         each.host_only ? each.domain == target.host() : domain_matches(target.host(), each.domain);
@@ -187,11 +187,12 @@ std::string cookie_jar::header_for(const url& target, time_point now) {
     if (each.secure && !is_over_tls(target)) continue;
     // Longer paths first (RFC 6265, 5.4).
     const auto path_size = [](const stored* cookie) { return cookie->path.size(); };
-    sent.insert(std::ranges::upper_bound(sent, each.path.size(), std::ranges::greater(), path_size),
-                &each);
+    selection.insert(
+        std::ranges::upper_bound(selection, each.path.size(), std::ranges::greater(), path_size),
+        &each);
   }
   std::string header;
-  for (const stored* each : sent) {
+  for (const stored* each : selection) {
     if (!header.empty()) header += "; ";
     header.append(each->name).append("=").append(each->value);
   }

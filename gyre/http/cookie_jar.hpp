@@ -62,11 +62,11 @@ class cookie_jar {
   /// malformed, larger than the limit, for another domain, Secure without TLS, in the way of a
   /// Secure cookie, or with a name "__Secure-…" or "__Host-…" without what these promise.
   bool receive(const url& sender, std::string_view set_cookie_header,
-               time_point now = system_now());
+               time_point time = system_time());
 
   /// The value of the header Cookie of a request, longer paths first; empty without cookies.
   /// Expired cookies are dropped.
-  [[nodiscard]] std::string header_for(const url& target, time_point now = system_now());
+  [[nodiscard]] std::string header_for(const url& target, time_point time = system_time());
 
   [[nodiscard]] std::size_t size() const noexcept { return cookies_.size(); }
   void clear() noexcept { cookies_.clear(); }
@@ -82,13 +82,13 @@ class cookie_jar {
     bool secure;
   };
 
-  static time_point system_now() noexcept {
+  static time_point system_time() noexcept {
     return std::chrono::floor<std::chrono::seconds>(gyre::detail::wall_now());
   }
-  static std::optional<stored> accept(const url& sender, received_cookie& cookie, time_point now);
+  static std::optional<stored> accept(const url& sender, received_cookie& cookie, time_point time);
   bool hides_secure_cookie(const url& sender, const stored& cookie) const;
-  void store(stored cookie, time_point now);
-  bool make_room_for(const stored& added);
+  void store(stored cookie, time_point time);
+  bool evict_for(const stored& cookie);
 
   cookie_jar_options options_;
   std::vector<stored> cookies_;  // in the order of their creation

@@ -33,38 +33,38 @@ class reader {
     rest_.remove_prefix(expected.size());
     return true;
   }
-  unsigned number(std::size_t digits) noexcept {
+  unsigned read_number(std::size_t digits) noexcept {
     if (rest_.size() < digits) return fail();
     const auto value = gyre::detail::parse_decimal<unsigned>(rest_.substr(0, digits));
     if (!value) return fail();
     rest_.remove_prefix(digits);
     return *value;
   }
-  unsigned month() noexcept {
+  unsigned read_month() noexcept {
     if (rest_.size() < 3) return fail();
-    const std::size_t at = month_names.find(rest_.substr(0, 3));
-    if (at == month_names.npos || at % 3 != 0) return fail();
+    const std::size_t position = month_names.find(rest_.substr(0, 3));
+    if (position == month_names.npos || position % 3 != 0) return fail();
     rest_.remove_prefix(3);
-    return static_cast<unsigned>(at / 3 + 1);
+    return static_cast<unsigned>(position / 3 + 1);
   }
   // A second of 60 is a leap second.
-  std::chrono::seconds time() noexcept {
-    const unsigned hours = number(2);
+  std::chrono::seconds read_time() noexcept {
+    const unsigned hours = read_number(2);
     skip(":");
-    const unsigned minutes = number(2);
+    const unsigned minutes = read_number(2);
     skip(":");
-    const unsigned seconds = number(2);
+    const unsigned seconds = read_number(2);
     if (hours > 23 || minutes > 59 || seconds > 60) fail();
     return std::chrono::hours(hours) + std::chrono::minutes(minutes) +
            std::chrono::seconds(seconds);
   }
-  bool is_done() const noexcept { return good_ && rest_.empty(); }
+  bool is_done() const noexcept { return is_good_ && rest_.empty(); }
 
  private:
-  bool fail() noexcept { return good_ = false; }
+  bool fail() noexcept { return is_good_ = false; }
 
   std::string_view rest_;
-  bool good_ = true;
+  bool is_good_ = true;
 };
 
 struct date {
@@ -72,74 +72,76 @@ struct date {
   std::chrono::seconds time = {};
 };
 
-std::optional<sys_seconds> time_of(const date& read, unsigned day_of_week) {
-  const year_month_day calendar(year(static_cast<int>(read.years)), std::chrono::month(read.month),
-                                std::chrono::day(read.day));
+std::optional<sys_seconds> time_of(const date& parts, unsigned day_of_week) {
+  const year_month_day calendar(year(static_cast<int>(parts.years)),
+                                std::chrono::month(parts.month), std::chrono::day(parts.day));
   if (!calendar.ok() || weekday(sys_days(calendar)).c_encoding() != day_of_week) {
     return std::nullopt;
   }
-  return sys_days(calendar) + read.time;
+  return sys_days(calendar) + parts.time;
 }
 
 std::optional<sys_seconds> parse_fixdate(std::string_view text, unsigned day_of_week) {
-  date read;
-  reader in(text);
-  in.skip(", ");
-  read.day = in.number(2);
-  in.skip(" ");
-  read.month = in.month();
-  in.skip(" ");
-  read.years = in.number(4);
-  in.skip(" ");
-  read.time = in.time();
-  in.skip(" GMT");
-  return in.is_done() ? time_of(read, day_of_week) : std::nullopt;
+  date parts;
+  reader input(text);
+  input.skip(", ");
+  parts.day = input.read_number(2);
+  input.skip(" ");
+  parts.month = input.read_month();
+  input.skip(" ");
+  parts.years = input.read_number(4);
+  input.skip(" ");
+  parts.time = input.read_time();
+  input.skip(" GMT");
+  return input.is_done() ? time_of(parts, day_of_week) : std::nullopt;
 }
 
 std::optional<sys_seconds> parse_rfc850(std::string_view text, unsigned day_of_week,
-                                        const sys_seconds* now) {
-  date read;
-  reader in(text);
-  in.skip(", ");
-  read.day = in.number(2);
-  in.skip("-");
-  read.month = in.month();
-  in.skip("-");
-  const unsigned of_century = in.number(2);
-  in.skip(" ");
-  read.time = in.time();
-  in.skip(" GMT");
-  if (!in.is_done()) return std::nullopt;
+                                        const sys_seconds* reference_time) {
+  date parts;
+  reader input(text);
+  input.skip(", ");
+  parts.day = input.read_number(2);
+  input.skip("-");
+  parts.month = input.read_month();
+  input.skip("-");
+  const unsigned year_of_century = input.read_number(2);
+  input.skip(" ");
+  parts.time = input.read_time();
+  input.skip(" GMT");
+  if (!input.is_done()) return std::nullopt;
   const sys_seconds clock =
-      now != nullptr ? *now : std::chrono::floor<std::chrono::seconds>(gyre::detail::wall_now());
+      reference_time != nullptr
+          ? *reference_time
+          : std::chrono::floor<std::chrono::seconds>(gyre::detail::wall_now());
   const year_month_day today(std::chrono::floor<days>(clock));
-  const int latest = std::clamp(static_cast<int>(today.year()), 0, 9900) + 50;
-  read.years = static_cast<unsigned>(latest / 100 * 100) + of_century;
-  if (static_cast<int>(read.years) > latest && read.years >= 100) read.years -= 100;
-  return time_of(read, day_of_week);
+  const int max_year = std::clamp(static_cast<int>(today.year()), 0, 9900) + 50;
+  parts.years = static_cast<unsigned>(max_year / 100 * 100) + year_of_century;
+  if (static_cast<int>(parts.years) > max_year && parts.years >= 100) parts.years -= 100;
+  return time_of(parts, day_of_week);
 }
 
 std::optional<sys_seconds> parse_asctime(std::string_view text, unsigned day_of_week) {
-  date read;
-  reader in(text);
-  in.skip(" ");
-  read.month = in.month();
-  in.skip(" ");
-  const bool one_digit = text.size() > 5 && text[5] == ' ';
-  if (one_digit) in.skip(" ");
-  read.day = in.number(one_digit ? 1 : 2);
-  in.skip(" ");
-  read.time = in.time();
-  in.skip(" ");
-  read.years = in.number(4);
-  return in.is_done() ? time_of(read, day_of_week) : std::nullopt;
+  date parts;
+  reader input(text);
+  input.skip(" ");
+  parts.month = input.read_month();
+  input.skip(" ");
+  const bool has_one_digit = text.size() > 5 && text[5] == ' ';
+  if (has_one_digit) input.skip(" ");
+  parts.day = input.read_number(has_one_digit ? 1 : 2);
+  input.skip(" ");
+  parts.time = input.read_time();
+  input.skip(" ");
+  parts.years = input.read_number(4);
+  return input.is_done() ? time_of(parts, day_of_week) : std::nullopt;
 }
 
-std::optional<sys_seconds> parse(std::string_view text, const sys_seconds* now) {
+std::optional<sys_seconds> parse(std::string_view text, const sys_seconds* reference_time) {
   for (unsigned day = 0; day != day_names.size(); ++day) {
     const std::string_view name = day_names[day];
     if (!text.starts_with(name.substr(0, 3))) continue;
-    if (text.starts_with(name)) return parse_rfc850(text.substr(name.size()), day, now);
+    if (text.starts_with(name)) return parse_rfc850(text.substr(name.size()), day, reference_time);
     text.remove_prefix(3);
     return text.starts_with(',') ? parse_fixdate(text, day) : parse_asctime(text, day);
   }
@@ -165,7 +167,7 @@ std::string_view format_date(std::chrono::sys_seconds time,
   time = std::clamp(time, first, end - std::chrono::seconds(1));
   const sys_days day = std::chrono::floor<days>(time);
   const year_month_day calendar(day);
-  const auto of_day = static_cast<unsigned>((time - day).count());
+  const auto second_of_day = static_cast<unsigned>((time - day).count());
   char* output = memory.data();
   write(output, day_names[weekday(day).c_encoding()].substr(0, 3));
   write(output, ", ");
@@ -175,11 +177,11 @@ std::string_view format_date(std::chrono::sys_seconds time,
   write(output, " ");
   write_number(output, static_cast<unsigned>(static_cast<int>(calendar.year())), 4);
   write(output, " ");
-  write_number(output, of_day / 3600, 2);
+  write_number(output, second_of_day / 3600, 2);
   write(output, ":");
-  write_number(output, of_day / 60 % 60, 2);
+  write_number(output, second_of_day / 60 % 60, 2);
   write(output, ":");
-  write_number(output, of_day % 60, 2);
+  write_number(output, second_of_day % 60, 2);
   write(output, " GMT");
   return {memory.data(), memory.size()};
 }
@@ -190,8 +192,8 @@ std::string format_date(std::chrono::sys_seconds time) {
 }
 
 std::optional<std::chrono::sys_seconds> parse_date(std::string_view text,
-                                                   std::chrono::sys_seconds now) {
-  return parse(text, &now);
+                                                   std::chrono::sys_seconds reference_time) {
+  return parse(text, &reference_time);
 }
 
 std::optional<std::chrono::sys_seconds> parse_date(std::string_view text) {

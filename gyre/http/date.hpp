@@ -26,10 +26,11 @@ std::string_view format_date(std::chrono::sys_seconds time,
 /// Reads "Sun, 06 Nov 1994 08:49:37 GMT" and the obsolete forms "Sunday, 06-Nov-94 08:49:37 GMT"
 /// and "Sun Nov  6 08:49:37 1994"; nothing for other texts, impossible dates and wrong days of the
 /// week.
-/// A year of two digits is the latest one that is at most 50 years after `now`.
-[[nodiscard]] std::optional<std::chrono::sys_seconds> parse_date(std::string_view text,
-                                                                 std::chrono::sys_seconds now);
-/// As above; `now` is the system's time, read only for years of two digits.
+/// A year of two digits is the latest one that is at most 50 years after `reference_time`.
+[[nodiscard]] std::optional<std::chrono::sys_seconds> parse_date(
+    std::string_view text, std::chrono::sys_seconds reference_time);
+/// As the other parse_date(), whose `reference_time` is the system's time, read only for years of
+/// two digits.
 [[nodiscard]] std::optional<std::chrono::sys_seconds> parse_date(std::string_view text);
 
 }  // namespace gyre::http

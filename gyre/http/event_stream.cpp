@@ -60,11 +60,11 @@ task<> event_writer::comment(std::string_view text) {
   return write(std::move(lines));
 }
 
-bool event_writer::take_activity() noexcept { return std::exchange(active_, false); }
+bool event_writer::take_activity() noexcept { return std::exchange(has_activity_, false); }
 
 task<> event_writer::write(std::string text) {
   const auto guard = co_await mutex_.lock();
-  active_ = true;
+  has_activity_ = true;
   co_await output_->write(text);
 }
 

@@ -58,7 +58,7 @@ class event_writer {
 
   body_writer* output_;
   mutex mutex_;
-  bool active_ = false;
+  bool has_activity_ = false;
 };
 
 /// Options of an event_stream().

@@ -16,9 +16,9 @@ using detail::equals_ignoring_case;
 
 void check_value(std::string_view name, std::string_view value) {
   const char* const end = value.data() + value.size();
-  const char* at = detail::find_control(value.data(), end);
-  while (at != end && *at == '\t') at = detail::find_control(at + 1, end);
-  if (at == end) return;
+  const char* position = detail::find_control(value.data(), end);
+  while (position != end && *position == '\t') position = detail::find_control(position + 1, end);
+  if (position == end) return;
   throw std::invalid_argument("http::fields: a control character in the value of " +
                               std::string(name));
 }
@@ -60,10 +60,10 @@ fields& fields::add_to_known_name(std::string_view name, std::string_view value)
 
 fields& fields::add_checked(std::string_view name, std::string_view value) {
   const std::size_t size = name.size() + value.size() + 4;
-  std::byte* to = text_.prepare(size).data();
-  const auto put = [&to](std::string_view text) {
-    if (!text.empty()) std::memcpy(to, text.data(), text.size());
-    to += text.size();
+  std::byte* output = text_.prepare(size).data();
+  const auto put = [&output](std::string_view text) {
+    if (!text.empty()) std::memcpy(output, text.data(), text.size());
+    output += text.size();
   };
   put(name);
   put(": ");
@@ -87,19 +87,19 @@ std::size_t fields::erase(std::string_view name) noexcept {
   std::size_t erased = 0;
   std::size_t kept = 0;
   const std::span<std::byte> bytes = text_.mutable_bytes();
-  std::size_t at = 0;
+  std::size_t position = 0;
   for (iterator each = begin(); each != end();) {
     const std::size_t size = each->name.size() + each->value.size() + 4;
     const bool matches = equals_ignoring_case(each->name, name);
-    ++each;  // before the bytes behind it move
+    ++each;  // the bytes after this field move below
     if (matches) {
       ++erased;
     } else {
-      if (kept != at) std::memmove(bytes.data() + kept, bytes.data() + at, size);
+      if (kept != position) std::memmove(bytes.data() + kept, bytes.data() + position, size);
       kept += size;
     }
-    at += size;
-    if (erased != 0) each = at < bytes.size() ? iterator(text().substr(at)) : end();
+    position += size;
+    if (erased != 0) each = position < bytes.size() ? iterator(text().substr(position)) : end();
   }
   if (erased != 0) {
     text_.clear();

@@ -48,9 +48,9 @@ class fields {
   fields& operator=(fields&& other) noexcept = default;
   ~fields() = default;
 
-  /// Adds a field behind the others. Blanks around the value are dropped.
+  /// Adds a field after the others. Blanks around the value are dropped.
   fields& add(std::string_view name, std::string_view value);
-  /// Replaces all fields of the name by one behind the others. `value` must not be a view of them.
+  /// Replaces all fields of the name by one after the others. `value` must not be a view of them.
   fields& set(std::string_view name, std::string_view value);
   /// Removes the fields of a name, and returns their number.
   std::size_t erase(std::string_view name) noexcept;

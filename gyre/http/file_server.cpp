@@ -92,13 +92,13 @@ std::chrono::sys_seconds present_second() {
 
 // A date in the future is not this server's (RFC 9110, 8.8.2.1), and would hide every change until
 // then.
-std::optional<std::string_view> date_not_after(std::chrono::sys_seconds now,
-                                               std::optional<std::string_view> field) {
-  const auto date = field ? parse_date(detail::trim(*field), now) : std::nullopt;
-  return date && *date > now ? std::nullopt : field;
+std::optional<std::string_view> drop_future_date(std::chrono::sys_seconds time,
+                                                 std::optional<std::string_view> field) {
+  const auto date = field ? parse_date(detail::trim(*field), time) : std::nullopt;
+  return date && *date > time ? std::nullopt : field;
 }
 
-response failure(int error) {
+response make_error_response(int error) {
   switch (error) {
     case EACCES:
     case EPERM: return response::text("This may not be read.\n", status::forbidden);
@@ -143,22 +143,23 @@ task<> write_parts(multipart_body& body, body_writer& output) {
   for (const body_part& part : body.parts) {
     co_await output.write(part.head);
     std::uint64_t offset = part.bytes.first;
-    std::uint64_t rest = part.bytes.size;
-    while (rest != 0) {
+    std::uint64_t remainder = part.bytes.size;
+    while (remainder != 0) {
       memory.clear();
-      const std::span<std::byte> room = memory.prepare(piece_size);
-      const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(rest, piece_size));
-      const std::size_t count = co_await body.file.read_at(room.first(wanted), offset);
+      const std::span<std::byte> buffer = memory.prepare(piece_size);
+      const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(remainder, piece_size));
+      const std::size_t count = co_await body.file.read_at(buffer.first(size), offset);
       if (count == 0) throw std::runtime_error("http::file_server: a file has become shorter");
-      co_await output.write(room.first(count));
+      co_await output.write(buffer.first(count));
       offset += count;
-      rest -= count;
+      remainder -= count;
     }
   }
   co_await output.write(body.end);
 }
 
-response multipart(found_file& file, std::string_view type, const byte_ranges& ranges) {
+response make_multipart_response(found_file& file, std::string_view type,
+                                 const byte_ranges& ranges) {
   const std::string boundary = detail::random_boundary();
   const auto body = std::make_shared<multipart_body>();
   body->file = io::file(std::move(file.fd));
@@ -183,13 +184,13 @@ response multipart(found_file& file, std::string_view type, const byte_ranges& r
 
 // --- Files ---
 
-response with_file(const request& request, found_file& file, std::string_view type,
-                   const validators& present, std::chrono::sys_seconds now) {
+response make_file_response(const request& request, found_file& file, std::string_view type,
+                            const validators& state, std::chrono::sys_seconds time) {
   const std::uint64_t size = file.size;
   const auto range = request.field("Range");
   const bool is_ranged = range && request.method() == method::get;
   const auto if_range = request.field("If-Range");
-  if (is_ranged && (!if_range || if_range_holds(*if_range, present, now))) {
+  if (is_ranged && (!if_range || if_range_holds(*if_range, state, time))) {
     const byte_ranges ranges = byte_ranges::parse(*range, size);
     if (ranges.outcome() == range_outcome::not_satisfiable) {
       return response::text("There are no such bytes.\n", status::range_not_satisfiable)
@@ -202,33 +203,33 @@ response with_file(const request& request, found_file& file, std::string_view ty
       result.set("Content-Range", content_range(part, size));
       return result;
     }
-    if (ranges.size() > 1) return multipart(file, type, ranges);
+    if (ranges.size() > 1) return make_multipart_response(file, type, ranges);
   }
   return response::file(type, std::move(file.fd), 0, size);
 }
 
 // Last-Modified is at most the Date (RFC 9110, 8.8.2.1): from a date in the future a client would
 // conclude for as long that a file that replaces this one has not changed.
-response answer_with_file(const site& files, const request& request, found_file& file,
-                          std::string_view name) {
+response respond_with_file(const site& files, const request& request, found_file& file,
+                           std::string_view name) {
   const std::string tag = entity_tag_of(file);
-  const auto now = present_second();
-  const auto modified = std::min(std::chrono::floor<std::chrono::seconds>(file.modified), now);
-  const validators present{.entity_tag = tag, .last_modified = modified};
+  const auto time = present_second();
+  const auto modified = std::min(std::chrono::floor<std::chrono::seconds>(file.modified), time);
+  const validators state{.entity_tag = tag, .last_modified = modified};
   const joined_field if_match(request.fields(), "If-Match");
   const joined_field if_none_match(request.fields(), "If-None-Match");
-  const conditions wanted{
+  const conditions request_conditions{
       .if_match = if_match.get(),
       .if_none_match = if_none_match.get(),
-      .if_modified_since = date_not_after(now, request.field("If-Modified-Since")),
+      .if_modified_since = drop_future_date(time, request.field("If-Modified-Since")),
       .if_unmodified_since = request.field("If-Unmodified-Since")};
   response result;
-  switch (evaluate(request.method(), wanted, present)) {
+  switch (evaluate(request.method(), request_conditions, state)) {
     case condition_outcome::precondition_failed:
       return response::text("The file is another one now.\n", status::precondition_failed);
     case condition_outcome::not_modified: result = response(status::not_modified); break;
     case condition_outcome::proceed:
-      result = with_file(request, file, media_type_of(name), present, now);
+      result = make_file_response(request, file, media_type_of(name), state, time);
       break;
   }
   if (files.options.precompressed) result.set("Vary", "Accept-Encoding");
@@ -241,7 +242,7 @@ response answer_with_file(const site& files, const request& request, found_file&
   }
   result.set("ETag", tag).set("Last-Modified", format_date(modified));
   // The server's own Date may be older by the time that this handler took.
-  if (now - modified <= std::chrono::seconds{1}) result.set("Date", format_date(now));
+  if (time - modified <= std::chrono::seconds{1}) result.set("Date", format_date(time));
   if (!files.options.cache_control.empty()) {
     result.set("Cache-Control", files.options.cache_control);
   }
@@ -256,8 +257,8 @@ struct waiting_lookup {
   std::string_view url_path;
 };
 
-task<found_file> find(const waiting_lookup& wanted) {
-  co_return wanted.files.find(wanted.path, wanted.accept_encoding, wanted.url_path,
+task<found_file> find(const waiting_lookup& lookup) {
+  co_return lookup.files.find(lookup.path, lookup.accept_encoding, lookup.url_path,
                               root_directory::lookup_scope::any);
 }
 
@@ -265,21 +266,21 @@ task<response> serve(const site& files, request& request) {
   if (request.method() != method::get && request.method() != method::head) {
     co_return response(status::method_not_allowed).set("Allow", "GET, HEAD");
   }
-  const std::string_view rest = request.raw_param(files.options.parameter);
-  if (rest.data() == nullptr) {
+  const std::string_view remainder = request.raw_param(files.options.parameter);
+  if (remainder.data() == nullptr) {
     throw std::logic_error("http::file_server: the route's pattern has no {" +
                            files.options.parameter + "...}");
   }
-  const auto path = detail::path_below_root(rest, files.options.hidden_files);
-  if (!path) co_return failure(ENOENT);
+  const auto path = detail::path_below_root(remainder, files.options.hidden_files);
+  if (!path) co_return make_error_response(ENOENT);
 
   const joined_field accept_encoding(request.fields(), "Accept-Encoding");
-  const waiting_lookup wanted{files, *path, accept_encoding.get().value_or(std::string_view()),
+  const waiting_lookup lookup{files, *path, accept_encoding.get().value_or(std::string_view()),
                               request.path()};
-  found_file file = files.find(*path, wanted.accept_encoding, request.path(),
+  found_file file = files.find(*path, lookup.accept_encoding, request.path(),
                                root_directory::lookup_scope::cached);
   if (file.error == EAGAIN) {
-    auto finding = gyre::on(io::blocking_pool(), find(wanted));
+    auto finding = gyre::on(io::blocking_pool(), find(lookup));
     file = co_await std::move(finding);
   }
   switch (file.which) {
@@ -288,10 +289,10 @@ task<response> serve(const site& files, request& request) {
     case found_file::kind::list: co_return response::html(std::move(file.page));
     case found_file::kind::file: {
       const bool is_index = path->empty() || path->ends_with('/');
-      co_return answer_with_file(files, request, file, is_index ? files.options.index : *path);
+      co_return respond_with_file(files, request, file, is_index ? files.options.index : *path);
     }
   }
-  co_return failure(file.error);
+  co_return make_error_response(file.error);
 }
 
 }  // namespace

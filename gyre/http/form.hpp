@@ -59,7 +59,7 @@ class form {
     return get(name).has_value();
   }
 
-  /// Adds a field behind the others. Returns the form.
+  /// Adds a field after the others. Returns the form.
   form& add(std::string_view name, std::string_view value);
 
   /// The body of a request, or the query of a URL. Blanks are sent as %20.

@@ -40,7 +40,7 @@ enum class format_errc {
 
   // Compressed bodies.
 
-  bad_compression,  ///< not data of the coding, or data behind its end
+  bad_compression,  ///< not data of the coding, or data after its end
   output_limit,     ///< the data unpack to more bytes than the limit
 };
 

@@ -96,12 +96,12 @@ std::optional<media_type> media_type::parse(std::string_view text) {
   if (parsed.subtype_.empty()) return std::nullopt;
   parsed.parameters_ = detail::without_empty_parameters(text);
   // A name that occurs twice is a way to be read differently by others.
-  constexpr std::size_t most_parameters = 16;
-  std::array<std::string_view, most_parameters> names;
+  constexpr std::size_t max_parameters = 16;
+  std::array<std::string_view, max_parameters> names;
   std::size_t count = 0;
   for (std::string_view rest = parsed.parameters_; !rest.empty();) {
     const auto next = detail::take_parameter(rest);
-    if (!next || count == most_parameters) return std::nullopt;
+    if (!next || count == max_parameters) return std::nullopt;
     for (std::size_t i = 0; i < count; ++i) {
       if (detail::equals_ignoring_case(names[i], next->name)) return std::nullopt;
     }
@@ -129,10 +129,10 @@ std::string_view media_type_of(std::string_view file_name) noexcept {
   const std::string_view name = file_name.substr(file_name.rfind('/') + 1);
   const std::size_t dot = name.rfind('.');
   if (dot != name.npos && dot != 0) {
-    const auto found = std::ranges::find_if(known_types, [&](const known_type& each) {
+    const auto entry = std::ranges::find_if(known_types, [&](const known_type& each) {
       return detail::equals_ignoring_case(each.extension, name.substr(dot + 1));
     });
-    if (found != known_types.end()) return found->type;
+    if (entry != known_types.end()) return entry->type;
   }
   return "application/octet-stream";
 }

@@ -22,17 +22,17 @@ std::string decoded_name(const detail::parameter& parameter) {
   std::string name;
   std::string_view rest = parameter.raw;
   while (!rest.empty()) {
-    std::size_t taken = 1;
+    std::size_t size = 1;
     char byte = rest.front();
     if (parameter.has_escapes && (rest.starts_with("\\\"") || rest.starts_with("\\\\"))) {
       byte = rest[1];
-      taken = 2;
+      size = 2;
     } else if (rest.starts_with("%22") || rest.starts_with("%0D") || rest.starts_with("%0A")) {
       byte = static_cast<char>(detail::hex_value(rest[1]) * 16 + detail::hex_value(rest[2]));
-      taken = 3;
+      size = 3;
     }
     name += byte;
-    rest.remove_prefix(taken);
+    rest.remove_prefix(size);
   }
   return name;
 }
@@ -120,32 +120,32 @@ multipart_reader::multipart_reader(std::string_view boundary, multipart_limits l
 // that began one and turn out to be data cannot contain the beginning of another.
 bool multipart_reader::find_delimiter(io::input& piece,
                                       std::span<const std::byte>& content) noexcept {
-  if (matched_ == 0) {
-    std::size_t at = piece.find(delimiter_);
-    if (at == io::input::npos) {
+  if (match_size_ == 0) {
+    std::size_t position = piece.find(delimiter_);
+    if (position == io::input::npos) {
       const std::string_view text = piece.text();
       const std::size_t tail = text.size() - std::min(text.size(), delimiter_.size() - 1);
       const std::size_t begin = std::min(text.substr(tail).rfind('\r'), text.size() - tail) + tail;
-      at = delimiter_.starts_with(text.substr(begin)) ? begin : text.size();
+      position = delimiter_.starts_with(text.substr(begin)) ? begin : text.size();
     }
-    content = piece.take(at);
+    content = piece.take(position);
     if (!content.empty()) return false;
   }
-  while (!piece.empty() && matched_ < delimiter_.size() &&
-         piece.text().front() == delimiter_[matched_]) {
+  while (!piece.empty() && match_size_ < delimiter_.size() &&
+         piece.text().front() == delimiter_[match_size_]) {
     piece.consume(1);
-    ++matched_;
+    ++match_size_;
   }
-  if (matched_ == delimiter_.size()) {
-    matched_ = 0;
-    implied_ = 0;
+  if (match_size_ == delimiter_.size()) {
+    match_size_ = 0;
+    implied_size_ = 0;
     return true;
   }
   if (!piece.empty()) {
-    const std::string_view held = delimiter_;
-    content = io::input(held.substr(implied_, matched_ - implied_)).bytes();
-    matched_ = 0;
-    implied_ = 0;
+    const std::string_view delimiter = delimiter_;
+    content = io::input(delimiter.substr(implied_size_, match_size_ - implied_size_)).bytes();
+    match_size_ = 0;
+    implied_size_ = 0;
   }
   return false;
 }
@@ -156,43 +156,44 @@ multipart_event multipart_reader::fail(std::error_code error) noexcept {
   return {};
 }
 
-// Skips the blanks that transports may add behind a boundary (RFC 2046, 5.1.1); whether it is past
-// them.
+// Skips the blanks that transports may add after a boundary (RFC 2046, 5.1.1). True if another
+// byte follows them.
 bool multipart_reader::skip_blanks(io::input& piece, std::size_t limit,
                                    std::error_code error) noexcept {
   const std::string_view text = piece.text();
   const std::size_t blanks = std::min(text.find_first_not_of(" \t"), text.size());
-  if (blanks != 0) tail_ = ' ';
+  if (blanks != 0) last_byte_ = ' ';
   piece.consume(blanks);
-  ignored_ += blanks;
-  if (ignored_ > limit) {
+  ignored_size_ += blanks;
+  if (ignored_size_ > limit) {
     fail(error);
     return false;
   }
   return !piece.empty();
 }
 
-// Blanks and CR LF before the next part's headers, or "--" behind the last part.
+// Reads the end of a boundary line: blanks and CR LF before the headers of the next part, or "--"
+// after the last part.
 multipart_event multipart_reader::read_boundary_end(io::input& piece) noexcept {
-  const bool begins = tail_ == '\0' || tail_ == ' ';
-  if (begins && !skip_blanks(piece, limits_.max_head, format_errc::part_headers_too_long)) {
+  const bool is_first_byte = last_byte_ == '\0' || last_byte_ == ' ';
+  if (is_first_byte && !skip_blanks(piece, limits_.max_head, format_errc::part_headers_too_long)) {
     return {};
   }
   const char byte = piece.text().front();
   piece.consume(1);
-  if (begins) {
-    if (byte != '\r' && (byte != '-' || tail_ == ' ')) return fail(format_errc::bad_part);
-    tail_ = byte;
+  if (is_first_byte) {
+    if (byte != '\r' && (byte != '-' || last_byte_ == ' ')) return fail(format_errc::bad_part);
+    last_byte_ = byte;
     return {};
   }
-  if (byte != (tail_ == '\r' ? '\n' : '-')) return fail(format_errc::bad_part);
-  tail_ = '\0';
-  ignored_ = 0;
+  if (byte != (last_byte_ == '\r' ? '\n' : '-')) return fail(format_errc::bad_part);
+  last_byte_ = '\0';
+  ignored_size_ = 0;
   if (byte == '-') {
     state_ = state::epilogue;
     return {.kind = multipart_event::end};
   }
-  if (++parts_ > limits_.max_parts) return fail(format_errc::too_many_parts);
+  if (++part_count_ > limits_.max_parts) return fail(format_errc::too_many_parts);
   head_.clear();
   state_ = state::head;
   return {};
@@ -214,23 +215,24 @@ multipart_event multipart_reader::read_head(io::input& piece) {
   return {.kind = multipart_event::part};
 }
 
-// Blanks, and then perhaps CR LF and any bytes.
+// Reads the epilogue: blanks after the last boundary, and then perhaps CR LF and any bytes.
 void multipart_reader::read_epilogue(io::input& piece) noexcept {
-  if (tail_ == '\n') {
-    ignored_ += piece.size();
+  if (last_byte_ == '\n') {
+    ignored_size_ += piece.size();
     piece.consume_all();
-    if (ignored_ > limits_.max_epilogue) fail(format_errc::epilogue_too_long);
+    if (ignored_size_ > limits_.max_epilogue) fail(format_errc::epilogue_too_long);
     return;
   }
-  if (tail_ != '\r' && !skip_blanks(piece, limits_.max_epilogue, format_errc::epilogue_too_long)) {
+  if (last_byte_ != '\r' &&
+      !skip_blanks(piece, limits_.max_epilogue, format_errc::epilogue_too_long)) {
     return;
   }
   const char byte = piece.text().front();
   piece.consume(1);
-  if (byte != (tail_ == '\r' ? '\n' : '\r')) {
+  if (byte != (last_byte_ == '\r' ? '\n' : '\r')) {
     fail(format_errc::bad_part);
   } else {
-    tail_ = byte;
+    last_byte_ = byte;
   }
 }
 
@@ -240,9 +242,9 @@ multipart_event multipart_reader::advance(io::input& piece) {
   switch (state_) {
     case state::preamble:
       if (find_delimiter(piece, before)) state_ = state::boundary_end;
-      ignored_ += before.size();
-      if (ignored_ > limits_.max_preamble) return fail(format_errc::preamble_too_long);
-      if (state_ == state::boundary_end) ignored_ = 0;
+      ignored_size_ += before.size();
+      if (ignored_size_ > limits_.max_preamble) return fail(format_errc::preamble_too_long);
+      if (state_ == state::boundary_end) ignored_size_ = 0;
       return {};
     case state::data:
       if (find_delimiter(piece, before)) {
@@ -270,7 +272,7 @@ std::expected<multipart_event, std::error_code> multipart_reader::next(io::input
 
 std::error_code multipart_reader::finish() const noexcept {
   if (state_ == state::failed) return error_;
-  const bool is_complete = state_ == state::epilogue && tail_ != '\r';
+  const bool is_complete = state_ == state::epilogue && last_byte_ != '\r';
   return is_complete ? std::error_code() : make_error_code(format_errc::incomplete);
 }
 

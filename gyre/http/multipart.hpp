@@ -58,7 +58,7 @@ struct multipart_event {
 
 /// The boundary of a body: that parameter of a Content-Type of multipart/form-data.
 ///
-/// Errors: format_errc::bad_boundary, also if the type is another.
+/// Errors: format_errc::bad_boundary, even if only the type is another.
 [[nodiscard]] std::expected<std::string, std::error_code> multipart_boundary(
     std::string_view content_type);
 
@@ -82,7 +82,7 @@ class multipart_reader {
   /// Consumes bytes up to the next event. The data are views into the piece's memory or, where a
   /// boundary seemed to begin in an earlier piece, into the reader's: valid until the next call.
   ///
-  /// Errors: format_errc::bad_part, too_many_parts, part_headers_too_long (blanks behind a boundary
+  /// Errors: format_errc::bad_part, too_many_parts, part_headers_too_long (blanks after a boundary
   /// count, too), preamble_too_long, epilogue_too_long; the same again in later calls.
   [[nodiscard]] std::expected<multipart_event, std::error_code> next(io::input& piece);
 
@@ -110,11 +110,12 @@ class multipart_reader {
   multipart_part part_;
   std::error_code error_;
   // Bytes of the delimiter that have come. The first CR LF is implied: a body begins with "--".
-  std::size_t matched_ = 2;
-  std::size_t implied_ = 2;
-  std::size_t ignored_ = 0;  // bytes of the preamble, of blanks behind a boundary, of the epilogue
-  std::size_t parts_ = 0;
-  char tail_ = '\0';  // the last byte that came behind a boundary, blanks included
+  std::size_t match_size_ = 2;
+  std::size_t implied_size_ = 2;
+  // Bytes of the preamble, of blanks after a boundary, or of the epilogue.
+  std::size_t ignored_size_ = 0;
+  std::size_t part_count_ = 0;
+  char last_byte_ = '\0';  // the last byte that came after a boundary, blanks included
   state state_ = state::preamble;
 };
 

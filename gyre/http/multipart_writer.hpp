@@ -18,12 +18,12 @@ namespace gyre::http {
 /// they were made with knowledge of it.
 ///
 /// To send a large file without holding it, call start_file(), send take(), send the file's bytes,
-/// and go on with the next part or finish().
+/// and continue with the next part or finish().
 ///
 /// Thread-safety: none; may be handed from thread to thread.
 /// Errors: members throw std::invalid_argument, and add nothing, for a value that contains the
 /// boundary, a control character but CR, LF and tab in a name, a content type that is none, and any
-/// part behind finish(). In names, line ends and quotes are encoded as browsers do, and backslashes
+/// part after finish(). In names, line ends and quotes are encoded as browsers do, and backslashes
 /// doubled; so multipart_reader reads all names as they were, but those with "%22", "%0D" or "%0A".
 class multipart_writer {
  public:
@@ -43,7 +43,7 @@ class multipart_writer {
                              std::string_view content_type, std::span<const std::byte> bytes);
   multipart_writer& add_file(std::string_view name, std::string_view file_name,
                              std::string_view content_type, std::string_view text);
-  /// Adds a file but its bytes, which the caller sends behind take(). They must not contain the
+  /// Adds a file but its bytes, which the caller sends after take(). They must not contain the
   /// boundary, which is not checked.
   multipart_writer& start_file(std::string_view name, std::string_view file_name,
                                std::string_view content_type);

@@ -69,9 +69,11 @@ std::optional<std::string_view> percent_decode(std::string_view text, std::span<
 }
 
 bool is_percent_encoded(std::string_view text) noexcept {
-  for (std::size_t at = text.find('%'); at != text.npos; at = text.find('%', at + 3)) {
-    if (text.size() - at < 3) return false;
-    if (detail::hex_value(text[at + 1]) < 0 || detail::hex_value(text[at + 2]) < 0) return false;
+  for (std::size_t position = text.find('%'); position != text.npos;
+       position = text.find('%', position + 3)) {
+    if (text.size() - position < 3) return false;
+    if (detail::hex_value(text[position + 1]) < 0 || detail::hex_value(text[position + 2]) < 0)
+      return false;
   }
   return true;
 }

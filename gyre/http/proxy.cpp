@@ -64,11 +64,11 @@ bool is_in_block(const net::ip_address& address, std::string_view block) noexcep
   if (!network || !size || network->is_v4() != address.is_v4()) return false;
   if (*size > 8 * address.bytes().size()) return false;
   unsigned bits = *size;
-  for (std::size_t at = 0; bits != 0; ++at) {
-    const unsigned compared = std::min(bits, 8U);
-    const unsigned differing = network->bytes()[at] ^ address.bytes()[at];
-    if (differing >> (8 - compared) != 0) return false;
-    bits -= compared;
+  for (std::size_t index = 0; bits != 0; ++index) {
+    const unsigned bit_count = std::min(bits, 8U);
+    const unsigned difference = network->bytes()[index] ^ address.bytes()[index];
+    if (difference >> (8 - bit_count) != 0) return false;
+    bits -= bit_count;
   }
   return true;
 }
@@ -110,16 +110,16 @@ const url* proxy_settings::proxy_for(const url& target) const noexcept {
   const std::string_view port(digits.data(), static_cast<std::size_t>(end.ptr - digits.data()));
   std::string_view host = target.host();
   if (host.ends_with('.')) host.remove_suffix(1);
-  const destination to{.host = host, .port = port, .address = address_of(host)};
-  const bool is_excluded =
-      std::ranges::any_of(no_proxy, [&](const std::string& each) { return matches(each, to); });
+  const destination destination_of_url{.host = host, .port = port, .address = address_of(host)};
+  const bool is_excluded = std::ranges::any_of(
+      no_proxy, [&](const std::string& each) { return matches(each, destination_of_url); });
   return is_excluded ? nullptr : &*proxy;
 }
 
 proxy_settings proxy_from_environment() {
-  proxy_settings found;
-  found.http = read_proxy({"http_proxy"});
-  found.https = read_proxy({"https_proxy", "HTTPS_PROXY"});
+  proxy_settings settings;
+  settings.http = read_proxy({"http_proxy"});
+  settings.https = read_proxy({"https_proxy", "HTTPS_PROXY"});
   const char* name = nullptr;
   const char* const excluded = first_set({"no_proxy", "NO_PROXY"}, name);
   std::string_view list = excluded != nullptr ? excluded : "";
@@ -128,9 +128,9 @@ proxy_settings proxy_from_environment() {
     list.remove_prefix(std::min(element.size() + 1, list.size()));
     while (element.starts_with(' ')) element.remove_prefix(1);
     while (element.ends_with(' ')) element.remove_suffix(1);
-    if (!element.empty()) found.no_proxy.emplace_back(element);
+    if (!element.empty()) settings.no_proxy.emplace_back(element);
   }
-  return found;
+  return settings;
 }
 
 }  // namespace gyre::http

@@ -27,7 +27,7 @@ struct byte_range {
 enum class range_outcome : std::uint8_t {
   whole,            ///< 200: the header is missing, malformed, or has too many ranges
   partial,          ///< 206: with one range or several
-  not_satisfiable,  ///< 416: all ranges lie behind the end
+  not_satisfiable,  ///< 416: all ranges lie after the end
 };
 
 /// Up to max_count ranges, none of which overlaps or touches another, in the order of the request.
@@ -37,7 +37,7 @@ class byte_ranges {
   static constexpr std::size_t max_count = 16;
 
   /// Reads a header Range against a resource of `size` bytes. Ranges that overlap or touch are
-  /// joined; ranges behind the end are left out. More than max_count ranges before joining, a unit
+  /// joined; ranges after the end are left out. More than max_count ranges before joining, a unit
   /// other than bytes and a malformed header mean range_outcome::whole, as the standard demands.
   /// Only requests GET have ranges, and only if their header If-Range holds (if_range_holds()).
   [[nodiscard]] static byte_ranges parse(std::string_view header, std::uint64_t size) noexcept;
@@ -49,7 +49,7 @@ class byte_ranges {
   [[nodiscard]] const byte_range* end() const noexcept { return ranges_.data() + count_; }
 
  private:
-  void add(byte_range added) noexcept;
+  void add(byte_range range) noexcept;
 
   std::array<byte_range, max_count> ranges_ = {};
   std::size_t count_ = 0;
@@ -58,7 +58,7 @@ class byte_ranges {
 
 /// The value of a header Content-Range: "bytes 0-99/1234".
 [[nodiscard]] std::string content_range(byte_range part, std::uint64_t size);
-/// That of a response 416: "bytes */1234".
+/// The value of Content-Range in a response 416: "bytes */1234".
 [[nodiscard]] std::string unsatisfied_content_range(std::uint64_t size);
 
 }  // namespace gyre::http

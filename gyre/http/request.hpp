@@ -92,7 +92,7 @@ class request {
   /// errc::body_too_large, those of malformed chunks; std::logic_error for a route without streamed
   /// bodies.
   [[nodiscard]] task<std::optional<std::span<const std::byte>>> next_chunk();
-  /// Fields behind a chunked body. Of a streamed body, once it has ended.
+  /// The fields that follow a chunked body; of a streamed body, once that has ended.
   [[nodiscard]] field_list trailers() const noexcept { return trailers_; }
 
   /// The connection; null once it has ended.

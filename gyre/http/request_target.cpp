@@ -16,17 +16,18 @@ std::unexpected<std::error_code> failure(format_errc error) {
   return std::unexpected(make_error_code(error));
 }
 
-// As IPv4 addresses are read, a name whose last label is a number would be one.
+// Whether `host` is a name. A name whose last label is a number would be read as an IPv4 address.
 bool is_name(std::string_view host) {
-  constexpr std::size_t longest_name = 253, longest_label = 63;
+  constexpr std::size_t max_name_size = 253, max_label_size = 63;
   if (host.ends_with('.')) host.remove_suffix(1);
-  if (host.empty() || host.size() > longest_name) return false;
+  if (host.empty() || host.size() > max_name_size) return false;
   std::string_view rest = host, label;
-  bool more = true;
-  while (more) {
-    more = rest.contains('.');
+  bool has_more = true;
+  while (has_more) {
+    has_more = rest.contains('.');
     label = detail::take_until(rest, '.');
-    if (label.empty() || label.size() > longest_label || !detail::all_are(detail::in_name, label)) {
+    if (label.empty() || label.size() > max_label_size ||
+        !detail::all_are(detail::in_name, label)) {
       return false;
     }
   }
@@ -60,19 +61,19 @@ std::expected<authority, std::error_code> authority::parse(std::string_view text
   if (!(parsed.is_ipv6 ? is_v6 : is_v4_or_name)) return failure(format_errc::bad_host);
   if (rest.empty()) return parsed;
   if (!rest.starts_with(':')) return failure(format_errc::bad_host);
-  constexpr std::size_t most_digits = 5;
+  constexpr std::size_t max_digits = 5;
   rest.remove_prefix(1);
   if (rest.empty()) return parsed;  // "host:" has no port (RFC 3986, 3.2.3)
-  if (rest.size() <= most_digits) parsed.port = gyre::detail::parse_decimal<std::uint16_t>(rest);
+  if (rest.size() <= max_digits) parsed.port = gyre::detail::parse_decimal<std::uint16_t>(rest);
   if (!parsed.port || *parsed.port == 0) return failure(format_errc::bad_port);
   return parsed;
 }
 
 void request_target::split_path(std::string_view text) noexcept {
-  const std::size_t at = text.find('?');
-  has_query_ = at != text.npos;
-  path_ = text.substr(0, at);
-  query_ = has_query_ ? text.substr(at + 1) : std::string_view();
+  const std::size_t position = text.find('?');
+  has_query_ = position != text.npos;
+  path_ = text.substr(0, position);
+  query_ = has_query_ ? text.substr(position + 1) : std::string_view();
 }
 
 std::expected<request_target, std::error_code> request_target::parse(method request_method,
@@ -85,11 +86,11 @@ std::expected<request_target, std::error_code> request_target::parse_visible(
     method request_method, std::string_view text) {
   request_target target;
   if (request_method == method::connect) {
-    const auto to = gyre::http::authority::parse(text);
-    if (!to) return std::unexpected(to.error());
-    if (!to->port) return failure(format_errc::bad_port);
+    const auto server_authority = gyre::http::authority::parse(text);
+    if (!server_authority) return std::unexpected(server_authority.error());
+    if (!server_authority->port) return failure(format_errc::bad_port);
     target.form_ = target_form::authority;
-    target.authority_ = *to;
+    target.authority_ = *server_authority;
     return target;
   }
   if (text.starts_with('/')) {
@@ -111,10 +112,10 @@ std::expected<request_target, std::error_code> request_target::parse_visible(
   }
   text.remove_prefix(end + 3);
   const std::string_view server = text.substr(0, text.find_first_of("/?"));
-  const auto to = gyre::http::authority::parse(server);
-  if (!to) return std::unexpected(to.error());
+  const auto server_authority = gyre::http::authority::parse(server);
+  if (!server_authority) return std::unexpected(server_authority.error());
   target.form_ = target_form::absolute;
-  target.authority_ = *to;
+  target.authority_ = *server_authority;
   target.split_path(text.substr(server.size()));
   // An empty path means "/", except that OPTIONS then asks for the server itself.
   if (target.path_.empty()) {

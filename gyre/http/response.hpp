@@ -55,7 +55,7 @@ class body_writer {
   [[nodiscard]] task<> write(std::string_view text) {
     return write(std::as_bytes(std::span(text)));
   }
-  /// Adds a field behind the body. Ignored where the body is not chunked (HTTP/1.0).
+  /// Adds a field that follows the body. Ignored where the body is not chunked (HTTP/1.0).
   void add_trailer(std::string_view name, std::string_view value) { trailers_.add(name, value); }
   /// A token whose stop is requested, on the loop's thread, when the server's stop() begins: a long
   /// body should end then, or it is cut off at the time limit. It lives as long as the writer.
@@ -123,7 +123,7 @@ class response {
   /// for the whole. A stop is requested when the connection ends.
   [[nodiscard]] static response stream(std::string_view content_type,
                                        move_only_function<task<>(body_writer&)> write);
-  /// As above, of a body of `length` bytes, which the client learns from Content-Length. A write
+  /// A streamed body of `length` bytes, which the client learns from Content-Length. A write
   /// that exceeds them throws std::length_error; a `write` that ends before them ends the
   /// connection, and is reported by on_error().
   [[nodiscard]] static response stream(std::string_view content_type, std::uint64_t length,

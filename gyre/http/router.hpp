@@ -94,7 +94,7 @@ class basic_router {
     find(request_method, path, match);
     return match;
   }
-  /// As above, into `match`, whatever it held.
+  /// As the other find(), into `match`, whatever it held.
   void find(method request_method, std::string_view path,
             route_match<Handler>& match) const noexcept {
     match.parameters.clear();

@@ -71,7 +71,7 @@ class server {
   explicit server(basic_loop_thread<Loop>& thread, server_options options = {})
       : server(thread.loop(), std::move(options)) {}
   explicit server(std::vector<event_loop*> loops, server_options options = {});
-  /// As above, and listens at `address`: an endpoint, or a text such as ":8080".
+  /// Also listens at `address`: an endpoint, or a text such as ":8080".
   template <std::convertible_to<net::endpoint> At>
   server(event_loop& loop, const At& address, server_options options = {})
       : server(loop, std::move(options)) {

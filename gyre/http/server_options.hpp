@@ -52,7 +52,7 @@ struct server_options {
   server_limits limits = {};
   server_timeouts timeouts = {};
   /// Hosts that the server answers for, in any case and without a port; a request for another one
-  /// (Host, or an absolute target) gets 421, and the connection goes on unless the request has a
+  /// (Host, or an absolute target) gets 421, and the connection stays open unless the request has a
   /// body. None: any host.
   /// "*.example.org" stands for names with one label more, "" for requests that name no host.
   /// Addresses are compared as text, those of IPv6 in brackets. The constructor of the server

@@ -55,11 +55,11 @@ std::string remove_dot_segments(std::string_view path) {
 }
 
 std::error_code url::read_authority(std::string_view text) {
-  const std::size_t at = text.find('@');
-  if (at != text.npos) {
-    user_info_ = text.substr(0, at);
+  const std::size_t position = text.find('@');
+  if (position != text.npos) {
+    user_info_ = text.substr(0, position);
     if (const auto error = check(user_info_, detail::in_user_info)) return error;
-    text.remove_prefix(at + 1);
+    text.remove_prefix(position + 1);
   }
   const auto server = gyre::http::authority::parse(text);
   if (!server) return server.error();

@@ -35,8 +35,8 @@ consteval std::array<std::uint16_t, 256> make_character_classes() {
   std::array<std::uint16_t, 256> classes{};
   const auto add = [&](std::string_view characters, unsigned bits) {
     for (const char each : characters) {
-      const auto at = static_cast<unsigned char>(each);
-      classes[at] = static_cast<std::uint16_t>(classes[at] | bits);
+      const auto position = static_cast<unsigned char>(each);
+      classes[position] = static_cast<std::uint16_t>(classes[position] | bits);
     }
   };
   constexpr unsigned everywhere = in_token | is_unreserved | in_path | in_query | in_user_info |
@@ -58,12 +58,12 @@ consteval std::array<std::uint16_t, 256> make_character_classes() {
 
 inline constexpr std::array<std::uint16_t, 256> character_classes = make_character_classes();
 
-constexpr bool is(character_class wanted, char each) noexcept {
-  return (character_classes[static_cast<unsigned char>(each)] & wanted) != 0;
+constexpr bool is(character_class characters, char each) noexcept {
+  return (character_classes[static_cast<unsigned char>(each)] & characters) != 0;
 }
-constexpr bool all_are(character_class wanted, std::string_view text) noexcept {
+constexpr bool all_are(character_class characters, std::string_view text) noexcept {
   for (const char each : text) {
-    if (!is(wanted, each)) return false;
+    if (!is(characters, each)) return false;
   }
   return true;
 }
@@ -103,10 +103,10 @@ constexpr std::string_view trim(std::string_view text) noexcept {
 
 /// Cuts off the text before the first `end`, and returns it; drops the `end`, too.
 constexpr std::string_view take_until(std::string_view& text, char end) noexcept {
-  const std::size_t at = text.find(end);
-  const std::string_view taken = text.substr(0, at);
-  text.remove_prefix(at == std::string_view::npos ? text.size() : at + 1);
-  return taken;
+  const std::size_t position = text.find(end);
+  const std::string_view front = text.substr(0, position);
+  text.remove_prefix(position == std::string_view::npos ? text.size() : position + 1);
+  return front;
 }
 
 /// Whether a list such as the value of Connection has the word, in any case.
@@ -118,12 +118,12 @@ constexpr bool list_has_word(std::string_view list, std::string_view word) noexc
 }
 
 /// Cuts off the characters of a class with which the text begins, and returns them.
-constexpr std::string_view take_while(character_class wanted, std::string_view& text) noexcept {
+constexpr std::string_view take_while(character_class characters, std::string_view& text) noexcept {
   std::size_t size = 0;
-  while (size < text.size() && is(wanted, text[size])) ++size;
-  const std::string_view taken = text.substr(0, size);
+  while (size < text.size() && is(characters, text[size])) ++size;
+  const std::string_view front = text.substr(0, size);
   text.remove_prefix(size);
-  return taken;
+  return front;
 }
 
 }  // namespace gyre::http::detail

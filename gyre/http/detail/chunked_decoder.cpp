@@ -9,97 +9,100 @@
 namespace gyre::http::detail {
 namespace {
 
-constexpr std::size_t longest_line = 1024;
-constexpr std::uint32_t most_extension_bytes = 16 * 1024;
-constexpr std::size_t most_digits = 16;
-constexpr std::uint64_t largest_chunk = ~std::uint64_t{0} >> 1U;
+constexpr std::size_t max_line_size = 1024;
+constexpr std::uint32_t max_extension_bytes = 16 * 1024;
+constexpr std::size_t max_digits = 16;
+constexpr std::uint64_t max_chunk_size = ~std::uint64_t{0} >> 1U;
 
 // A chunk's first line as far as it has come (RFC 9112 7.1). Judged byte by byte, so that the
 // result does not depend on how the bytes are cut into reads.
 class chunk_line {
  public:
   explicit chunk_line(std::string_view text) noexcept
-      : begin_(text.data()), at_(begin_), end_(begin_ + text.size()) {}
+      : begin_(text.data()), position_(begin_), end_(begin_ + text.size()) {}
 
   // Reads the line. Returns an error of a byte that must not be there.
   errc read() noexcept {
-    if (const errc error = read_size(); error != no_error || at_ == end_) return error;
-    while (at_ != end_ && *at_ != '\r') {
-      if (const errc error = read_extension(); error != no_error || at_ == end_) return error;
+    if (const errc error = read_size(); error != no_error || position_ == end_) return error;
+    while (position_ != end_ && *position_ != '\r') {
+      if (const errc error = read_extension(); error != no_error || position_ == end_) return error;
     }
-    if (end_ - at_ < 2) return no_error;
-    if (at_[1] != '\n') return errc::bare_line_end;
-    at_ += 2;
+    if (end_ - position_ < 2) return no_error;
+    if (position_[1] != '\n') return errc::bare_line_end;
+    position_ += 2;
     is_whole_ = true;
     return no_error;
   }
 
   [[nodiscard]] bool is_whole() const noexcept { return is_whole_; }
   [[nodiscard]] std::uint64_t chunk_size() const noexcept { return chunk_size_; }
-  [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(at_ - begin_); }
+  [[nodiscard]] std::size_t size() const noexcept {
+    return static_cast<std::size_t>(position_ - begin_);
+  }
   [[nodiscard]] std::size_t digits() const noexcept { return digits_; }
 
  private:
   errc read_size() noexcept {
-    for (; at_ != end_ && is(is_hex, *at_); ++at_) {
-      const auto code = static_cast<unsigned char>(*at_);
-      const unsigned digit = is_digit(*at_) ? code - unsigned{'0'} : (code | 0x20U) - 'a' + 10;
-      if (++digits_ > most_digits || chunk_size_ > largest_chunk >> 4U) return errc::bad_chunk;
+    for (; position_ != end_ && is(is_hex, *position_); ++position_) {
+      const auto code = static_cast<unsigned char>(*position_);
+      const unsigned digit =
+          is_digit(*position_) ? code - unsigned{'0'} : (code | 0x20U) - 'a' + 10;
+      if (++digits_ > max_digits || chunk_size_ > max_chunk_size >> 4U) return errc::bad_chunk;
       chunk_size_ = chunk_size_ << 4U | digit;
     }
-    return at_ != end_ && digits_ == 0 ? bad_byte() : no_error;
+    return position_ != end_ && digits_ == 0 ? bad_byte() : no_error;
   }
 
   // BWS ";" BWS name [ BWS "=" BWS value ]. The whitespace before a next ";" is read with that.
   errc read_extension() noexcept {
     skip_blanks();
-    if (at_ == end_) return no_error;
-    if (*at_ != ';') return bad_byte();
-    ++at_;
+    if (position_ == end_) return no_error;
+    if (*position_ != ';') return bad_byte();
+    ++position_;
     skip_blanks();
-    if (const errc error = read_token(); error != no_error || at_ == end_) return error;
-    const char* const after_name = at_;
+    if (const errc error = read_token(); error != no_error || position_ == end_) return error;
+    const char* const after_name = position_;
     skip_blanks();
-    if (at_ == end_) return no_error;
-    if (*at_ != '=') {
-      at_ = after_name;
+    if (position_ == end_) return no_error;
+    if (*position_ != '=') {
+      position_ = after_name;
       return no_error;
     }
-    ++at_;
+    ++position_;
     skip_blanks();
-    if (at_ != end_ && *at_ == '"') return read_quoted();
+    if (position_ != end_ && *position_ == '"') return read_quoted();
     return read_token();
   }
 
   errc read_token() noexcept {
-    const char* const begin = at_;
-    while (at_ != end_ && is(in_token, *at_)) ++at_;
-    return at_ == begin && at_ != end_ ? bad_byte() : no_error;
+    const char* const begin = position_;
+    while (position_ != end_ && is(in_token, *position_)) ++position_;
+    return position_ == begin && position_ != end_ ? bad_byte() : no_error;
   }
 
   errc read_quoted() noexcept {
-    for (++at_; at_ != end_; ++at_) {
-      if (*at_ == '"') {
-        ++at_;
+    for (++position_; position_ != end_; ++position_) {
+      if (*position_ == '"') {
+        ++position_;
         return no_error;
       }
-      if (*at_ == '\\') ++at_;
-      if (at_ == end_) return no_error;
-      if (!is_value_character(*at_)) return bad_byte();
+      if (*position_ == '\\') ++position_;
+      if (position_ == end_) return no_error;
+      if (!is_value_character(*position_)) return bad_byte();
     }
     return no_error;
   }
 
   void skip_blanks() noexcept {
-    while (at_ != end_ && (*at_ == ' ' || *at_ == '\t')) ++at_;
+    while (position_ != end_ && (*position_ == ' ' || *position_ == '\t')) ++position_;
   }
 
   [[nodiscard]] errc bad_byte() const noexcept {
-    return *at_ == '\n' ? errc::bare_line_end : errc::bad_chunk;
+    return *position_ == '\n' ? errc::bare_line_end : errc::bad_chunk;
   }
 
   const char* begin_;
-  const char* at_;
+  const char* position_;
   const char* end_;
   std::uint64_t chunk_size_ = 0;
   std::size_t digits_ = 0;
@@ -109,11 +112,11 @@ class chunk_line {
 }  // namespace
 
 errc chunked_decoder::read_size(io::input& input) noexcept {
-  chunk_line line(input.text().substr(0, longest_line));
+  chunk_line line(input.text().substr(0, max_line_size));
   if (const errc error = line.read(); error != no_error) return error;
-  if (!line.is_whole()) return input.size() < longest_line ? no_error : errc::bad_chunk;
+  if (!line.is_whole()) return input.size() < max_line_size ? no_error : errc::bad_chunk;
   extension_bytes_ += static_cast<std::uint32_t>(line.size() - line.digits() - 2);
-  if (extension_bytes_ > most_extension_bytes) return errc::bad_chunk;
+  if (extension_bytes_ > max_extension_bytes) return errc::bad_chunk;
   input.consume(line.size());
   remaining_ = line.chunk_size();
   state_ = remaining_ != 0 ? state::data : state::trailers;

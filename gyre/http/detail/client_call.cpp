@@ -20,14 +20,14 @@
 namespace gyre::http::detail {
 namespace {
 
-// The reference without the user of its authority, whose password belongs into no message.
+// Removes the user from the authority of a reference, as a password belongs into no message.
 std::string without_user(std::string reference) {
   const std::size_t authority = reference.find("//");
   if (authority == reference.npos) return reference;
   const std::size_t begin = authority + 2;
   const std::size_t end = std::min(reference.find_first_of("/?#", begin), reference.size());
-  const std::size_t at = std::string_view(reference).substr(0, end).rfind('@');
-  if (at != reference.npos && at >= begin) reference.erase(begin, at + 1 - begin);
+  const std::size_t position = std::string_view(reference).substr(0, end).rfind('@');
+  if (position != reference.npos && position >= begin) reference.erase(begin, position + 1 - begin);
   return reference;
 }
 
@@ -85,8 +85,9 @@ task<> client_call::respond(body form) {
     exchange_.reset(
         new client_exchange(std::move(connection), clock_, options, std::move(request_), caller_));
     auto running = as_result(exchange_->run(route));
-    const auto ran = co_await std::move(running);
-    const bool has_met_end = ran ? exchange_->met_idle_limit() : exchange_->is_stale(ran.error());
+    const auto result = co_await std::move(running);
+    const bool has_met_end =
+        result ? exchange_->met_idle_limit() : exchange_->is_stale(result.error());
     if (may_repeat && has_met_end) {
       co_await exchange_->end_upload();
       take_request_back();
@@ -94,7 +95,7 @@ task<> client_call::respond(body form) {
       needs_new_connection = true;
       continue;
     }
-    if (!ran) std::rethrow_exception(clock_.add_name(ran.error()));
+    if (!result) std::rethrow_exception(clock_.add_name(result.error()));
     needs_new_connection = false;
     if (exchange_->refuses_expectation()) {
       // A server that does not know the expectation refuses it (RFC 9110, 10.1.1).
@@ -106,7 +107,7 @@ task<> client_call::respond(body form) {
       continue;
     }
     receive_cookies();
-    if (!options.follow_redirects || !leads_on()) break;
+    if (!options.follow_redirects || !is_redirect()) break;
     if (redirects == options.limits.redirects) clock_.fail(errc::too_many_redirects, "redirect");
     task<> following = follow_redirect();
     co_await std::move(following);
@@ -180,18 +181,19 @@ void client_call::receive_cookies() {
 
 // --- Redirects ---
 
-bool client_call::leads_on() const {
+bool client_call::is_redirect() const {
   const incoming_response& response = exchange_->response();
   const unsigned status = response.head().status;
-  const bool is_redirect = (status >= 301 && status <= 303) || status == 307 || status == 308;
-  return is_redirect && response.fields().contains("Location");
+  const bool has_redirect_status =
+      (status >= 301 && status <= 303) || status == 307 || status == 308;
+  return has_redirect_status && response.fields().contains("Location");
 }
 
-// As RFC 9110, 15.4, and the Fetch standard: a POST becomes a GET, but for 307 and 308.
+// A POST becomes a GET, except for 307 and 308 (RFC 9110, 15.4, and the Fetch standard).
 bool client_call::becomes_get(unsigned status) const {
-  const method sent = exchange_->method();
-  if (status == 303) return sent != method::get && sent != method::head;
-  return status <= 302 && sent == method::post;
+  const method original = exchange_->method();
+  if (status == 303) return original != method::get && original != method::head;
+  return status <= 302 && original == method::post;
 }
 
 void client_call::change_to_get() {
@@ -208,16 +210,16 @@ void client_call::change_to_get() {
 }
 
 void client_call::redirect_to(url target) {
-  const url& from = request_.url_;
-  const std::string shown = "redirect to " + target.to_string().substr(0, 200);
+  const url& source = request_.url_;
+  const std::string phase = "redirect to " + target.to_string().substr(0, 200);
   if (target.scheme() != "http" && target.scheme() != "https") {
-    clock_.fail(errc::bad_redirect, shown);
+    clock_.fail(errc::bad_redirect, phase);
   }
-  const bool is_insecure = from.scheme() == "https" && target.scheme() == "http";
+  const bool is_insecure = source.scheme() == "https" && target.scheme() == "http";
   if (is_insecure && !client_.options().allow_insecure_redirects) {
-    clock_.fail(errc::bad_redirect, shown);
+    clock_.fail(errc::bad_redirect, phase);
   }
-  if (!from.has_origin_of(target)) {
+  if (!source.has_origin_of(target)) {
     for (const std::string_view name : {"Authorization", "Cookie", "Host", "Proxy-Authorization"}) {
       request_.fields_.erase(name);
     }

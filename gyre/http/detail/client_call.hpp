@@ -34,7 +34,7 @@ class client_call {
   void take_request_back();
   request_route route_for(const client_destination& destination);
   void receive_cookies();
-  bool leads_on() const;
+  bool is_redirect() const;
   bool becomes_get(unsigned status) const;
   void change_to_get();
   void redirect_to(url target);

@@ -18,7 +18,7 @@
 namespace gyre::http::detail {
 namespace {
 
-constexpr std::size_t few_origins = 64;
+constexpr std::size_t min_origin_limit = 64;
 constexpr const char* opening_tunnel = "opening a tunnel";
 
 std::string host_and_port(const url& target) {
@@ -27,7 +27,7 @@ std::string host_and_port(const url& target) {
   return text.append(":").append(std::to_string(target.port()));
 }
 
-void check(const client_options& options) {
+void check_options(const client_options& options) {
   if (options.connections_per_host == 0) {
     throw std::invalid_argument("http::client: connections_per_host must be at least 1");
   }
@@ -59,8 +59,8 @@ std::string client_destination::key() const {
 }
 
 client_core::client_core(event_loop& loop, client_options options)
-    : loop_(loop), options_(std::move(options)), most_origins_(few_origins) {
-  check(options_);
+    : loop_(loop), options_(std::move(options)), max_origins_(min_origin_limit) {
+  check_options(options_);
 }
 
 client_destination client_core::destination_of(const url& server) const {
@@ -74,9 +74,10 @@ client_destination client_core::destination_of(const url& server) const {
 
 std::shared_ptr<client_core::origin> client_core::origin_of(const client_destination& destination) {
   const std::string key = destination.key();
-  if (const auto found = origins_.find(key); found != origins_.end()) return found->second;
-  if (origins_.size() >= most_origins_) drop_unused_origins();
-  const auto connect_there = [this, destination, newest = std::make_shared<tls::session>()] {
+  if (const auto known = origins_.find(key); known != origins_.end()) return known->second;
+  if (origins_.size() >= max_origins_) drop_unused_origins();
+  const auto connect_to_destination = [this, destination,
+                                       newest = std::make_shared<tls::session>()] {
     return connect(destination, newest);
   };
   const net::connection_pool_options options{
@@ -87,9 +88,10 @@ std::shared_ptr<client_core::origin> client_core::origin_of(const client_destina
       // connect() has the limits of the phases.
       .connect_timeout = duration::max(),
   };
-  auto made = std::make_shared<origin>(origin{.connections = pool(loop_, connect_there, options)});
-  origins_.emplace(key, made);
-  return made;
+  auto entry =
+      std::make_shared<origin>(origin{.connections = pool(loop_, connect_to_destination, options)});
+  origins_.emplace(key, entry);
+  return entry;
 }
 
 // A client of very many hosts would otherwise keep a pool for each of them.
@@ -97,25 +99,25 @@ void client_core::drop_unused_origins() {
   std::erase_if(origins_, [](const auto& each) {
     return each.second->users == 0 && each.second->connections.metrics().open == 0;
   });
-  most_origins_ = std::max(few_origins, 2 * origins_.size());
+  max_origins_ = std::max(min_origin_limit, 2 * origins_.size());
 }
 
-task<client_lease> client_core::acquire(const client_destination& destination, bool fresh) {
+task<client_lease> client_core::acquire(const client_destination& destination, bool needs_new) {
   if (closed_) throw std::system_error(make_error_code(io::errc::not_open), "http::client");
-  const std::shared_ptr<origin> from = origin_of(destination);
+  const std::shared_ptr<origin> target = origin_of(destination);
   struct user {
-    origin& counted;
-    explicit user(origin& origin) : counted(origin) { ++counted.users; }
+    origin& used;
+    explicit user(origin& origin) : used(origin) { ++used.users; }
     user(const user&) = delete;
     user& operator=(const user&) = delete;
-    ~user() { --counted.users; }
+    ~user() { --used.users; }
   };
-  const user counted(*from);
+  const user counter(*target);
   for (;;) {
-    auto acquiring = from->connections.acquire();
+    auto acquiring = target->connections.acquire();
     client_lease lease = co_await std::move(acquiring);
-    if (!fresh || !lease.is_reused()) co_return lease;
-    // It was kept as long as the one that the server has closed: `origin`, it is closed, too.
+    if (!needs_new || !lease.is_reused()) co_return lease;
+    // A used connection is not given back: the server has probably closed this one as well.
     static_cast<void>(*lease);
   }
 }
@@ -131,15 +133,15 @@ task<net::tcp_stream> client_core::connect_tcp(const url& target) {
 
 task<std::unique_ptr<client_connection>> client_core::connect(
     const client_destination& destination, std::shared_ptr<tls::session> newest) {
-  const url& first = destination.proxy ? *destination.proxy : destination.server;
+  const url& next_hop = destination.proxy ? *destination.proxy : destination.server;
   const request_clock clock(loop_, std::chrono::nanoseconds(0), {});
   if (destination.is_tls() && options_.tls && options_.tls.is_server()) {
     clock.fail(errc::needs_tls, "connecting");
   }
   const duration limit = options_.timeouts.connect;
-  auto connecting = clock.wait(connect_tcp(first), clock.expiry_of(limit), "connecting");
-  net::tcp_stream connected = co_await std::move(connecting);
-  auto connection = std::make_unique<client_connection>(std::move(connected));
+  auto connecting = clock.wait(connect_tcp(next_hop), clock.expiry_of(limit), "connecting");
+  net::tcp_stream stream = co_await std::move(connecting);
+  auto connection = std::make_unique<client_connection>(std::move(stream));
   if (destination.tunnel) {
     auto opening = clock.wait(open_tunnel(*connection, destination, clock), clock.expiry_of(limit),
                               opening_tunnel);
@@ -220,14 +222,14 @@ void client_core::close() noexcept {
 }
 
 client_metrics client_core::metrics() const noexcept {
-  client_metrics now = counts;
-  now.origins = origins_.size();
+  client_metrics sum = counts;
+  sum.origins = origins_.size();
   for (const auto& [key, each] : origins_) {
-    const net::connection_pool_metrics held = each->connections.metrics();
-    now.open += held.open;
-    now.idle += held.idle;
+    const net::connection_pool_metrics pool = each->connections.metrics();
+    sum.open += pool.open;
+    sum.idle += pool.idle;
   }
-  return now;
+  return sum;
 }
 
 }  // namespace gyre::http::detail

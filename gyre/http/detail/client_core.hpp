@@ -47,8 +47,8 @@ class client_core {
   const client_options& options() const noexcept { return options_; }
   client_destination destination_of(const url& server) const;
 
-  /// A connection: one that was kept, or with `fresh` a new one.
-  task<client_lease> acquire(const client_destination& destination, bool fresh);
+  /// Gives an idle connection, or a new one; with `needs_new` always a new one.
+  task<client_lease> acquire(const client_destination& destination, bool needs_new);
 
   void close() noexcept;
   bool is_closed() const noexcept { return closed_; }
@@ -81,7 +81,7 @@ class client_core {
   event_loop& loop_;
   const client_options options_;
   std::map<std::string, std::shared_ptr<origin>> origins_;
-  std::size_t most_origins_;
+  std::size_t max_origins_;
   std::optional<net::resolver> names_;
   inplace_stop_source closing_;
   bool closed_ = false;

@@ -58,7 +58,7 @@ client_exchange::client_exchange(client_lease connection, request_clock clock,
       limits_(options.limits),
       url_(request_->url()),
       connection_(std::move(connection)),
-      reused_(connection_.is_reused()),
+      is_reused_(connection_.is_reused()),
       keep_alive_(asks_for_close(request_->fields()) ? keep_alive::close : keep_alive::kept),
       uploader_(uploader),
       expects_continue_(request_->has_body_ && request_->expects_continue_),
@@ -67,7 +67,7 @@ client_exchange::client_exchange(client_lease connection, request_clock clock,
 void client_exchange::release(client_exchange* exchange) noexcept {
   if (exchange->is_uploading()) exchange->stop_upload_.request_stop();
   if (exchange->is_uploading()) {
-    exchange->orphaned_ = true;
+    exchange->is_orphaned_ = true;
   } else {
     delete exchange;
   }
@@ -190,7 +190,7 @@ task<> client_exchange::write(std::span<const std::byte> bytes) {
   if (bytes.empty()) co_return;
   if (writer_.add(bytes.size()) != no_error) clock_.fail(errc::body_mismatch, sending_body);
   if (writer_.is_chunked()) {
-    chunk_.assign(writer_.open_chunk(bytes.size()));
+    chunk_.assign(writer_.format_chunk_header(bytes.size()));
     chunk_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size()).append("\r\n");
     bytes = std::as_bytes(std::span(chunk_));
   }
@@ -249,8 +249,8 @@ void client_exchange::skip_interim() {
   clock_.fail(error, "status " + std::to_string(response_.head().status));
 }
 
-// The next bytes of the body as they were sent, without chunks; nothing at its end. Throws the error
-// of an upload that has failed.
+// Gives the next bytes of the body as they were sent, without chunks; nothing at its end. Throws
+// the error of an upload that has failed.
 task<client_exchange::piece> client_exchange::receive_piece() {
   check_upload();
   while (response_.reader().expects_body()) {
@@ -293,7 +293,7 @@ void client_exchange::upload_ended() noexcept {
   }
   gaps_are_limited_ = true;
   if (!keeps_request_) release_request();
-  if (orphaned_) {
+  if (is_orphaned_) {
     delete this;
   } else {
     upload_ended_.set();
@@ -438,12 +438,12 @@ void client_exchange::end() noexcept {
 }
 
 bool client_exchange::is_stale(const std::exception_ptr& error) const noexcept {
-  return reused_ && !has_begun_ && !is_body_used_ && is_broken_connection(error);
+  return is_reused_ && !has_begun_ && !is_body_used_ && is_broken_connection(error);
 }
 
 bool client_exchange::met_idle_limit() const noexcept {
   const response_head& head = response_.head();
-  return reused_ && !is_body_used_ && head.status == request_timeout && !head.framing.keep_alive;
+  return is_reused_ && !is_body_used_ && head.status == request_timeout && !head.framing.keep_alive;
 }
 
 }  // namespace gyre::http::detail

@@ -58,8 +58,8 @@ class client_exchange final : public byte_sink {
   /// Destroys it, or stops an upload, which destroys it at its end, as it refers to the exchange.
   static void release(client_exchange* exchange) noexcept;
 
-  /// Sends the request, and reads the response's head. After it, also if it fails, the upload may
-  /// still run, unless the server refuses it.
+  /// Sends the request, and reads the head of the final response. The upload may still run
+  /// afterwards, even if run() fails, unless the server refuses the request.
   task<> run(const request_route& route);
   /// Whether the body of the request is being sent.
   bool is_uploading() const noexcept { return !upload_ended_.is_set(); }
@@ -74,7 +74,7 @@ class client_exchange final : public byte_sink {
 
   /// Whether the server answers 417 to our Expect, and the request can be sent once more.
   bool refuses_expectation() const noexcept;
-  /// That of the request. Not after forget_request().
+  /// The method of the request. Not after forget_request().
   http::method method() const noexcept { return request_->method(); }
   /// The request, for another attempt. Not while it is being sent.
   client_request take_request() noexcept { return *std::move(request_); }
@@ -85,11 +85,11 @@ class client_exchange final : public byte_sink {
   task<std::optional<std::span<const std::byte>>> next_chunk();
   /// Reads the rest of the body into body(). Errors: errc::body_too_large.
   task<> read_body();
-  /// Reads what is left of a body of no use, if it is short or the upload goes on, so that the
-  /// connection can be kept.
+  /// Reads and drops the rest of the response's body, so that the connection can be kept, if the
+  /// rest is short or the upload still runs.
   task<> drop_body();
 
-  /// Ends the exchange where it is.
+  /// Stops the upload, and closes the connection unless the response was read to its end.
   task<> stop();
   /// Sends bytes of a streamed body, for request_body_writer.
   task<> write(std::span<const std::byte> bytes) override;
@@ -113,7 +113,8 @@ class client_exchange final : public byte_sink {
  private:
   using piece = std::optional<std::span<const std::byte>>;
 
-  // The upload's share in the exchange: its destructor tells the end, however it comes.
+  // The upload's reference to the exchange: its destructor reports the end of the upload's
+  // coroutine, even if that was destroyed before it began.
   class upload_share {
    public:
     explicit upload_share(client_exchange& exchange) noexcept : exchange_(&exchange) {}
@@ -158,17 +159,17 @@ class client_exchange final : public byte_sink {
   const client_limits limits_;
   const http::url url_;
   client_lease connection_;
-  const bool reused_;
+  const bool is_reused_;
   keep_alive keep_alive_;
   executor& uploader_;
   message_writer writer_;
   std::string head_;
   std::string chunk_;
   const bool expects_continue_;
-  bool is_body_used_ = false;  // a streamed body has been asked for
+  bool is_body_used_ = false;  // the function of a streamed body was called
   incoming_response response_;
-  bool has_begun_ = false;  // a byte of a response has come
-  bool has_ended_ = false;  // so has the connection
+  bool has_begun_ = false;  // a byte of a response was received
+  bool has_ended_ = false;  // the server has ended the connection
   bool gaps_are_limited_ = true;
   std::optional<body_unpacker> unpacker_;
   bool has_unknown_coding_ = false;
@@ -177,8 +178,8 @@ class client_exchange final : public byte_sink {
   inplace_stop_source stop_upload_;
   manual_reset_event upload_ended_{true};  // reset while it runs
   std::exception_ptr upload_error_;
-  bool keeps_request_ = true;
-  bool orphaned_ = false;  // the response was destroyed
+  bool keeps_request_ = true;  // another attempt may need the request
+  bool is_orphaned_ = false;   // the response was destroyed
   bool was_cut_ = false;
 };
 

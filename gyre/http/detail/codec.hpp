@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// encoder, decoder: the compression libraries behind compressor and decompressor.
+// encoder, decoder: the interfaces to the compression libraries of compressor and decompressor.
 #pragma once
 
 #include <gyre/http/compression.hpp>
@@ -34,7 +34,9 @@ class decoder {
   virtual bool is_complete() const noexcept = 0;
 };
 
-/// They throw std::bad_alloc, and the encoders' std::invalid_argument for a bad level.
+/// Makes an encoder or a decoder of a coding.
+///
+/// Errors: std::bad_alloc; for encoders, std::invalid_argument for a level that the coding lacks.
 std::unique_ptr<encoder> make_gzip_encoder(std::optional<int> level);
 std::unique_ptr<decoder> make_gzip_decoder();
 std::unique_ptr<encoder> make_brotli_encoder(std::optional<int> level);

@@ -27,7 +27,7 @@
 namespace gyre::http::detail {
 namespace {
 
-// A longer body is sent from where it is, instead of being copied behind the head.
+// A longer body is sent from where it is, instead of being copied after the head.
 constexpr std::size_t max_copied = std::size_t{4} << 10;
 // A handler gives way to other connections after writing these bytes, as a fast peer may never make
 // it wait.
@@ -66,7 +66,7 @@ bool offers_protocols(const field_list& offered, const http::fields& chosen) noe
 
 }  // namespace
 
-exchange::exchange(server_shard& home) noexcept : shard_(&home), request_(*this) {}
+exchange::exchange(server_shard& shard) noexcept : shard_(&shard), request_(*this) {}
 
 errc exchange::begin(server_connection& connection, std::span<const std::byte> head) {
   connection_ = &connection;
@@ -91,7 +91,7 @@ errc exchange::begin(server_connection& connection, std::span<const std::byte> h
     request_.host_ = rest.substr(0, rest.find_first_of("/?"));
   }
 
-  if (shard_->core().access_handler) begun_ = shard_->loop().now();
+  if (shard_->core().access_handler) start_time_ = shard_->loop().now();
   route_ = shard_->core().find(request_.method_, request_.path_, match_);
   if (!shard_->core().answers_for(request_.host_, connection.tcp())) {
     route_ = &shard_->core().misdirected();
@@ -160,17 +160,17 @@ task<response> exchange::through_middleware(next_handler first) {
 // The handler's coroutine has ended, or that of its streamed response. A stop that ended it may
 // still run in this object.
 void exchange::on_coroutine_ended() noexcept {
-  ended_ = true;
+  has_coroutine_ended_ = true;
   if (holds_ == 0) conclude();
 }
 
 void exchange::release_hold() noexcept {
-  if (--holds_ == 0 && ended_) conclude();
+  if (--holds_ == 0 && has_coroutine_ended_) conclude();
 }
 
 void exchange::conclude() noexcept {
-  ended_ = false;
-  if (connection_ == nullptr) return end_alone();
+  has_coroutine_ended_ = false;
+  if (connection_ == nullptr) return destroy_without_connection();
   stream_ ? conclude_stream() : conclude_handler();
 }
 
@@ -237,7 +237,7 @@ void exchange::finish() noexcept {
       core.access_handler({.request = request_,
                            .status = status_,
                            .body_bytes = writer_.written(),
-                           .duration = shard_->loop().now() - begun_});
+                           .duration = shard_->loop().now() - start_time_});
     } catch (...) {
       core.report(request_, std::current_exception());
     }
@@ -261,11 +261,11 @@ void exchange::leave_connection() noexcept {
   server_connection& connection = *connection_;
   const bool still_sends = keep_alive_ == keep_alive::close && body_.expects_more();
   const keep_alive future = still_sends ? keep_alive::linger : keep_alive_;
-  server_shard& home = *shard_;
+  server_shard& shard = *shard_;
   connection_ = nullptr;
   is_counted_ = false;
   reset();
-  home.release(*this);
+  shard.release(*this);
   core.end_work();
   connection.exchange_ended(future);
 }
@@ -278,7 +278,7 @@ void exchange::reset() noexcept {
   request_.trailers_ = {};
   writer_.reset();
   sent_in_a_row_ = 0;
-  upgraded_ = ended_ = false;
+  is_upgraded_ = has_coroutine_ended_ = false;
   if (body_writer_) {
     body_writer_.reset();
     write_ = nullptr;
@@ -287,7 +287,7 @@ void exchange::reset() noexcept {
 }
 
 void exchange::detach() noexcept {
-  const bool runs = (handler_ || stream_) && (!ended_ || holds_ != 0);
+  const bool runs = (handler_ || stream_) && (!has_coroutine_ended_ || holds_ != 0);
   if (!runs) {
     const auto core = is_counted_ ? connection_->share_core() : nullptr;  // its answer failed
     connection_ = nullptr;
@@ -304,7 +304,7 @@ void exchange::detach() noexcept {
   release_hold();
 }
 
-void exchange::end_alone() noexcept {
+void exchange::destroy_without_connection() noexcept {
   const std::shared_ptr<server_core> core = std::move(keeps_core_);
   delete this;
   core->end_work();
@@ -313,12 +313,12 @@ void exchange::end_alone() noexcept {
 // --- The body of the request ---
 
 // Once the response has begun, the line would stand in its body.
-bool exchange::owes_continue() const noexcept {
+bool exchange::must_send_continue() const noexcept {
   return body_.awaits_continue() && writer_.state() == writing::head;
 }
 
 void exchange::send_continue() {
-  if (!owes_continue() || !body_.take_continue()) return;
+  if (!must_send_continue() || !body_.take_continue()) return;
   connection_->output().append(message_writer::continue_response);
 }
 
@@ -338,7 +338,7 @@ void exchange::fail_body(errc error) {
 void exchange::on_peer_ended() {
   ++holds_;
   if (body_.expects_more() && body_.end_input() != no_error) close_connection();
-  const bool runs = (handler_ || stream_) && !ended_;
+  const bool runs = (handler_ || stream_) && !has_coroutine_ended_;
   if (runs && !shard_->core().options.serve_half_closed) stop_source_.request_stop();
   release_hold();
 }
@@ -357,7 +357,7 @@ task<std::optional<std::span<const std::byte>>> exchange::next_chunk() {
     if (body_.arrival().has_begun()) {
       throw std::system_error(make_error_code(io::errc::busy), "http::request::next_chunk");
     }
-    if (owes_continue()) {
+    if (must_send_continue()) {
       send_continue();
       if (!connection_->in_turn()) connection_->flush();
     }
@@ -376,7 +376,7 @@ task<std::optional<std::span<const std::byte>>> exchange::next_chunk() {
 // --- The response ---
 
 [[gnu::always_inline]] inline void exchange::begin_body(const response& result,
-                                                        const handler_fields& noted) noexcept {
+                                                        const handler_fields& own_fields) noexcept {
   const bool is_head = request_.method_ == method::head;
   body_kind kind = body_kind::length;
   std::uint64_t length = result.body().size();
@@ -387,9 +387,9 @@ task<std::optional<std::span<const std::byte>>> exchange::next_chunk() {
     length = result.source_->length.value_or(result.source_->count);
   } else if (is_head && length == 0) {
     // A handler of HEAD may know the length of a body without having it. A length that it does not
-    // know must not be told (RFC 9110, 8.6).
-    if (!noted.content_length) kind = body_kind::none;
-    length = noted.content_length.value_or(0);
+    // know must not be sent (RFC 9110, 8.6).
+    if (!own_fields.content_length) kind = body_kind::none;
+    length = own_fields.content_length.value_or(0);
   }
   writer_.begin_response(status_, is_head, request_.minor_version_, kind, length);
 }
@@ -397,22 +397,22 @@ task<std::optional<std::span<const std::byte>>> exchange::next_chunk() {
 [[gnu::always_inline]] inline void exchange::write_head(const response& result) {
   head_writer head(connection_->output(), result.fields_.text().size());
   head.put_status_line(status_);
-  const handler_fields noted = head.put_fields(result.fields_);
-  if (!noted.has_date) head.put(shard_->date_line(connection_->present()));
-  begin_body(result, noted);
+  const handler_fields own_fields = head.put_fields(result.fields_);
+  if (!own_fields.has_date) head.put(shard_->date_line(connection_->present()));
+  begin_body(result, own_fields);
   head.put_framing(writer_);
   // A body that is not read to its end is cut off together with the connection.
-  if (noted.asks_for_close || body_.expects_more() || connection_->must_close() ||
+  if (own_fields.asks_for_close || body_.expects_more() || connection_->must_close() ||
       writer_.ends_with_connection()) {
     close_connection();
   }
   std::string_view option;
-  if (keep_alive_ != keep_alive::kept && !upgraded_) {
+  if (keep_alive_ != keep_alive::kept && !is_upgraded_) {
     option = "close";
   } else if (request_.minor_version_ == 0) {
     option = "keep-alive";
   }
-  head.put_connection(result.fields_, noted, option);
+  head.put_connection(result.fields_, own_fields, option);
   head.put("\r\n");
   head.finish();
 }
@@ -420,7 +420,7 @@ task<std::optional<std::span<const std::byte>>> exchange::next_chunk() {
 void exchange::send(response& result) {
   if (result.source_ != nullptr || is_informational(result.status())) replace_unsendable(result);
   status_ = result.status();
-  upgraded_ = is_of(result, body_source::kind::upgrade);
+  is_upgraded_ = is_of(result, body_source::kind::upgrade);
   write_head(result);
   if (result.source_ != nullptr) return send_source(*result.source_);
   if (!writer_.is_complete()) {
@@ -480,7 +480,7 @@ bool exchange::has_whole_file(const body_source& source) noexcept {
 }
 
 void exchange::send_source(body_source& source) {
-  if (upgraded_) return start_upgrade(std::move(source.run));
+  if (is_upgraded_) return start_upgrade(std::move(source.run));
   if (writer_.is_complete()) return finish();
   if (source.which == body_source::kind::stream) return start_stream(std::move(source.write));
   connection_->flush();
@@ -495,9 +495,9 @@ void exchange::start_stream(move_only_function<task<>(body_writer&)> write) {
   connection_->flush();
   write_ = std::move(write);
   upgraded_connection& writer = body_writer_.emplace(*this);
-  ended_ = false;
+  has_coroutine_ended_ = false;
   record_if_asked();
-  stream_.emplace(*this, shard_->loop(), upgraded_ ? run_(writer) : write_(writer));
+  stream_.emplace(*this, shard_->loop(), is_upgraded_ ? run_(writer) : write_(writer));
   stream_->start();
 }
 
@@ -523,7 +523,7 @@ void exchange::conclude_stream() noexcept {
       if (!is_of_body(error)) report(error);
       close_connection();
       // A client must not take the part for the whole.
-      if (!upgraded_) connection_->tcp().abort();
+      if (!is_upgraded_) connection_->tcp().abort();
     } else {
       writer_.append_end(connection_->output(), body_writer_->trailers_.text());
     }
@@ -541,7 +541,7 @@ void exchange::send_chunk(std::span<const std::byte> bytes) {
     tcp.send(bytes);
     return;
   }
-  const std::string_view line = writer_.open_chunk(bytes.size());
+  const std::string_view line = writer_.format_chunk_header(bytes.size());
   tcp.send({std::as_bytes(std::span(line)), bytes, std::as_bytes(std::span("\r\n", 2))});
 }
 

@@ -46,7 +46,7 @@ struct handler_fields;
 /// Thread-safety: the loop's thread only.
 class exchange final : public gyre::detail::slab_object, public byte_sink {
  public:
-  explicit exchange(server_shard& home) noexcept;
+  explicit exchange(server_shard& shard) noexcept;
   exchange(const exchange&) = delete;
   exchange& operator=(const exchange&) = delete;
   ~exchange() = default;
@@ -54,7 +54,7 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   /// Takes over a whole head, and finds the route. Returns errc{} when it is valid. The request
   /// counts as work of the server already; the exchange ends that.
   [[nodiscard]] errc begin(server_connection& connection, std::span<const std::byte> head);
-  [[nodiscard]] bool is_upgraded() const noexcept { return upgraded_; }
+  [[nodiscard]] bool is_upgraded() const noexcept { return is_upgraded_; }
   /// The body of the request.
   [[nodiscard]] const incoming_body& body() const noexcept { return body_; }
   /// Sends "100 Continue" if the client waits for that.
@@ -92,8 +92,8 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
     using base = gyre::detail::started_task<owned_coroutine, T>;
 
    public:
-    owned_coroutine(exchange& owner, event_loop& home, task<T>&& work)
-        : base(home, std::move(work)), owner_(owner) {
+    owned_coroutine(exchange& owner, event_loop& loop, task<T>&& work)
+        : base(loop, std::move(work)), owner_(owner) {
       this->stop = owner.stop_source_.get_token();
     }
     ~owned_coroutine() = default;
@@ -113,11 +113,11 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   void send(response& result);
   void replace_unsendable(response& result);
   void write_head(const response& result);
-  void begin_body(const response& result, const handler_fields& noted) noexcept;
+  void begin_body(const response& result, const handler_fields& own_fields) noexcept;
   static bool is_of(const response& result, body_source::kind kind) noexcept;
   static bool may_be_sent(const response& result) noexcept;
   std::uint64_t max_body_size() const noexcept;
-  bool owes_continue() const noexcept;
+  bool must_send_continue() const noexcept;
   bool has_whole_file(const body_source& source) noexcept;
   void send_source(body_source& source);
   void close_connection() noexcept;
@@ -134,7 +134,7 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   void finish() noexcept;
   void abandon() noexcept;
   void leave_connection() noexcept;
-  void end_alone() noexcept;
+  void destroy_without_connection() noexcept;
   task<response> through_middleware(http::next_handler first);
   task<std::optional<std::span<const std::byte>>> next_chunk();
   task<> write(std::span<const std::byte> bytes) override;
@@ -151,12 +151,12 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   route_match<std::unique_ptr<server_route>> match_;
   server_route* route_ = nullptr;
   std::size_t sent_in_a_row_ = 0;  // by writes that have not waited
-  steady_time begun_{};
+  steady_time start_time_{};
   http::status status_ = http::status::ok;
   keep_alive keep_alive_ = keep_alive::kept;
-  bool upgraded_ = false;
+  bool is_upgraded_ = false;
   std::uint8_t holds_ = 0;  // calls that may end the coroutine, whose end counts after them
-  bool ended_ = false;
+  bool has_coroutine_ended_ = false;
   bool is_counted_ = false;  // as work of the server
   inplace_stop_source stop_source_;
   std::optional<owned_coroutine<response>> handler_;

@@ -13,15 +13,15 @@ namespace {
 
 constexpr int gzip_only = 15 + 16;  // the largest window, and the format of gzip
 
-uInt counted(std::size_t size) {
+uInt to_uint(std::size_t size) {
   return static_cast<uInt>(std::min<std::size_t>(size, std::numeric_limits<uInt>::max()));
 }
 
 // Lends the spans to zlib for one call.
-class lent {
+class stream_buffers {
  public:
-  lent(z_stream& stream, std::span<const std::byte> input, std::span<std::byte> output)
-      : stream_(stream), input_(counted(input.size())), output_(counted(output.size())) {
+  stream_buffers(z_stream& stream, std::span<const std::byte> input, std::span<std::byte> output)
+      : stream_(stream), input_(to_uint(input.size())), output_(to_uint(output.size())) {
     stream.next_in = reinterpret_cast<const Bytef*>(input.data());
     stream.avail_in = input_;
     stream.next_out = reinterpret_cast<Bytef*>(output.data());
@@ -50,14 +50,15 @@ class gzip_encoder final : public encoder {
 
   compression_step step(std::span<const std::byte> input, std::span<std::byte> output,
                         compressor::operation action) override {
-    const lent memory(stream_, input, output);
-    const bool all = stream_.avail_in == input.size();
-    if (action == compressor::operation::finish && all) {
+    const stream_buffers memory(stream_, input, output);
+    const bool is_all_input = stream_.avail_in == input.size();
+    if (action == compressor::operation::finish && is_all_input) {
       const int result = deflate(&stream_, Z_FINISH);
       return memory.step(result == Z_STREAM_END);
     }
-    deflate(&stream_, action == compressor::operation::flush && all ? Z_SYNC_FLUSH : Z_NO_FLUSH);
-    return memory.step(all && stream_.avail_in == 0 && stream_.avail_out != 0);
+    deflate(&stream_,
+            action == compressor::operation::flush && is_all_input ? Z_SYNC_FLUSH : Z_NO_FLUSH);
+    return memory.step(is_all_input && stream_.avail_in == 0 && stream_.avail_out != 0);
   }
 
  private:
@@ -75,26 +76,26 @@ class gzip_decoder final : public decoder {
 
   std::optional<compression_step> step(std::span<const std::byte> input,
                                        std::span<std::byte> output) override {
-    if (complete_) {
+    if (is_complete_) {
       const auto padding =
           std::ranges::find_if(input, [](std::byte each) { return each != std::byte{}; });
       const auto zeros = static_cast<std::size_t>(padding - input.begin());
       if (zeros != 0 || input.empty()) return compression_step{.consumed = zeros, .is_done = true};
       inflateReset(&stream_);
-      complete_ = false;
+      is_complete_ = false;
     }
-    const lent memory(stream_, input, output);
+    const stream_buffers memory(stream_, input, output);
     const int result = inflate(&stream_, Z_NO_FLUSH);
     if (result == Z_MEM_ERROR) throw std::bad_alloc();
     if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) return std::nullopt;
-    complete_ = result == Z_STREAM_END;
-    return memory.step(complete_);
+    is_complete_ = result == Z_STREAM_END;
+    return memory.step(is_complete_);
   }
-  bool is_complete() const noexcept override { return complete_; }
+  bool is_complete() const noexcept override { return is_complete_; }
 
  private:
   z_stream stream_ = {};
-  bool complete_ = false;
+  bool is_complete_ = false;
 };
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace gyre::http::detail {
 namespace {
 
-constexpr std::size_t highest_limit = std::size_t{1} << 30U;  // offsets have 32 bits
+constexpr std::size_t max_limit = std::size_t{1} << 30U;  // offsets have 32 bits
 
 }  // namespace
 
@@ -21,11 +21,11 @@ std::expected<std::size_t, errc> head_scanner::find_end(std::string_view bytes,
   const char* const end = begin + bytes.size();
   // The offset of the first byte that the current line must not have, unless it is an empty line.
   const auto limit_of_line = [&]() -> std::size_t {
-    if (!trailers && fields_ == 0) return line_ + std::min(limits.start_line, highest_limit);
-    return fields_ + std::min(limits.fields, highest_limit);
+    if (!trailers && fields_ == 0) return line_ + std::min(limits.start_line, max_limit);
+    return fields_ + std::min(limits.fields, max_limit);
   };
-  const auto fail = [&](errc in_start_line, errc behind_it) {
-    const errc error = !trailers && fields_ == 0 ? in_start_line : behind_it;
+  const auto fail = [&](errc start_line_error, errc field_error) {
+    const errc error = !trailers && fields_ == 0 ? start_line_error : field_error;
     reset();
     return std::unexpected(error);
   };
@@ -33,14 +33,15 @@ std::expected<std::size_t, errc> head_scanner::find_end(std::string_view bytes,
   const auto bare_line_end = [&] { return fail(errc::bare_line_end, errc::bare_line_end); };
 
   std::size_t limit = limit_of_line();
-  const char* at = begin + scanned_;
+  const char* position = begin + scanned_;
   while (true) {
-    at = find_control(at, end);
-    const auto offset = static_cast<std::size_t>(at - begin);
-    if (end - at >= 2 && at[0] == '\r' && at[1] == '\n' && offset != line_) [[likely]] {
+    position = find_control(position, end);
+    const auto offset = static_cast<std::size_t>(position - begin);
+    if (end - position >= 2 && position[0] == '\r' && position[1] == '\n' && offset != line_)
+        [[likely]] {
       if (offset + 1 >= limit) return too_large();
       line_ = scanned_ = static_cast<std::uint32_t>(offset + 2);
-      at += 2;
+      position += 2;
       if (!trailers && fields_ == 0) {
         fields_ = line_;
         limit = limit_of_line();
@@ -49,24 +50,24 @@ std::expected<std::size_t, errc> head_scanner::find_end(std::string_view bytes,
       }
       continue;
     }
-    if (at == end) {
+    if (position == end) {
       if (offset > limit) return too_large();
       scanned_ = static_cast<std::uint32_t>(offset);
       return 0;
     }
-    const bool is_empty_line = offset == line_ && *at == '\r';
+    const bool is_empty_line = offset == line_ && *position == '\r';
     if (!is_empty_line && offset >= limit) return too_large();
-    if (*at != '\r') {
-      if (*at == '\n') return bare_line_end();
-      if (*at == '\0') return fail(errc::bad_start_line, errc::bad_field);
-      ++at;  // the parser refuses the other control characters
+    if (*position != '\r') {
+      if (*position == '\n') return bare_line_end();
+      if (*position == '\0') return fail(errc::bad_start_line, errc::bad_field);
+      ++position;  // the parser refuses the other control characters
       continue;
     }
-    if (at + 1 == end) {
+    if (position + 1 == end) {
       scanned_ = static_cast<std::uint32_t>(offset);
       return 0;
     }
-    if (at[1] != '\n') return bare_line_end();
+    if (position[1] != '\n') return bare_line_end();
 
     const auto next = static_cast<std::uint32_t>(offset + 2);
     if (trailers || fields_ != 0) {
@@ -76,7 +77,7 @@ std::expected<std::size_t, errc> head_scanner::find_end(std::string_view bytes,
     if (line_ != 0) return fail(errc::bad_start_line, errc::bad_start_line);  // a second one
     line_ = scanned_ = next;
     limit = limit_of_line();
-    at += 2;
+    position += 2;
   }
 }
 

@@ -25,40 +25,41 @@ constexpr bool is_own_option(std::string_view option) noexcept {
 
 handler_fields head_writer::put_fields(const http::fields& fields) {
   constexpr std::string_view date = "Date", length = "Content-Length", coding = "Transfer-Encoding";
-  handler_fields noted;
+  handler_fields own_fields;
   if (!fields.may_have_names_of({date.size(), connection_field.size(), length.size(), coding.size(),
                                  upgrade_field.size()})) {
     if (!fields.empty()) put(fields.text());
-    return noted;
+    return own_fields;
   }
   for (const field& each : fields) {
     if (equals_ignoring_case(each.name, connection_field)) {
-      noted.has_connection = true;
-      noted.asks_for_close = noted.asks_for_close || list_has_word(each.value, "close");
-      noted.has_upgrade = noted.has_upgrade || list_has_word(each.value, upgrade_field);
+      own_fields.has_connection = true;
+      own_fields.asks_for_close = own_fields.asks_for_close || list_has_word(each.value, "close");
+      own_fields.has_upgrade = own_fields.has_upgrade || list_has_word(each.value, upgrade_field);
       continue;
     }
     if (equals_ignoring_case(each.name, length)) {
-      noted.content_length = gyre::detail::parse_decimal<std::uint64_t>(each.value);
+      own_fields.content_length = gyre::detail::parse_decimal<std::uint64_t>(each.value);
       continue;
     }
     if (equals_ignoring_case(each.name, coding)) continue;
-    noted.has_upgrade = noted.has_upgrade || equals_ignoring_case(each.name, upgrade_field);
-    noted.has_date = noted.has_date || equals_ignoring_case(each.name, date);
+    own_fields.has_upgrade =
+        own_fields.has_upgrade || equals_ignoring_case(each.name, upgrade_field);
+    own_fields.has_date = own_fields.has_date || equals_ignoring_case(each.name, date);
     put(std::string_view(each.name.data(), each.name.size() + each.value.size() + 4));
   }
-  return noted;
+  return own_fields;
 }
 
-void head_writer::put_connection(const http::fields& fields, const handler_fields& noted,
+void head_writer::put_connection(const http::fields& fields, const handler_fields& own_fields,
                                  std::string_view own_option) {
   bool is_first = true;
-  // The handler's options must not take more room than its fields.
+  // The options of the handler must not exceed its fields, for which memory is reserved.
   const auto put_option = [&](std::string_view option, std::string_view separator = ", ") {
     put(std::exchange(is_first, false) ? "Connection: " : separator);
     put(option);
   };
-  if (noted.has_connection) {
+  if (own_fields.has_connection) {
     for (const field& each : fields) {
       if (!equals_ignoring_case(each.name, connection_field)) continue;
       std::string_view options = each.value;
@@ -68,7 +69,7 @@ void head_writer::put_connection(const http::fields& fields, const handler_field
       }
     }
   }
-  if (noted.has_upgrade) put_option("upgrade");
+  if (own_fields.has_upgrade) put_option("upgrade");
   if (!own_option.empty()) put_option(own_option);
   if (!is_first) put("\r\n");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// head_writer: writes the head of a response behind the bytes of a buffer.
+// head_writer: appends the head of a response to a buffer.
 #pragma once
 
 #include <gyre/http/detail/message_writer.hpp>
@@ -25,26 +25,30 @@ struct handler_fields {
   std::optional<std::uint64_t> content_length{};  ///< Content-Length
 };
 
-/// Prepares the buffer's memory once, so that the pieces are plain copies.
+/// Appends a head piece by piece. The constructor reserves the memory, so that the pieces are plain
+/// copies.
 class head_writer {
  public:
-  /// Room for the status line, the Date, the server's own fields, and `extra` bytes of others.
-  head_writer(io::buffer& output, std::size_t extra)
+  /// Reserves memory for the status line, the Date, the fields of the server, and `other_bytes` of
+  /// other fields.
+  head_writer(io::buffer& output, std::size_t other_bytes)
       : buffer_(output),
-        begin_(reinterpret_cast<char*>(output.prepare(own_bytes + extra).data())) {}
+        begin_(reinterpret_cast<char*>(output.prepare(own_bytes + other_bytes).data())) {}
 
   void put(std::string_view text) noexcept {
-    std::memcpy(at_, text.data(), text.size());
-    at_ += text.size();
+    std::memcpy(position_, text.data(), text.size());
+    position_ += text.size();
   }
-  void put_number(std::uint64_t number) noexcept { at_ = std::to_chars(at_, at_ + 20, number).ptr; }
+  void put_number(std::uint64_t number) noexcept {
+    position_ = std::to_chars(position_, position_ + 20, number).ptr;
+  }
   /// The status line, also of a status without a known phrase.
-  void put_status_line(status code) noexcept {
-    if (code == status::ok) return put("HTTP/1.1 200 OK\r\n");
+  void put_status_line(status status_code) noexcept {
+    if (status_code == status::ok) return put("HTTP/1.1 200 OK\r\n");
     put("HTTP/1.1 ");
-    put_number(to_number(code));
+    put_number(to_number(status_code));
     put(" ");
-    put(reason_phrase(code));
+    put(reason_phrase(status_code));
     put("\r\n");
   }
   /// The fields of a handler, except those that are the server's: the framing and Connection.
@@ -60,16 +64,16 @@ class head_writer {
   }
   /// One field with `own_option` ("close", "keep-alive" or none), and the handler's connection
   /// options (RFC 9110, 7.6.1).
-  void put_connection(const http::fields& fields, const handler_fields& noted,
+  void put_connection(const http::fields& fields, const handler_fields& own_fields,
                       std::string_view own_option);
-  void finish() noexcept { buffer_.commit(static_cast<std::size_t>(at_ - begin_)); }
+  void finish() noexcept { buffer_.commit(static_cast<std::size_t>(position_ - begin_)); }
 
  private:
   static constexpr std::size_t own_bytes = 256;
 
   io::buffer& buffer_;
   char* begin_;
-  char* at_ = begin_;
+  char* position_ = begin_;
 };
 
 }  // namespace gyre::http::detail

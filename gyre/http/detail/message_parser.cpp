@@ -11,7 +11,7 @@
 namespace gyre::http::detail {
 namespace {
 
-constexpr std::size_t longest_method = 32;
+constexpr std::size_t max_method_size = 32;
 
 std::string_view between(const char* begin, const char* end) noexcept {
   return {begin, static_cast<std::size_t>(end - begin)};
@@ -29,7 +29,7 @@ bool has_element(std::string_view list) noexcept {
   return false;
 }
 
-// The fields that decide of the framing, as one pass over the field lines collects them.
+// The fields that decide on the framing, as one pass over the field lines collects them.
 struct framing_fields {
   std::string_view host;
   std::string_view length;
@@ -96,7 +96,8 @@ struct framing_fields {
   }
 };
 
-// Reads the field line at `position`, which a CR LF ends before `end`, and goes behind it.
+// Reads the field line at `position`, which a CR LF ends before `end`, and sets `position` to the
+// next line.
 errc read_field(const char*& position, const char* end, field_view& field) noexcept {
   const char* const name = position;
   position = skip_letters(position, end);
@@ -180,7 +181,7 @@ errc read_request_line(std::string_view line, request_head& result) noexcept {
   result.target = between(target, position);
   const errc error = read_version(between(position + 1, end), result.framing.minor_version);
   if (error != no_error) return error;
-  if (result.method.size() > longest_method) return errc::bad_method;
+  if (result.method.size() > max_method_size) return errc::bad_method;
   return check_target(result.method, result.target);
 }
 
@@ -237,7 +238,7 @@ errc refuse_codings(std::string_view list) noexcept {
   return chunked ? errc::unknown_transfer_coding : errc::bad_transfer_coding;
 }
 
-// Decides of the body by the fields (RFC 9112 6.3), as if the message could have one.
+// Decides on the body by the fields (RFC 9112 6.3), as if the message could have one.
 errc read_framing(const framing_fields& fields, message_framing& framing) noexcept {
   framing.keep_alive = !fields.close && (framing.minor_version != 0 || fields.keep_alive);
   framing.upgrade = fields.upgrade_option && fields.upgrade_field && framing.minor_version != 0;
@@ -282,7 +283,8 @@ void unfold(std::span<char> fields) noexcept {
   }
 }
 
-// Splits the start line off a head. The scanner has found line ends in it; other callers are told.
+// Splits the start line off a head. Errors: bare_line_end for a head that no head_scanner has
+// checked.
 errc take_start_line(std::string_view& head, const head_limits& limits,
                      std::string_view& line) noexcept {
   const std::size_t size = head.find('\r');
@@ -381,8 +383,8 @@ errc parse_response_head(std::span<char> bytes, const head_limits& limits,
   const bool has_none = status < 200 || status == 204 || status == 304 ||
                         request_method == "HEAD" || (status < 300 && request_method == "CONNECT");
   if (has_none) {
-    // It ends at the empty line, whatever its fields say (RFC 9112 6.3, rule 1). Where they
-    // contradict each other, the peer may have meant another end.
+    // The response ends at the empty line, whatever its fields say (RFC 9112 6.3, rule 1). If the
+    // fields contradict each other, the peer may have meant another end.
     framing.body = body_kind::none;
     framing.length = 0;
     framing.keep_alive = framing.keep_alive && error == no_error;

@@ -43,11 +43,11 @@ struct response_head {
 /// Allocates only when there are more fields than `parsed.fields` has capacity for.
 [[nodiscard]] errc parse_request_head(std::string_view head, const head_limits& limits,
                                       request_head& result);
-/// As above. `request_method` is the method that the response answers: responses to HEAD, 1xx, 204,
-/// 304 and successful ones to CONNECT have no body, whatever their fields say; where these are
-/// malformed, or contradict each other, keep_alive is false. So it is for a body of kind
-/// until_close. Blanks replace line ends within fields (obs-fold) in `head`, which a request must
-/// not have.
+/// Parses the head of a response, as parse_request_head() does. `request_method` is the method that
+/// the response answers: responses to HEAD, 1xx, 204, 304 and successful ones to CONNECT have no
+/// body, whatever their fields say. If these are malformed or contradict each other, or if the body
+/// is of kind until_close, keep_alive is false. In `head`, blanks replace line ends within fields
+/// (obs-fold), which a request must not have.
 [[nodiscard]] errc parse_response_head(std::span<char> head, const head_limits& limits,
                                        std::string_view request_method, response_head& result);
 /// Parses a trailer section with its empty line, and appends its fields, but not those that a

@@ -15,7 +15,7 @@ void message_writer::begin_upgraded() noexcept {
   state_ = writing::body;
 }
 
-std::string_view message_writer::open_chunk(std::size_t size) noexcept {
+std::string_view message_writer::format_chunk_header(std::size_t size) noexcept {
   char* end = std::to_chars(chunk_line_.data(), chunk_line_.data() + 16, size, 16).ptr;
   *end++ = '\r';
   *end++ = '\n';

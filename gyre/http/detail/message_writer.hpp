@@ -57,11 +57,11 @@ class message_writer {
   }
 
   /// Decides on the framing of a response. `content` is `length` (of `length` bytes), `chunked` of
-  /// unknown length, or `none` without a body whose length could be told, as of a response to HEAD.
+  /// unknown length, or `none` without a body whose length is known, as of a response to HEAD.
   /// The status, HEAD and HTTP/1.0 may demand another framing.
   void begin_response(status code, bool answers_head, unsigned minor_version, body_kind content,
                       std::uint64_t length) noexcept;
-  /// Decides on the framing of a request; `content` as above.
+  /// Decides on the framing of a request; `content`: see begin_response().
   void begin_request(body_kind content, std::uint64_t length, bool expects_continue) noexcept;
   /// The message has ended in an upgrade: bytes that are written now have no framing.
   void begin_upgraded() noexcept;
@@ -77,8 +77,8 @@ class message_writer {
     written_ += count;
     return no_error;
   }
-  /// The line before a chunk, valid until the next call; behind the chunk stands another "\r\n".
-  std::string_view open_chunk(std::size_t size) noexcept;
+  /// The line before a chunk, valid until the next call; another "\r\n" follows the chunk.
+  std::string_view format_chunk_header(std::size_t size) noexcept;
   /// The whole message was written: all that was announced.
   void complete() noexcept {
     if (kind_ == body_kind::length) written_ = length_;

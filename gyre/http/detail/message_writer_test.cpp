@@ -153,9 +153,10 @@ TEST(MessageWriter, AResetWriterWritesAnotherMessage) {
 
 TEST(MessageWriter, AChunkLineHasTheSizeInHexadecimalDigits) {
   message_writer writer;
-  EXPECT_EQ(writer.open_chunk(1), "1\r\n");
-  EXPECT_EQ(writer.open_chunk(0x1a2b), "1a2b\r\n");
-  EXPECT_EQ(writer.open_chunk(std::numeric_limits<std::uint64_t>::max()), "ffffffffffffffff\r\n");
+  EXPECT_EQ(writer.format_chunk_header(1), "1\r\n");
+  EXPECT_EQ(writer.format_chunk_header(0x1a2b), "1a2b\r\n");
+  EXPECT_EQ(writer.format_chunk_header(std::numeric_limits<std::uint64_t>::max()),
+            "ffffffffffffffff\r\n");
 }
 
 // The bytes of a body of several pieces, as a connection gets them.
@@ -165,7 +166,7 @@ std::string written(message_writer& writer, std::string_view body, std::size_t p
   for (std::string_view rest = body; !rest.empty();) {
     const std::string_view piece = rest.substr(0, piece_size);
     EXPECT_EQ(writer.add(piece.size()), errc{});
-    if (writer.is_chunked()) bytes.append(writer.open_chunk(piece.size()));
+    if (writer.is_chunked()) bytes.append(writer.format_chunk_header(piece.size()));
     bytes.append(piece);
     if (writer.is_chunked()) bytes.append("\r\n");
     rest.remove_prefix(piece.size());

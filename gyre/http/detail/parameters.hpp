@@ -36,9 +36,9 @@ inline std::optional<std::string_view> take_quoted(std::string_view& text,
   if (!text.starts_with('"')) return std::nullopt;
   for (std::size_t i = 1; i < text.size(); ++i) {
     if (text[i] == '"') {
-      const std::string_view inside = text.substr(1, i - 1);
+      const std::string_view content = text.substr(1, i - 1);
       text.remove_prefix(i + 1);
-      return inside;
+      return content;
     }
     if (text[i] == '\\' && meaning == backslash::escapes) ++i;
     if (i == text.size() || !is_value_character(text[i])) break;
@@ -65,22 +65,22 @@ inline std::optional<parameter> take_parameter(std::string_view& text,
   text = without_empty_parameters(text);
   if (!text.starts_with(';')) return std::nullopt;
   text = trim(text.substr(1));
-  parameter taken;
-  taken.name = take_while(in_token, text);
-  if (taken.name.empty() || !text.starts_with('=')) return std::nullopt;
+  parameter result;
+  result.name = take_while(in_token, text);
+  if (result.name.empty() || !text.starts_with('=')) return std::nullopt;
   text.remove_prefix(1);
   if (text.starts_with('"')) {
-    const auto inside = take_quoted(text, meaning);
-    if (!inside) return std::nullopt;
-    taken.has_escapes = meaning == backslash::escapes;
-    taken.raw = *inside;
+    const auto content = take_quoted(text, meaning);
+    if (!content) return std::nullopt;
+    result.has_escapes = meaning == backslash::escapes;
+    result.raw = *content;
   } else {
-    taken.raw = take_while(in_token, text);
-    if (taken.raw.empty()) return std::nullopt;
+    result.raw = take_while(in_token, text);
+    if (result.raw.empty()) return std::nullopt;
   }
   text = without_empty_parameters(text);
   if (!text.empty() && text.front() != ';') return std::nullopt;
-  return taken;
+  return result;
 }
 
 }  // namespace gyre::http::detail

@@ -26,11 +26,11 @@ std::string redirect_reference(std::string_view location, std::string_view fragm
   const std::size_t begin = size_before_path(location);
   std::string text(location.substr(0, begin));
   bool in_fragment = false;
-  for (std::size_t at = begin; at != location.size(); ++at) {
-    const char each = location[at];
+  for (std::size_t index = begin; index != location.size(); ++index) {
+    const char each = location[index];
     const bool begins_fragment = each == '#' && !in_fragment;
-    const bool is_escape = each == '%' && location.size() - at > 2 &&
-                           is(is_hex, location[at + 1]) && is(is_hex, location[at + 2]);
+    const bool is_escape = each == '%' && location.size() - index > 2 &&
+                           is(is_hex, location[index + 1]) && is(is_hex, location[index + 2]);
     if (begins_fragment || is_escape || is(in_query, each)) {
       text += each;
     } else {

@@ -18,14 +18,14 @@ struct route_tree::segment {
 };
 
 struct route_tree::search {
-  method which;
+  method request_method;
   route_parameters& parameters;
   result found = {};
 };
 
 namespace {
 
-constexpr std::size_t most_segments = 64;
+constexpr std::size_t max_segments = 64;
 
 [[noreturn]] void refuse(std::string_view pattern, std::string_view reason) {
   throw std::invalid_argument("gyre::http::basic_router: '" + std::string(pattern) + "' " +
@@ -72,7 +72,7 @@ std::vector<route_tree::segment> route_tree::split(std::string_view pattern) {
     std::string_view text = parts.first;
     more = !parts.is_last;
     path = parts.rest;
-    if (segments.size() == most_segments) refuse(pattern, "has more than 64 segments");
+    if (segments.size() == max_segments) refuse(pattern, "has more than 64 segments");
     if (text.find_first_of("{}") == text.npos) {
       const auto decoded = percent_decode(text);
       if (!decoded) refuse(pattern, "has a '%' without two hexadecimal digits");
@@ -101,20 +101,20 @@ std::vector<route_tree::segment> route_tree::split(std::string_view pattern) {
 
 // Literals are sorted by their bytes; an encoded segment is decoded while it is compared.
 const std::pair<std::string, std::uint32_t>* route_tree::find_literal(
-    const node& at, std::string_view encoded) const noexcept {
+    const node& parent, std::string_view encoded) const noexcept {
   if (encoded.contains('%')) {
     const auto found = std::ranges::find_if(
-        at.literals, [&](const auto& each) { return decodes_to(encoded, each.first); });
-    return found == at.literals.end() ? nullptr : &*found;
+        parent.literals, [&](const auto& each) { return decodes_to(encoded, each.first); });
+    return found == parent.literals.end() ? nullptr : &*found;
   }
   constexpr std::size_t few = 8;  // different sizes tell most of them apart
   const auto text_of = [](const auto& each) { return std::string_view(each.first); };
-  if (at.literals.size() <= few) {
-    const auto found = std::ranges::find(at.literals, encoded, text_of);
-    return found == at.literals.end() ? nullptr : &*found;
+  if (parent.literals.size() <= few) {
+    const auto found = std::ranges::find(parent.literals, encoded, text_of);
+    return found == parent.literals.end() ? nullptr : &*found;
   }
-  const auto found = std::ranges::lower_bound(at.literals, encoded, {}, text_of);
-  return found == at.literals.end() || found->first != encoded ? nullptr : &*found;
+  const auto found = std::ranges::lower_bound(parent.literals, encoded, {}, text_of);
+  return found == parent.literals.end() || found->first != encoded ? nullptr : &*found;
 }
 
 void route_tree::check(method_set methods, std::string_view pattern,
@@ -124,32 +124,32 @@ void route_tree::check(method_set methods, std::string_view pattern,
     refuse(pattern,
            "names a parameter '" + name + "' that an earlier pattern names '" + earlier + '\'');
   };
-  const node* at = nodes_.data();
-  std::uint32_t here = none;
+  const node* parent = nodes_.data();
+  std::uint32_t table = none;
   for (const segment& each : segments) {
     std::uint32_t next = none;
     if (each.kind == segment_kind::rest) {
-      check_name(each.text, at->rest);
-      here = at->endings_of_rest;
+      check_name(each.text, parent->rest);
+      table = parent->rest_table;
       break;
     }
     if (each.kind == segment_kind::parameter) {
-      check_name(each.text, at->parameter);
-      next = at->parameter_node;
+      check_name(each.text, parent->parameter);
+      next = parent->parameter_node;
     } else {
-      const auto found = std::ranges::find(at->literals, each.text, [](const auto& literal) {
+      const auto found = std::ranges::find(parent->literals, each.text, [](const auto& literal) {
         return std::string_view(literal.first);
       });
-      if (found != at->literals.end()) next = found->second;
+      if (found != parent->literals.end()) next = found->second;
     }
     if (next == none) return;
-    at = &nodes_[next];
-    here = at->endings_here;
+    parent = &nodes_[next];
+    table = parent->own_table;
   }
-  if (here == none) return;
+  if (table == none) return;
   for (std::size_t i = 0; i != method_count; ++i) {
     const auto each = static_cast<method>(i);
-    if (!methods.contains(each) || !endings_[here].methods.contains(each)) continue;
+    if (!methods.contains(each) || !tables_[table].methods.contains(each)) continue;
     const std::string_view name = to_text(each);
     refuse(pattern, "is there already for " + std::string(name.empty() ? "other methods" : name));
   }
@@ -169,31 +169,31 @@ std::uint32_t route_tree::literal_node(std::uint32_t parent, const std::string& 
 
 void route_tree::insert(method_set methods, std::span<const segment> segments,
                         std::uint32_t handler) {
-  std::uint32_t at = 0;
+  std::uint32_t parent = 0;
   bool ends_in_rest = false;
   for (const segment& each : segments) {
     if (each.kind == segment_kind::rest) {
-      nodes_[at].rest = each.text;
+      nodes_[parent].rest = each.text;
       ends_in_rest = true;
     } else if (each.kind == segment_kind::literal) {
-      at = literal_node(at, each.text);
+      parent = literal_node(parent, each.text);
     } else {
-      if (nodes_[at].parameter_node == none) {
-        nodes_[at].parameter = each.text;
-        nodes_[at].parameter_node = static_cast<std::uint32_t>(nodes_.size());
+      if (nodes_[parent].parameter_node == none) {
+        nodes_[parent].parameter = each.text;
+        nodes_[parent].parameter_node = static_cast<std::uint32_t>(nodes_.size());
         nodes_.emplace_back();
       }
-      at = nodes_[at].parameter_node;
+      parent = nodes_[parent].parameter_node;
     }
   }
-  std::uint32_t& here = ends_in_rest ? nodes_[at].endings_of_rest : nodes_[at].endings_here;
-  if (here == none) {
-    endings_.emplace_back();
-    here = static_cast<std::uint32_t>(endings_.size() - 1);
+  std::uint32_t& table = ends_in_rest ? nodes_[parent].rest_table : nodes_[parent].own_table;
+  if (table == none) {
+    tables_.emplace_back();
+    table = static_cast<std::uint32_t>(tables_.size() - 1);
   }
-  endings_[here].methods.add(methods);
+  tables_[table].methods.add(methods);
   for (std::size_t i = 0; i != method_count; ++i) {
-    if (methods.contains(static_cast<method>(i))) endings_[here].handlers[i] = handler;
+    if (methods.contains(static_cast<method>(i))) tables_[table].handlers[i] = handler;
   }
 }
 
@@ -201,15 +201,15 @@ void route_tree::insert(method_set methods, std::span<const segment> segments,
 void route_tree::add(method_set methods, std::string_view pattern, std::uint32_t handler) {
   const std::vector<segment> segments = split(pattern);
   check(methods, pattern, segments);
-  route_tree changed = *this;
-  changed.insert(methods, segments, handler);
-  *this = std::move(changed);
+  route_tree copy = *this;
+  copy.insert(methods, segments, handler);
+  *this = std::move(copy);
 }
 
 route_tree::result route_tree::find(method request_method, std::string_view path,
                                     route_parameters& parameters) const noexcept {
   if (!path.starts_with('/')) return {};
-  search state{.which = request_method, .parameters = parameters};
+  search state{.request_method = request_method, .parameters = parameters};
   visit(state, nodes_.front(), path.substr(1));
   return state.found;
 }
@@ -220,7 +220,7 @@ void route_tree::visit(search& state, const node& parent, std::string_view path)
   const split_path parts(path);
   const auto descend = [&](std::uint32_t child) {
     if (parts.is_last) {
-      visit_endings(state, nodes_[child].endings_here);
+      match_table(state, nodes_[child].own_table);
     } else {
       visit(state, nodes_[child], parts.rest);
     }
@@ -233,19 +233,19 @@ void route_tree::visit(search& state, const node& parent, std::string_view path)
     if (state.found.handler != none) return;
     state.parameters.pop();
   }
-  if (parent.endings_of_rest != none && all_may_match(path)) {
+  if (parent.rest_table != none && all_may_match(path)) {
     state.parameters.push({.name = parent.rest, .raw = path});
-    visit_endings(state, parent.endings_of_rest);
+    match_table(state, parent.rest_table);
     if (state.found.handler == none) state.parameters.pop();
   }
 }
 
-void route_tree::visit_endings(search& state, std::uint32_t here) const noexcept {
-  if (here == none) return;
-  const endings& all = endings_[here];
+void route_tree::match_table(search& state, std::uint32_t table) const noexcept {
+  if (table == none) return;
+  const handler_table& all = tables_[table];
   const auto handler_of = [&](method each) { return all.handlers[static_cast<std::size_t>(each)]; };
-  state.found.handler = handler_of(state.which);
-  if (state.found.handler == none && state.which == method::head) {
+  state.found.handler = handler_of(state.request_method);
+  if (state.found.handler == none && state.request_method == method::head) {
     state.found.handler = handler_of(method::get);
   }
   if (state.found.handler != none) return;

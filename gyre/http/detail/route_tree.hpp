@@ -32,8 +32,8 @@ class route_tree {
  private:
   static constexpr std::size_t method_count = static_cast<std::size_t>(method::other) + 1;
 
-  // The handlers of the patterns that end at a node.
-  struct endings {
+  // The handlers, by method, of the patterns that end at a node.
+  struct handler_table {
     std::array<std::uint32_t, method_count> handlers = no_handlers();
     method_set methods = {};
 
@@ -48,8 +48,8 @@ class route_tree {
     std::string parameter = {};                                        // the name of {name}
     std::string rest = {};                                             // of {name...}
     std::uint32_t parameter_node = none;
-    std::uint32_t endings_here = none;
-    std::uint32_t endings_of_rest = none;
+    std::uint32_t own_table = none;
+    std::uint32_t rest_table = none;
   };
   struct segment;
   struct search;
@@ -58,13 +58,13 @@ class route_tree {
   void check(method_set methods, std::string_view pattern, std::span<const segment> segments) const;
   void insert(method_set methods, std::span<const segment> segments, std::uint32_t handler);
   const std::pair<std::string, std::uint32_t>* find_literal(
-      const node& at, std::string_view encoded) const noexcept;
+      const node& parent, std::string_view encoded) const noexcept;
   std::uint32_t literal_node(std::uint32_t parent, const std::string& text);
   void visit(search& state, const node& parent, std::string_view path) const noexcept;
-  void visit_endings(search& state, std::uint32_t here) const noexcept;
+  void match_table(search& state, std::uint32_t table) const noexcept;
 
   std::vector<node> nodes_ = std::vector<node>(1);
-  std::vector<endings> endings_;
+  std::vector<handler_table> tables_;
 };
 
 }  // namespace gyre::http::detail

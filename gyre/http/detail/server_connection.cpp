@@ -14,7 +14,7 @@ namespace gyre::http::detail {
 namespace {
 
 // Output above this size is sent at once instead of at the end of the turn.
-constexpr std::size_t most_output = std::size_t{64} << 10;
+constexpr std::size_t max_buffered_output = std::size_t{64} << 10;
 // An idle peer of a server that stops gets this time to send its FIN.
 constexpr std::chrono::milliseconds drain_linger{250};
 
@@ -44,7 +44,7 @@ server_connection::~server_connection() {
     shard_.output_owner = nullptr;
   }
   if (current_ != nullptr) std::exchange(current_, nullptr)->detach();
-  if (arriving_) core_->end_work();
+  if (has_partial_head_) core_->end_work();
 }
 
 void server_connection::take_output() {
@@ -64,7 +64,7 @@ void server_connection::flush_with(std::span<const std::byte> body) {
   } else {
     tcp_.send({out.bytes(), body});
   }
-  if (out.capacity() > 4 * most_output) {
+  if (out.capacity() > 4 * max_buffered_output) {
     out = io::buffer({.prepend = 0});
   } else {
     out.clear();
@@ -88,7 +88,7 @@ void server_connection::on_message(io::input& input) {
     } else if (!read_body(input)) {
       break;
     }
-    if (shard_.output_owner == this && shard_.output.size() >= most_output) flush();
+    if (shard_.output_owner == this && shard_.output.size() >= max_buffered_output) flush();
   }
   in_turn_ = false;
   if (shard_.output_owner == this) flush();
@@ -97,12 +97,12 @@ void server_connection::on_message(io::input& input) {
     input.consume_all();
     close_tcp();
   } else if (state_ == state::head && !input.empty()) {
-    note_arrival();
+    note_partial_head();
   }
 }
 
-void server_connection::note_arrival() noexcept {
-  if (!std::exchange(arriving_, true)) core_->begin_work();
+void server_connection::note_partial_head() noexcept {
+  if (!std::exchange(has_partial_head_, true)) core_->begin_work();
 }
 
 bool server_connection::read_head(io::input& input) {
@@ -112,7 +112,7 @@ bool server_connection::read_head(io::input& input) {
     return false;
   }
   if (*size == 0) {
-    if (!std::exchange(head_begun_, true)) {
+    if (!std::exchange(has_head_begun_, true)) {
       const duration limit = core_->options.timeouts.head;
       clear_deadline();
       if (limit.count() != 0) set_deadline(shard_.loop().deadline_after(limit));
@@ -120,11 +120,11 @@ bool server_connection::read_head(io::input& input) {
     return false;
   }
   scanner_.reset();
-  head_begun_ = first_ = false;
+  has_head_begun_ = awaits_first_request_ = false;
   paused_at_ = std::nullopt;
   clear_deadline();
   current_ = &shard_.acquire();
-  if (!std::exchange(arriving_, false)) core_->begin_work();
+  if (!std::exchange(has_partial_head_, false)) core_->begin_work();
   if (const errc error = current_->begin(*this, input.take(*size)); error != errc{}) {
     refuse(error);
     return false;
@@ -134,7 +134,7 @@ bool server_connection::read_head(io::input& input) {
     return true;
   }
   state_ = state::body;
-  body_begun_ = shard_.turn_begun;
+  body_start_ = shard_.turn_begun;
   if (current_->body().is_streamed()) {
     // An answer that needs no more than what has come lets the connection live.
     if (const errc error = current_->receive_body(input); error != errc{}) {
@@ -172,12 +172,12 @@ bool server_connection::read_body(io::input& input) {
     if (input.empty() || !current_->body().is_full()) return false;
   }
   clear_deadline();
-  leave_input();
+  pause_input();
   return false;
 }
 
 // Received bytes stay where they are, and the peer must wait.
-void server_connection::leave_input() noexcept {
+void server_connection::pause_input() noexcept {
   waits_for_turn_ = true;
   tcp_.pause_reading();
 }
@@ -189,7 +189,7 @@ void server_connection::resume_input() noexcept {
 
 void server_connection::want_body() {
   if (current_->is_upgraded()) return;
-  if (paused_at_) body_begun_ += shard_.loop().now() - *std::exchange(paused_at_, std::nullopt);
+  if (paused_at_) body_start_ += shard_.loop().now() - *std::exchange(paused_at_, std::nullopt);
   set_body_deadline();
 }
 
@@ -207,7 +207,7 @@ void server_connection::exchange_ended(keep_alive future) noexcept {
   current_ = nullptr;
   // The server may have begun to stop since the head was sent.
   if (future == keep_alive::kept && must_close()) {
-    future = peer_ended_ ? keep_alive::close : keep_alive::linger;
+    future = has_peer_ended_ ? keep_alive::close : keep_alive::linger;
   }
   if (future != keep_alive::kept) {
     lingers_ = future == keep_alive::linger;
@@ -227,19 +227,19 @@ void server_connection::exchange_ended(keep_alive future) noexcept {
     return tcp_.abort();
   }
   if (state_ == state::closing) return close_tcp();
-  if (waits_for_turn_) note_arrival();
+  if (waits_for_turn_) note_partial_head();
   resume_input();
 }
 
 void server_connection::begin_closing() noexcept {
   state_ = state::closing;
   clear_deadline();
-  if (std::exchange(arriving_, false)) core_->end_work();
+  if (std::exchange(has_partial_head_, false)) core_->end_work();
 }
 
 void server_connection::close_tcp() noexcept {
   // With TLS a peer that asks for no more may still send a close_notify.
-  if (lingers_ || (tcp_.layer() != nullptr && !peer_ended_)) {
+  if (lingers_ || (tcp_.layer() != nullptr && !has_peer_ended_)) {
     tcp_.close_when_sent();
   } else {
     tcp_.close_without_lingering();
@@ -281,7 +281,7 @@ void server_connection::send_error(status code, std::string_view text) {
 }
 
 void server_connection::on_peer_ended() {
-  peer_ended_ = true;
+  has_peer_ended_ = true;
   if (current_ != nullptr) current_->on_peer_ended();
   if (current_ != nullptr && state_ == state::handler) return;
   begin_closing();
@@ -295,7 +295,7 @@ void server_connection::on_low_water() {
 void server_connection::begin_stop() noexcept { shard_.stopping.request_stop(); }
 
 void server_connection::drain() {
-  if (current_ != nullptr || arriving_) return;
+  if (current_ != nullptr || has_partial_head_) return;
   if (tcp_.pending_output() == 0) {
     tcp_.close(drain_linger, drain_linger);
   } else {
@@ -316,7 +316,7 @@ void server_connection::set_deadline(steady_time deadline) noexcept {
 void server_connection::set_body_deadline() noexcept {
   const server_timeouts& limits = core_->options.timeouts;
   if (limits.body.count() == 0) return;
-  steady_time deadline = gyre::detail::later(body_begun_, limits.body);
+  steady_time deadline = gyre::detail::later(body_start_, limits.body);
   if (limits.body_rate != 0) {
     const auto bytes_per_second = static_cast<std::uint64_t>(limits.body_rate);
     const std::chrono::duration<std::uint64_t> earned(current_->body().received() /
@@ -332,13 +332,13 @@ void server_connection::on_deadline() {
     shard_.loop().start_timer(*this, deadline_);
     return;
   }
-  if (state_ == state::head && !head_begun_ && tcp_.pending_output() != 0) {
+  if (state_ == state::head && !has_head_begun_ && tcp_.pending_output() != 0) {
     // The last answer is still on its way, and has time limits of its own.
     return set_deadline(shard_.loop().deadline_after(core_->options.timeouts.idle));
   }
   clear_deadline();
-  if (state_ == state::head && !head_begun_) {
-    if (first_) shard_.counts.timeouts.add(1);
+  if (state_ == state::head && !has_head_begun_) {
+    if (awaits_first_request_) shard_.counts.timeouts.add(1);
     tcp_.close();
   } else if (state_ != state::closing) {
     refuse(errc::timed_out);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// server_connection: the HTTP side of a connection of a server: what it reads, and until when.
+// server_connection: reads the requests of one connection of a server, and keeps their time limits.
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -59,7 +59,7 @@ class server_connection final : public gyre::detail::slab_object, private timer_
   std::shared_ptr<server_core> share_core() const noexcept { return core_; }
 
   // The exchange calls the members from here to resume_input().
-  bool must_close() const noexcept { return peer_ended_ || core_->is_draining(); }
+  bool must_close() const noexcept { return has_peer_ended_ || core_->is_draining(); }
   /// The shard's output, for this connection.
   io::buffer& output() {
     if (shard_.output_owner != this) take_output();
@@ -70,13 +70,13 @@ class server_connection final : public gyre::detail::slab_object, private timer_
   /// Sends the shard's output, followed by `body`, in one call.
   void flush_with(std::span<const std::byte> body);
   bool in_turn() const noexcept { return in_turn_; }
-  /// The present time; within a turn, that of its begin.
+  /// The present time; within a turn, the time of its beginning.
   steady_time present() const noexcept;
-  /// The exchange is over.
+  /// The exchange has ended, and is not used any more.
   void exchange_ended(keep_alive future) noexcept;
   /// The handler wants more of the streamed body.
   void want_body();
-  /// Goes on with input that waits.
+  /// Continues reading, if pause_input() was called.
   void resume_input() noexcept;
 
  private:
@@ -88,7 +88,7 @@ class server_connection final : public gyre::detail::slab_object, private timer_
   void run_handler();
   void refuse(errc error);
   void send_error(http::status status, std::string_view text);
-  void note_arrival() noexcept;
+  void note_partial_head() noexcept;
   void begin_closing() noexcept;
   void close_tcp() noexcept;
   void set_deadline(steady_time deadline) noexcept;
@@ -96,23 +96,23 @@ class server_connection final : public gyre::detail::slab_object, private timer_
   void pause_body_clock() noexcept;
   void clear_deadline() noexcept { deadline_ = steady_time::max(); }
   void on_deadline();
-  void leave_input() noexcept;
+  void pause_input() noexcept;
 
   net::tcp_connection& tcp_;
   server_shard& shard_;
   const std::shared_ptr<server_core> core_;
   exchange* current_ = nullptr;
   steady_time deadline_ = steady_time::max();
-  steady_time body_begun_{};
+  steady_time body_start_{};
   std::optional<steady_time> paused_at_;  // the handler does not wait for the body since then
   head_scanner scanner_;
   state state_ = state::head;
-  bool head_begun_ = false;
-  bool arriving_ = false;  // the begin of a head that is not taken yet: it counts as work
-  bool first_ = true;      // no request has come yet
+  bool has_head_begun_ = false;
+  bool has_partial_head_ = false;  // bytes of a head have come, which count as work of the server
+  bool awaits_first_request_ = true;
   bool in_turn_ = false;
   bool waits_for_turn_ = false;  // reading is paused by this object
-  bool peer_ended_ = false;
+  bool has_peer_ended_ = false;
   bool lingers_ = true;  // when it closes
 };
 
