@@ -225,9 +225,9 @@ client_metrics client_core::metrics() const noexcept {
   client_metrics sum = counts;
   sum.origins = origins_.size();
   for (const auto& [key, each] : origins_) {
-    const net::connection_pool_metrics pool = each->connections.metrics();
-    sum.open += pool.open;
-    sum.idle += pool.idle;
+    const net::connection_pool_metrics pool_metrics = each->connections.metrics();
+    sum.open += pool_metrics.open;
+    sum.idle += pool_metrics.idle;
   }
   return sum;
 }
