@@ -16,7 +16,9 @@ namespace gyre::http {
 
 class request;
 
-/// An answered request, for an access log.
+/// An answered request, for an access log, as server::on_access() gives it.
+///
+/// Lifetime: valid during the call of that function.
 struct access_record {
   const http::request& request;
   http::status status;

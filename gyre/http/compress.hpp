@@ -38,8 +38,8 @@ struct compress_options {
 /// Do not use it for pages that have a secret and a text of the request's in them: the size would
 /// reveal the secret step by step (BREACH).
 ///
-/// Thread-safety: the loops of a server call it at the same time.
-/// Errors: std::invalid_argument for content_coding::identity among the codings.
+/// Thread-safety: the loops of a server may call it at the same time; they share max_streams.
+/// Errors: compress() throws std::invalid_argument for content_coding::identity among the codings.
 /// Complexity: see compressor for its memory. A body of 64 KiB takes the loop some milliseconds.
 [[nodiscard]] middleware compress(compress_options options = {});
 

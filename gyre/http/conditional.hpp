@@ -38,6 +38,7 @@ struct validators {
   bool exists = true;  ///< false: the request would create it
 };
 
+/// How a conditional request is to be answered.
 enum class condition_outcome : std::uint8_t {
   proceed,
   not_modified,         ///< 304

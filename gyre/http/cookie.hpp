@@ -19,6 +19,7 @@
 
 namespace gyre::http {
 
+/// A cookie as a request has it.
 struct cookie_pair {
   std::string_view name;
   std::string_view value;
@@ -30,6 +31,7 @@ struct cookie_pair {
 /// with characters that the standard does not allow, are left out: other programs on the same
 /// domain may have set them. At most max_pairs are read.
 ///
+/// Thread-safety: as a value.
 /// Lifetime: the text must outlive the view.
 /// Complexity: get() and a whole iteration read the text once; nothing is allocated.
 class cookies {
@@ -91,6 +93,7 @@ enum class same_site : std::uint8_t {
 /// localhost only), HttpOnly (hidden from scripts) and SameSite=Lax, is valid until the browser
 /// ends, on all paths of this host only.
 ///
+/// Thread-safety: none; may be handed from thread to thread.
 /// Errors: std::invalid_argument, which names the cookie, for a name that is no token, characters
 /// that are not allowed (blanks, '"', ',', ';', '\' and bytes beyond ASCII: encode them), a name,
 /// value and attributes of more than 4096 bytes, and to_string() for contradictions: SameSite=None

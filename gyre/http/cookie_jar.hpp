@@ -35,6 +35,7 @@ struct received_cookie {
   [[nodiscard]] static std::optional<received_cookie> parse(std::string_view header);
 };
 
+/// Limits of a cookie_jar.
 struct cookie_jar_options {
   std::size_t max_cookies = 1000;
   std::size_t max_cookies_per_host = 50;  ///< by the host or domain that they are for

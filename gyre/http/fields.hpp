@@ -129,6 +129,7 @@ inline fields::iterator fields::end() const noexcept { return {}; }
 
 /// A view of the fields of a received message, in their order.
 ///
+/// Thread-safety: as a value.
 /// Lifetime: the message must outlive the view.
 class field_list {
  public:

@@ -19,7 +19,7 @@ namespace detail {
 class site;
 }  // namespace detail
 
-/// Options of a file_server.
+/// Options of a file_server, fixed when it is constructed.
 struct file_server_options {
   /// The name of the route's segment that is the path below the root.
   std::string parameter = "path";
@@ -63,8 +63,9 @@ struct file_server_options {
 /// Date, even if the file's own time is. If-Range counts with a strong ETag only, as a file may
 /// change twice within the second of a date.
 ///
-/// Thread-safety: any number of loops.
-/// Lifetime: the root stays open. If another directory gets its name, the former one is served.
+/// Thread-safety: the loops of a server may call it at the same time. Copies share the root.
+/// Lifetime: must outlive its calls, as a handler of a server does. The root stays open until the
+/// last copy is destroyed; if another directory gets its name, the former one is served.
 /// Errors: the constructor throws std::system_error if `root` is no directory that can be opened.
 /// A route without the parameter is answered by 500.
 /// Complexity: paths whose names the kernel has cached are opened on the loop (RESOLVE_CACHED,

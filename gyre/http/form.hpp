@@ -31,6 +31,7 @@ struct form_field {
 /// The fields of a form, decoded, in their order; a name may occur several times. To read a few
 /// fields of a large form without copies, use `query`, which has the same format.
 ///
+/// Thread-safety: none; may be handed from thread to thread.
 /// Lifetime: the form owns its fields. Views that it returns are valid until it changes.
 /// Complexity: parse() reads the text once and allocates the fields; get() compares each name.
 class form {

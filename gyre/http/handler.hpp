@@ -26,16 +26,19 @@
 
 namespace gyre::http {
 
-/// Sends the answer to one request, at any time. When the last copy is destroyed without that, the
-/// client gets 500.
+/// Sends the response to one request, at any time. When the last copy is destroyed without that,
+/// the client gets 500.
 ///
-/// Thread-safety: any thread.
+/// Thread-safety: any thread; copies may be used at the same time. The response is sent on the loop
+/// of the connection.
+/// Lifetime: may outlive the request and the connection, but not the loop. After the end of the
+/// connection send() does nothing.
 class responder {
  public:
   explicit responder(completion<response> done) noexcept : done_(std::move(done)) {}
-  /// The first answer counts; later ones, and those to a connection that has ended, are dropped.
+  /// The first response counts; later ones, and one to a connection that has ended, are dropped.
   void send(response result) const { done_.set_value(std::move(result)); }
-  /// Answers with the status that a handler gets that throws: 500, or that of an http_error.
+  /// As an exception of a handler: sends 500, or the status of an http_error.
   void fail(std::exception_ptr error) const { done_.set_exception(std::move(error)); }
 
  private:
@@ -43,7 +46,7 @@ class responder {
 };
 
 /// The three forms: a function that returns a response at once, a coroutine, and a function whose
-/// answer may come later, and from another thread. A coroutine keeps the request alive until it
+/// response may come later, and from another thread. A coroutine keeps the request alive until it
 /// ends.
 template <class Function>
 concept handler_function = std::invocable<Function&, request&, responder> ||
@@ -55,7 +58,15 @@ concept handler_function = std::invocable<Function&, request&, responder> ||
 
 /// A handler_function of any type.
 ///
-/// Thread-safety: the loops of a server call it at the same time.
+/// Thread-safety: a server calls it on the loop of each connection, and several loops call the same
+/// object at the same time, so functions must protect state that they share. A coroutine continues
+/// on that loop after each wait.
+/// Lifetime: the server owns the function. Objects that the function refers to must live until
+/// server::stop_async() has completed. The request lives as its own documentation tells.
+/// Errors: after an exception the client gets 500, and server::on_error() is called; after an
+/// http_error the client gets its status. A coroutine whose client has left is asked to stop, and
+/// then sends nothing if it ends by operation_cancelled.
+/// Complexity: no allocation for an ordinary function; a coroutine has its frame.
 class handler {
  public:
   using ordinary = move_only_function<response(request&)>;
@@ -89,6 +100,8 @@ class handler {
 
 /// The rest of the way to the handler, which a middleware calls:
 /// `co_return co_await next(request)`. Copyable.
+///
+/// Lifetime: as long as the request; may be called several times, one after the other.
 class next_handler {
  public:
   task<response> operator()(request& request) const;
@@ -103,8 +116,8 @@ class next_handler {
   handler* last_;
 };
 
-/// A function around handlers: it may answer itself, change the response, measure, or do something
-/// before and after.
+/// A function around handlers: it may respond itself, change the response, measure, or do something
+/// before and after. For threads, lifetime and errors see handler.
 using middleware = move_only_function<task<response>(request&, next_handler)>;
 
 }  // namespace gyre::http

@@ -14,6 +14,7 @@ namespace gyre::http {
 
 /// A view of a media type with its parameters (RFC 9110, 8.3.1).
 ///
+/// Thread-safety: as a value.
 /// Lifetime: the text must outlive the view.
 /// Complexity: parse() and parameter() read the text once; parameter() allocates its result.
 class media_type {

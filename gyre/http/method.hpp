@@ -65,7 +65,9 @@ enum class method : std::uint8_t {
   return is_safe(value) || value == method::put || value == method::delete_;
 }
 
-/// A set of methods, such as those that a path allows. A value of two bytes.
+/// A set of methods, such as those that a path allows.
+///
+/// Thread-safety: as a value, of two bytes.
 class method_set {
  public:
   constexpr method_set() noexcept = default;

@@ -38,6 +38,7 @@ struct query_pair {
 /// are left out. Parsed as application/x-www-form-urlencoded (URL Standard), but a malformed '%' is
 /// an error.
 ///
+/// Thread-safety: as a value.
 /// Lifetime: the text must outlive the view, its iterators and their pairs.
 /// Complexity: parse() reads the text once and allocates nothing; get() reads the text once.
 class query {

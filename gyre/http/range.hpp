@@ -15,6 +15,7 @@
 
 namespace gyre::http {
 
+/// Bytes of a resource, of which there is at least one.
 struct byte_range {
   std::uint64_t first = 0;
   std::uint64_t size = 0;  ///< not 0
@@ -32,6 +33,8 @@ enum class range_outcome : std::uint8_t {
 
 /// Up to max_count ranges, none of which overlaps or touches another, in the order of the request.
 /// A value that allocates nothing.
+///
+/// Thread-safety: as a value.
 class byte_ranges {
  public:
   static constexpr std::size_t max_count = 16;

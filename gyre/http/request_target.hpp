@@ -22,6 +22,7 @@ namespace detail {
 class exchange;
 }  // namespace detail
 
+/// The forms of a request target (RFC 9112, 3.2).
 enum class target_form : std::uint8_t {
   origin,     ///< "/path?query"
   absolute,   ///< "http://host/path?query", to proxies
@@ -47,6 +48,7 @@ struct authority {
 
 /// A view of the parts of a request target. Parts that its form has not are empty.
 ///
+/// Thread-safety: as a value.
 /// Lifetime: the text must outlive the object.
 class request_target {
  public:

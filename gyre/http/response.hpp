@@ -38,8 +38,9 @@ struct body_source_delete {
 
 /// Writes a streamed body, or the bytes of an upgraded connection.
 ///
-/// Thread-safety: the loop's thread only.
-/// Lifetime: until the function that got it has ended.
+/// Thread-safety: the loop of the connection. One write() at a time.
+/// Lifetime: until the coroutine of the function that got it has ended, even if the connection ends
+/// before.
 class body_writer {
  public:
   body_writer(const body_writer&) = delete;
@@ -74,8 +75,14 @@ class body_writer {
   http::fields trailers_;
 };
 
-/// The bytes of a connection after an upgrade: what the client sends is read by next(), and
-/// written bytes are sent as they are.
+/// The bytes of a connection after an upgrade: next() reads the bytes of the client, and written
+/// bytes are sent as they are.
+///
+/// Thread-safety: the loop of the connection. One next() and one write() may be awaited at the same
+/// time, by two coroutines; a second one of the same kind throws io::errc::busy.
+/// Lifetime: until the coroutine of the function that got it has ended. If the connection ends
+/// before, that coroutine is asked to stop, next() fails, and write() throws io::errc::closed.
+/// Complexity: the client must wait while 64 KiB have come that next() has not given.
 class upgraded_connection : public body_writer {
  public:
   /// The next bytes of the client, valid until the next call; nothing when it has ended its side.
@@ -174,8 +181,10 @@ class response {
       source_;  // a file, a stream or an upgrade
 };
 
-/// Thrown by a handler: the server answers with the status, and the text as its body. The client
+/// Thrown by a handler: the server responds with the status, and the text as its body. The client
 /// sees the text.
+///
+/// Thread-safety: as a value.
 class http_error : public std::runtime_error {
  public:
   explicit http_error(http::status status)

@@ -17,6 +17,7 @@ namespace gyre::http {
 
 /// A small array of names and values, in the order of the pattern. Allocates nothing.
 ///
+/// Thread-safety: as a value.
 /// Lifetime: the router, and the path that was looked up, must outlive it.
 class route_parameters {
  public:

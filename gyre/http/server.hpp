@@ -116,7 +116,8 @@ class server {
   /// other than an http_error; not once its client has left. The default prints a line to stderr,
   /// of at most 10 errors at once and 1 per second: clients must not fill a log.
   server& on_error(move_only_function<void(const request&, std::exception_ptr)> callback);
-  /// Sets the function that is called when a request has been answered.
+  /// Sets the function that is called when a request has been answered: on the connection's loop,
+  /// several loops at the same time. An exception of it is reported as that of a handler.
   server& on_access(move_only_function<void(const access_record&)> callback);
 
   void listen(const net::endpoint& address);
