@@ -55,7 +55,7 @@ std::string encode(std::string_view data, std::size_t longest) {
     const std::string_view part = data.substr(0, longest);
     data.remove_prefix(part.size());
     require(writer.add(part.size()) == gyre::http::errc{});
-    text.append(writer.open_chunk(part.size())).append(part).append("\r\n");
+    text.append(writer.format_chunk_header(part.size())).append(part).append("\r\n");
   }
   writer.complete();
   writer.append_end(text, "");
