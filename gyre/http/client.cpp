@@ -28,14 +28,14 @@ std::error_code code_of(const std::exception_ptr& error, bool closed) try {
 }
 
 task<> call_back(std::shared_ptr<client_core> core, client_request request, client::callback done) {
-  auto answering = as_result(stop_when(
+  auto running = as_result(stop_when(
       client_call::run(core, std::move(request), client_call::body::whole), core->closing()));
-  auto answered = co_await std::move(answering);
+  auto result = co_await std::move(running);
   if (core->abandoned) co_return;
-  if (answered) {
-    done(std::move(*answered));
+  if (result) {
+    done(std::move(*result));
   } else {
-    done(std::unexpected(code_of(answered.error(), core->is_closed())));
+    done(std::unexpected(code_of(result.error(), core->is_closed())));
   }
 }
 
@@ -51,8 +51,8 @@ task<client_response> get_alone(client_request request, client_options options) 
   }
   client alone(*loop, std::move(options));
   task<client_response> sending = alone.send(std::move(request));
-  client_response answered = co_await std::move(sending);
-  co_return answered;
+  client_response result = co_await std::move(sending);
+  co_return result;
 }
 
 }  // namespace detail

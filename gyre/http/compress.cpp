@@ -84,8 +84,8 @@ struct settings {
 // Compresses each write, and sends it.
 class compressing_filter final : public detail::byte_sink {
  public:
-  compressing_filter(body_writer& output, compressor& packer) noexcept
-      : output_(output), packer_(packer), next_(body_access::replace_sink(output, *this)) {}
+  compressing_filter(body_writer& output, compressor& encoder) noexcept
+      : output_(output), encoder_(encoder), next_(body_access::replace_sink(output, *this)) {}
   compressing_filter(const compressing_filter&) = delete;
   compressing_filter& operator=(const compressing_filter&) = delete;
   ~compressing_filter() { body_access::replace_sink(output_, next_); }
@@ -95,12 +95,12 @@ class compressing_filter final : public detail::byte_sink {
     if (!packed_.empty()) {
       throw std::system_error(make_error_code(io::errc::busy), "http::body_writer::write");
     }
-    packer_.write(bytes, packed_);
-    packer_.flush(packed_);
+    encoder_.write(bytes, packed_);
+    encoder_.flush(packed_);
     co_await send();
   }
   task<> finish() {
-    packer_.finish(packed_);
+    encoder_.finish(packed_);
     co_await send();
   }
 
@@ -108,22 +108,22 @@ class compressing_filter final : public detail::byte_sink {
   task<> send() {
     // Even if the wait is given up, the bytes are on their way, and must not be sent once more.
     struct sent {
-      io::buffer& packed;
-      ~sent() { packed.clear(); }
+      io::buffer& output_buffer;
+      ~sent() { output_buffer.clear(); }
     } const guard{packed_};
     task<> writing = next_.write(packed_.bytes());
     co_await std::move(writing);
   }
 
   body_writer& output_;
-  compressor& packer_;
+  compressor& encoder_;
   detail::byte_sink& next_;
   io::buffer packed_{{.prepend = 0}};
 };
 
-task<> write_compressed(body_writer& output, compressor& packer,
+task<> write_compressed(body_writer& output, compressor& encoder,
                         move_only_function<task<>(body_writer&)>& write) {
-  compressing_filter filter(output, packer);
+  compressing_filter filter(output, encoder);
   task<> writing = write(output);
   co_await std::move(writing);
   co_await filter.finish();
@@ -173,13 +173,13 @@ void adapt_head(response& result, const request& request, const compress_options
   weaken_tag(result);
 }
 
-task<> pack(compressor& packer, std::string_view body, io::buffer& packed) {
-  packer.write(std::as_bytes(std::span(body)), packed);
-  packer.finish(packed);
+task<> compress_body(compressor& encoder, std::string_view body, io::buffer& output_buffer) {
+  encoder.write(std::as_bytes(std::span(body)), output_buffer);
+  encoder.finish(output_buffer);
   co_return;
 }
 
-task<response> compress_answer(const settings& setup, request& request, next_handler next) {
+task<response> compress_response(const settings& setup, request& request, next_handler next) {
   task<response> rest = next(request);
   response result = co_await std::move(rest);
   if (result.status() == status::not_modified) vary(result);  // as the whole response had it
@@ -205,24 +205,24 @@ task<response> compress_answer(const settings& setup, request& request, next_han
     auto permit = stream_permit::acquire(setup.streams, setup.options.max_streams);
     if (!permit) co_return result;
     auto& write = body_access::writing_function(result);
-    write = [write = std::move(write), packer = compressor(*coding), permit = std::move(*permit)](
-                body_writer& output) mutable { return write_compressed(output, packer, write); };
+    write = [write = std::move(write), encoder = compressor(*coding), permit = std::move(*permit)](
+                body_writer& output) mutable { return write_compressed(output, encoder, write); };
     body_access::length(result).reset();
     set_coding(result, *coding);
     co_return result;
   }
 
-  compressor packer(*coding);
-  io::buffer packed({.prepend = 0});
-  task<> packing = pack(packer, body, packed);
+  compressor encoder(*coding);
+  io::buffer output_buffer({.prepend = 0});
+  task<> compressing = compress_body(encoder, body, output_buffer);
   if (body.size() > setup.options.offload_size) {
-    auto elsewhere = gyre::on(io::blocking_pool(), std::move(packing));
-    co_await std::move(elsewhere);
+    auto offloading = gyre::on(io::blocking_pool(), std::move(compressing));
+    co_await std::move(offloading);
   } else {
-    co_await std::move(packing);
+    co_await std::move(compressing);
   }
-  if (packed.size() >= body.size()) co_return result;
-  result.set_body(std::string(packed.text()));
+  if (output_buffer.size() >= body.size()) co_return result;
+  result.set_body(std::string(output_buffer.text()));
   set_coding(result, *coding);
   co_return result;
 }
@@ -234,7 +234,7 @@ middleware compress(compress_options options) {
     throw std::invalid_argument("http::compress: identity is no coding to compress by");
   }
   return [setup = settings{.options = std::move(options)}](request& request, next_handler next) {
-    return compress_answer(setup, request, std::move(next));
+    return compress_response(setup, request, std::move(next));
   };
 }
 

@@ -26,7 +26,7 @@ std::string_view take_entity_tag(std::string_view& text) noexcept {
   return {};
 }
 
-// Commas between elements, which may be empty (RFC 9110, 5.6.1.2), and blanks.
+// Removes the blanks and commas before the next element: elements may be empty (RFC 9110, 5.6.1.2).
 void skip_separators(std::string_view& list) noexcept {
   while (!list.empty() && (list.front() == ',' || detail::is_blank(list.front()))) {
     list.remove_prefix(1);

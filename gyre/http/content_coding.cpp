@@ -19,7 +19,8 @@ struct preferences {
   std::optional<unsigned> others = {};
 };
 
-// False if the text is malformed. The first of equal names counts.
+// Reads a list of codings with qualities. False if it is malformed. Of equal names the
+// first counts.
 bool read(std::string_view text, preferences& result) noexcept {
   while (!text.empty()) {
     std::string_view item = detail::trim(detail::take_until(text, ','));

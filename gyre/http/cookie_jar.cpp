@@ -35,7 +35,7 @@ bool path_matches(std::string_view path, std::string_view cookie) noexcept {
   return path.size() == cookie.size() || cookie.ends_with('/') || path[cookie.size()] == '/';
 }
 
-// The directory of a request's path.
+// The path of a cookie without the attribute Path: the directory of the request's path.
 std::string_view default_path(std::string_view path) noexcept {
   const std::size_t last = path.rfind('/');
   return last == 0 || last == path.npos ? "/" : path.substr(0, last);

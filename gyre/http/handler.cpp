@@ -9,11 +9,11 @@
 namespace gyre::http {
 namespace {
 
-task<response> answer_at_once(handler::ordinary& function, request& request) {
+task<response> respond_at_once(handler::ordinary& function, request& request) {
   co_return function(request);
 }
 
-task<response> answer_later(handler::callback& function, request& request) {
+task<response> respond_later(handler::callback& function, request& request) {
   auto waiting = from_callback<response>([&function, &request](completion<response> done) {
     function(request, responder(std::move(done)));
   });
@@ -24,8 +24,8 @@ task<response> answer_later(handler::callback& function, request& request) {
 
 task<response> handler::operator()(request& request) {
   if (auto* own = std::get_if<coroutine>(&function_)) return (*own)(request);
-  if (auto* own = std::get_if<ordinary>(&function_)) return answer_at_once(*own, request);
-  return answer_later(std::get<callback>(function_), request);
+  if (auto* own = std::get_if<ordinary>(&function_)) return respond_at_once(*own, request);
+  return respond_later(std::get<callback>(function_), request);
 }
 
 task<response> next_handler::operator()(request& request) const {

@@ -16,7 +16,7 @@ class upgraded_connection;
 
 namespace detail {
 
-/// A body that a response has the right to send once.
+/// A body that can be sent once.
 struct body_source {
   enum class kind : std::uint8_t { file, stream, upgrade };
 

@@ -42,7 +42,7 @@ std::expected<bool, std::error_code> body_unpacker::unpack(stage& current,
                                                            std::span<const std::byte>& produced) {
   if (current.out.empty()) current.out.resize(unpacked_at_once);
   while (!current.in.empty() || current.has_more) {
-    current.begun = true;
+    current.has_begun = true;
     const auto step = current.coding.step(current.in, current.out);
     if (!step) return std::unexpected(step.error());
     current.in = current.in.subspan(step->consumed);
@@ -60,25 +60,25 @@ std::expected<bool, std::error_code> body_unpacker::unpack(stage& current,
 
 std::expected<std::optional<std::span<const std::byte>>, std::error_code> body_unpacker::take() {
   // From the last stage that has input, on to the end. A stage that needs more asks the one before.
-  for (std::size_t at = stages_.size(); at != 0;) {
+  for (std::size_t index = stages_.size(); index != 0;) {
     std::span<const std::byte> produced;
-    const auto has_output = unpack(stages_[at - 1], produced);
+    const auto has_output = unpack(stages_[index - 1], produced);
     if (!has_output) return std::unexpected(has_output.error());
     if (!*has_output) {
-      --at;
-    } else if (at == stages_.size()) {
+      --index;
+    } else if (index == stages_.size()) {
       return produced;
     } else {
-      stages_[at].in = produced;
-      ++at;
+      stages_[index].in = produced;
+      ++index;
     }
   }
   return std::nullopt;
 }
 
 bool body_unpacker::is_complete() const noexcept {
-  return !begun_ || std::ranges::all_of(stages_, [](const stage& each) {
-    return !each.begun || each.coding.is_complete();
+  return !has_begun_ || std::ranges::all_of(stages_, [](const stage& each) {
+    return !each.has_begun || each.coding.is_complete();
   });
 }
 

@@ -37,7 +37,7 @@ class body_unpacker {
   /// The next bytes of the packed body, once take() has given nothing. Valid until then.
   void feed(std::span<const std::byte> packed) noexcept {
     stages_.front().in = packed;
-    begun_ = true;
+    has_begun_ = true;
   }
   /// The next unpacked bytes, valid until the next call; nothing: more are needed. Errors:
   /// format_errc::bad_compression, output_limit.
@@ -50,14 +50,14 @@ class body_unpacker {
     decompressor coding;
     std::vector<std::byte> out = {};
     std::span<const std::byte> in = {};
-    bool has_more = false;  // it has filled all room
-    bool begun = false;
+    bool has_more = false;  // the last step has filled all of `out`
+    bool has_begun = false;
   };
 
   std::expected<bool, std::error_code> unpack(stage& current, std::span<const std::byte>& produced);
 
   std::vector<stage> stages_;  // the first undoes the coding that was applied last
-  bool begun_ = false;
+  bool has_begun_ = false;
 };
 
 }  // namespace gyre::http::detail

@@ -16,8 +16,11 @@
 
 namespace gyre::http::detail {
 
-/// Lives in the frame of the coroutine that runs it, which ends only when no body of a request is
-/// sent any more, except beside a response that it gives. The loop's thread.
+/// The state of one call of a client. The coroutine run() ends after the upload of the request, or
+/// gives a streamed response, beside which the upload continues.
+///
+/// Thread-safety: the loop's thread.
+/// Lifetime: lives in the frame of run().
 class client_call {
  public:
   enum class body { whole, streamed };
@@ -44,7 +47,7 @@ class client_call {
   request_clock clock_;
   executor& caller_;
   exchange_pointer exchange_;  // the latest attempt
-  bool was_cut_ = false;       // so was the request that a redirect has turned into a GET
+  bool was_cut_ = false;       // a request that a redirect has turned into a GET was not sent whole
 };
 
 }  // namespace gyre::http::detail

@@ -286,7 +286,7 @@ task<> client_exchange::upload(upload_share share) {
   if (!sent) share->upload_error_ = sent.error();
 }
 
-// The coroutine is being destroyed, and nothing of it is used afterwards.
+// Called when the coroutine of the upload is destroyed, which uses nothing of it afterwards.
 void client_exchange::upload_ended() noexcept {
   if (!writer_.is_complete() && !upload_error_ && !stop_upload_.stop_requested()) {
     upload_error_ = gyre::detail::make_error(std::errc::operation_canceled);
@@ -306,7 +306,7 @@ void client_exchange::check_upload() const {
   }
 }
 
-// The response has ended. The server reads on, or closes.
+// Waits, after the end of the response, until the upload has ended or the server closes.
 task<> client_exchange::finish_upload() {
   auto race = when_any(server_closes(), upload_ended_.wait());
   auto ended = co_await std::move(race);
@@ -318,7 +318,8 @@ task<> client_exchange::finish_upload() {
   check_upload();
 }
 
-// False if bytes have come, which belong to no response of this exchange.
+// Whether the server closes the connection before it sends more bytes, which would belong to no
+// response of this exchange.
 task<bool> client_exchange::server_closes() {
   if (has_ended_) co_return true;
   if (!connection_->input.empty()) co_return false;
@@ -340,7 +341,7 @@ void client_exchange::begin_body(bool unpack) {
   response_.hide_content_coding();
 }
 
-// The unpacked form of the bytes that have come; nothing: more are needed.
+// Gives unpacked bytes; nothing if the unpacker needs more input.
 client_exchange::piece client_exchange::take_unpacked() {
   const auto unpacked = unpacker_->take();
   if (unpacked) return *unpacked;

@@ -94,9 +94,9 @@ class client_exchange final : public byte_sink {
   /// Sends bytes of a streamed body, for request_body_writer.
   task<> write(std::span<const std::byte> bytes) override;
 
-  /// Whether the whole request has been sent, and was not cut short by an earlier server.
+  /// Whether this request, and each one before a redirect, has been sent completely.
   bool is_request_complete() const noexcept { return writer_.is_complete() && !was_cut_; }
-  /// Notes that a request which led here was cut short.
+  /// Notes that an earlier request of the call, which a redirect has replaced, was cut short.
   void note_cut_request() noexcept { was_cut_ = true; }
 
   const incoming_response& response() const noexcept { return response_; }
@@ -179,7 +179,7 @@ class client_exchange final : public byte_sink {
   manual_reset_event upload_ended_{true};  // reset while it runs
   std::exception_ptr upload_error_;
   bool keeps_request_ = true;  // another attempt may need the request
-  bool is_orphaned_ = false;   // the response was destroyed
+  bool is_orphaned_ = false;   // the response was destroyed: the upload destroys this object
   bool was_cut_ = false;
 };
 

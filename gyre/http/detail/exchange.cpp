@@ -93,7 +93,7 @@ errc exchange::begin(server_connection& connection, std::span<const std::byte> h
 
   if (shard_->core().access_handler) start_time_ = shard_->loop().now();
   route_ = shard_->core().find(request_.method_, request_.path_, match_);
-  if (!shard_->core().answers_for(request_.host_, connection.tcp())) {
+  if (!shard_->core().serves_host(request_.host_, connection.tcp())) {
     route_ = &shard_->core().misdirected();
   }
   // A peer that has asked for the close sends no more.
@@ -214,7 +214,8 @@ bool exchange::client_has_left() const noexcept {
   return connection_ == nullptr || stop_source_.stop_requested() || !connection_->tcp().can_send();
 }
 
-// Errors that a client causes by leaving are none of the program: it could fill a log with them.
+// Reports an error of the program. An error that a client causes by leaving is none: a client could
+// fill a log with such errors.
 void exchange::report(const std::exception_ptr& error) noexcept {
   if (!client_has_left()) shard_->core().report(request_, error);
 }
@@ -228,7 +229,8 @@ void exchange::respond(response result) noexcept {
   }
 }
 
-// The request was answered. Afterwards the exchange serves another request, or is destroyed.
+// Called when the response was handed to the connection. Afterwards the exchange serves another
+// request, or is destroyed.
 void exchange::finish() noexcept {
   server_core& core = shard_->core();
   shard_->counts.by_class[std::min(to_number(status_) / 100, 5U)].add(1);
@@ -245,13 +247,14 @@ void exchange::finish() noexcept {
   leave_connection();
 }
 
-// The request is not answered, as its client has left. The exchange ends as in finish().
+// Ends the exchange without a response, as its client has left.
 void exchange::abandon() noexcept {
   close_connection();
   leave_connection();
 }
 
-// The connection is closed after the exchange, unless the peer has asked for that already.
+// Has the connection closed after the exchange. A peer that has asked for the close sends no more,
+// and need not be waited for.
 void exchange::close_connection() noexcept {
   if (keep_alive_ == keep_alive::kept) keep_alive_ = keep_alive::linger;
 }
@@ -312,7 +315,8 @@ void exchange::destroy_without_connection() noexcept {
 
 // --- The body of the request ---
 
-// Once the response has begun, the line would stand in its body.
+// Whether the client waits for "100 Continue", which after the head of the response would stand in
+// its body.
 bool exchange::must_send_continue() const noexcept {
   return body_.awaits_continue() && writer_.state() == writing::head;
 }
@@ -453,8 +457,8 @@ void exchange::replace_unsendable(response& result) {
   }
 }
 
-// Whether its status is final, or that of an upgrade. A client would wait for another answer after
-// an interim one, and take the next one for it.
+// Whether the status of the response is final, or that of an upgrade. After an interim status a
+// client would take the response to its next request for the final one.
 bool exchange::may_be_sent(const response& result) noexcept {
   const bool switches = result.status() == status::switching_protocols;
   if (is_of(result, body_source::kind::upgrade)) {

@@ -155,9 +155,9 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   http::status status_ = http::status::ok;
   keep_alive keep_alive_ = keep_alive::kept;
   bool is_upgraded_ = false;
-  std::uint8_t holds_ = 0;  // calls that may end the coroutine, whose end counts after them
+  std::uint8_t holds_ = 0;  // calls within which the coroutine may end: conclude() comes after them
   bool has_coroutine_ended_ = false;
-  bool is_counted_ = false;  // as work of the server
+  bool is_counted_ = false;  // the server counts the request as work
   inplace_stop_source stop_source_;
   std::optional<owned_coroutine<response>> handler_;
   std::optional<owned_coroutine<void>> stream_;

@@ -59,7 +59,7 @@ class message_writer {
   /// Decides on the framing of a response. `content` is `length` (of `length` bytes), `chunked` of
   /// unknown length, or `none` without a body whose length is known, as of a response to HEAD.
   /// The status, HEAD and HTTP/1.0 may demand another framing.
-  void begin_response(status code, bool answers_head, unsigned minor_version, body_kind content,
+  void begin_response(status code, bool is_head_request, unsigned minor_version, body_kind content,
                       std::uint64_t length) noexcept;
   /// Decides on the framing of a request; `content`: see begin_response().
   void begin_request(body_kind content, std::uint64_t length, bool expects_continue) noexcept;
@@ -113,7 +113,7 @@ class message_writer {
   std::array<char, 18> chunk_line_;  // NOLINT(*-member-init): written before it is read
 };
 
-inline void message_writer::begin_response(http::status code, bool answers_head,
+inline void message_writer::begin_response(http::status code, bool is_head_request,
                                            unsigned minor_version, body_kind content,
                                            std::uint64_t length) noexcept {
   // A response with status 205 is framed, and has no body (RFC 9110, 15.3.6).
@@ -128,7 +128,7 @@ inline void message_writer::begin_response(http::status code, bool answers_head,
   } else if (content == body_kind::chunked && minor_version == 0) {
     kind_ = body_kind::until_close;
   }
-  const bool has_body = kind_ != body_kind::none && !is_empty && !answers_head;
+  const bool has_body = kind_ != body_kind::none && !is_empty && !is_head_request;
   state_ = has_body ? writing::body : writing::ended;
 }
 

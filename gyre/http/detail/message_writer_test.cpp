@@ -20,7 +20,7 @@ using namespace gyre::http::detail;
 
 struct response_case {
   status code;
-  bool answers_head;
+  bool is_head_request;
   unsigned minor_version;
   body_kind content;
   std::uint64_t length;
@@ -62,10 +62,11 @@ TEST(MessageWriter, TheFramingOfAResponseFollowsFromStatusMethodAndVersion) {
   for (const response_case& each : responses) {
     message_writer writer;
     EXPECT_EQ(writer.state(), writing::head);
-    writer.begin_response(each.code, each.answers_head, each.minor_version, each.content,
+    writer.begin_response(each.code, each.is_head_request, each.minor_version, each.content,
                           each.length);
-    const auto shown = testing::Message() << "status " << to_number(each.code) << " HEAD "
-                                          << each.answers_head << " HTTP/1." << each.minor_version;
+    const auto shown = testing::Message()
+                       << "status " << to_number(each.code) << " HEAD " << each.is_head_request
+                       << " HTTP/1." << each.minor_version;
     EXPECT_EQ(writer.content_length(), each.content_length) << shown;
     EXPECT_EQ(writer.is_chunked(), each.is_chunked) << shown;
     EXPECT_EQ(writer.state(), each.has_body ? writing::body : writing::ended) << shown;

@@ -29,7 +29,7 @@ server_connection::server_connection(net::tcp_connection& tcp, server_shard& sha
       core_(std::move(core)) {
   const duration limit = core_->options.timeouts.first_byte;
   if (limit.count() != 0) set_deadline(gyre::detail::later(shard_.loop().recent_time(), limit));
-  // The stop may not have met a connection on this loop.
+  // The stop may have begun when this loop had no connection, and so have told its shard nothing.
   if (core_->is_draining()) shard_.stopping.request_stop();
 }
 
@@ -74,17 +74,17 @@ void server_connection::flush_with(std::span<const std::byte> body) {
 void server_connection::on_message(io::input& input) {
   in_turn_ = true;
   shard_.turn_begun = shard_.loop().recent_time();
-  std::size_t answered = 0;
+  std::size_t request_count = 0;
   while (!input.empty() && state_ != state::closing && tcp_.can_send()) {
     if (state_ == state::head) {
       if (tcp_.reading_paused()) break;  // the output waits: the rest comes again with low water
-      if (answered == core_->options.limits.pipelined) {
+      if (request_count == core_->options.limits.pipelined) {
         tcp_.pause_reading();
         tcp_.resume_reading();  // the rest comes in the loop's next turn
         break;
       }
       if (!read_head(input)) break;
-      ++answered;
+      ++request_count;
     } else if (!read_body(input)) {
       break;
     }
@@ -176,7 +176,7 @@ bool server_connection::read_body(io::input& input) {
   return false;
 }
 
-// Received bytes stay where they are, and the peer must wait.
+// Leaves received bytes in the input of the connection, and stops reading: the peer must wait.
 void server_connection::pause_input() noexcept {
   waits_for_turn_ = true;
   tcp_.pause_reading();
@@ -305,7 +305,8 @@ void server_connection::drain() {
 
 // --- Time limits ---
 
-// A timer that expires too early is started again: so a request need not set one.
+// A timer that expires before the deadline is started again by on_deadline(), so that most requests
+// start no timer.
 void server_connection::set_deadline(steady_time deadline) noexcept {
   deadline_ = deadline;
   if (!linked() || deadline < timer_operation::deadline()) {

@@ -136,7 +136,7 @@ server_shard& server_core::shard_of(const event_loop& loop) noexcept {
   return *shards.front();
 }
 
-// A middleware may answer in place of a route that is missing, from the body.
+// A middleware may respond in place of a missing route, and read the body for that.
 void server_core::add(middleware middleware) {
   middlewares.push_back(std::move(middleware));
   for (server_route* const refusal : {&not_found_, &not_allowed_, &options_}) refusal->options = {};
@@ -166,7 +166,7 @@ server_route* server_core::find(method method, std::string_view path,
   return &options_;
 }
 
-bool server_core::answers_for(std::string_view authority,
+bool server_core::serves_host(std::string_view authority,
                               const net::tcp_connection& connection) const {
   const net::layer* const layer = connection.layer();
   if (hosts_.empty() && layer == nullptr) return true;
@@ -195,7 +195,7 @@ void server_core::report(const request& request, const std::exception_ptr& error
   }
 }
 
-// Clients may be able to make a handler throw: they must not fill a log.
+// Limits messages, as a client that can make a handler throw must not fill a log.
 bool server_core::may_print_error(steady_time present) {
   return printed_errors_.may_print(present, "http::server", "errors of handlers");
 }
@@ -211,7 +211,7 @@ void server_core::end_work() noexcept {
   if (work_.fetch_sub(1, std::memory_order_acq_rel) == 1 && is_draining()) finish_stop();
 }
 
-// The first call begins it; each may make the end earlier.
+// The first call begins the stop. Each further one may shorten its time limit.
 void server_core::stop(duration timeout, move_only_function<void()> callback) {
   event_loop& first = shards.front()->loop();
   const steady_time deadline = first.deadline_after(timeout);
@@ -232,7 +232,7 @@ void server_core::stop(duration timeout, move_only_function<void()> callback) {
   });
   if (begins) {
     tcp->stop(deadline);  // connections without a request in work are drained
-    // The last loop that has run it destroys the visit.
+    // The last loop that has run the function below destroys the visit.
     struct visit {
       explicit visit(std::shared_ptr<server_core> owner) : core(std::move(owner)) {}
       visit(const visit&) = delete;

@@ -41,7 +41,7 @@ struct server_route {
   std::string pattern = "(no route)";
 };
 
-/// A server on one loop: what its connections share.
+/// The part of a server on one loop, which its connections there share.
 ///
 /// Thread-safety: the loop's thread, but for the counters.
 class server_shard {
@@ -61,7 +61,7 @@ class server_shard {
   /// Requested when the server's stop begins.
   inplace_stop_source stopping;
 
-  /// An exchange that is used no more, or a new one. Throws std::bad_alloc.
+  /// Gives an exchange that no request uses, or a new one. Throws std::bad_alloc.
   exchange& acquire();
   void release(exchange& unused) noexcept;
 
@@ -97,10 +97,10 @@ class server_core : public std::enable_shared_from_this<server_core> {
   void stop(duration timeout, move_only_function<void()> callback);
   server_shard& shard_of(const event_loop& loop) noexcept;
   /// Whether a request for that authority may be answered on the connection.
-  bool answers_for(std::string_view authority, const net::tcp_connection& connection) const;
-  /// Its handler answers requests for other hosts.
+  bool serves_host(std::string_view authority, const net::tcp_connection& connection) const;
+  /// The route of requests for other hosts: 421.
   server_route& misdirected() noexcept { return misdirected_; }
-  /// The handler of a request, which is never null.
+  /// The route of a request: one that was added, or one of the server for 404, 405 or OPTIONS.
   server_route* find(method method, std::string_view path,
                      route_match<std::unique_ptr<server_route>>& match) noexcept;
   void report(const request& request, const std::exception_ptr& error) noexcept;
@@ -134,7 +134,7 @@ class server_core : public std::enable_shared_from_this<server_core> {
   gyre::detail::message_limit printed_errors_;
   gyre::detail::atomic<std::size_t> work_{0};
   gyre::detail::atomic<bool> draining_{false};
-  std::mutex mutex_;  // of these
+  std::mutex mutex_;  // guards the members below
   std::vector<move_only_function<void()>> done_callbacks_;
   steady_time stop_by_{};
   bool stopped_ = false;
