@@ -66,9 +66,9 @@ bool address_limits::admit(const endpoint& peer, steady_time present) noexcept {
 void address_limits::release(const endpoint& peer) noexcept {
   if (!is_limited(peer)) return;
   const std::lock_guard lock(mutex_);
-  const auto entry = entries_.find(key_of(peer));
-  if (entry == entries_.end() || --entry->second.connections > 0) return;
-  if (!counts_accepts_) entries_.erase(entry);
+  const auto position = entries_.find(key_of(peer));
+  if (position == entries_.end() || --position->second.connections > 0) return;
+  if (!counts_accepts_) entries_.erase(position);
 }
 
 std::size_t address_limits::size() const noexcept {
