@@ -68,8 +68,8 @@ class expecting_awaiter {
 
   bool await_ready() { return awaiter_.await_ready(); }
   template <class Promise>
-  GYRE_INLINE_IN_GCC auto await_suspend(std::coroutine_handle<Promise> awaiting) {
-    return awaiter_.await_suspend(awaiting);
+  GYRE_INLINE_IN_GCC auto await_suspend(std::coroutine_handle<Promise> coroutine) {
+    return awaiter_.await_suspend(coroutine);
   }
   auto await_resume() noexcept(noexcept(awaiter_.result())) { return awaiter_.result(); }
 

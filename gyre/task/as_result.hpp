@@ -25,9 +25,9 @@ namespace detail {
 template <class Awaiter>
 concept waits_without_throw =
     has_result<Awaiter> && resumes_on_executor<Awaiter> &&
-    requires(Awaiter& awaiter, std::coroutine_handle<task<>::promise_type> awaiting) {
+    requires(Awaiter& awaiter, std::coroutine_handle<task<>::promise_type> coroutine) {
       { awaiter.await_ready() } noexcept;
-      { awaiter.await_suspend(awaiting) } noexcept;
+      { awaiter.await_suspend(coroutine) } noexcept;
     };
 template <class T>
 class task_result_awaiter;
@@ -92,8 +92,8 @@ class [[nodiscard]] task_result_awaiter : public suspends_always {
 
   template <has_context Promise>
   GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(
-      std::coroutine_handle<Promise> awaiting) {
-    return state().await_suspend(awaiting);
+      std::coroutine_handle<Promise> coroutine) {
+    return state().await_suspend(coroutine);
   }
   result_of_t<T> await_resume() {
     state().end_without_continuation();
@@ -124,8 +124,8 @@ class [[nodiscard]] operation_result_awaiter {
 
   bool await_ready() noexcept { return awaiter_.await_ready(); }
   template <class Promise>
-  GYRE_INLINE_IN_GCC auto await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    return awaiter_.await_suspend(awaiting);
+  GYRE_INLINE_IN_GCC auto await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
+    return awaiter_.await_suspend(coroutine);
   }
   result_of_t<value_type> await_resume() {
     return catch_error<value_type>([this]() -> value_type { return awaiter_.await_resume(); });

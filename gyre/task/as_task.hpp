@@ -60,8 +60,8 @@ auto as_task(T&& object) {
   if constexpr (detail::is_task<std::remove_cvref_t<T>>) {
     return std::remove_cvref_t<T>(std::forward<T>(object));
   } else {
-    return [](T held) -> task<task_result_t<T>> {
-      co_return co_await std::forward<T>(held);
+    return [](T source) -> task<task_result_t<T>> {
+      co_return co_await std::forward<T>(source);
     }(std::forward<T>(object));
   }
 }
@@ -79,7 +79,9 @@ task<> as_task_without_result(T object) {
   if constexpr (std::is_same_v<T, task<>>) {
     return object;
   } else {
-    return [](T held) -> task<> { static_cast<void>(co_await std::move(held)); }(std::move(object));
+    return [](T source) -> task<> {
+      static_cast<void>(co_await std::move(source));
+    }(std::move(object));
   }
 }
 

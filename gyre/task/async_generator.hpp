@@ -137,7 +137,7 @@ class async_generator_promise : public awaiting_promise, public slab_frame {
     return copy_for_consumer{{}, value};
   }
 
-  /// Goes on to the next element for `consumer`.
+  /// Continues to the next element, for `consumer`.
   template <has_context Promise>
   GYRE_INLINE_IN_GCC std::coroutine_handle<> advance_for(
       std::coroutine_handle<Promise> consumer) noexcept {
@@ -146,7 +146,7 @@ class async_generator_promise : public awaiting_promise, public slab_frame {
     this->trace.awaited_by.set(promise_of(consumer));
     return transfer_to(handle::from_promise(*this));
   }
-  /// Null at the end; throws what left the coroutine.
+  /// The element, or null at the end. Throws the exception that left the coroutine.
   element* take() {
     if (error_) [[unlikely]]
       rethrow();

@@ -8,7 +8,7 @@
 namespace gyre {
 namespace detail {
 
-// False if all tasks have ended. If it waits it may be gone.
+// Returns false if all tasks have ended. An awaiter that waits may be gone at the return.
 bool scope_join::wait() noexcept {
   if (context_->stop.stop_possible()) {
     on_stop_.emplace(context_->stop, request_stop_of{&scope_->stop_});
@@ -66,26 +66,28 @@ async_scope::async_scope(executor& target, inplace_stop_token parent, scope_erro
 
 async_scope::~async_scope() { abort_if_running("async_scope", "co_await its join() before"); }
 
-// Once, after the last task: then the scope may be gone, unless the caller is one that joins it.
+// Called once, after the last task. The scope may be gone at the return, unless the caller joins
+// it.
 detail::scope_join* async_scope::take_joiners() noexcept {
   // acquire, release: pair with those in scope_join::wait().
   return reinterpret_cast<detail::scope_join*>(joiners_.exchange(ended, std::memory_order_acq_rel));
 }
 
-std::coroutine_handle<> async_scope::resume_joiners(scope& self, const executor* here) noexcept {
-  // One that waits on the executor of the last task resumes at once.
-  std::coroutine_handle<> resumed;
+std::coroutine_handle<> async_scope::resume_joiners(scope& self,
+                                                    const executor* end_executor) noexcept {
+  // One joiner on the executor of the last task is resumed by the caller, the others are posted.
+  std::coroutine_handle<> next;
   for (detail::scope_join* each = static_cast<async_scope&>(self).take_joiners();
        each != nullptr;) {
     detail::scope_join& joiner = *std::exchange(each, each->next_);
     executor* const where = joiner.context_->where;
-    if (where == here && !resumed) {
-      resumed = joiner.waiting;
+    if (where == end_executor && !next) {
+      next = joiner.waiting;
     } else {
       where->post(joiner);
     }
   }
-  return resumed ? resumed : std::noop_coroutine();
+  return next ? next : std::noop_coroutine();
 }
 
 }  // namespace gyre

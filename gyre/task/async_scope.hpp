@@ -67,11 +67,11 @@ class async_scope final : public scope {
   ~async_scope();
 
   /// Awaited, closes the scope and waits until all tasks have ended; then throws their errors.
-  /// Until the last has ended more tasks may be spawned, which the wait includes; then spawn()
+  /// Until the last task has ended more may be spawned, which the wait includes; then spawn()
   /// throws std::logic_error. A further join(), at the same time or later, gives the same result.
   ///
-  /// A stop of the awaiting coroutine asks all tasks to stop, and the wait goes on until they have
-  /// ended, as in with_scope(). So no task is running when join() has returned or thrown.
+  /// A stop of the awaiting coroutine asks all tasks to stop, and the wait continues until they
+  /// have ended, as in with_scope(). So no task is running when join() has returned or thrown.
   ///
   /// Thread-safety: the coroutine resumes on its own executor.
   /// Lifetime: the coroutine must not be destroyed while it waits; if it is, the program ends with
@@ -84,7 +84,7 @@ class async_scope final : public scope {
  private:
   friend detail::scope_join;
 
-  static std::coroutine_handle<> resume_joiners(scope& self, const executor* here) noexcept;
+  static std::coroutine_handle<> resume_joiners(scope& self, const executor* end_executor) noexcept;
   detail::scope_join* take_joiners() noexcept;
 
   // No joiner has this address.
@@ -100,7 +100,7 @@ namespace detail {
 class [[nodiscard]] scope_join : resumption {
  public:
   explicit scope_join(async_scope& scope) noexcept : scope_(&scope) {}
-  // Before it is awaited.
+  // Copies an awaiter that has not been awaited.
   scope_join(const scope_join& other) noexcept : scope_join(*other.scope_) {}
   scope_join& operator=(const scope_join&) = delete;
   ~scope_join() {
@@ -111,11 +111,11 @@ class [[nodiscard]] scope_join : resumption {
   static constexpr bool executor_affine = true;
   static constexpr bool await_ready() noexcept { return false; }
   template <class Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    waiting = awaiting;
-    const task_context& context = *(context_ = &context_of(awaiting));
-    tasks_.emplace(*scope_, awaiting);
-    return wait() || gives_way(context, awaiting);
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
+    waiting = coroutine;
+    const task_context& context = *(context_ = &context_of(coroutine));
+    tasks_.emplace(*scope_, coroutine);
+    return wait() || gives_way(context, coroutine);
   }
   /// Throws the errors of the scope.
   void await_resume();
@@ -126,8 +126,8 @@ class [[nodiscard]] scope_join : resumption {
   class children final : public child_set {
    public:
     template <class Promise>
-    children(async_scope& of, std::coroutine_handle<Promise> joining) noexcept : scope_(of) {
-      attach(joining);
+    children(async_scope& scope, std::coroutine_handle<Promise> joiner) noexcept : scope_(scope) {
+      attach(joiner);
     }
     void append_children(std::vector<task_context*>& contexts);
 

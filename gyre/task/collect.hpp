@@ -41,8 +41,8 @@ template <awaitable_range Range>
 // Explains wrong arguments: see base/detail/misuse.hpp.
 std::suspend_never collect(detail::misused_awaitable explained, std::size_t limit);
 
-/// The same for the awaitables `make(0)` to `make(count - 1)`, each made when it starts. `make`
-/// lives until all have ended.
+/// As collect(range, limit), for the awaitables `make(0)` to `make(count - 1)`, each made when it
+/// starts. `make` lives until all have ended.
 template <std::copy_constructible Make>
   requires awaitable<std::invoke_result_t<Make&, std::size_t>>
 [[nodiscard]] auto collect(std::size_t count, Make make, std::size_t limit);
@@ -57,7 +57,7 @@ class collected_results {
 
   void expect(std::size_t count) { slots_.reserve(count); }
   void add() { slots_.emplace_back(); }
-  void take(std::size_t index, task<T>& ended) { slots_[index] = take_element(ended); }
+  void take(std::size_t index, task<T>& child) { slots_[index] = take_element(child); }
   type release() {
     if constexpr (in_place) {
       return std::move(slots_);
@@ -82,7 +82,7 @@ class collected_results<void> {
 
   void expect(std::size_t) noexcept {}
   void add() noexcept {}
-  void take(std::size_t, task<>& ended) { task_access::state(ended).take_result(); }
+  void take(std::size_t, task<>& child) { task_access::state(child).take_result(); }
   void release() noexcept {}
 };
 
@@ -95,7 +95,7 @@ class collection {
     if constexpr (std::ranges::sized_range<Range>) results_.expect(std::ranges::size(range_));
   }
 
-  /// Starts the next one if fewer than `limit` run. False if it did not.
+  /// Starts the next child if fewer than `limit` run. False if none was started.
   bool start_next(std::size_t limit) noexcept {
     if (group_.running() >= limit || error_ != nullptr) return false;
     try {
@@ -113,20 +113,20 @@ class collection {
     }
   }
   /// Keeps the result of a child that has ended, and its slot for another.
-  void finish(child_group::child& ended) noexcept {
-    auto& left = static_cast<slot&>(ended);
-    if (std::exception_ptr error = task_access::state(left.work).take_error()) {
+  void finish(child_group::child& child) noexcept {
+    auto& child_slot = static_cast<slot&>(child);
+    if (std::exception_ptr error = task_access::state(child_slot.work).take_error()) {
       fail(std::move(error));
     } else {
       try {
-        results_.take(left.index, left.work);
+        results_.take(child_slot.index, child_slot.work);
       } catch (...) {
         fail(std::current_exception());
       }
     }
-    left.next = std::exchange(free_, &left);
+    child_slot.next = std::exchange(free_, &child_slot);
   }
-  /// The error that came first, or null. When all have ended.
+  /// The error that came first, or null. Called when all children have ended.
   std::exception_ptr take_error() noexcept { return error_for(group_.parent(), std::move(error_)); }
   auto release() { return results_.release(); }
 
@@ -139,10 +139,10 @@ class collection {
   void start(task<T> work) {
     results_.add();
     if (free_ == nullptr) free_ = &all_slots_.emplace_back(group_);
-    auto& taken = static_cast<slot&>(*std::exchange(free_, free_->next));
-    taken.index = started_++;
-    taken.work = std::move(work);
-    taken.start();
+    auto& child_slot = static_cast<slot&>(*std::exchange(free_, free_->next));
+    child_slot.index = started_++;
+    child_slot.work = std::move(work);
+    child_slot.start();
   }
   void fail(std::exception_ptr error) noexcept {
     if (error_ != nullptr) return;
@@ -170,8 +170,8 @@ task<typename collected_results<T>::type> collect_range(Range range, std::size_t
     while (!group.has_ended() && work.start_next(limit)) {
     }
     if (group.running() == 0) break;
-    child_group::child& ended = co_await group.ended();
-    work.finish(ended);
+    child_group::child& child = co_await group.wait_for_end();
+    work.finish(child);
   }
   std::exception_ptr error = work.take_error();
   co_await fail_with(error);

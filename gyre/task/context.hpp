@@ -43,7 +43,7 @@ struct task_context {
   /// Whether `finished` is called while that frame still exists, too, and its result ignored: to
   /// end stop callbacks, as the frame may own their source. That call clears this.
   bool announces_end = false;
-  /// For backtraces, where they are on.
+  /// The part of backtraces; empty where they are off.
   [[no_unique_address]] detail::context_trace trace{};
 };
 
@@ -93,15 +93,16 @@ auto& context_of(std::coroutine_handle<Promise> h) noexcept {
 /// For await_suspend(): notes that `holder` may have the awaiter in its queue, so that the deadlock
 /// report does not destroy the coroutine if `holder` is not its executor.
 template <class Promise>
-void set_holder([[maybe_unused]] std::coroutine_handle<Promise> awaiting,
+void set_holder([[maybe_unused]] std::coroutine_handle<Promise> coroutine,
                 [[maybe_unused]] const executor& holder) noexcept {
   if constexpr (records_backtraces && has_context<Promise>) {
-    task_context& context = context_of(awaiting);
+    task_context& context = context_of(coroutine);
     if (context.where != &holder) context.trace.holder.set(&holder);
   }
 }
 
-/// Before the frame of the outermost coroutine is destroyed: see task_context::announces_end.
+/// Called before the frame of the outermost coroutine is destroyed: see
+/// task_context::announces_end.
 inline void announce_end(task_context& context) noexcept {
   if (context.announces_end) static_cast<void>(context.finished(context));
 }

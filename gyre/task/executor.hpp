@@ -47,7 +47,7 @@ class timer_service {
   ~timer_service() = default;
 };
 
-/// The queue in which a thread of an executor leaves work that other threads may steal.
+/// The queue of a thread of an executor, for work that other threads may steal.
 ///
 /// Thread-safety: belongs to its thread.
 /// Complexity: some nanoseconds.
@@ -67,13 +67,13 @@ class fork_queue {
     requested_ = false;
     return true;
   }
-  /// Whether take_request() is true.
+  /// Whether take_request() would return true.
   [[nodiscard]] bool has_request() const noexcept { return requested_; }
 
  protected:
   ~fork_queue() = default;
 
-  /// Makes take_request() true. By the thread of the queue.
+  /// Makes take_request() return true. Called by the thread of the queue.
   void request_work() noexcept { requested_ = true; }
 
  private:
@@ -99,7 +99,7 @@ class executor {
 
   /// As post(), for an operation that owns itself: an executor that is destroyed before `op` runs
   /// calls `discard(op)`; one that is out of memory calls `discard(op)` and throws std::bad_alloc.
-  /// The default is post(), and never discards.
+  /// The default calls post(), and never discards.
   virtual void post_discardable(operation& op, void (*discard)(operation& op) noexcept) {
     static_cast<void>(discard);
     post(op);

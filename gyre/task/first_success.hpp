@@ -35,12 +35,12 @@ task<T> valid_first_success_of(Tasks tasks);
 /// Runs awaitables of one result type concurrently until the first succeeds, and gives its result;
 /// failures before that are dropped. The awaitables start in order, each up to its first wait,
 /// until one has succeeded. The others are then asked to stop, and awaited to their ends; results
-/// that they give all the same are destroyed. For the results of all that completed use when_any(),
+/// that they still give are destroyed. For the results of all that completed use when_any(),
 /// which also ends with the first failure; to start one awaitable after the other use hedge().
 ///
 /// Thread-safety, Lifetime: as when_any().
 /// Errors: if all fail, that of the one that failed last. After a stop of the coroutine one that
-/// succeeds wins all the same; else throws gyre::operation_cancelled. Empty tasks:
+/// succeeds still wins; else throws gyre::operation_cancelled. Empty tasks:
 /// std::logic_error at once.
 /// Complexity: a coroutine frame, and one for each awaitable that is not a task.
 template <awaitable First, awaitable... Others>
@@ -51,8 +51,8 @@ template <awaitable First, awaitable... Others>
       as_task(std::move(first)), as_task(std::move(others))...});
 }
 
-/// The same for a range, which must not be empty (std::invalid_argument). Costs a frame and a
-/// vector of the children.
+/// As first_success(first, others…), for a range, which must not be empty (std::invalid_argument).
+/// Costs a frame and a vector of the children.
 template <awaitable_range Range>
 [[nodiscard]] auto first_success(Range&& range) {
   using element = std::remove_cvref_t<std::ranges::range_rvalue_reference_t<Range>>;
@@ -94,14 +94,14 @@ task<T> first_success_of(Tasks tasks) {
   for (child_task<T>& each : contenders) {
     each.start();
     while (group.has_ended()) {
-      child_group::child& ended = co_await group.ended();
-      race.add(ended);
+      child_group::child& child = co_await group.wait_for_end();
+      race.add(child);
     }
     if (race.is_won()) break;
   }
   while (group.running() > 0) {
-    child_group::child& ended = co_await group.ended();
-    race.add(ended);
+    child_group::child& child = co_await group.wait_for_end();
+    race.add(child);
   }
   std::exception_ptr error = race.take_error();
   co_await fail_with(error);

@@ -62,23 +62,23 @@ class [[nodiscard]] forked : detail::forked_child {
   bool await_ready() const noexcept { return has_ended(); }
   template <class Promise>
   GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(
-      std::coroutine_handle<Promise> awaiting) {
-    return detail::transfer_to(wait(awaiting));
+      std::coroutine_handle<Promise> coroutine) {
+    return detail::transfer_to(wait(coroutine));
   }
   T await_resume() {
     end_wait();
-    auto& ended = detail::task_access::state(work_);
-    if (ended.empty()) [[unlikely]]
+    auto& state = detail::task_access::state(work_);
+    if (state.empty()) [[unlikely]]
       detail::throw_empty_task();
-    if (ended.failed()) [[unlikely]]
-      std::rethrow_exception(detail::error_for(parent_context(), ended.take_error()));
-    return ended.take_result();
+    if (state.failed()) [[unlikely]]
+      std::rethrow_exception(detail::error_for(parent_context(), state.take_error()));
+    return state.take_result();
   }
 
  private:
   friend detail::fork_awaiter<T>;
-  forked(const detail::forking_coroutine& from, task<T>&& work) noexcept
-      : forked_child(from), work_(std::move(work)) {
+  forked(const detail::forking_coroutine& origin, task<T>&& work) noexcept
+      : forked_child(origin), work_(std::move(work)) {
     start(detail::task_access::state(work_).prepare(context()));
   }
 

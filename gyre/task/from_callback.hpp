@@ -84,8 +84,8 @@ class completion {
 /// Awaited, calls `start` with a completion<T>, waits for its report, and gives the value or throws
 /// the error. `start` runs within the co_await and may report at once.
 ///
-/// At a stop the first form ends the wait at once: the operation goes on, and its report is
-/// dropped. The second form calls `on_stop`, to end the operation early, and goes on waiting for
+/// At a stop the first form ends the wait at once: the operation continues, and its report is
+/// dropped. The second form calls `on_stop`, to end the operation early, and still waits for
 /// the report. If a stop was requested before, `start` is not called.
 ///
 /// Thread-safety: resumes on the coroutine's executor. `on_stop` runs on the thread that requests

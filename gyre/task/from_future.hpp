@@ -34,7 +34,8 @@ template <class T>
 [[nodiscard]] auto from_future(std::future<T> future, executor& blocking) noexcept {
   return detail::future_awaiter<std::future<T>>(std::move(future), blocking);
 }
-/// The same with a std::shared_future; gives a reference, valid as long as any copy of `future`.
+/// As from_future(future, blocking), for a std::shared_future; gives a reference, valid as long as
+/// any copy of `future`.
 template <class T>
 [[nodiscard]] auto from_future(std::shared_future<T> future, executor& blocking) noexcept {
   return detail::future_awaiter<std::shared_future<T>>(std::move(future), blocking);
@@ -48,7 +49,7 @@ class future_awaiter : operation {
  public:
   future_awaiter(Future&& future, executor& blocking) noexcept
       : operation(&wait), future_(std::move(future)), blocking_(&blocking) {}
-  // Before it is awaited.
+  // Moves an awaiter that has not been awaited.
   future_awaiter(future_awaiter&& other) noexcept
       : future_awaiter(std::move(other.future_), *other.blocking_) {}
 
@@ -58,10 +59,10 @@ class future_awaiter : operation {
     return future_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   }
   template <class Promise>
-  void await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    resumption_.waiting = awaiting;
-    home_ = context_of(awaiting).where;
-    set_holder(awaiting, *blocking_);
+  void await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
+    resumption_.waiting = coroutine;
+    home_ = context_of(coroutine).where;
+    set_holder(coroutine, *blocking_);
     blocking_->post(*this);
   }
   decltype(auto) await_resume() { return future_.get(); }

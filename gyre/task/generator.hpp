@@ -61,7 +61,7 @@ class generator_promise : public slab_frame {
   static constexpr auto final_suspend() noexcept { return final_awaiter{}; }
   static constexpr void return_void() noexcept {}
   void unhandled_exception() noexcept { error_ = std::current_exception(); }
-  // co_await is not allowed.
+  // A generator cannot co_await.
   void await_transform() = delete;
 
   std::suspend_always yield_value(Yielded value) noexcept {
@@ -90,7 +90,7 @@ class generator_promise : public slab_frame {
                                                std::ranges::end(elements.range))};
   }
 
-  /// Runs the root `self` to the next element, if any, or throws what left it.
+  /// Runs the generator, a root, to the next element, if any, or throws the exception that left it.
   void advance() {
     value_ = nullptr;
     for (;;) {
@@ -107,8 +107,9 @@ class generator_promise : public slab_frame {
     static constexpr bool await_ready() noexcept { return false; }
     template <std::derived_from<generator_promise> Promise>
     static void await_suspend(std::coroutine_handle<Promise> self) noexcept {
-      generator_promise& ended = self.promise();
-      if (ended.outer_ != nullptr) ended.root_->innermost_ = handle::from_promise(*ended.outer_);
+      generator_promise& promise = self.promise();
+      if (promise.outer_ != nullptr)
+        promise.root_->innermost_ = handle::from_promise(*promise.outer_);
     }
     static constexpr void await_resume() noexcept {}
   };
@@ -118,21 +119,21 @@ class generator_promise : public slab_frame {
 
     static constexpr bool await_ready() noexcept { return false; }
     template <std::derived_from<generator_promise> Promise>
-    void await_suspend(std::coroutine_handle<Promise> yielding) noexcept {
-      static_cast<generator_promise&>(yielding.promise()).root_->value_ = std::addressof(copy);
+    void await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
+      static_cast<generator_promise&>(coroutine.promise()).root_->value_ = std::addressof(copy);
     }
     static constexpr void await_resume() noexcept {}
   };
 
-  // Suspends to advance(), which goes on with the nested generator.
+  // Suspends to advance(), which continues with the nested generator.
   template <class Generator>
   struct nested_awaiter {
     Generator nested;
 
     bool await_ready() const noexcept { return !nested.coroutine_; }
     template <std::derived_from<generator_promise> Promise>
-    void await_suspend(std::coroutine_handle<Promise> yielding) noexcept {
-      generator_promise& outer = yielding.promise();
+    void await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
+      generator_promise& outer = coroutine.promise();
       generator_promise& inner = nested.coroutine_.promise();
       inner.outer_ = &outer;
       inner.root_ = outer.root_;

@@ -92,12 +92,12 @@ class hedged_attempts {
     }
     return group_.running() > 0;
   }
-  /// For each child that has ended.
-  void add(child_group::child& ended) noexcept {
-    if (&ended == &delay_) return;
+  /// Adds a child that has ended.
+  void add(child_group::child& child) noexcept {
+    if (&child == &delay_) return;
     --running_;
-    race_.add(ended);
-    if (&ended == latest_) start_next_at_once();
+    race_.add(child);
+    if (&child == latest_) start_next_at_once();
   }
 
   std::exception_ptr take_error() noexcept { return race_.take_error(); }
@@ -110,7 +110,7 @@ class hedged_attempts {
   }
   void start_next_at_once() noexcept { next_start_ = timers_.now(); }
 
-  // False if it failed before it ran.
+  // Returns false if the attempt failed before it ran.
   bool start_next() noexcept {
     latest_ = nullptr;
     try {
@@ -127,7 +127,7 @@ class hedged_attempts {
       return false;
     }
   }
-  // While an attempt runs.
+  // Called while an attempt runs.
   void start_delay() noexcept {
     if (delay_.runs) return;
     try {
@@ -157,8 +157,8 @@ task<T> hedge_with(Make make, hedge_options options) {
   co_await group.adopt();
   hedged_attempts<T, Make> attempts(group, make, options);
   while (attempts.proceed()) {
-    child_group::child& ended = co_await group.ended();
-    attempts.add(ended);
+    child_group::child& child = co_await group.wait_for_end();
+    attempts.add(child);
   }
   std::exception_ptr error = attempts.take_error();
   co_await fail_with(error);

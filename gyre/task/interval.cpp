@@ -19,19 +19,19 @@ void interval::reset() noexcept {
   first_delay_ = period_;
 }
 
-// The tick after the one that was due at `given`, which is given by `timers` at this moment.
-steady_time interval::next_due(steady_time given, const timer_service& timers,
+// The tick after the one that was due at `previous`, which is given by `timers` at this moment.
+steady_time interval::next_due(steady_time previous, const timer_service& timers,
                                bool is_late) const noexcept {
-  const steady_time next = detail::later(given, period_);
+  const steady_time next = detail::later(previous, period_);
   if (missed_ == missed_ticks::burst) return next;
-  const steady_time now = timers.now();
-  const bool is_next_due = now >= next;
+  const steady_time present = timers.now();
+  const bool is_next_due = present >= next;
   if (missed_ == missed_ticks::delay) {
-    return is_late || is_next_due ? detail::later(now, period_) : next;
+    return is_late || is_next_due ? detail::later(present, period_) : next;
   }
   if (!is_next_due) return next;
-  const auto periods = (now - given) / period_;
-  return detail::later(given + periods * period_, period_);
+  const auto periods = (present - previous) / period_;
+  return detail::later(previous + periods * period_, period_);
 }
 
 namespace detail {
@@ -56,10 +56,10 @@ std::expected<steady_time, std::error_code> interval_tick::result() {
 }
 
 steady_time interval_tick::await_resume() {
-  const auto given = result();
-  if (given) [[likely]]
-    return *given;
-  if (given.error() != std::errc::operation_not_supported) throw std::system_error(given.error());
+  const auto tick = result();
+  if (tick) [[likely]]
+    return *tick;
+  if (tick.error() != std::errc::operation_not_supported) throw std::system_error(tick.error());
   throw_no_timers("gyre::interval");
 }
 

@@ -39,7 +39,7 @@ class interval;
 /// Source: Tokio's MissedTickBehavior.
 enum class missed_ticks {
   /// Leaves out the missed ticks, and keeps to multiples of the period. The default: a program that
-  /// cannot keep up does not fall behind further and further.
+  /// cannot keep up does not lag further with each tick.
   skip,
   /// Makes up for the missed ticks one after the other, so that none is left out.
   burst,
@@ -65,8 +65,8 @@ class interval_tick {
   static constexpr bool executor_affine = true;
   static constexpr bool await_ready() noexcept { return false; }
   template <class Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    return begin(*context_of(awaiting).where).await_suspend(awaiting);
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
+    return begin(*context_of(coroutine).where).await_suspend(coroutine);
   }
   steady_time await_resume();
   std::expected<steady_time, std::error_code> result();
@@ -119,7 +119,7 @@ class interval {
  private:
   friend tick_operation;
 
-  steady_time next_due(steady_time given, const timer_service& timers, bool is_late) const noexcept;
+  steady_time next_due(steady_time previous, const timer_service& timers, bool is_late) const noexcept;
 
   std::chrono::nanoseconds period_;
   std::chrono::nanoseconds first_delay_;

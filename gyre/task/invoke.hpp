@@ -21,7 +21,7 @@
 namespace gyre {
 namespace detail {
 
-/// In place of the function of invoke().
+/// Takes the place of a wrong function of invoke(), and explains the mistake.
 class misused_coroutine {
  public:
   GYRE_MISUSE_FAILS(misused_coroutine);

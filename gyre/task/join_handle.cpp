@@ -27,9 +27,9 @@ joinable_work::joinable_work(executor& target, scope* owner,
       parent_(owner != nullptr ? owner->get_token() : options.stop) {
   task_context& context = *this;
   if (owner != nullptr) {
-    const inplace_stop_token own = stop;
+    const inplace_stop_token own_stop = stop;
     context = scope_access::inherited(*owner);
-    stop = own;
+    stop = own_stop;
   }
   finished = &on_end;
   trace.name.set(options.name);
@@ -59,7 +59,7 @@ std::coroutine_handle<> joinable_work::on_end(task_context& context) noexcept {
     return std::noop_coroutine();
   }
   scope* const owner = self.owner_;
-  const executor* const here = self.where;
+  const executor* const end_executor = self.where;
   // acquire: pairs with the release in detach(). A coroutine that joins gets the error itself.
   if (self.detached_.load(std::memory_order_acquire) && !self.has_waiters() &&
       self.claim_result()) {
@@ -73,7 +73,7 @@ std::coroutine_handle<> joinable_work::on_end(task_context& context) noexcept {
   const std::coroutine_handle<> resumed = self.wake_awaiters();
   // The end of the task comes before that of the scope; only one of them resumes a coroutine here.
   const std::coroutine_handle<> joins_scope =
-      scope_access::finish_task(*owner, resumed ? nullptr : here);
+      scope_access::finish_task(*owner, resumed ? nullptr : end_executor);
   return resumed ? resumed : joins_scope;
 }
 

@@ -44,22 +44,22 @@ namespace detail {
 // NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): it deletes itself
 class joinable_work : public shared_work, scope_entry {
  public:
-  /// Once, by the handle, which leaves if this throws.
+  /// Starts the task, once, by the handle; if this throws, the handle leaves.
   void launch();
   using shared_work::request_stop;
   /// The handle leaves: the task is asked to stop, and its result dropped.
   void drop() noexcept {
-    disown();
+    remove_owner();
     release();
   }
-  /// The handle leaves, and the task goes on.
+  /// The handle leaves, and the task continues.
   void detach() noexcept;
 
  protected:
-  // In `owner`, unless that is null.
+  // `owner` is the scope of the task, or null.
   joinable_work(executor& target, scope* owner, const joinable_options& options) noexcept;
 
-  /// When the task starts: even a frame that never ran may own the parent's source.
+  /// Called when the task starts, not before: a frame that never runs may own the parent's source.
   void observe_parent() noexcept;
   /// Whether the caller is the first to take the result.
   bool claim_result() noexcept {
@@ -112,9 +112,9 @@ class joinable_state final : public joinable_work {
   }
 
  private:
-  std::coroutine_handle<> start(task_context& in) noexcept override {
+  std::coroutine_handle<> start(task_context& context) noexcept override {
     observe_parent();
-    return task_access::state(work_).prepare(in);
+    return task_access::state(work_).prepare(context);
   }
   bool has_failed() const noexcept override { return task_access::state(work_).failed(); }
   std::exception_ptr take_error() noexcept override {
@@ -136,7 +136,7 @@ class [[nodiscard]] join_wait : public shared_waiter {
   // A failed task needs the context, which await_suspend() finds.
   bool await_ready() const noexcept { return state().has_result(); }
   T await_resume() {
-    finish();
+    end_wait_or_throw();
     return state().take(context());
   }
 
@@ -154,8 +154,8 @@ class [[nodiscard]] join_wait : public shared_waiter {
 ///
 /// Destroying the handle of a task that has not ended asks the task to stop, without waiting for
 /// its end, and drops its result or error. (Tokio's JoinHandle detaches: see detach(). std::jthread
-/// waits: see scope.) So a coroutine that fails or is stopped between start and join() leaves
-/// nothing behind that works in vain.
+/// waits: see scope.) So no task works in vain after its coroutine has failed or was stopped
+/// between start and join().
 ///
 /// | | the task is asked to stop | its result | its error |
 /// |---|---|---|---|
@@ -195,7 +195,7 @@ class [[nodiscard]] join_handle {
   [[nodiscard]] bool is_done() const { return state().is_done(); }
 
   /// Awaited, waits for the task's end and returns its result or throws its exception, once. A stop
-  /// of the awaiting coroutine ends the wait at once; the task goes on, and can be joined again.
+  /// of the awaiting coroutine ends the wait at once; the task continues, and can be joined again.
   ///
   /// Thread-safety: the coroutine resumes on its own executor.
   /// Errors: those of the task; std::system_error (std::errc::operation_canceled) if the task was
@@ -209,9 +209,10 @@ class [[nodiscard]] join_handle {
   detail::join_wait<T> operator co_await() && { return join(); }
 
   /// Asks the task to stop (Tokio: abort), and returns false if that was done before. The handle
-  /// can be joined, which waits for the end. A task that ends with a result all the same gives it.
+  /// can be joined, which waits for the end, and still gives the result of a task that ends with
+  /// one.
   bool request_stop() const { return state().request_stop(); }
-  /// Lets the task go on without a handle, as if it had been started by spawn() or scope::spawn().
+  /// Lets the task continue without a handle, as one of spawn() or scope::spawn().
   /// An error that has come before is dropped; a later one goes to a coroutine that joins the task,
   /// else to the scope, or terminates the program.
   void detach() {
@@ -230,10 +231,10 @@ class [[nodiscard]] join_handle {
                            const joinable_options& options, std::source_location location) {
     if (!work.valid()) detail::throw_empty_task();
     detail::record_if_asked(work, target, options.name, location);
-    join_handle started;
-    started.state_ = new detail::joinable_state<T>(std::move(work), target, owner, options);
-    started.state_->launch();
-    return started;
+    join_handle handle;
+    handle.state_ = new detail::joinable_state<T>(std::move(work), target, owner, options);
+    handle.state_->launch();
+    return handle;
   }
 
   detail::joinable_state<T>& state() const {

@@ -22,12 +22,12 @@ namespace gyre {
 namespace detail {
 namespace {
 
-live_task described(const live_task_entry& entry, steady_time now) {
+live_task describe(const live_task_entry& entry, steady_time present) {
   live_task task{.name = entry.name() != nullptr ? entry.name() : "",
                  .peer = {},
                  .from = entry.from(),
                  .where = entry.where(),
-                 .age = std::max(now - entry.started(), std::chrono::nanoseconds(0)),
+                 .age = std::max(present - entry.started(), std::chrono::nanoseconds(0)),
                  .has_begun = entry.has_begun()};
   if (entry.details() != nullptr) entry.details()->describe(task);
   return task;
@@ -35,10 +35,10 @@ live_task described(const live_task_entry& entry, steady_time now) {
 
 /// Calls `take(task)` for each recorded task, while its part is locked.
 void for_each_live_task(auto take) {
-  const steady_time now = monotonic_now();
+  const steady_time present = monotonic_now();
   for (live_task_record_part& part : live_task_record()) {
     const std::lock_guard lock(part.mutex);
-    for (const live_task_entry& each : part.entries) take(described(each, now));
+    for (const live_task_entry& each : part.entries) take(describe(each, present));
   }
 }
 
@@ -100,31 +100,31 @@ std::vector<live_task> live_tasks(std::size_t limit) {
     by_age.emplace(age, std::move(task));
     if (by_age.size() > limit) by_age.erase(std::prev(by_age.end()));
   });
-  std::vector<live_task> found;
-  found.reserve(by_age.size());
-  for (auto& [age, task] : by_age) found.push_back(std::move(task));
-  return found;
+  std::vector<live_task> tasks;
+  tasks.reserve(by_age.size());
+  for (auto& [age, task] : by_age) tasks.push_back(std::move(task));
+  return tasks;
 }
 
 std::string live_tasks_summary() {
   std::map<detail::place, detail::tasks_of_place> places;
   std::size_t size = 0;
   detail::for_each_live_task([&](live_task task) {
-    auto& there = places[{.file = task.from.file_name(),
+    auto& count = places[{.file = task.from.file_name(),
                           .line = task.from.line(),
                           .column = task.from.column(),
                           .name = task.name}];
     ++size;
-    if (!task.has_begun) ++there.not_begun;
-    if (there.size++ == 0 || task.age > there.oldest.age) there.oldest = std::move(task);
+    if (!task.has_begun) ++count.not_begun;
+    if (count.size++ == 0 || task.age > count.oldest.age) count.oldest = std::move(task);
   });
-  std::vector<const detail::tasks_of_place*> sorted;
-  for (const auto& [where, tasks] : places) sorted.push_back(&tasks);
-  std::ranges::sort(sorted, std::ranges::greater(),
+  std::vector<const detail::tasks_of_place*> places_by_age;
+  for (const auto& [where, tasks] : places) places_by_age.push_back(&tasks);
+  std::ranges::sort(places_by_age, std::ranges::greater(),
                     [](const auto* tasks) { return tasks->oldest.age; });
   std::ostringstream text;
   text << size << (size == 1 ? " live task\n" : " live tasks\n");
-  for (const detail::tasks_of_place* tasks : sorted) {
+  for (const detail::tasks_of_place* tasks : places_by_age) {
     text << "  " << tasks->size << (tasks->oldest.name.empty() ? " " : " of ");
     detail::write_place(text, tasks->oldest);
     text << (tasks->size == 1 ? ", for " : ", the oldest for ");

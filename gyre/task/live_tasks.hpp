@@ -21,18 +21,18 @@ class executor;
 
 /// A task that has not ended, as live_tasks() found it.
 struct live_task {
-  /// The name that was given to spawn(), scope::spawn() and the like; empty if none was. Of a
-  /// handler of HTTP: method and route, such as `GET /users/{id}`.
+  /// The name that was given to spawn(), scope::spawn() and the like; empty if none was. A handler
+  /// of HTTP has its method and route as its name, such as `GET /users/{id}`.
   std::string name;
   /// The peer that a handler serves, such as `127.0.0.1:4711`; empty for other tasks.
   std::string peer;
-  /// The call that started it; its line is 0 if no call of the program did.
+  /// The call that started the task; its line is 0 if no call of the program did.
   std::source_location from;
   /// The executor on which it was started. Only to be compared: the executor may be gone.
   const executor* where = nullptr;
-  /// The time since then, to some 4 ms: that of the kernel's clock tick.
+  /// The time since the start, to some 4 ms, the length of the kernel's clock tick.
   std::chrono::nanoseconds age{0};
-  /// False while it waits in the queue of its executor for its start.
+  /// Whether the task has started; false while it waits in the queue of its executor.
   bool has_begun = false;
 
   /// One line, such as `"session" from server.cpp:40, for 12.5 s`.

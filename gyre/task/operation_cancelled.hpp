@@ -19,9 +19,9 @@ namespace gyre {
 /// it belongs. Has no base class: `catch (const std::exception&)` and as_expected() let it pass.
 ///
 /// Not std::errc::operation_canceled: that code says that a request was cancelled while its
-/// coroutine may go on, for instance because another coroutine closed the socket. It also reports
-/// a stopped coroutine's end to code that was not asked to stop: sync_wait(), spawn_future(),
-/// stop_when() and spawn_options::on_error give a std::system_error with it.
+/// coroutine may continue, for instance because another coroutine closed the socket. It also
+/// reports a stopped coroutine's end to code that was not asked to stop: sync_wait(),
+/// spawn_future(), stop_when() and spawn_options::on_error give a std::system_error with it.
 ///
 /// Let the exception pass, so that destructors clean up, and end `catch (...)` with `throw;`. For
 /// clean-up that awaits see finally() and shielded(). A coroutine that swallows the exception meets

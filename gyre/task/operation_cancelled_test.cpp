@@ -48,7 +48,7 @@ using gyre::inplace_stop_source;
 using gyre::operation_cancelled;
 using gyre::sleep_for;
 using gyre::task;
-using gyre::detail::most_cancellations;
+using gyre::detail::max_cancellations;
 using gyre::test::log_errors;
 using gyre::test::unless_sanitized;
 using gyre::testing::manual_executor;
@@ -439,7 +439,7 @@ TEST(CancelledDeathTest, SwallowedForEverEndsTheProgram) {
         // limit.
         const auto swallow = []() -> task<> {
           (co_await gyre::detail::this_context()).cancellations =
-              most_cancellations - unless_sanitized(most_cancellations);
+              max_cancellations - unless_sanitized(max_cancellations);
           int swallowed = 0;
           const bool never = false;
           co_await gyre::test::swallow_everything([] { return sleeps(1h); }, swallowed, never);

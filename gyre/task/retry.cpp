@@ -43,8 +43,8 @@ void check(const retry_options& options) {
 retry_schedule::retry_schedule(const retry_options& options, const task_context& context)
     : options_(options),
       timers_(needed_timers(context, "gyre::retry")),
-      last_start_(options.time_limit ? later(timers_.now(), *options.time_limit)
-                                     : steady_time::max()) {}
+      latest_start_(options.time_limit ? later(timers_.now(), *options.time_limit)
+                                       : steady_time::max()) {}
 
 std::optional<std::chrono::nanoseconds> retry_schedule::next_delay(std::size_t failed) noexcept {
   if (failed >= options_.attempts) return std::nullopt;
@@ -53,7 +53,7 @@ std::optional<std::chrono::nanoseconds> retry_schedule::next_delay(std::size_t f
     if (!random_) random_.emplace(options_.seed ? *options_.seed : random_seed());
     delay = options_.delay.jittered_delay(failed, *random_);
   }
-  if (later(timers_.now(), delay) > last_start_) return std::nullopt;
+  if (later(timers_.now(), delay) > latest_start_) return std::nullopt;
   return delay;
 }
 

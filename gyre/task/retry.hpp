@@ -95,7 +95,7 @@ class retry_schedule {
  private:
   const retry_options& options_;
   timer_service& timers_;
-  const steady_time last_start_;
+  const steady_time latest_start_;
   std::optional<splitmix64> random_;
 };
 

@@ -25,13 +25,13 @@ namespace {
 
 const char* scope_error::what() const noexcept { return "tasks of a gyre::scope failed"; }
 
-// A task that was started. Owns itself, and its memory.
+// A task that has started. Owns itself and its memory.
 class scope::child : public task_context, public detail::scope_entry {
  public:
   child(scope& owner, executor& target, task<>&& work) noexcept
       : task_context(owner.inherited_), scope_(owner), work_(std::move(work)) {
     where = &target;
-    finished = &end;
+    finished = &on_end;
   }
 
   void start() { detail::task_access::state(work_).start(*this); }
@@ -39,7 +39,7 @@ class scope::child : public task_context, public detail::scope_entry {
   void prepare() noexcept { detail::task_access::state(work_).prepare(*this); }
 
  private:
-  static inline std::coroutine_handle<> end(task_context& context) noexcept;
+  static inline std::coroutine_handle<> on_end(task_context& context) noexcept;
 
   scope& scope_;
   task<> work_;
@@ -59,7 +59,7 @@ class scope::traced_child final : public detail::slab_object, public child, publ
   traced_child(scope& owner, executor& target, task<>&& work) noexcept
       : child(owner, target, std::move(work)),
         operation([](operation& self) { static_cast<traced_child&>(self).start(); }) {}
-  static void release(child* ended) noexcept { delete static_cast<traced_child*>(ended); }
+  static void release(child* node) noexcept { delete static_cast<traced_child*>(node); }
 };
 
 // A task that waits in its executor's queue for its start, with memory for the child it becomes.
@@ -78,9 +78,9 @@ class scope::posted_child final : operation {
     }
     target.post(*new (memory) posted_child(owner, target, std::move(work)));
   }
-  static void release(child* ended) noexcept {
-    ended->~child();
-    slab_deallocate(ended, bytes);
+  static void release(child* node) noexcept {
+    node->~child();
+    slab_deallocate(node, bytes);
   }
 
  private:
@@ -104,16 +104,16 @@ class scope::posted_child final : operation {
   static_assert(detail::records_backtraces || bytes <= 64, "spawn() says so");
 };
 
-std::coroutine_handle<> scope::child::end(task_context& context) noexcept {
+std::coroutine_handle<> scope::child::on_end(task_context& context) noexcept {
   auto& self = static_cast<child&>(context);
   scope& owner = self.scope_;
-  const executor* const here = self.where;
+  const executor* const end_executor = self.where;
   if (std::exception_ptr error = detail::task_access::state(self.work_).take_error()) {
     owner.add_error(std::move(error));
   }
   owner.unlist(self);
   starter::release(&self);
-  return owner.finish_task(here);
+  return owner.finish_task(end_executor);
 }
 
 scope::scope(inplace_stop_token parent, scope_errors policy, end_function* end,
@@ -164,20 +164,20 @@ void scope::append_children(std::vector<task_context*>& contexts) {
   children_.for_each([&](task_context& each) { contexts.push_back(&each); });
 }
 
-// A task's end. The scope may be gone when it returns.
-std::coroutine_handle<> scope::finish_task(const executor* here) noexcept {
+// Called at the end of a task. The scope may be gone at the return.
+std::coroutine_handle<> scope::finish_task(const executor* end_executor) noexcept {
   // release: pairs with the acquire of the last task, or of close(): the errors are seen.
   // acquire: pairs with the release in close(): this sees how to resume the parent.
   if (open_.fetch_sub(one_task, std::memory_order_acq_rel) != one_task) {
     return std::noop_coroutine();
   }
-  return end_(*this, here);
+  return end_(*this, end_executor);
 }
 
 std::coroutine_handle<> detail::open_scope::resume_parent(scope& self,
-                                                          const executor* here) noexcept {
+                                                          const executor* end_executor) noexcept {
   auto& ended = static_cast<open_scope&>(self);
-  if (here == ended.home_) return ended.parent_.waiting;
+  if (end_executor == ended.home_) return ended.parent_.waiting;
   ended.home_->post(ended.parent_);
   return std::noop_coroutine();
 }
@@ -202,17 +202,17 @@ void scope::add_error(std::exception_ptr error) noexcept {
   if (policy_ == scope_errors::stop_at_first) stop_.request_stop();
 }
 
-std::exception_ptr scope::final_error(const task_context& joining, bool was_counted) const {
+std::exception_ptr scope::final_error(const task_context& joiner, bool was_counted) const {
   if (first_error_ != nullptr) {
-    if (policy_ == scope_errors::stop_at_first) return detail::error_for(joining, first_error_);
+    if (policy_ == scope_errors::stop_at_first) return detail::error_for(joiner, first_error_);
     std::vector<std::exception_ptr> all;
     all.reserve(1 + more_errors_.size());
     all.push_back(first_error_);
     all.insert(all.end(), more_errors_.begin(), more_errors_.end());
     return std::make_exception_ptr(scope_error(std::move(all)));
   }
-  if (!cancelled_ || !joining.stop.stop_requested()) return nullptr;
-  if (!was_counted) detail::count_cancellation(joining);
+  if (!cancelled_ || !joiner.stop.stop_requested()) return nullptr;
+  if (!was_counted) detail::count_cancellation(joiner);
   return detail::cancellation();
 }
 

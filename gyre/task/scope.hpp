@@ -78,8 +78,8 @@ class scope : detail::child_set {
  public:
   /// Starts `awaitable`, by an executor::post() to the executor where with_scope() was awaited, or
   /// that of the async_scope. Its result is dropped, its error handled according to scope_errors.
-  /// After a stop it starts all the same, with a stopped token. `name` is shown by
-  /// live_tasks() and backtraces, and must outlive the task.
+  /// After a stop the task still starts, with a stopped token. `name` is shown by live_tasks() and
+  /// backtraces, and must outlive the task.
   ///
   /// Errors: std::bad_alloc; std::logic_error for an empty task, and when an async_scope was joined
   /// and its last task has ended.
@@ -89,7 +89,7 @@ class scope : detail::child_set {
              std::source_location location = std::source_location::current()) {
     spawn(*inherited_.where, std::move(awaitable), name, location);
   }
-  /// The same on `target`, which must outlive the scope.
+  /// As spawn(awaitable), on `target`, which must outlive the scope.
   template <awaitable Awaitable>
   void spawn(executor& target, Awaitable awaitable, const char* name = nullptr,
              std::source_location location = std::source_location::current()) {
@@ -142,7 +142,7 @@ class scope : detail::child_set {
   using detail::child_set::attach;
   /// Called once the scope is closed and its last task has ended, on the executor `here`; returns
   /// the coroutine to resume. The scope may be gone afterwards.
-  using end_function = std::coroutine_handle<>(scope& self, const executor* here) noexcept;
+  using end_function = std::coroutine_handle<>(scope& self, const executor* end_executor) noexcept;
 
   // `outlives_end`: spawn() and close() may be called after the end, which costs them a loop.
   scope(inplace_stop_token parent, scope_errors policy, end_function* end,
@@ -157,15 +157,15 @@ class scope : detail::child_set {
                                            : open_.fetch_sub(not_closed, std::memory_order_acq_rel);
     return seen == not_closed;
   }
-  /// In the destructor of `name`: if tasks are running, ends the program with a message and
+  /// Called by the destructor of `name`: if tasks are running, ends the program with a message and
   /// `advice`.
   void abort_if_running(const char* name, const char* advice) const noexcept;
 
   // Keeps the error of the body or of a task, unless that was asked to stop and did.
   void add_error(std::exception_ptr error) noexcept;
-  /// After the end: the exception for the coroutine of `joining`, of the errors or its stop; null
-  /// if there is none. Counts a cancellation unless that `was_counted`.
-  std::exception_ptr final_error(const task_context& joining, bool was_counted) const;
+  /// The exception for the coroutine of `joiner` after the end, of the errors or its stop; null if
+  /// there is none. Counts a cancellation unless that `was_counted`.
+  std::exception_ptr final_error(const task_context& joiner, bool was_counted) const;
 
   void append_children(std::vector<task_context*>& contexts);
 
@@ -183,16 +183,16 @@ class scope : detail::child_set {
   // Counts a task, or throws std::logic_error after the end; from then on it is listed.
   void add_task(detail::scope_entry& entry, task_context& context);
   void unlist(detail::scope_entry& entry) noexcept;
-  std::coroutine_handle<> finish_task(const executor* here) noexcept;
+  std::coroutine_handle<> finish_task(const executor* end_executor) noexcept;
 
   static constexpr std::size_t not_closed = 1;
   static constexpr std::size_t one_task = 2;
-  // Both, one_task for each task that has not ended. Zero is the end.
+  // The sum of one_task for each task that has not ended, and not_closed. Zero is the end.
   detail::atomic<std::size_t> open_{not_closed};
   end_function* const end_;
   const scope_errors policy_;
   const bool outlives_end_;
-  // The rest belongs to the lock until the end.
+  // Until the end, mutex_ guards the members from here on.
   bool cancelled_ = false;  // the body or a task ended because of the stop
   std::exception_ptr first_error_;
   std::vector<std::exception_ptr> more_errors_;  // if they are collected
@@ -206,8 +206,8 @@ namespace detail {
 struct scope_access {
   static const task_context& inherited(const scope& owner) noexcept { return owner.inherited_; }
   /// Counts the task of `context`, and lists it. Throws std::logic_error after the end.
-  static void add_task(scope& to, scope_entry& entry, task_context& context) {
-    to.add_task(entry, context);
+  static void add_task(scope& owner, scope_entry& entry, task_context& context) {
+    owner.add_task(entry, context);
   }
   static void unlist(scope& owner, scope_entry& entry) noexcept { owner.unlist(entry); }
   /// Adds `work`, which is about to start on `target`, to the record of live tasks if that is on.
@@ -216,15 +216,16 @@ struct scope_access {
                               std::source_location location) {
     detail::record_if_asked(work, target, name, location);
   }
-  /// Gives `to` the error of `task`, unless something else than the scope has stopped that task.
-  static void add_error_of(const task_context& task, scope& to, std::exception_ptr error) noexcept {
-    if (task.stop.stop_requested() && !to.stop_.stop_requested() && is_cancelled(error)) return;
-    to.add_error(std::move(error));
+  /// Gives `owner` the error of `task`, unless something else than the scope has stopped that task.
+  static void add_error_of(const task_context& task, scope& owner,
+                           std::exception_ptr error) noexcept {
+    if (task.stop.stop_requested() && !owner.stop_.stop_requested() && is_cancelled(error)) return;
+    owner.add_error(std::move(error));
   }
   /// A task's end on `here`, after unlist(): returns the coroutine to resume. With a null pointer
   /// none is resumed on this thread.
-  static std::coroutine_handle<> finish_task(scope& of, const executor* here) noexcept {
-    return of.finish_task(here);
+  static std::coroutine_handle<> finish_task(scope& owner, const executor* end_executor) noexcept {
+    return owner.finish_task(end_executor);
   }
 };
 
@@ -246,7 +247,7 @@ class open_scope final : public scope {
       return false;
     });
   }
-  /// Awaited after the body: until all tasks have ended.
+  /// Awaited after the body: waits until all tasks have ended.
   auto join() noexcept {
     return suspension([this](auto parent) noexcept {
       parent_.waiting = parent;
@@ -254,7 +255,7 @@ class open_scope final : public scope {
       return !close();
     });
   }
-  /// After that: the exception for the coroutine, of the errors or its stop; null if there is none.
+  /// After join(): the exception for the coroutine, of the errors or its stop; null if none.
   std::exception_ptr take_error(const task_context& parent) const {
     const bool was_counted = parent.cancellations != inherited_.cancellations;  // in the body
     return final_error(parent, was_counted);
@@ -263,13 +264,13 @@ class open_scope final : public scope {
   using scope::add_error;
 
  private:
-  static std::coroutine_handle<> resume_parent(scope& self, const executor* here) noexcept;
+  static std::coroutine_handle<> resume_parent(scope& self, const executor* end_executor) noexcept;
 
   resumption parent_;  // resumes the coroutine that joins
   executor* home_ = nullptr;
 };
 
-/// In place of the body of with_scope().
+/// Takes the place of a wrong body of with_scope(), and explains the mistake.
 class misused_body {
  public:
   GYRE_MISUSE_FAILS(misused_body);

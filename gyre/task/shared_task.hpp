@@ -30,7 +30,7 @@ namespace gyre {
 /// A stop ends the wait of one awaiter at once while others wait. The last awaiter asks the work to
 /// stop and waits for its end; if the last awaiter's coroutine is destroyed, the work is asked to
 /// stop as well. The work is then abandoned: awaiting it fails at once with std::errc::owner_dead.
-/// If it ends with a value all the same, that counts. A cache replaces an abandoned handle:
+/// If the work still ends with a value, that counts. A cache replaces an abandoned handle:
 ///
 ///     try {
 ///       co_return co_await loading;
@@ -55,7 +55,7 @@ class [[nodiscard]] shared_task {
    public:
     using detail::shared_waiter::shared_waiter;
     Result await_resume() {
-      this->finish();
+      this->end_wait_or_throw();
       return static_cast<state&>(this->work()).result();
     }
   };
@@ -68,7 +68,7 @@ class [[nodiscard]] shared_task {
   shared_task() noexcept = default;
   /// Throws std::logic_error if `work` is empty; std::bad_alloc.
   shared_task(task<T> work) : shared_task(std::move(work), nullptr) {}  // NOLINT: return type
-  /// The same, to run on `target`.
+  /// As shared_task(work), to run on `target`.
   shared_task(task<T> work, executor& target) : shared_task(std::move(work), &target) {}
 
   shared_task(const shared_task& other) noexcept : state_(other.state_) {

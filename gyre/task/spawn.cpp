@@ -13,7 +13,7 @@
 namespace gyre::detail {
 namespace {
 
-/// The Handler of a coroutine without one for its exception.
+/// The Handler of a coroutine without spawn_options::on_error.
 struct no_handler {
   explicit operator bool() const noexcept { return false; }
   void operator()(std::exception_ptr) const noexcept {}
@@ -24,10 +24,10 @@ template <class Handler>
 class running_task final : started_task<running_task<Handler>> {
  public:
   running_task(executor& target, inplace_stop_token token, task<>&& work, Handler&& on_error,
-               const char* shown) noexcept
+               const char* name) noexcept
       : started_task<running_task>(target, std::move(work)), on_error_(std::move(on_error)) {
     this->stop = token;
-    this->trace.name.set(shown);
+    this->trace.name.set(name);
   }
 
   using started_task<running_task>::start;
@@ -48,27 +48,27 @@ class posted_task final : operation {
     return std::max(sizeof(posted_task), sizeof(running_task<Handler>));
   }
   static void post(executor& target, task<>&& work, inplace_stop_token stop, Handler&& on_error,
-                   const char* shown) {
+                   const char* name) {
     void* const memory = slab_allocate(bytes());
     auto* const posted =
-        new (memory) posted_task(target, std::move(work), stop, std::move(on_error), shown);
+        new (memory) posted_task(target, std::move(work), stop, std::move(on_error), name);
     // Runs it, or destroys it together with the executor.
     target.post_discardable(*posted, [](operation& self) noexcept {
-      auto& discarded = static_cast<posted_task&>(self);
-      discarded.~posted_task();
-      slab_deallocate(&discarded, bytes());
+      auto& op = static_cast<posted_task&>(self);
+      op.~posted_task();
+      slab_deallocate(&op, bytes());
     });
   }
 
  private:
   posted_task(executor& target, task<>&& work, inplace_stop_token stop, Handler&& on_error,
-              const char* shown) noexcept
+              const char* name) noexcept
       : operation(&on_start),
         where_(&target),
         stop_(stop),
         work_(std::move(work)),
         on_error_(std::move(on_error)),
-        shown_(shown) {}
+        name_(name) {}
 
   static void on_start(operation& self) {
     auto& posted = static_cast<posted_task&>(self);
@@ -76,9 +76,9 @@ class posted_task final : operation {
     const inplace_stop_token stop = posted.stop_;
     task<> work = std::move(posted.work_);
     Handler on_error = std::move(posted.on_error_);
-    const char* const shown = posted.shown_;
+    const char* const name = posted.name_;
     posted.~posted_task();
-    (new (&posted) running_task<Handler>(where, stop, std::move(work), std::move(on_error), shown))
+    (new (&posted) running_task<Handler>(where, stop, std::move(work), std::move(on_error), name))
         ->start();
   }
 
@@ -86,7 +86,7 @@ class posted_task final : operation {
   inplace_stop_token stop_;
   task<> work_;
   [[no_unique_address]] Handler on_error_;
-  const char* shown_;
+  const char* name_;
 };
 
 template <class Handler>
@@ -106,7 +106,7 @@ static_assert(records_backtraces || posted_task<no_handler>::bytes() <= 64, "spa
 
 }  // namespace
 
-// Within a handler, where a std::terminate_handler finds the exception.
+// Terminates within a handler, where a std::terminate_handler finds the exception.
 void terminate_detached(const std::exception_ptr& error) noexcept {
   try {
     std::rethrow_exception(error);
@@ -115,14 +115,14 @@ void terminate_detached(const std::exception_ptr& error) noexcept {
   }
 }
 
-void spawn_task(executor& target, task<> detached, spawn_options options) {
-  if (!detached.valid()) throw_empty_task();
+void spawn_task(executor& target, task<> work, spawn_options options) {
+  if (!work.valid()) throw_empty_task();
   if (options.on_error) {
     using handler = move_only_function<void(std::exception_ptr)>;
-    posted_task<handler>::post(target, std::move(detached), options.stop,
-                               std::move(options.on_error), options.name);
+    posted_task<handler>::post(target, std::move(work), options.stop, std::move(options.on_error),
+                               options.name);
   } else {
-    posted_task<no_handler>::post(target, std::move(detached), options.stop, {}, options.name);
+    posted_task<no_handler>::post(target, std::move(work), options.stop, {}, options.name);
   }
 }
 

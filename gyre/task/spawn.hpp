@@ -36,7 +36,7 @@ struct spawn_options {
 
 namespace detail {
 
-void spawn_task(executor& target, task<> detached, spawn_options options);
+void spawn_task(executor& target, task<> work, spawn_options options);
 /// Prints the exception that left a detached coroutine, and terminates the program.
 [[noreturn, gnu::cold]] void terminate_detached(const std::exception_ptr& error) noexcept;
 
@@ -73,13 +73,13 @@ std::future<task_result_t<Awaitable>> spawn_future(
   std::future<result> future = promise.get_future();
   spawn(
       target,
-      [](Awaitable held, std::promise<result> outcome) -> task<> {
+      [](Awaitable operation, std::promise<result> outcome) -> task<> {
         try {
           if constexpr (std::is_void_v<result>) {
-            co_await std::move(held);
+            co_await std::move(operation);
             outcome.set_value();
           } else {
-            outcome.set_value(co_await std::move(held));
+            outcome.set_value(co_await std::move(operation));
           }
         } catch (...) {
           outcome.set_exception(detail::current_exception_outside());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The list of callbacks behind a spin lock that is a bit of the list's head. It is held for a few
+// A spin lock, a bit of the list's head, guards the list of callbacks. The lock is held for a few
 // instructions, never while a callback runs.
 //
 // A callback is taken out before it is called, and request_stop() does not touch it afterwards; so
@@ -14,7 +14,7 @@ namespace gyre {
 // Sets `locked` and `also_set` and returns the state before, or leaves all as it is if a bit of
 // `blocking_bits` is set in the state that is returned.
 auto inplace_stop_source::lock_unless(word blocking_bits, word also_set) const noexcept -> word {
-  constexpr int spins = 64;  // more mean that the holder has lost the processor
+  constexpr int spins = 64;  // after these the holder has probably lost its processor
   // acquire here and below: pairs with the release in unlock() and, for a stop, in request_stop().
   word state = state_.load(std::memory_order_acquire);
   for (int tries = 0;;) {
@@ -39,8 +39,8 @@ bool inplace_stop_source::request_stop() noexcept {
   word state = lock_unless(stopped, stopped);
   if ((state & stopped) != 0) return false;
   notifier_ = ::pthread_self();
-  bool destroyed = false;
-  destroyed_ = &destroyed;
+  bool was_destroyed = false;
+  destroyed_ = &was_destroyed;
   while (auto* callback = first(state)) {
     auto* rest = callback->next_;
     if (rest != nullptr) rest->previous_ = nullptr;
@@ -49,7 +49,7 @@ bool inplace_stop_source::request_stop() noexcept {
     running_.store(callback, std::memory_order_release);
     unlock(to_word(rest) | (state & unlinked) | stopped);
     callback->invoke_(*callback);
-    if (destroyed) return true;
+    if (was_destroyed) return true;
     detail::store_and_wake<detail::stop_callback_base*>(running_, nullptr);
     state = lock_unless(0, 0);
   }
@@ -59,7 +59,7 @@ bool inplace_stop_source::request_stop() noexcept {
 }
 
 bool inplace_stop_source::link_requested_stop() const noexcept {
-  // Others may be making the links, and not have come here yet.
+  // Other threads may be making the links, and not have come to this source yet.
   const inplace_stop_source* source = this;
   while (auto* const lazy = detail::linked_stop_source::unlinked_one(source)) {
     if (source == this) lazy->make_link();

@@ -39,7 +39,7 @@ class stop_callback_base {
       : source_(source), invoke_(invoke) {}
   ~stop_callback_base() = default;
 
-  // For the constructor and the destructor of the whole callback.
+  // Called by the constructor and the destructor of the whole callback.
   inline void attach() noexcept;
   inline void detach() noexcept;
 
@@ -48,7 +48,8 @@ class stop_callback_base {
 
   const inplace_stop_source* source_;  // null: nothing to leave
   invoker* invoke_;
-  // Belong to the source's lock. The first has no previous one, nor one taken out to be called.
+  // The source's lock guards the links. The first callback of the list, and one that was taken out
+  // to be called, have no previous one.
   stop_callback_base* next_ = nullptr;
   stop_callback_base* previous_ = nullptr;
 };
@@ -71,7 +72,7 @@ class inplace_stop_token {
   /// Whether a stop was requested: once true, true for ever, and what happened before the request
   /// happens before the return. Costs one load.
   [[nodiscard]] bool stop_requested() const noexcept;
-  /// Whether it has a source.
+  /// Whether the token has a source.
   [[nodiscard]] constexpr bool stop_possible() const noexcept { return source_ != nullptr; }
 
   constexpr void swap(inplace_stop_token& other) noexcept { std::swap(source_, other.source_); }
@@ -166,7 +167,7 @@ class inplace_stop_source {
   void detach(detail::stop_callback_base& callback) const noexcept;
 
   mutable detail::atomic<word> state_{0};
-  detail::atomic<detail::stop_callback_base*> running_{nullptr};  // by request_stop(), now
+  detail::atomic<detail::stop_callback_base*> running_{nullptr};  // the one being called
   ::pthread_t notifier_{};     // the thread of request_stop(); set before a callback is taken out
   bool* destroyed_ = nullptr;  // in request_stop(): whether a callback destroyed the source
 };
@@ -201,7 +202,8 @@ class inplace_stop_callback : private detail::stop_callback_base {
   explicit inplace_stop_callback(inplace_stop_token token, Initializer&& init) noexcept(
       std::is_nothrow_constructible_v<CallbackFn, Initializer>)
       : stop_callback_base(token.source_, &invoke), function_(std::forward<Initializer>(init)) {
-    // Here, as a class may have a callback that refers to the class: it is incomplete before.
+    // The check stands here, as a class may have a callback that refers to the class, which is
+    // incomplete before.
     static_assert(std::invocable<CallbackFn> && std::destructible<CallbackFn>);
     attach();
   }
@@ -250,12 +252,12 @@ class linked_stop_source : public inplace_stop_source {
   explicit linked_stop_source(inplace_stop_token parent) noexcept
       : inplace_stop_source(parent.stop_possible() ? unlinked : 0), parent_(parent) {}
   linked_stop_source& operator=(linked_stop_source&&) = delete;
-  /// When no other thread uses the source any more.
+  /// Destroys a source that no other thread uses any more.
   ~linked_stop_source() {
     if (is_linked()) link_.~link();
   }
 
-  /// Whether the link was made. When no other thread uses the source any more.
+  /// Whether the link was made. Called when no other thread uses the source any more.
   bool is_linked() const noexcept {
     return claimed_.load(std::memory_order_relaxed);  // relaxed: no other thread
   }

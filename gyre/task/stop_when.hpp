@@ -53,8 +53,8 @@ task<task_result_t<Awaitable>> stop_when(Awaitable awaitable, inplace_stop_token
   try {
     const detail::stopped_by scoped(context, either.get_token());
     // A parameter would outlive the source.
-    Awaitable held(std::move(awaitable));
-    co_return co_await std::move(held);
+    Awaitable work(std::move(awaitable));
+    co_return co_await std::move(work);
   } catch (const operation_cancelled&) {
     error = detail::cancellation_in(context);
   }

@@ -31,8 +31,8 @@ void rethrow_and_clear(std::exception_ptr& error) {
   std::rethrow_exception(thrown);
 }
 
-std::coroutine_handle<> end_specially(task_promise_base& promise,
-                                      std::coroutine_handle<> self) noexcept {
+std::coroutine_handle<> end_failed_or_unawaited(task_promise_base& promise,
+                                                std::coroutine_handle<> self) noexcept {
   task_context& context = *promise.context;
   if (const std::coroutine_handle<> next = promise.end->continuation()) {
     self.destroy();

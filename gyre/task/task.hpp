@@ -64,7 +64,7 @@ class [[nodiscard]] GYRE_CORO_AWAIT_ELIDABLE task : private detail::task_state<T
   ~task() = default;
 
   /// Whether the task can be awaited.
-  [[nodiscard]] bool valid() const noexcept { return this->not_started(); }
+  [[nodiscard]] bool valid() const noexcept { return this->is_unawaited(); }
 
   static constexpr bool executor_affine = true;
   using state::await_ready;

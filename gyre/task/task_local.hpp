@@ -121,21 +121,21 @@ class bound_awaiter {
     if (is_begun_) std::destroy_at(&awaiter_);
   }
 
-  // Never ready: the value is not bound before the coroutine is known.
+  // The awaiter is never ready: the value is not bound before the coroutine is known.
   static constexpr bool await_ready() noexcept { return false; }
 
   template <has_context Promise>
   GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(
-      std::coroutine_handle<Promise> awaiting) {
-    context_ = &context_of(awaiting);
+      std::coroutine_handle<Promise> coroutine) {
+    context_ = &context_of(coroutine);
     binding_.outer = context_->locals;
     context_->locals = &binding_;
     try {
-      // By hand: it may be an object that does not move, or a reference.
+      // Constructed in place: the awaiter may be an object that does not move, or a reference.
       ::new (static_cast<void*>(std::addressof(awaiter_)))
           holder{awaiter_of(std::forward<Awaitable>(awaitable_))};
       is_begun_ = true;
-      return begin(awaiting);
+      return begin(coroutine);
     } catch (...) {
       unbind();
       throw;
@@ -146,26 +146,26 @@ class bound_awaiter {
       bound_awaiter* self;
       ~unbinding() { self->unbind(); }
     } at_the_end{this};
-    return awaiter_.held.await_resume();
+    return awaiter_.object.await_resume();
   }
 
  private:
   struct holder {
-    awaiter_type held;
+    awaiter_type object;
   };
 
   template <class Promise>
-  GYRE_INLINE_IN_GCC std::coroutine_handle<> begin(std::coroutine_handle<Promise> awaiting) {
-    if (awaiter_.held.await_ready()) return transfer_to(awaiting);
-    using returned = decltype(awaiter_.held.await_suspend(awaiting));
+  GYRE_INLINE_IN_GCC std::coroutine_handle<> begin(std::coroutine_handle<Promise> coroutine) {
+    if (awaiter_.object.await_ready()) return transfer_to(coroutine);
+    using returned = decltype(awaiter_.object.await_suspend(coroutine));
     if constexpr (std::is_void_v<returned>) {
-      awaiter_.held.await_suspend(awaiting);
+      awaiter_.object.await_suspend(coroutine);
       return std::noop_coroutine();
     } else if constexpr (std::same_as<returned, bool>) {
-      if (!awaiter_.held.await_suspend(awaiting)) return transfer_to(awaiting);
+      if (!awaiter_.object.await_suspend(coroutine)) return transfer_to(coroutine);
       return std::noop_coroutine();
     } else {
-      return awaiter_.held.await_suspend(awaiting);
+      return awaiter_.object.await_suspend(coroutine);
     }
   }
   void unbind() noexcept { context_->locals = binding_.outer; }

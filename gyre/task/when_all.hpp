@@ -43,8 +43,8 @@ template <awaitable... Awaitables>
       as_task(std::move(awaitables))...);
 }
 
-/// The same for a range; gives the results in its order, or nothing if they are void: a std::array
-/// for a std::array, a std::vector for others.
+/// As when_all(awaitables…), for a range; gives the results in its order, or nothing if they are
+/// void: a std::array for a std::array, a std::vector for other ranges.
 ///
 /// With GCC 12 a std::array is refused, since one that is made within the awaited expression would
 /// be destroyed twice (docs/guide/coroutines.md, section 11): pass the awaitables themselves, or a
@@ -86,8 +86,8 @@ template <awaitable... Awaitables>
       as_task(std::move(awaitables))...);
 }
 
-/// The same for a range; gives a std::array of std::expected<T, std::exception_ptr> for a
-/// std::array, a std::vector for others, in its order.
+/// As when_all_ready(awaitables…), for a range; gives a std::array of std::expected<T,
+/// std::exception_ptr> for a std::array, a std::vector for others, in its order.
 template <awaitable_range Range>
 [[nodiscard]] auto when_all_ready(Range&& range) {
   return detail::when_all_ready_awaiter<detail::tasks_of_t<Range>>(

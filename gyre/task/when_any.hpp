@@ -38,7 +38,7 @@ struct when_any_result {
   std::tuple<std::optional<Ts>...> values;
 };
 
-/// The same for a range, in its order.
+/// The result of when_any() for a range, in its order.
 template <class T>
 struct when_any_range_result {
   std::size_t index = 0;
@@ -47,13 +47,13 @@ struct when_any_range_result {
 
 namespace detail {
 
-/// Which of a when_any's children ended first.
+/// The race of a when_any()'s children: tells which of them ended first.
 class race {
  public:
-  /// For each child that ended; the first makes the others stop.
-  void add(const child_group::child& ended, child_group& group) noexcept {
+  /// Adds a child that has ended; the first makes the others stop.
+  void add(const child_group::child& child, child_group& group) noexcept {
     if (first_ != nullptr) return;
-    first_ = &ended;
+    first_ = &child;
     was_stopped_ = group.stop_requested();
     group.request_stop();
   }
@@ -93,11 +93,12 @@ class race {
   }
 
  private:
-  // All have ended, or never started; an error was taken, or is there.
+  // Whether `child` completed. All children have ended or never started; an error is in its task,
+  // or was taken out.
   template <class T>
   static bool has_value(task<T>& child) noexcept {
     const task_end& state = task_access::state(child);
-    return !state.empty() && !state.failed() && !state.not_started();
+    return !state.empty() && !state.failed() && !state.is_unawaited();
   }
 
   const child_group::child* first_ = nullptr;
@@ -111,14 +112,14 @@ task<when_any_result<element_t<Ts>...>> when_any_of(task<Ts>... tasks) {
   co_await group.adopt();
   std::apply(
       [&group](auto&... each) {
-        // Until one has ended.
+        // No more children start once one has ended.
         static_cast<void>(((each.start(), !group.has_ended()) && ...));
       },
       racers);
   race ends;
   while (group.running() > 0) {
-    const child_group::child& ended = co_await group.ended();
-    ends.add(ended, group);
+    const child_group::child& child = co_await group.wait_for_end();
+    ends.add(child, group);
   }
 
   const auto for_each = [&](auto&& function) {
@@ -150,8 +151,8 @@ task<when_any_range_result<element_t<T>>> when_any_tasks(std::vector<task<T>> ta
   }
   race ends;
   while (group.running() > 0) {
-    const child_group::child& ended = co_await group.ended();
-    ends.add(ended, group);
+    const child_group::child& child = co_await group.wait_for_end();
+    ends.add(child, group);
   }
 
   const auto for_each = [&](auto&& function) {
@@ -164,7 +165,7 @@ task<when_any_range_result<element_t<T>>> when_any_tasks(std::vector<task<T>> ta
   co_return result;
 }
 
-/// Throws if one is empty, before any of them runs.
+/// Throws if one of the tasks is empty, before any of them runs.
 template <class... Ts>
 auto when_any_valid(task<Ts>&&... tasks) {
   if (!(tasks.valid() && ...)) throw_empty_task();
@@ -200,7 +201,7 @@ template <awaitable... Awaitables>
   return detail::when_any_valid(as_task(std::move(awaitables))...);
 }
 
-/// The same for a range, which must not be empty (std::invalid_argument); gives a
+/// As when_any(awaitables…), for a range, which must not be empty (std::invalid_argument); gives a
 /// when_any_range_result. Costs a frame, a vector of the children and one of the results.
 template <awaitable_range Range>
 [[nodiscard]] auto when_any(Range&& range) {

@@ -116,17 +116,17 @@ class asio_cancellation : operation {
  public:
   explicit asio_cancellation(executor& where) noexcept
       : operation([](operation& self) {
-          // Here: emit() may end the operation.
+          // Kept alive here, as emit() may end the operation.
           const auto alive = std::move(static_cast<asio_cancellation&>(self).until_run_);
           alive->signal_.emit(boost::asio::cancellation_type::all);
         }),
         where_(where) {}
 
   boost::asio::cancellation_slot slot() noexcept { return signal_.slot(); }
-  /// After the end of the operation.
+  /// Forgets the operation, after its end.
   void disarm() noexcept { signal_.slot().clear(); }
 
-  /// Any thread; once.
+  /// Cancels the operation, on its executor. Called once, on any thread.
   static void request(const std::shared_ptr<asio_cancellation>& self) noexcept {
     self->until_run_ = self;
     self->where_.post(*self);

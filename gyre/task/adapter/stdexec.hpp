@@ -272,7 +272,7 @@ class sender_awaiter : completion_wait {
 
  public:
   explicit sender_awaiter(Sender&& sender) : sender_(std::move(sender)) {}
-  // Before it is awaited.
+  // Moves an awaiter that has not been awaited.
   sender_awaiter(sender_awaiter&& other) noexcept(std::is_nothrow_move_constructible_v<Sender>)
       : sender_(std::move(other.sender_)) {}
   ~sender_awaiter() {
@@ -283,13 +283,13 @@ class sender_awaiter : completion_wait {
   static constexpr bool executor_affine = true;
   static constexpr bool await_ready() noexcept { return false; }
   template <class Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) {
-    const task_context& context = context_of(awaiting);
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) {
+    const task_context& context = context_of(coroutine);
     context_ = &context;
-    if (context.stop.stop_requested()) return gives_way(context, awaiting);
+    if (context.stop.stop_requested()) return gives_way(context, coroutine);
     // A deadlock report must not destroy the coroutine, as operations cannot be abandoned.
-    set_holder(awaiting, inline_executor());
-    begin(awaiting, *context.where);
+    set_holder(coroutine, inline_executor());
+    begin(coroutine, *context.where);
     connected_.emplace(std::move(sender_), receiver(*this));
     execution::start(connected_->operation);
     return must_wait();

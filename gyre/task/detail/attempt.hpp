@@ -32,7 +32,7 @@ concept attempt_maker =
 template <class Make>
 using attempt_result_t = task_result_t<attempt_t<Make>>;
 
-/// In place of a function that makes attempts.
+/// Takes the place of a wrong function for attempts, and explains the mistake.
 class misused_attempt {
  public:
   GYRE_MISUSE_FAILS(misused_attempt);

@@ -22,15 +22,15 @@ namespace gyre::detail {
 template <class Awaiter>
 class awaiter_reference {
  public:
-  explicit awaiter_reference(Awaiter& to) noexcept : awaiter_(to) {}
+  explicit awaiter_reference(Awaiter& awaiter) noexcept : awaiter_(awaiter) {}
 
   GYRE_INLINE_IN_GCC bool await_ready() noexcept(noexcept(awaiter_.await_ready())) {
     return static_cast<bool>(awaiter_.await_ready());
   }
   template <class Promise>
-  GYRE_INLINE_IN_GCC auto await_suspend(std::coroutine_handle<Promise> awaiting) noexcept(
-      noexcept(awaiter_.await_suspend(awaiting))) {
-    return awaiter_.await_suspend(awaiting);
+  GYRE_INLINE_IN_GCC auto await_suspend(std::coroutine_handle<Promise> coroutine) noexcept(
+      noexcept(awaiter_.await_suspend(coroutine))) {
+    return awaiter_.await_suspend(coroutine);
   }
   GYRE_INLINE_IN_GCC decltype(auto) await_resume() noexcept(noexcept(awaiter_.await_resume())) {
     return awaiter_.await_resume();
@@ -46,7 +46,7 @@ inline constexpr bool copies_returned_awaiters = false;
 inline constexpr bool copies_returned_awaiters = true;
 #endif
 
-/// A small temporary, which is cheaper to copy than to refer to.
+/// A small temporary object, which is cheaper to copy than to refer to.
 template <class Awaiter>
 concept cheap_to_copy = std::is_rvalue_reference_v<Awaiter> &&
                         std::is_trivially_copyable_v<std::remove_reference_t<Awaiter>> &&

@@ -97,7 +97,7 @@ struct context_trace {
   /// An executor besides the context's own that may have the wait in its queue.
   [[no_unique_address]] traced<const executor*> holder;
 
-  /// Begins anew for a child of `context`.
+  /// Clears the trace for a child of `context`.
   void fork(const task_context& context) noexcept {
     innermost.set(nullptr);
     parent.set(&context);

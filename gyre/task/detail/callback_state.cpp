@@ -6,7 +6,7 @@
 
 namespace gyre::detail {
 
-// The coroutine, and with it the state, may be gone afterwards, if the caller has no completion.
+// The coroutine may be gone at the return, and the state as well if the caller has no completion.
 void callback_state::publish() noexcept {
   if (core_.leave(reporter)) where->post(*this);
 }

@@ -34,7 +34,8 @@ class callback_state : public slab_object, public resumption {  // NOLINT: it de
  public:
   using failure = std::variant<std::monostate, std::error_code, std::exception_ptr>;
 
-  /// Whether the caller is the first, which then sets the outcome and calls publish().
+  /// Claims the right to report. True for the first caller, which then sets the outcome and calls
+  /// publish().
   bool claim() noexcept { return core_.claim(right_to_report); }
   void publish() noexcept;
   bool fail(failure error) noexcept;
@@ -44,10 +45,10 @@ class callback_state : public slab_object, public resumption {  // NOLINT: it de
   }
   void end_completion() noexcept;
 
-  // The waiting coroutine's.
+  // The members from here on are for the waiting coroutine.
   /// Whether the outcome is not there yet; then the coroutine will be resumed.
   bool must_wait() noexcept { return !core_.leave(starter); }
-  /// Before the end of a coroutine that never got the outcome.
+  /// Called before the end of a coroutine that never got the outcome.
   void abandon() noexcept;
   void release() noexcept;
 
@@ -110,7 +111,7 @@ class callback_awaiter {
  public:
   callback_awaiter(Start&& start, OnStop&& on_stop)
       : start_(std::move(start)), on_stop_(std::move(on_stop)) {}
-  // Before it is awaited.
+  // Moves an awaiter that has not been awaited.
   callback_awaiter(callback_awaiter&& other) noexcept(std::is_nothrow_move_constructible_v<Start> &&
                                                       std::is_nothrow_move_constructible_v<OnStop>)
       : start_(std::move(other.start_)), on_stop_(std::move(other.on_stop_)) {}
@@ -125,16 +126,16 @@ class callback_awaiter {
   static constexpr bool executor_affine = true;
   static constexpr bool await_ready() noexcept { return false; }
   template <class Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) {
-    const task_context& context = context_of(awaiting);
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) {
+    const task_context& context = context_of(coroutine);
     context_ = &context;
     state_ = new callback_outcome<T>;
-    state_->waiting = awaiting;
+    state_->waiting = coroutine;
     state_->where = context.where;
     completion<T> done(*state_);
     if (context.stop.stop_requested()) {
       done.set_error(std::make_error_code(std::errc::operation_canceled));
-      return gives_way(context, awaiting);
+      return gives_way(context, coroutine);
     }
     start_(std::move(done));
     if (context.stop.stop_possible()) stopping_.emplace(context.stop, stop{this});

@@ -23,7 +23,7 @@ bool is_stop(std::error_code error, const task_context* context) noexcept {
       stderr,
       "gyre: a coroutine that was asked to stop swallowed gyre::operation_cancelled %u times and "
       "went on; let it pass, or end catch (...) with throw;\n",
-      static_cast<unsigned>(most_cancellations)));
+      static_cast<unsigned>(max_cancellations)));
   try {
     const async_backtrace trace(context);
     static_cast<void>(
@@ -41,7 +41,7 @@ bool is_stop(std::error_code error, const task_context* context) noexcept {
 
 void count_cancellation(const task_context& context) {
   context.has_taken_cancellation = false;
-  if (++context.cancellations >= most_cancellations) end_program(context);
+  if (++context.cancellations >= max_cancellations) end_program(context);
 }
 
 void throw_failure(std::error_code error, const task_context* context, const char* what) {
@@ -64,14 +64,15 @@ std::error_code failure_value(std::error_code error, const task_context* context
 
 void throw_error(std::errc error) { throw std::system_error(std::make_error_code(error)); }
 
-// The inline executor has nothing to give way to. Without memory the wait ends at once.
-bool yield_cancelled(const task_context& context, std::coroutine_handle<> awaiting) noexcept {
+// The inline executor has no other work to which a coroutine could yield. Without memory the wait
+// ends at once.
+bool yield_cancelled(const task_context& context, std::coroutine_handle<> coroutine) noexcept {
   return context.stop.stop_requested() && context.where != &inline_executor() &&
-         post_resumption(awaiting, *context.where);
+         post_resumption(coroutine, *context.where);
 }
 
 const std::exception_ptr& cancellation() noexcept {
-  // Never destroyed: threads may outlive the program's statics.
+  // The exception_ptr is never destroyed: threads may outlive the program's static objects.
   union immortal {
     immortal() noexcept : error(std::make_exception_ptr(operation_cancelled())) {}
     ~immortal() {}  // NOLINT: not defaulted, as that would destroy the member
@@ -119,9 +120,9 @@ void note_taken_error(const task_context* context) noexcept {
   if (context != nullptr && context != &no_context()) context->has_taken_cancellation = true;
 }
 
-std::exception_ptr error_of_taken(const task_context& taking, std::exception_ptr error) noexcept {
-  error = error_for(taking, std::move(error));
-  note_taken_error(&taking);
+std::exception_ptr error_of_taken(const task_context& taker, std::exception_ptr error) noexcept {
+  error = error_for(taker, std::move(error));
+  note_taken_error(&taker);
   return error;
 }
 

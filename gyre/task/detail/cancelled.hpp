@@ -15,32 +15,32 @@ namespace gyre::detail {
 /// The number of swallowed cancellations from which on a wait yields before it throws again, and
 /// the one at which the program ends: see docs/design/coroutines.md.
 inline constexpr std::uint32_t prompt_cancellations = 100;
-inline constexpr std::uint32_t most_cancellations = 100'000;
+inline constexpr std::uint32_t max_cancellations = 100'000;
 
 /// Throws the exception of a wait in `context`, or in none (null), that failed with `error`:
 /// operation_cancelled if that is due to a stop of the coroutine, else std::system_error, with
 /// `what` unless that is null.
 [[noreturn, gnu::cold]] void throw_failure(std::error_code error, const task_context* context,
                                            const char* what = nullptr);
-/// The same for std::errc::operation_canceled.
+/// throw_failure() for std::errc::operation_canceled.
 [[noreturn, gnu::cold]] void throw_cancelled(const task_context& context);
 
-/// For waits that give errors as values: returns `error`, but throws operation_cancelled where
+/// Returns `error`, for waits that give errors as values, but throws operation_cancelled where
 /// throw_failure() does.
 [[gnu::cold]] std::error_code failure_value(std::error_code error, const task_context* context);
 
 /// Throws std::system_error for `error`.
 [[noreturn, gnu::cold]] void throw_error(std::errc error);
 
-/// Counts a cancellation; ends the program after most_cancellations.
+/// Counts a cancellation; ends the program after max_cancellations.
 [[gnu::cold]] void count_cancellation(const task_context& context);
 
-/// For await_suspend() of a wait that ends at once: posts a coroutine that has swallowed many
-/// cancellations to its executor. True if it did.
+/// Posts a coroutine that was asked to stop to its executor; false if it was not asked, or has no
+/// queue.
 [[gnu::cold]] bool yield_cancelled(const task_context& context,
-                                   std::coroutine_handle<> awaiting) noexcept;
-inline bool gives_way(const task_context& context, std::coroutine_handle<> awaiting) noexcept {
-  return context.cancellations >= prompt_cancellations && yield_cancelled(context, awaiting);
+                                   std::coroutine_handle<> coroutine) noexcept;
+inline bool gives_way(const task_context& context, std::coroutine_handle<> coroutine) noexcept {
+  return context.cancellations >= prompt_cancellations && yield_cancelled(context, coroutine);
 }
 
 // A stop travels between tasks as a status: every operation_cancelled that leaves a coroutine
@@ -69,7 +69,7 @@ inline bool gives_way(const task_context& context, std::coroutine_handle<> await
 /// null.
 [[gnu::cold]] void note_taken_error(const task_context* context) noexcept;
 /// As error_for(), for the error of a task that the coroutine has taken.
-[[gnu::cold]] std::exception_ptr error_of_taken(const task_context& taking,
+[[gnu::cold]] std::exception_ptr error_of_taken(const task_context& taker,
                                                 std::exception_ptr error) noexcept;
 /// `error` for ordinary code: std::system_error in place of cancellation().
 [[gnu::cold]] std::exception_ptr error_outside(std::exception_ptr error) noexcept;

@@ -5,17 +5,17 @@ namespace gyre::detail {
 
 // A child's end, on its thread. Once the child is on the stack the parent may run, and child and
 // group may be gone, unless the parent waits: then this function resumes it.
-std::coroutine_handle<> child_group::end(task_context& finished) noexcept {
-  auto& self = static_cast<child&>(finished);
+std::coroutine_handle<> child_group::on_child_end(task_context& context) noexcept {
+  auto& self = static_cast<child&>(context);
   child_group& group = *self.group;
   const executor* const here = self.where;
-  const auto pushed = reinterpret_cast<std::uintptr_t>(&self);
+  const auto newest = reinterpret_cast<std::uintptr_t>(&self);
   std::uintptr_t seen = group.newest_.load(std::memory_order_relaxed);  // relaxed: a first guess
   do {
     self.next = seen == parent_waits ? nullptr : reinterpret_cast<child*>(seen);
-    // release: pairs with the acquire in take(): the parent sees the child's result. acquire: pairs
-    // with the release in wait(): this sees how to resume the parent.
-  } while (!group.newest_.compare_exchange_weak(seen, pushed, std::memory_order_acq_rel,
+    // release: pairs with the acquire in take_ended_children(): the parent sees the child's result.
+    // acquire: pairs with the release in begin_wait(): this sees how to resume the parent.
+  } while (!group.newest_.compare_exchange_weak(seen, newest, std::memory_order_acq_rel,
                                                 std::memory_order_relaxed));
   if (seen != parent_waits) return std::noop_coroutine();
   if (here == group.home_) return group.waiting;
@@ -24,9 +24,9 @@ std::coroutine_handle<> child_group::end(task_context& finished) noexcept {
 }
 
 // Puts the ended children into the order of their ends. False if there are none.
-bool child_group::take() noexcept {
+bool child_group::take_ended_children() noexcept {
   if (newest_.load(std::memory_order_relaxed) == 0) return false;  // relaxed: only a look
-  // acquire: pairs with the release in end(); each push continues the release sequence.
+  // acquire: pairs with the release in on_child_end(); each push continues the release sequence.
   auto* each = reinterpret_cast<child*>(newest_.exchange(0, std::memory_order_acquire));
   while (each != nullptr) {
     child* const older = std::exchange(each->next, ended_);
@@ -35,16 +35,17 @@ bool child_group::take() noexcept {
   return true;
 }
 
-// False if a child ended meanwhile.
-bool child_group::wait() noexcept {
+// Marks the parent as waiting. False if a child has ended meanwhile.
+bool child_group::begin_wait() noexcept {
   std::uintptr_t none = 0;
-  // release: pairs with the acquire in end(). relaxed: take() reads with acquire what was pushed.
+  // release: pairs with the acquire in on_child_end(). relaxed: take_ended_children() reads with
+  // acquire what was pushed.
   return newest_.compare_exchange_strong(none, parent_waits, std::memory_order_release,
                                          std::memory_order_relaxed);
 }
 
-child_group::child& child_group::pop() noexcept {
-  if (ended_ == nullptr) take();
+child_group::child& child_group::pop_ended_child() noexcept {
+  if (ended_ == nullptr) take_ended_children();
   child& oldest = *std::exchange(ended_, ended_->next);
   oldest.runs = false;
   --running_;

@@ -27,7 +27,7 @@ namespace gyre::detail {
 /// Lifetime: a local of the parent, declared before the children.
 class child_group final : resumption, public child_set {
  public:
-  /// The context of a child; stays in place from start() until ended() has returned it.
+  /// The context of a child; stays in place from start() until wait_for_end() has returned it.
   struct child : task_context {
     child_group* group = nullptr;
     child* next = nullptr;
@@ -41,7 +41,7 @@ class child_group final : resumption, public child_set {
       fork_context(inherited_, parent);
       attach(parent);
       inherited_.stop = stop_.emplace(inherited_.stop).get_token();
-      inherited_.finished = &end;
+      inherited_.finished = &on_child_end;
       parent_ = &context_of(parent);
       return gives_way(*parent_, parent);
     });
@@ -58,47 +58,47 @@ class child_group final : resumption, public child_set {
     task_access::state(work).start_child(context);
   }
   /// Awaited while a child runs: gives each child once after its end, in the order of the ends.
-  auto ended() noexcept { return ended_awaiter(*this); }
+  auto wait_for_end() noexcept { return end_awaiter(*this); }
 
-  /// Whether ended() would not wait.
-  bool has_ended() noexcept { return ended_ != nullptr || take(); }
-  /// The number of children that ended() has not returned.
+  /// Whether wait_for_end() would return at once.
+  bool has_ended() noexcept { return ended_ != nullptr || take_ended_children(); }
+  /// The number of children that wait_for_end() has not returned.
   std::size_t running() const noexcept { return running_; }
 
   void append_children(std::vector<task_context*>& contexts) { listed_.append_to(contexts); }
 
   /// Asks the children to stop.
   void request_stop() noexcept { stop_->request_stop(); }
-  /// Whether they or the parent were asked to stop.
+  /// Whether the children or the parent were asked to stop.
   bool stop_requested() const noexcept { return stop_->stop_requested(); }
 
   /// The context of the parent. After adopt().
   const task_context& parent() const noexcept { return *parent_; }
 
   /// False if the child runs, or waits, on another executor than the parent's.
-  bool may_drop(const child& context) const noexcept {
+  bool may_destroy(const child& context) const noexcept {
     return !context.runs || context.where == inherited_.where;
   }
 
  private:
-  struct ended_awaiter {
-    explicit ended_awaiter(child_group& g) noexcept : group(g) {}
+  struct end_awaiter {
+    explicit end_awaiter(child_group& owner) noexcept : group(owner) {}
     static constexpr bool executor_affine = true;
     bool await_ready() const noexcept { return group.has_ended(); }
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> parent) const noexcept {
       group.waiting = parent;
       group.home_ = context_of(parent).where;
-      return group.wait();
+      return group.begin_wait();
     }
-    child& await_resume() const noexcept { return group.pop(); }
+    child& await_resume() const noexcept { return group.pop_ended_child(); }
     child_group& group;
   };
 
-  static std::coroutine_handle<> end(task_context& finished) noexcept;
-  bool take() noexcept;
-  bool wait() noexcept;
-  child& pop() noexcept;
+  static std::coroutine_handle<> on_child_end(task_context& finished) noexcept;
+  bool take_ended_children() noexcept;
+  bool begin_wait() noexcept;
+  child& pop_ended_child() noexcept;
 
   // No child has this address.
   static constexpr std::uintptr_t parent_waits = 1;
@@ -116,14 +116,14 @@ class child_group final : resumption, public child_set {
 /// A task as a child.
 template <class T>
 struct child_task : child_group::child {
-  explicit child_task(child_group& owner, task<T>&& started = {}) noexcept
-      : work(std::move(started)) {
+  explicit child_task(child_group& owner, task<T>&& child_work = {}) noexcept
+      : work(std::move(child_work)) {
     group = &owner;
   }
   child_task(child_task&&) = default;
   child_task& operator=(child_task&&) = delete;
   ~child_task() {
-    assert(group->may_drop(*this) && "a child was dropped while it was on another executor");
+    assert(group->may_destroy(*this) && "a child was dropped while it was on another executor");
   }
 
   void start() { group->start(*this, work); }

@@ -11,23 +11,23 @@
 
 namespace gyre::detail {
 
-/// The coroutine's part of the wait: it starts the operation, then calls must_wait(). The end of
-/// the operation calls complete(). The second of both decides: must_wait() lets the coroutine go
-/// on, or complete() posts it to its executor. Allocates nothing.
+/// The coroutine starts the operation, then calls must_wait(). The end of the operation calls
+/// complete(). The later of the two calls decides: must_wait() tells the coroutine to continue, or
+/// complete() posts the coroutine to its executor. Allocates nothing.
 class completion_wait : resumption {
  protected:
   completion_wait() noexcept = default;
   ~completion_wait() = default;
 
-  void begin(std::coroutine_handle<> awaiting, executor& where) noexcept {
-    waiting = awaiting;
+  void begin(std::coroutine_handle<> coroutine, executor& where) noexcept {
+    waiting = coroutine;
     where_ = &where;
     core_.begin(starter | completer);
   }
-  /// After the start of the operation. False if it has completed; if true, the coroutine will be
-  /// resumed, and this may be gone.
+  /// Called after the start of the operation. False if the operation has completed; if true, the
+  /// coroutine will be resumed, and the wait may be gone.
   bool must_wait() noexcept { return !core_.leave(starter); }
-  /// After the outcome was stored. Any thread; this may be gone afterwards.
+  /// Called after the outcome was stored, on any thread. The wait may be gone at the return.
   void complete() noexcept {
     if (core_.leave(completer)) where_->post(*this);
   }

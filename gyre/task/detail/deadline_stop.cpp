@@ -17,7 +17,7 @@
 namespace gyre::detail {
 namespace {
 
-// A length of time for people, such as "2 s", "1.5 s" or "250 ms".
+// `length` for a message, such as "2 s", "1.5 s" or "250 ms".
 std::string in_words(std::chrono::nanoseconds length) {
   struct unit {
     std::int64_t nanoseconds;
@@ -26,19 +26,21 @@ std::string in_words(std::chrono::nanoseconds length) {
   constexpr std::array<unit, 4> units{
       {{1'000'000'000, " s"}, {1'000'000, " ms"}, {1'000, " us"}, {1, " ns"}}};
   const std::int64_t count = std::max<std::int64_t>(length.count(), 0);
-  const unit& fitting =
+  const unit& largest_unit =
       count == 0 ? units.front() : *std::ranges::find_if(units, [&](const unit& each) {
         return each.nanoseconds <= count;
       });
-  std::string words = std::to_string(count / fitting.nanoseconds);
+  std::string words = std::to_string(count / largest_unit.nanoseconds);
   // Thousandths, without zeros at the end.
   const std::int64_t thousandths =
-      fitting.nanoseconds == 1 ? 0 : count % fitting.nanoseconds / (fitting.nanoseconds / 1000);
+      largest_unit.nanoseconds == 1
+          ? 0
+          : count % largest_unit.nanoseconds / (largest_unit.nanoseconds / 1000);
   if (thousandths != 0) {
     words += '.' + std::to_string(1000 + thousandths).substr(1);
     words.erase(words.find_last_not_of('0') + 1);
   }
-  return words + fitting.name;
+  return words + largest_unit.name;
 }
 
 }  // namespace
@@ -49,13 +51,13 @@ void throw_time_limit_expired(std::chrono::nanoseconds limit) {
 }
 
 void deadline_stop::check_not_awaited() const {
-  if (awaiting_) throw_empty_task();
+  if (coroutine_) throw_empty_task();
 }
 
 std::coroutine_handle<> deadline_stop::begin() noexcept {
   home_ = context().where;
   timers_ = home_->timers();
-  if (timers_ == nullptr) return awaiting_;
+  if (timers_ == nullptr) return coroutine_;
   if (home_->running_here()) return start();
   home_->post(*this);
   return std::noop_coroutine();
@@ -64,10 +66,10 @@ std::coroutine_handle<> deadline_stop::begin() noexcept {
 std::coroutine_handle<> deadline_stop::start() noexcept {
   replaced_stop_.emplace(context(), source_.emplace(context().stop).get_token());
   context().has_taken_cancellation = false;
-  works_ = true;
+  is_working_ = true;
   timers_->start_time_limit(*this, limit_);
   if (const std::coroutine_handle<> next = start_work(frame_.get_handle())) return next;
-  return finish_work() ? awaiting_ : std::noop_coroutine();
+  return finish_work() ? coroutine_ : std::noop_coroutine();
 }
 
 // The work has ended, on any thread. True if the coroutine is to be resumed here; if not, this may
@@ -77,41 +79,41 @@ bool deadline_stop::finish_work() noexcept {
   context().where = home_;
   // The work took the stand-in for the coroutine.
   context().trace.innermost.set(traced_awaiting_.get());
-  has_worked_ = true;
+  work_has_ended_ = true;
   if (home_->running_here()) return cancel_timer();
   home_->post(*this);
   return false;
 }
 
 bool deadline_stop::cancel_timer() noexcept {
-  works_ = false;
+  is_working_ = false;
   return timers_->cancel_timer(*this) || core_.leave(work_end);
 }
 
-void deadline_stop::on_expiry(timer_operation& expired) {
-  auto& self = static_cast<deadline_stop&>(expired);
-  self.was_first_ = self.source_->request_stop();
+void deadline_stop::on_expiry(timer_operation& timer) {
+  auto& self = static_cast<deadline_stop&>(timer);
+  self.limit_came_first_ = self.source_->request_stop();
   if (!self.core_.leave(expiry)) return;
   // A strand's timers expire outside of it.
-  self.home_->running_here() ? resume(self.awaiting_) : self.home_->post(self);
+  self.home_->running_here() ? resume(self.coroutine_) : self.home_->post(self);
 }
 
-// On the executor: the work is to be started, or has ended elsewhere, or the timer has expired
-// elsewhere and the coroutine waited for that.
-void deadline_stop::run(operation& posted) {
-  auto& self = static_cast<deadline_stop&>(posted);
-  if (!self.has_worked_) return resume(self.start());
-  if (!self.works_ || self.cancel_timer()) resume(self.awaiting_);
+// Runs on the executor for one of three reasons: the work is to be started, the work has ended
+// elsewhere, or the timer has expired elsewhere and the coroutine waited for that.
+void deadline_stop::run(operation& op) {
+  auto& self = static_cast<deadline_stop&>(op);
+  if (!self.work_has_ended_) return resume(self.start());
+  if (!self.is_working_ || self.cancel_timer()) resume(self.coroutine_);
 }
 
-GYRE_MAKES_TAIL_CALLS void deadline_stop::resume_frame(void* resumed) {
-  deadline_stop& self = stand_in<deadline_stop>::owner(resumed);
+GYRE_MAKES_TAIL_CALLS void deadline_stop::resume_frame(void* frame) {
+  deadline_stop& self = stand_in<deadline_stop>::owner(frame);
   if (!self.finish_work()) return;
-  GYRE_TAIL_CALL return continue_with(self.awaiting_.address());
+  GYRE_TAIL_CALL return continue_with(self.coroutine_.address());
 }
 
-void deadline_stop::destroy_frame(void* destroyed) noexcept {
-  stand_in<deadline_stop>::owner(destroyed).awaiting_.destroy();
+void deadline_stop::destroy_frame(void* frame) noexcept {
+  stand_in<deadline_stop>::owner(frame).coroutine_.destroy();
 }
 
 void deadline_stop::abandon() noexcept {
@@ -122,7 +124,7 @@ void deadline_stop::abandon() noexcept {
 void deadline_stop::throw_no_timers() { detail::throw_no_timers("gyre::with_timeout"); }
 
 bool deadline_stop::ended_by_limit() const noexcept {
-  return was_first_ && !context().has_taken_cancellation;
+  return limit_came_first_ && !context().has_taken_cancellation;
 }
 
 void deadline_stop::throw_error_of_work(std::exception_ptr error) const {

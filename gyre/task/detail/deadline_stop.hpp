@@ -41,11 +41,11 @@ class deadline_stop : operation, timer_operation {
  protected:
   explicit deadline_stop(std::chrono::nanoseconds limit) noexcept
       : operation(&run), timer_operation(&on_expiry), limit_(limit) {}
-  /// Before it is awaited.
+  /// Copies an awaiter that has not been awaited.
   deadline_stop(const deadline_stop& other) noexcept : deadline_stop(other.limit_) {}
-  /// After the destruction of the work.
+  /// Runs after the destructor of the derived class has destroyed the work.
   ~deadline_stop() {
-    if (works_) [[unlikely]]
+    if (is_working_) [[unlikely]]
       abandon();
   }
 
@@ -56,15 +56,15 @@ class deadline_stop : operation, timer_operation {
   /// For await_suspend(): returns the coroutine to be resumed. Throws std::logic_error the second
   /// time.
   template <has_context Promise>
-  std::coroutine_handle<> begin(std::coroutine_handle<Promise> awaiting) {
+  std::coroutine_handle<> begin(std::coroutine_handle<Promise> coroutine) {
     check_not_awaited();
-    awaiting_ = awaiting;
-    frame_.stand_for(awaiting, *this);
-    traced_awaiting_.set(promise_of(awaiting));
+    coroutine_ = coroutine;
+    frame_.stand_for(coroutine, *this);
+    traced_awaiting_.set(promise_of(coroutine));
     return begin();
   }
 
-  /// The rest is for await_resume().
+  // The members from here on are for await_resume().
   task_context& context() const noexcept { return frame_.context(); }
   /// Whether the work has run; there were no timers otherwise.
   bool has_run() const noexcept { return timers_ != nullptr; }
@@ -77,7 +77,7 @@ class deadline_stop : operation, timer_operation {
     return std::make_error_code(std::errc::operation_not_supported);
   }
   /// Whether the limit was the reason to stop.
-  bool was_first() const noexcept { return was_first_; }
+  bool limit_came_first() const noexcept { return limit_came_first_; }
 
   /// Throws the error of the coroutine whose work ended with `error`: time_limit_errc::expired, and
   /// the limit, if that ended the work.
@@ -99,22 +99,22 @@ class deadline_stop : operation, timer_operation {
   bool cancel_timer() noexcept;
   void abandon() noexcept;
   [[noreturn, gnu::cold]] static void throw_no_timers();
-  static void run(operation& posted);
-  static void on_expiry(timer_operation& expired);
-  static void resume_frame(void* resumed);
-  static void destroy_frame(void* destroyed) noexcept;
+  static void run(operation& op);
+  static void on_expiry(timer_operation& timer);
+  static void resume_frame(void* frame);
+  static void destroy_frame(void* frame) noexcept;
 
   const std::chrono::nanoseconds limit_;
-  std::coroutine_handle<> awaiting_;
+  std::coroutine_handle<> coroutine_;
   [[no_unique_address]] traced<promise_base*> traced_awaiting_;
   stand_in<deadline_stop> frame_{&resume_frame, &destroy_frame};
   executor* home_ = nullptr;
   timer_service* timers_ = nullptr;
   std::optional<linked_stop_source> source_;
   std::optional<stopped_by> replaced_stop_;  // until the work has ended
-  bool works_ = false;                       // the work runs, or was destroyed while it ran
-  bool has_worked_ = false;
-  bool was_first_ = false;
+  bool is_working_ = false;                  // the work runs, or was destroyed while it ran
+  bool work_has_ended_ = false;
+  bool limit_came_first_ = false;
   wait_core core_{work_end | expiry};
 };
 

@@ -107,7 +107,7 @@ class limited_work final : gyre::detail::deadline_stop {
   }
   bool await_resume() noexcept {
     if (origin_.heeds_stops) std::destroy_at(&on_stop_);
-    return was_first();
+    return limit_came_first();
   }
 
  private:

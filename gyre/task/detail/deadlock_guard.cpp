@@ -19,26 +19,26 @@
 namespace gyre::detail {
 namespace {
 
-// Appends a chain of awaits; of a very long one the ends.
+// Appends a chain of awaits, or both ends of a very long one.
 void append_frames(std::string& text, const promise_base& innermost, const std::string& indent) {
-  constexpr std::size_t most_shown_of_an_end = 50;
+  constexpr std::size_t max_shown_of_an_end = 50;
   std::size_t length = 0;
   for (auto* frame = &innermost; frame != nullptr; frame = frame->trace.awaited_by.get()) ++length;
   const std::size_t left_out =
-      length > 2 * most_shown_of_an_end ? length - 2 * most_shown_of_an_end : 0;
+      length > 2 * max_shown_of_an_end ? length - 2 * max_shown_of_an_end : 0;
 
   std::size_t index = 0;
   for (auto* frame = &innermost; frame != nullptr; frame = frame->trace.awaited_by.get(), ++index) {
-    if (left_out > 0 && index == most_shown_of_an_end) {
+    if (left_out > 0 && index == max_shown_of_an_end) {
       text += indent + "  and " + std::to_string(left_out) + " more awaits, then\n";
     }
-    const bool is_left_out =
-        index >= most_shown_of_an_end && index < most_shown_of_an_end + left_out;
+    const bool is_left_out = index >= max_shown_of_an_end && index < max_shown_of_an_end + left_out;
     if (!is_left_out) append_frame(text, frame->trace.place.get(), indent);
   }
 }
 
-// Ends a suspended task, which may be gone then. Whether that has resumed another coroutine.
+// Ends a suspended task, which may be gone at the return. Returns whether that has resumed another
+// coroutine.
 bool cancel(task_context& context) {
   try {
     throw_cancelled(context);
@@ -85,12 +85,12 @@ class live_tasks {
   // The async_backtrace of each task, below the task that waits for it. Limited to the first tasks,
   // and to the ends of a long chain.
   std::string to_string() const {
-    constexpr std::size_t most_shown = 100;
+    constexpr std::size_t max_shown = 100;
     std::string text;
-    const std::size_t shown = std::min(tasks_.size(), most_shown);
-    for (std::size_t i = 0; i < shown; ++i) append(text, tasks_[i]);
-    if (shown < tasks_.size()) {
-      text += "  and " + std::to_string(tasks_.size() - shown) + " more tasks\n";
+    const std::size_t shown_count = std::min(tasks_.size(), max_shown);
+    for (std::size_t i = 0; i < shown_count; ++i) append(text, tasks_[i]);
+    if (shown_count < tasks_.size()) {
+      text += "  and " + std::to_string(tasks_.size() - shown_count) + " more tasks\n";
     }
     return text;
   }
@@ -99,16 +99,16 @@ class live_tasks {
   // cancelled. Returns when that has woken a coroutine, as the tree is then out of date. False if
   // there was no such task.
   bool cancel_leaves(const blocking_executor& where) const {
-    bool found = false;
+    bool has_cancelled = false;
     for (std::size_t i = tasks_.size(); i-- > 0;) {
       task_context& context = *tasks_[i].context;
       const bool may_be_queued = context.where != &where || context.trace.holder.get() != nullptr;
       if (!is_leaf(i) || may_be_queued) continue;
-      found = true;
+      has_cancelled = true;
       const bool has_resumed = cancel(context);
       if (has_resumed || !where.is_idle()) break;
     }
-    return found;
+    return has_cancelled;
   }
   // Makes executors skip the tasks, which must not be destroyed. Throws std::bad_alloc.
   void never_resume() const {
@@ -149,7 +149,7 @@ class live_tasks {
 // Ends the tasks one after the other, since a destroyed task may wake others, with a mutex that it
 // unlocks for instance. False if some tasks have not ended.
 bool cancel_remaining(task_context& root, blocking_executor& executor, const bool& done) {
-  // A task may repeat the cancelled operation again and again.
+  // The rounds are limited, as a task may repeat the cancelled operation for ever.
   std::size_t rounds = 2 * live_tasks(root).size();
   while (rounds-- > 0 && live_tasks(root).cancel_leaves(executor)) {
     if (executor.run_until(done)) return true;

@@ -36,7 +36,7 @@ class reporting_deadlock_guard {
 
  private:
   inplace_stop_source end_all_;
-  std::optional<inplace_stop_callback<request_stop_of>> on_stop_;  // ends when the sync_wait does
+  std::optional<inplace_stop_callback<request_stop_of>> on_stop_;  // until the sync_wait() ends
   bool has_suspended_ = false;
 };
 

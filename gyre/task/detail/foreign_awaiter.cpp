@@ -5,28 +5,28 @@
 
 namespace gyre::detail {
 
-GYRE_MAKES_TAIL_CALLS void executor_return::resume_frame(void* resumed) {
-  executor_return& self = frame::owner(resumed);
+GYRE_MAKES_TAIL_CALLS void executor_return::resume_frame(void* frame_address) {
+  executor_return& self = frame::owner(frame_address);
   executor& home = *self.frame_.context().where;
   if (!home.running_here()) return home.post(self);
-  self.is_back();
-  GYRE_TAIL_CALL return continue_with(self.waiting_.address());
+  self.note_return();
+  GYRE_TAIL_CALL return continue_with(self.coroutine_.address());
 }
 
-void executor_return::destroy_frame(void* destroyed) noexcept {
-  frame::owner(destroyed).waiting_.destroy();
+void executor_return::destroy_frame(void* frame_address) noexcept {
+  frame::owner(frame_address).coroutine_.destroy();
 }
 
 void executor_return::run(operation& op) {
   auto& self = static_cast<executor_return&>(op);
-  self.is_back();
-  gyre::detail::resume(self.waiting_);
+  self.note_return();
+  gyre::detail::resume(self.coroutine_);
 }
 
-void executor_return::is_back() noexcept {
-  // An awaiter that the foreign one awaits in turn took the stand-in for the coroutine.
+void executor_return::note_return() noexcept {
+  // For backtraces the innermost coroutine is again the awaiting one, not the stand-in.
   frame_.context().trace.innermost.set(
-      &std::coroutine_handle<promise_base>::from_address(waiting_.address()).promise());
+      &std::coroutine_handle<promise_base>::from_address(coroutine_.address()).promise());
 }
 
 }  // namespace gyre::detail

@@ -31,21 +31,21 @@ class executor_return : operation {
 
   executor_return() noexcept : operation(&run) {}
 
-  /// The handle that resumes `awaiting`.
+  /// The handle that resumes `coroutine`.
   template <std::derived_from<promise_base> Promise>
-  handle stand_for(std::coroutine_handle<Promise> awaiting) noexcept {
-    waiting_ = awaiting;
-    return frame_.stand_for(awaiting, *this);
+  handle stand_for(std::coroutine_handle<Promise> coroutine) noexcept {
+    coroutine_ = coroutine;
+    return frame_.stand_for(coroutine, *this);
   }
 
  private:
-  static void resume_frame(void* resumed);
-  static void destroy_frame(void* destroyed) noexcept;
+  static void resume_frame(void* frame_address);
+  static void destroy_frame(void* frame_address) noexcept;
   static void run(operation& self);
-  void is_back() noexcept;
+  void note_return() noexcept;
 
   frame frame_{&resume_frame, &destroy_frame};
-  std::coroutine_handle<> waiting_;
+  std::coroutine_handle<> coroutine_;
 };
 
 /// Awaits a foreign awaiter, an object (of an operator co_await) or a reference to one.
@@ -62,19 +62,19 @@ class foreign_awaiter {
     return static_cast<bool>(awaiter_.await_ready());
   }
   template <class Promise>
-  GYRE_INLINE_IN_GCC auto await_suspend(std::coroutine_handle<Promise> awaiting) {
+  GYRE_INLINE_IN_GCC auto await_suspend(std::coroutine_handle<Promise> coroutine) {
     if constexpr (requires { awaiter_.await_suspend(executor_return::handle()); }) {
       using returned = decltype(awaiter_.await_suspend(executor_return::handle()));
-      const executor_return::handle stand_in = return_.stand_for(awaiting);
+      const executor_return::handle stand_in = return_.stand_for(coroutine);
       if constexpr (std::is_void_v<returned> || std::same_as<returned, bool>) {
         return awaiter_.await_suspend(stand_in);
       } else {
         const std::coroutine_handle<> next = awaiter_.await_suspend(stand_in);
-        // From here on this may be gone, and `next` left to a trampoline already.
-        return next.address() == stand_in.address() ? transfer_to(awaiting) : next;
+        // From here on the awaiter may be gone, and `next` left to a trampoline already.
+        return next.address() == stand_in.address() ? transfer_to(coroutine) : next;
       }
     } else {
-      return awaiter_.await_suspend(awaiting);  // takes this promise only
+      return awaiter_.await_suspend(coroutine);  // takes this promise only
     }
   }
   decltype(auto) await_resume() noexcept(noexcept(std::declval<foreign&>().await_resume())) {

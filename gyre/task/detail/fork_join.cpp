@@ -13,7 +13,7 @@ namespace gyre::detail {
 constinit thread_local child_starts starts_here;
 
 [[gnu::noinline]] void start_nested(std::coroutine_handle<> first, executor& where) noexcept {
-  if (starts_here.depth >= fork_join::most_nested_starts && &where != &inline_executor())
+  if (starts_here.depth >= fork_join::max_nested_starts && &where != &inline_executor())
       [[unlikely]] {
     if (post_resumption(first, where)) return;
   }
@@ -96,11 +96,11 @@ void fork_join::give_up(loop& rest) noexcept {
 
 bool fork_join::finish_with_others(const kept_contexts& kept, std::size_t events) noexcept {
   if (kept.newest != nullptr) {
-    child* others = kept_.load(std::memory_order_relaxed);
+    child* older_contexts = kept_.load(std::memory_order_relaxed);
     do {
-      kept.oldest->next = others;
+      kept.oldest->next = older_contexts;
       // relaxed: followed when the count has ordered it.
-    } while (!kept_.compare_exchange_weak(others, kept.newest, std::memory_order_relaxed));
+    } while (!kept_.compare_exchange_weak(older_contexts, kept.newest, std::memory_order_relaxed));
   }
   // acquire: the last to count sees the others' results, for the parent; release: and they ours.
   return pending_.fetch_sub(events, std::memory_order_acq_rel) == events;
@@ -109,13 +109,13 @@ bool fork_join::finish_with_others(const kept_contexts& kept, std::size_t events
 std::coroutine_handle<> fork_join::end_elsewhere(child& ended) noexcept {
   fork_join& join = *ended.join;
   ended.end->end_without_continuation();
-  // The stop source lives until the count.
+  // The stop source lives until the count below.
   if (ended.end->failed()) join.child_failed(*ended.end);
-  executor* const there = ended.where;
+  executor* const end_executor = ended.where;
   // release: the last to count, who acquires for the parent, sees our result.
   if (join.pending_.fetch_sub(1, std::memory_order_acq_rel) != 1) return nullptr;
   executor* const home = join.parent_context_->where;
-  if (there == home) return join.parent();
+  if (end_executor == home) return join.parent();
   home->post(join.all_);
   return nullptr;
 }

@@ -64,8 +64,9 @@ class fork_join : protected child_set {
  public:
   enum class on_error { wait_for_all, stop_others };
 
-  // One start within another takes some 200 bytes to 2 KiB of stack, by compiler and build.
-  static constexpr unsigned most_nested_starts = 64;
+  // The limit bounds the stack: a start within another takes some 200 bytes to 2 KiB of it, by
+  // compiler and build.
+  static constexpr unsigned max_nested_starts = 64;
 
   fork_join& operator=(fork_join&&) = delete;
 
@@ -74,13 +75,13 @@ class fork_join : protected child_set {
  protected:
   // A context, and the frame to which the child's end transfers.
   struct child : task_context {
-    explicit child(fork_join& of) noexcept
-        : task_context(context_of_child(*of.parent_context_, of.stop_token_)),
+    explicit child(fork_join& owner) noexcept
+        : task_context(context_of_child(*owner.parent_context_, owner.stop_token_)),
           frame(&after_child, [](void*) {}),
-          join(&of) {
+          join(&owner) {
       frame.stand_in_context(*this, *this);
       if constexpr (records_backtraces) {
-        of.prepare_context(*this);
+        owner.prepare_context(*this);
         finished = [](task_context& self) noexcept -> std::coroutine_handle<> {
           return static_cast<child&>(self).frame.get_handle();
         };
@@ -98,7 +99,7 @@ class fork_join : protected child_set {
     bool try_prepare(task_state<T>& task, std::coroutine_handle<>& start) noexcept {
       end = &task;
       if constexpr (records_backtraces) {
-        if (!task.not_started()) return false;
+        if (!task.is_unawaited()) return false;
         start = task.prepare(static_cast<task_context&>(*this));
         return true;
       } else {
@@ -115,29 +116,29 @@ class fork_join : protected child_set {
   // Starts children; one thread has it at a time. When the join's own loop has nothing left to
   // start, it resumes the parent.
   struct loop : operation {
-    loop(function run, fork_join& of, std::size_t begin, std::size_t last) noexcept
-        : operation(run), join(&of), next(begin), end(last) {}
+    loop(function run, fork_join& owner, std::size_t begin, std::size_t last) noexcept
+        : operation(run), join(&owner), next(begin), end(last) {}
     fork_join* join;
     loop* older = nullptr;  // of those split off
     std::size_t next;
     std::size_t end;
   };
 
-  // The contexts that one thread's share of a loop has kept: their children go on by themselves.
+  // The contexts that one thread's share of a loop keeps, because their children still run.
   struct kept_contexts {
     child* newest = nullptr;
     child* oldest = nullptr;
   };
 
-  /// In await_suspend() of `parent`.
-  fork_join(std::coroutine_handle<> parent, const forking_coroutine& from, on_error policy,
+  /// Constructed in await_suspend() of `parent`.
+  fork_join(std::coroutine_handle<> parent, const forking_coroutine& origin, on_error policy,
             operation::function run, std::size_t children) noexcept
       : parent_(parent),
-        parent_context_(from.context),
+        parent_context_(origin.context),
         pending_(all_events(children)),
         all_(run, *this, 0, children) {
-    awaited_by_ = from.awaits_child;
-    attach(from.lists_children);
+    awaited_by_ = origin.awaits_child;
+    attach(origin.lists_children);
     stop_token_ = policy == on_error::stop_others ? stop_.emplace(parent_context_->stop).get_token()
                                                   : parent_context_->stop;
   }
@@ -146,19 +147,20 @@ class fork_join : protected child_set {
   std::coroutine_handle<> parent() const noexcept { return parent_; }
   const task_context& parent_context() const noexcept { return *parent_context_; }
 
-  /// By the thread that has `rest`: leaves its later half in `queue` to others.
+  /// Leaves the later half of `rest` in `queue` to other threads. Called by the thread that has
+  /// `rest`.
   void split(loop& rest, fork_queue& queue, operation::function run) noexcept;
   /// Makes `context`, which a child before may have changed, that of the next one.
   void prepare_context(child& context) noexcept {
     fork_context(context, *parent_context_, stop_token_);
     context.trace.awaited_by.set(awaited_by_.get());
   }
-  /// The child of `context`, which was started last, runs on by itself.
+  /// Keeps `context`, whose child was started last and still runs.
   static void keep_context(kept_contexts& kept, child& context) noexcept;
-  /// In a handler: drops the children of `rest`.
+  /// Drops the children of `rest`, and keeps the exception being handled. Called in a handler.
   void give_up(loop& rest) noexcept;
   void child_failed(const task_end& end) noexcept;
-  /// At the end of a share that has counted `events`. True if all have finished and this thread
+  /// Ends a share that has counted `events`. True if all children have finished and this thread
   /// counted last; otherwise the join may be gone.
   bool finish(const kept_contexts& kept, std::size_t events, std::size_t children) noexcept {
     if (events == all_events(children) && kept.newest == nullptr) [[likely]]
@@ -180,12 +182,12 @@ class fork_join : protected child_set {
   /// `first`.
   void free_shared(const child* first, std::size_t bytes) noexcept;
 
-  /// Throws if a child could not be started. The parent, when all have finished.
+  /// Throws if a child could not be started. Called by the parent, when all children have finished.
   void check_started() const {
     if (start_error_) [[unlikely]]
       std::rethrow_exception(start_error_);
   }
-  /// The first child that failed, or null. The parent, when all have finished.
+  /// The first child that failed, or null. Called by the parent, when all children have finished.
   const task_end* failed() const noexcept {
     return failed_.load(std::memory_order_relaxed);  // relaxed: the count has ordered it
   }
@@ -214,12 +216,13 @@ class fork_join : protected child_set {
 
   atomic<std::size_t> pending_;
   atomic<const task_end*> failed_{nullptr};
-  atomic<child*> kept_{nullptr};  // contexts of children that went on by themselves
+  atomic<child*> kept_{nullptr};  // contexts of children that did not end within their start
   atomic<loop*> split_off_{nullptr};
   atomic<bool> has_start_error_{false};
 
  protected:
-  // Last, as the first context comes next, and one thread writes both for each child.
+  // The last member, as the context of the first child comes after it in a derived class, and one
+  // thread writes both for each child.
   loop all_;  // the children, but for those of loops split off
 };
 

@@ -9,13 +9,13 @@
 
 namespace gyre::detail {
 
-forked_child::forked_child(const forking_coroutine& from) noexcept
-    : operation(&run), parent_context_(*from.context), stop_(parent_context_.stop) {
+forked_child::forked_child(const forking_coroutine& origin) noexcept
+    : operation(&run), parent_context_(*origin.context), stop_(parent_context_.stop) {
   fork_context(*this, parent_context_);
   task_context::stop = stop_.get_token();
   finished = &end;
-  trace.awaited_by.set(from.awaits_child.get());
-  attach(from.lists_children);
+  trace.awaited_by.set(origin.awaits_child.get());
+  attach(origin.lists_children);
 }
 
 void forked_child::start(std::coroutine_handle<> first) noexcept {
@@ -28,17 +28,18 @@ void forked_child::start(std::coroutine_handle<> first) noexcept {
   start_nested(first, *where);
 }
 
-// The child starts on a thief; or the parent resumes on its own executor.
+// Posted twice at most: to start the child, on the thread that has stolen it, and to resume the
+// parent on its own executor.
 void forked_child::run(operation& self) noexcept {
   auto& child = static_cast<forked_child&>(self);
   resume(child.has_ended() ? child.parent_ : child.first_);
 }
 
-std::coroutine_handle<> forked_child::wait_for_end(std::coroutine_handle<> awaiting,
+std::coroutine_handle<> forked_child::wait_for_end(std::coroutine_handle<> coroutine,
                                                    const task_context& waiter) {
   if (parent_) [[unlikely]]
     throw std::logic_error("gyre::forked: awaited while another coroutine waits for it");
-  parent_ = awaiting;
+  parent_ = coroutine;
   home_ = waiter.where;
   if (!stop_.follows(waiter.stop)) [[unlikely]]
     stop_by_waiter_.emplace(waiter.stop, request_stop_of{&stop_});
@@ -48,26 +49,27 @@ std::coroutine_handle<> forked_child::wait_for_end(std::coroutine_handle<> await
     finished = &end_taken_back;
     return first_;
   }
-  return core_.leave(parent_before_wait) ? awaiting : std::noop_coroutine();
+  return core_.leave(parent_before_wait) ? coroutine : std::noop_coroutine();
 }
 
-// On the thread of the end. Unless the parent waits the child may be gone when it has left.
+// Called on the thread of the child's end. Unless the parent waits, the child may be gone when it
+// has left the wait_core.
 std::coroutine_handle<> forked_child::end(task_context& self) noexcept {
   auto& child = static_cast<forked_child&>(self);
-  const executor* const here = child.where;
+  const executor* const end_executor = child.where;
   if (!child.core_.leave(running_child)) return std::noop_coroutine();
-  return child.parent_after_end(here);
+  return child.parent_after_end(end_executor);
 }
 
-// No other thread had a part in it.
+// The end of a child that the parent has taken back: no other thread had a part in the child.
 std::coroutine_handle<> forked_child::end_taken_back(task_context& self) noexcept {
   auto& child = static_cast<forked_child&>(self);
   child.core_.begin(0);
   return child.parent_after_end(child.where);
 }
 
-std::coroutine_handle<> forked_child::parent_after_end(const executor* here) noexcept {
-  if (here == home_) return parent_;
+std::coroutine_handle<> forked_child::parent_after_end(const executor* end_executor) noexcept {
+  if (end_executor == home_) return parent_;
   home_->post(*this);
   return std::noop_coroutine();
 }

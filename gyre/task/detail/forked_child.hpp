@@ -32,19 +32,19 @@ class forked_child : operation, task_context, child_set {
 
   /// Asks the child to stop.
   bool request_stop() noexcept { return stop_.request_stop(); }
-  /// Whether it has ended; if so, its result is seen.
+  /// Whether the child has ended; if so, the caller sees its result.
   bool has_ended() const noexcept { return !core_.has(running_child); }
   /// For await_suspend() of the parent: the coroutine to transfer to.
   /// Throws std::logic_error if another coroutine waits already.
   template <class Promise>
-  std::coroutine_handle<> wait(std::coroutine_handle<Promise> awaiting) {
-    return wait_for_end(awaiting, context_of(awaiting));
+  std::coroutine_handle<> wait(std::coroutine_handle<Promise> coroutine) {
+    return wait_for_end(coroutine, context_of(coroutine));
   }
-  /// For await_resume(): the wait is over.
+  /// For await_resume(): removes the stop callback of the wait.
   void end_wait() noexcept { stop_by_waiter_.reset(); }
 
  protected:
-  explicit forked_child(const forking_coroutine& from) noexcept;
+  explicit forked_child(const forking_coroutine& origin) noexcept;
   ~forked_child() = default;
 
   /// Lets the child run from now on. `first` is its coroutine, prepared in context().
@@ -66,9 +66,9 @@ class forked_child : operation, task_context, child_set {
   static void run(operation& self) noexcept;
   static std::coroutine_handle<> end(task_context& self) noexcept;
   static std::coroutine_handle<> end_taken_back(task_context& self) noexcept;
-  std::coroutine_handle<> wait_for_end(std::coroutine_handle<> awaiting,
+  std::coroutine_handle<> wait_for_end(std::coroutine_handle<> coroutine,
                                        const task_context& waiter);
-  std::coroutine_handle<> parent_after_end(const executor* here) noexcept;
+  std::coroutine_handle<> parent_after_end(const executor* end_executor) noexcept;
   void append_children(std::vector<task_context*>& contexts) { contexts.push_back(this); }
 
   const task_context& parent_context_;
@@ -76,9 +76,9 @@ class forked_child : operation, task_context, child_set {
   // The stop of a wait within the parent, as by with_timeout().
   std::optional<inplace_stop_callback<request_stop_of>> stop_by_waiter_;
   std::coroutine_handle<> first_;
-  fork_queue* queue_ = nullptr;     // has or had the child; null if that started at once
-  std::coroutine_handle<> parent_;  // from its wait on
-  executor* home_ = nullptr;        // the parent's, likewise
+  fork_queue* queue_ = nullptr;     // was given the child; null if the child started at once
+  std::coroutine_handle<> parent_;  // from the parent's wait on
+  executor* home_ = nullptr;        // the parent's executor, from its wait on
   wait_core core_{parent_before_wait | running_child};
 };
 

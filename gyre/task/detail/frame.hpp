@@ -20,7 +20,7 @@
 
 namespace gyre::detail {
 
-/// `Promise` with frames from a user's allocator, a copy of which lies behind the frame. `Before`
+/// `Promise` with frames from a user's allocator, a copy of which lies after the frame. `Before`
 /// and `After`: the coroutine's parameters on either side of the allocator.
 template <class Promise, class Allocator, class Before, class After>
 class allocator_frame;
@@ -54,7 +54,7 @@ class allocator_frame<Promise, Allocator, parameters<Before...>, parameters<Afte
   }
 
  public:
-  // Not a template: GCC 12 would take operator delete for a mismatch.
+  // This operator is no template, with which GCC 12 would take operator delete for a mismatch.
   static void* operator new(std::size_t bytes, const std::remove_reference_t<Before>&...,
                             std::allocator_arg_t, const Allocator& allocator,
                             const std::remove_reference_t<After>&...) {

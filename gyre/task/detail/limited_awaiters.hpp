@@ -37,10 +37,10 @@ class [[nodiscard]] limited_task final : public suspends_always, deadline_stop {
 
   template <has_context Promise>
   GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(
-      std::coroutine_handle<Promise> awaiting) {
+      std::coroutine_handle<Promise> coroutine) {
     if (!work_.valid()) [[unlikely]]
       throw_empty_task();
-    return transfer_to(begin(awaiting));
+    return transfer_to(begin(coroutine));
   }
   T await_resume() {
     check_has_run();
@@ -101,25 +101,25 @@ class [[nodiscard]] limited_operation final : public suspends_always, deadline_s
 
   template <has_context Promise>
   GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(
-      std::coroutine_handle<Promise> awaiting) {
-    return transfer_to(begin(awaiting));
+      std::coroutine_handle<Promise> coroutine) {
+    return transfer_to(begin(coroutine));
   }
   value_type await_resume() {
     check_has_run();
-    if (!was_first()) [[likely]]
+    if (!limit_came_first()) [[likely]]
       return operation_.await_resume();
-    auto ended = result_without_stop();
-    if (!ended) throw_error_of_work(ended.error());
-    if constexpr (!std::is_void_v<value_type>) return *std::move(ended);
+    auto outcome = result_without_stop();
+    if (!outcome) throw_error_of_work(outcome.error());
+    if constexpr (!std::is_void_v<value_type>) return *std::move(outcome);
   }
   /// For as_expected().
   expected_t<value_type> result() {
     if (!has_run()) [[unlikely]]
       return std::unexpected(no_timers());
-    auto ended = result_without_stop();
-    if (!ended) [[unlikely]]
-      return std::unexpected(error_of_work(ended.error()));
-    return ended;
+    auto outcome = result_without_stop();
+    if (!outcome) [[unlikely]]
+      return std::unexpected(error_of_work(outcome.error()));
+    return outcome;
   }
 
  private:
@@ -147,8 +147,8 @@ class [[nodiscard]] limited_operation final : public suspends_always, deadline_s
 template <class Operation>
 concept expirable_operation =
     single_operation<Operation> &&
-    requires(Operation& operation, deadline_stop::stand_in_handle awaiting) {
-      { operation.begin_wait(awaiting) } noexcept -> std::same_as<bool>;
+    requires(Operation& operation, deadline_stop::stand_in_handle coroutine) {
+      { operation.begin_wait(coroutine) } noexcept -> std::same_as<bool>;
       operation.timers().start_time_limit(std::declval<timer_operation&>(), duration());
       operation.expire();
       { operation.has_expired() } noexcept -> std::same_as<bool>;
@@ -164,7 +164,7 @@ class [[nodiscard]] expiring_operation final : timer_operation {
 
   expiring_operation(Operation&& operation, std::chrono::nanoseconds limit) noexcept
       : timer_operation(&on_expiry), operation_(std::move(operation)), limit_(limit) {}
-  /// Before it is awaited.
+  /// Moves an awaiter that has not been awaited.
   expiring_operation(expiring_operation&& other) noexcept
       : expiring_operation(std::move(other.operation_), other.limit_) {}
   expiring_operation(const expiring_operation& other) noexcept
@@ -178,8 +178,8 @@ class [[nodiscard]] expiring_operation final : timer_operation {
   static constexpr bool executor_affine = true;
   static constexpr bool await_ready() noexcept { return false; }
   template <class Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    if (!operation_.begin_wait(awaiting)) return gives_way(context_of(awaiting), awaiting);
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
+    if (!operation_.begin_wait(coroutine)) return gives_way(context_of(coroutine), coroutine);
     operation_.timers().start_time_limit(*this, limit_);
     return true;
   }
@@ -201,8 +201,8 @@ class [[nodiscard]] expiring_operation final : timer_operation {
   void cancel_timer() noexcept {
     if (this->linked()) operation_.timers().cancel_timer(*this);
   }
-  static void on_expiry(timer_operation& expired) {
-    static_cast<expiring_operation&>(expired).operation_.expire();
+  static void on_expiry(timer_operation& timer) {
+    static_cast<expiring_operation&>(timer).operation_.expire();
   }
 
   Operation operation_;

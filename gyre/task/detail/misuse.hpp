@@ -75,11 +75,11 @@ consteval await_misuse find_await_misuse() {
 /// T, as a forwarding reference deduces it, is awaited by the mistake `Reason`.
 template <class T, await_misuse Reason>
 concept await_misused_as = find_await_misuse<T>() == Reason;
-/// For functions that take their awaitable by a forwarding reference.
+/// The constraint of functions that take their awaitable by a forwarding reference.
 template <class T>
 concept well_awaited = await_misused_as<T, await_misuse::none>;
 
-/// In place of an awaitable.
+/// Takes the place of an object that cannot be awaited, and explains the mistake.
 class misused_awaitable {
  public:
   GYRE_MISUSE_FAILS(misused_awaitable);

@@ -16,7 +16,7 @@ class nested_run {
   nested_run& operator=(nested_run&&) = delete;
   ~nested_run() { end(); }
 
-  /// Ends it before its destruction.
+  /// Ends the run before its destruction.
   void end() noexcept;
 
  private:

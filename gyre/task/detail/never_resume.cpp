@@ -11,7 +11,7 @@ namespace {
 constinit std::atomic<bool> any_abandoned = false;
 constinit std::mutex abandoned_mutex;
 
-// Never destroyed: an executor may run its operations at the end of the program.
+// The set is never destroyed: an executor may run its operations at the end of the program.
 std::unordered_set<void*>& abandoned_frames() {
   static auto& frames = *new std::unordered_set<void*>;
   return frames;

@@ -27,7 +27,7 @@ unsigned part_of_this_thread() noexcept {
 }  // namespace
 
 std::array<live_task_record_part, live_task_record_parts>& live_task_record() {
-  // Not destroyed: tasks may end when static objects are destroyed.
+  // The record is never destroyed: tasks may end when static objects are destroyed.
   static auto& parts = *new std::array<live_task_record_part, live_task_record_parts>;
   [[maybe_unused]] static const int registered = ::pthread_atfork(
       [] {

@@ -28,7 +28,8 @@ extern std::atomic<bool> live_tasks_are_recorded;
 /// The rest of a description of a live task, which its entry cannot hold.
 class live_task_details {
  public:
-  /// Any thread, while the entry exists: so it reads only what does not change.
+  /// Completes `described`. Called on any thread while the entry exists, so it reads only members
+  /// that do not change.
   virtual void describe(live_task& described) const = 0;
 
  protected:

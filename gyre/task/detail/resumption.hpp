@@ -21,7 +21,8 @@ struct resumption : operation {
   std::coroutine_handle<> waiting;
 };
 
-/// Resumes `waiting` in the queue of `target`, by an operation from the slab. False without memory.
+/// Posts the resumption of `waiting` to `target`, by an operation from the slab. False without
+/// memory.
 bool post_resumption(std::coroutine_handle<> waiting, executor& target) noexcept;
 
 /// Base of awaiters that are never ready and resume a coroutine on its executor.
@@ -37,9 +38,9 @@ class suspension : public suspends_always {
  public:
   explicit suspension(Suspend suspend) noexcept : suspend_(suspend) {}
   template <class Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept(
-      noexcept(suspend_(awaiting))) {
-    return suspend_(awaiting);
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) noexcept(
+      noexcept(suspend_(coroutine))) {
+    return suspend_(coroutine);
   }
 
  private:

@@ -27,11 +27,11 @@ class schedule_awaiter : resumption, public suspends_always {
   explicit schedule_awaiter(Executor& target) noexcept : target_(target) {}
 
   template <has_context Promise>
-  void await_suspend(std::coroutine_handle<Promise> awaiting) noexcept(!checks_deadlocks) {
-    task_context& context = context_of(awaiting);
+  void await_suspend(std::coroutine_handle<Promise> coroutine) noexcept(!checks_deadlocks) {
+    task_context& context = context_of(coroutine);
     if constexpr (checks_deadlocks) throw_if_deadlock(context, target_);
     context.where = &target_;
-    waiting = awaiting;
+    waiting = coroutine;
     target_.post(static_cast<operation&>(*this));
   }
 
@@ -43,9 +43,9 @@ struct resume_on_awaiter : schedule_awaiter<executor> {
   using schedule_awaiter::schedule_awaiter;
 
   template <has_context Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept(!checks_deadlocks) {
-    if (context_of(awaiting).where == &target_) return false;
-    schedule_awaiter::await_suspend(awaiting);
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) noexcept(!checks_deadlocks) {
+    if (context_of(coroutine).where == &target_) return false;
+    schedule_awaiter::await_suspend(coroutine);
     return true;
   }
 };
@@ -53,9 +53,9 @@ struct resume_on_awaiter : schedule_awaiter<executor> {
 class yield_awaiter : resumption, public suspends_always {
  public:
   template <class Promise>
-  void await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    waiting = awaiting;
-    const task_context& context = context_of(awaiting);
+  void await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
+    waiting = coroutine;
+    const task_context& context = context_of(coroutine);
     if (context.stop.stop_requested()) [[unlikely]]
       stopped_ = &context;
     context.where->post(*this);
@@ -76,10 +76,10 @@ class consume_budget_awaiter : yield_awaiter {
   using yield_awaiter::await_resume;
   using yield_awaiter::executor_affine;
   template <has_context Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    if (++context_of(awaiting).budget_used != 0) [[likely]]
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
+    if (++context_of(coroutine).budget_used != 0) [[likely]]
       return false;
-    yield_awaiter::await_suspend(awaiting);
+    yield_awaiter::await_suspend(coroutine);
     return true;
   }
 };
@@ -91,8 +91,8 @@ class context_awaiter : public suspends_always {
   explicit context_awaiter(Read read) noexcept : read_(read) {}
 
   template <class Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    context_ = &context_of(awaiting);
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
+    context_ = &context_of(coroutine);
     return false;
   }
   decltype(auto) await_resume() const { return read_(*context_); }

@@ -23,7 +23,7 @@ void throw_empty_shared_task() {
   throw std::logic_error("gyre::shared_task: awaited a handle that is empty");
 }
 
-void shared_waiter::cancel::operator()() const noexcept { self->work_->cancel(*self); }
+void shared_waiter::cancel::operator()() const noexcept { self->work_->cancel_waiter(*self); }
 
 void shared_child::append_children(std::vector<task_context*>& contexts) {
   contexts.push_back(&work_);
@@ -31,7 +31,7 @@ void shared_child::append_children(std::vector<task_context*>& contexts) {
 
 bool shared_waiter::await_ready() const noexcept { return work_->is_ready(); }
 
-// The coroutine that goes on.
+// Returns the coroutine to resume on this thread.
 std::coroutine_handle<> shared_waiter::wait() noexcept {
   work_->acquire();
   progress_ = progress::suspended;
@@ -39,12 +39,12 @@ std::coroutine_handle<> shared_waiter::wait() noexcept {
   const std::coroutine_handle<> self = waiting;
   const task_context& context = *context_;
   // A waiter that waits may be gone now.
-  const std::coroutine_handle<> resumed = work_->enter(*this);
+  const std::coroutine_handle<> resumed = work_->add_waiter(*this);
   if (resumed == self && gives_way(context, self)) return std::noop_coroutine();
   return resumed;
 }
 
-void shared_waiter::end_wait() {
+void shared_waiter::take_wait_outcome() {
   on_stop_.reset();
   child_.reset();
   progress_ = progress::resumed;
@@ -53,10 +53,10 @@ void shared_waiter::end_wait() {
   throw_refused();
 }
 
-void shared_waiter::leave() noexcept {
+void shared_waiter::leave_work() noexcept {
   if (progress_ == progress::suspended) {
     on_stop_.reset();
-    work_->abandon(*this);
+    work_->remove_waiter(*this);
   }
   work_->release();
 }
@@ -67,7 +67,7 @@ shared_work::shared_work(executor* target, bool has_owner) noexcept
         resume(work.start(work));
       }),
       target_(target),
-      awaiting_(has_owner ? 1 : 0) {
+      awaiter_count_(has_owner ? 1 : 0) {
   stop = stop_source_.get_token();
   finished = [](task_context& self) noexcept -> std::coroutine_handle<> {
     const std::coroutine_handle<> resumed = static_cast<shared_work&>(self).wake_awaiters();
@@ -83,11 +83,11 @@ void shared_work::start_owned(void (*discard)(operation& self) noexcept) {
   target_->post_discardable(*this, discard);
 }
 
-void shared_work::disown() noexcept {
+void shared_work::remove_owner() noexcept {
   std::unique_lock lock(mutex_);
   // relaxed: changes under the lock only.
-  if (--awaiting_ == 0 && phase_.load(std::memory_order_relaxed) < phase::done) {
-    stop_unlocked(lock);
+  if (--awaiter_count_ == 0 && phase_.load(std::memory_order_relaxed) < phase::done) {
+    unlock_and_stop(lock);
   }
 }
 
@@ -98,24 +98,24 @@ bool shared_work::request_stop() noexcept {
   return is_first;
 }
 
-// The coroutine that goes on: that of `waiter` if it need not wait, the work's if it is the first,
-// else none. If it waits it may be gone.
-std::coroutine_handle<> shared_work::enter(shared_waiter& waiter) noexcept {
+// Returns the coroutine to resume on this thread: that of `waiter` if it need not wait, the work's
+// if the waiter is the first, else none. A waiter that waits may be gone at the return.
+std::coroutine_handle<> shared_work::add_waiter(shared_waiter& waiter) noexcept {
   std::unique_lock lock(mutex_);
   // relaxed, here and below: changes under the lock only.
-  const phase now = phase_.load(std::memory_order_relaxed);
-  if (now == phase::done) {
+  const phase state = phase_.load(std::memory_order_relaxed);
+  if (state == phase::done) {
     waiter.outcome_ = shared_waiter::outcome::result;
     return waiter.waiting;
   }
   if (waiter.outcome_ == shared_waiter::outcome::cancelled) return waiter.waiting;
-  if (now == phase::stopping || now == phase::stopped) {
+  if (state == phase::stopping || state == phase::stopped) {
     waiter.outcome_ = shared_waiter::outcome::refused;
     return waiter.waiting;
   }
   waiters_.push_back(waiter);
-  ++awaiting_;
-  if (now == phase::running) return std::noop_coroutine();
+  ++awaiter_count_;
+  if (state == phase::running) return std::noop_coroutine();
   phase_.store(phase::running, std::memory_order_relaxed);
   where = target_ != nullptr ? target_ : waiter.context_->where;
   acquire();  // for the time it runs
@@ -125,37 +125,38 @@ std::coroutine_handle<> shared_work::enter(shared_waiter& waiter) noexcept {
   return std::noop_coroutine();
 }
 
-// In the stop callback of `waiter`, which may not have entered yet, or may be woken already.
-void shared_work::cancel(shared_waiter& waiter) noexcept {
+// Called by the stop callback of `waiter`, which may not have entered yet, or may be woken already.
+void shared_work::cancel_waiter(shared_waiter& waiter) noexcept {
   std::unique_lock lock(mutex_);
   if (phase_.load(std::memory_order_relaxed) >= phase::done) return;
   if (!waiter.is_linked()) {
     waiter.outcome_ = shared_waiter::outcome::cancelled;
-  } else if (awaiting_ > 1) {
-    --awaiting_;
+  } else if (awaiter_count_ > 1) {
+    --awaiter_count_;
     waiter.unlink();
     waiter.outcome_ = shared_waiter::outcome::cancelled;
     lock.unlock();
     waiter.context_->where->post(waiter);
   } else {
-    stop_unlocked(lock);
+    unlock_and_stop(lock);
   }
 }
 
-// In the destructor of `waiter`.
-void shared_work::abandon(shared_waiter& waiter) noexcept {
+// Called by the destructor of `waiter`.
+void shared_work::remove_waiter(shared_waiter& waiter) noexcept {
   std::unique_lock lock(mutex_);
   assert(waiter.is_linked() && !is_done() &&
          "a coroutine was destroyed between its wake-up and its resumption");
   waiter.unlink();
-  if (--awaiting_ == 0) stop_unlocked(lock);
+  if (--awaiter_count_ == 0) unlock_and_stop(lock);
 }
 
-// Asks the work to stop, and admits no more awaiters. The work and all its awaiters may end in it.
+// Asks the work to stop, and admits no more awaiters. The work and its awaiters may end within the
+// call.
 //
 // Work that is asked to stop may be the last to await other work, which is stopped in turn. The
 // calls of a chain of works would nest; so the outermost one makes them one after the other.
-void shared_work::stop_unlocked(std::unique_lock<std::mutex>& lock) noexcept {
+void shared_work::unlock_and_stop(std::unique_lock<std::mutex>& lock) noexcept {
   if (phase_.load(std::memory_order_relaxed) == phase::stopping) return;
   phase_.store(phase::stopping, std::memory_order_relaxed);
   acquire();
@@ -177,23 +178,24 @@ std::coroutine_handle<> shared_work::wake_awaiters() noexcept {
   intrusive_list<shared_waiter> woken;
   {
     const std::lock_guard lock(mutex_);
-    const bool stopped = has_failed() && phase_.load(std::memory_order_relaxed) == phase::stopping;
+    const bool was_stopped =
+        has_failed() && phase_.load(std::memory_order_relaxed) == phase::stopping;
     // release: pairs with the acquire in is_done(), for readers without the lock.
-    phase_.store(stopped ? phase::stopped : phase::done, std::memory_order_release);
+    phase_.store(was_stopped ? phase::stopped : phase::done, std::memory_order_release);
     woken.splice_back(waiters_);
   }
-  // One waiter on the executor of the work resumes at once.
-  std::coroutine_handle<> here;
+  // One waiter on the executor of the work is resumed by the caller, the others are posted.
+  std::coroutine_handle<> next;
   while (shared_waiter* const waiter = woken.pop_front()) {
-    executor* const to = waiter->context_->where;
-    if (to == where && !here) {
-      here = waiter->waiting;
+    executor* const target = waiter->context_->where;
+    if (target == where && !next) {
+      next = waiter->waiting;
     } else {
-      to->post(*waiter);
+      target->post(*waiter);
     }
   }
   release();
-  return here;
+  return next;
 }
 
 }  // namespace gyre::detail

@@ -39,8 +39,8 @@ using shared_result_t =
 class shared_child final : public child_set {
  public:
   template <class Promise>
-  shared_child(shared_work& work, std::coroutine_handle<Promise> awaiting) noexcept : work_(work) {
-    attach(awaiting);
+  shared_child(shared_work& work, std::coroutine_handle<Promise> coroutine) noexcept : work_(work) {
+    attach(coroutine);
   }
   void append_children(std::vector<task_context*>& contexts);
 
@@ -57,26 +57,26 @@ class shared_waiter : public resumption, public intrusive_list_node {
   shared_waiter& operator=(const shared_waiter&) = delete;
   ~shared_waiter() {
     if (progress_ != progress::ready) [[unlikely]]
-      leave();
+      leave_work();
   }
 
   static constexpr bool executor_affine = true;
   bool await_ready() const noexcept;
   template <has_context Promise>
-  std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    waiting = awaiting;
-    context_ = &context_of(awaiting);
-    child_.emplace(*work_, awaiting);
+  std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
+    waiting = coroutine;
+    context_ = &context_of(coroutine);
+    child_.emplace(*work_, coroutine);
     return transfer_to(wait());
   }
 
  protected:
-  /// Throws if the wait was cancelled or refused. First of all in await_resume().
-  void finish() {
-    if (progress_ != progress::ready) end_wait();
+  /// Throws if the wait was cancelled or refused. Called first in await_resume().
+  void end_wait_or_throw() {
+    if (progress_ != progress::ready) take_wait_outcome();
   }
   shared_work& work() const noexcept { return *work_; }
-  /// Null unless it has suspended, as it does whenever the work has not ended.
+  /// Null unless the coroutine has suspended, as it does whenever the work has not ended.
   const task_context* context() const noexcept { return context_; }
 
  private:
@@ -94,8 +94,8 @@ class shared_waiter : public resumption, public intrusive_list_node {
   };
 
   std::coroutine_handle<> wait() noexcept;
-  void end_wait();
-  void leave() noexcept;
+  void take_wait_outcome();
+  void leave_work() noexcept;
 
   shared_work* work_;
   const task_context* context_ = nullptr;  // once it has suspended
@@ -118,38 +118,40 @@ class shared_work : public slab_object, protected task_context, protected operat
   }
 
   bool is_done() const noexcept {
-    // acquire, here and below: pairs with the release in end().
+    // acquire, here and below: pairs with the release in wake_awaiters().
     return phase_.load(std::memory_order_acquire) >= phase::done;
   }
-  /// Whether awaiting it gives the result at once.
+  /// Whether awaiting the work gives the result at once.
   bool is_ready() const noexcept { return phase_.load(std::memory_order_acquire) == phase::done; }
   bool is_abandoned() const noexcept {
     // relaxed: does not announce the result.
-    const phase now = phase_.load(std::memory_order_relaxed);
-    return now == phase::stopping || now == phase::stopped;
+    const phase state = phase_.load(std::memory_order_relaxed);
+    return state == phase::stopping || state == phase::stopped;
   }
 
  protected:
-  /// Null: runs on the executor of the first awaiter.
+  /// `target` may be null: the work then runs on the executor of its first awaiter.
   explicit shared_work(executor* target, bool has_owner = false) noexcept;
   virtual ~shared_work() = default;
 
-  // For work with an owner (join_handle), which counts as an awaiter: so the work goes on when the
-  // others are asked to stop, until the owner has left as well.
+  // For work with an owner (join_handle), which counts as an awaiter: so the work continues when
+  // all coroutines that await it were asked to stop, until the owner has left as well.
 
-  /// Starts it on its executor, by the owner. Throws what executor::post_discardable() throws.
+  /// Starts the work on its executor, by the owner. Throws what executor::post_discardable()
+  /// throws.
   void start_owned(void (*discard)(operation& self) noexcept);
   /// The owner leaves. As the last awaiter it asks the work to stop.
-  void disown() noexcept;
-  /// Whether a coroutine waits for its end.
+  void remove_owner() noexcept;
+  /// Whether a coroutine waits for the end of the work.
   bool has_waiters() noexcept {
     const std::lock_guard lock(mutex_);
     return !waiters_.empty();
   }
-  /// Asks it to stop; awaiting it gives its result all the same. False if it was asked before.
+  /// Asks the work to stop; whoever awaits the work still gets its result. False if the work was
+  /// asked before.
   bool request_stop() noexcept;
-  /// At the end of the work: wakes the awaiters. Returns the one that the caller resumes, or null.
-  /// This may be gone.
+  /// Wakes the awaiters at the end of the work. Returns the one that the caller resumes, or null.
+  /// The work may be gone at the return.
   std::coroutine_handle<> wake_awaiters() noexcept;
 
  private:
@@ -166,23 +168,23 @@ class shared_work : public slab_object, protected task_context, protected operat
   enum class phase : std::uint8_t { unstarted, running, stopping, done, stopped };
 
   // Returns the coroutine to resume.
-  virtual std::coroutine_handle<> start(task_context& in) noexcept = 0;
-  // Once the task has ended.
+  virtual std::coroutine_handle<> start(task_context& context) noexcept = 0;
+  // Whether the task, which has ended, failed.
   virtual bool has_failed() const noexcept = 0;
 
-  std::coroutine_handle<> enter(shared_waiter& waiter) noexcept;
-  void cancel(shared_waiter& waiter) noexcept;
-  void abandon(shared_waiter& waiter) noexcept;
-  void stop_unlocked(std::unique_lock<std::mutex>& lock) noexcept;
+  std::coroutine_handle<> add_waiter(shared_waiter& waiter) noexcept;
+  void cancel_waiter(shared_waiter& waiter) noexcept;
+  void remove_waiter(shared_waiter& waiter) noexcept;
+  void unlock_and_stop(std::unique_lock<std::mutex>& lock) noexcept;
 
   executor* const target_;
   inplace_stop_source stop_source_;
-  shared_work* next_to_stop_ = nullptr;  // see stop_unlocked()
+  shared_work* next_to_stop_ = nullptr;  // see unlock_and_stop()
   atomic<unsigned> owners_{1};
   atomic<phase> phase_{phase::unstarted};  // set under the lock
   std::mutex mutex_;
   intrusive_list<shared_waiter> waiters_;  // belongs to the lock
-  std::size_t awaiting_;                   // the length of the list, and one for an owner
+  std::size_t awaiter_count_;              // the length of the list, and one for an owner
 };
 
 template <class T>
@@ -195,8 +197,8 @@ class shared_state final : public shared_work {
   shared_result_t<T> result() const { return task_access::state(work_).shared_result(); }
 
  private:
-  std::coroutine_handle<> start(task_context& in) noexcept override {
-    return task_access::state(work_).prepare(in);
+  std::coroutine_handle<> start(task_context& context) noexcept override {
+    return task_access::state(work_).prepare(context);
   }
   bool has_failed() const noexcept override { return task_access::state(work_).failed(); }
 

@@ -7,11 +7,11 @@
 
 namespace gyre::detail {
 
-bool sleep_awaiter::wait(std::coroutine_handle<> awaiting, const task_context& context) noexcept {
+bool sleep_awaiter::wait(std::coroutine_handle<> coroutine, const task_context& context) noexcept {
   set_context(context);
   if (context.where->timers() == nullptr) error_ = std::errc::operation_not_supported;
   if (context.stop.stop_requested()) error_ = std::errc::operation_canceled;
-  return error_ == std::errc{} && begin(*context.where, awaiting, context);
+  return error_ == std::errc{} && begin(*context.where, coroutine, context);
 }
 
 bool sleep_awaiter::start() noexcept {

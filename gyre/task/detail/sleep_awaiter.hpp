@@ -22,7 +22,7 @@ class sleep_awaiter final : stoppable_wait, timer_operation {
   explicit sleep_awaiter(duration delay) noexcept : timer_operation(&expire), delay_(delay) {}
   explicit sleep_awaiter(time_point deadline) noexcept
       : timer_operation(&expire), deadline_(deadline) {}
-  // Before it is awaited.
+  // Copies an awaiter that has not been awaited.
   sleep_awaiter(const sleep_awaiter& other) noexcept
       : stoppable_wait(),
         timer_operation(&expire),
@@ -37,15 +37,15 @@ class sleep_awaiter final : stoppable_wait, timer_operation {
   static constexpr bool executor_affine = true;
   static constexpr bool await_ready() noexcept { return false; }
   template <class Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    const task_context& context = context_of(awaiting);
-    return wait(awaiting, context) || gives_way(context, awaiting);
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
+    const task_context& context = context_of(coroutine);
+    return wait(coroutine, context) || gives_way(context, coroutine);
   }
   void await_resume();
   std::expected<void, std::error_code> result();
 
  private:
-  bool wait(std::coroutine_handle<> awaiting, const task_context& context) noexcept;
+  bool wait(std::coroutine_handle<> coroutine, const task_context& context) noexcept;
   bool start() noexcept override;
   bool cancel() noexcept override;
   static void expire(timer_operation& self);

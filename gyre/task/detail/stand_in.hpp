@@ -9,7 +9,7 @@
 #include <concepts>
 #include <coroutine>
 
-// For a function that is the resumption of a stand-in: it continues with the coroutine by a jump,
+// Marks a function that is the resumption of a stand-in: it continues with the coroutine by a jump,
 // so that a loop of awaits which come back by symmetric transfer needs no stack. With noexcept GCC
 // would make a call.
 #ifdef __clang__
@@ -44,19 +44,19 @@ class stand_in {
   stand_in(function resume, function destroy) noexcept : resume_(resume), destroy_(destroy) {}
 
   /// The handle whose resumption calls `resume` with the frame of `owner`, in the context of
-  /// `awaiting`.
+  /// `coroutine`.
   template <has_context Promise>
-  handle stand_for(std::coroutine_handle<Promise> awaiting, Owner& owner) noexcept {
+  handle stand_for(std::coroutine_handle<Promise> coroutine, Owner& owner) noexcept {
     owner_ = &owner;
     if constexpr (std::derived_from<Promise, promise_base>) {
-      const promise_base& its = awaiting.promise();
+      const promise_base& its = coroutine.promise();
       static_cast<promise_base&>(promise_) = its;
     } else {
-      promise_.context = &awaiting.promise().context();
+      promise_.context = &coroutine.promise().context();
     }
     return get_handle();
   }
-  /// The same for no coroutine, in a context of its own.
+  /// The handle of a frame that stands for no coroutine and has `context`.
   handle stand_in_context(task_context& context, Owner& owner) noexcept {
     owner_ = &owner;
     promise_.context = &context;

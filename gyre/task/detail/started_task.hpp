@@ -29,7 +29,8 @@ class started_task : protected task_context {
   void start() { task_access::state(work_).start(*this); }
   /// Destroys a coroutine that waits, or its result.
   void discard() noexcept { work_ = {}; }
-  /// After the end, once: the coroutine's exception, else null; or its result.
+  /// The coroutine's exception, or null. take_error() and take_result() are called after the end,
+  /// once.
   std::exception_ptr take_error() noexcept { return task_access::state(work_).take_error(); }
   T take_result() { return task_access::state(work_).take_success(); }
 

@@ -7,9 +7,9 @@
 
 namespace gyre::detail {
 
-bool stoppable_wait::begin(executor& home, std::coroutine_handle<> awaiting,
+bool stoppable_wait::begin(executor& home, std::coroutine_handle<> coroutine,
                            const task_context& context) noexcept {
-  waiting_ = awaiting;
+  coroutine_ = coroutine;
   home_ = &home;
   context_ = &context;
   core_.begin(starting | event);
@@ -18,7 +18,7 @@ bool stoppable_wait::begin(executor& home, std::coroutine_handle<> awaiting,
   return true;
 }
 
-// Whether the wait is over.
+// Returns whether the wait is over.
 bool stoppable_wait::start_here() noexcept {
   step_ = step::cancel;  // the next one
   if (start()) return core_.leave(starting | event);
@@ -27,7 +27,7 @@ bool stoppable_wait::start_here() noexcept {
   return core_.leave(starting);
 }
 
-// Any thread.
+// Called by the stop callback, on any thread.
 void stoppable_wait::stop() noexcept {
   if (!core_.join(cancelling, event)) return;
   if (!home_->running_here()) return home_->post(*this);
@@ -40,7 +40,7 @@ void stoppable_wait::stop() noexcept {
 void stoppable_wait::resume_coroutine() noexcept {
   executor& where = *context_->where;
   // The event may have come outside of the home, if that is a strand.
-  if (where.running_here()) return resume(waiting_);
+  if (where.running_here()) return resume(coroutine_);
   step_ = step::resume;
   where.post(*this);
 }
@@ -60,7 +60,7 @@ void stoppable_wait::run(operation& self) {
     case step::exit_too_late:
       if (wait.core_.leave(cancelling)) wait.resume_coroutine();
       break;
-    case step::resume: resume(wait.waiting_); break;
+    case step::resume: resume(wait.coroutine_); break;
   }
 }
 

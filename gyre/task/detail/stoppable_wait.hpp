@@ -32,8 +32,8 @@ class stoppable_wait : operation {
   stoppable_wait() noexcept : operation(&run) {}
   ~stoppable_wait() = default;
 
-  /// Starts the wait, on a thread of `home`. False if it is over: the coroutine goes on.
-  bool begin(executor& home, std::coroutine_handle<> awaiting,
+  /// Starts the wait, on a thread of `home`. False if it is over, so that the coroutine continues.
+  bool begin(executor& home, std::coroutine_handle<> coroutine,
              const task_context& context) noexcept;
   /// Starts waiting for the event; true if it has completed already. On a thread of the home.
   virtual bool start() noexcept = 0;
@@ -45,14 +45,14 @@ class stoppable_wait : operation {
     if (core_.leave(event)) resume_coroutine();
   }
 
-  /// First of all in await_resume().
+  /// Removes the stop callback. Called first in await_resume().
   void end() noexcept { on_stop_.reset(); }
-  /// In the destructor of the derived class: whether it must cancel the event. On a thread of the
-  /// home, unless the wait is about to start or was stopped.
+  /// For the destructor of the derived class: whether that must cancel the event. On a thread of
+  /// the home, unless the wait is about to start or was stopped.
   bool abandon() noexcept;
 
   executor& home() const noexcept { return *home_; }
-  /// Null before begin().
+  /// The context of the coroutine; null before begin().
   const task_context* context() const noexcept { return context_; }
   void set_context(const task_context& context) noexcept { context_ = &context; }
 
@@ -72,7 +72,7 @@ class stoppable_wait : operation {
   void resume_coroutine() noexcept;
   static void run(operation& self);
 
-  std::coroutine_handle<> waiting_;
+  std::coroutine_handle<> coroutine_;
   executor* home_ = nullptr;
   const task_context* context_ = nullptr;
   std::optional<inplace_stop_callback<stop_function>> on_stop_;

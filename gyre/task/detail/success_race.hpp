@@ -11,16 +11,18 @@
 
 namespace gyre::detail {
 
+/// The race of the children of a group.
+///
 /// Thread-safety: belongs to the parent of the group.
 template <class T>
 class success_race {
  public:
   explicit success_race(child_group& group) noexcept : group_(group) {}
 
-  /// For each child_task<T> that has ended. The first one with a result makes the others stop.
-  void add(child_group::child& ended) noexcept {
+  /// Adds a child_task<T> that has ended. The first one with a result makes the others stop.
+  void add(child_group::child& child) noexcept {
     if (winner_ != nullptr) return;
-    auto& contender = static_cast<child_task<T>&>(ended);
+    auto& contender = static_cast<child_task<T>&>(child);
     if (std::exception_ptr error = task_access::state(contender.work).take_error()) {
       fail(std::move(error));
     } else {
@@ -28,15 +30,16 @@ class success_race {
       group_.request_stop();
     }
   }
-  /// For a child that could not be started.
+  /// Adds the error of a child that failed, or could not be started.
   void fail(std::exception_ptr error) noexcept {
-    // The others fail because of the same stop.
+    // The other children fail because the winner has stopped them.
     const bool is_stopped = error_ == cancellation() && group_.stop_requested();
     if (!is_stopped) error_ = std::move(error);
   }
 
   bool is_won() const noexcept { return winner_ != nullptr; }
-  /// When all have ended: the error that came last if none has won, for the parent; else null.
+  /// The error for the parent, which came last, if no child has won; else null. Called when all
+  /// children have ended.
   std::exception_ptr take_error() noexcept {
     return is_won() ? nullptr : error_for(group_.parent(), std::move(error_));
   }

@@ -52,23 +52,23 @@ inline constexpr bool needs_destructor = !std::is_trivially_destructible_v<store
 class task_end {
  public:
   bool empty() const noexcept { return word_ == 0; }
-  bool not_started() const noexcept { return (word_ & ~large) == ready; }
+  bool is_unawaited() const noexcept { return (word_ & ~large) == ready; }
   bool failed() const noexcept { return (word_ & has_error) != 0; }
 
   /// The awaiting coroutine; null if context.finished() gives the next one.
   std::coroutine_handle<> continuation() const noexcept {
     return std::coroutine_handle<>::from_address(reinterpret_cast<void*>(word_ & ~flags));
   }
-  /// At the coroutine's end: whether it has a result and an awaiting coroutine, and its frame, if
-  /// that is plain, is a block of a slab.
-  bool succeeded_for_another() const noexcept { return (word_ & (has_error | ready)) == 0; }
-  /// In that case the awaiting coroutine.
+  /// Whether the coroutine, which has ended, has a result and an awaiting coroutine, and its frame,
+  /// if that is plain, is a block of a slab.
+  bool has_success_for_awaiter() const noexcept { return (word_ & (has_error | ready)) == 0; }
+  /// The awaiting coroutine, if has_success_for_awaiter().
   template <class T>
   std::coroutine_handle<> continuation_after_success() const noexcept {
     return std::coroutine_handle<>::from_address(
         reinterpret_cast<void*>(word_ - (needs_destructor<T> ? has_value : 0)));
   }
-  /// At the end of a coroutine that is not awaited.
+  /// Notes the end of a coroutine that is not awaited.
   void end_without_continuation() noexcept { word_ = failed() ? has_error : has_value; }
   /// Drops the coroutine without destroying it.
   void abandon() noexcept { word_ = 0; }
@@ -104,8 +104,8 @@ struct task_promise_base : awaiting_promise, slab_frame {
 
 /// Frees the frame `self` of a coroutine that failed or is not awaited, and returns the next
 /// coroutine. Out of line, so that coroutines need not keep their context.
-[[gnu::noinline]] std::coroutine_handle<> end_specially(task_promise_base& promise,
-                                                        std::coroutine_handle<> self) noexcept;
+[[gnu::noinline]] std::coroutine_handle<> end_failed_or_unawaited(
+    task_promise_base& promise, std::coroutine_handle<> self) noexcept;
 
 /// The std::logic_error of a coroutine that ended without its result.
 [[gnu::cold]] std::exception_ptr missing_result();
@@ -123,17 +123,17 @@ struct task_final_awaiter {
       if (!self.promise().returned.get() && !promise.end->failed()) [[unlikely]]
         self.promise().fail(missing_result());
     }
-    // Equivalent; each compiler needs fewer instructions for its own.
+    // The two branches do the same; each compiler needs fewer instructions for its own.
 #ifdef __clang__
     const std::coroutine_handle<> next = promise.end->continuation();
     if (!next) [[unlikely]]
-      return transfer_to(end_specially(promise, self));
+      return transfer_to(end_failed_or_unawaited(promise, self));
     self.destroy();
     return transfer_to(next);
 #else
     const task_end& end = *promise.end;
-    if (!end.succeeded_for_another()) [[unlikely]]
-      return transfer_to(end_specially(promise, self));
+    if (!end.has_success_for_awaiter()) [[unlikely]]
+      return transfer_to(end_failed_or_unawaited(promise, self));
     const std::coroutine_handle<> next = end.continuation_after_success<T>();
     if constexpr (has_plain_frame<Promise>) {
       deallocate_frame(self.address());
@@ -203,31 +203,31 @@ class task_state : public task_end {
   constexpr bool await_ready() const noexcept { return false; }
   template <has_context Promise>
   GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(
-      std::coroutine_handle<Promise> awaiting) {
-    return transfer_to(prepare(awaiting));
+      std::coroutine_handle<Promise> coroutine) {
+    return transfer_to(prepare(coroutine));
   }
   /// As await_suspend(), but returns the coroutine to be resumed.
   template <has_context Promise>
-  GYRE_INLINE_IN_GCC std::coroutine_handle<> prepare(std::coroutine_handle<Promise> awaiting) {
-    if (!not_started()) [[unlikely]]
+  GYRE_INLINE_IN_GCC std::coroutine_handle<> prepare(std::coroutine_handle<Promise> coroutine) {
+    if (!is_unawaited()) [[unlikely]]
       throw_empty_task();
     static_assert(large / 2 == ready);
-    word_ = reinterpret_cast<std::uintptr_t>(awaiting.address()) | (word_ & large) / 2;
+    word_ = reinterpret_cast<std::uintptr_t>(coroutine.address()) | (word_ & large) / 2;
     promise_type& promise = coroutine_.promise();
     promise.end = this;
-    promise.context = &context_of(awaiting);
-    promise.trace.awaited_by.set(promise_of(awaiting));
+    promise.context = &context_of(coroutine);
+    promise.trace.awaited_by.set(promise_of(coroutine));
     return coroutine_;
   }
   T await_resume() { return take_result(); }
-  /// For a coroutine that transfers to the frame `next` at its end, in `context`: the coroutine to
-  /// be resumed in `start`. False if the task is empty.
+  /// Prepares the coroutine to run in `context` and to transfer to the frame `next` at its end;
+  /// `start` is then the coroutine to be resumed. False if the task is empty.
   bool try_prepare(std::coroutine_handle<> next, task_context& context,
                    std::coroutine_handle<>& start) noexcept {
     const auto address = reinterpret_cast<std::uintptr_t>(next.address());
     if (word_ == ready) [[likely]] {
       word_ = address;
-    } else if (not_started()) {
+    } else if (is_unawaited()) {
       word_ = address | ready;
     } else {
       return false;
@@ -243,7 +243,7 @@ class task_state : public task_end {
   void start(task_context& context) { resume(prepare(context)); }
   /// As start(), but returns the coroutine to be resumed.
   std::coroutine_handle<> prepare(task_context& context) {
-    if (!not_started()) [[unlikely]]
+    if (!is_unawaited()) [[unlikely]]
       throw_empty_task();
     word_ = ready;
     promise_type& promise = coroutine_.promise();
@@ -285,8 +285,8 @@ class task_state : public task_end {
       return (value_);
     }
   }
-  /// At the end of a coroutine that is not awaited: moves its result to `result`. False if it has
-  /// failed.
+  /// Moves the result of a coroutine that has ended and is not awaited to `result`. False if the
+  /// coroutine has failed.
   template <std::same_as<T> Result>
   bool move_result(Result& result) noexcept {
     if (failed()) [[unlikely]] {
@@ -368,7 +368,7 @@ class task_state : public task_end {
   }
 
   void take(task_state& other) noexcept {
-    if (not_started()) [[likely]] {
+    if (is_unawaited()) [[likely]] {
       coroutine_ = other.coroutine_;
     } else if (failed()) {
       std::construct_at(&error_, std::move(other.error_));

@@ -126,7 +126,7 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
   [[gnu::noinline]] bool run_children(child_starts& starts) noexcept {
     const task_context* const outer = starts.innermost;
     ::new (&first_) its_child(*this);
-    if (starts.depth++ >= most_nested_starts || next_on_trampoline != nullptr) [[unlikely]]
+    if (starts.depth++ >= max_nested_starts || next_on_trampoline != nullptr) [[unlikely]]
       return continue_share(starts, outer, 0);
     bool ends = false;
     if constexpr (is_pair<Tasks>) {
@@ -269,12 +269,12 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
     }
   }
 
-  // A share that goes on after the short way, on which so many children have ended.
+  // The rest of a share after the short way, on which `ended` children have ended.
   share rest_of_share(child_starts& starts, const task_context* outer, std::size_t ended) noexcept {
     return {.starts = starts,
             .queue = starts.queue,
             .outer = outer,
-            .is_deep = starts.depth > most_nested_starts,
+            .is_deep = starts.depth > max_nested_starts,
             .context = &first_,
             .events = 2 * ended};
   }
@@ -307,7 +307,7 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
     share mine{.starts = starts,
                .queue = starts.queue,
                .outer = starts.innermost,
-               .is_deep = starts.depth++ >= most_nested_starts,
+               .is_deep = starts.depth++ >= max_nested_starts,
                .context = nullptr};
     if (mine.queue != nullptr) this->split(rest, *mine.queue, &run);
     return run_share(rest, mine);

@@ -20,9 +20,9 @@ namespace gyre::detail {
 class this_context : public suspends_always {
  public:
   template <has_context Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    context_ = &context_of(awaiting);
-    return gives_way(*context_, awaiting);
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
+    context_ = &context_of(coroutine);
+    return gives_way(*context_, coroutine);
   }
   task_context& await_resume() const noexcept { return *context_; }
 
@@ -40,7 +40,7 @@ class stopped_by {
   stopped_by& operator=(stopped_by&&) = delete;
   ~stopped_by() {
     context_.stop = outer_;
-    // Counted since were cancellations by the inner token only.
+    // Only cancellations by the inner token have been counted since the constructor.
     if (!outer_.stop_requested()) context_.cancellations = outer_cancellations_;
   }
 
@@ -58,8 +58,8 @@ class await_ready_state : public suspends_always {
 
   template <has_context Promise>
   GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(
-      std::coroutine_handle<Promise> awaiting) {
-    return work_.await_suspend(awaiting);
+      std::coroutine_handle<Promise> coroutine) {
+    return work_.await_suspend(coroutine);
   }
   void await_resume() const noexcept { work_.end_without_continuation(); }
 
@@ -81,7 +81,7 @@ class fail_with : public suspends_always {
     task_promise_base& promise = self.promise();
     promise.context->trace.innermost.set(promise.trace.awaited_by.get());
     self.promise().fail(std::move(error_));
-    return transfer_to(end_specially(promise, self));
+    return transfer_to(end_failed_or_unawaited(promise, self));
   }
 
  private:
@@ -92,19 +92,19 @@ class fail_with : public suspends_always {
 template <class T>
 class take_result : public suspends_always {
  public:
-  explicit take_result(task<T>& ended) noexcept : ended_(task_access::state(ended)) {}
+  explicit take_result(task<T>& work) noexcept : work_(task_access::state(work)) {}
 
-  bool await_ready() const noexcept { return !ended_.failed(); }
+  bool await_ready() const noexcept { return !work_.failed(); }
   template <class Promise>
   GYRE_INLINE_IN_GCC std::coroutine_handle<> await_suspend(
       std::coroutine_handle<Promise> self) const noexcept {
-    std::exception_ptr error = ended_.take_error();
+    std::exception_ptr error = work_.take_error();
     return fail_with(error).await_suspend(self);
   }
-  T await_resume() const { return ended_.take_result(); }
+  T await_resume() const { return work_.take_result(); }
 
  private:
-  task_state<T>& ended_;
+  task_state<T>& work_;
 };
 
 }  // namespace gyre::detail

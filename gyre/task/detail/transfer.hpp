@@ -13,9 +13,9 @@
 
 #include <coroutine>
 
-// For each await_suspend() that returns the result of transfer_to(), and functions between. A copy
-// shared by all coroutines would also be one indirect call with many targets. Clang must not be
-// forced to inline (LLVM 56301).
+// Marks each await_suspend() that returns the result of transfer_to(), and functions between. A
+// copy shared by all coroutines would also be one indirect call with many targets. Clang must not
+// be forced to inline (LLVM 56301).
 #if defined(__clang__)
 #define GYRE_INLINE_IN_GCC
 #else
@@ -53,7 +53,7 @@ GYRE_INLINE_IN_GCC inline std::coroutine_handle<> transfer_to(
   }
 }
 
-/// False for a coroutine that never_resume() has named.
+/// Whether `first` may be resumed: false for a coroutine that never_resume() has named.
 inline bool may_resume([[maybe_unused]] std::coroutine_handle<> first) noexcept {
   if constexpr (records_backtraces) {
     return !is_never_resumed(first);

@@ -54,9 +54,9 @@ class basic_wait_core {
   /// Takes `right`, a bit that is no party; true for the first caller. To be called before the
   /// party that uses the right leaves.
   [[nodiscard]] bool claim(parties right) noexcept {
-    const auto others = static_cast<parties>(~right);
+    const auto rest = static_cast<parties>(~right);
     // relaxed: what the claimant sets is handed over by leave().
-    return (present_.fetch_and(others, std::memory_order_relaxed) & right) != 0;
+    return (present_.fetch_and(rest, std::memory_order_relaxed) & right) != 0;
   }
 
   /// The word, for its owner.

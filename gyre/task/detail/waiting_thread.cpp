@@ -17,18 +17,18 @@ std::coroutine_handle<> waiting_thread::finish(task_context& self) noexcept {
   if (thread.executor_.running_here()) {
     thread.done_ = true;
   } else {
-    thread.executor_.post(thread.when_elsewhere_);
+    thread.executor_.post(thread.end_elsewhere_);
   }
   return std::noop_coroutine();
 }
 
-void waiting_thread::release::operator()(waiting_thread* ended) const noexcept {
-  if (ended->deadlock_.has_suspended()) {
-    ended->deadlock_.unfollow();
-    ended->recorded_.reset();
-    ended->executor_.retire();
+void waiting_thread::release::operator()(waiting_thread* thread) const noexcept {
+  if (thread->deadlock_.has_suspended()) {
+    thread->deadlock_.unfollow();
+    thread->recorded_.reset();
+    thread->executor_.retire();
   } else {
-    delete ended;
+    delete thread;
   }
 }
 

@@ -29,10 +29,10 @@ struct done_operation : operation {
 
 /// Returns the result, or throws the exception, of a task that has ended, in ordinary code.
 template <class T>
-T take_outside(task_state<T>& ended) {
-  if (ended.failed()) [[unlikely]]
-    std::rethrow_exception(error_outside(ended.take_error()));
-  return ended.take_result();
+T take_outside(task_state<T>& state) {
+  if (state.failed()) [[unlikely]]
+    std::rethrow_exception(error_outside(state.take_error()));
+  return state.take_result();
 }
 
 /// A thread that waits for a coroutine, as the coroutine's context.
@@ -41,7 +41,7 @@ class waiting_thread : public slab_object, task_context {
   waiting_thread(inplace_stop_token stop_when, std::source_location place);
   /// Destroys the thread's part, unless coroutines that are left suspended refer to it.
   struct release {
-    void operator()(waiting_thread* ended) const noexcept;
+    void operator()(waiting_thread* thread) const noexcept;
   };
 
   template <class T>
@@ -61,7 +61,7 @@ class waiting_thread : public slab_object, task_context {
   [[no_unique_address]] deadlock_guard deadlock_;
   blocking_executor executor_;
   bool done_ = false;
-  done_operation when_elsewhere_{done_};  // for a coroutine that ends on another thread
+  done_operation end_elsewhere_{done_};  // posted where the coroutine ends on another thread
   std::unique_ptr<live_task_entry> recorded_;
 };
 

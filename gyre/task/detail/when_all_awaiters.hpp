@@ -26,27 +26,27 @@ namespace gyre::detail {
 
 /// The result of a task that has not failed.
 template <class T>
-element_t<T> take_element(task<T>& finished) {
+element_t<T> take_element(task<T>& child) {
   if constexpr (std::is_void_v<T>) {
-    task_access::state(finished).take_success();
+    task_access::state(child).take_success();
     return {};
   } else {
-    return task_access::state(finished).take_success();
+    return task_access::state(child).take_success();
   }
 }
 
 template <class T>
-std::expected<T, std::exception_ptr> take_outcome(task<T>& finished, bool& cancelled) {
-  if (std::exception_ptr error = task_access::state(finished).take_error()) {
+std::expected<T, std::exception_ptr> take_outcome(task<T>& child, bool& cancelled) {
+  if (std::exception_ptr error = task_access::state(child).take_error()) {
     cancelled = cancelled || error == cancellation();
     return std::unexpected(std::move(error));
   }
   try {
     if constexpr (std::is_void_v<T>) {
-      task_access::state(finished).take_result();
+      task_access::state(child).take_result();
       return {};
     } else {
-      return task_access::state(finished).take_result();
+      return task_access::state(child).take_result();
     }
   } catch (...) {
     return std::unexpected(std::current_exception());
@@ -97,7 +97,7 @@ class [[nodiscard]] when_all_awaiter
     if (!this->end_undisturbed()) [[unlikely]]
       throw_error_if_any();
     if constexpr (!gives_nothing<Tasks>) {
-      return results_of(this->tasks_, [](auto& finished) { return take_element(finished); });
+      return results_of(this->tasks_, [](auto& child) { return take_element(child); });
     }
   }
 
@@ -107,8 +107,8 @@ class [[nodiscard]] when_all_awaiter
     if (this->join().failed() == nullptr) return;
     std::exception_ptr error;
     for (std::size_t i = 0; i < count_of(this->tasks_); ++i) {
-      visit_task(this->tasks_, i, [&](auto& finished) {
-        auto& state = task_access::state(finished);
+      visit_task(this->tasks_, i, [&](auto& child) {
+        auto& state = task_access::state(child);
         if (&state == this->join().failed())
           error = error_for(this->join().parent_context(), state.take_error());
       });
@@ -136,8 +136,8 @@ class [[nodiscard]] when_all_into_awaiter
     this->join().check_started();
     const task_end* const failed = this->join().failed();
     std::exception_ptr error;
-    this->join().for_each_kept([&](task<T>& finished, T& result) {
-      auto& state = task_access::state(finished);
+    this->join().for_each_kept([&](task<T>& child, T& result) {
+      auto& state = task_access::state(child);
       if (failed == nullptr) {
         result = state.take_success();
       } else if (&state == failed) {
@@ -160,7 +160,7 @@ class [[nodiscard]] when_all_ready_awaiter
       this->join().check_started();
     bool cancelled = false;
     auto outcomes =
-        results_of(this->tasks_, [&](auto& finished) { return take_outcome(finished, cancelled); });
+        results_of(this->tasks_, [&](auto& child) { return take_outcome(child, cancelled); });
     if (cancelled) count_cancelled_children(this->join().parent_context());
     return outcomes;
   }

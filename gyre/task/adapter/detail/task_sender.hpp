@@ -81,19 +81,19 @@ class task_operation : operation, task_context {
 
  private:
   static void run(operation& self) {
-    auto& started = static_cast<task_operation&>(self);
-    task_access::state(started.work_).start(started);
+    auto& op = static_cast<task_operation&>(self);
+    task_access::state(op.work_).start(op);
   }
   static void discard(operation& self) noexcept {
-    auto& discarded = static_cast<task_operation&>(self);
-    discarded.stop_.end();
-    discarded.work_ = task<T>();
-    execution::set_stopped(std::move(discarded.receiver_));
+    auto& op = static_cast<task_operation&>(self);
+    op.stop_.end();
+    op.work_ = task<T>();
+    execution::set_stopped(std::move(op.receiver_));
   }
 
   void complete() noexcept {
     stop_.end();
-    task_state<T>& ended = task_access::state(work_);
+    task_state<T>& state = task_access::state(work_);
     if (std::exception_ptr error = ended.take_error()) {
       if (error == cancellation()) return execution::set_stopped(std::move(receiver_));
       return execution::set_error(std::move(receiver_), std::move(error));
