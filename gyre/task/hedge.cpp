@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/hedge.hpp>
 
-#include <gyre/task/detail/needed_timers.hpp>
-
 #include <stdexcept>
 #include <string>
 
@@ -17,10 +15,6 @@ void check(const hedge_options& options) {
   if (options.attempts == 0) {
     throw std::invalid_argument("gyre::hedge: attempts is zero; it must be at least 1");
   }
-}
-
-timer_service& timers_for_hedge(const child_group& group) {
-  return needed_timers(group.parent(), "gyre::hedge");
 }
 
 }  // namespace gyre::detail

@@ -14,6 +14,7 @@
 #include <gyre/task/detail/attempt.hpp>
 #include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/child_group.hpp>
+#include <gyre/task/detail/needed_timers.hpp>
 #include <gyre/task/detail/success_race.hpp>
 #include <gyre/task/detail/this_context.hpp>
 #include <gyre/task/executor.hpp>
@@ -62,8 +63,6 @@ namespace detail {
 
 /// Throws std::invalid_argument for options that make no sense.
 void check(const hedge_options& options);
-/// The timers of the parent; throws std::errc::operation_not_supported if there are none.
-timer_service& timers_for_hedge(const child_group& group);
 
 /// The attempts of a hedge(), and the delay until the next.
 template <class T, class Make>
@@ -73,7 +72,7 @@ class hedged_attempts {
       : group_(group),
         make_(make),
         options_(options),
-        timers_(timers_for_hedge(group)),
+        timers_(needed_timers(group.parent(), "gyre::hedge")),
         next_start_(timers_.now()),
         delay_(group),
         race_(group) {}

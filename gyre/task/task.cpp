@@ -15,6 +15,11 @@ void throw_empty_task() {
       "gyre::task: awaited a task that is empty (moved from, or awaited before)");
 }
 
+std::exception_ptr missing_result() {
+  return std::make_exception_ptr(
+      std::logic_error("gyre::task: the coroutine ended without co_return"));
+}
+
 // The program's compiler may be an older one than the library's.
 void abort_for_misplaced_frame() noexcept {
   std::fputs(
