@@ -112,9 +112,9 @@ class joinable_state final : public joinable_work {
   }
 
  private:
-  std::coroutine_handle<> start(task_context& context) noexcept override {
+  std::coroutine_handle<> start(task_context& own_context) noexcept override {
     observe_parent();
-    return task_access::state(work_).prepare(context);
+    return task_access::state(work_).prepare(own_context);
   }
   bool has_failed() const noexcept override { return task_access::state(work_).failed(); }
   std::exception_ptr take_error() noexcept override {

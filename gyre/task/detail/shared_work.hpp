@@ -168,7 +168,7 @@ class shared_work : public slab_object, protected task_context, protected operat
   enum class phase : std::uint8_t { unstarted, running, stopping, done, stopped };
 
   // Returns the coroutine to resume.
-  virtual std::coroutine_handle<> start(task_context& context) noexcept = 0;
+  virtual std::coroutine_handle<> start(task_context& own_context) noexcept = 0;
   // Whether the task, which has ended, failed.
   virtual bool has_failed() const noexcept = 0;
 
@@ -197,8 +197,8 @@ class shared_state final : public shared_work {
   shared_result_t<T> result() const { return task_access::state(work_).shared_result(); }
 
  private:
-  std::coroutine_handle<> start(task_context& context) noexcept override {
-    return task_access::state(work_).prepare(context);
+  std::coroutine_handle<> start(task_context& own_context) noexcept override {
+    return task_access::state(work_).prepare(own_context);
   }
   bool has_failed() const noexcept override { return task_access::state(work_).failed(); }
 
