@@ -28,7 +28,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 bool contains(const std::vector<std::string_view>& parts, std::string_view word) {
   return std::ranges::find(parts, word) != parts.end();
 }
-bool lists(std::string_view list, std::string_view word) {
+bool list_contains(std::string_view list, std::string_view word) {
   return contains(split(list, ','), word);
 }
 
@@ -44,7 +44,7 @@ std::optional<double> quota_of(std::optional<std::int64_t> quota,
   return static_cast<double>(*quota) / static_cast<double>(*period);
 }
 
-// "max 100000", "50000 100000"
+// The quota in cpu.max, whose content is QUOTA PERIOD, such as "max 100000" or "50000 100000".
 std::optional<double> unified_quota_in(const std::string& group) {
   const auto limit = detail::read_file((group + "/cpu.max").c_str());
   if (!limit) return std::nullopt;
@@ -63,7 +63,7 @@ std::optional<double> legacy_quota_in(const std::string& group) {
 // A mount of a hierarchy of control groups.
 struct hierarchy_mount {
   std::string root;  // the group that is mounted
-  std::string place;
+  std::string mount_point;
   bool is_unified;
 };
 
@@ -93,14 +93,14 @@ std::optional<hierarchy_mount> parse_mount(std::string_view line) {
   if (separator - parts.begin() < 6 || parts.end() - separator < 4) return std::nullopt;
   const std::string_view type = separator[1];
   const bool is_unified = type == "cgroup2";
-  if (!is_unified && !(type == "cgroup" && lists(separator[3], "cpu"))) return std::nullopt;
+  if (!is_unified && !(type == "cgroup" && list_contains(separator[3], "cpu"))) return std::nullopt;
   return hierarchy_mount{
-      .root = unescape(parts[3]), .place = unescape(parts[4]), .is_unified = is_unified};
+      .root = unescape(parts[3]), .mount_point = unescape(parts[4]), .is_unified = is_unified};
 }
 
-// The way from the mounted group to `group`: "" or "/a/b"; none if the mount does not contain it,
+// The path of `group` below the mounted group: "" or "/a/b"; none if the mount does not contain it,
 // as for a process whose group is outside of its namespace ("/../a").
-std::optional<std::string> way_from(std::string_view mounted, std::string_view group) {
+std::optional<std::string> path_below(std::string_view mounted, std::string_view group) {
   if (mounted == "/") mounted = "";
   if (!group.starts_with(mounted)) return std::nullopt;
   group.remove_prefix(mounted.size());
@@ -111,14 +111,14 @@ std::optional<std::string> way_from(std::string_view mounted, std::string_view g
 }
 
 // The control groups (cgroups) of this process that can limit its CPU time.
-struct own_groups {
+struct process_groups {
   std::optional<std::string> unified;
   std::optional<std::string> legacy;  // in the hierarchy with the controller of CPUs
 };
 
 // Lines of "NUMBER:CONTROLLERS:GROUP"; those of the unified hierarchy begin with "0::".
-own_groups parse_groups(std::string_view text) {
-  own_groups own;
+process_groups parse_groups(std::string_view text) {
+  process_groups own;
   for (const std::string_view line : split(text, '\n')) {
     const std::size_t first = line.find(':');
     const std::size_t second = first == line.npos ? line.npos : line.find(':', first + 1);
@@ -127,37 +127,38 @@ own_groups parse_groups(std::string_view text) {
     const std::string group(line.substr(second + 1));
     if (controllers.empty()) {
       own.unified = group;
-    } else if (lists(controllers, "cpu")) {
+    } else if (list_contains(controllers, "cpu")) {
       own.legacy = group;
     }
   }
   return own;
 }
 
-// The smallest quota on the way from a group up to the mounted one. A group on that way need not be
-// visible, as in a container that sees its own group only, but under the name that it has outside.
+// The smallest quota of the group at `path` below the mounted group and of the groups above it, up
+// to the mounted one. Some of these groups need not be visible: a container sees only its own
+// group, under the name that the group has outside.
 std::optional<double> smallest_quota(const hierarchy_mount& mount, const std::string& root,
-                                     std::string way) {
+                                     std::string path) {
   std::optional<double> smallest;
   for (;;) {
     std::string group = root;
-    group.append(mount.place).append(way);
+    group.append(mount.mount_point).append(path);
     const auto quota = mount.is_unified ? unified_quota_in(group) : legacy_quota_in(group);
     if (quota && (!smallest || *quota < *smallest)) smallest = quota;
-    if (way.empty()) return smallest;
-    way.resize(way.rfind('/'));
+    if (path.empty()) return smallest;
+    path.resize(path.rfind('/'));
   }
 }
 
-// The mount of a hierarchy that contains the group, or else the first one: in a container, a group
-// may be named as outside of it.
+// The smallest quota in the mount that contains the group. Without one, that of the first mount: in
+// a container, the group may have the name that it has outside.
 std::optional<double> quota_in_hierarchy(const std::vector<hierarchy_mount>& mounts,
                                          const std::string& root, const std::string& group,
                                          bool is_unified) {
   const hierarchy_mount* first = nullptr;
   for (const hierarchy_mount& each : mounts) {
     if (each.is_unified != is_unified) continue;
-    if (const auto way = way_from(each.root, group)) return smallest_quota(each, root, *way);
+    if (const auto path = path_below(each.root, group)) return smallest_quota(each, root, *path);
     if (first == nullptr) first = &each;
   }
   return first != nullptr ? smallest_quota(*first, root, "") : std::nullopt;
@@ -173,7 +174,7 @@ std::optional<double> detail::control_group_quota(const std::string& root) {
   for (const std::string_view line : split(*mount_lines, '\n')) {
     if (auto mount = parse_mount(line)) mounts.push_back(*std::move(mount));
   }
-  const own_groups own = parse_groups(*groups);
+  const process_groups own = parse_groups(*groups);
   std::optional<double> smallest;
   for (const auto& [group, is_unified] : {std::pair(&own.unified, true), {&own.legacy, false}}) {
     if (!*group) continue;
@@ -191,21 +192,21 @@ std::size_t detail::parallelism_of(std::size_t cpus, std::optional<double> quota
 
 std::vector<int> detail::usable_cpus(affinity_call get_affinity) {
   // The kernel refuses a set (EINVAL) that is smaller than the machine might need.
-  constexpr std::size_t most_cpus = std::size_t{1} << 20;
+  constexpr std::size_t max_cpus = std::size_t{1} << 20;
   struct free_set {
     void operator()(cpu_set_t* set) const noexcept { CPU_FREE(set); }
   };
   std::vector<int> cpus;
-  for (std::size_t room = CPU_SETSIZE; room <= most_cpus; room *= 2) {
-    const std::unique_ptr<cpu_set_t, free_set> set(CPU_ALLOC(room));
+  for (std::size_t cpu_capacity = CPU_SETSIZE; cpu_capacity <= max_cpus; cpu_capacity *= 2) {
+    const std::unique_ptr<cpu_set_t, free_set> set(CPU_ALLOC(cpu_capacity));
     if (set == nullptr) return cpus;
-    const std::size_t size = CPU_ALLOC_SIZE(room);
+    const std::size_t size = CPU_ALLOC_SIZE(cpu_capacity);
     CPU_ZERO_S(size, set.get());
     if (get_affinity(0, size, set.get()) != 0) {
       if (errno == EINVAL) continue;
       return cpus;
     }
-    for (std::size_t cpu = 0; cpu < room; ++cpu) {
+    for (std::size_t cpu = 0; cpu < cpu_capacity; ++cpu) {
       if (CPU_ISSET_S(cpu, size, set.get())) cpus.push_back(static_cast<int>(cpu));
     }
     return cpus;

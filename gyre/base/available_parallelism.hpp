@@ -32,14 +32,15 @@ namespace detail {
 using affinity_call = int (*)(::pid_t, std::size_t, ::cpu_set_t*);
 
 /// The CPUs on which the calling thread may run, in ascending order, however many the machine has;
-/// none if they cannot be told. `get_affinity`: sched_getaffinity(2), or its replacement in a test.
+/// none if the kernel does not tell them. `get_affinity`: sched_getaffinity(2), or its replacement
+/// in a test.
 std::vector<int> usable_cpus(affinity_call get_affinity = &::sched_getaffinity);
 
-/// The quota of the process's control groups, in CPUs; none without a limit. `root`: prefix of all
+/// The quota of the process's control groups, in CPUs; none without a limit. `root` precedes all
 /// paths, for tests.
 std::optional<double> control_group_quota(const std::string& root = "");
 
-/// `cpus`, bounded by `quota`.
+/// The smaller one of `cpus` and `quota`, which is rounded up; at least 1.
 std::size_t parallelism_of(std::size_t cpus, std::optional<double> quota) noexcept;
 
 }  // namespace detail

@@ -47,9 +47,9 @@ struct exponential_backoff {
   template <std::uniform_random_bit_generator Random>
     requires(Random::min() == 0 && Random::max() == std::numeric_limits<std::uint64_t>::max())
   [[nodiscard]] std::chrono::nanoseconds jittered_delay(std::size_t number, Random& random) const {
-    const auto most = static_cast<std::uint64_t>(delay(number).count());
-    const std::uint64_t chosen = static_cast<std::uint64_t>(random()) % (most + 1);
-    return std::chrono::nanoseconds{static_cast<std::int64_t>(chosen)};
+    const auto max_count = static_cast<std::uint64_t>(delay(number).count());
+    const std::uint64_t count = static_cast<std::uint64_t>(random()) % (max_count + 1);
+    return std::chrono::nanoseconds{static_cast<std::int64_t>(count)};
   }
 };
 

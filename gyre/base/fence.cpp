@@ -15,7 +15,7 @@ namespace {
 
 bool membarrier(int command) noexcept { return ::syscall(SYS_membarrier, command, 0, 0) == 0; }
 
-bool switched_off() noexcept {
+bool is_switched_off() noexcept {
   const char* value = std::getenv("GYRE_MEMBARRIER");
   return value != nullptr && std::string_view{value} == "0";
 }
@@ -24,7 +24,7 @@ bool switched_off() noexcept {
 // fallback after some light fence has become free.
 bool uses_membarrier() noexcept {
   static const bool decided = [] {
-    const bool available = !switched_off() &&
+    const bool available = !is_switched_off() &&
                            membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
                            membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
     // Relaxed: see asymmetric_light_fence().
@@ -52,13 +52,13 @@ void heavy_fence() noexcept {
     return;
   }
   if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return;
-  // A forked child inherits the registration with the copied address space. Should a kernel not
-  // agree, the call fails with EPERM and a second registration mends it.
+  // A forked child inherits the registration with the copied address space. On a kernel where it
+  // does not, the call fails with EPERM, and the process registers again.
   if (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
       membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) {
     return;
   }
-  // Other threads already rely on it: going on would be a silent race.
+  // Other threads already rely on membarrier(2): without it the program would have a silent race.
   std::fputs("gyre: membarrier(2) was taken away from the running program; set GYRE_MEMBARRIER=0\n",
              stderr);
   std::terminate();

@@ -27,7 +27,7 @@ extern constinit std::atomic<bool> light_fence_is_free;
 
 void heavy_fence() noexcept;
 
-/// So many full fences cost about as much as a heavy one: some two microseconds.
+/// The number of full fences that cost about as much as a heavy one: some two microseconds.
 inline constexpr unsigned full_fences_per_heavy_one = 256;
 
 /// For tests: makes both sides use full fences (true) or what the system offers (false). No other

@@ -73,7 +73,7 @@ class move_only_any {
   /// Destroys the value held, after taking over that of `other`.
   move_only_any& operator=(move_only_any&& other) noexcept {
     if (this != &other) {
-      const move_only_any old(std::move(*this));  // dies last: it may look at this object
+      const move_only_any old(std::move(*this));  // its destructor may look at this object
       take(other);
     }
     return *this;
@@ -121,17 +121,17 @@ class move_only_any {
   }
   template <typename T>
   [[nodiscard]] const T* get_if() const noexcept {
-    return const_cast<move_only_any&>(*this).get_if<const T>();  // which changes nothing
+    return const_cast<move_only_any&>(*this).get_if<const T>();  // get_if() changes nothing
   }
 
  private:
   template <typename T, typename... Inits>
   T& construct(Inits&&... inits) {
-    T& made = storage_.template emplace<T>(std::forward<Inits>(inits)...);
+    T& value = storage_.template emplace<T>(std::forward<Inits>(inits)...);
     operations_ = &detail::any_operations_of<T, inline_bytes>;
-    return made;
+    return value;
   }
-  // Precondition: this one is empty.
+  // Requires that this object is empty.
   void take(move_only_any& other) noexcept {
     operations_ = std::exchange(other.operations_, nullptr);
     if (operations_ == nullptr) return;

@@ -19,7 +19,7 @@ namespace gyre {
 
 namespace detail {
 
-/// Alignment of inline callables; stricter ones live outside.
+/// Alignment of inline callables; callables of stricter alignment live in the slab.
 inline constexpr std::size_t callable_alignment = 8;
 
 /// Whether a callable of type F is kept inside a callable_storage<Bytes>.
@@ -55,7 +55,7 @@ class callable_storage {
       return box<F>().object;
     }
   }
-  /// The F held outside.
+  /// The block of the F held, if callable_fits is false.
   template <typename F>
   slab_box<F>& box() noexcept {
     return **std::launder(reinterpret_cast<slab_box<F>**>(bytes_));
@@ -73,13 +73,13 @@ class callable_storage {
 #endif
   /// Moves what `source` holds, which then holds nothing, into this empty storage.
   void copy_bytes(const callable_storage& source) noexcept {
-    for (std::size_t at = 0; at < Bytes; at += sizeof(std::uint64_t)) {
+    for (std::size_t offset = 0; offset < Bytes; offset += sizeof(std::uint64_t)) {
       std::uint64_t word;
-      std::memcpy(&word, source.bytes_ + at, sizeof(word));
+      std::memcpy(&word, source.bytes_ + offset, sizeof(word));
       // Keeps the words apart: a wide load of words just stored one by one waits for them to reach
       // the cache (a failed store forwarding, some 12 cycles).
       __asm__("" : "+r"(word));
-      std::memcpy(bytes_ + at, &word, sizeof(word));
+      std::memcpy(bytes_ + offset, &word, sizeof(word));
     }
   }
 #if defined(__GNUC__) && !defined(__clang__)
@@ -217,7 +217,7 @@ class basic_move_only_function {
   /// Destroys the callable held, after taking over that of `other`.
   basic_move_only_function& operator=(basic_move_only_function&& other) noexcept {
     if (this != &other) {
-      basic_move_only_function old{std::move(*this)};  // dies last: it may look at this object
+      basic_move_only_function old{std::move(*this)};  // its destructor may look at this object
       take(other);
     }
     return *this;
@@ -263,7 +263,7 @@ class basic_move_only_function {
     operations_ = &detail::callable_operations_of<F, InlineBytes, Noexcept, R, Args...>;
   }
 
-  // Precondition: this function is empty.
+  // Requires that this function is empty.
   void take(basic_move_only_function& other) noexcept {
     operations_ = std::exchange(other.operations_, nullptr);
     if (operations_ == nullptr) return;

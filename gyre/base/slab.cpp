@@ -63,7 +63,7 @@ free_block* allocate_on_ended_thread(std::size_t size_class) {
   return this_heap().allocate(size_class);
 }
 
-// In builds with AddressSanitizer reports memory that is freed twice.
+// Reports memory that is freed twice, in builds with AddressSanitizer.
 void check_in_use([[maybe_unused]] void* memory) noexcept {
   if constexpr (detail::asan_is_on) static_cast<void>(*static_cast<volatile char*>(memory));
 }
@@ -103,7 +103,7 @@ void slab_deallocate(void* memory, std::size_t bytes) noexcept {
 
 namespace {
 
-// Apart, so that the short path saves no registers.
+// A function of its own, so that the short path of the allocation saves no registers.
 [[gnu::noinline]] free_block* allocate_and_fill_cache(std::size_t size_class) {
   free_block* const block = take_block(size_class);
   this_heap().fill_cache(size_class);

@@ -57,7 +57,7 @@ struct slab_stats {
   std::size_t heaps = 0;             ///< the peak number of threads that used slabs at once
   std::uint64_t remote_frees = 0;    ///< blocks collected after another thread freed them
   std::uint64_t slabs_mapped = 0;    ///< taken from the system since the program started
-  std::uint64_t slabs_unmapped = 0;  ///< returned to it
+  std::uint64_t slabs_unmapped = 0;  ///< returned to the system
 };
 
 /// Reads the statistics. Any thread. O(heaps).

@@ -38,7 +38,7 @@ void append(timer_link& list, timer_link& link) noexcept {
   list.prev = &link;
 }
 
-// Moves all of `from`, which is not empty, to the end of `list`.
+// Moves all timers of `source`, which is not empty, to the end of `list`.
 void splice(timer_link& list, timer_link& source) noexcept {
   source.next->prev = list.prev;
   list.prev->next = source.next;

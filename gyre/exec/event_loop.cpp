@@ -9,10 +9,10 @@
 
 namespace gyre {
 
-// Marks the calling thread as the one that runs the loop.
-class event_loop::running {
+// Makes the calling thread the one that runs the loop, for a scope.
+class event_loop::run_scope {
  public:
-  explicit running(event_loop& loop)
+  explicit run_scope(event_loop& loop)
       : loop_(loop),
         claim_(loop.run_,
                "gyre: a loop was run while another thread runs it; post tasks to it instead") {
@@ -22,15 +22,15 @@ class event_loop::running {
     loop_.outer_ = current_loop_;
     current_loop_ = &loop_;
   }
-  running& operator=(running&&) = delete;
-  ~running() { current_loop_ = loop_.outer_; }
+  run_scope& operator=(run_scope&&) = delete;
+  ~run_scope() { current_loop_ = loop_.outer_; }
 
  private:
   event_loop& loop_;
   detail::run_claim claim_;
 };
 
-// A task that waits for its time.
+// A callable of post_at() that waits for its deadline.
 class event_loop::delayed_task : public timer_operation, public intrusive_list_node {
  public:
   explicit delayed_task(move_only_function<void()> task) noexcept
@@ -64,7 +64,7 @@ event_loop::~event_loop() {
 }
 
 void event_loop::run() {
-  const running here(*this);
+  const run_scope here(*this);
   struct leave_at_exit {
     gyre::poller& poller;
     ~leave_at_exit() { poller.leave(); }
@@ -73,7 +73,7 @@ void event_loop::run() {
 }
 
 bool event_loop::run_once() {
-  const running here(*this);
+  const run_scope here(*this);
   while (!stopped()) {
     if (turn(steady_time::max()) > 0) return true;
   }
@@ -81,12 +81,12 @@ bool event_loop::run_once() {
 }
 
 bool event_loop::poll() {
-  const running here(*this);
+  const run_scope here(*this);
   return !stopped() && turn(steady_time::min()) > 0;
 }
 
 void event_loop::run_until(time_point deadline) {
-  const running here(*this);
+  const run_scope here(*this);
   while (!stopped() && now() < deadline) turn(deadline);
 }
 
@@ -109,7 +109,7 @@ void event_loop::stop() noexcept {
 //   4. Timers that were due when phase 3 began.
 inline std::size_t event_loop::turn(steady_time deadline) {
   turns_.add(1);
-  looked_for_io_.reset();
+  io_polled_at_.reset();
   std::size_t done = run_tasks();
   if (stopped()) return done;
   if (timers_.has_delays_to_begin()) timers_.begin_delays(now());
@@ -224,13 +224,13 @@ void event_loop::sleep_until(steady_time deadline) {
 // ---- 3. I/O
 
 std::size_t event_loop::run_io() {
-  looked_for_io_ = timers_.empty() ? steady_time::min() : now();
-  io_slice_.begin(*looked_for_io_);
+  io_polled_at_ = timers_.empty() ? steady_time::min() : now();
+  io_slice_.begin(*io_polled_at_);
   std::size_t completed = 0;
-  serving_io_ = true;
+  is_serving_io_ = true;
   guard([&] { poller_->complete(completed); },
         [&] {
-          serving_io_ = false;
+          is_serving_io_ = false;
           io_slice_.end();
           io_events_.add(completed);
           descriptors_watched_.set(poller_->watched());
@@ -258,7 +258,7 @@ std::size_t event_loop::run_deferred() {
 // others took long.
 std::size_t event_loop::run_timers() {
   if (timers_.empty()) return 0;
-  const steady_time due_until = looked_for_io_ ? *looked_for_io_ : now();
+  const steady_time due_until = io_polled_at_ ? *io_polled_at_ : now();
   std::size_t fired = 0;
   const auto fire = [&](detail::timer_node& due) {
     ++fired;
@@ -272,7 +272,7 @@ std::size_t event_loop::run_timers() {
   return fired;
 }
 
-// Counts before it hands an exception on, as the handler may throw.
+// Runs `work`, and `count` also after an exception, which on_exception gets last, as it may throw.
 template <class Work, class Count>
 void event_loop::guard(Work&& work, Count&& count) {
   try {

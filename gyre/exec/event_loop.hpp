@@ -184,7 +184,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   /// For operations that must not run within the call that starts them: as post(), but while the
   /// loop serves I/O, `op` runs at the end of that, in the same turn, without a way through the
   /// inbox and another poll. The loop's thread.
-  void defer(operation& op) noexcept { serving_io_ ? deferred_.push_back(op) : post(op); }
+  void defer(operation& op) noexcept { is_serving_io_ ? deferred_.push_back(op) : post(op); }
   /// For operations that each compute for long: runs `op` after the ready I/O of this turn or of a
   /// later one, in the order of these calls. A turn runs them for loop_options::heavy_time, at
   /// least one and at most 16; the loop does not sleep while some wait. The loop's thread.
@@ -220,7 +220,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
     waiting_.fetch_add(1, std::memory_order_relaxed);  // a count that orders nothing
     return inbox_slot(this);
   }
-  // Nothing: there is none left.
+  // Returns nothing if no slot is left.
   std::optional<inbox_slot> try_take_slot() noexcept;
   [[nodiscard]] bool is_limited() const noexcept { return limited_; }
   // in_loop_thread(), not inlined: a coroutine may be on another thread after each suspension.
@@ -237,7 +237,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
     if (gate_.claim_wake_up()) [[unlikely]]
       wake_poller();
   }
-  // After a push.
+  // After a push by any thread.
   void wake_if_asleep() noexcept {
     if (!gate_.is_busy()) [[unlikely]]
       wake_unless_awake();
@@ -254,7 +254,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   friend detail::wait_strategy;
   friend detail::waiting_loop;
 
-  class running;
+  class run_scope;
   class delayed_task;
 
   template <class F>
@@ -306,15 +306,15 @@ class event_loop : public executor, public timer_service, public posting<event_l
   std::unique_ptr<gyre::poller> poller_;
   detail::timer_wheel timers_;
   detail::io_slice io_slice_;
-  std::optional<steady_time> looked_for_io_;  // in this turn, at that time
-  intrusive_list<delayed_task> delayed_;      // in timers_, for the destructor
+  std::optional<steady_time> io_polled_at_;  // the time of this turn's poll, if any
+  intrusive_list<delayed_task> delayed_;     // in timers_, for the destructor
   std::size_t batch_size_;
   std::size_t tasks_since_sleep_ = 0;
   unsigned busy_sleeps_ = 0;
   inbox::batch batch_{0};
   intrusive_queue<operation> deferred_;
   detail::heavy_queue heavy_;
-  bool serving_io_ = false;
+  bool is_serving_io_ = false;
   detail::operation_chain chain_;  // comes before the rest of the inbox
   bool inbox_first_ = false;       // whether the last batch began with the inbox, not overflow_
   detail::wait_strategy wait_strategy_;

@@ -91,7 +91,7 @@ executor_watchdog::executor_watchdog(options settings)
 executor_watchdog::~executor_watchdog() {
   {
     const std::lock_guard lock(mutex_);
-    stops_ = true;
+    stop_requested_ = true;
   }
   stopping_.notify_one();
   thread_.join();
@@ -100,9 +100,9 @@ executor_watchdog::~executor_watchdog() {
 void executor_watchdog::watch(executor& target, std::string name) {
   auto beat = std::make_shared<heartbeat>();
   const std::lock_guard lock(mutex_);
-  const auto same = std::ranges::find(watched_, &target, &watched::where);
-  if (same != watched_.end()) {
-    same->name = std::move(name);
+  const auto existing = std::ranges::find(watched_, &target, &watched::target);
+  if (existing != watched_.end()) {
+    existing->name = std::move(name);
   } else {
     watched_.push_back({&target, std::move(name), std::move(beat)});
   }
@@ -110,7 +110,7 @@ void executor_watchdog::watch(executor& target, std::string name) {
 
 void executor_watchdog::forget(executor& target) noexcept {
   const std::lock_guard lock(mutex_);
-  std::erase_if(watched_, [&target](const watched& each) { return each.where == &target; });
+  std::erase_if(watched_, [&target](const watched& each) { return each.target == &target; });
 }
 
 std::uint64_t executor_watchdog::holds() const noexcept {
@@ -120,10 +120,10 @@ std::uint64_t executor_watchdog::holds() const noexcept {
 
 void executor_watchdog::run() {
   std::unique_lock lock(mutex_);
-  while (!stops_) {
+  while (!stop_requested_) {
     for (watched& each : watched_) check(each, detail::monotonic_now());
     const steady_time next = detail::later(detail::monotonic_now(), options_.limit);
-    stopping_.wait_until(lock, next, [this] { return stops_; });
+    stopping_.wait_until(lock, next, [this] { return stop_requested_; });
   }
 }
 
@@ -133,13 +133,13 @@ void executor_watchdog::check(watched& each, steady_time now) {
   if (is_late && !beat.is_reported && beat.delay_at(now) >= options_.limit) {
     beat.is_reported = true;
     ++holds_;
-    options_.on_hold({each.name, each.where, beat.delay_at(now), beat.thread()});
+    options_.on_hold({each.name, each.target, beat.delay_at(now), beat.thread()});
   }
   if (is_late) return;
   if (std::exchange(beat.is_reported, false) && options_.on_release) {
-    options_.on_release({each.name, each.where, beat.delay_at(beat.ran_at()), beat.thread()});
+    options_.on_release({each.name, each.target, beat.delay_at(beat.ran_at()), beat.thread()});
   }
-  beat.post(each.beat, *each.where, now);
+  beat.post(each.beat, *each.target, now);
 }
 
 }  // namespace gyre

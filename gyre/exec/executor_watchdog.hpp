@@ -30,11 +30,11 @@
 
 namespace gyre {
 
-/// An executor that has not run what was posted to it.
+/// An executor that has not run its last heartbeat in time.
 struct held_executor {
-  /// As watch() was told; valid during the call.
+  /// The name given to watch(); valid during the call.
   std::string_view name;
-  executor* where = nullptr;
+  executor* target = nullptr;
   /// The time since the post, at least the limit; for on_release until the run.
   std::chrono::nanoseconds duration{0};
   /// The kernel's id of the thread that ran the executor's last heartbeat, as in `top -H`; 0 if
@@ -75,9 +75,10 @@ class executor_watchdog {
   executor_watchdog& operator=(executor_watchdog&&) = delete;
   ~executor_watchdog();
 
-  /// Watches `where` from now on. Twice is once, with the new name. Throws std::bad_alloc.
+  /// Watches `target` from now on; one that is watched already gets the new name. Throws
+  /// std::bad_alloc.
   void watch(executor& target, std::string name);
-  /// Ends that: `where` is not used afterwards. Does nothing if it is not watched.
+  /// Ends the watch of `target`, which is not used afterwards. Does nothing if it is not watched.
   void forget(executor& target) noexcept;
 
   /// The number of delays that were reported.
@@ -86,7 +87,7 @@ class executor_watchdog {
  private:
   class heartbeat;
   struct watched {
-    executor* where;
+    executor* target;
     std::string name;
     std::shared_ptr<heartbeat> beat;
   };
@@ -97,7 +98,7 @@ class executor_watchdog {
   options options_;
   mutable std::mutex mutex_;
   std::condition_variable stopping_;
-  bool stops_ = false;
+  bool stop_requested_ = false;
   std::uint64_t holds_ = 0;
   std::vector<watched> watched_;
   detail::named_thread thread_;

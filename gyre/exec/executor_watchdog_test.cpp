@@ -42,7 +42,7 @@ class first_report {
   auto function() {
     return [this](const held_executor& held) {
       if (calls_.fetch_add(1) == 0) {
-        first_.set_value({std::string(held.name), held.where, held.duration, held.thread});
+        first_.set_value({std::string(held.name), held.target, held.duration, held.thread});
       }
     };
   }

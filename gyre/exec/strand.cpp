@@ -18,9 +18,9 @@ class discardable_post final : public slab_object, public operation {
   discardable_post(operation& op, run_or_discard::discard_function discard) noexcept
       : operation(&run), work_(op, discard) {}
 
-  /// Discards `remaining` if it is of this class.
-  static void discard_if_possible(operation& remaining) noexcept {
-    if (remaining.executes(&run)) delete static_cast<discardable_post*>(&remaining);
+  /// Discards `candidate` if it is of this class.
+  static void discard_if_possible(operation& candidate) noexcept {
+    if (candidate.executes(&run)) delete static_cast<discardable_post*>(&candidate);
   }
 
  private:
@@ -39,12 +39,12 @@ class discardable_post final : public slab_object, public operation {
 }  // namespace detail
 
 strand::strand(executor& target)
-    : target_(target), core_(new detail::strand_core(target, most_per_turn)) {}
+    : target_(target), core_(new detail::strand_core(target, max_per_turn)) {}
 
 strand::~strand() {
   // Destructors of discarded coroutines may post again.
-  for (auto left = core_->close(); !left.empty(); left = core_->close()) {
-    while (operation* const next = left.pop_front()) {
+  for (auto remaining = core_->close(); !remaining.empty(); remaining = core_->close()) {
+    while (operation* const next = remaining.pop_front()) {
       detail::discardable_post::discard_if_possible(*next);
     }
   }

@@ -22,7 +22,7 @@ class strand_core;
 /// strand need no lock for data that only they use, until their next co_await; a strand has no
 /// thread of its own and blocks none.
 ///
-/// After `most_per_turn` operations the strand goes to the end of the other executor's queue, so
+/// After `max_per_turn` operations the strand goes to the end of the other executor's queue, so
 /// that it cannot starve others there.
 ///
 /// timers() are those of the other executor, so sleep_for(), with_timeout() and their like work,
@@ -42,7 +42,7 @@ class strand_core;
 class strand final : public executor {
  public:
   /// After this many operations in a turn of the other executor, others get their turn.
-  static constexpr std::size_t most_per_turn = 64;
+  static constexpr std::size_t max_per_turn = 64;
 
   /// `target` may be a strand: strand(static_cast<executor&>(other)), as strand(other) would be a
   /// copy. Throws std::bad_alloc.

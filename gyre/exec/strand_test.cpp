@@ -100,7 +100,7 @@ TEST(Strand, GivesOthersTheirTurn) {
   below.post(other);
   EXPECT_TRUE(below.run_one());
   EXPECT_TRUE(below.run_one());
-  EXPECT_EQ(seen, strand::most_per_turn);
+  EXPECT_EQ(seen, strand::max_per_turn);
   EXPECT_EQ(below.pending(), 1) << "the strand waits for its next turn";
   ends = true;
   below.run_all();

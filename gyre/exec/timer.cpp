@@ -31,17 +31,18 @@ void timer::expire(timer_operation& operation) {
   self.callback_();  // may destroy the timer
 }
 
-// The first multiple of the period, counted from the deadline just served, that lies ahead.
+// The first deadline in the future, a whole number of periods after the last deadline.
 steady_time timer::next_deadline() const noexcept {
-  const steady_time served = node_.deadline();
+  const steady_time last_deadline = node_.deadline();
   const steady_time present = loop_.now();
-  if (present < served) return detail::later(served, period_);
-  // Unsigned: all of time is longer than the longest duration.
+  if (present < last_deadline) return detail::later(last_deadline, period_);
+  // Unsigned, as the difference of two points in time may exceed the longest duration.
   const auto count = [](std::chrono::nanoseconds duration) {
     return static_cast<std::uint64_t>(duration.count());
   };
-  const std::uint64_t behind = count(present.time_since_epoch()) - count(served.time_since_epoch());
-  const std::chrono::nanoseconds into_period(behind % count(period_));
+  const std::uint64_t lateness =
+      count(present.time_since_epoch()) - count(last_deadline.time_since_epoch());
+  const std::chrono::nanoseconds into_period(lateness % count(period_));
   return detail::later(present, period_ - into_period);
 }
 

@@ -317,8 +317,8 @@ class async_cache {
   /// Complexity: a coroutine frame, which try_get() saves; for a load some more, and the value.
   template <std::copy_constructible Loader>
     requires std::invocable<Loader&, const Key&>
-  task<std::shared_ptr<const T>> get(detail::awaited_value<Key> sought, Loader loader) {
-    Key key = static_cast<Key&&>(std::move(sought));
+  task<std::shared_ptr<const T>> get(detail::awaited_value<Key> requested_key, Loader loader) {
+    Key key = static_cast<Key&&>(std::move(requested_key));
     std::shared_ptr<const T> found = core_->find(key);
     if (found != nullptr) co_return found;
     co_return co_await core::share_load(core_, std::move(key), std::move(loader));

@@ -18,20 +18,20 @@ bool barrier_base::count(std::uint64_t arrived, std::uint64_t dropped,
   return subtract(arrived, ready);
 }
 
-auto barrier_base::count(barrier_waiter& arriving, woken_waiters& ready) noexcept -> arrival {
+auto barrier_base::count(barrier_waiter& node, woken_waiters& ready) noexcept -> arrival {
   const locked_state state(lock_);
-  if (arriving.arrived && arriving.arrived_in != phase_) {
-    arriving.complete();
+  if (node.arrived && node.arrived_in != phase_) {
+    node.complete();
     return arrival::continues;
   }
-  if (!arriving.arrived && missing_ == 1) {
-    arriving.complete();
+  if (!node.arrived && missing_ == 1) {
+    node.complete();
     subtract(1, ready);
     return arrival::completes;
   }
-  if (arriving.is_cancelled()) return arrival::continues;
-  if (!arriving.arrived) subtract(1, ready);
-  arriving.join(waiting_);
+  if (node.is_cancelled()) return arrival::continues;
+  if (!node.arrived) subtract(1, ready);
+  node.join(waiting_);
   return arrival::waits;
 }
 
@@ -43,10 +43,10 @@ void barrier_base::begin_phase(woken_waiters& ready) noexcept {
   while (!waiting_.empty()) ready.complete(waiting_.front());
 }
 
-bool barrier_base::withdraw(barrier_waiter& leaving) noexcept {
+bool barrier_base::withdraw(barrier_waiter& node) noexcept {
   const locked_state state(lock_);
-  const bool waited = leaving.withdraw();
-  if (waited && !leaving.arrived) ++missing_;
+  const bool waited = node.withdraw();
+  if (waited && !node.arrived) ++missing_;
   return waited;
 }
 

@@ -4,7 +4,7 @@
 //     gyre::barrier phase(workers, [&]() noexcept { grid.swap(); });
 //
 //     while (!grid.settled()) {
-//       grid.relax(mine);
+//       grid.relax(part);
 //       co_await phase.arrive_and_wait();
 //     }
 #pragma once
@@ -47,9 +47,9 @@ class barrier_base {
   bool count(std::uint64_t arrived, std::uint64_t dropped, woken_waiters& ready) noexcept;
   /// Counts a waiter, which waits for the others unless it is cancelled or the last.
   enum class arrival : unsigned char { waits, continues, completes };
-  arrival count(barrier_waiter& arriving, woken_waiters& ready) noexcept;
+  arrival count(barrier_waiter& node, woken_waiters& ready) noexcept;
   void begin_phase(woken_waiters& ready) noexcept;
-  bool withdraw(barrier_waiter& leaving) noexcept;
+  bool withdraw(barrier_waiter& node) noexcept;
   std::uint64_t phase() noexcept;
 
  private:
@@ -124,9 +124,9 @@ class barrier : detail::barrier_base {
   friend wait_operation;
 
   static constexpr bool admit(detail::barrier_waiter&) noexcept { return false; }
-  bool enlist(detail::barrier_waiter& arriving) noexcept {
+  bool enlist(detail::barrier_waiter& node) noexcept {
     detail::woken_waiters ready;
-    switch (count(arriving, ready)) {
+    switch (count(node, ready)) {
       case arrival::waits: return true;
       case arrival::completes: complete(ready); break;
       case arrival::continues: break;

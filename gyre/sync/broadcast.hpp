@@ -2,10 +2,10 @@
 // broadcast: a queue of values that every receiver sees.
 //
 //     gyre::broadcast<event> events(256);
-//     gyre::broadcast_receiver<event> mine = events.subscribe();  // sees what is sent from here on
+//     gyre::broadcast_receiver<event> receiver = events.subscribe();  // sees later values
 //     events.send(event{…});
 //
-//     while (auto next = co_await mine.receive()) {
+//     while (auto next = co_await receiver.receive()) {
 //       if (next->missed != 0) log_gap(next->missed);
 //       handle(next->value);
 //     }

@@ -8,11 +8,11 @@ namespace gyre {
 using detail::locked_state;
 using stage = detail::condition_waiter::stage;
 
-bool condition_variable::enlist(waiter& arriving) noexcept {
+bool condition_variable::enlist(waiter& node) noexcept {
   const locked_state state(lock_);
-  if (arriving.cancelled) return false;
-  arriving.at = stage::condition;
-  waiting_.push_back(arriving);
+  if (node.cancelled) return false;
+  node.at = stage::condition;
+  waiting_.push_back(node);
   return true;
 }
 
@@ -27,27 +27,27 @@ void condition_variable::notify(std::size_t limit) noexcept {
   hand_over(notified);
 }
 
-void condition_variable::cancel(waiter& leaving) noexcept {
+void condition_variable::cancel(waiter& node) noexcept {
   line cancelled;
   {
     const locked_state state(lock_);
-    if (leaving.at == stage::mutex) return;
-    leaving.cancelled = true;
-    if (leaving.at == stage::unlisted) return;  // enlist() sees it
-    move(leaving, cancelled);
+    if (node.at == stage::mutex) return;
+    node.cancelled = true;
+    if (node.at == stage::unlisted) return;  // enlist() sees it
+    move(node, cancelled);
   }
   hand_over(cancelled);
 }
 
-void condition_variable::abandon(waiter& leaving) noexcept {
+void condition_variable::abandon(waiter& node) noexcept {
   {
     const locked_state state(lock_);
-    if (leaving.at == stage::condition) {
-      line::remove(leaving);
+    if (node.at == stage::condition) {
+      line::remove(node);
       return;
     }
   }
-  [[maybe_unused]] const bool waited = leaving.with->withdraw(leaving);
+  [[maybe_unused]] const bool waited = node.with->withdraw(node);
   assert(waited && "a coroutine was destroyed between its wake-up and its resumption");
 }
 

@@ -70,10 +70,10 @@ class condition_variable {
   using waiter = detail::condition_waiter;
   using line = detail::waiter_list<detail::waiter>;
 
-  bool enlist(waiter& arriving) noexcept;
+  bool enlist(waiter& node) noexcept;
   void notify(std::size_t limit) noexcept;
-  void cancel(waiter& leaving) noexcept;
-  void abandon(waiter& leaving) noexcept;
+  void cancel(waiter& node) noexcept;
+  void abandon(waiter& node) noexcept;
   static void move(waiter& listed, line& target) noexcept;
   static void hand_over(line& waiters) noexcept;
 

@@ -33,10 +33,10 @@ class manual_reset_event : detail::waiting_line<manual_reset_event> {
   wait_operation wait() noexcept { return wait_operation(*this); }
 
   void set() noexcept {
-    change([](word& now) { now |= flag; });
+    change([](word& state) { state |= flag; });
   }
   void reset() noexcept {
-    change([](word& now) { now &= ~flag; });
+    change([](word& state) { state &= ~flag; });
   }
   [[nodiscard]] bool is_set() const noexcept {
     // acquire: pairs with the release in state_word::unlock().
@@ -50,7 +50,7 @@ class manual_reset_event : detail::waiting_line<manual_reset_event> {
   static constexpr word flag = 4;
 
   bool admit(detail::waiter&) const noexcept { return is_set(); }
-  static bool take(word& now, const detail::waiter&) noexcept { return (now & flag) != 0; }
+  static bool take(word& state, const detail::waiter&) noexcept { return (state & flag) != 0; }
 };
 
 /// A flag that the first waiter to find it set resets: each set() ends one wait, first come, first
@@ -79,10 +79,10 @@ class auto_reset_event : detail::waiting_line<auto_reset_event> {
   }
 
   void set() noexcept {
-    change([](word& now) { now |= flag; });
+    change([](word& state) { state |= flag; });
   }
   void reset() noexcept {
-    change([](word& now) { now &= ~flag; });
+    change([](word& state) { state &= ~flag; });
   }
   [[nodiscard]] bool is_set() const noexcept {
     // acquire: pairs with the release in state_word::unlock().
@@ -96,9 +96,9 @@ class auto_reset_event : detail::waiting_line<auto_reset_event> {
   static constexpr word flag = 4;
 
   bool admit(detail::waiter&) noexcept { return try_wait(); }
-  static bool take(word& now, const detail::waiter&) noexcept {
-    const bool was_set = (now & flag) != 0;
-    now &= ~flag;
+  static bool take(word& state, const detail::waiter&) noexcept {
+    const bool was_set = (state & flag) != 0;
+    state &= ~flag;
     return was_set;
   }
 };

@@ -46,9 +46,9 @@ class latch : detail::waiting_line<latch> {
 
   /// Subtracts `arrivals`, which must not exceed the counter.
   void count_down(std::uint64_t arrivals = 1) noexcept {
-    change([arrivals](word& now) {
-      assert(now / one >= arrivals && "more arrived at a gyre::latch than were expected");
-      now -= arrivals * one;
+    change([arrivals](word& state) {
+      assert(state / one >= arrivals && "more arrived at a gyre::latch than were expected");
+      state -= arrivals * one;
     });
   }
   /// Whether the counter is zero.
@@ -71,11 +71,11 @@ class latch : detail::waiting_line<latch> {
   static constexpr word one = 4;
 
   bool admit(detail::waiter&) const noexcept { return try_wait(); }
-  bool admit(detail::latch_arrival& arriving) noexcept {
-    count_down(arriving.arrived);
+  bool admit(detail::latch_arrival& node) noexcept {
+    count_down(node.arrived);
     return try_wait();
   }
-  static bool take(word& now, const detail::waiter&) noexcept { return now < one; }
+  static bool take(word& state, const detail::waiter&) noexcept { return state < one; }
 };
 
 }  // namespace gyre

@@ -58,9 +58,9 @@ class mutex : detail::waiting_line<mutex> {
     word alone = held;
     // release: pairs with the acquire of the next lock.
     if (!compare_exchange_strong(alone, 0, std::memory_order_release, std::memory_order_relaxed)) {
-      change([](word& now) {
-        assert((now & held) != 0 && "unlocked a gyre::mutex that is not locked");
-        now &= ~held;
+      change([](word& state) {
+        assert((state & held) != 0 && "unlocked a gyre::mutex that is not locked");
+        state &= ~held;
       });
     }
   }
@@ -72,9 +72,9 @@ class mutex : detail::waiting_line<mutex> {
 
   static constexpr word held = 4;
 
-  static bool take(word& now, const detail::waiter&) noexcept {
-    if ((now & held) != 0) return false;
-    now |= held;
+  static bool take(word& state, const detail::waiter&) noexcept {
+    if ((state & held) != 0) return false;
+    state |= held;
     return true;
   }
   bool admit(detail::waiter&) noexcept { return try_lock(); }

@@ -57,15 +57,15 @@ class once_flag : detail::waiting_line<once_flag> {
   static constexpr word attempted = 8;  // by one coroutine
 
   bool admit(detail::waiter&) const noexcept { return done(); }
-  static bool take(word& now, const detail::waiter&) noexcept {
-    if ((now & attempted) != 0) return false;
-    if ((now & succeeded) == 0) now |= attempted;
+  static bool take(word& state, const detail::waiter&) noexcept {
+    if ((state & attempted) != 0) return false;
+    if ((state & succeeded) == 0) state |= attempted;
     return true;
   }
   void end_attempt(bool success) noexcept {
-    change([success](word& now) {
-      now &= ~attempted;
-      if (success) now |= succeeded;
+    change([success](word& state) {
+      state &= ~attempted;
+      if (success) state |= succeeded;
     });
   }
 };

@@ -66,7 +66,7 @@ class oneshot_sender {
     return *this;
   }
   ~oneshot_sender() {
-    if (core_ != nullptr) core_->leave_sender([](core_type&) noexcept {});
+    if (core_ != nullptr) core_->retire_sender([](core_type&) noexcept {});
   }
 
   /// Sends `value`. False if the receiver is gone; `value` is then not moved from.
@@ -118,7 +118,7 @@ class oneshot_sender {
   bool leave(Store store) {
     core_type& left = core();
     core_ = nullptr;
-    return left.leave_sender(store);
+    return left.retire_sender(store);
   }
 
   core_type* core_ = nullptr;
@@ -149,7 +149,7 @@ class oneshot_receiver {
     return *this;
   }
   ~oneshot_receiver() {
-    if (core_ != nullptr) core_->leave_receiver();
+    if (core_ != nullptr) core_->retire_receiver();
   }
 
   /// Awaited, waits for the value and gives it as a std::optional<T>; nullopt when the sender was

@@ -18,8 +18,8 @@ namespace {
 
 // Within this sums and products of times fit in 128 bits.
 std::uint64_t checked(std::uint64_t value, const char* name) {
-  constexpr std::uint64_t most = std::uint64_t{1} << 62U;
-  if (value > 0 && value <= most) return value;
+  constexpr std::uint64_t max_value = std::uint64_t{1} << 62U;
+  if (value > 0 && value <= max_value) return value;
   throw std::invalid_argument("gyre::rate_limiter: " + std::string(name) + " is " +
                               std::to_string(value) + "; it must be from 1 to 2^62");
 }
@@ -62,7 +62,7 @@ rate_limiter::scaled_time rate_limiter::cost(std::uint64_t tokens) const noexcep
   return static_cast<scaled_time>(tokens) * static_cast<scaled_time>(period_);
 }
 
-// The time, not before `now`, at which there are so many.
+// The time, not before `now`, at which there are `tokens` tokens.
 steady_time rate_limiter::ready_at(std::uint64_t tokens, steady_time now) const noexcept {
   const scaled_time ready = full_at_ - cost(burst_ - tokens);
   if (ready <= scaled(now)) return now;
@@ -73,7 +73,7 @@ steady_time rate_limiter::ready_at(std::uint64_t tokens, steady_time now) const 
       static_cast<std::chrono::nanoseconds::rep>(std::min(nanoseconds, latest))));
 }
 
-// When they are ready.
+// Takes tokens that are ready at the time `now`.
 void rate_limiter::take(std::uint64_t tokens, steady_time now) noexcept {
   full_at_ = std::max(full_at_, scaled(now)) + cost(tokens);
 }
@@ -87,7 +87,8 @@ auto rate_limiter::acquire_operation::result_of(Wait& wait) noexcept {
   return ended;
 }
 
-// Whether the coroutine waits; if so, this may be gone. As each of the following.
+// begin(), reach_head() and take_tokens() return whether the coroutine waits; if so, this may be
+// gone.
 bool rate_limiter::acquire_operation::begin() noexcept {
   line_wait_.emplace(limiter_->line_.lock());
   if (!line_wait_->await_ready() && line_wait_->await_suspend(frame_.get_handle())) return true;

@@ -101,10 +101,10 @@ class semaphore : detail::waiting_line<semaphore, detail::semaphore_waiter> {
   /// Takes `permits` if there are enough and nothing waits. May fail spuriously, as the standard's
   /// may, while another coroutine begins or ends to wait.
   [[nodiscard]] bool try_acquire(std::uint64_t permits = 1) noexcept {
-    word now = load(std::memory_order_relaxed);
-    while ((now & busy) == 0 && now / one >= permits) {
+    word state = load(std::memory_order_relaxed);
+    while ((state & busy) == 0 && state / one >= permits) {
       // acquire: pairs with the release in release() and state_word::unlock().
-      if (compare_exchange_weak(now, now - permits * one, std::memory_order_acquire,
+      if (compare_exchange_weak(state, state - permits * one, std::memory_order_acquire,
                                 std::memory_order_relaxed)) {
         return true;
       }
@@ -114,12 +114,12 @@ class semaphore : detail::waiting_line<semaphore, detail::semaphore_waiter> {
   /// As try_acquire(), but takes as many permits as are free, at most `max_permits`. Returns how
   /// many; none if something waits.
   [[nodiscard]] std::uint64_t try_acquire_some(std::uint64_t max_permits) noexcept {
-    word now = load(std::memory_order_relaxed);
-    while ((now & busy) == 0) {
-      const std::uint64_t taken = std::min(now / one, max_permits);
+    word state = load(std::memory_order_relaxed);
+    while ((state & busy) == 0) {
+      const std::uint64_t taken = std::min(state / one, max_permits);
       if (taken == 0) break;
       // acquire: as in try_acquire().
-      if (compare_exchange_weak(now, now - taken * one, std::memory_order_acquire,
+      if (compare_exchange_weak(state, state - taken * one, std::memory_order_acquire,
                                 std::memory_order_relaxed)) {
         return taken;
       }
@@ -129,16 +129,16 @@ class semaphore : detail::waiting_line<semaphore, detail::semaphore_waiter> {
 
   /// Adds `permits`, and wakes the waiters at the head of the line that now have enough.
   void release(std::uint64_t permits = 1) noexcept {
-    word now = load(std::memory_order_relaxed);
-    assert(now / one + permits <= max() && "too many permits");
-    while ((now & busy) == 0) {
+    word state = load(std::memory_order_relaxed);
+    assert(state / one + permits <= max() && "too many permits");
+    while ((state & busy) == 0) {
       // release: pairs with the acquire of later acquisitions.
-      if (compare_exchange_weak(now, now + permits * one, std::memory_order_release,
+      if (compare_exchange_weak(state, state + permits * one, std::memory_order_release,
                                 std::memory_order_relaxed)) {
         return;
       }
     }
-    change([permits](word& state) { state += permits * one; });
+    change([permits](word& locked_word) { locked_word += permits * one; });
   }
 
   /// Serves the waiters in their order while permits are free, each with `max_permits` at most,
@@ -146,13 +146,13 @@ class semaphore : detail::waiting_line<semaphore, detail::semaphore_waiter> {
   [[gnu::noinline]] void serve_waits(std::uint64_t max_permits) noexcept {
     detail::woken_waiters ready;
     detail::locked_state state(*this);
-    while (!line_.empty() && state.now / one != 0) {
+    while (!line_.empty() && state.value / one != 0) {
       waiter& first = line_.front();
-      first.permits = std::min({first.permits, max_permits, state.now / one});
-      state.now -= first.permits * one;
+      first.permits = std::min({first.permits, max_permits, state.value / one});
+      state.value -= first.permits * one;
       ready.complete(first);
     }
-    if (line_.empty()) state.now &= ~awaited;
+    if (line_.empty()) state.value &= ~awaited;
   }
 
   /// Ends all waits: from now on a wait for more permits than are free ends without any, and
@@ -181,17 +181,17 @@ class semaphore : detail::waiting_line<semaphore, detail::semaphore_waiter> {
   static constexpr word closed = 4;
   static constexpr word one = 8;
 
-  bool admit(const waiter& arriving) noexcept { return try_acquire(arriving.permits); }
+  bool admit(const waiter& node) noexcept { return try_acquire(node.permits); }
   template <class Permit>
   Permit grant(const waiter& served) noexcept {
     return Permit(*this, served.permits);
   }
-  static bool take(word& now, waiter& next) noexcept {
-    if (now / one >= next.permits) {
-      now -= next.permits * one;
+  static bool take(word& state, waiter& next) noexcept {
+    if (state / one >= next.permits) {
+      state -= next.permits * one;
       return true;
     }
-    if ((now & closed) == 0) return false;
+    if ((state & closed) == 0) return false;
     next.permits = 0;
     return true;
   }

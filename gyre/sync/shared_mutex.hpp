@@ -64,10 +64,10 @@ class shared_mutex : detail::waiting_line<shared_mutex, detail::shared_mutex_wai
   }
   /// As try_lock(), for a reader. Fails also if a coroutine waits.
   [[nodiscard]] bool try_lock_shared() noexcept {
-    word now = load(std::memory_order_relaxed);
-    while ((now & (busy | written)) == 0) {
+    word state = load(std::memory_order_relaxed);
+    while ((state & (busy | written)) == 0) {
       // acquire: pairs with the release in unlock() and state_word::unlock().
-      if (compare_exchange_weak(now, now + reader, std::memory_order_acquire,
+      if (compare_exchange_weak(state, state + reader, std::memory_order_acquire,
                                 std::memory_order_relaxed)) {
         return true;
       }
@@ -83,11 +83,11 @@ class shared_mutex : detail::waiting_line<shared_mutex, detail::shared_mutex_wai
     }
   }
   void unlock_shared() noexcept {
-    word now = load(std::memory_order_relaxed);
-    while ((now & busy) == 0) {
+    word state = load(std::memory_order_relaxed);
+    while ((state & busy) == 0) {
       // release: pairs with the acquire of the writer that comes next; each exchange of another
       // reader continues the release sequence.
-      if (compare_exchange_weak(now, now - reader, std::memory_order_release,
+      if (compare_exchange_weak(state, state - reader, std::memory_order_release,
                                 std::memory_order_relaxed)) {
         return;
       }
@@ -104,21 +104,21 @@ class shared_mutex : detail::waiting_line<shared_mutex, detail::shared_mutex_wai
   static constexpr word written = 4;
   static constexpr word reader = 8;  // each
 
-  bool admit(waiter& arriving) noexcept { return arriving.writes ? try_lock() : try_lock_shared(); }
+  bool admit(waiter& node) noexcept { return node.writes ? try_lock() : try_lock_shared(); }
   template <class Guard>
   Guard grant(const waiter&) noexcept {
     return Guard(*this, std::adopt_lock);
   }
   void hand_over(word share) noexcept {
-    change([share](word& now) {
-      assert(now >= share && "unlocked a gyre::shared_mutex that is not locked");
-      now -= share;
+    change([share](word& state) {
+      assert(state >= share && "unlocked a gyre::shared_mutex that is not locked");
+      state -= share;
     });
   }
-  static bool take(word& now, const waiter& next) noexcept {
+  static bool take(word& state, const waiter& next) noexcept {
     const word conflicting = next.writes ? ~awaited : written;
-    if ((now & conflicting) != 0) return false;
-    now += next.writes ? written : reader;
+    if ((state & conflicting) != 0) return false;
+    state += next.writes ? written : reader;
     return true;
   }
 };

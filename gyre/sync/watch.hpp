@@ -2,10 +2,10 @@
 // watch: a value whose receivers can wait for a change.
 //
 //     gyre::watch<settings> current(load());
-//     gyre::watch_receiver<settings> mine = current.subscribe();
+//     gyre::watch_receiver<settings> receiver = current.subscribe();
 //     current.set(load());
 //
-//     while (std::optional<settings> next = co_await mine.changed()) apply(*next);
+//     while (std::optional<settings> next = co_await receiver.changed()) apply(*next);
 #pragma once
 
 #include <gyre/base/intrusive_queue.hpp>

@@ -61,9 +61,9 @@ class heat_grid {
 };
 
 template <class Barrier>
-gyre::task<> relax_part(heat_grid& grid, Barrier& phase, std::size_t mine) {
+gyre::task<> relax_part(heat_grid& grid, Barrier& phase, std::size_t part) {
   while (!grid.settled()) {
-    grid.relax(mine);
+    grid.relax(part);
     co_await phase.arrive_and_wait();
   }
 }
@@ -81,10 +81,10 @@ struct event {
   std::string name;
 };
 
-gyre::task<> read_events(gyre::broadcast_receiver<event>& mine, std::string& handled) {
+gyre::task<> read_events(gyre::broadcast_receiver<event>& receiver, std::string& handled) {
   const auto log_gap = [&](std::uint64_t missed) { handled += std::to_string(missed); };
   const auto handle = [&](const event& each) { handled += each.name; };
-  while (auto next = co_await mine.receive()) {
+  while (auto next = co_await receiver.receive()) {
     if (next->missed != 0) log_gap(next->missed);
     handle(next->value);
   }
@@ -92,12 +92,12 @@ gyre::task<> read_events(gyre::broadcast_receiver<event>& mine, std::string& han
 
 TEST(SyncExamples, BroadcastTellsSubscribers) {
   gyre::broadcast<event> events(256);
-  gyre::broadcast_receiver<event> mine = events.subscribe();  // sees what is sent from here on
+  gyre::broadcast_receiver<event> receiver = events.subscribe();  // sees later values
   events.send(event{"started"});
   for (int i = 0; i < 256; ++i) events.send(event{""});
   events.close();
   std::string handled;
-  gyre::sync_wait(read_events(mine, handled));
+  gyre::sync_wait(read_events(receiver, handled));
   EXPECT_EQ(handled, "1");  // of all the events the receiver was behind by one
 }
 
@@ -441,18 +441,18 @@ settings load() {
   return {++version};
 }
 
-gyre::task<> apply_changes(gyre::watch_receiver<settings>& mine, std::vector<int>& applied) {
+gyre::task<> apply_changes(gyre::watch_receiver<settings>& receiver, std::vector<int>& applied) {
   const auto apply = [&](const settings& each) { applied.push_back(each.version); };
-  while (std::optional<settings> next = co_await mine.changed()) apply(*next);
+  while (std::optional<settings> next = co_await receiver.changed()) apply(*next);
 }
 
 TEST(SyncExamples, WatchTellsTheLatestValue) {
   gyre::watch<settings> current(load());
-  gyre::watch_receiver<settings> mine = current.subscribe();
+  gyre::watch_receiver<settings> receiver = current.subscribe();
   current.set(load());
   current.close();
   std::vector<int> applied;
-  gyre::sync_wait(apply_changes(mine, applied));
+  gyre::sync_wait(apply_changes(receiver, applied));
   EXPECT_EQ(applied, std::vector<int>{2});
 }
 

@@ -28,7 +28,7 @@ inline constexpr bool destroys_awaited_aggregates_twice = false;
 template <class T>
 concept unsafe_aggregate = destroys_awaited_aggregates_twice && std::is_aggregate_v<T> &&
                            !std::is_trivially_destructible_v<T>;
-/// T, as a forwarding reference deduces it, is an rvalue of such an aggregate.
+/// Whether T, as a forwarding reference deduces it, is an rvalue of an unsafe_aggregate.
 template <class T>
 concept unsafe_temporary = !std::is_reference_v<T> && unsafe_aggregate<std::remove_cv_t<T>>;
 
@@ -37,7 +37,7 @@ concept unsafe_temporary = !std::is_reference_v<T> && unsafe_aggregate<std::remo
   "emplace(members...) where there is one, or give it a name and pass that, to send_from() if " \
   "it is to be moved"
 
-/// In place of a T that must not be a temporary: a copy of an lvalue.
+/// The parameter in place of a T that must not be a temporary: a copy of an lvalue.
 template <class T>
 class named_value {
  public:

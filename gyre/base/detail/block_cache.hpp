@@ -14,29 +14,30 @@
 
 namespace gyre::detail {
 
-/// A free block. In a list of its slab, and in a cache, all of it is poisoned for AddressSanitizer.
+/// A free block. In a list of its slab, and in a cache, the whole block is poisoned for
+/// AddressSanitizer.
 struct free_block {
   free_block* next;
 };
 
-/// The head of 64 KiB of blocks, found by a block's address alone: it stands in the first 4 KiB, at
-/// one of 64 offsets given by the number of the slab, since heads at equal offsets would compete
-/// for one set of the caches ("colouring", Bonwick 1994). Base of slab.
-class slab_head {
+/// The header of 64 KiB of blocks, found by a block's address alone: it stands in the first 4 KiB,
+/// at one of 64 offsets given by the number of the slab, since headers at equal offsets would
+/// compete for one set of the caches ("colouring", Bonwick 1994). Base of slab.
+class slab_header {
  public:
   static constexpr std::size_t bytes = 64 * 1024;
-  /// The head of the slab that `block` was cut from.
-  static slab_head& of(void* block) noexcept {
+  /// The header of the slab that `block` was cut from.
+  static slab_header& of(void* block) noexcept {
     return *at(reinterpret_cast<std::uintptr_t>(block));
   }
   std::size_t size_class() const noexcept { return size_class_; }
 
  protected:
-  constexpr slab_head() noexcept = default;
-  static slab_head* at(std::uintptr_t address) noexcept {
+  constexpr slab_header() noexcept = default;
+  static slab_header* at(std::uintptr_t address) noexcept {
     constexpr std::uintptr_t colours = 64;
     const std::uintptr_t start = address & ~std::uintptr_t{bytes - 1};
-    return reinterpret_cast<slab_head*>(start + address / bytes % colours * cache_line_size);
+    return reinterpret_cast<slab_header*>(start + address / bytes % colours * cache_line_size);
   }
 
   std::uint32_t size_class_ = 0;
@@ -46,7 +47,7 @@ class slab_head {
 /// them as in use.
 class block_cache {
  public:
-  static constexpr std::uint32_t most = 128;
+  static constexpr std::uint32_t max_blocks = 128;
 
   /// Null when there is none.
   free_block* pop(std::size_t size_class) noexcept {
@@ -72,15 +73,15 @@ class block_cache {
   // Written by the owner. relaxed: statistics.
   std::array<std::atomic<std::uint32_t>, slab_class_count> counts_{};
   std::array<std::uint32_t, slab_class_count> limits_{};
-  std::array<std::array<free_block*, most>, slab_class_count> blocks_{};
+  std::array<std::array<free_block*, max_blocks>, slab_class_count> blocks_{};
 };
 
-/// The calling thread's. A thread that has none yet, or none any more, shares one that is empty and
-/// takes nothing.
+/// The cache of the calling thread. A thread that has none yet, or none any more, shares a cache
+/// that is empty and takes no block.
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local block_cache* blocks_here;
 
-/// Whether coroutines look into their thread's cache inline. A chain of a thousand different ones
-/// then has two branches fewer in each, and fits into the processor's table of branches.
+/// Whether coroutines look into their thread's cache inline. A chain of a thousand different
+/// coroutines then has two branches fewer in each, and fits into the processor's table of branches.
 /// AddressSanitizer and the model checker are told of each block.
 #if defined(GYRE_MODEL_CHECK) || (defined(__clang__) && !defined(__x86_64__))
 inline constexpr bool caches_frames_inline = false;
@@ -103,7 +104,7 @@ inline constexpr bool caches_frames_inline = !asan_is_on;
 #endif
 }
 
-/// slab_allocate_class() for the frame of a coroutine.
+/// As slab_allocate_class(), for the frame of a coroutine.
 [[gnu::always_inline]] inline void* allocate_frame(std::size_t size_class) {
   if constexpr (caches_frames_inline) {
     free_block* const block = blocks_of_this_thread()->pop(size_class);
@@ -113,11 +114,11 @@ inline constexpr bool caches_frames_inline = !asan_is_on;
   return slab_allocate_class(size_class);
 }
 
-/// slab_deallocate_frame().
+/// As slab_deallocate_frame(), with the short path inline.
 [[gnu::always_inline]] inline void deallocate_frame(void* frame) noexcept {
   if constexpr (caches_frames_inline) {
     auto* const block = static_cast<free_block*>(frame);
-    if (blocks_of_this_thread()->push(block, slab_head::of(frame).size_class())) [[likely]]
+    if (blocks_of_this_thread()->push(block, slab_header::of(frame).size_class())) [[likely]]
       return;
   }
   slab_deallocate_frame(frame);

@@ -15,7 +15,7 @@ class callback {
  public:
   using function = move_only_function<void(Args...)>;
 
-  explicit callback(function target) noexcept : function_(std::move(target)) {}
+  explicit callback(function action) noexcept : function_(std::move(action)) {}
   callback& operator=(callback&&) = delete;
   ~callback() {
     if (destroyed_ != nullptr) *destroyed_ = true;
@@ -28,8 +28,8 @@ class callback {
 
  private:
   struct call {
-    explicit call(callback& lender) noexcept
-        : owner(lender), borrowed(std::move(lender.function_)) {
+    explicit call(callback& target) noexcept
+        : owner(target), borrowed(std::move(target.function_)) {
       owner.destroyed_ = &destroyed;
     }
     call& operator=(call&&) = delete;

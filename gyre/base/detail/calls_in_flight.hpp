@@ -14,14 +14,14 @@ namespace gyre::detail {
 
 /// Counts the calls of post(operation&) that have not returned. The operation may run, and its
 /// coroutine may destroy the executor, while post() is still about to wake a thread: so the
-/// executor's destructor waits for the counts, and a call touches nothing after its own.
+/// executor's destructor waits for the counts, and a call touches nothing after its own count.
 class calls_in_flight {
  public:
   /// One call, from its beginning to its end. Two uncontended atomic additions.
   class call {
    public:
-    explicit call(calls_in_flight& all) noexcept : count_(all.counts_[this_thread()].value) {
-      count_.fetch_add(1, std::memory_order_relaxed);  // relaxed: only the end orders
+    explicit call(calls_in_flight& calls) noexcept : count_(calls.counts_[this_thread()].value) {
+      count_.fetch_add(1, std::memory_order_relaxed);  // relaxed: only the decrement orders
     }
     call& operator=(call&&) = delete;
     ~call() { count_.fetch_sub(1, std::memory_order_release); }  // pairs with wait_for_end()

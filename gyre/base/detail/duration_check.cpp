@@ -7,9 +7,10 @@
 namespace gyre::detail {
 namespace {
 
-[[noreturn, gnu::cold]] void refuse(duration length, std::string_view name, const char* demand) {
+[[noreturn, gnu::cold]] void refuse(duration length, std::string_view name,
+                                    const char* requirement) {
   throw std::invalid_argument(
-      std::string(name).append(" is ").append(std::to_string(length.count())).append(demand));
+      std::string(name).append(" is ").append(std::to_string(length.count())).append(requirement));
 }
 
 }  // namespace

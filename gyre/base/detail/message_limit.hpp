@@ -23,28 +23,30 @@ namespace gyre::detail {
 /// Thread-safety: any thread.
 class message_limit {
  public:
-  /// Whether a message may be printed at the time `now`, and then how many were left out since the
-  /// last one.
+  /// The number of messages that were left out since the last one, if a message may be printed at
+  /// the time `now`; else nothing.
   [[nodiscard]] std::optional<std::uint64_t> admit(steady_time now) noexcept {
     // relaxed, all: a statistic.
     steady_time full_at = full_at_.load(std::memory_order_relaxed);
     do {
       if (full_at > now + (burst - 1) * period) {
-        left_out_.fetch_add(1, std::memory_order_relaxed);
+        suppressed_.fetch_add(1, std::memory_order_relaxed);
         return std::nullopt;
       }
     } while (!full_at_.compare_exchange_weak(full_at, std::max(full_at, now) + period,
                                              std::memory_order_relaxed));
-    return left_out_.exchange(0, std::memory_order_relaxed);
+    return suppressed_.exchange(0, std::memory_order_relaxed);
   }
 
-  /// As admit(). Prints how many were left out, if any: "gyre: SENDER: 3 more KIND, not printed".
+  /// As admit(). Prints how many messages were left out, if any:
+  /// "gyre: SENDER: 3 more KIND, not printed".
   [[nodiscard]] bool may_print(steady_time now, const char* sender, const char* kind) noexcept {
-    const std::optional<std::uint64_t> left_out = admit(now);
-    if (left_out.value_or(0) > 0) {
-      std::fprintf(stderr, "gyre: %s: %" PRIu64 " more %s, not printed\n", sender, *left_out, kind);
+    const std::optional<std::uint64_t> suppressed = admit(now);
+    if (suppressed.value_or(0) > 0) {
+      std::fprintf(stderr, "gyre: %s: %" PRIu64 " more %s, not printed\n", sender, *suppressed,
+                   kind);
     }
-    return left_out.has_value();
+    return suppressed.has_value();
   }
 
  private:
@@ -52,7 +54,7 @@ class message_limit {
   static constexpr int burst = 10;
 
   atomic<steady_time> full_at_{steady_time::min()};
-  atomic<std::uint64_t> left_out_{0};
+  atomic<std::uint64_t> suppressed_{0};
 };
 
 }  // namespace gyre::detail

@@ -39,18 +39,18 @@ class mpsc_queue {
 
   /// All operations there are, the oldest first. The consumer.
   intrusive_queue<operation> take() noexcept {
-    intrusive_queue<operation> taken;
+    intrusive_queue<operation> operations;
     // relaxed: a hint; acquire follows.
-    if (newest_.load(std::memory_order_relaxed) == 0) return taken;
+    if (newest_.load(std::memory_order_relaxed) == 0) return operations;
     // acquire: pairs with the release in push(); each push continues the release sequence.
     operation* each = to_operation(newest_.exchange(0, std::memory_order_acquire));
     while (each != nullptr) {
       operation& op = *each;
       each = static_cast<operation*>(op.next);
       op.next = nullptr;
-      taken.push_front(op);
+      operations.push_front(op);
     }
-    return taken;
+    return operations;
   }
 
   /// Whether no operation waits. The consumer.

@@ -25,14 +25,14 @@ class thread_attributes {
   ~thread_attributes() { ::pthread_attr_destroy(&attributes_); }
 
   void pin(const std::vector<int>& cpus) {
-    constexpr int most_cpus = 1 << 20;  // far more than Linux supports
+    constexpr int cpu_limit = 1 << 20;  // far more than Linux supports
     const auto [lowest, highest] = std::ranges::minmax(cpus);
-    if (lowest < 0 || highest >= most_cpus) {
+    if (lowest < 0 || highest >= cpu_limit) {
       throw_system_error(EINVAL, "thread affinity: no such CPU");
     }
-    const std::size_t room =
+    const std::size_t cpu_capacity =
         std::max<std::size_t>(static_cast<std::size_t>(highest) + 1, std::size_t{CPU_SETSIZE});
-    const std::size_t size = CPU_ALLOC_SIZE(room);
+    const std::size_t size = CPU_ALLOC_SIZE(cpu_capacity);
     std::vector<std::byte> memory(size);
     auto* const set = ::new (memory.data()) cpu_set_t;
     for (const int cpu : cpus) CPU_SET_S(static_cast<std::size_t>(cpu), size, set);
@@ -49,25 +49,26 @@ class thread_attributes {
   pthread_attr_t attributes_;
 };
 
-// The asynchronous signals, blocked in the calling thread so that one that it starts inherits that.
-// (pthread_attr_setsigmask_np() would do it in the new thread only, but is glibc's alone.)
+// Blocks the asynchronous signals in the calling thread for a scope, so that a thread that it
+// starts inherits the mask. (pthread_attr_setsigmask_np() would need no scope, but only glibc has
+// it.)
 class blocked_signals {
  public:
   blocked_signals() noexcept {
     sigset_t asynchronous;
     ::sigfillset(&asynchronous);
-    // Synchronous signals and, the last two, those of profilers.
-    for (const int own : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGPIPE, SIGSEGV, SIGSYS, SIGTRAP,
-                          SIGTTIN, SIGTTOU, SIGXFSZ, SIGPROF, SIGVTALRM}) {
-      ::sigdelset(&asynchronous, own);
+    // These stay unblocked: synchronous signals and, the last two, those of profilers.
+    for (const int signal : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGPIPE, SIGSEGV, SIGSYS, SIGTRAP,
+                             SIGTTIN, SIGTTOU, SIGXFSZ, SIGPROF, SIGVTALRM}) {
+      ::sigdelset(&asynchronous, signal);
     }
-    ::pthread_sigmask(SIG_BLOCK, &asynchronous, &before_);
+    ::pthread_sigmask(SIG_BLOCK, &asynchronous, &previous_mask_);
   }
   blocked_signals& operator=(blocked_signals&&) = delete;
-  ~blocked_signals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  ~blocked_signals() { ::pthread_sigmask(SIG_SETMASK, &previous_mask_, nullptr); }
 
  private:
-  sigset_t before_;
+  sigset_t previous_mask_;
 };
 
 // The arguments of the new thread.
@@ -77,12 +78,12 @@ struct start {
 };
 
 void* run_thread(void* argument) {
-  const std::unique_ptr<start> begun(static_cast<start*>(argument));
-  constexpr std::size_t longest_name = 15;
-  if (!begun->name.empty()) {
-    ::pthread_setname_np(::pthread_self(), begun->name.substr(0, longest_name).c_str());
+  const std::unique_ptr<start> arguments(static_cast<start*>(argument));
+  constexpr std::size_t max_name_length = 15;
+  if (!arguments->name.empty()) {
+    ::pthread_setname_np(::pthread_self(), arguments->name.substr(0, max_name_length).c_str());
   }
-  begun->work();
+  arguments->work();
   return nullptr;
 }
 
@@ -97,11 +98,11 @@ named_thread::named_thread(const std::string& name, const std::vector<int>& cpus
     work = {};
   });
   done_ = run_and_announce.get_future();
-  auto begun = std::make_unique<start>(name, std::move(run_and_announce));
-  const blocked_signals inherited;
-  thread_attributes::check(::pthread_create(&thread_, attributes.get(), &run_thread, begun.get()),
-                           "pthread_create");
-  static_cast<void>(begun.release());
+  auto arguments = std::make_unique<start>(name, std::move(run_and_announce));
+  const blocked_signals signal_mask;
+  thread_attributes::check(
+      ::pthread_create(&thread_, attributes.get(), &run_thread, arguments.get()), "pthread_create");
+  static_cast<void>(arguments.release());
 }
 
 named_thread::~named_thread() { assert(ended_); }

@@ -13,8 +13,8 @@
 
 namespace gyre::detail {
 
-/// Name and CPUs are in force before `work` begins. The owner joins or detaches the thread before
-/// it destroys this object; asserted.
+/// A thread whose name and CPUs are in force before `work` begins. The owner joins or detaches the
+/// thread before it destroys this object; asserted.
 ///
 /// All of gyre's threads are of this class. They block the asynchronous signals, beside those that
 /// their creator blocks, so that signals of the process reach the program's own threads and
@@ -22,7 +22,7 @@ namespace gyre::detail {
 /// (SIGPROF, SIGVTALRM) are not blocked.
 class named_thread {
  public:
-  /// Throws std::system_error: EAGAIN for too many threads, EINVAL for a CPU that is not there.
+  /// Throws std::system_error: EAGAIN for too many threads, EINVAL for a CPU that does not exist.
   named_thread(const std::string& name, const std::vector<int>& cpus,
                move_only_function<void()> work);
   named_thread& operator=(named_thread&&) = delete;
@@ -38,7 +38,7 @@ class named_thread {
   bool is_current() const noexcept { return !ended_ && ::pthread_equal(thread_, ::pthread_self()); }
 
  private:
-  // pthread_clockjoin_np() would do, but ThreadSanitizer does not know it.
+  // For join_for(): ThreadSanitizer does not know pthread_clockjoin_np().
   std::future<void> done_;
   pthread_t thread_{};
   bool ended_ = false;  // joined or detached

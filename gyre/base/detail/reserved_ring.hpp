@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// reserved_ring: a queue whose room was reserved before, so that pushing to it cannot fail.
+// reserved_ring: a queue whose capacity was reserved before, so that pushing to it cannot fail.
 #pragma once
 
 #include <algorithm>
@@ -27,11 +27,11 @@ class reserved_ring {
 
   /// Makes room for `values` in all. Throws std::bad_alloc.
   void reserve(std::size_t values) {
-    if (values > room_) grow(values);
+    if (values > capacity_) grow(values);
   }
   std::size_t size() const noexcept { return next_ - first_; }
   bool empty() const noexcept { return next_ == first_; }
-  /// Requires room. Returns the value's number.
+  /// Requires that the capacity is not used up. Returns the value's number.
   std::uint32_t push(T value) noexcept {
     std::construct_at(&slot(next_), value);
     return next_++;
@@ -49,26 +49,26 @@ class reserved_ring {
   T& operator[](std::uint32_t number) noexcept { return slot(number); }
 
  private:
-  T& slot(std::uint32_t number) noexcept { return slots_[number & (room_ - 1)]; }
+  T& slot(std::uint32_t number) noexcept { return slots_[number & (capacity_ - 1)]; }
   // By a factor of four: each block touches a page at its beginning, and keeps it.
-  void grow(std::size_t needed) {
-    std::size_t room = std::max<std::size_t>(room_, 8);
-    while (room < needed) room *= 4;
-    T* const larger = std::allocator<T>().allocate(room);
+  void grow(std::size_t values) {
+    std::size_t new_capacity = std::max<std::size_t>(capacity_, 8);
+    while (new_capacity < values) new_capacity *= 4;
+    T* const new_slots = std::allocator<T>().allocate(new_capacity);
     for (std::uint32_t each = first_; each != next_; ++each) {
-      std::construct_at(larger + (each & (room - 1)), slot(each));
+      std::construct_at(new_slots + (each & (new_capacity - 1)), slot(each));
     }
-    replace(larger, room);
+    replace(new_slots, new_capacity);
   }
-  void replace(T* slots, std::size_t room) noexcept {
-    if (room_ != 0) std::allocator<T>().deallocate(slots_, room_);
+  void replace(T* slots, std::size_t new_capacity) noexcept {
+    if (capacity_ != 0) std::allocator<T>().deallocate(slots_, capacity_);
     slots_ = slots;
-    room_ = room;
+    capacity_ = new_capacity;
   }
 
-  T* slots_ = nullptr;       // no values but those in the queue
-  std::size_t room_ = 0;     // a power of two
-  std::uint32_t first_ = 0;  // the numbers of the first value, and of the one after the last
+  T* slots_ = nullptr;        // no values but those in the queue
+  std::size_t capacity_ = 0;  // a power of two
+  std::uint32_t first_ = 0;   // the numbers of the first value, and of the one after the last
   std::uint32_t next_ = 0;
 };
 

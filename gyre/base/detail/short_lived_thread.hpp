@@ -23,7 +23,7 @@ void call_on_short_lived_thread(move_only_function<void()> work);
 /// faults belong to threads.
 struct short_lived_thread_hooks {
   void* (*state_of_caller)() noexcept;
-  void (*adopt_state)(void* of_caller) noexcept;
+  void (*adopt_state)(void* caller_state) noexcept;
 };
 inline constinit std::atomic<const short_lived_thread_hooks*> short_lived_thread_hooks_in_force =
     nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// slab_class: the sizes of a slab's blocks, for callers that know theirs at compile time and save
-// the look-up.
+// slab_class: the sizes of a slab's blocks, for callers that know the size at compile time and
+// save the look-up.
 #pragma once
 
 #include <gyre/base/slab.hpp>
@@ -21,9 +21,9 @@ static_assert(slab_class_bytes.back() == slab_max_bytes);
 // Slabs begin with a cache line, so the blocks of a class of whole lines are aligned to lines, and
 // whatever consists of whole lines gets such a class.
 static_assert([] {
-  for (std::size_t bytes = 64, found = 0; bytes <= slab_max_bytes; bytes += 64) {
-    while (slab_class_bytes[found] < bytes) ++found;
-    if (slab_class_bytes[found] % 64 != 0) return false;
+  for (std::size_t bytes = 64, index = 0; bytes <= slab_max_bytes; bytes += 64) {
+    while (slab_class_bytes[index] < bytes) ++index;
+    if (slab_class_bytes[index] % 64 != 0) return false;
   }
   return true;
 }());
@@ -32,9 +32,9 @@ static_assert([] {
 inline std::size_t slab_class_of(std::size_t bytes) noexcept {
   static constexpr auto table = [] {
     std::array<std::uint8_t, slab_max_bytes / slab_alignment + 1> classes{};
-    for (std::size_t units = 0, found = 0; units < classes.size(); ++units) {
-      if (units * slab_alignment > slab_class_bytes[found]) ++found;
-      classes[units] = static_cast<std::uint8_t>(found);
+    for (std::size_t units = 0, index = 0; units < classes.size(); ++units) {
+      if (units * slab_alignment > slab_class_bytes[index]) ++index;
+      classes[units] = static_cast<std::uint8_t>(index);
     }
     return classes;
   }();
@@ -46,9 +46,9 @@ inline std::size_t slab_class_of(std::size_t bytes) noexcept {
 /// before the slabs.
 [[nodiscard]] void* slab_allocate_class(std::size_t size_class);
 
-/// As slab_deallocate(), for such a block; not null. The calling thread keeps some for its next
-/// allocations (of each class at most 128 and 32 KiB, but at least four), also blocks of other
-/// threads; the rest goes home.
+/// As slab_deallocate(), for a block of slab_allocate_class(); not null. The calling thread keeps
+/// some blocks for its next allocations (of each class at most 128 and 32 KiB, but at least four),
+/// also blocks of other threads; further blocks return to their slabs.
 void slab_deallocate_class(void* memory, std::size_t size_class) noexcept;
 
 /// As slab_deallocate_class(), of the class that the block's slab has.

@@ -48,9 +48,9 @@ slab& slab::map(slab_heap& owner) {
   return *::new (at(reinterpret_cast<std::uintptr_t>(memory))) slab{owner};
 }
 
-void slab::unmap(slab& empty) noexcept {
-  std::byte* memory = empty.start();
-  empty.~slab();
+void slab::unmap(slab& unused_slab) noexcept {
+  std::byte* memory = unused_slab.start();
+  unused_slab.~slab();
   unpoison(memory, bytes);
   remove_leak_root(memory, bytes);
   ::munmap(memory, bytes);
@@ -61,16 +61,16 @@ void slab::assign(std::size_t size_class) noexcept {
   block_bytes_ = slab_class_bytes[size_class];
   free_ = nullptr;
   uncut_ = first_block();
-  const auto room = static_cast<std::size_t>(start() + bytes - uncut_);
-  end_ = uncut_ + room / block_bytes_ * block_bytes_;
-  poison(uncut_, room);
+  const auto available_bytes = static_cast<std::size_t>(start() + bytes - uncut_);
+  end_ = uncut_ + available_bytes / block_bytes_ * block_bytes_;
+  poison(uncut_, available_bytes);
 }
 
 bool slab::cut() noexcept {
   constexpr std::size_t page = 4096;  // no more than that is touched before it is needed
   if (uncut_ == end_) return false;
-  const std::size_t wanted = std::max<std::size_t>(page / block_bytes_, 1) * block_bytes_;
-  std::byte* run_end = uncut_ + std::min(wanted, static_cast<std::size_t>(end_ - uncut_));
+  const std::size_t run_bytes = std::max<std::size_t>(page / block_bytes_, 1) * block_bytes_;
+  std::byte* run_end = uncut_ + std::min(run_bytes, static_cast<std::size_t>(end_ - uncut_));
   // From the back, so that blocks are handed out in the order of their addresses.
   for (std::byte* block = run_end; block != uncut_;) {
     block -= block_bytes_;
@@ -100,13 +100,13 @@ slab_heap& slab_heap::claim_any() {
 }
 
 free_block* slab_heap::allocate(std::size_t size_class) {
-  slab* from = current_[size_class];
-  if (!from->has_free() && !from->cut()) {
+  slab* source = current_[size_class];
+  if (!source->has_free() && !source->cut()) {
     if (with_free_[size_class].empty()) drain();  // may bring blocks of the current slab
-    if (!from->has_free()) from = &next_slab(size_class);
+    if (!source->has_free()) source = &next_slab(size_class);
   }
   in_use_.add(1);
-  return from->pop();
+  return source->pop();
 }
 
 // Replaces the exhausted current slab of a class.
@@ -138,21 +138,22 @@ void slab_heap::retire_current(std::size_t size_class) noexcept {
   if (retired.is_exhausted()) {
     retired.mark_full();
   } else if (retired.is_unused()) {
-    rearrange(retired);
+    move_to_matching_list(retired);
   } else {
     with_free_[size_class].push_back(retired);
   }
 }
 
-// After a block came back to a slab that was full, or the last block to a slab.
-void slab_heap::rearrange(slab& changed) noexcept {
-  if (changed.clear_full() && !changed.is_unused()) {
+// Puts a slab into the list that fits it now: one that was full has a free block again, and one
+// whose last block came back is empty.
+void slab_heap::move_to_matching_list(slab& target) noexcept {
+  if (target.clear_full() && !target.is_unused()) {
     // Last in line, so that more of its blocks come back before its turn.
-    with_free_[changed.size_class()].push_back(changed);
+    with_free_[target.size_class()].push_back(target);
     return;
   }
-  changed.unlink();
-  empty_.push_front(changed);
+  target.unlink();
+  empty_.push_front(target);
   ++empty_count_;
   cached_.add(slab::bytes);
   shrink_cache(slab_cache_limit());
@@ -178,11 +179,11 @@ void slab_heap::drain() noexcept {
 }
 
 void slab_heap::give_back(free_block* block) noexcept {
-  // All but the link, which the stack needs; once pushed the block is no longer ours to touch.
-  slab& from = slab::of(block);
-  poison(block + 1, slab_class_bytes[from.size_class()] - sizeof(free_block));
+  // Poisons all but the link, which the stack needs. Once pushed, the block belongs to its owner.
+  slab& home = slab::of(block);
+  poison(block + 1, slab_class_bytes[home.size_class()] - sizeof(free_block));
   if (!given_back_.push_or_claim(block)) return;
-  deallocate(from, block);
+  deallocate(home, block);
   remote_frees_.add(1);
   give_up_ownership();
 }
@@ -190,12 +191,12 @@ void slab_heap::give_back(free_block* block) noexcept {
 void slab_heap::open_cache() noexcept {
   constexpr std::uint32_t bytes_per_class = 32 * 1024;
   for (std::size_t i = 0; i < slab_class_count; ++i) {
-    limits_[i] = std::clamp<std::uint32_t>(bytes_per_class / slab_class_bytes[i], 4, most);
+    limits_[i] = std::clamp<std::uint32_t>(bytes_per_class / slab_class_bytes[i], 4, max_blocks);
   }
 }
 
 void slab_heap::fill_cache(std::size_t size_class) noexcept {
-  for (std::uint32_t wanted = limits_[size_class] / 2; wanted > 0; --wanted) {
+  for (std::uint32_t missing = limits_[size_class] / 2; missing > 0; --missing) {
     free_block* const block = try_allocate(size_class);
     if (block == nullptr) return;
     poison(block, sizeof(free_block));

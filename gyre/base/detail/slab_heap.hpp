@@ -21,18 +21,18 @@ namespace gyre::detail {
 
 class slab_heap;
 
-/// 64 KiB of blocks of one class, as their head knows them.
-class alignas(cache_line_size) slab : public slab_head, public intrusive_list_node {
+/// 64 KiB of blocks of one class, and the header that manages them.
+class alignas(cache_line_size) slab : public slab_header, public intrusive_list_node {
  public:
   /// Constructs a slab without blocks, for no_slab only.
   constexpr slab() noexcept = default;
   /// Maps a slab. Throws std::bad_alloc.
   static slab& map(slab_heap& owner);
   /// Returns a slab without used blocks to the system.
-  static void unmap(slab& empty) noexcept;
+  static void unmap(slab& unused_slab) noexcept;
   /// The slab that `block` was cut from.
-  static slab& of(void* block) noexcept { return static_cast<slab&>(slab_head::of(block)); }
-  /// Makes a slab without used blocks one of `size_class`.
+  static slab& of(void* block) noexcept { return static_cast<slab&>(slab_header::of(block)); }
+  /// Cuts this slab, which has no used blocks, into blocks of `size_class` from now on.
   void assign(std::size_t size_class) noexcept;
 
   slab_heap& owner() const noexcept { return *owner_; }
@@ -47,8 +47,8 @@ class alignas(cache_line_size) slab : public slab_head, public intrusive_list_no
     ++used_;
     return block;
   }
-  /// Takes back a block. Returns whether the slab must change its list: it is unused now, or was
-  /// full.
+  /// Takes back a block. Returns whether the slab must move to another list, because it is unused
+  /// now or was full.
   bool push(free_block* block) noexcept {
     link(block);
     return --used_ <= 0;
@@ -105,7 +105,7 @@ union never_destroyed {
   T object;
 };
 
-/// The current slab of a class that has none; never written.
+/// The current slab of each class for which a heap has no slab; never written.
 inline constinit never_destroyed<slab> no_slab;
 
 /// The slabs of one thread. Heaps are never destroyed: one whose thread has ended is adopted by a
@@ -136,7 +136,7 @@ class slab_heap : public block_cache {
   void deallocate(slab& home, free_block* block) noexcept {
     in_use_.subtract(1);
     if (home.push(block)) [[unlikely]]
-      rearrange(home);
+      move_to_matching_list(home);
   }
   /// Frees a block of a slab of this heap. Any thread that does not own the heap.
   void give_back(free_block* block) noexcept;
@@ -167,7 +167,7 @@ class slab_heap : public block_cache {
   void open_cache() noexcept;
   void empty_cache() noexcept;
   void return_cached(free_block* block, std::size_t size_class) noexcept;
-  void rearrange(slab& changed) noexcept;
+  void move_to_matching_list(slab& target) noexcept;
   void retire_current(std::size_t size_class) noexcept;
   slab& next_slab(std::size_t size_class);
   void shrink_cache(std::size_t limit) noexcept;
@@ -175,7 +175,7 @@ class slab_heap : public block_cache {
 
   std::array<slab*, slab_class_count> current_;                     // where blocks come from
   std::array<intrusive_list<slab>, slab_class_count> with_free_{};  // not current, some free
-  intrusive_list<slab> empty_;                                      // of no class; newest first
+  intrusive_list<slab> empty_;                                      // of no class, newest first
   std::size_t empty_count_ = 0;
 
   relaxed_counter in_use_, remote_frees_, mapped_, unmapped_, cached_;

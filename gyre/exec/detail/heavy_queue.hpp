@@ -35,11 +35,13 @@ class heavy_operation : public intrusive_list_node {
 
 namespace detail {
 
+/// The heavy operations that wait for their turn.
+///
 /// Thread-safety: belongs to the loop's thread.
 class heavy_queue {
  public:
-  /// Bounds a turn besides its time, which may be virtual.
-  static constexpr std::size_t most_in_turn = 16;
+  /// Limits the operations of a turn, beside their time, which may be virtual.
+  static constexpr std::size_t max_per_turn = 16;
 
   bool empty() const noexcept { return waiting_.empty(); }
   void push_back(heavy_operation& op) noexcept { waiting_.push_back(op); }
@@ -48,7 +50,7 @@ class heavy_queue {
   void run(const poller& clock, std::chrono::nanoseconds limit, std::size_t& ran) {
     if (empty()) return;
     const steady_time began = clock.now();
-    for (std::size_t left = most_in_turn; left > 0; --left) {
+    for (std::size_t remaining = max_per_turn; remaining > 0; --remaining) {
       heavy_operation* const next = waiting_.pop_front();
       if (next == nullptr) return;
       ++ran;

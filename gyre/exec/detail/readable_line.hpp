@@ -122,14 +122,14 @@ class readable_line {
   // All on the loop's thread.
 
   // Whether the wait is over.
-  bool start(wait& begun) noexcept {
+  bool start(wait& node) noexcept {
     if (waits_.empty()) {
       // A value that is there belongs to an older wait, if there is one.
-      begun.outcome_ = source_.try_take();
-      if (!begun.outcome_) begun.outcome_ = try_watch();
-      if (begun.outcome_) return true;
+      node.outcome_ = source_.try_take();
+      if (!node.outcome_) node.outcome_ = try_watch();
+      if (node.outcome_) return true;
     }
-    waits_.push_back(begun);
+    waits_.push_back(node);
     return false;
   }
   std::optional<std::expected<T, std::error_code>> try_watch() noexcept {
@@ -143,9 +143,9 @@ class readable_line {
     }
   }
   // False if the wait has been served.
-  bool withdraw(wait& withdrawn) noexcept {
-    if (!withdrawn.is_linked()) return false;
-    withdrawn.unlink();
+  bool withdraw(wait& node) noexcept {
+    if (!node.is_linked()) return false;
+    node.unlink();
     if (waits_.empty()) watch_.stop();
     return true;
   }

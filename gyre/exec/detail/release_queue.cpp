@@ -14,14 +14,14 @@ void release_queue::run_in_turn(operation& queue) {
       while (release_node* each = releases.pop_front()) was_empty |= queue.push(*each);
       if (was_empty) queue.loop_.post(queue);
     }
-  } due{self, self.releases_.pop_all()};
-  while (release_node* first = due.releases.pop_front()) first->run(release_point::loop_turn);
+  } pending{self, self.releases_.pop_all()};
+  while (release_node* first = pending.releases.pop_front()) first->run(release_point::loop_turn);
 }
 
 bool release_queue::run_at_loop_end() noexcept {
-  intrusive_queue<release_node> due = releases_.pop_all();
-  if (due.empty()) return false;
-  while (release_node* first = due.pop_front()) first->run(release_point::loop_end);
+  intrusive_queue<release_node> pending = releases_.pop_all();
+  if (pending.empty()) return false;
+  while (release_node* first = pending.pop_front()) first->run(release_point::loop_end);
   return true;
 }
 

@@ -6,8 +6,8 @@
 
 namespace gyre::detail {
 
-strand_core::strand_core(executor& target, std::size_t most_per_turn) noexcept
-    : operation(&run), target_(target), most_per_turn_(static_cast<std::uint8_t>(most_per_turn)) {
+strand_core::strand_core(executor& target, std::size_t max_per_turn) noexcept
+    : operation(&run), target_(target), max_per_turn_(static_cast<std::uint8_t>(max_per_turn)) {
   static_cast<void>(queue_.go_idle());
 }
 
@@ -17,14 +17,14 @@ class strand_core::turn {
   explicit turn(strand_core& core) noexcept : core_(core) {
     // seq_cst, with the look at closed_ after it: close() sets closed_ and then looks here, so that
     // one of both sees the other. Its acquire pairs with the release at the end of the last turn.
-    core_.running_in_.exchange(current_run(), std::memory_order_seq_cst);
+    core_.active_run_.exchange(current_run(), std::memory_order_seq_cst);
   }
   turn& operator=(turn&&) = delete;
   ~turn() {
     const bool closed = is_closed();
     const bool has_more = !closed && !core_.taken_.empty();
     // release: pairs with the acquire in close(), and with that of the next turn.
-    core_.running_in_.store(nullptr, std::memory_order_release);
+    core_.active_run_.store(nullptr, std::memory_order_release);
     if (has_more || (!closed && !core_.queue_.go_idle())) core_.schedule();
     core_.release();
   }
@@ -45,7 +45,7 @@ class strand_core::turn {
 void strand_core::run(operation& self) {
   auto& core = static_cast<strand_core&>(self);
   turn here(core);
-  for (unsigned left = core.most_per_turn_; left > 0; --left) {
+  for (unsigned remaining = core.max_per_turn_; remaining > 0; --remaining) {
     operation* const next = here.next();
     if (next == nullptr) return;
     next->execute();
@@ -74,14 +74,14 @@ intrusive_queue<operation> strand_core::close() noexcept {
   closed_.store(true, std::memory_order_seq_cst);  // as in turn()
   for (;;) {
     // seq_cst, as above; its acquire pairs with the release in ~turn().
-    const void* const running = running_in_.load(std::memory_order_seq_cst);
+    const void* const running = active_run_.load(std::memory_order_seq_cst);
     if (running == nullptr || is_run_of_this_thread(running)) break;
     thread_yield();
   }
-  intrusive_queue<operation> left = std::move(taken_);
+  intrusive_queue<operation> remaining = std::move(taken_);
   intrusive_queue<operation> pushed = queue_.take();
-  left.splice_back(pushed);
-  return left;
+  remaining.splice_back(pushed);
+  return remaining;
 }
 
 }  // namespace gyre::detail

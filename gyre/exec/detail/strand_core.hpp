@@ -21,7 +21,7 @@ namespace gyre::detail {
 /// the last operation of a turn may lead to the strand's end.
 class strand_core final : public slab_object, operation {
  public:
-  strand_core(executor& target, std::size_t most_per_turn) noexcept;
+  strand_core(executor& target, std::size_t max_per_turn) noexcept;
 
   /// Any thread. The core may be gone afterwards.
   void post(operation& op) noexcept {
@@ -31,12 +31,12 @@ class strand_core final : public slab_object, operation {
   /// the thread runs other work above it.
   bool running_here() const noexcept {
     // relaxed: a thread's own run is its own store.
-    return running_in_.load(std::memory_order_relaxed) == current_run();
+    return active_run_.load(std::memory_order_relaxed) == current_run();
   }
   /// Whether an operation of the strand waits further down in the calling thread's stack.
   bool waits_below() const noexcept {
     // relaxed: as above.
-    const void* const run = running_in_.load(std::memory_order_relaxed);
+    const void* const run = active_run_.load(std::memory_order_relaxed);
     return run != current_run() && is_run_of_this_thread(run);
   }
   /// Ends the share of the strand: no operation runs from now on. Waits for one that runs on
@@ -54,10 +54,10 @@ class strand_core final : public slab_object, operation {
   executor& target_;
   mpsc_queue queue_;
   intrusive_queue<operation> taken_;         // the running thread's
-  atomic<const void*> running_in_{nullptr};  // the run of the thread, as current_run()
+  atomic<const void*> active_run_{nullptr};  // the run of the thread, as current_run()
   atomic<std::uint32_t> shares_{1};
   atomic<bool> closed_{false};
-  const std::uint8_t most_per_turn_;
+  const std::uint8_t max_per_turn_;
 };
 
 }  // namespace gyre::detail

@@ -59,7 +59,7 @@ class basic_fifo {
   void run(batch& tasks) {
     throttle_.register_consumer();
     {
-      const detail::publish_consumed published(consumed_, tasks);
+      const detail::consumed_publisher published(consumed_, tasks);
       reader_.run(tasks, tasks.left(), pool_);
     }
     wake_producers();
@@ -135,16 +135,16 @@ class basic_fifo {
       throttle_.slow_down([this] { return pending(); });
       position_type tail = tail_.load(std::memory_order_relaxed);
       if (segment_of(tail) == full && is_closed(tail)) {
-        std::unique_ptr<segment_type, give_back> fresh(take_segment(full, cells),
-                                                       give_back{&pool_});
+        std::unique_ptr<segment_type, give_back> new_segment(take_segment(full, cells),
+                                                             give_back{&pool_});
         do {
           // release: pairs with the acquire in claim(), for the segment's initialisation. acquire:
           // the full segment that is linked below. relaxed on failure: nothing is read through it.
-          if (tail_.compare_exchange_weak(tail, position(fresh.get()) + one_task(cells),
+          if (tail_.compare_exchange_weak(tail, position(new_segment.get()) + one_task(cells),
                                           std::memory_order_acq_rel, std::memory_order_relaxed)) {
             // release: pairs with the acquire in segment_reader::ready().
-            full->next.store(fresh.get(), std::memory_order_release);
-            return fresh.release()->cells[0];
+            full->next.store(new_segment.get(), std::memory_order_release);
+            return new_segment.release()->cells[0];
           }
         } while (segment_of(tail) == full && is_closed(tail));
       }

@@ -34,7 +34,8 @@ struct send_node : select_node {
   T* source;
 };
 
-/// Receivers wait only while there are no values, senders only while there is no room.
+/// The state of a channel. Receivers wait only while there are no values, senders only while there
+/// is no room.
 template <class T, class Buffer>
 class channel_core : public subscribers {
  public:
@@ -128,7 +129,7 @@ class receive_case : public receive_node<T> {
   spin_lock& lock() noexcept { return source_->lock(); }
   bool attempt(select_wait*& woken) noexcept {
     if (source_->pop(this->value, woken) == channel_status::empty) return false;
-    this->ends_turn = source_->ends_turn();
+    this->ends_turn = source_->spend_turn_budget();
     return true;
   }
   void enlist() noexcept { source_->enlist(*this); }
@@ -152,7 +153,7 @@ class send_case : public send_node<T> {
     const channel_status status = target_->push(value_, woken);
     if (status == channel_status::full) return false;
     this->closed = status == channel_status::closed;
-    this->ends_turn = target_->ends_turn();
+    this->ends_turn = target_->spend_turn_budget();
     return true;
   }
   void enlist() noexcept {

@@ -40,22 +40,22 @@ class oneshot_core : public subscribers, public slab_object {
   /// Called by the sender when it retires. If the receiver still exists, calls `store` with the
   /// lock held, to deliver the result. Returns whether the receiver still exists.
   template <class Store>
-  bool leave_sender(Store store) noexcept {
+  bool retire_sender(Store store) noexcept {
     intrusive_queue<operation> woken;
     lock_.lock();
-    const bool deliverable = !receiver_left_;
-    if (deliverable) store(*this);
+    const bool receiver_exists = !receiver_left_;
+    if (receiver_exists) store(*this);
     set_closed();
     receivers_.claim_all(woken, false);
-    lock_.unlock();  // from here on, if deliverable, this may be gone
-    if (!deliverable) delete this;
+    lock_.unlock();  // from here on, if receiver_exists, this may be gone
+    if (!receiver_exists) delete this;
     wake_all(woken);
-    return deliverable;
+    return receiver_exists;
   }
-  /// By the receiver, which leaves.
-  void leave_receiver() noexcept {
+  /// Called by the receiver when it retires.
+  void retire_receiver() noexcept {
     if (was_closed()) {
-      lock_.wait_until_free();  // the sender touches it no more then
+      lock_.wait_until_free();  // the sender does not touch this any more then
       delete this;
       return;
     }

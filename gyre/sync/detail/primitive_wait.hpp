@@ -24,13 +24,13 @@ inline std::unexpected<std::error_code> cancelled_result(const task_context& con
 
 /// Waits in a `Primitive`, which outlives the wait and has
 ///
-///     bool admit(Waiter&) noexcept;     // Whether it need not wait, at a glance.
-///     bool enlist(Waiter&) noexcept;    // Under its lock: false if the waiter need not wait, and
-///                                       // is told so by complete(), or is_cancelled(); else lets
-///                                       // it join() a list, and from the unlocking on the waiter
-///                                       // may be gone.
-///     bool withdraw(Waiter&) noexcept;  // Under its lock: what Waiter::withdraw() says. If true,
-///                                       // also completes a waiter that waited only because of it.
+///     bool admit(Waiter&) noexcept;     // Without the lock: true if the waiter need not wait.
+///     bool enlist(Waiter&) noexcept;    // With the lock: lets the waiter join() a list; the waiter
+///                                       // may be gone after the unlocking. False if the waiter
+///                                       // was completed instead, or is_cancelled().
+///     bool withdraw(Waiter&) noexcept;  // With the lock: the result of Waiter::withdraw(). If
+///                                       // true, also completes a waiter that had to wait only
+///                                       // because of this one.
 ///     Result grant<Result>(const Waiter&) noexcept;  // The result, unless that is void.
 ///
 /// Its destruction in a coroutine that waits takes it out, on a thread of the coroutine's executor;
@@ -83,7 +83,7 @@ class [[nodiscard]] primitive_wait : Waiter,
     if (primitive_->withdraw(*this)) this->wake();
   }
 
-  // Null if it was completed, or never had to wait; if it was cancelled, the context it waited in.
+  // The context of the wait if the wait was cancelled; null if it was completed or never began.
   const task_context* finish() noexcept {
     const task_context* const context = this->context();
     if (context == nullptr) return nullptr;

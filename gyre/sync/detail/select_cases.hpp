@@ -84,7 +84,7 @@ class timeout_case : public timer_operation {
 template <class T>
 concept selectable = select_case<T> || std::same_as<T, timeout_case>;
 
-/// The type in the result's variant.
+/// The type of a case's result T in the variant of select().
 template <class T>
 using variant_member = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 
@@ -92,7 +92,7 @@ using variant_member = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 void shuffle(std::span<std::uint8_t> order) noexcept;
 
 /// The locks of several primitives, each once, taken in the order of their addresses.
-template <std::size_t Most>
+template <std::size_t MaxLocks>
 class lock_set {
  public:
   void add(spin_lock& lock) noexcept {
@@ -111,7 +111,7 @@ class lock_set {
   }
 
  private:
-  std::array<spin_lock*, Most> locks_;
+  std::array<spin_lock*, MaxLocks> locks_;
   std::ptrdiff_t count_ = 0;
 };
 

@@ -55,14 +55,14 @@ class state_word : public atomic<std::uint64_t> {
   }
 };
 
-/// Holds the lock of a state_word for a scope, at the end of which it stores what `now` has become.
+/// Holds the lock of a state_word for a scope, and stores `value` at the end of it.
 class locked_state {
  public:
-  explicit locked_state(state_word& state) noexcept : now(state.lock()), state_(state) {}
+  explicit locked_state(state_word& state) noexcept : value(state.lock()), state_(state) {}
   locked_state& operator=(locked_state&&) = delete;
-  ~locked_state() { state_.unlock(now); }
+  ~locked_state() { state_.unlock(value); }
 
-  state_word::word now;
+  state_word::word value;
 
  private:
   state_word& state_;

@@ -46,7 +46,7 @@ class subscribers {
   /// does (a cooperative budget), as a coroutine that always finds its channel full or empty would
   /// hold its executor for ever. The count is of the primitive, whose memory is in the cache.
   /// Source: Lerche, "Reducing tail latencies with automatic cooperative task yielding", 2020.
-  [[nodiscard]] bool ends_turn() noexcept { return ++completed_at_once_ == 0; }
+  [[nodiscard]] bool spend_turn_budget() noexcept { return ++completed_at_once_ == 0; }
 
  protected:
   ~subscribers() { assert(receivers_.empty() && "destroyed while waited for"); }
@@ -56,7 +56,7 @@ class subscribers {
     // release: pairs with the acquire in was_closed().
     closed_.store(true, std::memory_order_release);
   }
-  /// Needs no lock. When it returns true, the thread that closed may still hold the lock.
+  /// As is_closed(), without the lock, which the thread that closed may still hold.
   [[nodiscard]] bool was_closed() const noexcept { return closed_.load(std::memory_order_acquire); }
 
   mutable spin_lock lock_;
@@ -78,7 +78,7 @@ class receiver_case : public select_node {
   spin_lock& lock() noexcept { return receiver_->core_->lock(); }
   bool attempt(select_wait*&) noexcept {
     if (!receiver_->ready()) return false;
-    this->ends_turn = receiver_->core_->ends_turn();
+    this->ends_turn = receiver_->core_->spend_turn_budget();
     return true;
   }
   bool must_wait() const noexcept

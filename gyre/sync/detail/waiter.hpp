@@ -181,7 +181,7 @@ class waiter {
 
   union {
     listed_waiter listed_;
-    woken_waiter woken_;  // once it has left a list for good
+    woken_waiter woken_;  // once the waiter has left a list for good
   };
   std::coroutine_handle<> waiting_;
   core core_{starter | right};
@@ -193,7 +193,7 @@ class waiter_list {
  public:
   [[nodiscard]] bool empty() const noexcept { return listed_.empty(); }
   [[nodiscard]] Waiter& front() noexcept { return to_waiter(listed_.front()); }
-  void push_back(waiter& arriving) noexcept { listed_.push_back(arriving.listed_); }
+  void push_back(waiter& node) noexcept { listed_.push_back(node.listed_); }
   /// Takes out `node`, which may join a list again.
   static void remove(Waiter& node) noexcept { static_cast<waiter&>(node).listed_.unlink(); }
   /// Takes out the first waiter; null if there is none.
@@ -225,19 +225,19 @@ class woken_waiters {
     }
   }
 
-  /// With the lock of `served`, which is in a list, held.
-  void complete(waiter& served) noexcept {
-    served.complete();
-    executor& where = served.where();
+  /// Completes `node`, which is in a list. With the primitive's lock held.
+  void complete(waiter& node) noexcept {
+    node.complete();
+    executor& where = node.where();
     if (count_++ == 0) where_ = &where;
     if (where_ != &where) one_executor_ = false;
-    ready_.push_back(served.woken_);
+    ready_.push_back(node.woken_);
   }
 
  private:
   intrusive_queue<operation> ready_;
   std::size_t count_ = 0;
-  executor* where_ = nullptr;  // of the first
+  executor* where_ = nullptr;  // of the first waiter
   bool one_executor_ = true;
 };
 

@@ -32,32 +32,32 @@ class gate {
     woken_waiters ready;
     locked_state state(state_);
     if (waiting_.empty()) {
-      state.now += one;
+      state.value += one;
     } else {
       ready.complete(waiting_.front());
     }
   }
 
   static bool admit(waiter&) { return false; }
-  bool enlist(waiter& arriving) {
+  bool enlist(waiter& node) {
     locked_state state(state_);
-    if (state.now >= one) {
-      state.now -= one;
-      arriving.complete();
+    if (state.value >= one) {
+      state.value -= one;
+      node.complete();
       return false;
     }
-    if (arriving.is_cancelled()) return false;
-    arriving.join(waiting_);
+    if (node.is_cancelled()) return false;
+    node.join(waiting_);
     return true;
   }
-  bool withdraw(waiter& leaving) {
+  bool withdraw(waiter& node) {
     locked_state state(state_);
-    return leaving.withdraw();
+    return node.withdraw();
   }
 
   unsigned allowed() {
     locked_state state(state_);
-    return static_cast<unsigned>(state.now / one);
+    return static_cast<unsigned>(state.value / one);
   }
 
  private:

@@ -11,8 +11,8 @@ namespace gyre::detail {
 
 /// The base of `Primitive`, which has
 ///
-///     static bool take(word& now, Waiter&) noexcept;  // Changes the state for the waiter; or
-///                                                     // false if it must wait.
+///     static bool take(word& state, Waiter&) noexcept;  // Changes the state for the waiter;
+///                                                       // false if the waiter must wait.
 ///
 /// Nothing of the primitive may be touched after a call but what its own thread keeps alive.
 template <class Primitive, class Waiter = waiter>
@@ -27,22 +27,22 @@ class waiting_line : public state_word {
 
   // As primitive_wait asks of its primitive. No member that takes the lock is inlined: compilers
   // may keep its locals in the coroutine's frame, which may be gone once the waiter is in the line.
-  [[gnu::noinline]] bool enlist(Waiter& arriving) noexcept {
+  [[gnu::noinline]] bool enlist(Waiter& node) noexcept {
     locked_state state(*this);
-    if (line_.empty() && Primitive::take(state.now, arriving)) {
-      arriving.complete();
+    if (line_.empty() && Primitive::take(state.value, node)) {
+      node.complete();
       return false;
     }
-    if (arriving.is_cancelled()) return false;
-    state.now |= awaited;
-    arriving.join(line_);
+    if (node.is_cancelled()) return false;
+    state.value |= awaited;
+    node.join(line_);
     return true;
   }
-  [[gnu::noinline]] bool withdraw(Waiter& leaving) noexcept {
+  [[gnu::noinline]] bool withdraw(Waiter& node) noexcept {
     woken_waiters ready;
     locked_state state(*this);
-    const bool waited = leaving.withdraw();
-    serve(state.now, ready);
+    const bool waited = node.withdraw();
+    serve(state.value, ready);
     return waited;
   }
 
@@ -51,8 +51,8 @@ class waiting_line : public state_word {
     woken_waiters ready;
     locked_state state(*this);
     while (Waiter* const each = waiters.pop_front()) each->join(line_);
-    if (!line_.empty()) state.now |= awaited;
-    serve(state.now, ready);
+    if (!line_.empty()) state.value |= awaited;
+    serve(state.value, ready);
   }
 
   /// Changes the state, and completes the waiters at the head that need not wait any more.
@@ -60,17 +60,17 @@ class waiting_line : public state_word {
   [[gnu::noinline]] void change(Change change_state) noexcept {
     woken_waiters ready;
     locked_state state(*this);
-    change_state(state.now);
-    serve(state.now, ready);
+    change_state(state.value);
+    serve(state.value, ready);
   }
 
  private:
   friend Primitive;
   constexpr explicit waiting_line(word initial = 0) noexcept : state_word(initial) {}
 
-  void serve(word& now, woken_waiters& ready) noexcept {
-    while (!line_.empty() && Primitive::take(now, line_.front())) ready.complete(line_.front());
-    if (line_.empty()) now &= ~awaited;
+  void serve(word& state, woken_waiters& ready) noexcept {
+    while (!line_.empty() && Primitive::take(state, line_.front())) ready.complete(line_.front());
+    if (line_.empty()) state &= ~awaited;
   }
 
   waiter_list<Waiter> line_;

@@ -21,12 +21,12 @@ constexpr std::size_t waiting(std::uint64_t pushed, std::uint64_t consumed) noex
 }
 
 /// Publishes how many tasks the consumer has run when a scope ends, also by an exception.
-class publish_consumed {
+class consumed_publisher {
  public:
-  publish_consumed(gyre::detail::atomic<std::uint64_t>& total, const batch& tasks) noexcept
+  consumed_publisher(gyre::detail::atomic<std::uint64_t>& total, const batch& tasks) noexcept
       : total_(total), batch_(tasks), before_(tasks.ran()) {}
-  publish_consumed& operator=(publish_consumed&&) = delete;
-  ~publish_consumed() {
+  consumed_publisher& operator=(consumed_publisher&&) = delete;
+  ~consumed_publisher() {
     // relaxed: a statistic that orders nothing.
     total_.store(total_.load(std::memory_order_relaxed) + (batch_.ran() - before_),
                  std::memory_order_relaxed);
@@ -114,8 +114,8 @@ class segment_reader {
     while (limit > 0 && tasks.more() && ready(pool)) {
       read_position position(*this, tasks);
       Segment& segment = *segment_;
-      const std::size_t most = std::min(tasks.left(), limit);
-      while (position.ran < most && !tasks.ended()) {
+      const std::size_t max_tasks = std::min(tasks.left(), limit);
+      while (position.ran < max_tasks && !tasks.ended()) {
         task_cell& first = segment.cells[position.at];
         const task_cell::thunk seen = first.look();
         if (seen == nullptr) return;

@@ -45,7 +45,7 @@ class segment_shard : public shard_base, public intrusive_list_node {
   bool ready() noexcept { return reader_.ready(pool_); }
   /// Consumer: runs at most `limit` tasks.
   void run(batch& tasks, std::size_t limit) {
-    const publish_consumed published(consumed_, tasks);
+    const consumed_publisher published(consumed_, tasks);
     reader_.run(tasks, limit, pool_);
   }
   /// Consumer, when the queue ends.
@@ -70,11 +70,11 @@ class segment_shard : public shard_base, public intrusive_list_node {
   using segment_type = segment<CellsPerSegment>;
 
   [[gnu::noinline]] void append_segment() {
-    segment_type* fresh = pool_.take();
+    segment_type* new_segment = pool_.take();
     if (index_ < CellsPerSegment) last_->cells[index_].mark_end();
     // release: pairs with the acquire in segment_reader::ready().
-    last_->next.store(fresh, std::memory_order_release);
-    last_ = fresh;
+    last_->next.store(new_segment, std::memory_order_release);
+    last_ = new_segment;
     index_ = 0;
   }
 
