@@ -16,8 +16,8 @@ class file_service;
 ///
 /// To be fair to all handles, a visit of the loop to one of them has a share, of 64 requests and of
 /// some bytes in each direction: 1 MiB with few handles that are ready, down to 64 KiB with many.
-/// When a share is used up, the loop serves other handles first, those that have asked for less
-/// before those that have used up theirs. So a request may move fewer bytes than it could.
+/// When a share is used up, the loop serves other handles first, those that have used less before
+/// those that have used up their shares. So a request may move fewer bytes than it could.
 ///
 /// Thread-safety: the loop's thread; while none runs the loop, one thread at a time.
 class backend {
@@ -41,7 +41,7 @@ class backend {
   /// without calling their callbacks; nothing touches them or their memory from then on.
   virtual void detach(handle& target) noexcept = 0;
 
-  /// Begins a request, on an attached handle (else EBADF) without another request of that direction
+  /// Begins a request on an attached handle (else EBADF) without another request of that direction
   /// (else EINPROGRESS). Returns the outcome if the request could be carried out at once; its
   /// callback is then not called. Otherwise the loop calls the callback later. A request that
   /// repeats, or is beyond the share, is left to the loop.
@@ -59,19 +59,19 @@ class backend {
   /// Ends a request, also one that repeats, without calling its callback; from then on nothing
   /// touches it or its memory. Returns the outcome (a descriptor is the caller's) if it was done.
   virtual std::optional<result> cancel(request& request) noexcept = 0;
-  /// As start(), of a request that several handles share; it never completes at once.
+  /// Starts a request that several handles share, as start(). It never completes at once.
   virtual std::optional<result> start_receiving(handle& source,
                                                 shared_receive_request& request) noexcept = 0;
-  /// As cancel(), of the request of `source` that reads, if there is one: shared or not.
+  /// Cancels the request of `source` that reads, if there is one, shared or not, as cancel().
   virtual void stop_receiving(handle& source) noexcept = 0;
 
   /// Whether something has arrived for an attached handle that no request was given yet: bytes, an
   /// end, an error, a connection. May be true without any while the loop has still to look at what
   /// the kernel reported. One system call.
   [[nodiscard]] virtual bool has_arrivals(const handle& target) noexcept = 0;
-  /// Ends receiving ahead of requests, so that a descriptor may change its owner: the handle has no
-  /// request that reads. Whether the backend has received something already: attempt() gives it,
-  /// and detach() would lose it.
+  /// Ends receiving ahead of requests, so that a descriptor may change its owner. The handle must
+  /// have no request that reads. Returns whether the backend has received something already, which
+  /// attempt() gives, and which detach() would lose.
   [[nodiscard]] virtual bool end_receiving_ahead(handle& source) noexcept = 0;
 
   /// The memory that receive requests use.

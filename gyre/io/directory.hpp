@@ -103,8 +103,9 @@ class directory_reader {
 /// The entries of the directory at `path`, as a sequence. A consumer may stop at any of them: the
 /// generator's destructor closes the directory.
 ///
+/// Thread-safety: next() may be awaited on any thread, by one coroutine at a time.
 /// Lifetime: as async_generator; an entry's name may be moved from.
-/// Errors: of next(), as those of directory_reader.
+/// Errors: next() throws those of directory_reader.
 /// Complexity: as directory_reader; most calls of next() only jump.
 async_generator<directory_entry&> read_directory(std::string path, executor* pool = nullptr);
 

@@ -57,12 +57,14 @@ class epoll_requests final : public ready_requests {
 }  // namespace detail
 
 /// The poller on epoll(7), the default where io_uring is missing, forbidden or slower;
-/// io_interface::epoll demands it. Thread-safety, Errors: as poller.
+/// io_interface::epoll demands it.
 ///
 /// An eventfd for wake-ups is watched edge-triggered and never read: a wake-up costs one write(2).
 /// While no descriptor is watched, the poller waits on a futex instead, which wakes faster.
 /// Timeouts are in nanoseconds where the kernel has epoll_pwait2 (Linux 5.11), else rounded up to
 /// milliseconds. A deadline that several waits in a row have is given to a timerfd instead.
+///
+/// Thread-safety, Errors: as poller.
 class epoll_poller final : public poller {
  public:
   /// Throws std::system_error (EMFILE, ENFILE, ENOMEM).

@@ -6,7 +6,7 @@
 
 namespace gyre::io {
 
-/// The exit code of a process, or the signal that ended it.
+/// The exit code of a process, or the signal that ended it. A value of two integers.
 class exit_status {
  public:
   /// The status of a process that ended by exit(), or by returning from main().

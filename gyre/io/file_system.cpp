@@ -23,11 +23,11 @@ bool is_directory(const std::string& path) noexcept {
   return status && S_ISDIR(status->stx_mode);
 }
 
-constexpr const char* hint_of_making(int error) noexcept {
+constexpr const char* creation_hint(int error) noexcept {
   return error == ENOENT ? " (create_directories() also makes the directories above)" : "";
 }
 
-// The size of the path of the parent; zero if there is none.
+// The size of the parent's path within `path`; zero if there is none.
 std::size_t parent_size(std::string_view path) noexcept {
   const std::size_t name_end = path.find_last_not_of('/');
   if (name_end == path.npos) return 0;
@@ -56,33 +56,32 @@ outcome_of<bool> make_directory(path_arguments& arguments) {
   const int error = system::make_directory_at(AT_FDCWD, arguments.path.c_str(), arguments.mode);
   if (error == 0) return true;
   if (error == EEXIST && is_directory(arguments.path)) return false;
-  arguments.hint = hint_of_making(error);
+  arguments.hint = creation_hint(error);
   return failure_of(error);
 }
 
 outcome_of<bool> make_directories(path_arguments& arguments) {
-  const std::string_view whole = arguments.path;
-  // Upwards to the first directory that is there or can be made, then downwards again.
-  std::size_t size = whole.size();
+  const std::string_view all = arguments.path;
+  // The loop ascends to the first directory that is there or can be made, and descends again.
+  std::size_t size = all.size();
   std::vector<std::size_t> missing;
-  bool has_made = false;
-  bool goes_down = false;
+  bool has_made_any = false;
+  bool is_descending = false;
   for (;;) {
-    const std::string path(whole.substr(0, size));
-    const ::mode_t for_its_user = size < whole.size() ? S_IWUSR | S_IXUSR : 0;
-    const int error =
-        system::make_directory_at(AT_FDCWD, path.c_str(), arguments.mode | for_its_user);
+    const std::string path(all.substr(0, size));
+    const ::mode_t user_bits = size < all.size() ? S_IWUSR | S_IXUSR : 0;
+    const int error = system::make_directory_at(AT_FDCWD, path.c_str(), arguments.mode | user_bits);
     if (error == 0 || (error == EEXIST && is_directory(path))) {
-      has_made = has_made || error == 0;
-      if (missing.empty()) return has_made;
+      has_made_any = has_made_any || error == 0;
+      if (missing.empty()) return has_made_any;
       size = missing.back();
       missing.pop_back();
-      goes_down = true;
+      is_descending = true;
       continue;
     }
-    // On the way down the parent was there a moment ago: it takes no directories, as /proc and a
-    // directory that was removed, or is gone again. Neither is tried for ever.
-    const std::size_t parent = error == ENOENT && !goes_down ? parent_size(path) : 0;
+    // While the loop descends, the parent was there a moment ago: it takes no directories, as /proc
+    // and a directory that was removed, or it is gone again. Neither is tried for ever.
+    const std::size_t parent = error == ENOENT && !is_descending ? parent_size(path) : 0;
     if (parent == 0) {
       arguments.path = path;
       return failure_of(error);
@@ -121,20 +120,21 @@ outcome_of<bool> remove_name(path_arguments& arguments) {
 
 namespace {
 
-/// Names below an open directory only: the parent of the root is opened once, at the beginning.
+/// Removes a tree by names within open directories. The parent of the root is opened once, at the
+/// beginning.
 class tree_remover {
  public:
-  explicit tree_remover(std::string root) : root_(std::move(root)), way_(root_) {
-    const std::string_view bare =
+  explicit tree_remover(std::string root) : root_(std::move(root)), stack_(root_) {
+    const std::string_view trimmed =
         std::string_view(root_).substr(0, root_.find_last_not_of('/') + 1);
-    name_begin_ = bare.rfind('/') + 1;
-    name_ = bare.substr(name_begin_);
+    name_begin_ = trimmed.rfind('/') + 1;
+    name_ = trimmed.substr(name_begin_);
   }
 
-  /// Removes at most `steps` further names. Gives false when all are removed.
+  /// Removes at most `steps` further names. Gives whether there are more.
   outcome_of<bool> remove(std::size_t steps) {
-    if (!begun_ && !begin()) return result();
-    while (error_ == 0 && way_.depth() > 0) {
+    if (!has_begun_ && !begin()) return result();
+    while (error_ == 0 && stack_.depth() > 0) {
       if (steps-- == 0) return true;
       advance();
     }
@@ -149,9 +149,9 @@ class tree_remover {
     return false;
   }
 
-  // Opens the root and its parent; false if there is no directory.
+  // Opens the root and its parent. Returns false if there is no directory to be read.
   bool begin() {
-    begun_ = true;
+    has_begun_ = true;
     if (const int error = refusal(); error != 0) return fail(error, root_);
     const std::string parent = name_begin_ == 0 ? "." : root_.substr(0, name_begin_);
     auto opened = system::open(parent.c_str(), O_PATH | O_DIRECTORY);
@@ -164,15 +164,15 @@ class tree_remover {
     return error == EISDIR ? open_root() : fail(error, root_);
   }
   bool open_root() {
-    const int error = way_.open_root(parent_.get(), name_.c_str(), O_NOFOLLOW);
+    const int error = stack_.open_root(parent_.get(), name_.c_str(), O_NOFOLLOW);
     if (error != 0) return error != ENOENT && fail(error, root_);
-    removed_here_.push_back(0);
-    if (!root_identity_) root_identity_ = way_.innermost_identity();
+    removed_counts_.push_back(0);
+    if (!root_identity_) root_identity_ = stack_.innermost_identity();
     // Another directory has taken the name.
-    if (*root_identity_ != way_.innermost_identity()) return fail(ESTALE, root_);
+    if (*root_identity_ != stack_.innermost_identity()) return fail(ESTALE, root_);
     return true;
   }
-  // Errors that rmdir(2) would report only after all names have been removed.
+  // Returns the error that rmdir(2) would report only after all names have been removed, or zero.
   int refusal() const noexcept {
     if (root_.contains('\0')) return EINVAL;
     if (name_.empty()) return root_.empty() ? 0 : EBUSY;
@@ -180,9 +180,9 @@ class tree_remover {
   }
 
   void advance() {
-    const outcome_of<std::optional<raw_entry>> entry = way_.innermost().next();
+    const outcome_of<std::optional<raw_entry>> entry = stack_.innermost().next();
     if (!entry) {
-      fail(entry.error().value(), way_.path());
+      fail(entry.error().value(), stack_.path());
     } else if (!*entry) {
       leave();
     } else {
@@ -190,57 +190,57 @@ class tree_remover {
     }
   }
 
-  // The type may have changed since it was read, and may change again.
+  // Removes an entry, whose type may have changed since it was read, and may change again.
   void remove_entry(const char* name, file_type type) {
     int error = type == file_type::directory ? EISDIR : ENOTDIR;
     for (int tries = 0; tries < 8 && (error == EISDIR || error == ENOTDIR); ++tries) {
       error = error == EISDIR ? enter(name) : unlink(name);
     }
     if (error == EISDIR || error == ENOTDIR) error = EBUSY;
-    if (error != 0 && error != ENOENT) fail(error, way_.path_of(name));
+    if (error != 0 && error != ENOENT) fail(error, stack_.path_of(name));
   }
   int unlink(const char* name) {
-    const int error = system::unlink_at(way_.innermost().fd(), name, 0);
+    const int error = system::unlink_at(stack_.innermost().fd(), name, 0);
     if (error == 0) count();
     return error;
   }
   int enter(const char* name) {
-    const int error = way_.enter(name, false);
-    if (error == 0) removed_here_.push_back(0);
+    const int error = stack_.enter(name, false);
+    if (error == 0) removed_counts_.push_back(0);
     return error;
   }
   void count() {
     ++removed_;
-    ++removed_here_.back();
+    ++removed_counts_.back();
   }
 
-  // Some file systems leave names out while others are removed: an attempt that has removed some is
-  // repeated.
+  // Removes the innermost directory. Some file systems leave names out while others are removed, so
+  // an attempt that has removed some names is repeated.
   void leave() {
-    const std::uint64_t removed_there = removed_here_.back();
-    const std::string path = way_.path();
-    if (const int error = way_.leave(); error != 0) {
+    const std::uint64_t removed_within = removed_counts_.back();
+    const std::string path = stack_.path();
+    if (const int error = stack_.leave(); error != 0) {
       fail(error, path);
       return;
     }
-    removed_here_.pop_back();
-    const bool is_root = way_.depth() == 0;
+    removed_counts_.pop_back();
+    const bool is_root = stack_.depth() == 0;
     const std::string name = is_root ? name_ : path.substr(path.rfind('/') + 1);
-    const int directory = is_root ? parent_.get() : way_.innermost().fd();
+    const int directory = is_root ? parent_.get() : stack_.innermost().fd();
     int error = system::unlink_at(directory, name.c_str(), AT_REMOVEDIR);
     if (error == 0) {
       ++removed_;
-      if (!is_root) ++removed_here_.back();
+      if (!is_root) ++removed_counts_.back();
       return;
     }
-    if (error == ENOTEMPTY && removed_there > 0) {
+    if (error == ENOTEMPTY && removed_within > 0) {
       if (is_root) {
         static_cast<void>(open_root());
         return;
       }
       error = enter(name.c_str());
     }
-    // Something else that has taken the name is found by the next pass over the directory above.
+    // The next pass over the parent finds another file that has taken the name.
     if (error != 0 && error != ENOENT && (is_root || error != ENOTDIR)) fail(error, path);
   }
   bool fail(int error, std::string path) {
@@ -254,12 +254,12 @@ class tree_remover {
   std::string name_;  // the root's, in the parent
   unique_fd parent_;
   std::optional<directory_stack::identity> root_identity_;
-  directory_stack way_;
-  bool begun_ = false;
+  directory_stack stack_;
+  bool has_begun_ = false;
   int error_ = 0;
   std::string failed_path_;
   std::uint64_t removed_ = 0;
-  std::vector<std::uint64_t> removed_here_;  // of each directory on the way
+  std::vector<std::uint64_t> removed_counts_;  // for each directory of the stack
 };
 
 }  // namespace

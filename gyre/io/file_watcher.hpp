@@ -101,8 +101,10 @@ class file_watcher {
   /// EACCES): then its changes are lost, and the next wait continues with the others. When
   /// descriptors or memory are lacking (EMFILE, ENFILE, ENOMEM), the tree is read again every 200
   /// ms, until that succeeds; this error is told once. An error is told once, too, if the path of a
-  /// watch by name cannot be followed (errc::watch_limit, EACCES, ELOOP); it is followed again when
-  /// a name on it changes. Complexity: allocates nothing but the names.
+  /// watch by name cannot be followed (errc::watch_limit, EACCES, ELOOP); the path is followed
+  /// again when a name on it changes.
+  ///
+  /// Complexity: allocates nothing but the names.
   [[nodiscard]] detail::file_watches::wait next() {
     return detail::file_watches::wait(watches_->waits());
   }

@@ -35,9 +35,9 @@ class result {
   static constexpr result of(std::size_t count) noexcept {
     return result(static_cast<std::int64_t>(count));
   }
-  /// `error` is one of errno's, not 0.
+  /// The outcome with an error of the system. `error`: errno's number, not 0.
   static constexpr result failure(int error) noexcept { return result(-error); }
-  /// An error that gyre decided on.
+  /// The outcome with an error that gyre decided on.
   static constexpr result failure(errc error) noexcept {
     return failure(own_errors + static_cast<int>(error));
   }
@@ -48,10 +48,10 @@ class result {
 
   constexpr bool ok() const noexcept { return value_ >= 0; }
   constexpr explicit operator bool() const noexcept { return ok(); }
-  /// Requires ok(), as fd() does.
+  /// The count, which only a result that is ok() has, as it has fd().
   constexpr std::size_t count() const noexcept { return static_cast<std::size_t>(value_); }
   constexpr int fd() const noexcept { return static_cast<int>(value_); }
-  /// errno's number, or 0; for an errc a number above errno's, below 256.
+  /// The error as errno's number, or 0; for an errc, a number above those and below 256.
   constexpr int error_number() const noexcept { return ok() ? 0 : static_cast<int>(-value_); }
   [[gnu::cold]] std::error_code error() const noexcept;
   /// Whether the system call would have had to wait (EAGAIN).
@@ -81,7 +81,7 @@ result retried(Call call) noexcept {
 
 /// The kind of a descriptor, which decides how it is read and written.
 enum class handle_kind : std::uint8_t {
-  /// TCP sockets: a short read has taken all there was.
+  /// TCP sockets: a short read has taken all bytes that were there.
   stream_socket,
   /// Other sockets, Unix stream sockets too: only EAGAIN tells that there is no more.
   socket,
@@ -126,11 +126,11 @@ class handle {
     return way == direction::read ? no_reads_ : no_writes_;
   }
 
-  // The rest is the backend's.
+  // The rest belongs to the backend.
   std::uint32_t index = 0;  // among the backend's handles
   request* reader = nullptr;
   request* writer = nullptr;
-  std::uint32_t queue_index = 0;  // among the handles that wait; else what it used (fair_queue)
+  std::uint32_t queue_index = 0;  // while it waits: its place in a queue; else its use (fair_queue)
   gyre::detail::flag_set<detail::handle_flag> flags;
   bool unwatched : 1 = false;  // the kernel does not watch it yet
 
@@ -178,12 +178,13 @@ class request {
   request_kind kind() const noexcept { return kind_; }
   handle& target() const noexcept { return *target_; }
   bool writes() const noexcept { return kind_ >= request_kind::connect; }
-  /// Whether it receives into the loop's memory.
+  /// Whether the request receives into the loop's memory.
   bool receives() const noexcept { return kind_ <= request_kind::receive_shared; }
   direction way() const noexcept { return writes() ? direction::write : direction::read; }
-  /// Whether it completes repeatedly until it is cancelled; errors, and 0 bytes received, end it.
+  /// Whether the request completes repeatedly until it is cancelled. An error, or 0 bytes received,
+  /// ends it.
   bool repeats() const noexcept { return repeats_; }
-  /// Whether it has been started and has not ended.
+  /// Whether the request has been started and has not ended.
   bool under_way() const noexcept { return (writes() ? target_->writer : target_->reader) == this; }
   /// For the backend: calls the callback, which may destroy the request.
   void complete(result outcome) { callback_(*this, outcome); }
@@ -191,7 +192,7 @@ class request {
  protected:
   request(handle& target, request_kind kind, function callback, bool repeats = false) noexcept
       : target_(&target), callback_(callback), kind_(kind), repeats_(repeats) {}
-  /// A request without a handle of its own.
+  /// Makes a request without a handle of its own.
   request(request_kind kind, bool repeats) noexcept
       : target_(nullptr), callback_(nullptr), kind_(kind), repeats_(repeats) {}
   request(const request&) = default;
@@ -231,8 +232,8 @@ struct transient_receive_request : request {
 
 /// As a transient_receive_request that repeats, but any number of handles share one, so that an
 /// idle connection has no memory for its request. Started by backend::start_receiving(), and ended
-/// by stop_receiving(), for each handle apart; the members of `request` that need the handle are
-/// not for it. It must outlive all that.
+/// by stop_receiving(), for each handle apart, and must live until then. The members of `request`
+/// that need a handle must not be called.
 class shared_receive_request : public request {
  public:
   using function = void (*)(handle& source, result);

@@ -179,12 +179,12 @@ class stream {
   /// Waits until there are bytes to read (or the end), or room to write; gives nothing. As
   /// poll(2), both functions also wait for a descriptor that cannot be read, or written:
   /// wait_readable() of the write end of a pipe ends when the read end is closed.
-  auto wait_readable() noexcept { return awaiter<detail::waiting_for_readiness>(direction::read); }
-  auto wait_writable() noexcept { return awaiter<detail::waiting_for_readiness>(direction::write); }
+  auto wait_readable() noexcept { return awaiter<detail::wait_operation>(direction::read); }
+  auto wait_writable() noexcept { return awaiter<detail::wait_operation>(direction::write); }
   /// As wait_readable(), but a stop ends it only while nothing has arrived, even one that was
   /// requested before: for a server, which answers what has arrived before it ends. A loop around
   /// it does not end while the peer always has more.
-  auto wait_for_input() noexcept { return awaiter<detail::waiting_for_input>(); }
+  auto wait_for_input() noexcept { return awaiter<detail::wait_for_input_operation>(); }
 
  protected:
   explicit stream(detail::owned_descriptor descriptor) noexcept
@@ -213,7 +213,10 @@ struct pipe {
 
 /// Makes a pipe with both ends on `loop` (net::make_pipe() makes one without a loop). To write
 /// without a read end raises SIGPIPE (see stream), and gives std::errc::broken_pipe if the program
-/// ignores that. Throws std::system_error (EMFILE, ENFILE), and as stream() does.
+/// ignores that.
+///
+/// Thread-safety: the loop's thread; while no thread runs the loop, one thread at a time.
+/// Errors: std::system_error (EMFILE, ENFILE), and those of the constructor of stream.
 pipe make_pipe(event_loop& loop);
 
 }  // namespace gyre::io

@@ -36,7 +36,7 @@ bool handles_sigttou() noexcept {
 // a handler with SA_RESTART the call does not even return. So the program gets that signal once
 // from here.
 int set_attributes_in_foreground(int fd, const ::termios& attributes) noexcept {
-  const detail::signal_mask stops_in_background(SIG_UNBLOCK, SIGTTOU);
+  const detail::signal_mask unblocked(SIG_UNBLOCK, SIGTTOU);
   if (system::is_in_background(fd) && handles_sigttou()) {
     system::kill(0, SIGTTOU);  // the whole job, as the kernel does
     if (system::is_in_background(fd)) return EINTR;
@@ -44,7 +44,7 @@ int set_attributes_in_foreground(int fd, const ::termios& attributes) noexcept {
   return system::set_terminal_attributes(fd, attributes);
 }
 
-::termios changed_by(::termios attributes, terminal_setting setting) noexcept {
+::termios apply_setting(::termios attributes, terminal_setting setting) noexcept {
   switch (setting) {
     case terminal_setting::raw: ::cfmakeraw(&attributes); break;
     case terminal_setting::cbreak:
@@ -68,7 +68,8 @@ class changed_terminal : public intrusive_list_node {
  public:
   changed_terminal(int fd, terminal_setting setting)
       : fd_(system::value_or_throw(system::duplicate(fd), "gyre::io::terminal_mode")),
-        before_(system::value_or_throw(system::terminal_attributes(fd), "gyre::io::terminal_mode")),
+        old_attributes_(
+            system::value_or_throw(system::terminal_attributes(fd), "gyre::io::terminal_mode")),
         setting_(setting) {
     apply();
   }
@@ -83,42 +84,44 @@ class changed_terminal : public intrusive_list_node {
   void restore_attributes() noexcept;
 
   unique_fd fd_;
-  ::termios before_;
+  ::termios old_attributes_;
   terminal_setting setting_;
   ::pid_t owner_ = system::process_id();  // a forked child leaves the terminal to its parent
 };
 
 namespace {
 
-// The terminals to restore at exit. Never destroyed, as other threads may run on then.
+// The terminals that are restored at exit. The table is never destroyed, as other threads may still
+// run then.
 struct changed_terminals {
   std::mutex lock;
-  intrusive_list<changed_terminal> all;  // the latest first
+  intrusive_list<changed_terminal> all;  // the terminal that was changed last is first
   bool restores_at_exit = false;
 };
-changed_terminals& changed() {
-  static auto* const only = new changed_terminals;
-  return *only;
+changed_terminals& terminals() {
+  static auto* const table = new changed_terminals;
+  return *table;
 }
 
 }  // namespace
 
 void changed_terminal::apply() {
-  const std::lock_guard hold(changed().lock);
+  const std::lock_guard hold(terminals().lock);
   if (is_linked()) return;
-  if (!changed().restores_at_exit) changed().restores_at_exit = std::atexit(&restore_all) == 0;
-  const int error = set_attributes_in_foreground(fd_.get(), changed_by(before_, setting_));
+  if (!terminals().restores_at_exit) terminals().restores_at_exit = std::atexit(&restore_all) == 0;
+  const int error =
+      set_attributes_in_foreground(fd_.get(), apply_setting(old_attributes_, setting_));
   if (error != 0) {
     gyre::detail::throw_system_error(
         error, error == EINTR ? "gyre::io::terminal_mode: in the background, and the handler "
                                 "of SIGTTOU did not wait: apply() again in the foreground"
                               : "gyre::io::terminal_mode: tcsetattr");
   }
-  changed().all.push_front(*this);
+  terminals().all.push_front(*this);
 }
 
 void changed_terminal::restore() noexcept {
-  const std::lock_guard hold(changed().lock);
+  const std::lock_guard hold(terminals().lock);
   if (!is_linked()) return;
   unlink();
   restore_attributes();
@@ -126,13 +129,13 @@ void changed_terminal::restore() noexcept {
 
 void changed_terminal::restore_attributes() noexcept {
   if (owner_ != system::process_id() || system::is_in_background(fd_.get())) return;
-  const signal_mask never_stops(SIG_BLOCK, SIGTTOU);
-  system::set_terminal_attributes(fd_.get(), before_);
+  const signal_mask blocked(SIG_BLOCK, SIGTTOU);
+  system::set_terminal_attributes(fd_.get(), old_attributes_);
 }
 
 void changed_terminal::restore_all() noexcept {
-  const std::lock_guard hold(changed().lock);
-  while (changed_terminal* const each = changed().all.pop_front()) each->restore_attributes();
+  const std::lock_guard hold(terminals().lock);
+  while (changed_terminal* const each = terminals().all.pop_front()) each->restore_attributes();
 }
 
 void delete_changed_terminal::operator()(changed_terminal* changed) const noexcept {

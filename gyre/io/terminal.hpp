@@ -37,8 +37,12 @@ struct terminal_extent {
 };
 
 /// The size of the terminal `fd`; zeros if the terminal does not know. When the size changes, the
-/// programs in the foreground get SIGWINCH: await that with a signal_set, then call this again. One
-/// system call. Throws std::system_error (ENOTTY for a descriptor that is no terminal, EBADF).
+/// programs in the foreground get SIGWINCH: await that with a signal_set, then call this function
+/// again.
+///
+/// Thread-safety: any thread.
+/// Errors: std::system_error (ENOTTY for a descriptor that is no terminal, EBADF).
+/// Complexity: one system call.
 [[nodiscard]] terminal_extent terminal_size(int fd);
 
 /// A stream of the terminal `fd`, such as STDIN_FILENO, to read keys and to write.
@@ -53,10 +57,11 @@ struct terminal_extent {
 /// well, and a file has no stream. Ask is_terminal() first, and read other input by io::file,
 /// whose calls block on a pool.
 ///
-/// Complexity: two system calls, and those of stream().
+/// Thread-safety: the loop's thread; while no thread runs the loop, one thread at a time.
 /// Errors: std::system_error: ENOTTY for a descriptor that is no terminal; EACCES if the terminal
 /// belongs to another user, as after su(1); EINVAL for the master of a pseudo-terminal, which
 /// cannot be opened again: make a stream of that, which ends when all have closed the terminal.
+/// Complexity: four system calls, and those of stream().
 [[nodiscard]] stream open_terminal(event_loop& loop, int fd);
 
 /// A setting of a terminal, as a change of that of a shell. Within another of these settings it

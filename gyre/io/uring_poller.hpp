@@ -13,7 +13,7 @@
 
 namespace gyre::io {
 
-/// The poller on io_uring(7), the default where that is fast. Thread-safety, Errors: as poller.
+/// The poller on io_uring(7), the default where that is fast.
 ///
 /// New connections, and messages of less than 8 KiB, come through the ring; to find them costs a
 /// look at memory shared with the kernel. After a larger message the ring only reports readiness,
@@ -28,6 +28,8 @@ namespace gyre::io {
 /// When a ring is closed, the kernel interrupts threads that have used it and still run: one wait
 /// of such a thread, such as epoll_wait(2) or recv(2) with a time limit, fails with EINTR. The
 /// threads that make and destroy loops without running them are spared that.
+///
+/// Thread-safety, Errors: as poller.
 class uring_poller final : public poller, detail::ring_owner {
  public:
   /// Uses those of `features` that are true, and no others; the kernel must have them. Throws

@@ -72,6 +72,7 @@ static_assert(std::is_trivially_destructible_v<walk_options>);
 /// names within their parents (openat(2)), without following symlinks. A directory that vanishes
 /// before it is read has no names.
 ///
+/// Thread-safety: next() may be awaited on any thread, by one coroutine at a time.
 /// Lifetime: an entry lives until next() is awaited again, and may be moved from. A consumer may
 /// stop at any entry: the generator's destructor closes the directories.
 /// Errors: next() throws std::system_error that names the path; also ESTALE if a directory deeper

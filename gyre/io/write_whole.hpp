@@ -48,6 +48,7 @@ outcome_of<void> replace_content(const std::string& path, std::span<const std::b
 /// or a stop a part stays: replace_whole() leaves no such part. Does file::open(), file::write_at()
 /// and file::close() as one operation, by io_uring where io::file uses it.
 ///
+/// Thread-safety: any thread.
 /// Lifetime: `bytes` must outlive the operation.
 /// Errors: those of the calls, as std::system_error that names the path; std::errc::invalid_seek
 /// for a pipe or terminal, such as /dev/stdout may be: use a stream for those.
@@ -68,6 +69,7 @@ inline auto write_whole(std::string path, std::string_view text) {
 /// The new file has the old one's permissions, but not its owner, its hard links or the set-user-ID
 /// and set-group-ID bits. A symlink or FIFO at `path` is replaced itself.
 ///
+/// Thread-safety: any thread. Of two concurrent calls for one path, the content of one stays.
 /// Lifetime: `bytes` must outlive the operation.
 /// Errors: as write_whole(); the old content stays, and the new file is removed. An error of the
 /// last step, in which the folder is flushed, leaves the new content. A program that is killed may

@@ -66,10 +66,10 @@ class datagram_socket {
 
   /// Waits until there is something to receive, or room to send.
   auto wait_readable() noexcept {
-    return awaiter<io::detail::waiting_for_readiness>(io::direction::read);
+    return awaiter<io::detail::wait_operation>(io::direction::read);
   }
   auto wait_writable() noexcept {
-    return awaiter<io::detail::waiting_for_readiness>(io::direction::write);
+    return awaiter<io::detail::wait_operation>(io::direction::write);
   }
 
   /// Sets the peer, for send() and as the only sender to receive from. Does not wait.

@@ -30,27 +30,27 @@ result send_file_part(int sink, int file, ::off_t& offset, std::size_t count) no
 
 std::optional<result> read_until_operation::begin() noexcept {
   for (;;) {
-    if (const std::optional<io::result> found = search()) return found;
+    if (const std::optional<io::result> end = search()) return end;
     const std::optional<io::result> outcome = single_request::begin();
     if (!outcome) return std::nullopt;
-    if (const std::optional<io::result> ended = take(*outcome)) return ended;
+    if (const std::optional<io::result> end = take(*outcome)) return end;
   }
 }
 
 std::optional<result> read_until_operation::advance(io::result outcome) noexcept {
-  if (const std::optional<io::result> ended = take(outcome)) return ended;
+  if (const std::optional<io::result> end = take(outcome)) return end;
   return begin();
 }
 
 std::optional<result> read_until_operation::search() noexcept {
   // The delimiter may begin in bytes that were searched before.
   const std::size_t overlap = delimiter_.empty() ? 0 : delimiter_.size() - 1;
-  const std::size_t from = searched_ > overlap ? searched_ - overlap : 0;
-  const std::size_t found = buffer_->find(delimiter_, from);
+  const std::size_t begin = searched_ > overlap ? searched_ - overlap : 0;
+  const std::size_t position = buffer_->find(delimiter_, begin);
   searched_ = buffer_->size();
-  const bool within = found != input::npos && found + delimiter_.size() <= limit_;
-  if (within) return io::result::of(found + delimiter_.size());
-  if (found == input::npos && searched_ < limit_) return std::nullopt;
+  const bool is_within = position != input::npos && position + delimiter_.size() <= limit_;
+  if (is_within) return io::result::of(position + delimiter_.size());
+  if (position == input::npos && searched_ < limit_) return std::nullopt;
   failure_ = errc::limit_exceeded;
   return io::result::of(0);
 }
@@ -113,16 +113,16 @@ bool gather_operation::take(std::size_t count) noexcept {
 }
 
 std::optional<result> send_file_operation::begin() noexcept {
-  while (left_ > 0) {
-    const std::size_t count = std::min(left_, bytes_of_file(descriptor()->io()));
+  while (unsent_ > 0) {
+    const std::size_t count = std::min(unsent_, bytes_of_file(descriptor()->io()));
     const io::result sent = send_file_part(descriptor()->fd(), file_, offset_, count);
     if (!sent && !sent.would_block()) return sent;
     if (sent) {
       if (sent.count() == 0) break;  // the file ends here
-      left_ -= sent.count();
+      unsent_ -= sent.count();
       done_ += sent.count();
       descriptor()->io().charge(sent.count());
-      if (left_ == 0) break;
+      if (unsent_ == 0) break;
     }
     const std::optional<io::result> outcome = single_request::begin();
     if (!outcome) return std::nullopt;

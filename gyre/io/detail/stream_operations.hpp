@@ -53,8 +53,8 @@ struct receive_operation : single_request<transient_receive_request> {
   static received value(received bytes) noexcept { return bytes; }
 };
 
-/// Receives, and appends to a buffer, until a delimiter is there. Here, and in the operations below
-/// that advance(), begin() also continues.
+/// Receives, and appends to a buffer, until a delimiter is there. Where an operation has advance(),
+/// begin() also begins its further requests.
 struct read_until_operation : counting_request<receive_request> {
   static constexpr const char* name = "gyre::io::stream: read_until";
 
@@ -72,7 +72,7 @@ struct read_until_operation : counting_request<receive_request> {
   std::error_code check(io::result) const noexcept { return failure_; }
 
  private:
-  /// The outcome if the search has come to an end.
+  /// Searches the bytes that have come. Returns the outcome if the search is over.
   std::optional<io::result> search() noexcept;
   std::optional<io::result> take(io::result outcome) noexcept;
 
@@ -110,27 +110,27 @@ struct gather_operation : counting_request<gather_request> {
   bool take(std::size_t count) noexcept;
 
   std::span<const iovec> rest_;
-  iovec first_{};  // the rest of rest_[0], once some is written
+  iovec first_{};  // the rest of rest_[0], once some of it is written
   std::size_t done_ = 0;
   bool whole_;
 };
 
-struct waiting_for_readiness : single_request<readiness_request> {
+struct wait_operation : single_request<readiness_request> {
   using value_type = void;
   static constexpr const char* name = "gyre::io: wait";
 
-  waiting_for_readiness(open_descriptor* descriptor, direction way) noexcept
+  wait_operation(open_descriptor* descriptor, direction way) noexcept
       : single_request(descriptor, way, nullptr) {}
 
   static void value(io::result) noexcept {}
 };
 
 /// Waits for something to read; a stop ends it only while there is nothing.
-struct waiting_for_input : waiting_for_readiness {
+struct wait_for_input_operation : wait_operation {
   static constexpr const char* name = "gyre::io::stream: wait_for_input";
 
-  explicit waiting_for_input(open_descriptor* descriptor) noexcept
-      : waiting_for_readiness(descriptor, direction::read) {}
+  explicit wait_for_input_operation(open_descriptor* descriptor) noexcept
+      : wait_operation(descriptor, direction::read) {}
 
   std::optional<result> outcome_despite_stop() noexcept {
     open_descriptor& source = *descriptor();
@@ -139,13 +139,14 @@ struct waiting_for_input : waiting_for_readiness {
   }
 };
 
-/// How many bytes of a file one call may send, so that other descriptors get their turn: the share
-/// of this visit, but enough for a call.
+/// The number of bytes of a file that one call may send, so that other descriptors get their turn:
+/// the share of this visit, but enough for a call.
 std::size_t bytes_of_file(const backend& io) noexcept;
-/// sendfile(2), without SIGPIPE. EAGAIN: `sink` has no room; 0: the file ends at `offset`.
+/// Calls sendfile(2), without SIGPIPE. EAGAIN: `sink` takes no bytes now; 0: the file ends at
+/// `offset`.
 result send_file_part(int sink, int file, ::off_t& offset, std::size_t count) noexcept;
 
-/// Calls sendfile(2) each time that the stream has room.
+/// Calls sendfile(2) each time that the stream can be written to.
 struct send_file_operation : counting_request<readiness_request> {
   static constexpr const char* name = "gyre::io::stream: send_file";
 
@@ -154,7 +155,7 @@ struct send_file_operation : counting_request<readiness_request> {
       : counting_request(descriptor, direction::write, nullptr),
         file_(file),
         offset_(offset),
-        left_(count) {}
+        unsent_(count) {}
 
   std::optional<io::result> begin() noexcept;
   std::optional<io::result> advance(io::result outcome) noexcept;
@@ -162,7 +163,7 @@ struct send_file_operation : counting_request<readiness_request> {
  private:
   int file_;
   ::off_t offset_;
-  std::size_t left_;
+  std::size_t unsent_;
   std::size_t done_ = 0;
 };
 

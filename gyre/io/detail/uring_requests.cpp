@@ -60,7 +60,7 @@ void uring_requests::add(handle& target) {
   for (std::vector<std::uint32_t>* const each : {&changed_, &unconfirmed_}) {
     if (each->capacity() < count) each->reserve(2 * count);
   }
-  // Requests tell of a descriptor that is no socket, or none at all.
+  // For sockets, the first request reports a descriptor that is no socket, or is not open.
   if (target.kind() == handle_kind::other) require_pollable(target.fd());
 }
 
@@ -68,7 +68,7 @@ void uring_requests::remove(handle& target) noexcept {
   registration& entry = registrations_[target.index];
   entry.wanted.clear();
   entry.is_unconfirmed = false;
-  // Accepted connections end with their listener, and not only when their turn comes.
+  // Accepted connections end with their listener, not when their completions are served.
   const bool accepts = entry.armed.has(subscription::accept);
   await_end_of(target.index);
   entry.early_bytes.clear(buffers_);
@@ -142,14 +142,14 @@ bool uring_requests::end_receiving_ahead(handle& source) noexcept {
   return entry.has_early_data();
 }
 
-// Makes room for the completions of others where many handles are closed.
+// Takes stale completions, so that there is room for others where many handles are closed.
 void uring_requests::discard_oldest_stale() noexcept {
   while (ring_.ready() > 0) {
     const io_uring_cqe& oldest = ring_.at(0);
-    const bool own = tag_of(oldest) == subscription_id::tag;
-    if (own ? target_of(oldest) != nullptr : oldest.user_data != ignored) return;
+    const bool is_subscription = tag_of(oldest) == subscription_id::tag;
+    if (is_subscription ? target_of(oldest) != nullptr : oldest.user_data != ignored) return;
     const io_uring_cqe stale = ring_.take();
-    if (own) discard(stale);
+    if (is_subscription) discard(stale);
   }
 }
 
@@ -164,17 +164,18 @@ void uring_requests::subscribe_to(handle& target, direction way) noexcept {
     unsubscribe(target, subscription::readable);
     return subscribe(target, subscription::receive);
   }
-  // Bytes that the kernel receives in between come first; its last completion tells, too.
+  // Bytes that the kernel receives in between come first. The last completion has the request tried
+  // again.
   if (entry.armed.has_any(subscription_set(subscription::receive) | subscription::accept)) {
     unsubscribe(target, subscription::receive);
     return unsubscribe(target, subscription::accept);
   }
   subscribe(target, subscription::readable);
-  if (target.flags.has(handle_flag::trusts_short_read)) doubt(target);
+  if (target.flags.has(handle_flag::trusts_short_read)) note_unconfirmed(target);
 }
 
-// Has the handle's read tried again if nothing comes for a while.
-void uring_requests::doubt(handle& target) noexcept {
+// Notes that the handle's read is to be tried again if nothing comes for a while.
+void uring_requests::note_unconfirmed(handle& target) noexcept {
   registration& entry = registrations_[target.index];
   entry.is_unconfirmed = true;
   if (entry.in_unconfirmed) return;
@@ -196,10 +197,10 @@ bool uring_requests::prefers_to_receive(const handle& source, registration& entr
   if (!can_receive(source, *source.reader)) return false;
   if (const std::size_t bytes = take_last_receive(); entry.prefers_calls && bytes > 0) {
     entry.small_messages = bytes <= small_message ? entry.small_messages + 1 : 0;
-    if (entry.small_messages == many_small) entry.prefers_calls = false;
+    if (entry.small_messages == min_small_messages) entry.prefers_calls = false;
   }
-  // The kernel takes a buffer before it looks for bytes: without one it would refuse at once, for
-  // ever.
+  // The kernel takes a buffer before it looks for bytes: without one, it would refuse at once,
+  // again and again.
   return !entry.prefers_calls && !buffers_.exhausted();
 }
 
@@ -262,7 +263,8 @@ bool uring_requests::submit(handle& target, subscription kind) noexcept {
   const int fd = target.fd();
   switch (kind) {
     case subscription::readable: io_uring_prep_poll_multishot(next, fd, readable_events); break;
-    // Multishot here, too: a peer that has ended its direction is reported again and again.
+    // The poll for writing is multishot, too: a peer that has ended its direction is reported again
+    // and again.
     case subscription::writable: io_uring_prep_poll_multishot(next, fd, POLLOUT); break;
     case subscription::receive:
       io_uring_prep_recv_multishot(next, fd, nullptr, 0, 0);
@@ -298,13 +300,13 @@ bool uring_requests::cancel_all_of(std::uint32_t index) noexcept {
 }
 
 bool uring_requests::cancel_all() noexcept {
-  bool any = false;
+  bool has_subscriptions = false;
   for (std::uint32_t index = 0; index < registrations_.size(); ++index) {
     if (registrations_[index].armed.empty()) continue;
-    any = true;
+    has_subscriptions = true;
     if (!cancel_all_of(index)) break;
   }
-  return any;
+  return has_subscriptions;
 }
 
 void uring_requests::restart() noexcept {

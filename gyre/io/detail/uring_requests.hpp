@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests on io_uring. They wait for subscriptions: services of the kernel for a handle that last
-// until they are cancelled, such as receiving all that comes into buffers of the loop (multishot
-// requests). Without a subscription that fits, calls carry a request out, as in ready_requests.
+// uring_requests: the requests of a loop on io_uring. They wait for subscriptions: services of the
+// kernel for a handle that last until they are cancelled, such as receiving all that comes into
+// buffers of the loop (multishot requests). Without a subscription that fits, calls carry a request
+// out, as in ready_requests.
+//
+// Subscriptions and early data, which the kernel brought before a request asked for them, are one
+// class: each completion changes both, the order of calls and early data depends on what is armed,
+// and closing a handle ends both together. Both live in the twelve bytes of a registration, of
+// which each idle connection has one.
 //
 // A subscription names an entry of a table, never a request or its memory; so to cancel a request
 // is to forget it, and only closing a descriptor has to wait for the kernel. Changes are noted for
@@ -94,41 +100,41 @@ class uring_requests final : public ready_requests {
   /// Throws std::bad_alloc.
   uring_requests(ring_owner& owner, uring& ring, const uring_features& features);
 
-  // Bytes of a callback that threw may be left, in a buffer of the ring.
+  // A callback that threw may have left bytes, in a buffer of the ring.
   ~uring_requests() { memory().arrived().reset(); }
 
   file_service* files() noexcept override { return owner_.file_calls(); }
 
-  // The poller calls these as the ring lives.
+  // The poller calls these functions when the ring is opened, submitted to and closed.
   /// Gives the kernel the buffers that it receives into. After the ring was opened.
   void provide_buffers() noexcept;
-  /// Writes all changes into the ring; false: there was no room for all.
+  /// Writes all changes into the ring. Returns false if there was no room for all of them.
   bool submit_changes() noexcept;
-  /// Cancels all subscriptions; false: there are none any more.
+  /// Cancels all subscriptions. Returns false if there are none any more.
   bool cancel_all() noexcept;
   /// Forgets all subscriptions, which have ended with their ring, and tries all requests under way
   /// again. Early data stays.
   void restart() noexcept;
   void discard_early_data() noexcept;
 
-  // The poller calls these for completions.
+  // The poller calls these functions for completions.
   void serve_completion(const io_uring_cqe& completion, std::size_t& completions);
   /// Notes what a completion tells, and keeps what it brings as early data. Completes no request.
   void record(const io_uring_cqe& completion) noexcept;
   /// Whether no request waits only because a short read told that there was nothing more.
   bool all_reads_confirmed() noexcept;
-  /// Tries such requests again.
+  /// Tries requests again that wait only because a short read told that there was nothing more.
   void retry_short_reads() noexcept;
   bool end_receiving_ahead(handle& source) noexcept override;
-  /// How many completions were looked at before they were taken, to close handles.
+  /// The number of completions that were looked at before they were taken, to close handles.
   std::uint64_t examined_completions() const noexcept { return examined_; }
 
  private:
-  // A message that shows that calls are better than multishot receive, one that shows that they are
-  // not, and how many of these in a row are believed.
+  // The bytes of a message after which calls receive instead of the ring; the bytes of a message
+  // that speaks for the ring again, and the number of such messages in a row that decides.
   static constexpr std::size_t large_message = buffer_ring::bytes_each;
   static constexpr std::size_t small_message = buffer_ring::bytes_each / 2;
-  static constexpr std::uint8_t many_small = 16;
+  static constexpr std::uint8_t min_small_messages = 16;
 
   // The subscriptions of a handle, and its early data: what the kernel received or accepted before
   // a request asked for it, in the order in which it came.
@@ -183,7 +189,7 @@ class uring_requests final : public ready_requests {
   bool submit_cancel(std::uint32_t index, subscription kind) noexcept;
   bool cancel_all_of(std::uint32_t index) noexcept;
   bool is_waited_for(const handle& target, subscription kind) const noexcept;
-  void doubt(handle& target) noexcept;
+  void note_unconfirmed(handle& target) noexcept;
   bool can_receive(const handle& source, const request& reader) const noexcept;
   bool can_accept(const request& reader) const noexcept;
   bool prefers_to_receive(const handle& source, registration& entry) noexcept;
@@ -193,7 +199,7 @@ class uring_requests final : public ready_requests {
   void discard_completions_of(std::uint32_t index) noexcept;
   void discard_oldest_stale() noexcept;
 
-  // The handle that a completion is for; null if that was removed.
+  // The handle of a completion; null if the handle was removed.
   handle* target_of(const io_uring_cqe& completion) const noexcept {
     const subscription_id id = detail::id_of(completion);
     return registrations_[id.index].generation == id.generation ? handles()[id.index] : nullptr;
@@ -201,14 +207,15 @@ class uring_requests final : public ready_requests {
   void record_for(handle& target, const io_uring_cqe& completion) noexcept;
   // Gives back what a completion of a removed handle brings.
   void discard(const io_uring_cqe& completion) noexcept;
-  // Records bytes that a request waits for, and lends them to it. False: they have to be recorded.
+  // Lends the received bytes to the request that waits for them. Returns false if record_for() must
+  // keep them.
   bool deliver_bytes(handle& target, const io_uring_cqe& completion) noexcept;
-  // Records a connection that a request waits for, which takes its descriptor. False: as above.
+  // Returns whether a request waits for the accepted connection; if not, record_for() must keep it.
   bool deliver_connection(handle& target, const io_uring_cqe& completion) noexcept;
   void record_received(handle& target, const io_uring_cqe& completion) noexcept;
   void record_accepted(handle& target, const io_uring_cqe& completion) noexcept;
-  // Carries out a request that reads bytes. Nothing if there are none, or too few for a whole
-  // buffer.
+  // Carries out a request that reads bytes. Returns nothing if there are none, or too few for a
+  // whole buffer.
   std::optional<result> read_early(registration& entry, request& reader) noexcept;
   std::size_t scatter_early(registration& entry, std::span<const iovec> pieces) noexcept;
   std::size_t read_early_message(registration& entry, msghdr& message) noexcept;
@@ -230,7 +237,7 @@ class uring_requests final : public ready_requests {
   std::uint64_t examined_until_ = 0;  // the number of the first completion not examined
   std::uint64_t examined_ = 0;
   buffer_ring buffers_;
-  bool has_buffers_ = false;  // the ring
+  bool has_buffers_ = false;  // whether the ring has the buffers
 };
 
 }  // namespace gyre::io::detail

@@ -49,12 +49,12 @@ struct program_watch {
   bool is_astray = false;        // another directory, or none, has its path
 };
 
-/// How a directory is to be read.
+/// The way in which a directory is to be read.
 struct scan_extent {
   bool reports_itself = false;
-  bool reports_all = false;  // its entries are new
-  bool reports_new = false;  // its directories that were not watched before are
-  bool is_deep = false;      // with those that were
+  bool reports_all = false;  // reports all entries, as they are new
+  bool reports_new = false;  // reports directories that were not watched before
+  bool is_deep = false;      // also reads directories that were watched before
 
   scan_extent& operator|=(scan_extent other) noexcept {
     reports_itself |= other.reports_itself;
@@ -80,17 +80,18 @@ struct watched_inode {
   program_watch& watch;
   watched_inode* parent = nullptr;
   std::string name;  // in its parent
-  // Two may have one name, when a scan has seen what records have not told yet: the oldest first.
+  // Two children may have one name, when a scan has seen what records have not told yet: the older
+  // one is first.
   std::multimap<std::string_view, watched_inode*> children;
 
   unsigned generation = 0;
   std::optional<scan_extent> wanted;  // while it waits to be read, or could not be
   bool is_queued = false;
   bool is_doubted = false;
-  bool was_ended = false;  // a record has ended its name, and the one that gives it is to come
-  bool is_untold = false;  // under its present name
-  bool is_lost = false;    // its place is not known; what happens in it is told when it is found
-  bool leaves = false;
+  bool was_ended = false;   // a record has ended its name, and the one that gives it is to come
+  bool is_untold = false;   // not reported under its present name
+  bool is_lost = false;     // its place is not known; what happens in it is told when it is found
+  bool is_leaving = false;  // while its part of the tree is dropped
   watched_inode* next_below = nullptr;
 };
 
@@ -103,7 +104,7 @@ class watched_inodes {
   /// `parent`: null for the top of a watch.
   watched_inode& add(int number, program_watch& watch, watched_inode* parent, std::string name);
   void move(watched_inode& inode, watched_inode& parent, std::string name, order rank);
-  /// Ends an inode's place. It is erased after that, with everything below it.
+  /// Takes an inode out of its parent. The caller then erases it, with everything below it.
   static void detach(watched_inode& inode) noexcept;
   void erase(watched_inode& inode) noexcept;
 
@@ -133,7 +134,7 @@ class watched_inodes {
   }
   /// The way to an inode, from the top of its watch, which is first.
   static std::vector<watched_inode*> way_to(watched_inode& inode);
-  /// Relative to the watch.
+  /// The path of an entry of an inode, relative to the watch; without `entry`, that of the inode.
   static std::string path_of(const watched_inode& inode, std::string_view entry = {});
 
  private:

@@ -61,9 +61,10 @@ int watched_trees::compare(int fd, const watched_inode& inode) noexcept {
 
 void watched_trees::drop(watched_inode& top) noexcept {
   watched_inodes::link_all_below(top);
-  for (watched_inode* each = &top; each != nullptr; each = each->next_below) each->leaves = true;
-  std::erase_if(scans_, [](const scan& each) { return each.of->leaves; });
-  std::erase_if(doubted_, [](const watched_inode* each) { return each->leaves; });
+  for (watched_inode* each = &top; each != nullptr; each = each->next_below)
+    each->is_leaving = true;
+  std::erase_if(scans_, [](const scan& each) { return each.of->is_leaving; });
+  std::erase_if(doubted_, [](const watched_inode* each) { return each->is_leaving; });
   if (top.is_top()) std::erase(rescans_, &top.watch);
   watched_inodes::detach(top);
   for (watched_inode* each = &top; each != nullptr;) {
