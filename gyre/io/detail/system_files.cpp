@@ -51,9 +51,9 @@ expected<unique_fd> open_beneath(int directory, const char* path, int flags,
       [&] { return ::syscall(SYS_openat2, directory, path, &request, sizeof request); })));
 }
 
-expected<struct ::statx> status_at(int directory, const char* path, int flags,
-                                   unsigned mask) noexcept {
-  expected<struct ::statx> status;
+expected<file_status> status_at(int directory, const char* path, int flags,
+                                unsigned mask) noexcept {
+  expected<file_status> status;
   const int returned = retry_interrupted(
       [&] { return ::statx(directory, path, flags | AT_NO_AUTOMOUNT, mask, &*status); });
   if (returned < 0) status = std::unexpected(errno);
@@ -84,7 +84,7 @@ int check_access(const char* path, int mode) noexcept { return error_of(::access
 
 int close(int fd) noexcept { return error_of(::close(fd)); }
 
-expected<struct ::statx> status_of(int fd, unsigned mask, int flags) noexcept {
+expected<file_status> status_of(int fd, unsigned mask, int flags) noexcept {
   return status_at(fd, "", flags | AT_EMPTY_PATH, mask);
 }
 

@@ -42,6 +42,12 @@ T value_or_throw(expected<T> outcome, const char* call) {
   return *std::move(outcome);
 }
 
+/// The status of a file, of which statx(2) fills in what its caller needs.
+struct file_status : ::statx {
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): statx(2) fills it in
+  file_status() noexcept {}
+};
+
 // Names of files. Each `flags` is that of the system call.
 
 /// open(2) and openat(2), with O_CLOEXEC.
@@ -52,8 +58,8 @@ T value_or_throw(expected<T> outcome, const char* call) {
 [[nodiscard]] expected<unique_fd> open_beneath(int directory, const char* path, int flags,
                                                std::uint64_t resolve) noexcept;
 /// statx(2), which mounts nothing. `mask`: the fields that are needed.
-[[nodiscard]] expected<struct ::statx> status_at(int directory, const char* path, int flags,
-                                                 unsigned mask) noexcept;
+[[nodiscard]] expected<file_status> status_at(int directory, const char* path, int flags,
+                                              unsigned mask) noexcept;
 [[nodiscard]] int make_directory_at(int directory, const char* path, ::mode_t mode) noexcept;
 [[nodiscard]] int rename_at(int source_directory, const char* source, int target_directory,
                             const char* target, unsigned flags) noexcept;
@@ -68,7 +74,7 @@ int unlink_at(int directory, const char* path, int flags) noexcept;
 /// Frees the descriptor even if it returns an error.
 int close(int fd) noexcept;
 /// statx(2) of an open file. `flags`: such as AT_STATX_DONT_SYNC.
-[[nodiscard]] expected<struct ::statx> status_of(int fd, unsigned mask, int flags = 0) noexcept;
+[[nodiscard]] expected<file_status> status_of(int fd, unsigned mask, int flags = 0) noexcept;
 /// The st_dev of a file.
 [[nodiscard]] inline ::dev_t device_of(const struct ::statx& status) noexcept {
   return ::makedev(status.stx_dev_major, status.stx_dev_minor);
