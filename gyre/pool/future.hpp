@@ -46,9 +46,9 @@ using submitted_result_t =
 template <class F>
 class submitted_task final : public future_state<submitted_result_t<F>> {
  public:
-  template <class From>
-  explicit submitted_task(From&& callable)
-      : future_state<submitted_result_t<F>>(&run), callable_(std::forward<From>(callable)) {}
+  template <class Source>
+  explicit submitted_task(Source&& callable)
+      : future_state<submitted_result_t<F>>(&run), callable_(std::forward<Source>(callable)) {}
 
   /// Ends with std::errc::operation_canceled.
   void drop() noexcept override {
@@ -101,8 +101,9 @@ submission<std::decay_t<F>> make_future_task(F&& callable);
 }  // namespace detail
 
 /// A move-only handle of the result of a task that was submitted to a pool. It can be waited for
-/// any number of times, and taken once, by get() or co_await. Destroying it discards the result;
-/// the task still runs.
+/// any number of times; get() or co_await takes the result, once. To destroy the future discards
+/// the result; the task still runs.
+///
 /// A pool's worker that waits for a future, of any pool, runs other tasks of its own pool meanwhile
 /// on its stack: hold no lock that these may take. So a task that waits for others needs no thread
 /// of its own. Two kinds of deadlock are detected, in get() and wait():
@@ -135,7 +136,7 @@ class [[nodiscard]] future {
   }
   void swap(future& other) noexcept { std::swap(state_, other.state_); }
 
-  /// Whether it has a task: not after a move, get() or co_await.
+  /// Whether the future has a task: not after a move, get() or co_await.
   [[nodiscard]] bool valid() const noexcept { return state_ != nullptr; }
 
   /// Whether the task has finished. One load.
@@ -144,8 +145,8 @@ class [[nodiscard]] future {
   /// Waits for the task, and returns its result or throws its exception, once.
   T get() {
     state().wait_until(steady_time::max());
-    const future taken(std::move(*this));
-    return taken.state_->take();
+    const future finished(std::move(*this));
+    return finished.state_->take();
   }
 
   void wait() const { state().wait_until(steady_time::max()); }
@@ -191,19 +192,19 @@ namespace detail {
 template <class T>
 class future_state_awaiter : future_state_waiter {
  public:
-  explicit future_state_awaiter(future<T>&& awaited) noexcept : future_(std::move(awaited)) {}
+  explicit future_state_awaiter(future<T>&& result) noexcept : future_(std::move(result)) {}
   // Before it is awaited.
   future_state_awaiter(future_state_awaiter&& other) noexcept : future_(std::move(other.future_)) {}
 
   static constexpr bool executor_affine = true;
   bool await_ready() const noexcept { return future_.state_->is_finished(); }
   template <class Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    const task_context& here = context_of(awaiting);
-    waiting = awaiting;
-    context = &here;
-    if (here.stop.stop_possible()) on_stop_.emplace(here.stop, cancel{this});
-    return future_.state_->await(*this) || gives_way(here, awaiting);
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
+    const task_context& own_context = context_of(coroutine);
+    waiting = coroutine;
+    context = &own_context;
+    if (own_context.stop.stop_possible()) on_stop_.emplace(own_context.stop, cancel{this});
+    return future_.state_->await(*this) || gives_way(own_context, coroutine);
   }
   T await_resume() {
     on_stop_.reset();

@@ -6,7 +6,7 @@
 //     double sum = gyre::parallel_reduce(pool, samples, 0.0, square, std::plus());
 //
 // They work on any executor. One that does not fork (executor::fork_queue_here()), such as an
-// event loop or a pool with one shared queue, does everything on one of its threads. A caller
+// event loop or a pool with one shared queue, runs everything on one of its threads. A caller
 // within a task of the executor does its share of the work. Any other caller blocks until threads
 // of the executor have done it: do not call them on a loop for another executor, nor for a loop on
 // its own thread while it does not run. A pool's worker that waits runs other tasks of its pool
@@ -49,13 +49,13 @@ struct parallel_options {
 namespace detail {
 
 /// Throws std::system_error (std::errc::resource_deadlock_would_occur).
-[[noreturn, gnu::cold]] void throw_waits_below();
+[[noreturn, gnu::cold]] void throw_executor_waits_below();
 
 /// Runs `function` on a thread of `target` and waits for it.
 template <class F>
-void run_there(executor& target, F& function) {
+void run_on(executor& target, F& function) {
   if (target.runs_only_here()) [[unlikely]]
-    throw_waits_below();
+    throw_executor_waits_below();
   forked_call<F> call(function);
   target.post(call);
   call.join();
@@ -68,27 +68,27 @@ void invoke_all(Executor&, F& last) {
 
 template <class Executor, class F, class... Others>
 void invoke_all(Executor& target, F& first, Others&... others) {
-  auto rest = [&] { invoke_all(target, others...); };
-  forked_call<decltype(rest)> forked(rest);
+  auto invoke_others = [&] { invoke_all(target, others...); };
+  forked_call<decltype(invoke_others)> fork(invoke_others);
   fork_queue* const queue = target.fork_queue_here();
-  if (queue == nullptr || !queue->push(forked)) [[unlikely]] {
-    auto all = [&] {
+  if (queue == nullptr || !queue->push(fork)) [[unlikely]] {
+    auto invoke_in_turn = [&] {
       first();
-      rest();
+      invoke_others();
     };
-    auto again = [&] { invoke_all(target, first, others...); };
-    return target.running_here() ? all() : run_there(target, again);
+    auto fork_there = [&] { invoke_all(target, first, others...); };
+    return target.running_here() ? invoke_in_turn() : run_on(target, fork_there);
   }
   try {
     first();
   } catch (...) {
-    if (!queue->take_back(forked)) forked.wait();
+    if (!queue->take_back(fork)) fork.wait();
     throw;
   }
-  if (queue->take_back(forked)) [[likely]] {
-    rest();
+  if (queue->take_back(fork)) [[likely]] {
+    invoke_others();
   } else {
-    forked.join();
+    fork.join();
   }
 }
 
@@ -108,7 +108,7 @@ class divided_loop {
   /// Throws the first exception.
   void run(Index first, Index last, Part& part) {
     auto divide = [&] { this->divide(first, last, part); };
-    target_.running_here() ? divide() : run_there(target_, divide);
+    target_.running_here() ? divide() : run_on(target_, divide);
     if (error_) std::rethrow_exception(std::move(error_));
   }
 
@@ -123,13 +123,13 @@ class divided_loop {
 
    private:
     static void run(operation& self) noexcept {
-      auto& taken = static_cast<piece&>(self);
-      taken.begin();
-      taken.loop_.guard([&] {
-        taken.part.emplace(taken.loop_.prototype_);
-        taken.loop_.divide(taken.first_, taken.last_, *taken.part);
+      auto& stolen = static_cast<piece&>(self);
+      stolen.begin();
+      stolen.loop_.guard([&] {
+        stolen.part.emplace(stolen.loop_.prototype_);
+        stolen.loop_.divide(stolen.first_, stolen.last_, *stolen.part);
       });
-      taken.finish();
+      stolen.finish();
     }
 
     divided_loop& loop_;
@@ -140,17 +140,17 @@ class divided_loop {
   void divide(Index first, Index last, Part& part) noexcept {
     fork_queue* const queue = target_.fork_queue_here();
     while (first != last && !failed()) {
-      if (last - first <= grain_) return step(first, last, part);
+      if (last - first <= grain_) return run_step(first, last, part);
       const auto middle = static_cast<Index>(first + (last - first) / 2);
       piece second(*this, middle, last);
-      const bool forked = queue != nullptr && queue->push(second);
+      const bool is_forked = queue != nullptr && queue->push(second);
       while (first != middle && !second.is_taken() && !failed()) {
         const Index next = middle - first > grain_ ? static_cast<Index>(first + grain_) : middle;
-        step(first, next, part);
+        run_step(first, next, part);
         first = next;
       }
       if (first != middle) divide(first, middle, part);
-      if (forked && !queue->take_back(second)) {
+      if (is_forked && !queue->take_back(second)) {
         second.wait();
         if (!failed()) guard([&] { part.append(std::move(*second.part)); });
         return;
@@ -158,7 +158,7 @@ class divided_loop {
       first = middle;
     }
   }
-  void step(Index first, Index last, Part& part) noexcept {
+  void run_step(Index first, Index last, Part& part) noexcept {
     guard([&] { part(first, last); });
   }
 
@@ -167,12 +167,12 @@ class divided_loop {
     try {
       function();
     } catch (...) {
-      // relaxed: the error is read when the pieces' ends have ordered it.
+      // relaxed: error_ is read after the ends of all pieces, which order it.
       if (!failed_.exchange(true, std::memory_order_relaxed)) error_ = std::current_exception();
     }
   }
   bool failed() const noexcept {
-    return failed_.load(std::memory_order_relaxed);  // relaxed: sooner or later
+    return failed_.load(std::memory_order_relaxed);  // relaxed: a hint, to end soon
   }
 
   Executor& target_;
@@ -186,10 +186,10 @@ template <class Index>
 Index grain_of(Index first, Index last, const parallel_options& options) noexcept {
   using count = std::make_unsigned_t<Index>;
   // Narrow operands are promoted to int, and their difference may be negative.
-  const std::size_t all = static_cast<count>(static_cast<count>(last) - static_cast<count>(first));
+  const std::size_t size = static_cast<count>(static_cast<count>(last) - static_cast<count>(first));
   const std::size_t grain =
-      options.grain != 0 ? options.grain : std::clamp<std::size_t>(all / 1024, 1, 1024);
-  return static_cast<Index>(std::min(grain, all));
+      options.grain != 0 ? options.grain : std::clamp<std::size_t>(size / 1024, 1, 1024);
+  return static_cast<Index>(std::min(grain, size));
 }
 
 /// The index of a range: the common type of its ends, or of `First` if `Last` is no integer.
@@ -200,18 +200,18 @@ struct loop_index<First, Last> : std::common_type<First, Last> {};
 template <class First, class Last>
 using loop_index_t = typename loop_index<First, Last>::type;
 
-/// The begin of a range as an Index.
+/// The beginning of a range as an Index.
 template <class Index, class First>
-Index to_begin(First first) {
+Index first_index(First first) {
   if constexpr (std::signed_integral<First> && std::unsigned_integral<Index>) {
     if (first < 0) throw std::invalid_argument("gyre: a range from below zero to an unsigned end");
   }
   return static_cast<Index>(first);
 }
 
-/// Its end; an end below zero makes the range empty.
+/// The end of a range as an Index; an end below zero makes the range empty.
 template <class Index, class Last>
-Index to_end(Last last) {
+Index end_index(Last last) {
   if constexpr (std::signed_integral<Last> && std::unsigned_integral<Index>) {
     if (last < 0) return 0;
   }
@@ -220,18 +220,18 @@ Index to_end(Last last) {
 
 /// A piece of parallel_for(): no result.
 template <class Index, class Body>
-struct called_part {
+struct for_part {
   Body& body;
 
   void operator()(Index first, Index last) const {
     for (Index i = first; i != last; ++i) std::invoke(body, i);
   }
-  void append(called_part&&) const noexcept {}
+  void append(for_part&&) const noexcept {}
 };
 
 /// A piece of parallel_reduce(): the values of its elements, combined in their order.
 template <class Index, class T, class Transform, class Combine>
-struct reduced_part {
+struct reduce_part {
   T value;
   Transform& transform;
   Combine& combine;
@@ -243,7 +243,7 @@ struct reduced_part {
     }
     value = std::move(sum);
   }
-  void append(reduced_part&& next) {
+  void append(reduce_part&& next) {
     value = std::invoke(combine, std::move(value), std::move(next.value));
   }
 };
@@ -261,8 +261,8 @@ template <std::derived_from<executor> Executor, class... Functions>
   requires(sizeof...(Functions) > 0 && (std::invocable<Functions&> && ...))
 void parallel_invoke(Executor& target, Functions&&... functions) {
   if constexpr (sizeof...(Functions) == 1) {
-    auto all = [&] { detail::invoke_all(target, functions...); };
-    target.running_here() ? all() : detail::run_there(target, all);
+    auto invoke = [&] { detail::invoke_all(target, functions...); };
+    target.running_here() ? invoke() : detail::run_on(target, invoke);
   } else {
     detail::invoke_all(target, functions...);
   }
@@ -280,14 +280,14 @@ template <std::derived_from<executor> Executor, std::integral First, class Last 
 void parallel_for(Executor& target, First first, Last last, Body&& body,
                   parallel_options options = {}) {
   using index = detail::loop_index_t<First, Last>;
-  const index begin = detail::to_begin<index>(first);
-  const index end = detail::to_end<index>(std::move(last));
+  const index begin = detail::first_index<index>(first);
+  const index end = detail::end_index<index>(std::move(last));
   if (begin >= end) return;
-  using part = detail::called_part<index, std::remove_reference_t<Body>>;
-  part all{body};
-  const part prototype = all;
+  using part = detail::for_part<index, std::remove_reference_t<Body>>;
+  part whole{body};
+  const part prototype = whole;
   detail::divided_loop divided(target, detail::grain_of(begin, end, options), prototype);
-  divided.run(begin, end, all);
+  divided.run(begin, end, whole);
 }
 
 /// Calls body(element) for each element of `range`, which is indexed by several threads at once.
@@ -319,16 +319,16 @@ template <std::derived_from<executor> Executor, std::integral First, class Last 
                                 Transform&& transform, Combine&& combine,
                                 parallel_options options = {}) {
   using index = detail::loop_index_t<First, Last>;
-  const index begin = detail::to_begin<index>(first);
-  const index end = detail::to_end<index>(std::move(last));
+  const index begin = detail::first_index<index>(first);
+  const index end = detail::end_index<index>(std::move(last));
   if (begin >= end) return identity;
-  using part = detail::reduced_part<index, T, std::remove_reference_t<Transform>,
-                                    std::remove_reference_t<Combine>>;
+  using part = detail::reduce_part<index, T, std::remove_reference_t<Transform>,
+                                   std::remove_reference_t<Combine>>;
   const part prototype{std::move(identity), transform, combine};
-  part all = prototype;
+  part whole = prototype;
   detail::divided_loop divided(target, detail::grain_of(begin, end, options), prototype);
-  divided.run(begin, end, all);
-  return std::move(all.value);
+  divided.run(begin, end, whole);
+  return std::move(whole.value);
 }
 
 /// Combines transform(element) of each element of `range`, as the parallel_for() of a range.

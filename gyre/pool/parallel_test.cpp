@@ -51,7 +51,7 @@ struct told_to_steal : forking_executor {
 // Runs `function` on a thread of `where`.
 template <class F>
 void on(gyre::executor& where, F function) {
-  gyre::detail::run_there(where, function);
+  gyre::detail::run_on(where, function);
 }
 
 // Functions are called as lvalues, however they are passed.

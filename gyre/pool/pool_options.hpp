@@ -40,9 +40,9 @@ enum class task_priority : std::uint8_t { high, normal, low };
 
 /// Settings of a thread_pool, fixed at construction; resize() changes the number of workers.
 struct thread_pool_options {
-  static constexpr std::size_t most_workers = 1024;
+  static constexpr std::size_t max_workers = 1024;
 
-  /// At most most_workers. 0: available_parallelism(), which heeds the quota of a container.
+  /// At most max_workers. 0: available_parallelism(), which heeds the quota of a container.
   std::size_t workers = 0;
   gyre::scheduler scheduler = gyre::scheduler::stealing;
   /// Tasks that may wait; at least 1.
@@ -58,7 +58,8 @@ struct thread_pool_options {
   /// Called by each worker on its own thread before its first task; by several at once. Exceptions
   /// go to `on_exception`.
   move_only_function<void(std::size_t worker)> on_start = {};
-  move_only_function<void(std::size_t worker)> on_stop = {};  ///< likewise after its last task
+  /// Called by each worker on its own thread after its last task, as on_start.
+  move_only_function<void(std::size_t worker)> on_stop = {};
   /// Receives the exceptions of posted tasks, on the threads that ran them: must be thread-safe,
   /// and not throw. The default prints the exception and terminates the program.
   move_only_function<void(std::exception_ptr)> on_exception = {};

@@ -43,7 +43,7 @@ timer_service* thread_pool::timers() noexcept { return core_->timers(); }
 
 void thread_pool::pause() noexcept { core_->pause(); }
 void thread_pool::resume() noexcept { core_->resume(); }
-bool thread_pool::paused() const noexcept { return core_->life().is_paused(); }
+bool thread_pool::paused() const noexcept { return core_->life_cycle().is_paused(); }
 
 void thread_pool::resize(std::size_t workers) { core_->resize(workers); }
 std::size_t thread_pool::workers() const noexcept { return core_->workers().target(); }

@@ -6,7 +6,7 @@
 //     gyre::future<int> answer = pool.submit([] { return 6 * 7; });
 //     int result = answer.get();  // or co_await std::move(answer)
 //
-//     co_await gyre::resume_on(pool);  // a coroutine goes on there
+//     co_await gyre::resume_on(pool);  // a coroutine continues there
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -42,16 +42,18 @@ namespace gyre {
 /// Capacity: at most `capacity` tasks wait, delayed ones included, and up to 1024 more that workers
 /// submit. `when_full` says what happens to a submission that finds no free slot.
 /// - Submissions that wait for a slot form a queue. Until it is served, free slots go to the queue
-///   alone, and try_post() finds the pool full, but for slots that its thread has kept (see below).
-/// - Under `block`, post(), submit() and post_after() block threads that are no workers. A loop's
-///   coroutines and connections then all halt, and for ever if the pool's tasks wait for that loop:
+///   alone, and try_post() finds the pool full, unless its thread keeps slots (see below).
+/// - Under `block`, post(), submit() and post_after() block threads that are no workers. If a loop
+///   is blocked so, all its coroutines and connections halt; for ever, if the pool's tasks wait for
+///   that loop:
 ///   use async_post() and async_submit() in coroutines, try_post() in callbacks.
 /// - A worker that submits never waits for a slot. Under `block` its task waits without one. While
 ///   1024 tasks do so, the worker's call runs the task itself (hold no lock that it may take);
 ///   within 16 such calls, the task waits without a slot all the same.
 /// - In a `stealing` pool each thread that submits keeps a few free slots for itself: up to 1/256
 ///   of the capacity, at most 64. Other threads do not get these slots, and the thread's next
-///   submissions are admitted before those that wait in the queue.
+///   submissions are admitted before those that wait in the queue. A thread that ends gives its
+///   slots to the queue.
 ///
 /// Thread-safety: all members may be called from any thread, tasks included.
 /// Lifetime: the pool must outlive the calls, and the coroutines that run on it. A task may destroy
@@ -109,7 +111,7 @@ class thread_pool final : public executor {
     return std::move(submission.result);
   }
   /// Awaited, posts as post() does, but where post() would block, and under `caller_runs`, a full
-  /// pool suspends the coroutine, so that a loop's other coroutines go on. A worker's coroutine
+  /// pool suspends the coroutine, so that a loop's other coroutines continue. A worker's coroutine
   /// never waits, as in post(). Waiting coroutines and blocked threads form one queue, first come,
   /// first served. `block_timeout` does not apply: use with_timeout().
   ///
@@ -202,7 +204,7 @@ class thread_pool final : public executor {
   void resume() noexcept;
   [[nodiscard]] bool paused() const noexcept;
 
-  /// Changes the number of workers, 1 to thread_pool_options::most_workers. Surplus workers end
+  /// Changes the number of workers, 1 to thread_pool_options::max_workers. Surplus workers end
   /// after their current task; the tasks in their queues go to the others.
   ///
   /// Errors: std::invalid_argument for another number; std::system_error as the constructor, after

@@ -12,15 +12,16 @@
 namespace gyre::detail {
 namespace {
 
-// How many tasks may wait without a slot, and how deep a submitter runs others.
+// The number of tasks that may wait without a slot, and the depth to which submitters run tasks.
 constexpr std::size_t max_slotless = 1024;
 constexpr std::size_t max_submitter_depth = 16;
 
-// How long a thread in line sleeps before it looks again, for the first time and at most.
-constexpr std::chrono::milliseconds first_patience{2};
+// A thread in line of a wide pool sleeps this long before it serves the line itself, and twice as
+// long each time that follows, up to the maximum.
+constexpr std::chrono::milliseconds min_patience{2};
 constexpr std::chrono::milliseconds max_patience{64};
 
-// How deep the calling thread runs tasks that found no slot.
+// The number of tasks without a slot that the calling thread runs, one within the other.
 constinit thread_local std::size_t submitter_depth = 0;
 
 }  // namespace
@@ -39,34 +40,35 @@ void throw_refused(admission_result reason) {
 admission::admission(std::size_t capacity, when_full policy, duration block_timeout) noexcept
     : slots_(std::min<std::uint64_t>(capacity, semaphore::max())),
       limit_(slots_.available()),
-      chunk_(std::clamp<std::size_t>(limit_ / 256, 1, 64)),
-      worker_chunk_(chunk_),
+      chunk_size_(std::clamp<std::size_t>(limit_ / 256, 1, 64)),
+      worker_chunk_size_(chunk_size_),
       policy_(policy),
       block_timeout_(block_timeout) {}
 
 admission::submitter_run::submitter_run() noexcept { ++submitter_depth; }
 admission::submitter_run::~submitter_run() { --submitter_depth; }
 
-bool admission::has_room_without_slot() const noexcept {
+bool admission::may_add_slotless() const noexcept {
   return slotless_.load(std::memory_order_relaxed) < max_slotless;  // relaxed: a soft limit
 }
 
-admission::step admission::step_outside(waiting caller) const noexcept {
+admission::step admission::choose_step_outside(waiting caller) const noexcept {
   switch (policy_) {
     case when_full::reject: return step::refuse;
     case when_full::drop_oldest: return step::drop_another;
     case when_full::caller_runs:
       if (caller == waiting::suspends) return step::suspend;
-      // Tasks that submit the next one, and so on, would not give their stack back.
-      return submitter_depth < max_submitter_depth || !has_room_without_slot() ? step::run_here
-                                                                               : step::go_slotless;
+      // Beyond this depth the task waits: a chain of tasks, each of which submits the next, would
+      // otherwise overflow the stack.
+      return submitter_depth < max_submitter_depth || !may_add_slotless() ? step::run_here
+                                                                          : step::go_slotless;
     case when_full::block: break;
   }
   if (caller == waiting::suspends) return step::suspend;
   return caller == waiting::fails ? step::refuse : step::wait;
 }
 
-admission::step admission::step_within() const noexcept {
+admission::step admission::choose_step_within() const noexcept {
   const bool may_nest = submitter_depth < max_submitter_depth;
   switch (policy_) {
     case when_full::reject: return step::refuse;
@@ -74,12 +76,13 @@ admission::step admission::step_within() const noexcept {
     case when_full::caller_runs: return may_nest ? step::run_here : step::go_slotless;
     case when_full::block: break;
   }
-  // A task that submits itself again and again would otherwise never give its stack back.
-  return may_nest && !has_room_without_slot() ? step::run_here : step::go_slotless;
+  // Beyond this depth the task waits: one that submits itself again and again would otherwise never
+  // return, and overflow the stack.
+  return may_nest && !may_add_slotless() ? step::run_here : step::go_slotless;
 }
 
-// A slot that is released before the coroutine joins the line is found by it, or by serve_waits()
-// here if others wait; the thread that releases a later one sees the count.
+// A slot that was released before this is found by the coroutine itself or, if others wait, by
+// serve_waits(); a thread that releases a slot afterwards sees the count.
 void admission::join_line() noexcept {
   // relaxed: published by the semaphore.
   urgent_waits_.fetch_add(1, std::memory_order_relaxed);
@@ -92,17 +95,17 @@ void admission::leave_line() noexcept {
 }
 
 admission::grant admission::wait_until(steady_time deadline, std::size_t max_slots) noexcept {
-  if (const std::size_t taken = try_acquire_portion(max_slots); taken > 0) {
-    return {admission_result::granted, taken};
+  if (const std::size_t slots = try_acquire_portion(max_slots); slots > 0) {
+    return {admission_result::granted, slots};
   }
-  // Where threads are served together, each waits for more slots than there are: only serve_waits()
-  // ends that, which is called here for slots that were released before the wait.
-  const bool is_wide = limit_ >= wide;
+  // In a wide pool each thread waits for more slots than there are, so that only serve_waits() ends
+  // the wait. The call here is for slots that were released before the wait.
+  const bool is_wide = limit_ >= wide_capacity;
   bool is_urgent = !is_wide;
   if (is_urgent) urgent_waits_.fetch_add(1, std::memory_order_relaxed);  // relaxed: a hint
   blocked_acquire wait(slots_, is_wide ? limit_ + 1 : 1);
   if (is_wide) slots_.serve_waits(1);
-  std::chrono::nanoseconds patience = is_wide ? first_patience : std::chrono::nanoseconds::max();
+  std::chrono::nanoseconds patience = is_wide ? min_patience : std::chrono::nanoseconds::max();
   bool timed_out = false;
   while (!wait.has_ended()) {
     const steady_time present = monotonic_now();

@@ -7,10 +7,10 @@
 //                     a slot is free, and no one waits
 //     submission ---------------------------------------------> waits with a slot
 //         |                                                        |        |
-//         | no slot: step_outside(), or step_within() a worker     |        | dropped by purge(),
+//         | no slot: the chosen step                               |        | dropped by purge(),
 //         |                                                        |        | stop(), drop_another
-//         +- wait, suspend: joins the line; served ----> to the    |        |
-//         |   by the next release, in its turn        right, above |        |
+//         +- wait, suspend: joins the line ---> served in its -----+        |
+//         |                                     turn, by a release |        |
 //         |   ends without a slot: timed_out, closed, stopped      | a worker starts it
 //         +- drop_another: drops a waiting task, tries again       |        |
 //         +- go_slotless: waits without a slot; at most 1024       v        v
@@ -18,7 +18,7 @@
 //         +- refuse: full
 //
 // The slots are the permits of a semaphore, which serves its line in order: while something waits,
-// a released slot goes to the line, and no later submission overtakes.
+// a released slot goes to the line, and no later submission overtakes the line.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -38,7 +38,7 @@ namespace gyre::detail {
 /// The end of a submission, or of a wait for a slot.
 enum class admission_result : std::uint8_t {
   granted,
-  must_wait,  ///< a coroutine is to join the line; the callable is untouched
+  must_wait,  ///< the coroutine must join the line; the callable is untouched
   full,       ///< no slot is free, and the caller does not wait
   timed_out,  ///< no slot became free before the deadline
   closed,     ///< the pool accepts no more tasks
@@ -47,20 +47,22 @@ enum class admission_result : std::uint8_t {
 /// Throws the exception of a submission that was not granted.
 [[noreturn, gnu::cold]] void throw_refused(admission_result reason);
 
+/// The slots in which the tasks of a pool wait, and the policy for submissions that find none.
+///
 /// Threads that submit, and workers, take and release slots in chunks, so that a slot costs them no
 /// atomic operation of its own. A worker that sees is_urgent() releases each slot at once.
 ///
-/// From `wide` slots on, threads in line are served when half of all slots are free, a slot each:
-/// they all have work for a while, and a system call pays for thousands of tasks. A thread that has
-/// waited for some milliseconds serves the line with the slots that are free. While a coroutine
-/// waits, which cannot do so, each release serves the line.
+/// From `wide_capacity` slots on, threads in line are served when half of all slots are free, a
+/// slot each: then all of them have work for a while, and their wake-ups pay for thousands of
+/// tasks. A thread that has waited for some milliseconds serves the line with the slots that are
+/// free. A coroutine cannot do so, so while one waits, each release serves the line.
 ///
 /// Thread-safety: all members may be called from any thread.
 class admission {
  public:
-  static constexpr std::size_t wide = 4096;
+  static constexpr std::size_t wide_capacity = 4096;
 
-  /// The way in which a caller outside of the pool can wait for a slot.
+  /// The way in which a caller outside the pool can wait for a slot.
   enum class waiting : std::uint8_t { blocks, suspends, fails };
   /// The next step of a submission that finds no slot.
   enum class step : std::uint8_t { refuse, wait, suspend, run_here, go_slotless, drop_another };
@@ -69,12 +71,13 @@ class admission {
   explicit admission(std::size_t capacity, when_full policy = when_full::block,
                      duration block_timeout = duration::max()) noexcept;
 
+  /// The number of slots.
   [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
-  /// How many slots are free at the moment.
-  [[nodiscard]] std::size_t free() const noexcept { return slots_.available(); }
-  /// How many slots a thread takes and releases at a time: a 256th of the limit, 64 at most, so
-  /// that a small limit is exact.
-  [[nodiscard]] std::size_t chunk() const noexcept { return chunk_; }
+  /// The number of slots that are free at the moment.
+  [[nodiscard]] std::size_t free_slots() const noexcept { return slots_.available(); }
+  /// The number of slots that a thread takes and releases at a time: a 256th of the limit, 64 at
+  /// most, so that a small limit is exact.
+  [[nodiscard]] std::size_t chunk_size() const noexcept { return chunk_size_; }
   /// Whether a waiter needs each slot to be released at once.
   [[nodiscard]] bool is_urgent() const noexcept {
     return urgent_waits_.load(std::memory_order_relaxed) != 0;  // relaxed: a hint
@@ -84,42 +87,45 @@ class admission {
   [[nodiscard]] semaphore_permit try_acquire() noexcept {
     return {slots_, slots_.try_acquire_some(1)};
   }
-  /// Takes up to `max_slots` of many free slots, and one of few, as threads that submit seldom
-  /// would else hold the slots that others need. Returns how many; none if something waits.
+  /// Takes `max_slots` if many slots are free, and one if few are, as threads that submit seldom
+  /// would otherwise hold the slots that others need. Returns their number; 0 if something waits.
   [[nodiscard]] std::size_t try_acquire_portion(std::size_t max_slots) noexcept {
-    return slots_.try_acquire_some(portion(free(), max_slots));
+    return slots_.try_acquire_some(portion(free_slots(), max_slots));
   }
-  /// One compare-exchange, and wake-ups if something waits.
+  /// Frees slots, and serves the line. Complexity: a compare-exchange, and wake-ups if something
+  /// waits.
   void release(std::size_t slots) noexcept {
     slots_.release(slots);
-    // relaxed: published by the semaphore. A wait that begins after the look serves the line
+    // relaxed: published by the semaphore. A wait that begins after has_waiters() serves the line
     // itself.
     if (slots_.has_waiters() &&
-        (free() >= limit_ / 2 || coroutine_waits_.load(std::memory_order_relaxed) != 0))
+        (free_slots() >= limit_ / 2 || coroutine_waits_.load(std::memory_order_relaxed) != 0))
         [[unlikely]]
       slots_.serve_waits(1);
   }
-  /// Bounds what all workers keep of the slots of tasks that they have started to a 16th of the
-  /// limit, as each keeps its share while a task runs, however long.
+  /// Bounds the slots of started tasks that all workers keep to a 16th of the limit: each worker
+  /// keeps its share while a task runs, however long that takes.
   void set_workers(std::size_t count) noexcept {
-    const auto share = std::clamp<std::size_t>(limit_ / (16 * count), 1, chunk_);
-    worker_chunk_.store(share, std::memory_order_relaxed);  // relaxed: a size
+    const auto share = std::clamp<std::size_t>(limit_ / (16 * count), 1, chunk_size_);
+    worker_chunk_size_.store(share, std::memory_order_relaxed);  // relaxed: a size
   }
-  /// The slot of a task that no worker starts.
+  /// Releases the slot of a task that no worker starts, if it has one.
   void release_slot(bool had_slot) noexcept { had_slot ? release(1) : remove_slotless(); }
-  /// A worker has started a task. Adds its slot to the worker's `stock`, which is released in
-  /// chunks.
-  void release_later(bool had_slot, std::size_t& stock) noexcept {
+  /// A worker has started a task. Adds its slot, if it has one, to those that the worker keeps,
+  /// and releases them in chunks.
+  void release_later(bool had_slot, std::size_t& kept_slots) noexcept {
     if (!had_slot) return remove_slotless();
     // relaxed: a size.
-    const std::size_t limit = worker_chunk_.load(std::memory_order_relaxed);
-    if (++stock >= limit || is_urgent()) release(std::exchange(stock, 0));
+    const std::size_t max_kept = worker_chunk_size_.load(std::memory_order_relaxed);
+    if (++kept_slots >= max_kept || is_urgent()) release(std::exchange(kept_slots, 0));
   }
-  /// A task is to wait without a slot.
+  /// Counts a task that will wait without a slot.
   void add_slotless() noexcept { slotless_.fetch_add(1, std::memory_order_relaxed); }
 
-  [[nodiscard]] step step_outside(waiting caller) const noexcept;
-  [[nodiscard]] step step_within() const noexcept;
+  /// The next step of a submission that finds no slot: of a thread or coroutine outside the pool,
+  /// and of a worker.
+  [[nodiscard]] step choose_step_outside(waiting caller) const noexcept;
+  [[nodiscard]] step choose_step_within() const noexcept;
 
   /// The result of wait_until(), and the number of slots that the caller holds afterwards.
   struct grant {
@@ -133,23 +139,21 @@ class admission {
   [[nodiscard]] steady_time blocking_deadline() const noexcept {
     return later(monotonic_now(), block_timeout_);
   }
-  /// The slots, for a coroutine that waits for one. It waits between join_line() and leave_line().
+  /// The slots, for a coroutine that waits for one between join_line() and leave_line().
   semaphore& slots() noexcept { return slots_; }
   void join_line() noexcept;
   void leave_line() noexcept;
-  /// Ends all waits. From now on a request ends with `closed` if no slot is free.
+  /// Ends all waits. Later requests end with `closed` if no slot is free.
   void close() noexcept { slots_.close(); }
 
-  /// Counts a refusal.
-  admission_result refuse(admission_result reason) noexcept {
-    refused_.fetch_add(1, std::memory_order_relaxed);
+  /// Counts a refusal, and returns its reason.
+  admission_result count_refusal(admission_result reason) noexcept {
+    refusals_.fetch_add(1, std::memory_order_relaxed);
     return reason;
   }
   /// Counts a task that its submitter has run.
-  void count_run_by_submitter() noexcept {
-    run_by_submitter_.fetch_add(1, std::memory_order_relaxed);
-  }
-  /// The scope in which a submitter runs a task. step_outside() and step_within() bound the depth.
+  void count_submitter_run() noexcept { submitter_runs_.fetch_add(1, std::memory_order_relaxed); }
+  /// The scope in which a submitter runs a task. The choice of steps bounds the depth.
   class submitter_run {
    public:
     submitter_run() noexcept;
@@ -158,9 +162,9 @@ class admission {
   };
 
   // relaxed: each figure stands for itself.
-  std::uint64_t refused() const noexcept { return refused_.load(std::memory_order_relaxed); }
-  std::uint64_t run_by_submitter() const noexcept {
-    return run_by_submitter_.load(std::memory_order_relaxed);
+  std::uint64_t refusals() const noexcept { return refusals_.load(std::memory_order_relaxed); }
+  std::uint64_t submitter_runs() const noexcept {
+    return submitter_runs_.load(std::memory_order_relaxed);
   }
 
  private:
@@ -168,21 +172,21 @@ class admission {
     return std::clamp<std::size_t>(free / 64, 1, max_slots);
   }
   void remove_slotless() noexcept { slotless_.fetch_sub(1, std::memory_order_relaxed); }
-  bool has_room_without_slot() const noexcept;
+  bool may_add_slotless() const noexcept;
 
   alignas(false_sharing_range) semaphore slots_;
-  // Read for each task, and written only where something waits.
+  // These are read for each task, and written only where something waits.
   alignas(false_sharing_range) const std::size_t limit_;
-  const std::size_t chunk_;
-  atomic<std::size_t> worker_chunk_;
+  const std::size_t chunk_size_;
+  atomic<std::size_t> worker_chunk_size_;
   const when_full policy_;
   const duration block_timeout_;
-  atomic<std::uint32_t> urgent_waits_{0};     // they need each slot to be released at once
-  atomic<std::uint32_t> coroutine_waits_{0};  // of these
-  // Written where the pool is full.
+  atomic<std::uint32_t> urgent_waits_{0};     // waits that need each slot to be released at once
+  atomic<std::uint32_t> coroutine_waits_{0};  // urgent waits of coroutines
+  // These are written where the pool is full.
   alignas(false_sharing_range) atomic<std::size_t> slotless_{0};  // tasks without a slot
-  atomic<std::uint64_t> refused_{0};
-  atomic<std::uint64_t> run_by_submitter_{0};
+  atomic<std::uint64_t> refusals_{0};
+  atomic<std::uint64_t> submitter_runs_{0};
 };
 
 }  // namespace gyre::detail

@@ -92,7 +92,7 @@ TEST(AdmissionModel, AWaiterGetsTheReleasedSlot) {
     model::thread giver([&] { gate.release(1); });
     gate.wait_for_granted();
     giver.join();
-    assert_that(gate.free() == 0, "it is taken again");
+    assert_that(gate.free_slots() == 0, "it is taken again");
     assert_that(wake_calls <= 1, "one system call at most");
     const int calls_for_the_waiter = wake_calls;
     gate.release(1);
@@ -158,7 +158,7 @@ TEST(AdmissionModel, AWaiterThatGivesUpIsNotServedAndLosesNoSlot) {
       granted = result == admission_result::granted;
       assert_that(granted || result == admission_result::timed_out, "one of the two");
     }
-    assert_that(gate.free() == (granted ? 0U : 1U), "what it did not take is free");
+    assert_that(gate.free_slots() == (granted ? 0U : 1U), "what it did not take is free");
     assert_that(!gate.slots().has_waiters(), "and there is no line");
   });
   EXPECT_TRUE(checked) << checked;
@@ -166,27 +166,27 @@ TEST(AdmissionModel, AWaiterThatGivesUpIsNotServedAndLosesNoSlot) {
 
 TEST(AdmissionModel, AWideAdmissionServesWhenHalfIsFree) {
   const auto checked = model::check({.preemptions = 3, .stale_reads = 2}, [] {
-    full_gate gate(admission::wide);
-    blocked_acquire waiter(gate.slots(), admission::wide + 1);
+    full_gate gate(admission::wide_capacity);
+    blocked_acquire waiter(gate.slots(), admission::wide_capacity + 1);
     {
       model::thread giver([&] {
-        gate.release(admission::wide / 4);
+        gate.release(admission::wide_capacity / 4);
         assert_that(wake_calls == 0, "nobody is woken for a quarter");
-        gate.release(admission::wide / 4);
+        gate.release(admission::wide_capacity / 4);
       });
       sleep_until_ended(waiter);
     }
     assert_that(waiter.end() == 1, "a slot each");
     assert_that(wake_calls <= 1, "one system call for thousands of slots");
-    assert_that(gate.free() == admission::wide / 2 - 1, "the others are free");
+    assert_that(gate.free_slots() == admission::wide_capacity / 2 - 1, "the others are free");
   });
   EXPECT_TRUE(checked) << checked;
 }
 
 TEST(AdmissionModel, HalfOfTheSlotsServesAWaitThatBeginsAtThatMoment) {
   const auto checked = model::check({.preemptions = 3, .stale_reads = 2}, [] {
-    full_gate gate(admission::wide);
-    model::thread giver([&] { gate.release(admission::wide / 2); });
+    full_gate gate(admission::wide_capacity);
+    model::thread giver([&] { gate.release(admission::wide_capacity / 2); });
     gate.wait_for_granted();
   });
   EXPECT_TRUE(checked) << checked;
@@ -194,10 +194,10 @@ TEST(AdmissionModel, HalfOfTheSlotsServesAWaitThatBeginsAtThatMoment) {
 
 TEST(AdmissionModel, HalfOfTheSlotsServesAWholeWideLine) {
   const auto checked = model::check(few, [] {
-    full_gate gate(admission::wide);
+    full_gate gate(admission::wide_capacity);
     model::thread one([&] { gate.wait_for_granted(); });
     model::thread other([&] { gate.wait_for_granted(); });
-    gate.release(admission::wide / 2);
+    gate.release(admission::wide_capacity / 2);
   });
   EXPECT_TRUE(checked) << checked;
 }
@@ -205,8 +205,8 @@ TEST(AdmissionModel, HalfOfTheSlotsServesAWholeWideLine) {
 // The second stands for the coroutine: it does not look again.
 TEST(AdmissionModel, EachSlotServesAWideLineInWhichACoroutineWaits) {
   const auto checked = model::check(few, [] {
-    full_gate gate(admission::wide);
-    blocked_acquire first(gate.slots(), admission::wide + 1);
+    full_gate gate(admission::wide_capacity);
+    blocked_acquire first(gate.slots(), admission::wide_capacity + 1);
     model::thread giver([&] {
       gate.release(1);
       gate.release(1);
@@ -242,7 +242,8 @@ TEST(AdmissionModel, ClosingLosesNoSlotThatIsReleasedMeanwhile) {
       model::thread giver([&] { gate.release(1); });
       gate.close();
     }
-    assert_that(gate.free() == (result == admission_result::granted ? 0U : 1U), "it is somewhere");
+    assert_that(gate.free_slots() == (result == admission_result::granted ? 0U : 1U),
+                "it is somewhere");
   });
   EXPECT_TRUE(checked) << checked;
 }

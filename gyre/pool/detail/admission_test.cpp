@@ -38,14 +38,14 @@ struct full_gate : admission {
 TEST(Admission, TakesASlotIfThereIsOne) {
   admission gate(1);
   EXPECT_EQ(gate.limit(), 1U);
-  EXPECT_EQ(gate.free(), 1U);
+  EXPECT_EQ(gate.free_slots(), 1U);
   {
     const auto slot = gate.try_acquire();
     EXPECT_EQ(slot.count(), 1U);
-    EXPECT_EQ(gate.free(), 0U);
+    EXPECT_EQ(gate.free_slots(), 0U);
     EXPECT_EQ(gate.try_acquire().count(), 0U);
   }
-  EXPECT_EQ(gate.free(), 1U);
+  EXPECT_EQ(gate.free_slots(), 1U);
 }
 
 TEST(Admission, LeavesMostSlotsToTasksThatWaitHoweverManyWorkersRun) {
@@ -55,7 +55,7 @@ TEST(Admission, LeavesMostSlotsToTasksThatWaitHoweverManyWorkersRun) {
   EXPECT_TRUE(gate.slots().try_acquire(1));
   gate.release_later(true, stock);
   EXPECT_EQ(stock, 0u) << "one slot for each of them is a 16th";
-  EXPECT_EQ(gate.free(), 16'384u);
+  EXPECT_EQ(gate.free_slots(), 16'384u);
   gate.set_workers(2);
   EXPECT_TRUE(gate.slots().try_acquire(1));
   gate.release_later(true, stock);
@@ -70,43 +70,43 @@ TEST(Admission, TakesManyOfManySlotsAndOneOfFew) {
   EXPECT_TRUE(gate.slots().try_acquire(624 - 10));
   for (int i = 0; i < 10; ++i) EXPECT_EQ(gate.try_acquire_portion(64), 1U);
   EXPECT_EQ(gate.try_acquire_portion(64), 0U);
-  EXPECT_EQ(gate.free(), 0U);
+  EXPECT_EQ(gate.free_slots(), 0U);
 }
 
 TEST(Admission, ChunksLeaveSmallLimitsExact) {
-  EXPECT_EQ(admission(1).chunk(), 1U);
-  EXPECT_EQ(admission(511).chunk(), 1U);
-  EXPECT_EQ(admission(512).chunk(), 2U);
-  EXPECT_EQ(admission(4096).chunk(), 16U);
-  EXPECT_EQ(admission(1 << 16).chunk(), 64U);
-  EXPECT_EQ(admission(1 << 20).chunk(), 64U);
+  EXPECT_EQ(admission(1).chunk_size(), 1U);
+  EXPECT_EQ(admission(511).chunk_size(), 1U);
+  EXPECT_EQ(admission(512).chunk_size(), 2U);
+  EXPECT_EQ(admission(4096).chunk_size(), 16U);
+  EXPECT_EQ(admission(1 << 16).chunk_size(), 64U);
+  EXPECT_EQ(admission(1 << 20).chunk_size(), 64U);
 }
 
 TEST(Admission, HasNoSmallUpperBound) {
   admission gate(std::numeric_limits<std::size_t>::max());
   EXPECT_GE(gate.limit(), std::size_t{1} << 39);
-  EXPECT_EQ(gate.free(), gate.limit());
+  EXPECT_EQ(gate.free_slots(), gate.limit());
   EXPECT_TRUE(gate.slots().try_acquire(gate.limit()));
   gate.release(gate.limit());
-  EXPECT_EQ(gate.free(), gate.limit());
+  EXPECT_EQ(gate.free_slots(), gate.limit());
 }
 
 TEST(Admission, WorkersReleaseSlotsInChunksUnlessSomethingWaits) {
   full_gate gate(512);
   std::size_t stock = 0;
   gate.release_later(true, stock);
-  EXPECT_EQ(gate.free(), 0U);
+  EXPECT_EQ(gate.free_slots(), 0U);
   EXPECT_EQ(stock, 1U);
   gate.release_later(true, stock);
-  EXPECT_EQ(gate.free(), 2U);
+  EXPECT_EQ(gate.free_slots(), 2U);
   EXPECT_EQ(stock, 0U);
   gate.join_line();
   gate.release_later(true, stock);
-  EXPECT_EQ(gate.free(), 3U);
+  EXPECT_EQ(gate.free_slots(), 3U);
   gate.leave_line();
   gate.add_slotless();
   gate.release_later(false, stock);
-  EXPECT_EQ(gate.free(), 3U) << "that task had none";
+  EXPECT_EQ(gate.free_slots(), 3U) << "that task had none";
 }
 
 TEST(Admission, AppliesThePolicy) {
@@ -124,10 +124,10 @@ TEST(Admission, AppliesThePolicy) {
            expected{when_full::drop_oldest, step::drop_another, step::drop_another,
                     step::drop_another, step::drop_another}}) {
     const admission gate(1, each.policy);
-    EXPECT_EQ(gate.step_outside(waiting::blocks), each.blocks);
-    EXPECT_EQ(gate.step_outside(waiting::suspends), each.suspends);
-    EXPECT_EQ(gate.step_outside(waiting::fails), each.fails);
-    EXPECT_EQ(gate.step_within(), each.within);
+    EXPECT_EQ(gate.choose_step_outside(waiting::blocks), each.blocks);
+    EXPECT_EQ(gate.choose_step_outside(waiting::suspends), each.suspends);
+    EXPECT_EQ(gate.choose_step_outside(waiting::fails), each.fails);
+    EXPECT_EQ(gate.choose_step_within(), each.within);
   }
 }
 
@@ -163,7 +163,7 @@ TEST_P(AdmissionLine, ClosingEndsAllWaits) {
     while (!gate.is_urgent()) std::this_thread::yield();
     gate.close();
   }
-  EXPECT_EQ(gate.free(), 0U);
+  EXPECT_EQ(gate.free_slots(), 0U);
   EXPECT_FALSE(gate.is_urgent());
 }
 
@@ -197,14 +197,15 @@ TEST_P(AdmissionLine, ServesAThreadBeforeOtherRequests) {
       if (slot.forget() == 0) break;
     }
     waiting.join();
-    EXPECT_EQ(gate.free(), 0U);
+    EXPECT_EQ(gate.free_slots(), 0U);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(NarrowAndWide, AdmissionLine, testing::Values(3, admission::wide));
+INSTANTIATE_TEST_SUITE_P(NarrowAndWide, AdmissionLine,
+                         testing::Values(3, admission::wide_capacity));
 
 TEST(Admission, HalfOfTheSlotsServesTheWholeLine) {
-  full_gate gate(admission::wide);
+  full_gate gate(admission::wide_capacity);
   std::vector<std::jthread> waiting;
   std::atomic<int> served{0};
   for (int i = 0; i < 4; ++i) {
@@ -214,10 +215,10 @@ TEST(Admission, HalfOfTheSlotsServesTheWholeLine) {
     });
   }
   while (!gate.slots().has_waiters()) std::this_thread::yield();
-  gate.release(admission::wide / 2);
+  gate.release(admission::wide_capacity / 2);
   waiting.clear();
   EXPECT_EQ(served, 4);
-  EXPECT_EQ(gate.free(), admission::wide / 2 - 4);
+  EXPECT_EQ(gate.free_slots(), admission::wide_capacity / 2 - 4);
 }
 
 class AdmissionUnderLoad : public testing::TestWithParam<std::size_t> {};
@@ -246,10 +247,11 @@ TEST_P(AdmissionUnderLoad, NeverExceedsTheLimitAndForgetsNoWaiter) {
   }
   EXPECT_EQ(inside, 0U);
   EXPECT_LE(most, GetParam());
-  EXPECT_EQ(gate.free(), GetParam());
+  EXPECT_EQ(gate.free_slots(), GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(NarrowAndWide, AdmissionUnderLoad, testing::Values(1, 3, admission::wide));
+INSTANTIATE_TEST_SUITE_P(NarrowAndWide, AdmissionUnderLoad,
+                         testing::Values(1, 3, admission::wide_capacity));
 
 }  // namespace
 }  // namespace admission_test

@@ -9,11 +9,11 @@
 namespace gyre::detail {
 
 bool delayed_tasks::add(steady_time deadline, pool_task& task) {
-  timer_service* const timers = timers_.started();
+  timer_service* const timers = timers_.ensure_started();
   if (timers == nullptr) throw_system_error(EAGAIN, "gyre::thread_pool: no thread for its timers");
   auto delayed = std::make_unique<entry>(*this, task);
   const std::lock_guard lock(mutex_);
-  if (closed_) return false;
+  if (is_closed_) return false;
   entries_.push_back(*delayed);
   ++size_;
   timers->start_timer(*delayed.release(), deadline);  // waits for the lock before it expires
@@ -32,21 +32,21 @@ void delayed_tasks::expire(timer_operation& timer) {
 }
 
 std::size_t delayed_tasks::drop_all() noexcept {
-  intrusive_list<entry> dropped;
+  intrusive_list<entry> cancelled;
   std::size_t count = 0;
   {
     const std::lock_guard lock(mutex_);
-    closed_ = true;
+    is_closed_ = true;
     for (auto next = entries_.begin(); next != entries_.end();) {
       entry& each = *next++;
-      if (!timers_.cancel_timer(each)) continue;  // is expiring
+      if (!timers_.cancel_timer(each)) continue;  // its timer has begun to expire
       each.unlink();
-      dropped.push_back(each);
+      cancelled.push_back(each);
       ++count;
     }
     size_ -= count;
   }
-  while (const std::unique_ptr<entry> each{dropped.pop_front()}) runner_.drop_delayed(each->task);
+  while (const std::unique_ptr<entry> each{cancelled.pop_front()}) runner_.drop_delayed(each->task);
   return count;
 }
 

@@ -24,6 +24,8 @@ class delayed_task_runner {
   ~delayed_task_runner() = default;
 };
 
+/// Keeps tasks until their time has come, by a timer each.
+///
 /// Thread-safety: all members may be called from any thread.
 class delayed_tasks {
  public:
@@ -53,7 +55,7 @@ class delayed_tasks {
   mutable std::mutex mutex_;
   intrusive_list<entry> entries_;
   std::size_t size_ = 0;
-  bool closed_ = false;
+  bool is_closed_ = false;  // since drop_all()
 };
 
 }  // namespace gyre::detail

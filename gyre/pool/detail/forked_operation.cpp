@@ -13,43 +13,43 @@ namespace {
 using namespace std::chrono_literals;
 
 // A stolen operation often ends soon, and forks more work to help with: so a thread that can help
-// looks often, and then sleeps for short times only.
-constexpr int eager_looks = 512;
-constexpr std::chrono::nanoseconds first_sleep = 50us;
-constexpr std::chrono::nanoseconds last_sleep = 1600us;
+// looks for work this often before it sleeps, and then sleeps for short times only.
+constexpr int max_looks = 512;
+constexpr std::chrono::nanoseconds min_sleep = 50us;
+constexpr std::chrono::nanoseconds max_sleep = 1600us;
 
 }  // namespace
 
 void forked_operation::finish() noexcept {
   const atomic<std::uint32_t>* const word = &word_;
   // release: the effects of the run; pairs with the acquire in is_finished().
-  const std::uint32_t seen = word_.fetch_or(finished_bit, std::memory_order_release);
-  if ((seen & sleeping_bit) != 0) futex_wake_one(word);  // which may be gone by now
+  const std::uint32_t old_word = word_.fetch_or(finished_bit, std::memory_order_release);
+  if ((old_word & sleeping_bit) != 0) futex_wake_one(word);  // the word may be gone by now
 }
 
 void forked_operation::wait() noexcept {
   helper* const help = current_helper();
-  auto sleep = first_sleep;
+  auto sleep = min_sleep;
   int looks = 0;
   while (!is_finished()) {
     if (help == nullptr) {
       sleep_until(steady_time::max());
     } else if (help->help_once()) {
       looks = 0;
-      sleep = first_sleep;
-    } else if (++looks < eager_looks) {
+      sleep = min_sleep;
+    } else if (++looks < max_looks) {
       cpu_relax();
     } else {
       sleep_until(later(monotonic_now(), sleep));
-      sleep = std::min(2 * sleep, last_sleep);
+      sleep = std::min(2 * sleep, max_sleep);
     }
   }
 }
 
 void forked_operation::sleep_until(steady_time deadline) noexcept {
   // relaxed: is_finished() acquires from the release sequence of finish(), which these continue.
-  const std::uint32_t seen = word_.fetch_or(sleeping_bit, std::memory_order_relaxed);
-  if ((seen & finished_bit) == 0) futex_wait_until(word_, seen | sleeping_bit, deadline);
+  const std::uint32_t old_word = word_.fetch_or(sleeping_bit, std::memory_order_relaxed);
+  if ((old_word & finished_bit) == 0) futex_wait_until(word_, old_word | sleeping_bit, deadline);
   word_.fetch_and(~sleeping_bit, std::memory_order_relaxed);
 }
 

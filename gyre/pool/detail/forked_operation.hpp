@@ -19,8 +19,8 @@ class forked_operation : public operation {
   /// Whether a thread has begun to run it. A hint; one load.
   bool is_taken() const noexcept { return word_.load(std::memory_order_relaxed) != 0; }
 
-  /// Waits until the operation has run, and helps meanwhile; called by the thread that offered it,
-  /// unless that has taken it back. The run happens before the return.
+  /// Waits until the operation has run, and helps meanwhile. Called by the thread that offered the
+  /// operation, unless it has taken that back. The run happens before the return.
   void wait() noexcept;
 
  protected:

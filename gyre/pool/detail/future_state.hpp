@@ -24,8 +24,9 @@ struct future_state_waiter : resumption {
   const task_context* context = nullptr;  // once it has suspended
 };
 
-/// The part that does not depend on the result. The bits of one word, which are only ever set (but
-/// for `sleeping`), say who came first; the side that comes second completes the transition.
+/// The part of a future's state that does not depend on the result. The bits of one word tell which
+/// side came first, and the side that comes second completes the transition. Bits are only set,
+/// except that `sleeping` is also cleared.
 ///
 ///   state     | task ends: finish()        | await()         | cancel_wait()  | abandon()
 ///   ----------|----------------------------|-----------------|----------------|-------------------
@@ -40,7 +41,7 @@ struct future_state_waiter : resumption {
 /// Thread-safety: one thread uses the task's side, one the future's; any may call cancel_wait().
 class future_state_base : public droppable_operation, public slab_object {
  public:
-  // The future's side.
+  // These belong to the future's side.
 
   bool is_finished() const noexcept {
     // acquire: pairs with the release in finish().
@@ -51,24 +52,25 @@ class future_state_base : public droppable_operation, public slab_object {
   /// (std::errc::resource_deadlock_would_occur) if the wait has no deadline, and the task is one
   /// that this very thread is running, or that no thread of its pool has stack left to run.
   bool wait_until(steady_time deadline);
-  /// The pool that runs it; before a coroutine waits for it.
+  /// Sets the pool that runs the task; before a coroutine waits for the task.
   void set_pool(const void* pool) noexcept { pool_ = pool; }
   const void* pool() const noexcept { return pool_; }
   /// Lets finish() resume `waiter`. False if it does not wait: finished, or cancelled.
   bool await(future_state_waiter& waiter) noexcept;
-  /// Once, while the future exists: ends a wait, or prevents it. True: the caller resumes it.
+  /// Ends the wait of a coroutine, or prevents it; once, while the future exists. If true, the
+  /// caller resumes the coroutine.
   bool cancel_wait() noexcept;
-  /// The future's last call.
+  /// Ends the future's side; its last call.
   void abandon() noexcept;
 
  protected:
   using droppable_operation::droppable_operation;
   ~future_state_base() = default;
 
-  /// The task has ended; afterwards it may be gone.
+  /// Called when the task has ended. Afterwards this object may be gone.
   void finish() noexcept;
 
-  /// Marks the task as run by the calling thread.
+  /// The scope in which the calling thread runs the task.
   class running {
    public:
     explicit running(future_state_base& task) noexcept;
@@ -81,20 +83,20 @@ class future_state_base : public droppable_operation, public slab_object {
 
  private:
   static constexpr std::uint32_t finished_bit = 1;
-  static constexpr std::uint32_t abandoned_bit = 2;  // by the future: the task's side frees it
-  static constexpr std::uint32_t awaited_bit = 4;    // by the coroutine at waiter_
+  static constexpr std::uint32_t abandoned_bit = 2;  // the future is gone: finish() frees this
+  static constexpr std::uint32_t awaited_bit = 4;    // the coroutine at waiter_ waits
   static constexpr std::uint32_t cancelled_bit = 8;
   static constexpr std::uint32_t sleeping_bit = 16;  // a thread sleeps on the word
 
   virtual void free() noexcept = 0;
-  bool runs_below() const noexcept;
+  bool is_run_by_this_thread() const noexcept;
   void sleep_until(steady_time deadline) noexcept;
 
   atomic<std::uint32_t> word_{0};
   atomic<std::uint32_t> runner_{0};  // the number of the thread that runs the task
   union {
     const void* pool_ = nullptr;   // until a coroutine waits
-    future_state_waiter* waiter_;  // from then on
+    future_state_waiter* waiter_;  // once a coroutine waits
   };
 };
 

@@ -12,8 +12,8 @@ constinit thread_local helper* innermost_helper = nullptr;
 
 [[gnu::noinline]] helper* current_helper() noexcept { return innermost_helper; }
 
-helping_scope::helping_scope(helper& inner) noexcept
-    : outer_(std::exchange(innermost_helper, &inner)) {}
+helping_scope::helping_scope(helper& new_helper) noexcept
+    : outer_(std::exchange(innermost_helper, &new_helper)) {}
 
 helping_scope::~helping_scope() { innermost_helper = outer_; }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// helper: the work that a waiting thread can do meanwhile; a pool's worker runs other tasks.
+// helper: work that a thread does while it waits; a pool's worker runs other tasks.
 #pragma once
 
 namespace gyre::detail {
 
 class future_state_base;
 
+/// A way to find such work.
+///
 /// Thread-safety: belongs to one thread.
 class helper {
  public:
@@ -13,22 +15,23 @@ class helper {
   /// and then helps again, deeper in the stack.
   virtual bool help_once() noexcept = 0;
 
-  /// Before the thread sleeps without a deadline, because help_once() found nothing. False if no
-  /// thread is left that could run `task`: a deadlock. Otherwise woke_up() follows.
-  virtual bool may_sleep(const future_state_base& /*task*/) noexcept { return true; }
-  virtual void woke_up() noexcept {}
+  /// Called before the thread sleeps until `task` ends, because help_once() found nothing. False if
+  /// no thread is left that could run `task`: a deadlock. Otherwise on_wake_up() follows.
+  virtual bool begin_sleep(const future_state_base& /*task*/) noexcept { return true; }
+  virtual void on_wake_up() noexcept {}
 
  protected:
   ~helper() = default;
 };
 
-/// The helper of the calling thread, or null. Not inlined, as coroutines change threads.
+/// The helper of the calling thread, or null. Not inlined, as coroutines change threads and
+/// compilers keep addresses of thread-locals.
 helper* current_helper() noexcept;
 
-/// Makes `inner` the helper of the calling thread for a scope.
+/// Makes `new_helper` the helper of the calling thread for a scope.
 class helping_scope {
  public:
-  explicit helping_scope(helper& inner) noexcept;
+  explicit helping_scope(helper& new_helper) noexcept;
   helping_scope& operator=(helping_scope&&) = delete;
   ~helping_scope();
 

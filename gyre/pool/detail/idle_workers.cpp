@@ -8,24 +8,26 @@
 namespace gyre::detail {
 
 bool idle_workers::start_searching(parker& self) noexcept {
-  if (self.searching_) return true;
-  // relaxed, here and wherever the state changes: it publishes nothing; the fences see to it that a
-  // notifier's work and a worker's last look do not miss each other.
+  if (self.is_searching_) return true;
+  // relaxed, here and wherever the state changes, as the state publishes nothing: the fences ensure
+  // that a worker's last look finds a notifier's work, or the notifier finds the sleeper.
   std::uint64_t state = state_.load(std::memory_order_relaxed);
-  const std::uint32_t most = std::max(2U, workers_.load(std::memory_order_relaxed) / 2);
+  const std::uint32_t max_searchers = std::max(2U, workers_.load(std::memory_order_relaxed) / 2);
   do {
-    if (searchers_in(state) >= most) return false;
+    if (searchers_in(state) >= max_searchers) return false;
   } while (!state_.compare_exchange_weak(state, state + searcher, std::memory_order_relaxed,
                                          std::memory_order_relaxed));
-  self.searching_ = true;
+  self.is_searching_ = true;
   return true;
 }
 
-// Returns whether a worker sleeps and none searches any more. A later sleeper looks by itself.
+// Returns whether a worker sleeps and none searches any more. A worker that falls asleep later
+// looks for work itself.
 bool idle_workers::stop_searching(parker& self) noexcept {
-  if (!self.searching_) return false;
-  self.searching_ = false;
-  // acq_rel: pairs with that in notify(), to see the work of notifiers that relied on this one.
+  if (!self.is_searching_) return false;
+  self.is_searching_ = false;
+  // acq_rel: pairs with that in notify_slowly(), to see the work of notifiers that relied on this
+  // searcher.
   return needs_searcher(state_.fetch_sub(searcher, std::memory_order_acq_rel) - searcher);
 }
 
@@ -33,77 +35,79 @@ bool idle_workers::stop_searching(parker& self) noexcept {
 void idle_workers::notify_slowly(std::uint64_t state) noexcept {
   if ((state & busy) == 0) state = state_while_not_busy();
   if (sleepers_in(state) == 0) return;
-  // A searcher on which this relies must not have stopped. acq_rel: pairs with that in
-  // stop_searching(); a searcher that stops after this sees the work.
+  // The notifier relies on a searcher only if that has not stopped. acq_rel: pairs with that in
+  // stop_searching(); a searcher that stops afterwards sees the work.
   if (searchers_in(state) != 0) state = state_.fetch_add(0, std::memory_order_acq_rel);
   if (needs_searcher(state)) wake_one();
 }
 
-// The state behind a full fence, as a worker may fall asleep at the same time. All notifiers share
-// the count, but only for `many_` notifications.
+// Returns the state after a full fence, as a worker may fall asleep at the same time. All notifiers
+// write the count, but only for `busy_threshold_` notifications.
 std::uint64_t idle_workers::state_while_not_busy() noexcept {
   full_fence();
   // relaxed, and not exact: it decides only what the next fences cost.
   const std::uint32_t count = notifications_.load(std::memory_order_relaxed) + 1;
   notifications_.store(count, std::memory_order_relaxed);
-  if (count < many_) return state_.load(std::memory_order_relaxed);
+  if (count < busy_threshold_) return state_.load(std::memory_order_relaxed);
   return state_.fetch_or(busy, std::memory_order_relaxed);
 }
 
-// Returns whether the workers were busy, so that the worker needs the heavy fence: after the fence
-// no notifier takes workers for busy that are not. Now and then the workers cease to be busy
-// although some are awake, as only notifications that are counted show whether many still come.
+// Returns whether the workers counted as busy, so that the worker needs the heavy fence, after
+// which no notifier still counts them as busy. Every `parks_per_recount` sleeps they cease to be
+// busy although some are awake, as notifications are counted only while the workers are not busy.
 bool idle_workers::add_sleeper(parker& self) noexcept {
   constexpr unsigned parks_per_recount = 64;
   const std::lock_guard lock(mutex_);
-  self.notified_.store(0, std::memory_order_relaxed);  // relaxed: notifiers come after, by mutex_
+  self.wake_word_.store(0, std::memory_order_relaxed);  // relaxed: notifiers come after, by mutex_
   sleepers_.push_front(self);
   notifications_.store(0, std::memory_order_relaxed);
-  const bool recounts = ++parks_ % parks_per_recount == 0;
-  const std::uint64_t leaves = self.searching_ ? searcher : 0;
-  self.searching_ = false;
-  std::uint64_t before = state_.load(std::memory_order_relaxed);
-  std::uint64_t after = 0;
+  const bool ends_busy_period = ++parks_ % parks_per_recount == 0;
+  const std::uint64_t own_search = self.is_searching_ ? searcher : 0;
+  self.is_searching_ = false;
+  std::uint64_t old_state = state_.load(std::memory_order_relaxed);
+  std::uint64_t new_state = 0;
   do {
-    after = before + sleeper - leaves;
-    if (recounts || sleepers_in(after) >= workers_.load(std::memory_order_relaxed)) after &= ~busy;
-  } while (!state_.compare_exchange_weak(before, after, std::memory_order_relaxed,
+    new_state = old_state + sleeper - own_search;
+    const bool all_sleep = sleepers_in(new_state) >= workers_.load(std::memory_order_relaxed);
+    if (ends_busy_period || all_sleep) new_state &= ~busy;
+  } while (!state_.compare_exchange_weak(old_state, new_state, std::memory_order_relaxed,
                                          std::memory_order_relaxed));
-  return (before & busy) != 0;
+  return (old_state & busy) != 0;
 }
 
-// Returns false when the deadline has passed; a notification may have come all the same.
+// Returns false when the deadline has passed. The worker may have been notified nevertheless.
 bool idle_workers::sleep(parker& self, steady_time deadline) noexcept {
   // acquire: pairs with the release in pop_sleeper().
-  while (self.notified_.load(std::memory_order_acquire) == 0) {
+  while (self.wake_word_.load(std::memory_order_acquire) == 0) {
     if (deadline != steady_time::max() && monotonic_now() >= deadline) return false;
-    futex_wait_until(self.notified_, 0, deadline);
+    futex_wait_until(self.wake_word_, 0, deadline);
   }
-  self.searching_ = true;  // the notifier has counted it
+  self.is_searching_ = true;  // the notifier has counted the worker as a searcher
   return true;
 }
 
-// Takes out a worker that has not seen a notification; one may have come.
-void idle_workers::remove_sleeper(parker& self, bool searches) noexcept {
+// Ends the sleep of a worker that has seen no notification, unless one has come meanwhile.
+void idle_workers::remove_sleeper(parker& self, bool becomes_searcher) noexcept {
   const std::lock_guard lock(mutex_);
-  const bool notified = !self.is_linked();
-  if (!notified) {
+  const bool was_notified = !self.is_linked();
+  if (!was_notified) {
     self.unlink();
-    state_.fetch_add(searches ? searcher - sleeper : 0 - sleeper, std::memory_order_relaxed);
+    state_.fetch_add(becomes_searcher ? searcher - sleeper : 0 - sleeper,
+                     std::memory_order_relaxed);
   }
-  self.searching_ = notified || searches;
+  self.is_searching_ = was_notified || becomes_searcher;
 }
 
 parker& idle_workers::pop_sleeper() noexcept {
-  parker& chosen = *sleepers_.pop_front();
+  parker& woken = *sleepers_.pop_front();
   // release: pairs with the acquire in sleep().
-  chosen.notified_.store(1, std::memory_order_release);
+  woken.wake_word_.store(1, std::memory_order_release);
   wakes_.fetch_add(1, std::memory_order_relaxed);  // relaxed: statistics
-  return chosen;
+  return woken;
 }
 
 void idle_workers::wake_one() noexcept {
-  parker* chosen = nullptr;
+  parker* last_sleeper = nullptr;
   {
     const std::lock_guard lock(mutex_);
     std::uint64_t state = state_.load(std::memory_order_relaxed);
@@ -111,16 +115,16 @@ void idle_workers::wake_one() noexcept {
       if (!needs_searcher(state)) return;
     } while (!state_.compare_exchange_weak(state, state + searcher - sleeper,
                                            std::memory_order_relaxed, std::memory_order_relaxed));
-    chosen = &pop_sleeper();
+    last_sleeper = &pop_sleeper();
   }
-  futex_wake_one(&chosen->notified_);
+  futex_wake_one(&last_sleeper->wake_word_);
 }
 
 void idle_workers::notify_all() noexcept {
   const std::lock_guard lock(mutex_);
   while (!sleepers_.empty()) {
     state_.fetch_add(searcher - sleeper, std::memory_order_relaxed);
-    futex_wake_one(&pop_sleeper().notified_);
+    futex_wake_one(&pop_sleeper().wake_word_);
   }
 }
 

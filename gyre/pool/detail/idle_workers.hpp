@@ -23,37 +23,39 @@ namespace gyre::detail {
 class parker : private intrusive_list_node {
  public:
   /// Whether the worker counts as searching.
-  [[nodiscard]] bool is_searching() const noexcept { return searching_; }
+  [[nodiscard]] bool is_searching() const noexcept { return is_searching_; }
 
  private:
   friend class idle_workers;
   friend class intrusive_list<parker>;
 
-  gyre::detail::atomic<std::uint32_t> notified_{0};  // a word for futex(2)
-  bool searching_ = false;
+  gyre::detail::atomic<std::uint32_t> wake_word_{0};  // a word for futex(2)
+  bool is_searching_ = false;
 };
 
-/// A worker that runs out of work calls start_searching() and looks everywhere; then found_work()
-/// if there was some, else park(). A worker that retires calls found_work(), so that a wake-up it
+/// A worker that runs out of work calls start_searching() and looks everywhere; then end_search()
+/// if there was some, else park(). A worker that retires calls end_search(), so that a wake-up it
 /// was sent is not lost with it. A thread that has made work visible to the workers calls notify().
 ///
-/// While a worker searches none is woken: the searcher finds the work, at the latest with its last
-/// look in park(). In return the last searcher that finds work wakes the next worker, as there may
-/// be more work. So k pieces of work wake k workers, with one system call each.
+/// While a worker searches, notify() wakes no other: the searcher finds the work, at the latest
+/// with its last look in park(). In return the last searcher that finds work wakes the next worker,
+/// as there may be more work. So k pieces of work wake k workers, with one system call each.
 ///
-/// The fences are those of sleep_gate: at first full ones on both sides. Once many notifications
-/// have come while no worker fell asleep the workers are busy: notify() has the light fence then,
-/// and a worker that falls asleep the heavy one. The last that falls asleep ends this, and every
-/// 64th.
+/// The fences are those of sleep_gate: at first full ones on both sides. When many notifications
+/// have come while no worker fell asleep, the workers count as busy: then notify() has the light
+/// fence, and a worker that falls asleep the heavy one. They cease to be busy when the last worker
+/// falls asleep, and at every 64th sleep.
 ///
 /// Thread-safety: members with a parker by its worker, all others by any thread.
 class idle_workers {
  public:
-  static constexpr std::uint32_t many_notifications = full_fences_per_heavy_one;
+  static constexpr std::uint32_t default_busy_threshold = full_fences_per_heavy_one;
 
-  /// For a pool of `workers` workers, at most 65535, which are busy after `many` notifications.
-  explicit idle_workers(std::size_t workers, std::uint32_t many = many_notifications) noexcept
-      : many_(many) {
+  /// For a pool of `workers` workers, at most 65535, which are busy after `busy_threshold`
+  /// notifications without a sleep.
+  explicit idle_workers(std::size_t workers,
+                        std::uint32_t busy_threshold = default_busy_threshold) noexcept
+      : busy_threshold_(busy_threshold) {
     resize(workers);
   }
 
@@ -63,10 +65,11 @@ class idle_workers {
     workers_.store(static_cast<std::uint32_t>(workers), std::memory_order_relaxed);
   }
 
-  /// After work was made visible: wakes one sleeper, which becomes a searcher, unless a worker
-  /// searches already. One of several notifiers wakes. A load if no worker sleeps, a
-  /// read-modify-write if one searches, else a lock and a system call; and a full fence while the
-  /// workers are not busy.
+  /// Called after work was made visible: wakes one sleeper, which becomes a searcher, unless a
+  /// worker searches already. If several threads notify at once, one of them wakes a worker.
+  ///
+  /// Complexity: a load if no worker sleeps, a read-modify-write if one searches, else a lock and a
+  /// system call; also a full fence while the workers are not busy.
   void notify() noexcept {
     asymmetric_light_fence();
     // relaxed: ordered by the fences.
@@ -76,29 +79,31 @@ class idle_workers {
     notify_slowly(state);
   }
 
-  /// Wakes all sleepers, which become searchers: for news for every worker, made visible before.
+  /// Wakes all sleepers, which become searchers, after a change that concerns every worker.
   void notify_all() noexcept;
 
-  /// Makes the worker a searcher, if it is none. False if enough others search: then it parks.
+  /// Makes the worker a searcher. False if enough others search: then the worker parks.
   bool start_searching(parker& self) noexcept;
 
-  /// The worker has work and searches no longer. If it was the last searcher, wakes the next one.
-  void found_work(parker& self) noexcept {
+  /// Ends the worker's search, if it is a searcher. The last searcher wakes another worker.
+  void end_search(parker& self) noexcept {
     if (stop_searching(self)) wake_one();
   }
 
-  /// As found_work(self), but wakes another worker only if `has_more()`, which sees the work of
-  /// every notifier that relied on this searcher: so a lone task wakes no second worker. Not called
-  /// while no worker sleeps.
+  /// Ends the worker's search, if it is a searcher. The last searcher wakes another worker if there
+  /// is one asleep and `has_more()`, which sees the work of every notifier that relied on this
+  /// searcher: so a lone task wakes no second worker.
   template <class HasMore>
-  void found_work(parker& self, HasMore&& has_more) noexcept {
+  void end_search(parker& self, HasMore&& has_more) noexcept {
     if (stop_searching(self) && has_more()) wake_one();
   }
 
   /// Sleeps until notified or until `deadline`, unless `has_work()`, which is called once the
-  /// worker counts as a sleeper and no longer as a searcher. True: notified, or there is work; the
-  /// worker is a searcher now. False: the deadline has passed; it is none. The last sleeper is
-  /// woken first. A full fence, or a heavy one while they are busy; a system call to sleep.
+  /// worker counts as a sleeper and no longer as a searcher. True if notified or if there is work:
+  /// then the worker is a searcher. False if the deadline has passed: then it is none. The worker
+  /// that fell asleep last is woken first.
+  ///
+  /// Complexity: a full fence, or a heavy one while the workers are busy; a system call to sleep.
   template <class HasWork>
   [[nodiscard]] bool park(parker& self, HasWork&& has_work,
                           steady_time deadline = steady_time::max()) noexcept {
@@ -108,10 +113,10 @@ class idle_workers {
     } else if (!sleep(self, deadline)) {
       remove_sleeper(self, false);
     }
-    return self.searching_;
+    return self.is_searching_;
   }
 
-  /// How many sleep, and how many search; exact while nothing changes.
+  /// The numbers of workers that sleep and that search; exact while nothing changes.
   [[nodiscard]] std::size_t sleepers() const noexcept {
     return sleepers_in(state_.load(std::memory_order_relaxed));  // relaxed: statistics
   }
@@ -121,7 +126,7 @@ class idle_workers {
   [[nodiscard]] bool are_busy() const noexcept {
     return (state_.load(std::memory_order_relaxed) & busy) != 0;  // relaxed: statistics
   }
-  /// How often a notification has ended a sleep.
+  /// The number of sleeps that a notification has ended.
   [[nodiscard]] std::uint64_t wakes() const noexcept {
     return wakes_.load(std::memory_order_relaxed);  // relaxed: statistics
   }
@@ -149,16 +154,17 @@ class idle_workers {
   bool stop_searching(parker& self) noexcept;
   bool add_sleeper(parker& self) noexcept;
   bool sleep(parker& self, steady_time deadline) noexcept;
-  void remove_sleeper(parker& self, bool searches) noexcept;
+  void remove_sleeper(parker& self, bool becomes_searcher) noexcept;
 
   alignas(false_sharing_range) gyre::detail::atomic<std::uint64_t> state_{0};
-  gyre::detail::atomic<std::uint32_t> notifications_{0};  // about, while not busy
+  gyre::detail::atomic<std::uint32_t> notifications_{0};  // since the last sleep, roughly
   gyre::detail::atomic<std::uint32_t> workers_{0};
-  const std::uint32_t many_;
+  const std::uint32_t busy_threshold_;
 
   alignas(false_sharing_range) std::mutex mutex_;
-  intrusive_list<parker> sleepers_;  // the last one in front; by mutex_
-  unsigned parks_ = 0;               // by mutex_
+  // By the mutex.
+  intrusive_list<parker> sleepers_;  // the worker that fell asleep last comes first
+  unsigned parks_ = 0;
   gyre::detail::atomic<std::uint64_t> wakes_{0};
 };
 

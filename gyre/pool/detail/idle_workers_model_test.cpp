@@ -45,7 +45,7 @@ template <int Tasks>
 struct pool {
   // The workers are busy from the first notification on, or hardly ever.
   pool(std::size_t workers, bool soon_busy)
-      : idle(workers, soon_busy ? 1 : idle_workers::many_notifications) {}
+      : idle(workers, soon_busy ? 1 : idle_workers::default_busy_threshold) {}
 
   void post(std::size_t task) {
     ready[task].store(true, std::memory_order_release);
@@ -80,16 +80,16 @@ struct pool {
     while (!over.load(std::memory_order_acquire)) {
       if ((me.is_searching() || idle.start_searching(me)) && take()) {
         if (chaining == chain::always) {
-          idle.found_work(me);
+          idle.end_search(me);
         } else {
-          idle.found_work(me, [this] { return has_work(); });
+          idle.end_search(me, [this] { return has_work(); });
         }
         run_task();
         continue;
       }
       static_cast<void>(idle.park(me, [this] { return has_work(); }));
     }
-    idle.found_work(me);
+    idle.end_search(me);
   }
   void check_awake() {
     model::assert_that(started.load(std::memory_order_relaxed) == Tasks, "each task ran once");
@@ -174,7 +174,7 @@ TEST_P(IdleWorkersModel, TwoTasksWakeTwoWorkersIfTheFirstLooksForMore) {
 
 TEST_P(IdleWorkersModel, ADeadlineThatPassesAsANotificationComesLosesNeither) {
   const auto checked = model::check({.preemptions = model::unlimited}, [] {
-    idle_workers idle(2, GetParam() ? 1 : idle_workers::many_notifications);
+    idle_workers idle(2, GetParam() ? 1 : idle_workers::default_busy_threshold);
     gyre::detail::atomic<bool> work{false};
     parker me;
     bool searching = false;
@@ -196,7 +196,7 @@ TEST_P(IdleWorkersModel, ADeadlineThatPassesAsANotificationComesLosesNeither) {
 
 TEST_P(IdleWorkersModel, OneOfTwoNotifiersWakes) {
   const auto checked = model::check({.preemptions = 1, .stale_reads = 1}, [] {
-    idle_workers idle(2, GetParam() ? 1 : idle_workers::many_notifications);
+    idle_workers idle(2, GetParam() ? 1 : idle_workers::default_busy_threshold);
     gyre::detail::atomic<bool> over{false};
     const auto sleep = [&] {
       parker me;

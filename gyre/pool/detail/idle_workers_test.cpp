@@ -34,7 +34,7 @@ class sleeping_worker {
  public:
   explicit sleeping_worker(idle_workers& idle)
       : thread_([this, &idle] {
-          searching_ = idle.park(me_, nothing);
+          is_searching_ = idle.park(me_, nothing);
           awake_.store(true, std::memory_order_release);
           awake_.notify_one();
         }) {}
@@ -42,14 +42,14 @@ class sleeping_worker {
   // Waits until the worker is awake; returns whether it searches.
   bool searches() const {
     awake_.wait(false, std::memory_order_acquire);
-    return searching_;
+    return is_searching_;
   }
   // Only once the worker is awake.
   parker& me() { return me_; }
 
  private:
   parker me_;
-  bool searching_ = false;
+  bool is_searching_ = false;
   std::atomic<bool> awake_{false};
   std::jthread thread_;
 };
@@ -65,10 +65,10 @@ TEST(IdleWorkers, LetHalfOfTheWorkersSearchAtATime) {
   EXPECT_EQ(idle.searchers(), 2);
   EXPECT_FALSE(idle.start_searching(third));
   EXPECT_FALSE(third.is_searching());
-  idle.found_work(first);
+  idle.end_search(first);
   EXPECT_TRUE(idle.start_searching(third));
-  idle.found_work(second);
-  idle.found_work(second);
+  idle.end_search(second);
+  idle.end_search(second);
   EXPECT_EQ(idle.searchers(), 1);
 }
 
@@ -163,7 +163,7 @@ TEST(IdleWorkers, AreLeftAloneWhileOneSearches) {
   ASSERT_TRUE(idle.start_searching(me));
   idle.notify();
   EXPECT_EQ(idle.sleepers(), 1);
-  idle.found_work(me, nothing);
+  idle.end_search(me, nothing);
   EXPECT_EQ(idle.sleepers(), 1);
   idle.notify();
   EXPECT_TRUE(sleeper.searches());
@@ -177,9 +177,9 @@ TEST(IdleWorkers, AreWokenByTheLastSearcherThatFoundWork) {
   parker one;
   parker other;
   ASSERT_TRUE(idle.start_searching(one) && idle.start_searching(other));
-  idle.found_work(one);
+  idle.end_search(one);
   EXPECT_EQ(idle.sleepers(), 1);
-  idle.found_work(other);
+  idle.end_search(other);
   EXPECT_TRUE(sleeper.searches());
 }
 
@@ -193,7 +193,7 @@ TEST(IdleWorkers, WakeOneAfterTheOtherAsEachFindsWork) {
   idle.notify();
   ASSERT_TRUE(second.searches());
   EXPECT_EQ(idle.sleepers(), 1);
-  idle.found_work(second.me(), [] { return true; });
+  idle.end_search(second.me(), [] { return true; });
   EXPECT_TRUE(first.searches());
 }
 
@@ -259,7 +259,7 @@ TEST(IdleWorkers, CountNotificationsAnewNowAndThen) {
 // The workers sleep again and again, as each producer waits until its task has run. Hangs if a
 // wake-up is lost.
 void run_tasks(std::size_t producers, std::size_t workers, bool with_deadlines,
-               std::uint32_t many = idle_workers::many_notifications) {
+               std::uint32_t many = idle_workers::default_busy_threshold) {
   constexpr int tasks_each = 3'000;
   idle_workers idle(workers, many);
   std::vector<std::atomic<int>> asked(producers);
@@ -279,7 +279,7 @@ void run_tasks(std::size_t producers, std::size_t workers, bool with_deadlines,
       int before = done[i].load(std::memory_order_acquire);
       if (asked[i].load(std::memory_order_acquire) == before) continue;
       found = true;
-      idle.found_work(me);
+      idle.end_search(me);
       done[i].compare_exchange_strong(before, before + 1);
     }
     return found;
@@ -293,7 +293,7 @@ void run_tasks(std::size_t producers, std::size_t workers, bool with_deadlines,
         const auto deadline = with_deadlines ? monotonic_now() + 20us : gyre::steady_time::max();
         if (!idle.park(me, has_work, deadline)) work(me);
       }
-      idle.found_work(me);
+      idle.end_search(me);
     });
   }
   {

@@ -10,15 +10,15 @@ namespace gyre::detail {
 namespace {
 
 // The runner whose leftovers the calling thread runs.
-constinit thread_local const item_runner* leftovers_of = nullptr;
+constinit thread_local const item_runner* runner_of_leftovers = nullptr;
 
 /// A thread that runs leftovers may submit more, which it runs as well.
 class leftover_scope {
  public:
   explicit leftover_scope(const item_runner& runner) noexcept
-      : outer_(std::exchange(leftovers_of, &runner)) {}
+      : outer_(std::exchange(runner_of_leftovers, &runner)) {}
   leftover_scope& operator=(leftover_scope&&) = delete;
-  ~leftover_scope() { leftovers_of = outer_; }
+  ~leftover_scope() { runner_of_leftovers = outer_; }
 
  private:
   const item_runner* outer_;
@@ -28,7 +28,7 @@ class leftover_scope {
 }  // namespace
 
 void item_runner::run(pool_worker& self, work_item item) noexcept {
-  if (item.is_task() && life_.is_dropping()) [[unlikely]] {
+  if (item.is_task() && life_cycle_.is_dropping()) [[unlikely]] {
     drop(item.task());
     dropped_while_stopping_.store(true, std::memory_order_relaxed);
     return;
@@ -37,8 +37,8 @@ void item_runner::run(pool_worker& self, work_item item) noexcept {
   ++self.depth;
   if (item.is_task()) {
     pool_task& task = item.task();
-    gate_.release_later(task.has_slot, self.free_slots);
-    exceptions_.call([&] { task.execute(); });
+    slots_.release_later(task.has_slot, self.free_slots);
+    guard_.call([&] { task.execute(); });
   } else {
     item.op().execute();
   }
@@ -49,52 +49,52 @@ void item_runner::run(pool_worker& self, work_item item) noexcept {
 void item_runner::drop(pool_task& task) noexcept {
   const bool had_slot = task.has_slot;
   task.drop();
-  gate_.release_slot(had_slot);
-  counts_.count_dropped();
-  counts_.notify();  // it may have been the last, and no worker has seen it
+  slots_.release_slot(had_slot);
+  quiescence_.count_dropped();
+  quiescence_.notify();  // no worker does so for the last task if it is dropped
 }
 
-[[gnu::noinline]] bool item_runner::runs_leftovers_here() const noexcept {
-  return leftovers_of == this;
+[[gnu::noinline]] bool item_runner::is_running_leftovers() const noexcept {
+  return runner_of_leftovers == this;
 }
 
 void item_runner::run_leftovers(task_scheduler& scheduler) noexcept {
   const leftover_scope here(*this);
-  bool any = false;
+  bool has_run_items = false;
   while (const work_item item = scheduler.take_leftover()) {
     if (item.is_task()) {
       pool_task& task = item.task();
-      gate_.release_slot(task.has_slot);
-      exceptions_.call([&] { task.execute(); });
+      slots_.release_slot(task.has_slot);
+      guard_.call([&] { task.execute(); });
     } else {
       inline_executor().post(item.op());
     }
-    counts_.count_run_outside();
-    any = true;
+    quiescence_.count_run_outside();
+    has_run_items = true;
   }
-  if (any) counts_.notify();
+  if (has_run_items) quiescence_.notify();
 }
 
 void item_runner::run_in_place(callable_ref callable) noexcept {
-  gate_.release(1);
-  exceptions_.call(callable);
-  counts_.count_run_outside();
+  slots_.release(1);
+  guard_.call(callable);
+  quiescence_.count_run_outside();
 }
 
-// A delayed task is not counted itself, as its timer was counted as an operation.
+// Counts nothing, as the timer of the task was counted as an operation.
 void item_runner::run_due(pool_task& task) noexcept {
-  if (life_.is_dropping()) {
+  if (life_cycle_.is_dropping()) {
     drop_delayed(task);
     dropped_while_stopping_.store(true, std::memory_order_relaxed);
     return;
   }
-  gate_.release(1);
-  exceptions_.call([&] { task.execute(); });
+  slots_.release(1);
+  guard_.call([&] { task.execute(); });
 }
 
 void item_runner::drop_delayed(pool_task& task) noexcept {
   task.drop();
-  gate_.release(1);
+  slots_.release(1);
   delayed_dropped_.fetch_add(1, std::memory_order_relaxed);
 }
 

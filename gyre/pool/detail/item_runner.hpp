@@ -24,18 +24,18 @@ namespace gyre::detail {
 class item_runner final : public in_place_runner, public delayed_task_runner {
  public:
   /// Lifetime: all arguments must outlive this.
-  item_runner(const life_cycle& life, admission& gate, exception_guard& exceptions,
-              quiescence& counts) noexcept
-      : life_(life), gate_(gate), exceptions_(exceptions), counts_(counts) {}
+  item_runner(const life_cycle& state, admission& slots, exception_guard& guard,
+              quiescence& counters) noexcept
+      : life_cycle_(state), slots_(slots), guard_(guard), quiescence_(counters) {}
 
-  /// Runs an item on the calling worker, or drops it, if it is a task and the pool drops.
+  /// Runs an item on the calling worker. Drops a task instead while the pool drops tasks.
   void run(pool_worker& self, work_item item) noexcept;
-  /// Drops a task that a scheduler gave out.
+  /// Drops a task that was taken out of the scheduler.
   void drop(pool_task& task) noexcept;
   /// Runs all items that are left, once the workers have ended.
   void run_leftovers(task_scheduler& scheduler) noexcept;
   /// Whether the calling thread is within run_leftovers(), and so runs what it submits.
-  bool runs_leftovers_here() const noexcept;
+  bool is_running_leftovers() const noexcept;
 
   void run_in_place(callable_ref callable) noexcept override;
   void run_due(pool_task& task) noexcept override;
@@ -50,10 +50,10 @@ class item_runner final : public in_place_runner, public delayed_task_runner {
   }
 
  private:
-  const life_cycle& life_;
-  admission& gate_;
-  exception_guard& exceptions_;
-  quiescence& counts_;
+  const life_cycle& life_cycle_;
+  admission& slots_;
+  exception_guard& guard_;
+  detail::quiescence& quiescence_;
   std::atomic<std::uint64_t> delayed_dropped_{0};
   std::atomic<bool> dropped_while_stopping_{false};
 };

@@ -18,8 +18,9 @@ namespace gyre::detail {
 ///   dropping | -        | -        | -        | -          | ended  | refused       | operations
 ///   ended    | -        | -        | -        | -          | -      | refused       | none
 ///
-/// Drained pools go from closed to ended once they are idle; drop() follows where the grace of a
-/// stop has passed. Beside the state a flag says that there are more workers than wanted.
+/// A pool that is drained goes from closed to ended once it is idle; stop() calls drop() when its
+/// grace has passed. Beside the state, the flag `surplus` says that there are more workers than the
+/// pool shall have.
 ///
 /// Thread-safety: all members may be called from any thread.
 class life_cycle {
@@ -30,31 +31,34 @@ class life_cycle {
   bool has_ended() const noexcept { return has(ended); }
   /// Whether a worker's own tasks are refused.
   bool refuses_all() const noexcept { return has(dropping | ended); }
-  /// Whether a worker calls pool_worker::handle_state() before its next task.
+  /// Whether a worker must handle the state before its next task.
   bool concerns_workers() const noexcept { return has(paused | surplus | ended); }
   /// Whether a worker wakes up without work.
   bool concerns_sleepers() const noexcept { return has(paused | ended); }
-  /// Whether the pool had ended before the calling thread's last store, which is fenced here.
-  bool ended_meanwhile() const noexcept {
+  /// Whether the pool has ended, by a look that follows the calling thread's stores in any case: it
+  /// has a fence before it.
+  bool has_ended_after_store() const noexcept {
     asymmetric_light_fence();  // pairs with the heavy one after end()
     return (word_.load(std::memory_order_relaxed) & ended) != 0;
   }
 
   /// Returns false, without an effect, if the pool is closed.
   bool pause() noexcept {
-    if (!is_closed()) raise(paused);
+    if (!is_closed()) set_flags(paused);
     if (!is_closed()) return true;
-    resume();  // close() has looked for the flag already, or finds none
+    resume();  // close() may have cleared the flag before it was set
     return false;
   }
-  void resume() noexcept { lower(paused); }
+  void resume() noexcept { clear_flags(paused); }
   void close() noexcept { close_with(closed); }
   void close_and_drop() noexcept { close_with(closed | dropping); }
-  void drop() noexcept { raise(dropping); }
-  void end() noexcept { raise(ended); }
-  void set_surplus(bool is_surplus) noexcept { is_surplus ? raise(surplus) : lower(surplus); }
+  void drop() noexcept { set_flags(dropping); }
+  void end() noexcept { set_flags(ended); }
+  void set_surplus(bool is_surplus) noexcept {
+    is_surplus ? set_flags(surplus) : clear_flags(surplus);
+  }
 
-  /// The whole state, with which to wait for its next change; the wait may return for no reason.
+  /// The whole state, for a wait_for_change(), which may also return for no reason.
   std::uint32_t snapshot() const noexcept { return load(); }
   void wait_for_change(std::uint32_t snapshot) const noexcept {
     word_.wait(snapshot, std::memory_order_acquire);
@@ -68,18 +72,18 @@ class life_cycle {
   static constexpr std::uint32_t ended = 16;
 
   std::uint32_t load() const noexcept {
-    return word_.load(std::memory_order_acquire);  // pairs with raise() and lower()
+    return word_.load(std::memory_order_acquire);  // pairs with set_flags() and clear_flags()
   }
   bool has(std::uint32_t flags) const noexcept { return (load() & flags) != 0; }
   void close_with(std::uint32_t flags) noexcept {
-    raise(flags);
-    lower(paused);
+    set_flags(flags);
+    clear_flags(paused);
   }
-  void raise(std::uint32_t flags) noexcept {
+  void set_flags(std::uint32_t flags) noexcept {
     word_.fetch_or(flags, std::memory_order_seq_cst);
     word_.notify_all();
   }
-  void lower(std::uint32_t flags) noexcept {
+  void clear_flags(std::uint32_t flags) noexcept {
     word_.fetch_and(~flags, std::memory_order_seq_cst);
     word_.notify_all();
   }

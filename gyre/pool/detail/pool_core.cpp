@@ -18,15 +18,15 @@ namespace {
 constexpr int max_drop_attempts = 100;
 
 std::unique_ptr<task_scheduler> make_scheduler(const thread_pool_options& options,
-                                               const life_cycle& life, const worker_set& workers,
-                                               std::shared_ptr<admission> gate,
+                                               const life_cycle& state, const worker_set& workers,
+                                               std::shared_ptr<admission> slots,
                                                in_place_runner& runner) {
   switch (options.scheduler) {
-    case scheduler::blocking: return std::make_unique<blocking_scheduler>(options, life, workers);
-    case scheduler::spinning: return std::make_unique<spinning_scheduler>(options, life, workers);
+    case scheduler::blocking: return std::make_unique<blocking_scheduler>(options, state, workers);
+    case scheduler::spinning: return std::make_unique<spinning_scheduler>(options, state, workers);
     case scheduler::stealing: break;
   }
-  return std::make_unique<stealing_scheduler>(options, life, workers, std::move(gate), runner);
+  return std::make_unique<stealing_scheduler>(options, state, workers, std::move(slots), runner);
 }
 
 /// A task that has its block already, in a cell of the submissions.
@@ -42,7 +42,7 @@ class queued_task {
 
 }  // namespace
 
-// ---- a pool's life
+// ---- construction and end
 
 std::shared_ptr<pool_core> pool_core::make(thread_pool_options options) {
   if (options.capacity == 0) {
@@ -52,7 +52,7 @@ std::shared_ptr<pool_core> pool_core::make(thread_pool_options options) {
   require_not_negative(options.aging, "gyre::thread_pool: aging");
   if (options.workers == 0) {
     options.workers =
-        std::min<std::size_t>(available_parallelism(), thread_pool_options::most_workers);
+        std::min<std::size_t>(available_parallelism(), thread_pool_options::max_workers);
   }
   if (!options.on_exception) {
     options.on_exception = [](const std::exception_ptr& error) {
@@ -74,9 +74,9 @@ pool_core::pool_core(thread_pool_options&& options)
       admission_(std::make_shared<detail::admission>(options_.capacity, options_.when_full,
                                                      options_.block_timeout)),
       // NOLINTNEXTLINE(bugprone-throw-keyword-missing): exception_guard is no exception
-      exceptions_(options_.on_exception),
-      runner_(life_, *admission_, exceptions_, quiescence_),
-      workers_(this, options_, life_,
+      guard_(options_.on_exception),
+      runner_(life_cycle_, *admission_, guard_, quiescence_),
+      workers_(this, options_, life_cycle_,
                [this](pool_worker& worker) -> worker_set::thread_body {
                  return [pool = shared_from_this(), &worker] {
                    worker_loop(worker, pool->worker_parts_).run();
@@ -84,38 +84,38 @@ pool_core::pool_core(thread_pool_options&& options)
                }),
       timers_(*this, options_.name.empty() ? "" : options_.name + "-timers"),
       delayed_(runner_, timers_),
-      scheduler_(make_scheduler(options_, life_, workers_, admission_, runner_)),
+      scheduler_(make_scheduler(options_, life_cycle_, workers_, admission_, runner_)),
       inbound_(scheduler_->inbound()),
       cells_(options_.record_times ? nullptr : inbound_.queue),
       quiescence_(workers_, *scheduler_),
-      worker_parts_{options_, life_,       *admission_, exceptions_,
+      worker_parts_{options_, life_cycle_, *admission_, guard_,
                     workers_, *scheduler_, quiescence_, runner_} {}
 
 pool_core::~pool_core() = default;
 
 void pool_core::pause() noexcept {
-  if (!life_.pause()) scheduler_->wake_all();
+  if (!life_cycle_.pause()) scheduler_->wake_all();
 }
 
 void pool_core::resume() noexcept {
-  life_.resume();
+  life_cycle_.resume();
   scheduler_->wake_all();
 }
 
 bool pool_core::stop(steady_time deadline) {
   // 1. Close. Without grace a paused pool starts nothing more.
-  deadline <= monotonic_now() ? life_.close_and_drop() : life_.close();
+  deadline <= monotonic_now() ? life_cycle_.close_and_drop() : life_cycle_.close();
   admission_->close();
   scheduler_->wake_all();
   std::size_t dropped = delayed_.drop_all();
   // 2. Run dry.
   if (!wait_idle(deadline)) {
-    life_.drop();
+    life_cycle_.drop();
     dropped += purge();
     static_cast<void>(wait_idle(steady_time::max()));
   }
-  // 3. End. The fence pairs with the light one in life_cycle::ended_meanwhile().
-  life_.end();
+  // 3. End. The fence pairs with the light one in life_cycle::has_ended_after_store().
+  life_cycle_.end();
   asymmetric_heavy_fence();
   // 4. Join.
   scheduler_->wake_all();
@@ -141,13 +141,13 @@ admission_result pool_core::submit_from_outside(const task_builder& builder, tas
   using step = admission::step;
   steady_time deadline{};
   for (;;) {
-    if (life_.is_closed()) {
+    if (life_cycle_.is_closed()) {
       slot.release();
-      return runner_.runs_leftovers_here() ? run_here(builder)
-                                           : admission_->refuse(admission_result::closed);
+      return runner_.is_running_leftovers() ? run_here(builder)
+                                            : admission_->count_refusal(admission_result::closed);
     }
     if (store(builder, priority, slot)) break;
-    const step next = admission_->step_outside(caller);
+    const step next = admission_->choose_step_outside(caller);
     if (next == step::suspend) return admission_result::must_wait;
     if (next == step::run_here) return run_here(builder);
     if (next == step::go_slotless) {
@@ -156,9 +156,9 @@ admission_result pool_core::submit_from_outside(const task_builder& builder, tas
     }
     if (next == step::wait) {
       const admission_result waited = wait_for_slot(priority, deadline, slot);
-      if (waited != admission_result::granted) return admission_->refuse(waited);
+      if (waited != admission_result::granted) return admission_->count_refusal(waited);
     } else if (next == step::refuse || !drop_one()) {
-      return admission_->refuse(admission_result::full);
+      return admission_->count_refusal(admission_result::full);
     }
   }
   run_leftovers_if_ended();
@@ -177,7 +177,7 @@ admission_result pool_core::submit_admitted(task_builder builder, task_priority 
     slot.release();
     return submit_as_worker(*self, builder, priority);
   }
-  if (takes_inbound(priority) && !life_.is_closed()) inbound_.queue->add_slots(slot.forget());
+  if (takes_inbound(priority) && !life_cycle_.is_closed()) inbound_.queue->add_slots(slot.forget());
   return submit_from_outside(builder, priority, admission::waiting::fails, std::move(slot));
 }
 
@@ -187,26 +187,27 @@ admission_result pool_core::submit_as_worker(pool_worker& self, const task_build
   using step = admission::step;
   semaphore_permit slot;
   for (;;) {
-    if (life_.refuses_all()) {
-      return runner_.runs_leftovers_here() ? run_here(builder)
-                                           : admission_->refuse(admission_result::closed);
+    if (life_cycle_.refuses_all()) {
+      return runner_.is_running_leftovers() ? run_here(builder)
+                                            : admission_->count_refusal(admission_result::closed);
     }
     if (take_slot(self, slot)) break;
-    const step next = admission_->step_within();
+    const step next = admission_->choose_step_within();
     if (next == step::run_here) return run_here(builder);
     if (next == step::go_slotless) break;
-    if (next == step::refuse || !drop_one()) return admission_->refuse(admission_result::full);
+    if (next == step::refuse || !drop_one())
+      return admission_->count_refusal(admission_result::full);
   }
   pool_task& task = make_task(builder, slot);
   if (priority == task_priority::normal) {
-    scheduler_->enqueue_own(self, task);
+    scheduler_->enqueue_from_worker(self, task);
   } else {
     scheduler_->enqueue(task, priority);
   }
   return admission_result::granted;
 }
 
-// A delayed task can neither be run at once nor wait without a slot.
+// A delayed task can neither be run at once nor wait without a slot, so those steps refuse it.
 admission_result pool_core::submit_at(task_builder builder, steady_time deadline) {
   using step = admission::step;
   const auto caller =
@@ -214,17 +215,17 @@ admission_result pool_core::submit_at(task_builder builder, steady_time deadline
   steady_time patience{};
   semaphore_permit slot;
   while (!take_slot(slot)) {
-    if (life_.is_closed()) return admission_->refuse(admission_result::closed);
-    const step next = admission_->step_outside(caller);
+    if (life_cycle_.is_closed()) return admission_->count_refusal(admission_result::closed);
+    const step next = admission_->choose_step_outside(caller);
     if (next == step::wait) {
       const admission_result waited = wait_for_slot(task_priority::low, patience, slot);
-      if (waited != admission_result::granted) return admission_->refuse(waited);
+      if (waited != admission_result::granted) return admission_->count_refusal(waited);
     } else if (next != step::drop_another || !drop_one()) {
-      return admission_->refuse(admission_result::full);
+      return admission_->count_refusal(admission_result::full);
     }
   }
   std::unique_ptr<pool_task, task_dropper> task(&builder.make(false));
-  if (!delayed_.add(deadline, *task)) return admission_->refuse(admission_result::closed);
+  if (!delayed_.add(deadline, *task)) return admission_->count_refusal(admission_result::closed);
   static_cast<void>(task.release());
   slot.forget();
   return admission_result::granted;
@@ -237,7 +238,8 @@ pool_task& pool_core::make_task(const task_builder& builder, semaphore_permit& s
   return task;
 }
 
-// Returns false, with the callable untouched, if no slot is free and the caller has none.
+// Queues a task. Returns false, with the callable untouched, if no slot is free and the caller has
+// none.
 bool pool_core::store(const task_builder& builder, task_priority priority, semaphore_permit& slot) {
   if (takes_inbound(priority)) [[likely]] {
     const bool stored = cells_ != nullptr && builder.fits_cell()
@@ -255,16 +257,16 @@ bool pool_core::store(const task_builder& builder, task_priority priority, semap
   return true;
 }
 
-// Returns whether the caller has a slot now. A thread that finds none may hold some itself, for its
-// next submissions of normal priority.
+// Returns whether the caller has a slot now. If no slot is free, the thread may hold some for its
+// next submissions of normal priority, and releases these.
 bool pool_core::take_slot(semaphore_permit& slot) noexcept {
   if (slot.count() == 0) slot = admission_->try_acquire();
-  const bool may_hold_some = slot.count() == 0 && inbound_.queue != nullptr;
-  if (may_hold_some && inbound_.queue->return_stock()) slot = admission_->try_acquire();
+  const bool may_hold_others = slot.count() == 0 && inbound_.queue != nullptr;
+  if (may_hold_others && inbound_.queue->return_reserved_slots()) slot = admission_->try_acquire();
   return slot.count() != 0;
 }
 
-// A worker uses the slots of the tasks that it has started, before it releases them in chunks.
+// A worker first uses the slots of the tasks that it has started, which it releases in chunks.
 bool pool_core::take_slot(pool_worker& self, semaphore_permit& slot) noexcept {
   if (self.free_slots == 0) return take_slot(slot);
   --self.free_slots;
@@ -277,26 +279,26 @@ admission_result pool_core::wait_for_slot(task_priority priority, steady_time& d
                                           semaphore_permit& slot) {
   if (deadline == steady_time{}) deadline = admission_->blocking_deadline();
   if (takes_inbound(priority)) return inbound_.queue->reserve_until(deadline);
-  const auto [result, taken] = admission_->wait_until(deadline, 1);
-  slot = semaphore_permit(admission_->slots(), taken);
+  const auto [result, count] = admission_->wait_until(deadline, 1);
+  slot = semaphore_permit(admission_->slots(), count);
   return result;
 }
 
 admission_result pool_core::run_here(const task_builder& builder) {
   const admission::submitter_run nested;
-  builder.run(exceptions_);
-  admission_->count_run_by_submitter();
+  builder.run(guard_);
+  admission_->count_submitter_run();
   return admission_result::granted;
 }
 
 bool pool_core::drop_one() noexcept {
-  // A task that is on its way from one queue to another is not seen.
+  // The look misses a task that moves from one queue to another, so it is repeated.
   for (int attempt = 0; attempt < max_drop_attempts; ++attempt) {
-    if (pool_task* const oldest = scheduler_->take_least()) {
-      runner_.drop(*oldest);
+    if (pool_task* const task = scheduler_->take_least_urgent()) {
+      runner_.drop(*task);
       return true;
     }
-    if (admission_->free() > 0) return true;
+    if (admission_->free_slots() > 0) return true;
     if (admission_->limit() <= delayed_.size()) return false;  // delayed tasks have all slots
     thread_yield();
   }
@@ -306,7 +308,7 @@ bool pool_core::drop_one() noexcept {
 // ---- tasks and operations
 
 void pool_core::post(operation& op) noexcept {
-  if (life_.has_ended()) [[unlikely]] {
+  if (life_cycle_.has_ended()) [[unlikely]] {
     inline_executor().post(op);
     return;
   }
@@ -320,7 +322,7 @@ std::size_t pool_core::purge() {
   const std::size_t waiting = metrics().waiting;
   std::size_t dropped = 0;
   for (; dropped < waiting; ++dropped) {
-    pool_task* const task = scheduler_->take_least();
+    pool_task* const task = scheduler_->take_least_urgent();
     if (task == nullptr) break;
     runner_.drop(*task);
   }
@@ -333,9 +335,9 @@ thread_pool_metrics pool_core::metrics() const {
   thread_pool_metrics sum{
       .submitted = scheduler_->enqueued() + delayed_dropped,
       .dropped = quiescence_.dropped() + delayed_dropped,
-      .refused = admission_->refused(),
-      .run_by_submitter = admission_->run_by_submitter(),
-      .exceptions = exceptions_.exceptions(),
+      .refused = admission_->refusals(),
+      .run_by_submitter = admission_->submitter_runs(),
+      .exceptions = guard_.exceptions(),
       .wakeups = scheduler_->wakeups(),
       .delayed = delayed_.size(),
       .workers = workers_.target(),
@@ -351,8 +353,8 @@ thread_pool_metrics pool_core::metrics() const {
     if (worker.queue_wait) sum.queue_wait.merge(*worker.queue_wait);
     if (worker.run_time) sum.run_time.merge(*worker.run_time);
   }
-  const std::uint64_t gone = sum.started + sum.dropped;
-  sum.waiting = sum.submitted > gone ? static_cast<std::size_t>(sum.submitted - gone) : 0;
+  const std::uint64_t dequeued = sum.started + sum.dropped;
+  sum.waiting = sum.submitted > dequeued ? static_cast<std::size_t>(sum.submitted - dequeued) : 0;
   return sum;
 }
 

@@ -61,23 +61,23 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
   virtual ~pool_core();
 
   // The parts of the pool.
-  life_cycle& life() noexcept { return life_; }
+  detail::life_cycle& life_cycle() noexcept { return life_cycle_; }
   detail::admission& admission() noexcept { return *admission_; }
   worker_set& workers() noexcept { return workers_; }
 
-  // These do what thread_pool's members of the same names do.
+  // These are thread_pool's members of the same names.
   void post(operation& op) noexcept override;
   fork_queue* fork_queue_here() noexcept override {
     pool_worker* const self = this_worker;
-    if (self == nullptr || self->pool != this || self->thieves == nullptr) return nullptr;
+    if (self == nullptr || self->pool != this || self->idle_peers == nullptr) return nullptr;
     return &static_cast<fork_queue&>(*self);  // of a reference: no further test for null
   }
-  /// False in a loop or a sync_wait() that a task runs.
+  /// Whether the thread is a worker; false in a loop or a sync_wait() that a task runs.
   bool running_here() const noexcept override {
     const pool_worker* const self = worker_here();
-    return self != nullptr && self->run_here == current_run();
+    return self != nullptr && self->innermost_run == current_run();
   }
-  timer_service* timers() noexcept override { return timers_.started(); }
+  timer_service* timers() noexcept override { return timers_.ensure_started(); }
   void resize(std::size_t workers) {
     workers_.resize(workers, *scheduler_);
     admission_->set_workers(workers);
@@ -95,7 +95,7 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
   void shut_down() noexcept;
 
   // Submissions use thread-locals, so no caller may be inlined into a coroutine.
-  /// Submits for post() and try_post(): `caller` blocks or fails.
+  /// Submits for post() and try_post(): the caller blocks or fails.
   inline admission_result submit(task_builder builder, task_priority priority,
                                  admission::waiting caller);
   /// Submits for a coroutine, which may be told to wait.
@@ -111,9 +111,9 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
     return self != nullptr && self->pool == this ? self : nullptr;
   }
 
-  /// Call after an item was added, which the workers may have overlooked at their end.
+  /// Runs items that the workers may have overlooked at their end. The caller has added one.
   void run_leftovers_if_ended() noexcept {
-    if (life_.ended_meanwhile()) [[unlikely]]
+    if (life_cycle_.has_ended_after_store()) [[unlikely]]
       runner_.run_leftovers(*scheduler_);
   }
 
@@ -135,18 +135,18 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
   bool drop_one() noexcept;
 
   thread_pool_options options_;
-  life_cycle life_;
+  detail::life_cycle life_cycle_;
   const std::shared_ptr<detail::admission> admission_;  // shared with threads that hold slots
-  exception_guard exceptions_;
+  exception_guard guard_;
   item_runner runner_;
   worker_set workers_;
   timer_thread timers_;
   delayed_tasks delayed_;
   const std::unique_ptr<task_scheduler> scheduler_;
   const task_scheduler::inbound_queue inbound_;
-  submissions* const cells_;  // the inbound queue, but not where tasks are timed
+  submissions* const cells_;  // the inbound queue; null where tasks are timed
   detail::quiescence quiescence_;
-  calls_in_flight posts_;  // of operations
+  calls_in_flight posts_;  // calls of post() for operations
   const worker_loop::pool_parts worker_parts_;
 };
 
@@ -156,8 +156,8 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
   if (pool_worker* const self = worker_here()) return submit_as_worker(*self, builder, priority);
   // An outside thread with a slot in its stock, the usual case, needs no call.
   if (cells_ != nullptr && priority == task_priority::normal && builder.fits_cell() &&
-      !life_.is_closed() && cells_->try_push_built([&]() noexcept { return builder.in_cell(); }))
-      [[likely]] {
+      !life_cycle_.is_closed() &&
+      cells_->try_push_built([&]() noexcept { return builder.in_cell(); })) [[likely]] {
     inbound_.idle->notify();
     run_leftovers_if_ended();
     return admission_result::granted;

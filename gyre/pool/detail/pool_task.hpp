@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pool_task, work_item: a pool's queues hold tasks, which may be dropped, and operations.
+// pool_task, work_item: the elements of a pool's queues, which are tasks and operations. Only tasks
+// may be dropped.
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -13,15 +14,15 @@
 
 namespace gyre::detail {
 
-/// A callable in a block of the slab. Running and dropping it both free the block.
+/// A callable in a block of the slab. To run it and to drop it both free the block.
 class pool_task : public operation {
  public:
   /// Destroys the callable without running it.
   void drop() noexcept { drop_(*this); }
 
-  bool has_slot = false;  ///< of the pool's capacity
+  bool has_slot = false;  ///< whether it takes a slot of the pool's capacity
   task_priority priority = task_priority::normal;
-  steady_time entered{};  ///< its lane; for low priority only
+  steady_time queue_time{};  ///< when it entered its lane; for low priority only
 
  protected:
   pool_task(function run, void (*destroy)(pool_task&) noexcept) noexcept

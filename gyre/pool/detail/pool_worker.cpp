@@ -5,14 +5,14 @@ namespace gyre::detail {
 
 constinit thread_local pool_worker* this_worker = nullptr;
 
-// push_own(), which has counted the item in `submitted`, calls this when the deque must grow.
+// Continues push_own(), which has counted the item in `submitted`, when the deque must grow.
 bool pool_worker::push_own_slowly(work_item item) noexcept {
   if (!deque.push(item)) {
     submitted.subtract(1);
     return false;
   }
-  feeds_itself = true;
-  thieves->notify();
+  has_own_tasks = true;
+  idle_peers->notify();
   return true;
 }
 

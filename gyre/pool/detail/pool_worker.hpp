@@ -21,20 +21,22 @@ namespace gyre::detail {
 
 class future_state_base;
 
-/// Lifetime: as the pool's, also if the worker retires: others look into its deque and its counts.
+/// Lifetime: until the pool ends, even if the worker retires, as other threads look into its deque
+/// and its counters.
 class pool_worker final : public fork_queue {
  public:
   /// `owner` identifies the pool.
   pool_worker(const void* owner, std::size_t number) noexcept : pool(owner), index(number) {}
   virtual ~pool_worker() = default;
 
-  // Forks: the item is counted first, as a thief may run it before the push returns.
+  /// Adds an item to the worker's own deque; false without memory. The item is counted first, as a
+  /// thief may run it before the push returns.
   bool push_own(work_item item) noexcept {
     submitted.add(1);
-    if (!deque.push_if_room(item)) [[unlikely]]
+    if (!deque.try_push(item)) [[unlikely]]
       return push_own_slowly(item);
-    feeds_itself = true;
-    thieves->notify();
+    has_own_tasks = true;
+    idle_peers->notify();
     return true;
   }
   bool push(operation& op) noexcept override { return push_own(work_item(op)); }
@@ -48,28 +50,28 @@ class pool_worker final : public fork_queue {
 
   const void* const pool;
   const std::size_t index;
-  idle_workers* thieves = nullptr;  // the workers that steal from this one, if they do
+  idle_workers* idle_peers = nullptr;  // where thieves of this deque sleep; null if nobody steals
 
-  // These belong to the worker's own thread, but for thieves and readers of counts.
+  // These belong to the worker's own thread, except that others steal and read the counters.
   work_deque<work_item> deque;
   gyre::detail::parker parker;
   spin_budget spin;
   theft_record thefts;
-  bool feeds_itself = false;         // its deque was not empty since it submitted to it
-  unsigned turn = 0;                 // items looked for
-  std::uintptr_t stack_reserve = 0;  // the stack's address below which it does not help
-  bool out_of_stack = false;         // at its last attempt to help
-  const void* run_here = nullptr;    // in which it runs items, as current_run()
-  std::size_t depth = 0;             // items being run, one within the other
-  std::size_t depth_that_waits = 0;  // of these: wait until all others have ended
-  std::size_t free_slots = 0;        // of tasks that have started, not yet released
+  bool has_own_tasks = false;            // since push_own(), until its deque is empty
+  unsigned lookups = 0;                  // searches for the next item
+  std::uintptr_t helping_stack_end = 0;  // the stack's address below which it does not help
+  bool is_out_of_stack = false;          // at its last attempt to help
+  const void* innermost_run = nullptr;   // the run of its items, as current_run() names it
+  std::size_t depth = 0;                 // items that it runs, one within the other
+  std::size_t waiting_depth = 0;         // the depth at its innermost quiescence::wait()
+  std::size_t free_slots = 0;            // slots of started tasks that it has not released
   published_counter submitted, started, finished, steals, parks;
   std::optional<histogram> queue_wait, run_time;  // where tasks are timed
 
   // The mutex of the worker_set protects these.
   std::unique_ptr<named_thread> thread;
-  bool alive = false;
-  const future_state_base* stuck_on = nullptr;  // the task it waits for, out of stack
+  bool is_alive = false;
+  const future_state_base* stuck_wait = nullptr;  // the task that it waits for without stack
 
  private:
   bool push_own_slowly(work_item item) noexcept;

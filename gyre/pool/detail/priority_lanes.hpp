@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// priority_lanes: a queue of tasks in the order of priority, and within one in that of arrival.
+// priority_lanes: a queue of tasks in the order of their priority, and of arrival within each
+// priority.
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -13,21 +14,24 @@
 
 namespace gyre::detail {
 
+/// A queue for each priority, with rules that keep tasks of lower priority from starving.
+///
 /// Thread-safety: none.
 class priority_lanes {
  public:
-  /// One in so many tasks is a normal one, if one waits, so that high priority starves none.
-  static constexpr unsigned turns = 61;
+  /// Each task with this number in a row prefers normal priority, so that high priority does not
+  /// starve it.
+  static constexpr unsigned normal_turn = 61;
 
   explicit priority_lanes(std::chrono::nanoseconds aging) noexcept : aging_(aging) {}
 
   void push(pool_task& task, task_priority priority) noexcept {
     task.priority = priority;
-    if (priority == task_priority::low) task.entered = monotonic_now();
+    if (priority == task_priority::low) task.queue_time = monotonic_now();
     lane(priority).push_back(task);
     ++count_[index(priority)];
   }
-  /// Puts a task back that was taken: it goes before all others of its priority.
+  /// Puts a task back that was taken, before all others of its priority.
   void put_back(pool_task& task) noexcept {
     lane(task.priority).push_front(task);
     ++count_[index(task.priority)];
@@ -36,7 +40,7 @@ class priority_lanes {
   /// The next task, or null. The clock is read only while a task of low priority waits.
   pool_task* take() noexcept {
     if (pool_task* overdue = take_overdue()) return overdue;
-    if (++turn_ % turns != 0) {
+    if (++turn_ % normal_turn != 0) {
       if (pool_task* high = take(task_priority::high)) return high;
     }
     if (pool_task* normal = take(task_priority::normal)) return normal;
@@ -51,11 +55,11 @@ class priority_lanes {
   /// A task of low priority that has waited for `aging`, or null.
   pool_task* take_overdue() noexcept {
     const pool_task* const oldest = lane(task_priority::low).front();
-    if (oldest == nullptr || monotonic_now() - oldest->entered < aging_) return nullptr;
+    if (oldest == nullptr || monotonic_now() - oldest->queue_time < aging_) return nullptr;
     return take(task_priority::low);
   }
-  /// The task that drop_oldest drops: it matters least.
-  pool_task* take_least() noexcept {
+  /// The oldest task of the lowest priority, which drop_oldest drops; null if there is none.
+  pool_task* take_least_urgent() noexcept {
     if (pool_task* low = take(task_priority::low)) return low;
     if (pool_task* normal = take(task_priority::normal)) return normal;
     return take(task_priority::high);

@@ -56,8 +56,8 @@ TEST_F(PriorityLanes, GiveTheFirstOfTheHighestPriority) {
 
 TEST_F(PriorityLanes, GiveANormalOneEverySoOftenThoughHighOnesWait) {
   push('n', task_priority::normal);
-  for (unsigned i = 0; i < 2 * priority_lanes::turns; ++i) push('h', task_priority::high);
-  for (unsigned i = 0; i < priority_lanes::turns; ++i) ASSERT_TRUE(run(lanes.take()));
+  for (unsigned i = 0; i < 2 * priority_lanes::normal_turn; ++i) push('h', task_priority::high);
+  for (unsigned i = 0; i < priority_lanes::normal_turn; ++i) ASSERT_TRUE(run(lanes.take()));
   EXPECT_EQ(std::ranges::count(ran, 'n'), 1);
   run_all();
 }
@@ -75,7 +75,7 @@ TEST_F(PriorityLanes, GiveTheLeastFirstToWhoeverDropsOne) {
   push('h', task_priority::high);
   push('n', task_priority::normal);
   push('l', task_priority::low);
-  while (run(lanes.take_least())) {
+  while (run(lanes.take_least_urgent())) {
   }
   EXPECT_THAT(ran, ElementsAre('l', 'n', 'h'));
 }

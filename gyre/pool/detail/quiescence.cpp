@@ -15,16 +15,17 @@ namespace gyre::detail {
 
 using namespace std::chrono_literals;
 
-// The finished tasks are read before the submitted ones: equal sums mean that none was left in
-// between, as every task is counted as submitted before it can finish. For a task that waits,
-// others that wait count as finished; they are read in between, and so counted once.
-bool quiescence::is_reached(bool is_task) const noexcept {
+// The finished tasks are summed before the submitted ones. As every task is counted as submitted
+// before it can finish, equal sums mean that between the two no task was left. If a task waits,
+// tasks that wait count as finished; their number is read between the sums, so that none is counted
+// twice.
+bool quiescence::is_reached(bool by_task) const noexcept {
   std::uint64_t finished =
       dropped_.load(std::memory_order_acquire) + run_outside_.load(std::memory_order_acquire);
   for (std::size_t index = 0; index < workers_.size(); ++index) {
     finished += workers_[index].finished.get();
   }
-  if (is_task) finished += waiting_tasks_.load(std::memory_order_seq_cst);
+  if (by_task) finished += waiting_tasks_.load(std::memory_order_seq_cst);
   std::uint64_t submitted = scheduler_.enqueued();
   for (std::size_t index = 0; index < workers_.size(); ++index) {
     submitted += workers_[index].submitted.get();
@@ -40,39 +41,39 @@ void quiescence::notify() noexcept {
   {
     const std::lock_guard lock(mutex_);
   }
-  changed_.notify_all();
+  condition_.notify_all();
 }
 
 bool quiescence::wait(pool_worker* self, steady_time deadline) noexcept {
-  // An outer wait of this thread has counted the tasks below it.
-  const std::size_t counted =
-      self == nullptr ? 0 : std::exchange(self->depth_that_waits, self->depth);
-  const std::size_t tasks = self == nullptr ? 0 : self->depth - counted;
-  const bool is_task = self != nullptr;
+  // An outer wait of this thread has counted the tasks that were running when it began.
+  const std::size_t outer_depth =
+      self == nullptr ? 0 : std::exchange(self->waiting_depth, self->depth);
+  const std::size_t tasks = self == nullptr ? 0 : self->depth - outer_depth;
+  const bool by_task = self != nullptr;
   waiting_tasks_.fetch_add(tasks, std::memory_order_seq_cst);
   waiters_.fetch_add(1, std::memory_order_seq_cst);
   asymmetric_heavy_fence();
   notify();
-  bool reached = false;
-  while (!(reached = is_reached(is_task))) {
-    const steady_time now = monotonic_now();
-    if (now >= deadline) break;
+  bool is_done = false;
+  while (!(is_done = is_reached(by_task))) {
+    const steady_time present = monotonic_now();
+    if (present >= deadline) break;
     if (self != nullptr && current_helper()->help_once()) continue;
     std::unique_lock lock(mutex_);
-    reached = is_reached(is_task);
-    if (reached) break;
+    is_done = is_reached(by_task);
+    if (is_done) break;
     // A task that waits looks for work to help with now and then.
-    const steady_time until = self == nullptr ? deadline : std::min(deadline, now + 1ms);
-    if (until == steady_time::max()) {
-      changed_.wait(lock);
+    const steady_time wake_time = self == nullptr ? deadline : std::min(deadline, present + 1ms);
+    if (wake_time == steady_time::max()) {
+      condition_.wait(lock);
     } else {
-      changed_.wait_until(lock, until);
+      condition_.wait_until(lock, wake_time);
     }
   }
   waiters_.fetch_sub(1, std::memory_order_seq_cst);
   waiting_tasks_.fetch_sub(tasks, std::memory_order_seq_cst);
-  if (self != nullptr) self->depth_that_waits = counted;
-  return reached;
+  if (self != nullptr) self->waiting_depth = outer_depth;
+  return is_done;
 }
 
 }  // namespace gyre::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// shared_queue_scheduler: one queue for all workers; the published experiment compares two kinds.
+// shared_queue_scheduler: one queue for all workers, with a mutex or a spin lock.
 #pragma once
 
 #include <gyre/base/intrusive_queue.hpp>
@@ -23,16 +23,16 @@
 
 namespace gyre::detail {
 
-/// Three lanes, each in the order of arrival. Every other turn, operations go before tasks. With a
-/// std::mutex, workers without work sleep; with a spin_lock, they give way to other threads, and
-/// look again.
+/// A queue of tasks by priority and a queue of operations, from which workers take by turns. With a
+/// std::mutex, workers without work sleep; with a spin_lock, they yield to other threads, and look
+/// again.
 template <class Lock>
 class shared_queue_scheduler final : public task_scheduler {
  public:
   /// Lifetime: all arguments must outlive this.
-  shared_queue_scheduler(const thread_pool_options& options, const life_cycle& life,
+  shared_queue_scheduler(const thread_pool_options& options, const life_cycle& state,
                          const worker_set& workers)
-      : life_(life), workers_(workers), lanes_(options.aging) {}
+      : life_cycle_(state), workers_(workers), lanes_(options.aging) {}
 
   void enqueue(pool_task& task, task_priority priority) noexcept override {
     std::unique_lock lock(lock_);
@@ -46,7 +46,7 @@ class shared_queue_scheduler final : public task_scheduler {
     ++enqueued_;
     wake_one(std::move(lock));
   }
-  void enqueue_own(pool_worker&, pool_task& task) noexcept override {
+  void enqueue_from_worker(pool_worker&, pool_task& task) noexcept override {
     enqueue(task, task_priority::normal);
   }
 
@@ -59,9 +59,9 @@ class shared_queue_scheduler final : public task_scheduler {
       operations_.push_front(item.op());
     }
   }
-  pool_task* take_least() noexcept override {
+  pool_task* take_least_urgent() noexcept override {
     const std::lock_guard lock(lock_);
-    return lanes_.take_least();
+    return lanes_.take_least_urgent();
   }
   work_item take_leftover() noexcept override {
     const std::lock_guard lock(lock_);
@@ -71,8 +71,8 @@ class shared_queue_scheduler final : public task_scheduler {
   void wake_all() noexcept override {
     {
       const std::lock_guard lock(lock_);
-    }  // a worker that is about to wait has looked, or will
-    if constexpr (sleeps) changed_.notify_all();
+    }  // so that a worker which is about to wait has begun to, or sees the change
+    if constexpr (sleeps) condition_.notify_all();
   }
   std::uint64_t enqueued() const noexcept override {
     const std::lock_guard lock(lock_);
@@ -83,17 +83,17 @@ class shared_queue_scheduler final : public task_scheduler {
     return wakeups_;
   }
 
-  // The worker_loop calls these.
+  // These are for the worker_loop.
   void begin_work(pool_worker&) noexcept {}
   void stop_searching(pool_worker&) noexcept {}
   void wait_for_work(pool_worker& self) noexcept {
     std::unique_lock lock(lock_);
     if (lanes_.size() > 0 || !operations_.empty()) return;
-    if (life_.concerns_sleepers() || workers_.is_surplus(self)) return;
+    if (life_cycle_.concerns_sleepers() || workers_.is_surplus(self)) return;
     ++idle_;
     if constexpr (sleeps) {
       self.parks.add(1);
-      changed_.wait(lock);
+      condition_.wait(lock);
     } else {
       lock.unlock();
       thread_yield();
@@ -106,8 +106,8 @@ class shared_queue_scheduler final : public task_scheduler {
   static constexpr bool sleeps = std::same_as<Lock, std::mutex>;
 
   work_item take() noexcept {
-    operation_next_ = !operation_next_;
-    if (operation_next_) {
+    prefers_operation_ = !prefers_operation_;
+    if (prefers_operation_) {
       if (operation* const op = operations_.pop_front()) return work_item(*op);
     }
     if (pool_task* const task = lanes_.take()) return work_item(*task);
@@ -118,17 +118,17 @@ class shared_queue_scheduler final : public task_scheduler {
     if (idle_ == 0) return;
     ++wakeups_;
     lock.unlock();
-    if constexpr (sleeps) changed_.notify_one();
+    if constexpr (sleeps) condition_.notify_one();
   }
 
-  const life_cycle& life_;
+  const life_cycle& life_cycle_;
   const worker_set& workers_;
   mutable Lock lock_;
   [[no_unique_address]] std::conditional_t<sleeps, std::condition_variable, std::monostate>
-      changed_;
+      condition_;
   priority_lanes lanes_;
   intrusive_queue<operation> operations_;
-  bool operation_next_ = false;
+  bool prefers_operation_ = false;
   std::size_t idle_ = 0;
   std::uint64_t enqueued_ = 0;
   std::uint64_t wakeups_ = 0;

@@ -13,12 +13,13 @@
 namespace gyre::detail {
 namespace {
 
-// How often a worker looks at others' work though it has its own. Prime, as Go's and Tokio's, so
-// that it falls into step with no pattern of the program.
-constexpr unsigned fairness = 61;
+// A worker that has items of its own looks at others' items once in this number of searches. A
+// prime, as in Go and Tokio, so that it does not fall into step with a pattern of the program.
+constexpr unsigned fair_turn = 61;
 
-// One of this many fair turns runs the oldest item of the worker itself, which costs a heavy fence.
-constexpr unsigned own_fairness = 16;
+// One in this number of fair turns runs the oldest item of the worker itself, which costs a heavy
+// fence.
+constexpr unsigned own_fair_turn = 16;
 
 // A worker looks for work this often at most before it sleeps.
 constexpr int max_looks = 128;
@@ -39,13 +40,13 @@ struct queued_operation {
 
 }  // namespace
 
-stealing_scheduler::stealing_scheduler(const thread_pool_options& options, const life_cycle& life,
-                                       const worker_set& workers, std::shared_ptr<admission> gate,
+stealing_scheduler::stealing_scheduler(const thread_pool_options& options, const life_cycle& state,
+                                       const worker_set& workers, std::shared_ptr<admission> slots,
                                        in_place_runner& runner)
     : runner_(runner),
-      life_(life),
+      life_cycle_(state),
       workers_(workers),
-      submissions_(std::move(gate)),
+      submissions_(std::move(slots)),
       idle_(options.workers),
       lanes_(options.aging) {}
 
@@ -71,12 +72,12 @@ void stealing_scheduler::enqueue(operation& op) noexcept {
   idle_.notify();
 }
 
-void stealing_scheduler::enqueue_own(pool_worker& self, pool_task& task) noexcept {
+void stealing_scheduler::enqueue_from_worker(pool_worker& self, pool_task& task) noexcept {
   if (!self.push_own(work_item(task))) [[unlikely]]
     enqueue(task, task_priority::normal);
 }
 
-// The item was counted when it was enqueued.
+// Counts nothing, as the item was counted when it was enqueued.
 void stealing_scheduler::put_back(work_item item) noexcept {
   if (!item.is_task()) {
     overflow_.push(item.op());
@@ -87,7 +88,7 @@ void stealing_scheduler::put_back(work_item item) noexcept {
   count_lanes();
 }
 
-// The caller holds the lock of the lanes.
+// Publishes the sizes of the lanes. The caller holds their lock.
 void stealing_scheduler::count_lanes() noexcept {
   // release: pairs with the acquire in has_work().
   lanes_waiting_.store(lanes_.size(), std::memory_order_release);
@@ -106,13 +107,13 @@ pool_task* stealing_scheduler::take_lane(Take&& take) noexcept {
   // relaxed: a hint; a worker that sleeps calls has_work().
   if (lanes_waiting_.load(std::memory_order_relaxed) == 0) return nullptr;
   const std::lock_guard lock(lanes_lock_);
-  pool_task* const taken = take(lanes_);
+  pool_task* const task = take(lanes_);
   count_lanes();
-  return taken;
+  return task;
 }
 
 work_item stealing_scheduler::next(pool_worker& self) noexcept {
-  if (++self.turn % fairness == 0) [[unlikely]] {
+  if (++self.lookups % fair_turn == 0) [[unlikely]] {
     if (const work_item item = take_fairly(self)) return item;
   }
   // relaxed: a hint; a worker that sleeps calls has_work().
@@ -120,7 +121,7 @@ work_item stealing_scheduler::next(pool_worker& self) noexcept {
     if (pool_task* const urgent = take_prioritized()) return work_item(*urgent);
   }
   if (const work_item own = self.deque.pop()) return own;
-  self.feeds_itself = false;
+  self.has_own_tasks = false;
   if (self.thefts.has_stolen()) [[unlikely]]
     self.thefts.finish_tasks(monotonic_now());
   if (const work_item item = take_submitted(self, drained_batch::max_items)) return item;
@@ -144,25 +145,26 @@ work_item stealing_scheduler::take_fairly(pool_worker& self) noexcept {
   };
   if (pool_task* const task = take_lane(take_passed_over)) return work_item(*task);
   if (const work_item item = take_overflow(self)) return item;
-  // The oldest submissions are in the deque, unless the worker lives on its own tasks.
-  if (!self.feeds_itself) {
+  // The oldest submissions are in the deque, unless the worker fills it with its own tasks.
+  if (!self.has_own_tasks) {
     if (const work_item own = self.deque.pop()) return own;
-  } else if (self.turn % (fairness * own_fairness) == 0) {
-    if (const work_item others = steal(self)) return others;
+  } else if (self.lookups % (fair_turn * own_fair_turn) == 0) {
+    if (const work_item stolen = steal(self)) return stolen;
     if (const work_item oldest = self.deque.steal_oldest()) return oldest;
   }
   return take_submitted(self, 1);
 }
 
-// The first item is returned, the others go to the deque, in such an order that the oldest is
-// popped first.
+// Returns the first item. The others go to the deque, in such an order that the oldest is popped
+// first.
 work_item stealing_scheduler::take_submitted(pool_worker& self, std::size_t max_items) noexcept {
-  drained_batch drained(runner_);  // not the worker's: a task that finds no memory is run meanwhile
+  // Not a member of the worker: a task for which there is no memory runs meanwhile, and may wait.
+  drained_batch drained(runner_);
   inbox::batch budget(max_items);
   const bool more_waits = submissions_.run_some(budget);
   const std::size_t count = drained.size();
   if (count == 0) return {};
-  for (std::size_t index = count - 1; index > 0; --index) keep(self, drained[index]);
+  for (std::size_t index = count - 1; index > 0; --index) push_to_deque(self, drained[index]);
   if (count > 1 || more_waits) idle_.notify();
   return drained[0];
 }
@@ -170,17 +172,17 @@ work_item stealing_scheduler::take_submitted(pool_worker& self, std::size_t max_
 work_item stealing_scheduler::take_overflow(pool_worker& self) noexcept {
   if (overflow_.empty()) [[likely]]
     return {};
-  auto all = overflow_.pop_all();
-  operation* const first = all.pop_front();
+  auto operations = overflow_.pop_all();
+  operation* const first = operations.pop_front();
   if (first == nullptr) return {};
   intrusive_queue<operation> newest_first;  // so that the oldest is popped first
-  while (operation* const each = all.pop_front()) newest_first.push_front(*each);
-  while (operation* const each = newest_first.pop_front()) keep(self, work_item(*each));
+  while (operation* const each = operations.pop_front()) newest_first.push_front(*each);
+  while (operation* const each = newest_first.pop_front()) push_to_deque(self, work_item(*each));
   idle_.notify();
   return work_item(*first);
 }
 
-void stealing_scheduler::keep(pool_worker& self, work_item item) noexcept {
+void stealing_scheduler::push_to_deque(pool_worker& self, work_item item) noexcept {
   if (!self.deque.push(item)) put_back(item);
 }
 
@@ -190,7 +192,7 @@ pool_task* stealing_scheduler::take_prioritized() noexcept {
 
 work_item stealing_scheduler::steal(pool_worker& self) noexcept {
   const std::size_t count = workers_.size();
-  // The first victim is the next worker, so that thieves spread over their victims.
+  // Begins with the worker of the next index, so that thieves spread over their victims.
   for (std::size_t step = 1; step < count; ++step) {
     pool_worker& victim = workers_[(self.index + step) % count];
     const work_item oldest = victim.deque.steal_into(self.deque);
@@ -214,18 +216,17 @@ work_item stealing_scheduler::take_from_queues() noexcept {
   return {};
 }
 
-pool_task* stealing_scheduler::take_least() noexcept {
+pool_task* stealing_scheduler::take_least_urgent() noexcept {
   intrusive_queue<operation> operations;
-  pool_task* found =
-      take_lane([](priority_lanes& lanes) { return lanes.take(task_priority::low); });
-  while (found == nullptr) {
+  pool_task* task = take_lane([](priority_lanes& lanes) { return lanes.take(task_priority::low); });
+  while (task == nullptr) {
     const work_item item = take_from_queues();
     if (!item) {
-      found = take_lane([](priority_lanes& lanes) { return lanes.take_least(); });
+      task = take_lane([](priority_lanes& lanes) { return lanes.take_least_urgent(); });
       break;
     }
     if (item.is_task()) {
-      found = &item.task();
+      task = &item.task();
     } else {
       operations.push_back(item.op());
     }
@@ -234,7 +235,7 @@ pool_task* stealing_scheduler::take_least() noexcept {
     while (operation* const each = operations.pop_front()) overflow_.push(*each);
     idle_.notify();
   }
-  return found;
+  return task;
 }
 
 work_item stealing_scheduler::take_leftover() noexcept {
@@ -250,27 +251,27 @@ work_item stealing_scheduler::take_leftover() noexcept {
 // ---- idle workers
 
 void stealing_scheduler::stop_searching(pool_worker& self) noexcept {
-  idle_.found_work(self.parker, [&] { return has_waiting_items(self); });
+  idle_.end_search(self.parker, [&] { return has_waiting_items(self); });
 }
 
 void stealing_scheduler::release_queue(pool_worker& self) noexcept {
   while (const work_item item = self.deque.pop()) put_back(item);
-  idle_.found_work(self.parker);
+  idle_.end_search(self.parker);
 }
 
 void stealing_scheduler::put_back(pool_worker& self, work_item item) noexcept {
-  // The deque knows no priorities.
+  // The deque has no order of priorities.
   if (item.is_task() && item.task().priority != task_priority::normal) {
     put_back(item);
   } else {
-    keep(self, item);
+    push_to_deque(self, item);
   }
 }
 
 void stealing_scheduler::wait_for_work(pool_worker& self) noexcept {
   if (self.thefts.must_rest() && others_have_work(self)) {
-    idle_.found_work(self.parker, [&] { return has_inbound_items(); });
-    sleep_for(self.thefts.rest());
+    idle_.end_search(self.parker, [&] { return has_inbound_items(); });
+    sleep_for(self.thefts.begin_rest());
     return;
   }
   if (idle_.start_searching(self.parker) && search(self)) return;
@@ -300,7 +301,7 @@ bool stealing_scheduler::search(pool_worker& self) noexcept {
 }
 
 bool stealing_scheduler::has_work(const pool_worker& self) noexcept {
-  return life_.concerns_sleepers() || workers_.is_surplus(self) || has_waiting_items(self);
+  return life_cycle_.concerns_sleepers() || workers_.is_surplus(self) || has_waiting_items(self);
 }
 
 bool stealing_scheduler::has_waiting_items(const pool_worker& self) noexcept {

@@ -22,31 +22,32 @@
 
 namespace gyre::detail {
 
-/// A worker looks at urgent tasks, at its own deque, at the submissions, of which it moves up to
-/// 256 to its deque at once, and at others' deques; every 61st time at the submissions first.
+/// A worker looks for its next item in this order: tasks of high priority; its own deque; the
+/// submissions, of which it moves up to 256 to its deque at once; other tasks with a priority; the
+/// deques of other workers. Every 61st time it takes an item that this order passes over.
 class stealing_scheduler final : public task_scheduler {
  public:
   /// Lifetime: all arguments must outlive this.
-  stealing_scheduler(const thread_pool_options& options, const life_cycle& life,
-                     const worker_set& workers, std::shared_ptr<admission> gate,
+  stealing_scheduler(const thread_pool_options& options, const life_cycle& state,
+                     const worker_set& workers, std::shared_ptr<admission> slots,
                      in_place_runner& runner);
 
   inbound_queue inbound() noexcept override { return {&submissions_, &idle_}; }
   void enqueue(pool_task& task, task_priority priority) noexcept override;
   void enqueue(operation& op) noexcept override;
-  void enqueue_own(pool_worker& self, pool_task& task) noexcept override;
+  void enqueue_from_worker(pool_worker& self, pool_task& task) noexcept override;
   work_item next(pool_worker& self) noexcept override;
   void put_back(pool_worker& self, work_item item) noexcept override;
   void release_queue(pool_worker& self) noexcept override;
-  pool_task* take_least() noexcept override;
+  pool_task* take_least_urgent() noexcept override;
   work_item take_leftover() noexcept override;
   void wake_all() noexcept override { idle_.notify_all(); }
   void resize(std::size_t workers) noexcept override { idle_.resize(workers); }
   std::uint64_t enqueued() const noexcept override;
   std::uint64_t wakeups() const noexcept override { return idle_.wakes(); }
 
-  // The worker_loop calls these.
-  void begin_work(pool_worker& self) noexcept { self.thieves = &idle_; }
+  // These are for the worker_loop.
+  void begin_work(pool_worker& self) noexcept { self.idle_peers = &idle_; }
   void stop_searching(pool_worker& self) noexcept;
   void wait_for_work(pool_worker& self) noexcept;
 
@@ -60,7 +61,7 @@ class stealing_scheduler final : public task_scheduler {
   work_item steal(pool_worker& self) noexcept;
   work_item steal_if_it_pays(pool_worker& self) noexcept;
   work_item take_from_queues() noexcept;
-  void keep(pool_worker& self, work_item item) noexcept;
+  void push_to_deque(pool_worker& self, work_item item) noexcept;
   void put_back(work_item item) noexcept;
   bool search(pool_worker& self) noexcept;
   bool has_work(const pool_worker& self) noexcept;
@@ -70,18 +71,18 @@ class stealing_scheduler final : public task_scheduler {
   void count_lanes() noexcept;
 
   in_place_runner& runner_;
-  const life_cycle& life_;
+  const life_cycle& life_cycle_;
   const worker_set& workers_;
   submissions submissions_;
   idle_workers idle_;
-  atomic_intrusive_stack<operation> overflow_;  // operations for which submissions had no memory
+  atomic_intrusive_stack<operation> overflow_;  // operations for which there was no memory
 
-  // Tasks of other than normal priority, slotless and delayed ones, and those that were put back.
+  // Tasks of high and low priority, tasks without a slot, and tasks that were put back.
   spin_lock lanes_lock_;
   priority_lanes lanes_;
   std::atomic<std::size_t> lanes_waiting_{0};
   std::atomic<std::size_t> high_waiting_{0};
-  std::atomic<std::uint64_t> enqueued_{0};  // into the lanes and the overflow
+  std::atomic<std::uint64_t> enqueued_{0};  // items put into the lanes and the overflow
 };
 
 }  // namespace gyre::detail

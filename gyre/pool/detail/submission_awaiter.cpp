@@ -16,18 +16,18 @@ slot_awaiter::slot_awaiter(pool_core& pool, task_priority priority) noexcept
 }
 
 void slot_awaiter::begin_wait() noexcept {
-  waited_for_ = pool_->shared_from_this();
+  pool_owner_ = pool_->shared_from_this();
   pool_->admission().join_line();
 }
 
-void slot_awaiter::abandon_wait() noexcept { waited_for_->admission().leave_line(); }
+void slot_awaiter::abandon_wait() noexcept { pool_owner_->admission().leave_line(); }
 
 [[gnu::noinline]] void slot_awaiter::finish(task_builder builder) {
   if (result_ == admission_result::must_wait) {
-    const std::shared_ptr<pool_core> pool = std::move(waited_for_);
+    const std::shared_ptr<pool_core> pool = std::move(pool_owner_);
     pool->admission().leave_line();
     semaphore_permit slot = acquire_.await_resume();
-    result_ = slot.count() == 0 ? pool->admission().refuse(admission_result::closed)
+    result_ = slot.count() == 0 ? pool->admission().count_refusal(admission_result::closed)
                                 : pool->submit_admitted(builder, priority_, std::move(slot));
   }
   if (result_ != admission_result::granted) throw_refused(result_);

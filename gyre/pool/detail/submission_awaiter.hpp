@@ -17,7 +17,7 @@ namespace gyre::detail {
 
 class pool_core;
 
-/// A coroutine that waits for a slot in the line of the admission.
+/// The wait of a coroutine for a slot, in the line of the admission.
 ///
 /// Lifetime: must not be destroyed between its wake-up and its resumption.
 class slot_awaiter {
@@ -26,20 +26,20 @@ class slot_awaiter {
   slot_awaiter(slot_awaiter&& other) noexcept = default;  // before it is awaited
   slot_awaiter& operator=(slot_awaiter&&) = delete;
   ~slot_awaiter() {
-    if (waited_for_ != nullptr) [[unlikely]]
+    if (pool_owner_ != nullptr) [[unlikely]]
       abandon_wait();
   }
 
  protected:
-  /// False if the coroutine is to wait for a slot.
+  /// Submits the callable. False if the coroutine must wait for a slot.
   bool submit_now(task_builder builder);
-  /// False if there is nothing to wait for.
+  /// Joins the line. False if the coroutine has a slot already.
   template <class Promise>
-  bool wait(std::coroutine_handle<Promise> awaiting) noexcept {
+  bool wait(std::coroutine_handle<Promise> coroutine) noexcept {
     begin_wait();
-    return acquire_.await_suspend(awaiting);
+    return acquire_.await_suspend(coroutine);
   }
-  /// Throws unless the callable was submitted, by this or submit_now().
+  /// After a wait submits the callable. Throws unless this or submit_now() has submitted it.
   void finish(task_builder builder);
 
  private:
@@ -49,11 +49,11 @@ class slot_awaiter {
   pool_core* pool_;
   task_priority priority_;
   admission_result result_ = admission_result::must_wait;
-  std::shared_ptr<pool_core> waited_for_;  // while it waits, as the pool may end; outlives acquire_
+  std::shared_ptr<pool_core> pool_owner_;  // during the wait, which the pool must outlive
   semaphore::permit_operation acquire_;
 };
 
-/// Awaited, submits a callable, and gives `result`.
+/// Awaited, submits a callable, and returns `result`.
 template <class F, class Result = void>
 class [[nodiscard]] submission_awaiter : slot_awaiter {
   using stored = std::conditional_t<std::is_void_v<Result>, std::monostate, Result>;
@@ -68,8 +68,8 @@ class [[nodiscard]] submission_awaiter : slot_awaiter {
   static constexpr bool executor_affine = true;
   bool await_ready() { return submit_now(task_builder(std::move(callable_))); }
   template <class Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    return wait(awaiting);
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
+    return wait(coroutine);
   }
   Result await_resume() {
     finish(task_builder(std::move(callable_)));

@@ -22,9 +22,9 @@ namespace gyre::detail {
 
 /// A bounded queue with many producers and many consumers, first in first out per producer.
 ///
-/// Each producing thread has a shard: a list of segments, and a stock of reserved slots, so that
-/// most pushes touch nothing that another producer writes. A thread that ends releases its stock,
-/// which serves the waits for slots, those of threads and those of coroutines.
+/// Each producing thread has a shard, which is a list of segments and a number of reserved slots,
+/// so that most pushes touch nothing that another producer writes. A thread that ends releases its
+/// slots, and so serves the threads and coroutines that wait for one.
 ///
 /// The shards form a queue; a consumer takes the first one that has tasks, and has it for itself
 /// while it runs them. A callable that is "run" here is expected to hand itself over to the worker
@@ -41,7 +41,8 @@ template <std::size_t CellsPerSegment>
 class basic_submissions {
  public:
   /// Tasks take slots of `gate`.
-  explicit basic_submissions(std::shared_ptr<admission> gate) noexcept : gate_(std::move(gate)) {}
+  explicit basic_submissions(std::shared_ptr<admission> slots) noexcept
+      : slots_(std::move(slots)) {}
   /// Destroys the tasks that were not run. No other thread may be inside.
   ~basic_submissions() {
     // A task's destructor may push once more, also to a shard that was empty already.
@@ -56,40 +57,40 @@ class basic_submissions {
     return try_push_built([&]() noexcept -> F&& { return std::forward<F>(callable); });
   }
 
-  /// As try_push(), with the callable that `build` returns, which is called once there is a slot.
-  /// The caller must not be inlined into a coroutine.
+  /// Adds the callable that `build` returns, which is called once there is a slot; false if none is
+  /// free. Throws as try_push(). The caller must not be inlined into a coroutine.
   template <class Build>
   [[nodiscard, gnu::always_inline]] bool try_push_built(Build&& build) {
     if (shard* const own = shards_.cached()) [[likely]]
       return push_to(*own, build);
-    const auto entered = find_or_register();
-    return push_to(*entered, build);
+    const auto access = find_or_register();
+    return push_to(*access, build);
   }
 
   /// Waits until the calling thread has a slot for its next push: granted, timed_out or closed.
   [[nodiscard]] admission_result reserve_until(steady_time deadline) {
-    if (const auto own = find_or_register(); own->stock > 0 || restock(*own)) {
+    if (const auto own = find_or_register(); own->reserved_slots > 0 || restock(*own)) {
       return admission_result::granted;
     }
-    const auto [result, taken] = gate_->wait_until(deadline, gate_->chunk());
-    if (taken > 0) add_slots(taken);
+    const auto [result, count] = slots_->wait_until(deadline, slots_->chunk_size());
+    if (count > 0) add_slots(count);
     return result;
   }
-  /// Adds acquired slots to the thread's stock; releases them if it throws std::bad_alloc.
+  /// Keeps acquired slots for the thread's next pushes; releases them if it throws std::bad_alloc.
   [[gnu::noinline]] void add_slots(std::size_t slots) {
     try {
-      find_or_register()->stock += slots;
+      find_or_register()->reserved_slots += slots;
     } catch (...) {
-      gate_->release(slots);
+      slots_->release(slots);
       throw;
     }
   }
 
   /// Releases the slots that the calling thread holds for its next pushes; false if it holds none.
-  bool return_stock() noexcept {
+  bool return_reserved_slots() noexcept {
     shard* const own = shards_.cached();
-    if (own == nullptr || own->stock == 0) return false;
-    gate_->release(std::exchange(own->stock, 0));
+    if (own == nullptr || own->reserved_slots == 0) return false;
+    slots_->release(std::exchange(own->reserved_slots, 0));
     return true;
   }
 
@@ -99,18 +100,18 @@ class basic_submissions {
     if (shard* const own = shards_.cached()) [[likely]] {
       push_admitted(*own, std::forward<F>(callable));
     } else {
-      const auto entered = find_or_register();
-      push_admitted(*entered, std::forward<F>(callable));
+      const auto access = find_or_register();
+      push_admitted(*access, std::forward<F>(callable));
     }
   }
 
-  /// Worker: runs tasks of one producer, at most `quantum` of them and as long as the batch lasts;
+  /// Worker: runs tasks of one producer, at most `max_run` of them and as long as the batch lasts;
   /// none if tasks wait only in shards that other workers run. True if more tasks wait: then
   /// another worker may be woken for them. A task's exception passes, with all in good order.
   bool run_some(inbox::batch& batch) {
     shard_lease lease(*this);
     if (!lease) return false;
-    lease->run(batch, quantum);
+    lease->run(batch, max_run);
     return lease.end();
   }
 
@@ -128,8 +129,8 @@ class basic_submissions {
   std::uint64_t pushed() const noexcept { return shards_.pushed(); }
 
  private:
-  // How many tasks of one producer a worker takes at a time.
-  static constexpr std::size_t quantum = 256;
+  // The number of tasks of one producer that a worker takes at a time.
+  static constexpr std::size_t max_run = 256;
 
   class shard;
 
@@ -148,7 +149,8 @@ class basic_submissions {
     intrusive_queue<shard> shards_;
   };
 
-  // A shard that a worker has for itself, queued again at the end, also by an exception.
+  // A shard that a worker has for itself. The end of the lease puts it back into the queue, also
+  // after an exception.
   class shard_lease {
    public:
     explicit shard_lease(basic_submissions& owner) noexcept : owner_(owner) {
@@ -163,8 +165,8 @@ class basic_submissions {
     explicit operator bool() const noexcept { return shard_ != nullptr; }
     shard* operator->() const noexcept { return shard_; }
 
-    // The look is under the same lock: a thread that looked in vain during the lease was earlier,
-    // and so were the pushes that it had to see.
+    // Puts the shard back, and returns whether there are tasks. Both happen under one lock: a
+    // thread that calls ready() during the lease misses this shard, and relies on the look here.
     bool end() noexcept {
       retired_shards retired(owner_);
       const std::lock_guard lock(owner_.queue_lock_);
@@ -177,15 +179,16 @@ class basic_submissions {
     shard* shard_ = nullptr;
   };
 
-  // Returns whether there is a shard with tasks, which then is the first; under the lock.
+  // Makes a shard with tasks the first in the queue, and returns whether there is one. The caller
+  // holds the lock.
   bool bring_work_to_front(retired_shards& retired) noexcept {
     shards_.admit_new_shards();
     for (std::size_t count = shards_.size(); count > 0; --count) {
-      // Read before ready(), as nothing can follow what an abandoned shard held.
-      const bool last = shards_.front()->abandoned();
+      // Before ready(): a shard that was abandoned first and is empty then stays empty.
+      const bool is_abandoned = shards_.front()->abandoned();
       if (shards_.front()->ready()) return true;
       shard* const empty = shards_.take();
-      if (last) {
+      if (is_abandoned) {
         retired.add(*empty);
       } else {
         shards_.put_back(*empty);
@@ -196,13 +199,13 @@ class basic_submissions {
 
   template <class Build>
   bool push_to(shard& own, Build& build) {
-    if (own.stock == 0 && !restock(own)) [[unlikely]]
+    if (own.reserved_slots == 0 && !restock(own)) [[unlikely]]
       return false;
-    --own.stock;
+    --own.reserved_slots;
     try {
       push_admitted(own, build());
     } catch (...) {
-      gate_->release(1);  // not to the stock: another thread may be waiting
+      slots_->release(1);  // not kept for the thread, as another one may wait
       throw;
     }
     return true;
@@ -215,14 +218,14 @@ class basic_submissions {
     });
   }
 
-  auto find_or_register() { return shards_.find_or_register(gate_); }
+  auto find_or_register() { return shards_.find_or_register(slots_); }
 
   [[gnu::noinline]] bool restock(shard& own) noexcept {
-    own.stock += gate_->try_acquire_portion(gate_->chunk());
-    return own.stock > 0;
+    own.reserved_slots += slots_->try_acquire_portion(slots_->chunk_size());
+    return own.reserved_slots > 0;
   }
 
-  const std::shared_ptr<admission> gate_;
+  const std::shared_ptr<admission> slots_;
   spin_lock queue_lock_;
   inbox::detail::shard_set<shard> shards_;
 };
@@ -233,16 +236,16 @@ template <std::size_t CellsPerSegment>
 class basic_submissions<CellsPerSegment>::shard final
     : public inbox::detail::segment_shard<CellsPerSegment> {
  public:
-  explicit shard(std::shared_ptr<admission> gate) noexcept : gate_(std::move(gate)) {}
+  explicit shard(std::shared_ptr<admission> slots) noexcept : slots_(std::move(slots)) {}
 
-  std::size_t stock = 0;  // belongs to the thread
+  std::size_t reserved_slots = 0;  // belongs to the thread
 
  private:
   void return_reserve() noexcept override {
-    if (stock > 0) gate_->release(std::exchange(stock, 0));
+    if (reserved_slots > 0) slots_->release(std::exchange(reserved_slots, 0));
   }
 
-  const std::shared_ptr<admission> gate_;
+  const std::shared_ptr<admission> slots_;
 };
 
 /// The submissions of pools.

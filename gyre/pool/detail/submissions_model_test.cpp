@@ -135,7 +135,7 @@ TEST(SubmissionsModel, SlotsOfThreadsThatEndComeBackInAnyOrder) {
       batch some(1);
       waiting.run_some(some);
     }
-    model::assert_that(room->free() == stocks_of_three - 2, "all but the tasks' own");
+    model::assert_that(room->free_slots() == stocks_of_three - 2, "all but the tasks' own");
   });
   EXPECT_TRUE(checked) << checked;
 }
@@ -175,7 +175,7 @@ TEST(SubmissionsModel, AThreadMayEndWhileTheyEnd) {
     waiting.reset();
     producer.join();
     model::assert_that(received.count() == 0, "the task was destroyed, not run");
-    model::assert_that(room->free() == stocks_of_two - 1, "the slot in stock is free again");
+    model::assert_that(room->free_slots() == stocks_of_two - 1, "the slot in stock is free again");
   });
   EXPECT_TRUE(checked) << checked;
 }

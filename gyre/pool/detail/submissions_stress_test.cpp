@@ -49,7 +49,7 @@ struct pool {
       if (some.ran() == 0) {
         room.release(std::exchange(freed, 0));
         std::this_thread::yield();
-      } else if (freed >= room.chunk()) {
+      } else if (freed >= room.chunk_size()) {
         room.release(std::exchange(freed, 0));
       }
     }
@@ -70,7 +70,7 @@ TYPED_TEST_SUITE(SubmissionStress, sizes);
 TYPED_TEST(SubmissionStress, EachProducersTasksRunOnceAndInOrder) {
   constexpr std::size_t producers = 4;
   constexpr std::size_t each = 5000;
-  for (const std::size_t limit : {std::size_t{1}, std::size_t{512}, admission::wide}) {
+  for (const std::size_t limit : {std::size_t{1}, std::size_t{512}, admission::wide_capacity}) {
     const std::size_t tasks_each = limit == 1 ? each / 10 : each;
     pool<TypeParam> all(limit);
     std::array<std::size_t, producers> next{};  // one worker at a time has a producer's tasks
@@ -94,7 +94,7 @@ TYPED_TEST(SubmissionStress, EachProducersTasksRunOnceAndInOrder) {
     for (const std::size_t reached : next) EXPECT_EQ(reached, tasks_each);
     EXPECT_EQ(all.waiting.pushed(), producers * tasks_each);
     EXPECT_FALSE(all.waiting.ready());
-    EXPECT_EQ(all.room.free(), limit);
+    EXPECT_EQ(all.room.free_slots(), limit);
   }
 }
 
@@ -114,7 +114,7 @@ TYPED_TEST(SubmissionStress, ShortThreadsTakeNoSlotsWithThem) {
     }
   }
   EXPECT_EQ(all.waiting.pending(), 0U);
-  EXPECT_EQ(all.room.free(), 512U);
+  EXPECT_EQ(all.room.free_slots(), 512U);
 }
 
 TYPED_TEST(SubmissionStress, TasksThatAreRefusedAndTasksThatRunMakeUpAll) {

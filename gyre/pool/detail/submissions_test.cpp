@@ -115,7 +115,7 @@ TYPED_TEST(Submission, ACallableThatNeedsNoSlotIsNeverRefused) {
     this->waiting.run_some(some);
   }
   EXPECT_EQ(ran, 1);
-  EXPECT_EQ(this->room.free(), 0U);
+  EXPECT_EQ(this->room.free_slots(), 0U);
 }
 
 TYPED_TEST(Submission, ASlotIsFreeAgainWhenTheTaskCannotBeStored) {
@@ -139,7 +139,7 @@ TYPED_TEST(Submission, ATaskMayBePushedWhileAnotherIsBeingMade) {
   }));
   EXPECT_EQ(this->run_all(), 3U);
   EXPECT_EQ(seen, numbers_up_to(3));
-  EXPECT_GE(this->room.free(), 511U);
+  EXPECT_GE(this->room.free_slots(), 511U);
 }
 
 TYPED_TEST(Submission, ATasksExceptionPassesAndTheNextOneIsRunLater) {
@@ -192,11 +192,11 @@ TYPED_TEST(Submission, AThreadThatEndsReleasesTheSlotsThatItHeld) {
   for (int i = 0; i < 256; ++i) {
     std::thread([&] { ASSERT_TRUE(this->waiting.try_push([] {})); }).join();
   }
-  EXPECT_EQ(this->room.free(), 256U);
+  EXPECT_EQ(this->room.free_slots(), 256U);
   for (int i = 0; i < 256; ++i) ASSERT_TRUE(this->waiting.try_push([] {})) << i;
   EXPECT_FALSE(this->waiting.try_push([] {}));
   EXPECT_EQ(this->run_all(), 512U);
-  EXPECT_EQ(this->room.free(), 512U);
+  EXPECT_EQ(this->room.free_slots(), 512U);
 }
 
 TYPED_TEST(Submission, AThreadMayOutliveTheQueueWhoseSlotsItHolds) {
@@ -212,10 +212,10 @@ TYPED_TEST(Submission, AThreadMayOutliveTheQueueWhoseSlotsItHolds) {
     });
     pushed.wait();
   }
-  EXPECT_EQ(this->room.free(), 510U);
+  EXPECT_EQ(this->room.free_slots(), 510U);
   ended.count_down();
   holder.join();
-  EXPECT_EQ(this->room.free(), 511U) << "all but that of the task, which was destroyed";
+  EXPECT_EQ(this->room.free_slots(), 511U) << "all but that of the task, which was destroyed";
 }
 
 TYPED_TEST(Submission, AWaitingThreadIsGivenTheSlotsOfAThreadThatEnds) {
@@ -275,7 +275,7 @@ TYPED_TEST(Submission, AThreadMayPushWhileItsThreadLocalsAreDestroyed) {
     }).join();
   }
   EXPECT_EQ(this->run_all(), 60U);
-  EXPECT_EQ(this->room.free(), 512U);
+  EXPECT_EQ(this->room.free_slots(), 512U);
 }
 
 }  // namespace

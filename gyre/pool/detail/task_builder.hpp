@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// task_builder: a callable on its way into a pool, without its type.
+// task_builder: a reference to a callable, of any type, that makes a pool's task of it.
 #pragma once
 
 #include <gyre/base/detail/callable_source.hpp>
@@ -35,8 +35,9 @@ struct queued_callable {
   }
 };
 
-/// Refers to a callable that is copied or moved at most once, by one of the members; until then it
-/// stays untouched. Members throw what that throws; those that make a task, bad_alloc.
+/// Refers to a callable that one of the members copies or moves, at most once; until then the
+/// callable stays untouched. Members throw the exceptions of the copy or move; those that make a
+/// task also std::bad_alloc.
 class task_builder {
  public:
   /// Lifetime: `callable` must outlive this.

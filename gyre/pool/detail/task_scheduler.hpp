@@ -13,15 +13,15 @@
 
 namespace gyre::detail {
 
-/// Members that add work also wake a worker for it.
+/// The interface of the schedulers. Members that add work also wake a worker for it.
 ///
 /// Thread-safety: members with a worker are called by that worker, all others by any thread.
 class task_scheduler {
  public:
   virtual ~task_scheduler() = default;
 
-  /// The queue that takes callables of normal priority from outside without a block of memory, and
-  /// the workers to notify of them; null if the scheduler has none.
+  /// The queue that stores callables of normal priority from outside the pool without a block of
+  /// memory, and the workers to notify of them. Null if the scheduler has none.
   struct inbound_queue {
     submissions* queue = nullptr;
     idle_workers* idle = nullptr;
@@ -31,23 +31,23 @@ class task_scheduler {
   virtual void enqueue(pool_task& task, task_priority priority) noexcept = 0;
   virtual void enqueue(operation& op) noexcept = 0;
   /// Adds a task that the worker itself has submitted.
-  virtual void enqueue_own(pool_worker& self, pool_task& task) noexcept = 0;
+  virtual void enqueue_from_worker(pool_worker& self, pool_task& task) noexcept = 0;
 
-  /// Takes the item to run next; none if there is none.
+  /// Takes the item to run next; an empty one if there is none.
   virtual work_item next(pool_worker& self) noexcept = 0;
   /// Puts back the item that was taken last, to be taken next.
   virtual void put_back(pool_worker& self, work_item item) noexcept = 0;
   /// Gives the queue of a worker that is about to end to the others.
   virtual void release_queue(pool_worker&) noexcept {}
 
-  /// Takes out the waiting task that matters least; null if it found none.
-  virtual pool_task* take_least() noexcept = 0;
-  /// Takes out any item, once the workers have ended.
+  /// Takes out the oldest waiting task of the lowest priority; null if it found none.
+  virtual pool_task* take_least_urgent() noexcept = 0;
+  /// Takes out any item; an empty one if there is none. Once the workers have ended.
   virtual work_item take_leftover() noexcept = 0;
 
   virtual void wake_all() noexcept = 0;
   virtual void resize(std::size_t /*workers*/) noexcept {}
-  /// How many items were put into the queues, without the workers' own ones.
+  /// The number of items that were put into the queues, without those of enqueue_from_worker().
   virtual std::uint64_t enqueued() const noexcept = 0;
   virtual std::uint64_t wakeups() const noexcept = 0;
 };

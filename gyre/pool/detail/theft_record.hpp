@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// theft_record: whether a worker's thefts pay.
+// theft_record: whether the thefts of a worker pay, and how long it rests if they do not.
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -10,63 +10,65 @@
 
 namespace gyre::detail {
 
-/// A theft takes some microseconds, and interrupts the robbed worker for them; so it is a loss if
-/// what is stolen takes less time. A thief with several losses in a row rests before each theft,
-/// each longer than the last, until one has paid: so the robbed lose a few percent of their time,
-/// however small the tasks are.
+/// A theft takes some microseconds, in which it interrupts its victim; so it is a loss if the
+/// stolen tasks take less time. A thief with several losses in a row rests before each theft, each
+/// time longer than before, until a theft has paid: so the victims lose a few percent of their
+/// time, however small the tasks are.
 ///
 /// Thread-safety: belongs to its worker.
 class theft_record {
  public:
   /// Whether the thief, which has no work, must rest before a theft.
-  bool must_rest() const noexcept { return losses_ >= most_losses && !rested_; }
-  /// The time to rest, before the next theft.
-  [[nodiscard]] std::chrono::nanoseconds rest() noexcept {
-    rested_ = true;
-    return std::exchange(rest_, std::min<std::chrono::nanoseconds>(2 * rest_, longest_rest));
+  bool must_rest() const noexcept { return losses_ >= max_losses && !has_rested_; }
+  /// Begins a rest before the next theft, and returns its length.
+  [[nodiscard]] std::chrono::nanoseconds begin_rest() noexcept {
+    has_rested_ = true;
+    return std::exchange(next_rest_, std::min<std::chrono::nanoseconds>(2 * next_rest_, max_rest));
   }
 
   /// Whether the thief has tasks of the last theft, or has just run them.
-  bool has_stolen() const noexcept { return has_loot_; }
+  bool has_stolen() const noexcept { return has_stolen_; }
   /// The thief has run the tasks of the last theft at `time`. If it then finds no work for a while,
   /// that while is no gain.
   void finish_tasks(steady_time time) noexcept {
-    if (has_loot_) add(time - since_ > least_gain * cost_);
-    has_loot_ = false;
+    if (has_stolen_) count_result(time - last_change_ > min_gain * cost_);
+    has_stolen_ = false;
   }
-  /// A theft begins at `now`; the tasks of the theft before it have been run.
-  void start(steady_time now) noexcept {
-    finish_tasks(now);
-    since_ = now;
-    rested_ = false;
+  /// A theft begins at `time`; the tasks of the theft before it have been run.
+  void start(steady_time time) noexcept {
+    finish_tasks(time);
+    last_change_ = time;
+    has_rested_ = false;
   }
-  /// The theft has ended at `now`.
-  void end(steady_time now, bool success) noexcept {
-    cost_ = std::max<std::chrono::nanoseconds>(now - since_, min_cost);
-    since_ = now;
-    has_loot_ = success;
-    if (!success) add(false);
+  /// The theft has ended at `time`.
+  void end(steady_time time, bool success) noexcept {
+    cost_ = std::max<std::chrono::nanoseconds>(time - last_change_, min_cost);
+    last_change_ = time;
+    has_stolen_ = success;
+    if (!success) count_result(false);
   }
 
  private:
-  static constexpr unsigned most_losses = 8;
-  static constexpr int least_gain = 4;  // times the theft: what it takes to join again counts, too
-  // However short a theft is, its victim fetches cache lines back when it waits for the stolen task.
+  static constexpr unsigned max_losses = 8;
+  // A theft has paid if its tasks take this many times as long: to join again costs time, too.
+  static constexpr int min_gain = 4;
+  // However short a theft is, its victim fetches cache lines back when it waits for the stolen
+  // task.
   static constexpr std::chrono::microseconds min_cost{1};
-  static constexpr std::chrono::microseconds shortest_rest{50};
-  static constexpr std::chrono::microseconds longest_rest{1000};
+  static constexpr std::chrono::microseconds min_rest{50};
+  static constexpr std::chrono::microseconds max_rest{1000};
 
-  void add(bool is_gain) noexcept {
-    losses_ = is_gain ? 0 : std::min(losses_ + 1, most_losses);
-    if (is_gain) rest_ = shortest_rest;
+  void count_result(bool is_gain) noexcept {
+    losses_ = is_gain ? 0 : std::min(losses_ + 1, max_losses);
+    if (is_gain) next_rest_ = min_rest;
   }
 
-  steady_time since_{};
+  steady_time last_change_{};        // the start or the end of the last theft
   std::chrono::nanoseconds cost_{};  // of the last theft
-  std::chrono::nanoseconds rest_ = shortest_rest;
-  unsigned losses_ = 0;
-  bool has_loot_ = false;
-  bool rested_ = false;
+  std::chrono::nanoseconds next_rest_ = min_rest;
+  unsigned losses_ = 0;      // in a row
+  bool has_stolen_ = false;  // by the last theft
+  bool has_rested_ = false;  // before the next theft
 };
 
 }  // namespace gyre::detail

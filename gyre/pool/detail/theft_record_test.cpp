@@ -84,7 +84,7 @@ TEST(TheftRecord, AShortTheftCostsTheVictimAMicrosecondAllTheSame) {
 TEST(TheftRecord, OneTheftIsAllowedAfterEachRest) {
   thief one;
   for (int i = 0; i < 8; ++i) one.fail(microseconds(5));
-  EXPECT_GT(one.record.rest(), microseconds(0));
+  EXPECT_GT(one.record.begin_rest(), microseconds(0));
   EXPECT_FALSE(one.record.must_rest());
   one.fail(microseconds(5));
   EXPECT_TRUE(one.record.must_rest());
@@ -93,21 +93,21 @@ TEST(TheftRecord, OneTheftIsAllowedAfterEachRest) {
 TEST(TheftRecord, RestsGrowToALimit) {
   thief one;
   for (int i = 0; i < 8; ++i) one.fail(microseconds(5));
-  const auto first = one.record.rest();
-  EXPECT_EQ(one.record.rest(), 2 * first);
-  for (int i = 0; i < 20; ++i) static_cast<void>(one.record.rest());
-  EXPECT_EQ(one.record.rest(), std::chrono::milliseconds(1));
+  const auto first = one.record.begin_rest();
+  EXPECT_EQ(one.record.begin_rest(), 2 * first);
+  for (int i = 0; i < 20; ++i) static_cast<void>(one.record.begin_rest());
+  EXPECT_EQ(one.record.begin_rest(), std::chrono::milliseconds(1));
 }
 
 TEST(TheftRecord, ATheftThatPaysEndsTheRests) {
   thief one;
   for (int i = 0; i < 8; ++i) one.fail(microseconds(5));
-  const auto first = one.record.rest();
+  const auto first = one.record.begin_rest();
   one.steal(microseconds(5), microseconds(500));
   one.fail(microseconds(5));
   EXPECT_FALSE(one.record.must_rest());
   for (int i = 0; i < 8; ++i) one.fail(microseconds(5));
-  EXPECT_EQ(one.record.rest(), first);
+  EXPECT_EQ(one.record.begin_rest(), first);
 }
 
 }  // namespace

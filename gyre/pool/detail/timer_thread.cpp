@@ -14,12 +14,12 @@ timer_thread::timer_thread(executor& target, std::string name)
 
 timer_thread::~timer_thread() {
   stop();
-  assert(!expiring_ && "the executor of the timers has not run all operations");
+  assert(!is_expiring_ && "the executor of the timers has not run all operations");
 }
 
-timer_service* timer_thread::started() noexcept {
+timer_service* timer_thread::ensure_started() noexcept {
   // acquire: pairs with the release below.
-  if (started_.load(std::memory_order_acquire)) [[likely]]
+  if (is_started_.load(std::memory_order_acquire)) [[likely]]
     return this;
   const std::lock_guard lock(mutex_);
   try {
@@ -29,7 +29,7 @@ timer_service* timer_thread::started() noexcept {
     return nullptr;
   }
   // release: pairs with the acquire above.
-  started_.store(true, std::memory_order_release);
+  is_started_.store(true, std::memory_order_release);
   return this;
 }
 
@@ -37,9 +37,9 @@ timer_service* timer_thread::started() noexcept {
 void timer_thread::start_timer(timer_operation& timer, steady_time deadline) noexcept {
   const std::lock_guard lock(mutex_);
   wheel_->start(timer, deadline);
-  if (deadline >= sleeps_until_) return;
-  sleeps_until_ = steady_time::min();
-  changed_.notify_one();
+  if (deadline >= wake_time_) return;
+  wake_time_ = steady_time::min();
+  condition_.notify_one();
 }
 
 bool timer_thread::cancel_timer(timer_operation& timer) noexcept {
@@ -55,8 +55,8 @@ std::size_t timer_thread::pending() const noexcept {
 std::size_t timer_thread::stop() noexcept {
   {
     const std::lock_guard lock(mutex_);
-    stopping_ = true;
-    changed_.notify_one();
+    is_stopping_ = true;
+    condition_.notify_one();
   }
   if (thread_) thread_->join();
   return pending();
@@ -64,19 +64,19 @@ std::size_t timer_thread::stop() noexcept {
 
 void timer_thread::run() {
   std::unique_lock lock(mutex_);
-  while (!stopping_) {
-    const auto soonest = wheel_->next_wakeup();
-    if (expiring_) {
-      sleeps_until_ = steady_time::min();  // until expire_one() has come to the end
-      changed_.wait(lock);
-    } else if (!soonest) {
-      sleeps_until_ = steady_time::max();
-      changed_.wait(lock);
-    } else if (now() < *soonest) {
-      sleeps_until_ = *soonest;
-      changed_.wait_until(lock, *soonest);
+  while (!is_stopping_) {
+    const auto next_wakeup_time = wheel_->next_wakeup();
+    if (is_expiring_) {
+      wake_time_ = steady_time::min();  // sleeps until expire_one() has taken all that are due
+      condition_.wait(lock);
+    } else if (!next_wakeup_time) {
+      wake_time_ = steady_time::max();
+      condition_.wait(lock);
+    } else if (now() < *next_wakeup_time) {
+      wake_time_ = *next_wakeup_time;
+      condition_.wait_until(lock, *next_wakeup_time);
     } else {
-      expiring_ = true;
+      is_expiring_ = true;
       lock.unlock();
       target_.post(*this);
       lock.lock();
@@ -84,24 +84,25 @@ void timer_thread::run() {
   }
 }
 
-// Runs on a thread of the executor; meanwhile another may take the next timer that is due.
+// Runs on a thread of the executor. The next timer that is due is posted before this one's function
+// is called, so that another thread may take it.
 void timer_thread::expire_one() {
-  timer_node* due = nullptr;
-  bool more = false;
+  timer_node* due_timer = nullptr;
+  bool more_are_due = false;
   {
     const std::lock_guard lock(mutex_);
-    if (!stopping_) {
+    if (!is_stopping_) {
       const steady_time present = now();
-      wheel_->advance(present, 1, [&](timer_node& timer) { due = &timer; });
-      const auto soonest = wheel_->next_wakeup();
-      more = soonest && *soonest <= present;
-      if (!soonest) sleeps_until_ = steady_time::max();
-      if (soonest && !more) changed_.notify_one();
+      wheel_->advance(present, 1, [&](timer_node& timer) { due_timer = &timer; });
+      const auto next_wakeup_time = wheel_->next_wakeup();
+      more_are_due = next_wakeup_time && *next_wakeup_time <= present;
+      if (!next_wakeup_time) wake_time_ = steady_time::max();
+      if (next_wakeup_time && !more_are_due) condition_.notify_one();
     }
-    expiring_ = more;
+    is_expiring_ = more_are_due;
   }
-  if (more) target_.post(*this);
-  if (due != nullptr) static_cast<timer_operation*>(due)->expire();
+  if (more_are_due) target_.post(*this);
+  if (due_timer != nullptr) static_cast<timer_operation*>(due_timer)->expire();
 }
 
 }  // namespace gyre::detail

@@ -24,8 +24,8 @@ namespace gyre::detail {
 /// function: so cancelling is exact, and a function that takes long holds up no other timer.
 ///
 /// Thread-safety: any thread, but for stop(); a timer is started or cancelled by one at a time.
-/// Complexity: memory and a thread with the first started(). Each timer that expires costs one
-/// post; all that are due together, one wake-up of the thread. Starting and cancelling costs a
+/// Complexity: memory and a thread with the first ensure_started(). Each timer that expires costs
+/// one post; all that are due together, one wake-up of the thread. Starting and cancelling costs a
 /// mutex, and a system call only for a deadline that is earlier than all others.
 class timer_thread final : public timer_service, operation {
  public:
@@ -35,19 +35,21 @@ class timer_thread final : public timer_service, operation {
   /// Calls stop(). The executor must have run all operations.
   ~timer_thread();
 
-  /// This, with its thread; null without memory or threads. One load later on. Not after stop().
-  timer_service* started() noexcept;
+  /// Starts the thread, once, and returns this object; null without memory or threads. Not after
+  /// stop(). Complexity: one load once the thread was started.
+  timer_service* ensure_started() noexcept;
 
-  // These need started() first.
+  // These require an ensure_started() before.
   void start_timer(timer_operation& timer, steady_time deadline) noexcept override;
   bool cancel_timer(timer_operation& timer) noexcept override;
   steady_time now() const noexcept override { return monotonic_now(); }
 
-  /// How many timers are started.
+  /// The number of timers that are started.
   std::size_t pending() const noexcept;
 
-  /// Ends the thread: from now on no timer expires, but those that have begun to. Returns how many
-  /// are left, to be cancelled. Idempotent; one thread at a time, also of the executor.
+  /// Ends the thread: no timer expires any more, except those that have begun to. Returns the
+  /// number of timers that must still be cancelled. Idempotent; one thread at a time, also of the
+  /// executor.
   std::size_t stop() noexcept;
 
  private:
@@ -58,14 +60,14 @@ class timer_thread final : public timer_service, operation {
   const std::string name_;
 
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::unique_ptr<timer_wheel> wheel_;             // once started
-  steady_time sleeps_until_ = steady_time::min();  // an earlier deadline must wake the thread
-  bool expiring_ = false;                          // this is posted
-  bool stopping_ = false;
+  std::condition_variable condition_;
+  std::unique_ptr<timer_wheel> wheel_;          // null until the thread is started
+  steady_time wake_time_ = steady_time::min();  // the end of the thread's sleep
+  bool is_expiring_ = false;                    // this operation is posted
+  bool is_stopping_ = false;
 
   std::optional<named_thread> thread_;
-  atomic<bool> started_{false};
+  atomic<bool> is_started_{false};
 };
 
 }  // namespace gyre::detail

@@ -66,7 +66,7 @@ class two_threads final : public gyre::executor {
     posted_.notify_one();
   }
   [[gnu::noinline]] bool running_here() const noexcept override { return here == this; }
-  gyre::timer_service* timers() noexcept override { return timers_.started(); }
+  gyre::timer_service* timers() noexcept override { return timers_.ensure_started(); }
 
   timer_thread& clockwork() noexcept { return timers_; }
 

@@ -23,24 +23,26 @@
 namespace gyre::detail {
 
 /// A deque of one-word elements between one owner and many thieves; T{} stands for "none" and is
-/// never in it. `Smallest` is how many elements its first block holds, a power of two. Owns no
-/// element: its destructor forgets those that are left.
+/// never in it. `InitialCapacity` is how many elements its first block holds, a power of two. Owns
+/// no element: its destructor forgets those that are left.
 ///
 /// The owner takes the element at `bottom - 1` by lowering `bottom_` and then looking at `top_`; a
 /// thief takes those before `top + n` by raising `top_` and then looking at `bottom_` (Dekker). The
-/// fences between see to it that at least one of two that want the same element notices: the owner
-/// then looks under the thieves' lock, a thief takes less. How far the owner may overwrite
-/// (`limit_`) it learns under the lock only, when no thief is copying.
+/// fences in between ensure that of two that want the same element at least one notices: then the
+/// owner looks again under the thieves' lock, or the thief takes fewer elements. The owner may
+/// overwrite cells up to `limit_`, which it updates under the lock only, when no thief copies.
 ///
-/// The fence of the first thief is a heavy one, a system call that interrupts the owner. With it
-/// the thief asks the owner for full fences, so that those who come soon after need no other than
-/// that themselves. When `Patience` such fences have met no thief the owner goes back to light
+/// The fence of the first thief is a heavy one, a system call that interrupts the owner. The thief
+/// also asks the owner for full fences, so that thieves which come soon after need only a full
+/// fence. When `QuietFences` such fences have met no thief the owner goes back to light
 /// ones: the two ways then have cost about the same (Karlin et al., 1991).
 ///
 /// Thread-safety: members marked as the owner's by one thread, all others by any.
-template <class T, std::size_t Smallest = 256, unsigned Patience = full_fences_per_heavy_one>
+template <class T, std::size_t InitialCapacity = 256,
+          unsigned QuietFences = full_fences_per_heavy_one>
 class work_deque {
-  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) == 8 && std::has_single_bit(Smallest));
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) == 8 &&
+                std::has_single_bit(InitialCapacity));
 
  public:
   /// A thief takes at most so many elements at once.
@@ -55,13 +57,14 @@ class work_deque {
   /// deque's capacity, the thieves' lock and an allocation.
   [[nodiscard]] bool push(T element) noexcept {
     assert(element != T{} && "would be taken for none");
-    if (push_if_room(element)) [[likely]]
+    if (try_push(element)) [[likely]]
       return true;
-    return room_for(1) != 0 && push_if_room(element);
+    return reserve_cells(1) != 0 && try_push(element);
   }
 
-  /// Owner: as push(), but false if the deque must grow, or learn that thieves have made room.
-  [[nodiscard]] bool push_if_room(T element) noexcept {
+  /// Owner: as push(), but also false if the deque must grow, or look for cells that thieves have
+  /// emptied.
+  [[nodiscard]] bool try_push(T element) noexcept {
     const position bottom = own_bottom();
     if (bottom == limit_) [[unlikely]]
       return false;
@@ -75,7 +78,7 @@ class work_deque {
   /// have emptied the deque.
   [[nodiscard]] T pop() noexcept {
     const position newest = own_bottom() - 1;
-    if (newest < floor_) return leave_empty();
+    if (newest < floor_) return return_none();
     publish(newest);
     asymmetric_light_fence();
     // relaxed: ordered by the fences; what is taken was put there by this thread.
@@ -84,11 +87,11 @@ class work_deque {
     return cell(newest);
   }
 
-  /// Owner: takes the newest element if it is `element`; false if thieves have it or another lies
-  /// above it. The cost of pop().
+  /// Owner: takes the newest element if it is `element`; false if a thief has it, or if a newer
+  /// element is there. The cost of pop().
   [[nodiscard]] bool pop_if(T element) noexcept {
     const position newest = own_bottom() - 1;
-    // The cell still shows an element that was stolen; the top tells.
+    // The cell may show an element that was stolen, so the top decides.
     if (newest < floor_ || cell(newest) != element) return false;
     publish(newest);
     asymmetric_light_fence();
@@ -98,21 +101,21 @@ class work_deque {
     return true;
   }
 
-  /// Owner: whether a thief has come in vain, since the owner took what it wanted, after the last
-  /// call.
+  /// Owner: whether a thief has come in vain since the last call, because the owner took the
+  /// element that the thief wanted.
   [[nodiscard]] bool take_contention() noexcept {
-    if (!contended_) [[likely]]
+    if (!has_contention_) [[likely]]
       return false;
-    contended_ = false;
+    has_contention_ = false;
     return true;
   }
 
-  /// How many elements there are; an estimate while threads add or take some. Two loads.
+  /// The number of elements; an estimate while threads add or take some. Two loads.
   [[nodiscard]] std::size_t size() const noexcept {
     return static_cast<std::size_t>(std::max<position>(estimated_size(), 0));
   }
 
-  /// Owner: how many elements fit into the memory it holds.
+  /// Owner: the number of elements that fit into the deque's memory.
   [[nodiscard]] std::size_t capacity() const noexcept {
     return static_cast<std::size_t>(capacity_);
   }
@@ -124,21 +127,22 @@ class work_deque {
   /// last theft was long ago.
   [[nodiscard]] T steal_into(work_deque& thief) noexcept {
     assert(this != &thief);
-    const position seen = estimated_size();
-    if (seen <= 0) return T{};
-    // Before this deque is locked: two thieves that rob each other must not wait for each other.
-    const position room = thief.room_for(share_of(seen) - 1);
+    const position size = estimated_size();
+    if (size <= 0) return T{};
+    // Before this deque is locked: two thieves that steal from each other must not wait for each
+    // other.
+    const position cells = thief.reserve_cells(share_of(size) - 1);
     const std::unique_lock lock(lock_, std::try_to_lock);
     if (!lock.owns_lock()) return T{};
-    const position taken = claim(1 + room);
-    if (taken == 0) return T{};
+    const position count = claim(1 + cells);
+    if (count == 0) return T{};
     const position end = locked_top();
     position target = thief.own_bottom();
-    for (position source = end - 1; source > end - taken; --source) {
+    for (position source = end - 1; source > end - count; --source) {
       thief.cell(target++) = cell(source);
     }
     thief.publish(target);
-    return cell(end - taken);
+    return cell(end - count);
   }
 
   /// Takes the oldest element only; also for the owner. Otherwise as steal_into().
@@ -153,11 +157,11 @@ class work_deque {
   using position = std::int64_t;  // of an element, counted from the first one ever; signed, as the
                                   // bottom may for a moment be one less than the top
 
-  // The thieves' wish in `top_`, in which the owner finds it without another look.
-  static constexpr position full_fences = position{1} << 62;
+  // A flag in `top_` by which thieves ask for full fences: the owner reads that word anyway.
+  static constexpr position fence_request = position{1} << 62;
 
-  /// A deque that is found empty and can hold more than this gives its memory back.
-  static constexpr position kept_capacity = 16 * static_cast<position>(Smallest);
+  /// An empty deque that can hold more than this frees its memory.
+  static constexpr position kept_capacity = 16 * static_cast<position>(InitialCapacity);
 
   T& cell(position index) noexcept { return cells_[index & (capacity_ - 1)]; }
 
@@ -166,58 +170,56 @@ class work_deque {
 
   void publish(position bottom) noexcept {
     // release: pairs with the acquire in claim(); a thief that sees this bottom sees the elements
-    // below it and the memory they point to. Also when an element is taken, as the next store of
-    // the bottom may be all that a thief sees.
+    // below it and the memory they point to. That holds even when an element is taken, as the next
+    // store of the bottom may be the only one that a thief sees.
     bottom_.store(bottom, std::memory_order_release);
   }
 
   position estimated_size() const noexcept {
     // relaxed: a hint.
     return bottom_.load(std::memory_order_relaxed) -
-           without_wish(top_.load(std::memory_order_relaxed));
+           position_of(top_.load(std::memory_order_relaxed));
   }
 
-  static constexpr position without_wish(position top) noexcept { return top & ~full_fences; }
+  static constexpr position position_of(position top) noexcept { return top & ~fence_request; }
   // relaxed: changes under the lock only, which the caller holds.
-  position locked_top() const noexcept {
-    return without_wish(top_.load(std::memory_order_relaxed));
-  }
+  position locked_top() const noexcept { return position_of(top_.load(std::memory_order_relaxed)); }
 
   static position share_of(position size) noexcept {
     return std::min((size + 1) / 2, static_cast<position>(max_stolen));
   }
 
-  /// Thief, under the lock: moves the top over at most `max_elements` of the oldest elements; how
-  /// many.
+  /// Thief, under the lock: moves the top over at most `max_elements` of the oldest elements, and
+  /// returns their number.
   position claim(position max_elements) noexcept {
-    // relaxed, until the fence has ordered it: the top changes under the lock only, and of the
-    // bottom this is a first guess.
-    const position before = top_.load(std::memory_order_relaxed);
-    const position top = without_wish(before);
-    const position wanted =
+    // relaxed: the top changes under the lock only, and the bottom is read again after the fence.
+    const position old_top = top_.load(std::memory_order_relaxed);
+    const position top = position_of(old_top);
+    const position count =
         std::min(max_elements, share_of(bottom_.load(std::memory_order_relaxed) - top));
-    if (wanted <= 0) return 0;
-    top_.store((top + wanted) | full_fences, std::memory_order_relaxed);
-    before == top ? asymmetric_heavy_fence() : full_fence();
+    if (count <= 0) return 0;
+    top_.store((top + count) | fence_request, std::memory_order_relaxed);
+    old_top == top ? asymmetric_heavy_fence() : full_fence();
     // acquire: pairs with the release in publish().
     const position bottom = bottom_.load(std::memory_order_acquire);
-    if (bottom >= top + wanted) [[likely]]
-      return wanted;
-    const position taken = std::max<position>(bottom - top, 0);
-    // relaxed: an owner that overlooks it asks under the lock.
-    top_.store((top + taken) | full_fences, std::memory_order_relaxed);
-    return taken;
+    if (bottom >= top + count) [[likely]]
+      return count;
+    const position left_by_owner = std::max<position>(bottom - top, 0);
+    // relaxed: an owner that misses this store looks again under the lock.
+    top_.store((top + left_by_owner) | fence_request, std::memory_order_relaxed);
+    return left_by_owner;
   }
 
-  /// Owner, which has lowered the bottom to `newest`: when a thief is there, or was lately.
+  /// Owner, which has lowered the bottom to `newest`: continues when a thief is there, or was
+  /// lately.
   [[gnu::noinline]] T pop_with_thieves(position newest) noexcept {
     full_fence();
-    const position seen = top_.load(std::memory_order_relaxed);  // relaxed: ordered by the fence
-    if (without_wish(seen) > newest) return pop_contended(newest);
-    if (seen != top_at_fence_) {
-      top_at_fence_ = seen;
+    const position top = top_.load(std::memory_order_relaxed);  // relaxed: ordered by the fence
+    if (position_of(top) > newest) return pop_contended(newest);
+    if (top != top_at_fence_) {
+      top_at_fence_ = top;
       fences_ = 0;
-    } else if (++fences_ >= Patience && lock_.try_lock()) {
+    } else if (++fences_ >= QuietFences && lock_.try_lock()) {
       // relaxed: thieves read it under the lock.
       top_.store(locked_top(), std::memory_order_relaxed);
       lock_.unlock();
@@ -225,46 +227,47 @@ class work_deque {
     return cell(newest);
   }
 
-  /// Owner, which has lowered the bottom to `newest`: decides with the thieves out of the way.
+  /// Owner, which has lowered the bottom to `newest`: decides under the lock, without thieves.
   T pop_contended(position newest) noexcept {
     {
       const std::lock_guard lock(lock_);
-      learn_top();
+      update_limits();
     }
     if (floor_ <= newest) {
-      contended_ = true;
+      has_contention_ = true;
       return cell(newest);
     }
     publish(newest + 1);
-    return leave_empty();
+    return return_none();
   }
 
-  /// Owner, under the lock: no thief needs the elements before the top any more.
-  void learn_top() noexcept {
+  /// Owner, under the lock: notes that no thief needs the cells before the top any more.
+  void update_limits() noexcept {
     floor_ = locked_top();
     limit_ = floor_ + capacity_;
   }
 
-  /// Owner: how many elements, up to `count`, can be added with no further check. May grow.
-  position room_for(position count) noexcept {
+  /// Owner: makes space for `count` elements, and returns the number, at most `count`, that can be
+  /// added with no further check.
+  position reserve_cells(position count) noexcept {
     if (limit_ - own_bottom() >= count) [[likely]]
       return count;
-    return make_room(count);
+    return reserve_cells_slowly(count);
   }
 
-  [[gnu::noinline]] position make_room(position count) noexcept {
+  [[gnu::noinline]] position reserve_cells_slowly(position count) noexcept {
     const std::lock_guard lock(lock_);
-    learn_top();
+    update_limits();
     const position size = own_bottom() - floor_;
-    // Twice the size, so that this is seldom called.
+    // For twice the present size, so that this is seldom called.
     if (2 * size + count > capacity_) reallocate(2 * size + count);
     return std::min(count, limit_ - own_bottom());
   }
 
-  /// Owner, under the lock. Without memory all stays as it is.
+  /// Owner, under the lock: moves the elements to a larger block. No effect without memory.
   void reallocate(position min_capacity) noexcept {
     const std::size_t capacity =
-        std::max(Smallest, std::bit_ceil(static_cast<std::size_t>(min_capacity)));
+        std::max(InitialCapacity, std::bit_ceil(static_cast<std::size_t>(min_capacity)));
     T* cells = new (std::nothrow) T[capacity];
     if (cells == nullptr) return;
     for (position index = floor_; index < own_bottom(); ++index) {
@@ -276,35 +279,36 @@ class work_deque {
     limit_ = floor_ + capacity_;
   }
 
-  T leave_empty() noexcept {
+  // Owner: the end of a pop() from an empty deque.
+  T return_none() noexcept {
     if (capacity_ > kept_capacity) [[unlikely]]
-      give_memory_back();
+      release_memory();
     return T{};
   }
 
-  /// Owner, whose deque is empty.
-  [[gnu::noinline]] void give_memory_back() noexcept {
+  /// Owner, whose deque is empty: frees its memory.
+  [[gnu::noinline]] void release_memory() noexcept {
     const std::lock_guard lock(lock_);
     delete[] cells_;
     cells_ = nullptr;
     capacity_ = 0;
-    learn_top();
+    update_limits();
   }
 
-  // Written by the owner.
+  // These are written by the owner.
   alignas(false_sharing_range) gyre::detail::atomic<position> bottom_{0};  // after the newest
-  position floor_ = 0;     // the top as last seen under the lock
-  position limit_ = 0;     // the bottom may rise to here
-  position capacity_ = 0;  // a power of two, or 0; as cells_, changed under the lock
+  position floor_ = 0;     // the top at the owner's last look under the lock
+  position limit_ = 0;     // the highest value that the bottom may have
+  position capacity_ = 0;  // of cells_: a power of two, or 0; both change under the lock
   T* cells_ = nullptr;
-  position top_at_fence_ = 0;  // as seen after the last full fence
-  unsigned fences_ = 0;        // full ones since it changed
-  bool contended_ = false;
+  position top_at_fence_ = 0;  // the top after the last full fence
+  unsigned fences_ = 0;        // full fences since top_at_fence_ changed
+  bool has_contention_ = false;
 
-  // Written by thieves.
-  // The oldest element's; with the wish for full fences.
+  // These are written by thieves.
+  // The position of the oldest element, and fence_request.
   alignas(false_sharing_range) gyre::detail::atomic<position> top_{0};
-  spin_lock lock_;  // the thieves': held for the time of a fence and a short copy
+  spin_lock lock_;  // held by a thief for the time of a fence and a short copy
 };
 
 }  // namespace gyre::detail

@@ -27,9 +27,9 @@ struct item {
   int made = 0;
   int taken = 0;
 };
-template <std::size_t Count, std::size_t Smallest = 2, unsigned Patience = 256>
+template <std::size_t Count, std::size_t InitialCapacity = 2, unsigned QuietFences = 256>
 struct scenario {
-  using deque = gyre::detail::work_deque<item*, Smallest, Patience>;
+  using deque = gyre::detail::work_deque<item*, InitialCapacity, QuietFences>;
 
   void push(std::size_t at) {
     items[at].made = 1;

@@ -16,8 +16,8 @@
 namespace gyre::detail {
 namespace {
 
-// The address of the stack below which a worker does not help: a quarter of the stack, 256 KiB at
-// most, is for its other calls.
+// The address of the stack below which a worker does not help: the last quarter of the stack, 256
+// KiB at most, is kept for its other calls.
 std::uintptr_t end_of_helping() noexcept {
   pthread_attr_t attributes;
   if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) return 0;
@@ -31,13 +31,13 @@ std::uintptr_t end_of_helping() noexcept {
 
 }  // namespace
 
-/// Marks the items that a worker runs above one that waits.
+/// The scope in which a worker runs an item above the item that waits.
 class worker_loop::nested_items {
  public:
   explicit nested_items(pool_worker& worker) noexcept
-      : worker_(worker), outer_(std::exchange(worker.run_here, &run_)) {}
+      : worker_(worker), outer_(std::exchange(worker.innermost_run, &run_)) {}
   nested_items& operator=(nested_items&&) = delete;
-  ~nested_items() { worker_.run_here = outer_; }
+  ~nested_items() { worker_.innermost_run = outer_; }
 
  private:
   pool_worker& worker_;
@@ -49,12 +49,12 @@ void worker_loop::run() noexcept {
   // A worker that retires may have a successor before its thread has ended.
   const std::size_t number = self_.index;
   const auto call = [&](auto& hook) {
-    if (hook) pool_.exceptions.call([&] { hook(number); });
+    if (hook) pool_.guard.call([&] { hook(number); });
   };
   {
     this_worker = &self_;
-    self_.run_here = current_run();
-    self_.stack_reserve = end_of_helping();
+    self_.innermost_run = current_run();
+    self_.helping_stack_end = end_of_helping();
     const helping_scope helping(*this);
     call(pool_.options.on_start);
     switch (pool_.options.scheduler) {
@@ -71,79 +71,80 @@ template <class Scheduler>
 void worker_loop::run_items(Scheduler& scheduler) noexcept {
   scheduler.begin_work(self_);
   for (;;) {
-    if (pool_.life.concerns_workers()) [[unlikely]] {
+    if (pool_.life_cycle.concerns_workers()) [[unlikely]] {
       if (!handle_state()) return;
     }
     if (const work_item item = scheduler.next(self_)) {
       if (self_.parker.is_searching()) [[unlikely]]
         scheduler.stop_searching(self_);
-      if (pool_.life.is_paused()) [[unlikely]] {
+      if (pool_.life_cycle.is_paused()) [[unlikely]] {
         // The pool was paused since the first look, and a paused pool starts no tasks.
         scheduler.put_back(self_, item);
       } else {
         pool_.runner.run(self_, item);
       }
     } else {
-      reconcile();
+      release_slots_and_notify();
       scheduler.wait_for_work(self_);
     }
   }
 }
 
-// Heeds the state between two items: false if the worker is to end.
+// Acts on the state of the pool between two items. Returns false if the worker is to end.
 bool worker_loop::handle_state() noexcept {
   for (;;) {
-    const std::uint32_t snapshot = pool_.life.snapshot();
-    if (pool_.life.has_ended()) {
-      reconcile();
+    const std::uint32_t snapshot = pool_.life_cycle.snapshot();
+    if (pool_.life_cycle.has_ended()) {
+      release_slots_and_notify();
       pool_.queues.release_queue(self_);
       pool_.runner.run_leftovers(pool_.queues);
       return false;
     }
     if (pool_.workers.is_surplus(self_) && retire()) return false;
-    if (!pool_.life.is_paused()) return true;
-    reconcile();
-    pool_.life.wait_for_change(snapshot);
+    if (!pool_.life_cycle.is_paused()) return true;
+    release_slots_and_notify();
+    pool_.life_cycle.wait_for_change(snapshot);
   }
 }
 
 bool worker_loop::retire() noexcept {
-  reconcile();
+  release_slots_and_notify();
   pool_.queues.release_queue(self_);
   if (!pool_.workers.retire(self_)) return false;
-  pool_.queues.wake_all();  // its deque's items are for the others
+  pool_.queues.wake_all();  // for the items of its deque
   return true;
 }
 
-// A worker without work releases its slots, and notifies threads that wait for the end of all
-// tasks.
-void worker_loop::reconcile() noexcept {
-  if (self_.free_slots > 0) pool_.gate.release(std::exchange(self_.free_slots, 0));
-  pool_.counts.notify();
+// A worker without work releases the slots of the tasks that it has started, and notifies threads
+// that wait for the end of all tasks.
+void worker_loop::release_slots_and_notify() noexcept {
+  if (self_.free_slots > 0) pool_.slots.release(std::exchange(self_.free_slots, 0));
+  pool_.quiescence.notify();
 }
 
 bool worker_loop::help_once() noexcept {
-  // The task would run above the one that waits, which needs enough of the stack.
-  self_.out_of_stack =
-      reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) < self_.stack_reserve;
-  if (self_.out_of_stack || pool_.life.is_paused()) return false;
+  // The item would run on the stack above the task that waits.
+  self_.is_out_of_stack =
+      reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) < self_.helping_stack_end;
+  if (self_.is_out_of_stack || pool_.life_cycle.is_paused()) return false;
   const nested_items here(self_);
   const work_item item = pool_.queues.next(self_);
-  if (item && !pool_.life.is_paused()) {
+  if (item && !pool_.life_cycle.is_paused()) {
     pool_.runner.run(self_, item);
     return true;
   }
   if (item) pool_.queues.put_back(self_, item);
-  reconcile();
+  release_slots_and_notify();
   return false;
 }
 
-bool worker_loop::may_sleep(const future_state_base& task) noexcept {
-  return !self_.out_of_stack || task.pool() != self_.pool || pool_.workers.may_sleep(self_, task);
+bool worker_loop::begin_sleep(const future_state_base& task) noexcept {
+  return !self_.is_out_of_stack || task.pool() != self_.pool ||
+         pool_.workers.begin_sleep(self_, task);
 }
 
-void worker_loop::woke_up() noexcept {
-  if (self_.out_of_stack) pool_.workers.woke_up(self_);
+void worker_loop::on_wake_up() noexcept {
+  if (self_.is_out_of_stack) pool_.workers.on_wake_up(self_);
 }
 
 }  // namespace gyre::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// worker_loop: all that the thread of a pool's worker does.
+// worker_loop: runs the items of a pool on the thread of one worker.
 #pragma once
 
 #include <gyre/pool/detail/admission.hpp>
@@ -18,15 +18,15 @@ namespace gyre::detail {
 /// Thread-safety: belongs to the worker's thread.
 class worker_loop final : public helper {
  public:
-  /// The parts of the pool with which a worker works.
+  /// The parts of the pool that a worker uses.
   struct pool_parts {
     thread_pool_options& options;
-    const life_cycle& life;
-    admission& gate;
-    exception_guard& exceptions;
+    const detail::life_cycle& life_cycle;
+    admission& slots;
+    exception_guard& guard;
     worker_set& workers;
     task_scheduler& queues;
-    quiescence& counts;
+    detail::quiescence& quiescence;
     item_runner& runner;
   };
 
@@ -38,8 +38,8 @@ class worker_loop final : public helper {
   void run() noexcept;
 
   bool help_once() noexcept override;
-  bool may_sleep(const future_state_base& task) noexcept override;
-  void woke_up() noexcept override;
+  bool begin_sleep(const future_state_base& task) noexcept override;
+  void on_wake_up() noexcept override;
 
  private:
   class nested_items;
@@ -48,7 +48,7 @@ class worker_loop final : public helper {
   void run_items(Scheduler& scheduler) noexcept;
   bool handle_state() noexcept;
   bool retire() noexcept;
-  void reconcile() noexcept;
+  void release_slots_and_notify() noexcept;
 
   pool_worker& self_;
   const pool_parts& pool_;

@@ -12,13 +12,13 @@
 
 namespace gyre::detail {
 
-worker_set::worker_set(const void* pool, const thread_pool_options& options, life_cycle& life,
-                       move_only_function<thread_body(pool_worker&)> body_of)
+worker_set::worker_set(const void* pool, const thread_pool_options& options, life_cycle& state,
+                       move_only_function<thread_body(pool_worker&)> make_body)
     : pool_(pool),
       options_(options),
-      life_(life),
-      body_of_(std::move(body_of)),
-      workers_(new std::unique_ptr<pool_worker>[thread_pool_options::most_workers]) {}
+      life_cycle_(state),
+      make_body_(std::move(make_body)),
+      workers_(new std::unique_ptr<pool_worker>[thread_pool_options::max_workers]) {}
 
 worker_set::~worker_set() = default;
 
@@ -33,74 +33,74 @@ void worker_set::start(std::size_t index) {
   if (!options_.name.empty()) name = options_.name + "-" + std::to_string(index);
   std::vector<int> cpus;
   if (!options_.cpus.empty()) cpus.push_back(options_.cpus[index % options_.cpus.size()]);
-  worker.alive = true;
-  // Before it can submit anything. release: pairs with the acquire in size().
+  worker.is_alive = true;
+  // Before the worker can submit anything. release: pairs with the acquire in size().
   size_.store(std::max(size_.load(std::memory_order_relaxed), index + 1),
               std::memory_order_release);
   try {
-    worker.thread = std::make_unique<named_thread>(name, cpus, body_of_(worker));
+    worker.thread = std::make_unique<named_thread>(name, cpus, make_body_(worker));
   } catch (...) {
-    worker.alive = false;
+    worker.is_alive = false;
     throw;
   }
 }
 
 void worker_set::resize(std::size_t workers, task_scheduler& scheduler) {
-  if (workers == 0 || workers > thread_pool_options::most_workers) {
+  if (workers == 0 || workers > thread_pool_options::max_workers) {
     throw std::invalid_argument("gyre::thread_pool: 1 to 1024 workers");
   }
-  std::vector<std::unique_ptr<named_thread>> ended;
+  std::vector<std::unique_ptr<named_thread>> joinable;
   {
     const std::lock_guard lock(mutex_);
-    if (life_.is_closed()) throw_refused(admission_result::closed);
-    const std::size_t before = target_.exchange(workers, std::memory_order_relaxed);
+    if (life_cycle_.is_closed()) throw_refused(admission_result::closed);
+    const std::size_t old_target = target_.exchange(workers, std::memory_order_relaxed);
     for (std::size_t index = 0; index < workers; ++index) {
-      if (workers_[index] && workers_[index]->alive) continue;
+      if (workers_[index] && workers_[index]->is_alive) continue;
       if (workers_[index] && workers_[index]->thread) {
-        retired_.push_back(std::move(workers_[index]->thread));
+        retired_threads_.push_back(std::move(workers_[index]->thread));
       }
       try {
         start(index);
       } catch (...) {
-        target_.store(std::max(index, std::min(before, workers)), std::memory_order_relaxed);
+        target_.store(std::max(index, std::min(old_target, workers)), std::memory_order_relaxed);
         throw;
       }
     }
     scheduler.resize(workers);
-    if (workers < before) {
-      life_.set_surplus(true);
+    if (workers < old_target) {
+      life_cycle_.set_surplus(true);
     } else if (!has_surplus()) {
-      life_.set_surplus(false);
+      life_cycle_.set_surplus(false);
     }
-    std::swap(ended, retired_);
-    std::erase_if(ended, [this](auto& thread) {
+    std::swap(joinable, retired_threads_);
+    std::erase_if(joinable, [this](auto& thread) {
       if (!thread->is_current()) return false;
-      retired_.push_back(std::move(thread));
+      retired_threads_.push_back(std::move(thread));
       return true;
     });
   }
-  for (const auto& thread : ended) thread->join();
+  for (const auto& thread : joinable) thread->join();
   scheduler.wake_all();
 }
 
-// The decision takes the lock, as a resize() that wants more workers may overtake.
+// Decides under the lock, as a resize() on another thread may want more workers again.
 bool worker_set::retire(pool_worker& self) noexcept {
   const std::lock_guard lock(mutex_);
   if (!is_surplus(self)) return false;
-  self.alive = false;
-  if (!has_surplus()) life_.set_surplus(false);
+  self.is_alive = false;
+  if (!has_surplus()) life_cycle_.set_surplus(false);
   return true;
 }
 
 // The caller holds the mutex.
 bool worker_set::has_surplus() const noexcept {
   for (std::size_t index = target(); index < size(); ++index) {
-    if (workers_[index]->alive) return true;
+    if (workers_[index]->is_alive) return true;
   }
   return false;
 }
 
-// Threads are taken one at a time, as a list would need memory.
+// Takes the threads one at a time, as a list would need memory.
 void worker_set::join() noexcept {
   const std::lock_guard joining(join_mutex_);
   while (const std::unique_ptr<named_thread> thread = take_thread()) {
@@ -114,10 +114,10 @@ void worker_set::join() noexcept {
 
 std::unique_ptr<named_thread> worker_set::take_thread() noexcept {
   const std::lock_guard lock(mutex_);
-  if (!retired_.empty()) {
-    std::unique_ptr<named_thread> last = std::move(retired_.back());
-    retired_.pop_back();
-    return last;
+  if (!retired_threads_.empty()) {
+    std::unique_ptr<named_thread> thread = std::move(retired_threads_.back());
+    retired_threads_.pop_back();
+    return thread;
   }
   for (std::size_t index = 0; index < size(); ++index) {
     if (workers_[index]->thread) return std::move(workers_[index]->thread);
@@ -125,22 +125,22 @@ std::unique_ptr<named_thread> worker_set::take_thread() noexcept {
   return nullptr;
 }
 
-bool worker_set::may_sleep(pool_worker& self, const future_state_base& task) noexcept {
+bool worker_set::begin_sleep(pool_worker& self, const future_state_base& task) noexcept {
   const std::lock_guard lock(mutex_);
-  self.stuck_on = &task;
+  self.stuck_wait = &task;
   for (std::size_t index = 0; index < size(); ++index) {
     const pool_worker& each = *workers_[index];
-    if (!each.alive) continue;
-    // The task of a stuck worker stays until the worker has woken up, and says so under the mutex.
-    if (each.stuck_on == nullptr || each.stuck_on->is_finished()) return true;
+    if (!each.is_alive) continue;
+    // The task of a stuck worker exists until the worker has called on_wake_up(), under the mutex.
+    if (each.stuck_wait == nullptr || each.stuck_wait->is_finished()) return true;
   }
-  self.stuck_on = nullptr;
+  self.stuck_wait = nullptr;
   return false;
 }
 
-void worker_set::woke_up(pool_worker& self) noexcept {
+void worker_set::on_wake_up(pool_worker& self) noexcept {
   const std::lock_guard lock(mutex_);
-  self.stuck_on = nullptr;
+  self.stuck_wait = nullptr;
 }
 
 }  // namespace gyre::detail

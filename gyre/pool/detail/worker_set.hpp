@@ -22,33 +22,35 @@ class worker_set {
  public:
   using thread_body = move_only_function<void()>;
 
-  /// `body_of` makes what the thread of a worker calls; `pool` identifies the pool.
-  worker_set(const void* pool, const thread_pool_options& options, life_cycle& life,
-             move_only_function<thread_body(pool_worker&)> body_of);
+  /// `make_body` makes the function of a worker's thread; `pool` identifies the pool.
+  worker_set(const void* pool, const thread_pool_options& options, life_cycle& state,
+             move_only_function<thread_body(pool_worker&)> make_body);
   ~worker_set();
 
-  /// How many workers are wanted.
+  /// The number of workers that the pool shall have.
   std::size_t target() const noexcept {
     return target_.load(std::memory_order_relaxed);  // relaxed: stands for itself
   }
   bool is_surplus(const pool_worker& worker) const noexcept { return worker.index >= target(); }
-  /// How many workers have ever existed at once: the range of indices.
+  /// The number of workers that have ever been made: the range of indices.
   std::size_t size() const noexcept {
     return size_.load(std::memory_order_acquire);  // pairs with the release in start()
   }
   pool_worker& operator[](std::size_t index) const noexcept { return *workers_[index]; }
 
-  /// Starts or retires workers; joins those that retired earlier. Throws as thread_pool::resize().
+  /// Starts or retires workers, and joins the threads of those that retired earlier. Throws as
+  /// thread_pool::resize().
   void resize(std::size_t workers, task_scheduler& scheduler);
-  /// Ends a surplus worker; false if it is wanted again.
+  /// Ends a surplus worker. False if a resize() has made it necessary again.
   bool retire(pool_worker& self) noexcept;
   /// Joins all threads, and detaches the calling one. A second caller waits for the first.
   void join() noexcept;
 
-  /// As helper's members, of a worker that is out of stack and waits for a task of its pool: it is
-  /// stuck until another worker runs that. If all are stuck, none will.
-  bool may_sleep(pool_worker& self, const future_state_base& task) noexcept;
-  void woke_up(pool_worker& self) noexcept;
+  /// Called before and after the sleep of a worker that waits for a task of its pool and has no
+  /// stack left to help: it is stuck until another worker runs `task`. begin_sleep() returns false
+  /// if all workers are stuck, as then none will.
+  bool begin_sleep(pool_worker& self, const future_state_base& task) noexcept;
+  void on_wake_up(pool_worker& self) noexcept;
 
  private:
   void start(std::size_t index);
@@ -57,14 +59,14 @@ class worker_set {
 
   const void* const pool_;
   const thread_pool_options& options_;
-  life_cycle& life_;
-  move_only_function<thread_body(pool_worker&)> body_of_;
+  life_cycle& life_cycle_;
+  move_only_function<thread_body(pool_worker&)> make_body_;
   std::atomic<std::size_t> target_{0};
   std::atomic<std::size_t> size_{0};
   const std::unique_ptr<std::unique_ptr<pool_worker>[]> workers_;
   std::mutex join_mutex_;
-  std::mutex mutex_;                                    // starting, retiring and being stuck
-  std::vector<std::unique_ptr<named_thread>> retired_;  // not joined yet; by the mutex
+  std::mutex mutex_;  // protects the workers' states; held while they start and retire
+  std::vector<std::unique_ptr<named_thread>> retired_threads_;  // not joined yet; by the mutex
 };
 
 }  // namespace gyre::detail
