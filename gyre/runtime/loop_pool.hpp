@@ -61,17 +61,17 @@ class basic_loop_pool {
     }
   }
   basic_loop_pool& operator=(basic_loop_pool&&) = delete;
-  // All stop before the first is joined.
+  // All loops are asked to stop before the first thread is joined.
   ~basic_loop_pool() { stop(); }
 
   std::size_t size() const noexcept { return threads_.size(); }
   Loop& operator[](std::size_t index) noexcept { return threads_[index]->loop(); }
   /// All loops; see loop_group. Allocates.
   std::vector<event_loop*> loops() {
-    std::vector<event_loop*> all;
-    all.reserve(size());
-    for (auto& each : threads_) all.push_back(&each->loop());
-    return all;
+    std::vector<event_loop*> loops;
+    loops.reserve(size());
+    for (auto& each : threads_) loops.push_back(&each->loop());
+    return loops;
   }
 
   /// The loops in turn. One atomic addition.
@@ -110,34 +110,38 @@ class basic_loop_pool {
   }
 
  private:
-  // Whether all have ended. Joins each of them, also after an exception.
+  // Joins each thread, even after an exception, and returns whether all have ended.
   template <class Join>
   bool join_each(Join join) {
-    bool all = true;
-    std::exception_ptr first;
+    bool all_ended = true;
+    std::exception_ptr first_error;
     for (auto& each : threads_) {
       try {
-        all = join(*each) && all;
+        all_ended = join(*each) && all_ended;
       } catch (...) {
-        if (!first) first = std::current_exception();
+        if (!first_error) first_error = std::current_exception();
       }
     }
-    if (first) std::rethrow_exception(first);
-    return all;
+    if (first_error) std::rethrow_exception(first_error);
+    return all_ended;
   }
 
   loop_thread_options<Loop> options_for(std::size_t index) {
-    loop_thread_options<Loop> one;
-    const auto& all = options_;
-    if (!all->name.empty()) one.name = all->name + "-" + std::to_string(index);
-    if (!all->cpus.empty()) one.cpus = {all->cpus[index % all->cpus.size()]};
-    if (all->on_start) one.on_start = [all, index](Loop& l) { all->on_start(l, index); };
-    if (all->on_stop) one.on_stop = [all, index](Loop& l) { all->on_stop(l, index); };
-    if (all->loop) one.loop = all->loop(index);
-    return one;
+    loop_thread_options<Loop> result;
+    const auto& shared = options_;
+    if (!shared->name.empty()) result.name = shared->name + "-" + std::to_string(index);
+    if (!shared->cpus.empty()) result.cpus = {shared->cpus[index % shared->cpus.size()]};
+    if (shared->on_start) {
+      result.on_start = [shared, index](Loop& loop) { shared->on_start(loop, index); };
+    }
+    if (shared->on_stop) {
+      result.on_stop = [shared, index](Loop& loop) { shared->on_stop(loop, index); };
+    }
+    if (shared->loop) result.loop = shared->loop(index);
+    return result;
   }
 
-  // Shared with the threads: a thread that destroys the pool outlives it.
+  // Shared with the threads, as a thread that destroys the pool outlives it.
   std::shared_ptr<options> options_;
   std::vector<std::unique_ptr<basic_loop_thread<Loop>>> threads_;
   alignas(false_sharing_range) std::atomic<std::size_t> next_{0};

@@ -60,7 +60,7 @@ std::unique_ptr<signal_set> runtime::take_signals() {
 
 void runtime::release_signals() noexcept {
   if (signals_ == nullptr) return;
-  // Comes before signals_.reset(), which unblocks signals, so that pending ones take effect.
+  // Before signals_.reset(), which unblocks signals, so that pending signals end the process.
   detail::let_signals_end_init(options_.signals);
   signals_.reset();
 }
@@ -83,7 +83,8 @@ void runtime::watch_threads() {
 }
 
 int runtime::run_main(task<int> body) {
-  if (std::exchange(ran_, true)) throw std::logic_error("gyre::runtime: it can be run only once");
+  if (std::exchange(run_called_, true))
+    throw std::logic_error("gyre::runtime: it can be run only once");
   int code = 0;
   detail::shutdown_sequence::task_membership membership(sequence_);
   sequence_.advance();  // the main task sees earlier requests
@@ -112,24 +113,24 @@ void runtime::report(std::exception_ptr error) noexcept {
   }
 }
 
-// Hooks are asked to stop by `force` alone.
+// A hook is asked to stop only when `force` begins, so its cancellation is no error.
 void runtime::report_hook(const std::exception_ptr& error) noexcept {
   if (!detail::is_cancelled(error)) sequence_.fail(error);
 }
 
 void runtime::end() {
-  if (std::exchange(ended_, true)) return;
+  if (std::exchange(end_called_, true)) return;
   sequence_.run();
   release_signals();
   debug_signal_.reset();
   watchdog_.reset();
-  // A loop stops after the tasks that were posted before.
+  // A posted stop() comes after the tasks that were posted before.
   for (std::size_t each = 0; each < loops_.size(); ++each) {
-    loop& last = loops_[each];
-    last.post([&last] { last.stop(); });
+    loop& ending = loops_[each];
+    ending.post([&ending] { ending.stop(); });
   }
   loops_.join();
-  if (sequence_.forced()) {
+  if (sequence_.is_forced()) {
     pool_.stop();
   } else {
     pool_.drain();
@@ -138,9 +139,9 @@ void runtime::end() {
 }
 
 runtime_metrics runtime::metrics() {
-  runtime_metrics all{.loops = {}, .pool = pool_.metrics(), .tasks = sequence_.count_tasks()};
-  for (std::size_t each = 0; each < loops_.size(); ++each) all.loops += loops_[each].metrics();
-  return all;
+  runtime_metrics sum{.loops = {}, .pool = pool_.metrics(), .tasks = sequence_.count_tasks()};
+  for (std::size_t each = 0; each < loops_.size(); ++each) sum.loops += loops_[each].metrics();
+  return sum;
 }
 
 }  // namespace gyre

@@ -7,7 +7,7 @@
 //         gyre::net::tcp_listener clients(rt.loops()[0], at);  // an endpoint
 //         for (;;) {
 //           gyre::net::socket client = co_await clients.accept_socket();  // until SIGINT or SIGTERM
-//           gyre::loop& home = rt.loops().next();  // serve() may go on until `force`
+//           gyre::loop& home = rt.loops().next();  // serve() may continue until `force`
 //           rt.spawn(home, serve(home, std::move(client)), gyre::shutdown_phase::force);
 //         }
 //       });
@@ -163,7 +163,7 @@ class runtime {
   /// Begins the shutdown and then `force`, without a `drain` not yet begun. Async-signal-safe.
   void force_shutdown() noexcept { sequence_.force(); }
   /// Whether the shutdown was requested, also by the end of the main task or by an exception.
-  bool shutting_down() const noexcept { return sequence_.requested(); }
+  bool shutting_down() const noexcept { return sequence_.is_requested(); }
 
   /// Starts `awaitable` at once, also before run(), on the next loop in turn, and drops its result.
   /// The shutdown waits for the task, and asks it to stop when the phase `stop_in` begins. Its
@@ -232,7 +232,7 @@ class runtime {
   /// A stop request does not end the wait. Several tasks may wait, and do not wait for each other,
   /// but one task must not wait twice at once. Throws std::logic_error unless awaited by a task of
   /// the runtime, directly or not: a hook would wait for itself.
-  [[nodiscard]] task<> drained() { return sequence_.others_ended(); }
+  [[nodiscard]] task<> drained() { return sequence_.wait_for_other_tasks(); }
 
   /// A token whose stop is requested when `phase` or a later one begins. The runtime must outlive
   /// the uses of the token. Its callbacks run on the thread in run(), and must not block.
@@ -246,11 +246,11 @@ class runtime {
   /// give it more if most of its tasks block.
   thread_pool& pool() noexcept { return pool_; }
 
-  /// Each figure is read at its own time: together they are no snapshot.
+  /// Reads the figures one after the other, so together they are no snapshot.
   [[nodiscard]] runtime_metrics metrics();
 
  private:
-  // Ignores SIGPIPE in a scope, unless the program has a handler for it.
+  // The scope in which SIGPIPE is ignored, unless the program has a handler for it.
   class ignored_sigpipe {
    public:
     explicit ignored_sigpipe(bool enabled) noexcept;
@@ -277,7 +277,7 @@ class runtime {
   task<> run_body(task<int> body, int& code);
   int run_main(task<int> body);
 
-  // The membership ends with the frame.
+  // The membership lasts as long as the coroutine's frame.
   template <class Awaitable>
   static task<> run_task(runtime& self, detail::shutdown_sequence::task_membership membership,
                          Awaitable work) {
@@ -293,18 +293,20 @@ class runtime {
   template <class Hook>
   void call_hook(executor& target, Hook hook, shutdown_step step) {
     if constexpr (std::invocable<Hook&, shutdown_step>) {
-      shutdown_step until_ended = sequence_.copy(step);
-      call_with(target, std::move(hook), std::move(until_ended), std::move(step));
+      shutdown_step end_of_hook = sequence_.copy(step);
+      call_with(target, std::move(hook), std::move(end_of_hook), std::move(step));
     } else {
       call_with(target, std::move(hook), std::move(step));
     }
   }
   template <class Hook, class... Step>
-  void call_with(executor& target, Hook hook, shutdown_step until_ended, Step... step) {
+  void call_with(executor& target, Hook hook, shutdown_step end_of_hook, Step... step) {
     if constexpr (awaitable<std::invoke_result_t<Hook&, Step...>>) {
-      auto kept = std::make_unique<Hook>(std::move(hook));  // a lambda's captures
-      auto work = as_task(std::invoke(*kept, std::move(step)...));
-      gyre::spawn(target, run_hook(*this, std::move(until_ended), std::move(kept), std::move(work)),
+      // The coroutine of a lambda refers to the lambda's captures.
+      auto owned_hook = std::make_unique<Hook>(std::move(hook));
+      auto work = as_task(std::invoke(*owned_hook, std::move(step)...));
+      gyre::spawn(target,
+                  run_hook(*this, std::move(end_of_hook), std::move(owned_hook), std::move(work)),
                   {.stop = stop_token(shutdown_phase::force), .name = "shutdown hook"});
     } else {
       std::invoke(hook, std::move(step)...);
@@ -328,7 +330,7 @@ class runtime {
   void end();
 
   options options_;
-  loop control_;  // run by run(); runs stop callbacks and inline hooks, no other code of users
+  loop control_;  // runs in run(): stop callbacks and inline hooks, no other code of users
   detail::shutdown_sequence sequence_;
   ignored_sigpipe sigpipe_;
   std::unique_ptr<signal_set> signals_;  // blocked before the threads start
@@ -336,8 +338,8 @@ class runtime {
   loop_pool loops_;
   thread_pool pool_;
   std::optional<executor_watchdog> watchdog_;
-  bool ran_ = false;
-  bool ended_ = false;
+  bool run_called_ = false;
+  bool end_called_ = false;
 };
 
 }  // namespace gyre

@@ -131,7 +131,7 @@ class sharded {
   }
 
   /// Whether start() was called, and stop() has not ended since.
-  bool is_started() const noexcept { return started_.load(std::memory_order_relaxed); }
+  bool is_started() const noexcept { return is_started_.load(std::memory_order_relaxed); }
   /// The number of loops.
   std::size_t size() const noexcept { return shards_.size(); }
 
@@ -185,7 +185,7 @@ class sharded {
   }
 
  private:
-  // Belongs to its loop's thread.
+  // An instance and its calls; belongs to its loop's thread.
   struct alignas(false_sharing_range) shard {
     template <class... Arguments>
     explicit shard(Loop& home, const Arguments&... arguments)
@@ -198,20 +198,20 @@ class sharded {
 
     T instance;
     std::size_t running_calls = 0;
-    bool stopping = false;
+    bool is_stopping = false;
     manual_reset_event calls_ended;
   };
 
-  // A running call, from its first to its last moment on the loop.
+  // A call that runs on the loop, counted until it leaves the loop.
   class running_call {
    public:
     explicit running_call(shard& target) noexcept : shard_(&target) { ++target.running_calls; }
     running_call& operator=(running_call&&) = delete;
     ~running_call() { end(); }
     void end() noexcept {
-      shard* const ended = std::exchange(shard_, nullptr);
-      if (ended == nullptr || --ended->running_calls > 0) return;
-      if (ended->stopping) ended->calls_ended.set();
+      shard* const owner = std::exchange(shard_, nullptr);
+      if (owner == nullptr || --owner->running_calls > 0) return;
+      if (owner->is_stopping) owner->calls_ended.set();
     }
 
    private:
@@ -235,8 +235,8 @@ class sharded {
     }
     // From here on only instances need memory, and their end needs none.
     end_ = prepare_end();
-    // relaxed, all: the shards themselves are looked at on their loops.
-    started_.store(true, std::memory_order_relaxed);
+    // relaxed, here and elsewhere: each shard is used on its own loop, which orders it.
+    is_started_.store(true, std::memory_order_relaxed);
     co_await when_all(std::move(starts));
     const std::exception_ptr error = first_of(each_error);
     if (error == nullptr) co_return;
@@ -271,24 +271,24 @@ class sharded {
 
   task<> end_all(std::vector<task<>> ends, errors each_error) {
     co_await when_all(std::move(ends));
-    started_.store(false, std::memory_order_relaxed);
+    is_started_.store(false, std::memory_order_relaxed);
     const std::exception_ptr error = first_of(each_error);
     if (error != nullptr) std::rethrow_exception(error);
   }
 
   task<> end_instance(std::exception_ptr& error, std::size_t index) {
-    shard* const ending = shards_[index].get();
-    if (ending == nullptr) co_return;  // its constructor threw
-    ending->stopping = true;
+    shard* const target = shards_[index].get();
+    if (target == nullptr) co_return;  // the constructor of the instance threw
+    target->is_stopping = true;
     if constexpr (detail::stops_asynchronously<T>) {
       try {
-        co_await ending->instance.stop();
+        co_await target->instance.stop();
       } catch (...) {
         error = std::current_exception();
       }
       co_await resume_on(loops_[index]);
     }
-    if (ending->running_calls > 0) co_await ending->calls_ended.wait();
+    if (target->running_calls > 0) co_await target->calls_ended.wait();
     shards_[index].reset();
   }
 
@@ -296,17 +296,17 @@ class sharded {
   task<result_of<F>> run(std::size_t index, F function) {
     static_assert(!std::is_reference_v<result_of<F>>,
                   "gyre::sharded: a function must not return a reference to a loop's data");
-    shard* const here = shards_[index].get();
-    if (here == nullptr || here->stopping) throw_not_started();
-    running_call call(*here);
+    shard* const target = shards_[index].get();
+    if (target == nullptr || target->is_stopping) throw_not_started();
+    running_call call(*target);
     if constexpr (awaitable<std::invoke_result_t<F&, T&>>) {
-      task<result_of<F>> work = as_task(std::invoke(function, here->instance));
+      task<result_of<F>> work = as_task(std::invoke(function, target->instance));
       co_await detail::await_ready_state(work);
       co_await resume_on(loops_[index]);  // the function may have gone elsewhere
       call.end();
       co_return co_await detail::take_result(work);
     } else {
-      co_return std::invoke(function, here->instance);
+      co_return std::invoke(function, target->instance);
     }
   }
 
@@ -354,8 +354,8 @@ class sharded {
 
   pool_type& loops_;
   std::vector<std::unique_ptr<shard>> shards_;  // each element belongs to its loop's thread
-  std::atomic<bool> started_{false};
-  task<> end_;  // prepared by start(), so that no lack of memory prevents it
+  std::atomic<bool> is_started_{false};
+  task<> end_;  // made by start(), so that a lack of memory cannot prevent the end
 };
 
 }  // namespace gyre

@@ -39,12 +39,12 @@ constinit thread_local std::array<std::uint32_t, NSIG> receiving_sets{};
 }  // namespace
 
 signal_set::blocked_signals::blocked_signals(const sigset_t& signals) {
-  const sigset_t before = system::change_signal_mask(SIG_BLOCK, signals);
+  const sigset_t old_mask = system::change_signal_mask(SIG_BLOCK, signals);
   sigemptyset(&signals_);
   for (int signal = 1; signal <= SIGRTMAX; ++signal) {
     if (sigismember(&signals, signal) != 1) continue;
     std::uint32_t& sets = receiving_sets[static_cast<std::size_t>(signal)];
-    if (sigismember(&before, signal) == 1 && sets == 0) continue;
+    if (sigismember(&old_mask, signal) == 1 && sets == 0) continue;
     sigaddset(&signals_, signal);
     ++sets;
   }
@@ -56,7 +56,7 @@ signal_set::blocked_signals::~blocked_signals() {
   for (int signal = 1; signal <= SIGRTMAX; ++signal) {
     if (sigismember(&signals_, signal) != 1) continue;
     std::uint32_t& sets = receiving_sets[static_cast<std::size_t>(signal)];
-    if (sets > 0) --sets;  // 0 on another thread than the constructor's
+    if (sets > 0) --sets;  // 0 if the constructor ran on another thread
     if (sets == 0) sigaddset(&unblocked, signal);
   }
   system::change_signal_mask(SIG_UNBLOCK, unblocked);
@@ -97,8 +97,8 @@ std::optional<std::expected<signal_info, std::error_code>> signal_set::try_take(
   return info;
 }
 
-// One signal per call: the function may destroy this set, and a level-triggered watch reports what
-// is left in the next turn.
+// Takes one signal per call, as the function may destroy this set. The watch is level-triggered, so
+// it reports further signals in the next turn.
 void signal_set::receive() {
   if (const auto info = try_take()) callback_(**info);
 }

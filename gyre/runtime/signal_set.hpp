@@ -122,7 +122,7 @@ class signal_set {
   blocked_signals blocked_;
   unique_fd descriptor_;
   detail::callback<const signal_info&> callback_;
-  fd_watch watch_;  // for the function, if there is one
+  fd_watch watch_;  // active if there is a function
   detail::readable_line<signal_set, signal_info> waits_;
 };
 

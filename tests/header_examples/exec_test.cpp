@@ -156,7 +156,7 @@ struct accepting_program {
       gyre::net::tcp_listener clients(rt.loops()[0], at);  // an endpoint
       for (;;) {
         gyre::net::socket client = co_await clients.accept_socket();  // until SIGINT or SIGTERM
-        gyre::loop& home = rt.loops().next();  // serve() may go on until `force`
+        gyre::loop& home = rt.loops().next();  // serve() may continue until `force`
         rt.spawn(home, serve(home, std::move(client)), gyre::shutdown_phase::force);
       }
     });
@@ -304,7 +304,7 @@ TEST(ExecExamples, SyncWaitRunsTheLoop) {
 
 // gyre/pool/thread_pool.hpp
 gyre::task<> go_there(gyre::thread_pool& pool) {
-  co_await gyre::resume_on(pool);  // a coroutine goes on there
+  co_await gyre::resume_on(pool);  // a coroutine continues there
   EXPECT_TRUE(pool.running_here());
 }
 

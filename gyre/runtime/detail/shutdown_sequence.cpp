@@ -16,7 +16,7 @@ namespace gyre::detail {
 void shutdown_entry::begin(std::shared_ptr<shutdown_entry> self, shutdown_step step) noexcept {
   self_ = std::move(self);
   step_.emplace(std::move(step));
-  where_.post(*this);
+  target_.post(*this);
 }
 
 void shutdown_entry::run(operation& self) {
@@ -29,24 +29,24 @@ void shutdown_entry::run(operation& self) {
 
 void shutdown_entry::call(shutdown_step step) noexcept {
   shutdown_sequence& sequence = *step.sequence_;
-  // Until an exception is stored: the call may end its step and then throw.
-  const shutdown_step storing = sequence.copy(step);
+  // The call may end its step and then throw: this step lasts until the exception is stored.
+  const shutdown_step end_of_call = sequence.copy(step);
   const std::lock_guard lock(mutex_);
   if (is_forgotten()) return;
-  calling_ = true;
+  is_calling_ = true;
   try {
     call_(std::move(step));
   } catch (...) {
     sequence.fail(std::current_exception());
   }
-  calling_ = false;
+  is_calling_ = false;
   call_ = {};
 }
 
 void shutdown_entry::forget() noexcept {
   const std::lock_guard lock(mutex_);
-  forgotten_.store(true, std::memory_order_relaxed);
-  if (!calling_) call_ = {};
+  is_forgotten_.store(true, std::memory_order_relaxed);
+  if (!is_calling_) call_ = {};
 }
 
 namespace {
@@ -82,7 +82,7 @@ void shutdown_sequence::run() {
   if (stage_ != stage::over) control_.run();
 }
 
-// Async-signal-safe.
+// Is async-signal-safe.
 void shutdown_sequence::add_request(std::uint32_t request) noexcept {
   // release: pairs with the acquire in advance().
   requests_.fetch_or(request, std::memory_order_release);
@@ -94,67 +94,68 @@ void shutdown_sequence::advance() {
   // acquire: pairs with the release in add_request().
   const std::uint32_t requests = requests_.load(std::memory_order_acquire);
   if (requests == 0 || stage_ == stage::over) return;
-  const steady_time now = control_.now();
-  if (stage_ == stage::running) enter(shutdown_phase::stop_accepting, later(now, limits_.drain));
-  if (stage_ < stage::force && ((requests & force_requested) != 0 || now >= deadline_)) {
-    forced_ = true;
+  const steady_time present = control_.now();
+  if (stage_ == stage::running)
+    enter(shutdown_phase::stop_accepting, later(present, limits_.drain));
+  if (stage_ < stage::force && ((requests & force_requested) != 0 || present >= deadline_)) {
+    is_forced_ = true;
     tasks_.fetch_or(closed, std::memory_order_relaxed);
-    enter(shutdown_phase::force, later(now, limits_.force));
+    enter(shutdown_phase::force, later(present, limits_.force));
   }
   if (stage_ == stage::stop_accepting && !has_steps()) enter(shutdown_phase::drain, deadline_);
   if (stage_ >= stage::drain && try_finish()) {
     timer_.cancel();
     control_.stop();
-  } else if (stage_ == stage::force && now >= deadline_) {
+  } else if (stage_ == stage::force && present >= deadline_) {
     give_up();
   }
 }
 
 void shutdown_sequence::enter(shutdown_phase phase, steady_time deadline) {
-  std::vector<std::shared_ptr<shutdown_entry>> due;
+  std::vector<std::shared_ptr<shutdown_entry>> due_entries;
   {
     const std::lock_guard lock(mutex_);
     stage_ = stage_of(phase);
     deadline_ = deadline;
     for (auto& each : entries_) {
-      if (each->phase() == phase) due.push_back(std::move(each));
+      if (each->phase() == phase) due_entries.push_back(std::move(each));
     }
     std::erase(entries_, nullptr);
-    steps_ += due.size();
+    steps_ += due_entries.size();
   }
   timer_.start_at(deadline);
   if (on_phase_) on_phase_(phase);
   for (std::size_t each = 0; each <= static_cast<std::size_t>(phase); ++each) {
     sources_[each].request_stop();
   }
-  for (auto& entry : due) {
-    shutdown_entry& begun = *entry;
-    begun.begin(std::move(entry), shutdown_step(*this, phase, deadline));
+  for (auto& entry : due_entries) {
+    shutdown_entry& called_entry = *entry;
+    called_entry.begin(std::move(entry), shutdown_step(*this, phase, deadline));
   }
 }
 
 // The last task and step end under the lock, so that their threads are done with this object when
 // the end is seen here.
 bool shutdown_sequence::try_finish() noexcept {
-  std::vector<std::shared_ptr<shutdown_entry>> never_called;
+  std::vector<std::shared_ptr<shutdown_entry>> unused_entries;  // destroyed without the lock
   std::unique_lock lock(mutex_);
   // acquire: pairs with the release in end_task().
-  std::size_t seen = tasks_.load(std::memory_order_acquire);
-  if (steps_ > 0 || seen / one_task > 0) return false;
-  if (waiting_ > 0) {
-    tasks_.fetch_add(std::exchange(waiting_, 0) * one_task, std::memory_order_relaxed);
+  std::size_t old_tasks = tasks_.load(std::memory_order_acquire);
+  if (steps_ > 0 || old_tasks / one_task > 0) return false;
+  if (waiting_members_ > 0) {
+    tasks_.fetch_add(std::exchange(waiting_members_, 0) * one_task, std::memory_order_relaxed);
     lock.unlock();
-    others_ended_.set();
+    other_tasks_ended_.set();
     return false;
   }
   // acquire: pairs with the release in end_task(). Fails if another task has begun; that task wakes
   // the control loop when it ends.
-  if (!tasks_.compare_exchange_strong(seen, closed, std::memory_order_acquire,
+  if (!tasks_.compare_exchange_strong(old_tasks, closed, std::memory_order_acquire,
                                       std::memory_order_relaxed)) {
     return false;
   }
   stage_ = stage::over;
-  never_called.swap(entries_);
+  unused_entries.swap(entries_);
   return true;
 }
 
@@ -173,17 +174,17 @@ shutdown_hook shutdown_sequence::add(shutdown_phase phase, executor& target,
   shutdown_hook hook(entry);
   std::unique_lock lock(mutex_);
   if (stage_ < stage_of(phase)) {
-    if (entries_.size() >= purge_at_) {
+    if (entries_.size() >= purge_size_) {
       std::erase_if(entries_, [](const auto& each) { return each->is_forgotten(); });
-      purge_at_ = std::max<std::size_t>(16, 2 * entries_.size());
+      purge_size_ = std::max<std::size_t>(16, 2 * entries_.size());
     }
     entries_.push_back(std::move(entry));
   } else if (stage_ != stage::over) {
     ++steps_;
     shutdown_step step(*this, phase_of(stage_), deadline_);
     lock.unlock();
-    shutdown_entry& begun = *entry;
-    begun.begin(std::move(entry), std::move(step));
+    shutdown_entry& called_entry = *entry;
+    called_entry.begin(std::move(entry), std::move(step));
   }
   return hook;
 }
@@ -195,7 +196,7 @@ shutdown_step shutdown_sequence::copy(const shutdown_step& step) noexcept {
 }
 
 // The wait ignores stop requests: most tasks that wait here were asked to stop.
-task<> shutdown_sequence::others_ended() {
+task<> shutdown_sequence::wait_for_other_tasks() {
   task_context& context = co_await this_context();
   if (!has_member(context)) {
     throw std::logic_error("gyre::runtime: drained() is for tasks of the runtime");
@@ -203,14 +204,14 @@ task<> shutdown_sequence::others_ended() {
   const stopped_by unstoppable(context, inplace_stop_token{});
   {
     const std::lock_guard lock(mutex_);
-    if (!others_ended_.is_set()) {
-      ++waiting_;
+    if (!other_tasks_ended_.is_set()) {
+      ++waiting_members_;
       // release: as in end_task().
       tasks_.fetch_sub(one_task, std::memory_order_release);
       wake_.raise();
     }
   }
-  co_await others_ended_.wait();
+  co_await other_tasks_ended_.wait();
 }
 
 bool shutdown_sequence::has_member(const task_context& context) const noexcept {
@@ -231,18 +232,19 @@ bool shutdown_sequence::has_steps() const noexcept {
 
 // A refused task is never counted, as nothing would report its end.
 void shutdown_sequence::begin_task() {
-  std::size_t seen = tasks_.load(std::memory_order_relaxed);
+  std::size_t old_tasks = tasks_.load(std::memory_order_relaxed);
   do {
-    if ((seen & closed) != 0) throw_error(std::errc::operation_canceled);
-    // relaxed: a count; a task is begun by another one, or otherwise ordered before the end.
-  } while (!tasks_.compare_exchange_weak(seen, seen + one_task, std::memory_order_relaxed));
+    if ((old_tasks & closed) != 0) throw_error(std::errc::operation_canceled);
+    // relaxed: a count. Another task, or an order by other means, comes before the end.
+  } while (
+      !tasks_.compare_exchange_weak(old_tasks, old_tasks + one_task, std::memory_order_relaxed));
 }
 
 void shutdown_sequence::end_task() noexcept {
-  std::size_t seen = tasks_.load(std::memory_order_relaxed);
-  while (seen / one_task > 1) {
+  std::size_t old_tasks = tasks_.load(std::memory_order_relaxed);
+  while (old_tasks / one_task > 1) {
     // release: pairs with the acquire in try_finish().
-    if (tasks_.compare_exchange_weak(seen, seen - one_task, std::memory_order_release,
+    if (tasks_.compare_exchange_weak(old_tasks, old_tasks - one_task, std::memory_order_release,
                                      std::memory_order_relaxed)) {
       return;
     }

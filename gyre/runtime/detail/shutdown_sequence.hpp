@@ -36,13 +36,14 @@ class shutdown_entry final : public operation {
   using function = move_only_function<void(shutdown_step)>;
 
   shutdown_entry(shutdown_phase phase, executor& target, function call) noexcept
-      : operation(&run), phase_(phase), where_(target), call_(std::move(call)) {}
+      : operation(&run), phase_(phase), target_(target), call_(std::move(call)) {}
 
   shutdown_phase phase() const noexcept { return phase_; }
-  // relaxed: a hint.
-  bool is_forgotten() const noexcept { return forgotten_.load(std::memory_order_relaxed); }
-  /// Calls the function on its executor. Once.
+  /// Whether forget() was called. relaxed: a hint.
+  bool is_forgotten() const noexcept { return is_forgotten_.load(std::memory_order_relaxed); }
+  /// Posts the call of the function to its executor. Once; `self` owns this entry meanwhile.
   void begin(std::shared_ptr<shutdown_entry> self, shutdown_step step) noexcept;
+  /// Unregisters the function; blocks while another thread calls it.
   void forget() noexcept;
 
  private:
@@ -50,14 +51,14 @@ class shutdown_entry final : public operation {
   void call(shutdown_step step) noexcept;
 
   const shutdown_phase phase_;
-  executor& where_;
-  // While it is posted.
+  executor& target_;
+  // These are set while the entry is posted.
   std::shared_ptr<shutdown_entry> self_;
   std::optional<shutdown_step> step_;
 
   std::recursive_mutex mutex_;  // held during the call, which may forget its own entry
-  bool calling_ = false;
-  atomic<bool> forgotten_{false};
+  bool is_calling_ = false;
+  atomic<bool> is_forgotten_{false};
   function call_;
 };
 
@@ -85,16 +86,17 @@ class shutdown_sequence {
                     move_only_function<void(shutdown_phase)> on_phase);
   shutdown_sequence& operator=(shutdown_sequence&&) = delete;
 
-  /// Begin the shutdown; skip to `force`. Any thread; async-signal-safe; idempotent.
+  /// These begin the shutdown; force() also skips to `force`. Any thread; async-signal-safe;
+  /// idempotent.
   void request() noexcept { add_request(shutdown_requested); }
   void force() noexcept { add_request(shutdown_requested | force_requested); }
-  bool requested() const noexcept { return requests_.load(std::memory_order_relaxed) != 0; }
+  bool is_requested() const noexcept { return requests_.load(std::memory_order_relaxed) != 0; }
   /// Makes the transitions that are due. On the control loop's thread.
   void advance();
   /// Runs the control loop until the stage `over`.
   void run();
   /// Whether `force` began. After run().
-  bool forced() const noexcept { return forced_; }
+  bool is_forced() const noexcept { return is_forced_; }
 
   shutdown_hook add(shutdown_phase phase, executor& target, shutdown_entry::function call);
   inplace_stop_token token(shutdown_phase phase) const noexcept {
@@ -108,7 +110,7 @@ class shutdown_sequence {
       sequence.begin_task();
       sequence_.reset(&sequence);
     }
-    /// Marks `context`, which ends before this object, as that of a member.
+    /// Marks `context`, which ends before this object, as the context of a member.
     void mark(task_context& context) noexcept {
       mark_ = {sequence_.get(), context.locals};
       context.locals = &mark_;
@@ -121,7 +123,7 @@ class shutdown_sequence {
     std::unique_ptr<shutdown_sequence, end_task> sequence_;
     local_binding mark_{nullptr};
   };
-  /// Tasks that have begun and not ended, also those in others_ended().
+  /// Tasks that have begun and not ended, also those in wait_for_other_tasks().
   std::size_t count_tasks() const noexcept {
     const std::lock_guard lock(mutex_);
     return unended_tasks();
@@ -132,7 +134,7 @@ class shutdown_sequence {
   std::exception_ptr error() const noexcept { return error_; }
   /// Waits until all tasks but those that wait here have ended. Throws std::logic_error unless
   /// awaited by a member.
-  task<> others_ended();
+  task<> wait_for_other_tasks();
 
   void end_step() noexcept;
   /// Another step of the same phase, which the phase waits for as well.
@@ -143,7 +145,7 @@ class shutdown_sequence {
   // The bits of requests_.
   static constexpr std::uint32_t shutdown_requested = 1;
   static constexpr std::uint32_t force_requested = 2;
-  // In tasks_: `closed` admits no more.
+  // The parts of tasks_: the flag `closed` admits no more tasks; the count is above it.
   static constexpr std::size_t closed = 1;
   static constexpr std::size_t one_task = 2;
 
@@ -151,9 +153,9 @@ class shutdown_sequence {
   void enter(shutdown_phase phase, steady_time deadline);
   bool try_finish() noexcept;
   [[noreturn]] void give_up() noexcept;
-  // With the mutex.
+  // The caller holds the mutex.
   std::size_t unended_tasks() const noexcept {
-    return tasks_.load(std::memory_order_relaxed) / one_task + waiting_;
+    return tasks_.load(std::memory_order_relaxed) / one_task + waiting_members_;
   }
   void begin_task();
   void end_task() noexcept;
@@ -172,7 +174,7 @@ class shutdown_sequence {
   wake_event wake_;
   fd_watch wake_watch_;
   timer timer_;
-  bool forced_ = false;
+  bool is_forced_ = false;
 
   atomic<std::uint32_t> requests_{0};
   atomic<std::size_t> tasks_{0};
@@ -183,9 +185,9 @@ class shutdown_sequence {
   steady_time deadline_ = steady_time::max();
   std::size_t steps_ = 0;
   std::vector<std::shared_ptr<shutdown_entry>> entries_;
-  std::size_t purge_at_ = 16;
-  std::size_t waiting_ = 0;  // members in others_ended(), not counted in tasks_
-  manual_reset_event others_ended_;
+  std::size_t purge_size_ = 16;      // of entries_, from which on forgotten ones are removed
+  std::size_t waiting_members_ = 0;  // members in wait_for_other_tasks(), not counted in tasks_
+  manual_reset_event other_tasks_ended_;
   std::exception_ptr error_;
 };
 
