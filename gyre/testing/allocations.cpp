@@ -60,22 +60,22 @@ std::int64_t bytes_held() noexcept {
 }
 
 allocation_count::allocation_count() noexcept
-    : allocations_(testing::allocations()),
-      bytes_(testing::bytes_in_use()),
-      slabs_(read_slab_stats()) {}
+    : initial_allocations_(testing::allocations()),
+      initial_bytes_(testing::bytes_in_use()),
+      initial_slab_stats_(read_slab_stats()) {}
 
 std::size_t allocation_count::allocations() const noexcept {
-  return testing::allocations() - allocations_;
+  return testing::allocations() - initial_allocations_;
 }
 std::int64_t allocation_count::bytes_in_use() const noexcept {
-  return testing::bytes_in_use() - bytes_;
+  return testing::bytes_in_use() - initial_bytes_;
 }
 std::int64_t allocation_count::slab_blocks() const noexcept {
   return static_cast<std::int64_t>(read_slab_stats().blocks_in_use) -
-         static_cast<std::int64_t>(slabs_.blocks_in_use);
+         static_cast<std::int64_t>(initial_slab_stats_.blocks_in_use);
 }
 std::size_t allocation_count::slabs_mapped() const noexcept {
-  return read_slab_stats().slabs_mapped - slabs_.slabs_mapped;
+  return read_slab_stats().slabs_mapped - initial_slab_stats_.slabs_mapped;
 }
 
 failing_allocations::failing_allocations() noexcept { allocations_fail = true; }

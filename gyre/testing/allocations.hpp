@@ -11,8 +11,8 @@
 // and uses a name of this header, for all code of the program and its shared libraries. A program
 // that replaces them itself cannot link it.
 //
-// Limits: malloc(3) is not counted, nor memory that comes from slabs, but for the blocks in use and
-// the slabs that are mapped. ThreadSanitizer's runtime forbids the replacement: there all counts of
+// Limits: malloc(3) is not counted, and of the memory in slabs only the blocks in use and the slabs
+// that are mapped. ThreadSanitizer's runtime forbids the replacement: there all counts of
 // operator new stay 0, no allocation fails, and allocations_are_counted() is false.
 #pragma once
 
@@ -26,8 +26,9 @@ namespace gyre::testing {
 /// Whether operator new is replaced; false under ThreadSanitizer.
 bool allocations_are_counted() noexcept;
 
-/// Calls of operator new by all threads since the program began. Thread-safety: any thread, as the
-/// two functions that follow.
+/// Calls of operator new by all threads since the program began.
+///
+/// Thread-safety: any thread, as bytes_in_use() and bytes_held().
 std::size_t allocations() noexcept;
 /// Bytes from operator new that are in use, as malloc_usable_size(3) counts them.
 std::int64_t bytes_in_use() noexcept;
@@ -53,9 +54,9 @@ class allocation_count {
   [[nodiscard]] std::size_t slabs_mapped() const noexcept;
 
  private:
-  std::size_t allocations_;
-  std::int64_t bytes_;
-  slab_stats slabs_;
+  std::size_t initial_allocations_;
+  std::int64_t initial_bytes_;
+  slab_stats initial_slab_stats_;
 };
 
 /// Makes calls of operator new on the calling thread throw std::bad_alloc while the object lives.

@@ -27,12 +27,12 @@ namespace {
 constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
 
 std::optional<std::uint64_t> seed_of_environment() {
-  const char* const text = std::getenv("GYRE_TESTING_SEED");
-  if (text == nullptr) return std::nullopt;
-  const auto seed = gyre::detail::parse_decimal<std::uint64_t>(text);
+  const char* const value = std::getenv("GYRE_TESTING_SEED");
+  if (value == nullptr) return std::nullopt;
+  const auto seed = gyre::detail::parse_decimal<std::uint64_t>(value);
   if (!seed) {
     throw std::invalid_argument("explore: GYRE_TESTING_SEED is not a number: '" +
-                                std::string(text) + "'");
+                                std::string(value) + "'");
   }
   return seed;
 }
@@ -48,17 +48,18 @@ std::string describe(const std::exception_ptr& error) {
   }
 }
 
-// The text for stderr if this thread aborts in a schedule; empty outside of schedules.
-thread_local std::array<char, 128> text_of_abort{};
+// The message for stderr if this thread aborts in a schedule; empty outside of schedules.
+thread_local std::array<char, 128> abort_message{};
 
-struct sigaction handler_before;
+struct sigaction original_handler;
 
-// An aborting program cannot return the seed. Calls async-signal-safe functions only.
+// Prints the message, as a program that aborts cannot return the seed. Calls async-signal-safe
+// functions only.
 void on_abort(int signal) {
-  const std::size_t length = ::strnlen(text_of_abort.data(), text_of_abort.size());
-  static_cast<void>(!::write(STDERR_FILENO, text_of_abort.data(), length));
-  ::sigaction(signal, &handler_before, nullptr);
-  ::raise(signal);  // for that handler, once this one has returned
+  const std::size_t length = ::strnlen(abort_message.data(), abort_message.size());
+  static_cast<void>(!::write(STDERR_FILENO, abort_message.data(), length));
+  ::sigaction(signal, &original_handler, nullptr);
+  ::raise(signal);  // runs the original handler once this one has returned
 }
 
 /// While it exists an abort of this thread, or std::terminate(), prints the seed.
@@ -68,16 +69,16 @@ class seed_of_abort {
     [[maybe_unused]] static const int once = [] {
       struct sigaction action{};
       action.sa_handler = &on_abort;
-      return ::sigaction(SIGABRT, &action, &handler_before);
+      return ::sigaction(SIGABRT, &action, &original_handler);
     }();
-    std::snprintf(text_of_abort.data(), text_of_abort.size(),
+    std::snprintf(abort_message.data(), abort_message.size(),
                   "gyre::testing::explore: a schedule aborted; to replay it, set "
                   "GYRE_TESTING_SEED=%llu\n",
                   static_cast<unsigned long long>(seed));
   }
   seed_of_abort(const seed_of_abort&) = delete;
   seed_of_abort& operator=(const seed_of_abort&) = delete;
-  ~seed_of_abort() { text_of_abort[0] = '\0'; }
+  ~seed_of_abort() { abort_message[0] = '\0'; }
 };
 
 /// One run of the program.
@@ -89,7 +90,7 @@ class schedule {
     // early and late.
     if (!options.stops) return;
     const std::uint64_t bits = choices_() % 12;
-    stop_at_ = choices_() % (std::size_t{1} << bits);
+    stop_step_ = choices_() % (std::size_t{1} << bits);
   }
 
   std::exception_ptr run(const std::function<task<>(executor&)>& program) {
@@ -97,8 +98,8 @@ class schedule {
     try {
       result_ = gyre::spawn_future(executor_, program(executor_), stop_.get_token());
       error = run_to_end();
-      if (error != nullptr) end_the_rest();
-    } catch (...) {  // of `program` itself, or of an operation that was posted
+      if (error != nullptr) end_other_coroutines();
+    } catch (...) {  // thrown by `program` itself, or by an operation that was posted
       error = std::current_exception();
     }
     return error;
@@ -115,7 +116,7 @@ class schedule {
       if (step == options_.step_limit) {
         return failure("the program has not ended after " + std::to_string(step) + " steps");
       }
-      if (step == stop_at_) stop_.request_stop();
+      if (step == stop_step_) stop_.request_stop();
       if (!take_step()) {
         return failure(
             "deadlock: the program waits, but no operation is pending and no timer is "
@@ -125,8 +126,8 @@ class schedule {
     return error_of_result();
   }
   bool take_step() {
-    const bool jumps = options_.early_timers && choices_() % 8 == 0;
-    if (jumps && executor_.expire_next()) return true;
+    const bool expires_early = options_.early_timers && choices_() % 8 == 0;
+    if (expires_early && executor_.expire_next()) return true;
     return executor_.run_one() || executor_.expire_next();
   }
   std::exception_ptr error_of_result() {
@@ -140,7 +141,7 @@ class schedule {
     }
     return nullptr;
   }
-  void end_the_rest() {
+  void end_other_coroutines() {
     stop_.request_stop();
     for (std::size_t step = 0; step < options_.step_limit && take_step(); ++step) {
     }
@@ -153,7 +154,7 @@ class schedule {
   std::mt19937_64 choices_;
   manual_executor executor_;
   inplace_stop_source stop_;
-  std::size_t stop_at_ = never;
+  std::size_t stop_step_ = never;
   std::future<void> result_;
 };
 
@@ -163,29 +164,29 @@ exploration explore(std::size_t schedules, const std::function<task<>(executor&)
                     const explore_options& options) {
   if (!program) throw std::invalid_argument("explore: the program is empty");
   std::uint64_t seed = options.first_seed;
-  if (const std::optional<std::uint64_t> only = seed_of_environment()) {
-    seed = *only;
+  if (const std::optional<std::uint64_t> replayed_seed = seed_of_environment()) {
+    seed = *replayed_seed;
     schedules = 1;
   }
-  exploration found;
-  for (; found.schedules < schedules; ++seed) {
+  exploration result;
+  for (; result.schedules < schedules; ++seed) {
     const seed_of_abort announced(seed);
     auto next = std::make_unique<schedule>(seed, options);
-    found.error = next->run(program);
-    ++found.schedules;
-    const bool failed = found.error != nullptr || (options.has_failed && options.has_failed());
+    result.error = next->run(program);
+    ++result.schedules;
+    const bool failed = result.error != nullptr || (options.has_failed && options.has_failed());
     // Suspended coroutines refer to the executor and the stop source.
     if (next->is_left_suspended()) static_cast<void>(next.release());
     if (!failed) continue;
-    found.failed_seed = seed;
-    found.message = "schedule " + std::to_string(found.schedules) + " of " +
-                    std::to_string(schedules) + " failed, seed " + std::to_string(seed) + ": " +
-                    describe(found.error) +
-                    "; to replay it, set GYRE_TESTING_SEED=" + std::to_string(seed);
-    std::fprintf(stderr, "gyre::testing::explore: %s\n", found.message.c_str());
+    result.failed_seed = seed;
+    result.message = "schedule " + std::to_string(result.schedules) + " of " +
+                     std::to_string(schedules) + " failed, seed " + std::to_string(seed) + ": " +
+                     describe(result.error) +
+                     "; to replay it, set GYRE_TESTING_SEED=" + std::to_string(seed);
+    std::fprintf(stderr, "gyre::testing::explore: %s\n", result.message.c_str());
     break;
   }
-  return found;
+  return result;
 }
 
 }  // namespace gyre::testing

@@ -33,37 +33,37 @@ std::string name_of_type(unsigned type) {
   }
 }
 
-unsigned byte_at(std::string_view text, std::size_t index) {
-  return static_cast<unsigned char>(text[index]);
+unsigned byte_at(std::string_view message, std::size_t index) {
+  return static_cast<unsigned char>(message[index]);
 }
-unsigned number_at(std::string_view text, std::size_t index) {
-  return byte_at(text, index) * 256u + byte_at(text, index + 1);
+unsigned number_at(std::string_view message, std::size_t index) {
+  return byte_at(message, index) * 256u + byte_at(message, index + 1);
 }
-void append_number(std::string& text, std::size_t number) {
-  text += static_cast<char>(number >> 8 & 0xff);
-  text += static_cast<char>(number & 0xff);
+void append_number(std::string& message, std::size_t number) {
+  message += static_cast<char>(number >> 8 & 0xff);
+  message += static_cast<char>(number & 0xff);
 }
-void append_long(std::string& text, unsigned number) {
-  append_number(text, number >> 16);
-  append_number(text, number & 0xffff);
+void append_long(std::string& message, unsigned number) {
+  append_number(message, number >> 16);
+  append_number(message, number & 0xffff);
 }
-void append_name(std::string& text, std::string_view name) {
+void append_name(std::string& message, std::string_view name) {
   while (!name.empty()) {
     const std::string_view label = name.substr(0, name.find('.'));
-    (text += static_cast<char>(label.size())) += label;
+    (message += static_cast<char>(label.size())) += label;
     name.remove_prefix(std::min(label.size() + 1, name.size()));
   }
-  text += '\0';
+  message += '\0';
 }
 // An SOA record of the root.
-void append_soa(std::string& text, unsigned ttl) {
-  text += '\0';
-  append_number(text, type_soa);
-  append_number(text, class_internet);
-  append_long(text, ttl);
-  append_number(text, 22);
-  text.append(18, '\0');  // two names, four numbers
-  append_long(text, ttl);
+void append_soa(std::string& message, unsigned ttl) {
+  message += '\0';
+  append_number(message, type_soa);
+  append_number(message, class_internet);
+  append_long(message, ttl);
+  append_number(message, 22);
+  message.append(18, '\0');  // two names, four numbers
+  append_long(message, ttl);
 }
 
 /// The question of a message; nothing if the message has none.
@@ -73,19 +73,19 @@ struct question {
   std::string_view bytes;
 };
 std::optional<question> question_in(std::string_view message) {
-  question found{};
-  std::size_t at = header_size;
-  while (at < message.size() && message[at] != 0) {
-    const std::size_t length = byte_at(message, at);
-    if (at + 1 + length >= message.size()) return std::nullopt;
-    if (!found.name.empty()) found.name += '.';
-    found.name += message.substr(at + 1, length);
-    at += 1 + length;
+  question result{};
+  std::size_t position = header_size;
+  while (position < message.size() && message[position] != 0) {
+    const std::size_t length = byte_at(message, position);
+    if (position + 1 + length >= message.size()) return std::nullopt;
+    if (!result.name.empty()) result.name += '.';
+    result.name += message.substr(position + 1, length);
+    position += 1 + length;
   }
-  if (at + 5 > message.size()) return std::nullopt;
-  found.type = number_at(message, at + 1);
-  found.bytes = message.substr(header_size, at + 5 - header_size);
-  return found;
+  if (position + 5 > message.size()) return std::nullopt;
+  result.type = number_at(message, position + 1);
+  result.bytes = message.substr(header_size, position + 5 - header_size);
+  return result;
 }
 
 unsigned response_code(const fake_dns_server::host& host) {
@@ -98,16 +98,16 @@ unsigned response_code(const fake_dns_server::host& host) {
 
 /// The data of the records that a host has for a type.
 std::vector<std::string> records_of(const fake_dns_server::host& host, unsigned type) {
-  std::vector<std::string> found;
+  std::vector<std::string> data;
   for (const net::ip_address& each : host.addresses) {
     if (type == (each.is_v4() ? type_a : type_aaaa)) {
-      found.emplace_back(each.bytes().begin(), each.bytes().end());
+      data.emplace_back(each.bytes().begin(), each.bytes().end());
     }
   }
   for (const fake_dns_server::record& each : host.records) {
-    if (each.type == type) found.push_back(each.data);
+    if (each.type == type) data.push_back(each.data);
   }
-  return found;
+  return data;
 }
 
 net::socket bound_udp() {
@@ -149,25 +149,25 @@ fake_dns_server::fake_dns_server(event_loop& loop)
 
 fake_dns_server::record fake_dns_server::srv(unsigned priority, unsigned weight, unsigned port,
                                              std::string_view target) {
-  record made{type_srv, {}};
-  for (const unsigned each : {priority, weight, port}) append_number(made.data, each);
-  append_name(made.data, target);
-  return made;
+  record result{type_srv, {}};
+  for (const unsigned each : {priority, weight, port}) append_number(result.data, each);
+  append_name(result.data, target);
+  return result;
 }
 fake_dns_server::record fake_dns_server::txt(const std::vector<std::string>& parts) {
-  record made{type_txt, {}};
-  for (const std::string& each : parts) (made.data += static_cast<char>(each.size())) += each;
-  return made;
+  record result{type_txt, {}};
+  for (const std::string& each : parts) (result.data += static_cast<char>(each.size())) += each;
+  return result;
 }
 fake_dns_server::record fake_dns_server::ptr(std::string_view name) {
-  record made{type_ptr, {}};
-  append_name(made.data, name);
-  return made;
+  record result{type_ptr, {}};
+  append_name(result.data, name);
+  return result;
 }
 
 void fake_dns_server::release() {
-  holds_.reset();
-  for (const auto& [answer, to] : std::exchange(held_, {})) send(answer, to);
+  held_prefix_.reset();
+  for (const auto& [answer, to] : std::exchange(held_answers_, {})) send(answer, to);
 }
 
 void fake_dns_server::serve_udp() {
@@ -180,8 +180,8 @@ void fake_dns_server::serve_udp() {
     from.resize(size);
     const auto answer = reply_to({room.data(), static_cast<std::size_t>(length)}, true);
     if (!answer) continue;
-    if (holds_ && questions_.back().starts_with(*holds_)) {
-      held_.emplace_back(*answer, from);
+    if (held_prefix_ && questions_.back().starts_with(*held_prefix_)) {
+      held_answers_.emplace_back(*answer, from);
     } else {
       send(*answer, from);
     }
@@ -231,35 +231,35 @@ void fake_dns_server::serve_tcp(connection& client) {
 }
 
 std::optional<std::string> fake_dns_server::reply_to(std::string_view message, bool by_udp) {
-  const std::optional<question> asked = question_in(message);
-  if (!asked) return std::nullopt;
-  questions_.push_back(name_of_type(asked->type) + asked->name);
-  const auto known = hosts_.find(asked->name);
-  const host answered = known == hosts_.end() ? host{.exists = false} : known->second;
-  if (answered.reply == reply_kind::none) return std::nullopt;
+  const std::optional<question> query = question_in(message);
+  if (!query) return std::nullopt;
+  questions_.push_back(name_of_type(query->type) + query->name);
+  const auto entry = hosts_.find(query->name);
+  const host answering_host = entry == hosts_.end() ? host{.exists = false} : entry->second;
+  if (answering_host.reply == reply_kind::none) return std::nullopt;
 
-  std::vector<std::string> records = records_of(answered, asked->type);
-  const bool truncated = answered.reply == reply_kind::truncated && by_udp;
+  std::vector<std::string> records = records_of(answering_host, query->type);
+  const bool truncated = answering_host.reply == reply_kind::truncated && by_udp;
   if (truncated) records.clear();
-  const bool has_soa = records.empty() && answered.negative_ttl;
+  const bool has_soa = records.empty() && answering_host.negative_ttl;
 
   std::string answer(message.substr(0, 2));
-  append_number(answer, 0x8180u | (truncated ? 0x200u : 0u) | response_code(answered));
+  append_number(answer, 0x8180u | (truncated ? 0x200u : 0u) | response_code(answering_host));
   append_number(answer, 1);
   append_number(answer, records.size());
   append_number(answer, has_soa ? 1 : 0);
   append_number(answer, 0);
-  answer += asked->bytes;
+  answer += query->bytes;
   for (const std::string& each : records) {
     append_number(answer, 0xc000u | header_size);  // the name: a pointer to the question's
-    append_number(answer, asked->type);
+    append_number(answer, query->type);
     append_number(answer, class_internet);
-    append_long(answer, answered.ttl);
+    append_long(answer, answering_host.ttl);
     append_number(answer, each.size());
     answer += each;
   }
-  if (has_soa) append_soa(answer, *answered.negative_ttl);
-  if (answered.reply == reply_kind::malformed) {
+  if (has_soa) append_soa(answer, *answering_host.negative_ttl);
+  if (answering_host.reply == reply_kind::malformed) {
     answer.replace(6, 2, "\xff\xff");  // counts of records that are missing
     answer += "\xc0\xff garbage";
   }

@@ -83,9 +83,9 @@ class fake_dns_server {
   std::size_t tcp_connections() const noexcept { return connections_.size(); }
 
   /// Delays answers by UDP to questions that begin with `prefix` ("AAAA "), until release().
-  void hold(std::string prefix = "") { holds_ = std::move(prefix); }
+  void hold(std::string prefix = "") { held_prefix_ = std::move(prefix); }
   /// The number of delayed answers.
-  std::size_t held() const noexcept { return held_.size(); }
+  std::size_t held() const noexcept { return held_answers_.size(); }
   void release();
 
   /// After the next UDP answer, the server resets its TCP connections, which it has shut down
@@ -116,9 +116,9 @@ class fake_dns_server {
   std::map<std::string, host> hosts_;
   std::vector<std::string> questions_;
   std::size_t tcp_questions_ = 0;
-  std::optional<std::string> holds_;
+  std::optional<std::string> held_prefix_;
   bool resets_tcp_ = false;
-  std::vector<std::pair<std::string, net::endpoint>> held_;
+  std::vector<std::pair<std::string, net::endpoint>> held_answers_;
 };
 
 }  // namespace gyre::testing

@@ -67,7 +67,7 @@ class manual_executor final : public executor, public timer_service {
   bool run_one() {
     operation* const next = take();
     if (next == nullptr) return false;
-    as_running([&] { next->execute(); });
+    run_here([&] { next->execute(); });
     return true;
   }
   /// Runs operations, including those that they post, until none is left; returns their number.
@@ -88,7 +88,7 @@ class manual_executor final : public executor, public timer_service {
       expired += expire_at(*next);
       run_all();
     }
-    pass_until(end);
+    set_time(end);
     return expired;
   }
   /// Lets the time pass to the earliest deadline of a timer, and expires that timer alone. Runs no
@@ -125,7 +125,7 @@ class manual_executor final : public executor, public timer_service {
     return waiting_.pop_front();
   }
   template <class Function>
-  void as_running(Function&& function) {
+  void run_here(Function&& function) {
     struct scope {
       explicit scope(std::atomic<const void*>& innermost) noexcept
           : running_in(innermost), outer(running_in.exchange(&run)) {}
@@ -135,18 +135,19 @@ class manual_executor final : public executor, public timer_service {
       const void* const outer;
       gyre::detail::nested_run run;
     };
-    const scope here(running_in_);
+    const scope running(running_in_);
     function();
   }
-  // Turns the wheel to `moment`: expires one timer, or none if its slot had to move down first.
-  std::size_t expire_at(steady_time moment) {
-    return wheel_.advance(moment, 1, [this](gyre::detail::timer_node& node) {
-      pass_until(node.deadline());
-      as_running([&] { static_cast<timer_operation&>(node).expire(); });
+  // Advances the wheel to `time`, which expires one timer, or none if the timers of a slot had to
+  // be sorted into finer slots first.
+  std::size_t expire_at(steady_time time) {
+    return wheel_.advance(time, 1, [this](gyre::detail::timer_node& node) {
+      set_time(node.deadline());
+      run_here([&] { static_cast<timer_operation&>(node).expire(); });
     });
   }
-  void pass_until(steady_time moment) noexcept {
-    since_epoch_ = std::max(since_epoch_.load(), moment.time_since_epoch().count());
+  void set_time(steady_time time) noexcept {
+    since_epoch_ = std::max(since_epoch_.load(), time.time_since_epoch().count());
   }
 
   // An odd time: no test should depend on a start that is aligned to the timing wheel.
@@ -157,7 +158,7 @@ class manual_executor final : public executor, public timer_service {
   intrusive_queue<operation> waiting_;
   std::size_t pending_ = 0;
   std::size_t posts_ = 0;
-  std::atomic<const void*> running_in_{nullptr};  // as current_run()
+  std::atomic<const void*> running_in_{nullptr};  // the run of run_here(), as current_run()
   std::atomic<std::chrono::nanoseconds::rep> since_epoch_{start.count()};
   gyre::detail::timer_wheel wheel_{steady_time{start}};
 };

@@ -17,15 +17,15 @@ int number_of(std::errc error) {
 
 scripted_peer::scripted_peer(virtual_poller& time, event_loop& loop)
     : loop_(loop),
-      connection_(std::make_shared<detail::scripted_connection>(detail::scripted_backend::of(time),
-                                                                loop)) {}
+      connection_(std::make_shared<detail::scripted_connection>(
+          detail::scripted_backend::find_or_create(time), loop)) {}
 
 scripted_peer::~scripted_peer() { connection_->close(); }
 
 unique_fd scripted_peer::open() { return connection_->open(); }
 
 scripted_peer& scripted_peer::send(std::string_view bytes) {
-  // Without bytes a read would take it for the end.
+  // A read of no bytes would mean the end.
   if (!bytes.empty())
     connection_->add(detail::scripted_connection::sent{.bytes = std::string(bytes)});
   return *this;

@@ -66,7 +66,7 @@ struct armed {
 };
 struct call_table {
   std::array<armed, calls> faults{};
-  std::array<std::size_t, calls> made{};
+  std::array<std::size_t, calls> call_counts{};
 };
 constinit thread_local call_table own_table{};
 // The caller's, on a thread that makes calls for another one while that waits.
@@ -103,7 +103,7 @@ bool is_made_to_fail(call which) noexcept {
 
 // Counts a call and returns whether it must fail; sets errno if so.
 bool fails(call which) noexcept {
-  ++table().made[static_cast<std::size_t>(which)];
+  ++table().call_counts[static_cast<std::size_t>(which)];
   return is_made_to_fail(which);
 }
 
@@ -146,12 +146,12 @@ void spoil_file_call(io_uring_sqe& request) {
   request.user_data = name;
 }
 
-void spoil_completions(std::span<io_uring_cqe* const> came) noexcept {
-  for (io_uring_cqe* const each : came) {
-    const auto found = std::ranges::find(answers, each->user_data, &answer::user_data);
-    if (found == answers.end()) continue;
-    each->res = found->result;
-    answers.erase(found);
+void spoil_completions(std::span<io_uring_cqe* const> completions) noexcept {
+  for (io_uring_cqe* const each : completions) {
+    const auto position = std::ranges::find(answers, each->user_data, &answer::user_data);
+    if (position == answers.end()) continue;
+    each->res = position->result;
+    answers.erase(position);
   }
 }
 
@@ -178,10 +178,10 @@ Function* next(Function*, const char* name) noexcept {
 }
 
 int number_of(std::string_view call) {
-  const auto* const found = std::ranges::find(names, call);
-  if (found == names.end())
+  const auto* const position = std::ranges::find(names, call);
+  if (position == names.end())
     throw std::invalid_argument("fault: no known call: '" + std::string(call) + "'");
-  return static_cast<int>(found - names.begin());
+  return static_cast<int>(position - names.begin());
 }
 
 }  // namespace
@@ -194,13 +194,13 @@ int fault::hits() const noexcept { return fault_of(call_).hits; }
 std::span<const std::string_view> fault::known_calls() noexcept { return names; }
 
 std::size_t calls_made(std::string_view call) {
-  return table().made[static_cast<std::size_t>(number_of(call))];
+  return table().call_counts[static_cast<std::size_t>(number_of(call))];
 }
 
 int open_descriptors() {
   // The directory's own descriptor is listed, too.
-  const std::filesystem::directory_iterator all("/proc/self/fd");
-  return static_cast<int>(std::distance(begin(all), end(all))) - 1;
+  const std::filesystem::directory_iterator entries("/proc/self/fd");
+  return static_cast<int>(std::distance(begin(entries), end(entries))) - 1;
 }
 
 }  // namespace gyre::testing
@@ -227,55 +227,58 @@ extern "C" int close(int fd) {
   return -1;
 }
 GYRE_TESTING_CALL(int, connect, (int fd, const sockaddr* peer, socklen_t size), (fd, peer, size))
-GYRE_TESTING_CALL(int, dup3, (int from, int to, int flags) noexcept, (from, to, flags))
+GYRE_TESTING_CALL(int, dup3, (int fd, int copy, int flags) noexcept, (fd, copy, flags))
 GYRE_TESTING_CALL(int, epoll_create1, (int flags) noexcept, (flags))
-GYRE_TESTING_CALL(int, epoll_ctl, (int epoll, int what, int fd, epoll_event* event) noexcept,
-                  (epoll, what, fd, event))
+GYRE_TESTING_CALL(int, epoll_ctl, (int epoll, int operation, int fd, epoll_event* event) noexcept,
+                  (epoll, operation, fd, event))
 GYRE_TESTING_CALL(int, epoll_pwait2,
-                  (int epoll, epoll_event* events, int most, const timespec* timeout,
+                  (int epoll, epoll_event* events, int max_events, const timespec* timeout,
                    const sigset_t* signals),
-                  (epoll, events, most, timeout, signals))
-GYRE_TESTING_CALL(int, epoll_wait, (int epoll, epoll_event* events, int most, int timeout),
-                  (epoll, events, most, timeout))
+                  (epoll, events, max_events, timeout, signals))
+GYRE_TESTING_CALL(int, epoll_wait, (int epoll, epoll_event* events, int max_events, int timeout),
+                  (epoll, events, max_events, timeout))
 GYRE_TESTING_CALL(int, eventfd, (unsigned value, int flags) noexcept, (value, flags))
-extern "C" int fcntl(int fd, int what, ...) {
+extern "C" int fcntl(int fd, int operation, ...) {
   static auto* const next_fcntl = gyre::testing::next(&fcntl, "fcntl");
   if (gyre::testing::fails(gyre::testing::fcntl_call)) return -1;
   va_list rest;
-  va_start(rest, what);
+  va_start(rest, operation);
   void* const argument = va_arg(rest, void*);
   va_end(rest);
-  return next_fcntl(fd, what, argument);
+  return next_fcntl(fd, operation, argument);
 }
 GYRE_TESTING_CALL(int, fchmod, (int fd, mode_t mode) noexcept, (fd, mode))
 GYRE_TESTING_CALL(int, fdatasync, (int fd), (fd))
-GYRE_TESTING_CALL(int, fstat, (int fd, struct stat* to) noexcept, (fd, to))
+GYRE_TESTING_CALL(int, fstat, (int fd, struct stat* status) noexcept, (fd, status))
 GYRE_TESTING_CALL(int, fsync, (int fd), (fd))
 GYRE_TESTING_CALL(int, ftruncate, (int fd, off_t size) noexcept, (fd, size))
-GYRE_TESTING_CALL(ssize_t, getdents64, (int folder, void* to, size_t size) noexcept,
-                  (folder, to, size))
+GYRE_TESTING_CALL(ssize_t, getdents64, (int folder, void* buffer, size_t size) noexcept,
+                  (folder, buffer, size))
 GYRE_TESTING_CALL(int, getpeername, (int fd, sockaddr* name, socklen_t* size) noexcept,
                   (fd, name, size))
-GYRE_TESTING_CALL(ssize_t, getrandom, (void* to, size_t size, unsigned flags), (to, size, flags))
+GYRE_TESTING_CALL(ssize_t, getrandom, (void* buffer, size_t size, unsigned flags),
+                  (buffer, size, flags))
 GYRE_TESTING_CALL(int, getsockname, (int fd, sockaddr* name, socklen_t* size) noexcept,
                   (fd, name, size))
 GYRE_TESTING_CALL(int, getsockopt,
-                  (int fd, int level, int option, void* to, socklen_t* size) noexcept,
-                  (fd, level, option, to, size))
+                  (int fd, int level, int option, void* buffer, socklen_t* size) noexcept,
+                  (fd, level, option, buffer, size))
 GYRE_TESTING_CALL(int, inotify_add_watch, (int fd, const char* path, std::uint32_t mask) noexcept,
                   (fd, path, mask))
 GYRE_TESTING_CALL(int, inotify_init1, (int flags) noexcept, (flags))
 GYRE_TESTING_CALL(int, listen, (int fd, int backlog) noexcept, (fd, backlog))
-GYRE_TESTING_CALL(off_t, lseek, (int fd, off_t offset, int from) noexcept, (fd, offset, from))
-GYRE_TESTING_CALL(int, madvise, (void* at, size_t size, int advice) noexcept, (at, size, advice))
+GYRE_TESTING_CALL(off_t, lseek, (int fd, off_t offset, int whence) noexcept, (fd, offset, whence))
+GYRE_TESTING_CALL(int, madvise, (void* address, size_t size, int advice) noexcept,
+                  (address, size, advice))
 GYRE_TESTING_CALL(int, mkdirat, (int folder, const char* path, mode_t mode) noexcept,
                   (folder, path, mode))
 // GCC's ThreadSanitizer calls this function before a look-up is possible.
 #if !defined(__SANITIZE_THREAD__) || defined(__clang__)
-extern "C" void* mmap(void* at, size_t size, int access, int flags, int fd, off_t offset) noexcept {
+extern "C" void* mmap(void* address, size_t size, int access, int flags, int fd,
+                      off_t offset) noexcept {
   static auto* const next_mmap = gyre::testing::next(&mmap, "mmap");
   if (gyre::testing::fails(gyre::testing::mmap_call)) return MAP_FAILED;
-  return next_mmap(at, size, access, flags, fd, offset);
+  return next_mmap(address, size, access, flags, fd, offset);
 }
 #endif
 extern "C" int open(const char* path, int flags, ...) {
@@ -297,33 +300,36 @@ extern "C" int openat(int folder, const char* path, int flags, ...) {
   return next_openat(folder, path, flags, mode);
 }
 GYRE_TESTING_CALL(int, pipe2, (int* ends, int flags) noexcept, (ends, flags))
-GYRE_TESTING_CALL(int, poll, (pollfd * all, nfds_t count, int timeout), (all, count, timeout))
-GYRE_TESTING_CALL(ssize_t, pread, (int fd, void* to, size_t size, off_t offset),
-                  (fd, to, size, offset))
-GYRE_TESTING_CALL(ssize_t, pwrite, (int fd, const void* from, size_t size, off_t offset),
-                  (fd, from, size, offset))
-GYRE_TESTING_CALL(ssize_t, read, (int fd, void* to, size_t size), (fd, to, size))
-GYRE_TESTING_CALL(ssize_t, readv, (int fd, const iovec* to, int count), (fd, to, count))
-GYRE_TESTING_CALL(ssize_t, recv, (int fd, void* to, size_t size, int flags), (fd, to, size, flags))
+GYRE_TESTING_CALL(int, poll, (pollfd * descriptors, nfds_t count, int timeout),
+                  (descriptors, count, timeout))
+GYRE_TESTING_CALL(ssize_t, pread, (int fd, void* buffer, size_t size, off_t offset),
+                  (fd, buffer, size, offset))
+GYRE_TESTING_CALL(ssize_t, pwrite, (int fd, const void* data, size_t size, off_t offset),
+                  (fd, data, size, offset))
+GYRE_TESTING_CALL(ssize_t, read, (int fd, void* buffer, size_t size), (fd, buffer, size))
+GYRE_TESTING_CALL(ssize_t, readv, (int fd, const iovec* pieces, int count), (fd, pieces, count))
+GYRE_TESTING_CALL(ssize_t, recv, (int fd, void* buffer, size_t size, int flags),
+                  (fd, buffer, size, flags))
 GYRE_TESTING_CALL(int, recvmmsg,
-                  (int fd, mmsghdr* to, unsigned count, int flags, timespec* timeout),
-                  (fd, to, count, flags, timeout))
-GYRE_TESTING_CALL(ssize_t, recvmsg, (int fd, msghdr* to, int flags), (fd, to, flags))
+                  (int fd, mmsghdr* messages, unsigned count, int flags, timespec* timeout),
+                  (fd, messages, count, flags, timeout))
+GYRE_TESTING_CALL(ssize_t, recvmsg, (int fd, msghdr* message, int flags), (fd, message, flags))
 GYRE_TESTING_CALL(int, renameat2,
-                  (int from_folder, const char* from, int to_folder, const char* to,
+                  (int source_folder, const char* source, int target_folder, const char* target,
                    unsigned flags) noexcept,
-                  (from_folder, from, to_folder, to, flags))
-GYRE_TESTING_CALL(ssize_t, send, (int fd, const void* from, size_t size, int flags),
-                  (fd, from, size, flags))
-GYRE_TESTING_CALL(ssize_t, sendfile, (int to, int from, off_t* offset, size_t count) noexcept,
-                  (to, from, offset, count))
-GYRE_TESTING_CALL(int, sendmmsg, (int fd, mmsghdr* from, unsigned count, int flags),
-                  (fd, from, count, flags))
-GYRE_TESTING_CALL(ssize_t, sendmsg, (int fd, const msghdr* from, int flags), (fd, from, flags))
+                  (source_folder, source, target_folder, target, flags))
+GYRE_TESTING_CALL(ssize_t, send, (int fd, const void* data, size_t size, int flags),
+                  (fd, data, size, flags))
+GYRE_TESTING_CALL(ssize_t, sendfile, (int sink, int file, off_t* offset, size_t count) noexcept,
+                  (sink, file, offset, count))
+GYRE_TESTING_CALL(int, sendmmsg, (int fd, mmsghdr* messages, unsigned count, int flags),
+                  (fd, messages, count, flags))
+GYRE_TESTING_CALL(ssize_t, sendmsg, (int fd, const msghdr* message, int flags),
+                  (fd, message, flags))
 GYRE_TESTING_CALL(int, setsockopt,
-                  (int fd, int level, int option, const void* from, socklen_t size) noexcept,
-                  (fd, level, option, from, size))
-GYRE_TESTING_CALL(int, shutdown, (int fd, int how) noexcept, (fd, how))
+                  (int fd, int level, int option, const void* data, socklen_t size) noexcept,
+                  (fd, level, option, data, size))
+GYRE_TESTING_CALL(int, shutdown, (int fd, int direction) noexcept, (fd, direction))
 GYRE_TESTING_CALL(int, sockatmark, (int fd) noexcept, (fd))
 GYRE_TESTING_CALL(int, socket, (int family, int type, int protocol) noexcept,
                   (family, type, protocol))
@@ -331,27 +337,28 @@ GYRE_TESTING_CALL(int, socketpair, (int family, int type, int protocol, int* end
                   (family, type, protocol, ends))
 GYRE_TESTING_CALL(int, statx,
                   (int folder, const char* path, int flags, unsigned mask,
-                   struct statx* to) noexcept,
-                  (folder, path, flags, mask, to))
+                   struct statx* status) noexcept,
+                  (folder, path, flags, mask, status))
 // Only futex(2), with which gyre waits, can fail. Passes on six arguments even if there are fewer.
 extern "C" [[gnu::no_sanitize_address]] long syscall(long number, ...) noexcept {
   static auto* const next_syscall = gyre::testing::next(&syscall, "syscall");
   if (number == SYS_futex && gyre::testing::fails(gyre::testing::syscall_call)) return -1;
   va_list rest;
   va_start(rest, number);
-  std::array<long, 6> with;
-  for (long& each : with) each = va_arg(rest, long);
+  std::array<long, 6> arguments;
+  for (long& each : arguments) each = va_arg(rest, long);
   va_end(rest);
-  return next_syscall(number, with[0], with[1], with[2], with[3], with[4], with[5]);
+  return next_syscall(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4],
+                      arguments[5]);
 }
 GYRE_TESTING_CALL(int, timerfd_create, (int clock, int flags) noexcept, (clock, flags))
 GYRE_TESTING_CALL(int, timerfd_settime,
-                  (int fd, int flags, const itimerspec* time, itimerspec* before) noexcept,
-                  (fd, flags, time, before))
+                  (int fd, int flags, const itimerspec* time, itimerspec* old_time) noexcept,
+                  (fd, flags, time, old_time))
 GYRE_TESTING_CALL(int, unlinkat, (int folder, const char* path, int flags) noexcept,
                   (folder, path, flags))
-GYRE_TESTING_CALL(ssize_t, write, (int fd, const void* from, size_t size), (fd, from, size))
-GYRE_TESTING_CALL(ssize_t, writev, (int fd, const iovec* from, int count), (fd, from, count))
+GYRE_TESTING_CALL(ssize_t, write, (int fd, const void* data, size_t size), (fd, data, size))
+GYRE_TESTING_CALL(ssize_t, writev, (int fd, const iovec* pieces, int count), (fd, pieces, count))
 
 // Functions of liburing, which return the error.
 #define GYRE_TESTING_RING_CALL(name, parameters, arguments)               \
@@ -376,25 +383,27 @@ extern "C" io_uring_probe* io_uring_get_probe_ring(io_uring* ring) {
   if (gyre::testing::fails(gyre::testing::io_uring_get_probe_ring_call)) return nullptr;
   return next_probe(ring);
 }
-extern "C" unsigned io_uring_peek_batch_cqe(io_uring* ring, io_uring_cqe** found, unsigned most) {
+extern "C" unsigned io_uring_peek_batch_cqe(io_uring* ring, io_uring_cqe** completions,
+                                            unsigned max_count) {
   static auto* const next_peek =
       gyre::testing::next(&io_uring_peek_batch_cqe, "io_uring_peek_batch_cqe");
-  const unsigned count = next_peek(ring, found, most);
-  gyre::testing::spoil_completions(std::span(found, count));
+  const unsigned count = next_peek(ring, completions, max_count);
+  gyre::testing::spoil_completions(std::span(completions, count));
   return count;
 }
 GYRE_TESTING_RING_CALL(io_uring_queue_init, (unsigned entries, io_uring* ring, unsigned flags),
                        (entries, ring, flags))
 GYRE_TESTING_RING_CALL(io_uring_queue_init_params,
-                       (unsigned entries, io_uring* ring, io_uring_params* how),
-                       (entries, ring, how))
+                       (unsigned entries, io_uring* ring, io_uring_params* params),
+                       (entries, ring, params))
 GYRE_TESTING_RING_CALL(io_uring_register,
-                       (unsigned fd, unsigned what, const void* with, unsigned count),
-                       (fd, what, with, count))
+                       (unsigned fd, unsigned operation, const void* argument, unsigned count),
+                       (fd, operation, argument, count))
 GYRE_TESTING_RING_CALL(io_uring_register_buf_ring,
-                       (io_uring * ring, io_uring_buf_reg* how, unsigned flags), (ring, how, flags))
+                       (io_uring * ring, io_uring_buf_reg* registration, unsigned flags),
+                       (ring, registration, flags))
 GYRE_TESTING_RING_CALL(io_uring_register_sync_cancel,
-                       (io_uring * ring, io_uring_sync_cancel_reg* what), (ring, what))
+                       (io_uring * ring, io_uring_sync_cancel_reg* request), (ring, request))
 GYRE_TESTING_RING_CALL(io_uring_wait_cqe_timeout,
                        (io_uring * ring, io_uring_cqe** first, __kernel_timespec* timeout),
                        (ring, first, timeout))

@@ -62,15 +62,15 @@ class virtual_poller final : public poller {
     const bool sleeps = deadline > now();
     if (sleeps && on_sleep_) on_sleep_();
     if (deadline == steady_time::max()) {
-      if (woken_ == 0 && std::exchange(reports_deadlock_, false)) {
+      if (wake_flag_ == 0 && std::exchange(reports_deadlock_, false)) {
         throw std::logic_error(
             "virtual_poller: the loop waits, but no timer is started and nothing is posted: "
             "nothing "
             "on this thread can wake it");
       }
-      woken_.wait(0);
+      wake_flag_.wait(0);
     }
-    if (woken_.exchange(0) == 0 && deadline > now()) {
+    if (wake_flag_.exchange(0) == 0 && deadline > now()) {
       since_epoch_ = deadline.time_since_epoch().count();
     }
     return 0;
@@ -78,15 +78,15 @@ class virtual_poller final : public poller {
   void complete(std::size_t&) override {}
   void wake() noexcept override {
     ++wakes_;
-    woken_ = 1;
-    woken_.notify_one();
+    wake_flag_ = 1;
+    wake_flag_.notify_one();
   }
   void watch(readiness_operation&, readiness, trigger) override {
     throw std::system_error(std::make_error_code(std::errc::operation_not_supported),
                             "virtual_poller: watches no descriptors; use io_in_virtual_time");
   }
-  void rewatch(readiness_operation& op, readiness interest, trigger how) override {
-    watch(op, interest, how);
+  void rewatch(readiness_operation& op, readiness interest, trigger mode) override {
+    watch(op, interest, mode);
   }
   void unwatch(readiness_operation&) noexcept override {}
   std::size_t watched() const noexcept override { return 0; }
@@ -101,7 +101,7 @@ class virtual_poller final : public poller {
   std::atomic<std::chrono::nanoseconds::rep> since_epoch_{start.count()};
   std::atomic<std::size_t> waits_{0};
   std::atomic<std::size_t> wakes_{0};
-  std::atomic<int> woken_{0};
+  std::atomic<int> wake_flag_{0};
   move_only_function<void()> on_sleep_;
   bool reports_deadlock_ = false;
   std::shared_ptr<io::backend> io_;
@@ -122,11 +122,11 @@ class virtual_time_loop {
   /// stop blocks the thread.
   template <class Awaitable>
   decltype(auto) run(Awaitable&& work, inplace_stop_token stop = {}) {
-    struct until_end {
-      virtual_poller& of;
-      ~until_end() { of.set_report_deadlock(false); }
+    struct end_of_report {
+      virtual_poller& poller;
+      ~end_of_report() { poller.set_report_deadlock(false); }
     };
-    const until_end end{time};
+    const end_of_report end{time};
     time.set_report_deadlock(true);
     return sync_wait(loop, std::forward<Awaitable>(work), stop);
   }

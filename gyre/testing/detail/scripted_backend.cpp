@@ -59,33 +59,34 @@ bool scripted_connection::has_seen_end() const noexcept {
   return peer_socket_ && ::recv(peer_socket_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-void scripted_connection::start(timer_operation& op, std::chrono::nanoseconds delay) noexcept {
+void scripted_connection::start_timer(timer_operation& op,
+                                      std::chrono::nanoseconds delay) noexcept {
   loop_.start_timer(op, loop_.deadline_after(delay));
 }
 
-void scripted_connection::serve_soon() noexcept { start(service_, {}); }
+void scripted_connection::serve_soon() noexcept { start_timer(service_, {}); }
 
 // Performs the peer's actions up to one that has to wait.
 void scripted_connection::continue_script() {
   if (!peer_socket_) return;
-  while (!pausing_ && !script_.empty()) {
+  while (!is_pausing_ && !script_.empty()) {
     action& next = script_.front();
     if (const auto* const waits = std::get_if<pause>(&next)) {
-      pausing_ = true;
-      start(pause_, waits->duration);
+      is_pausing_ = true;
+      start_timer(pause_, waits->duration);
       return;
     }
     if (const auto* const awaited = std::get_if<expected>(&next)) {
-      const std::size_t at = received_.find(awaited->text, search_from_);
-      if (at == std::string::npos) {
+      const std::size_t match = received_.find(awaited->text, search_begin_);
+      if (match == std::string::npos) {
         // A later write may complete a match that has begun.
         const std::size_t overlap = std::min(received_.size(), awaited->text.size());
-        search_from_ = std::max(search_from_, received_.size() - overlap);
+        search_begin_ = std::max(search_begin_, received_.size() - overlap);
         return;
       }
-      search_from_ = at + awaited->text.size();
+      search_begin_ = match + awaited->text.size();
     } else {
-      arrived_.push_back(std::move(next));
+      arrivals_.push_back(std::move(next));
       serve_soon();
     }
     script_.pop_front();
@@ -93,13 +94,13 @@ void scripted_connection::continue_script() {
 }
 
 void scripted_connection::end_pause() {
-  pausing_ = false;
+  is_pausing_ = false;
   script_.pop_front();
   continue_script();
 }
 
 void scripted_connection::end_write_delay() {
-  write_waits_ = false;
+  is_write_delayed_ = false;
   write_script_.pop_front();
   serve();
 }
@@ -117,8 +118,8 @@ bool scripted_connection::serve_one(io::request*& slot) {
   io::request& served = *slot;
   const io::result outcome = perform(served, backend_.memory());
   if (outcome.would_block()) return false;
-  const bool at_end = served.receives() && outcome && outcome.count() == 0;
-  if (!served.repeats() || !outcome || at_end) slot = nullptr;
+  const bool has_ended = served.receives() && outcome && outcome.count() == 0;
+  if (!served.repeats() || !outcome || has_ended) slot = nullptr;
   io::detail::complete_for(*handle, served, outcome);
   backend_.memory().arrived().reset();
   return true;
@@ -131,33 +132,33 @@ io::result scripted_connection::perform(io::request& request, io::receive_memory
     case io::request_kind::receive_shared: return receive(request, memory);
     case io::request_kind::read: {
       auto& reading = static_cast<io::read_request&>(request);
-      return reading.whole() ? read_whole(reading) : take_arrived(reading.rest);
+      return reading.whole() ? read_whole(reading) : take_arrival(reading.rest);
     }
     case io::request_kind::scatter:
       return scatter(static_cast<io::scatter_request&>(request).pieces);
-    case io::request_kind::wait_readable: return arrived_.empty() ? must_wait : io::result::of(0);
+    case io::request_kind::wait_readable: return arrivals_.empty() ? must_wait : io::result::of(0);
     case io::request_kind::write: return write_all(static_cast<io::write_request&>(request));
     case io::request_kind::gather: return write(static_cast<io::gather_request&>(request).pieces);
-    case io::request_kind::wait_writable: return has_room() ? io::result::of(0) : must_wait;
+    case io::request_kind::wait_writable: return begin_write() ? io::result::of(0) : must_wait;
     default: return io::result::failure(EOPNOTSUPP);
   }
 }
 
-// One piece at most; nothing of a failure or an end is left for later reads but the end.
-io::result scripted_connection::take_arrived(std::span<std::byte> room) noexcept {
-  if (room.empty()) return io::result::of(0);
-  if (arrived_.empty()) return must_wait;
-  action& first = arrived_.front();
+// Gives bytes of one piece at most. A failure is given once, and the end to every read.
+io::result scripted_connection::take_arrival(std::span<std::byte> buffer) noexcept {
+  if (buffer.empty()) return io::result::of(0);
+  if (arrivals_.empty()) return must_wait;
+  action& first = arrivals_.front();
   if (auto* const piece = std::get_if<sent>(&first)) {
-    const std::string_view rest = std::string_view(piece->bytes).substr(piece->taken);
-    const std::size_t count = rest.copy(reinterpret_cast<char*>(room.data()), room.size());
-    piece->taken += count;
-    if (count == rest.size()) arrived_.pop_front();
+    const std::string_view rest = std::string_view(piece->bytes).substr(piece->read_count);
+    const std::size_t count = rest.copy(reinterpret_cast<char*>(buffer.data()), buffer.size());
+    piece->read_count += count;
+    if (count == rest.size()) arrivals_.pop_front();
     return io::result::of(count);
   }
   if (const auto* const failed = std::get_if<failure>(&first)) {
     const int error = failed->error;
-    arrived_.pop_front();
+    arrivals_.pop_front();
     return io::result::failure(error);
   }
   return io::result::of(0);
@@ -165,7 +166,7 @@ io::result scripted_connection::take_arrived(std::span<std::byte> room) noexcept
 
 io::result scripted_connection::read_whole(io::read_request& request) noexcept {
   while (!request.rest.empty()) {
-    const io::result part = take_arrived(request.rest);
+    const io::result part = take_arrival(request.rest);
     if (!part) return part;
     if (part.count() == 0) break;
     request.rest = request.rest.subspan(part.count());
@@ -175,10 +176,10 @@ io::result scripted_connection::read_whole(io::read_request& request) noexcept {
 }
 
 io::result scripted_connection::receive(io::request& request, io::receive_memory& memory) noexcept {
-  if (arrived_.empty()) return must_wait;
+  if (arrivals_.empty()) return must_wait;
   const std::span<std::byte> room = memory.room();
   if (room.empty()) return io::result::failure(ENOBUFS);
-  const io::result outcome = take_arrived(room);
+  const io::result outcome = take_arrival(room);
   if (!outcome || outcome.count() == 0) return outcome;
   io::received& data = request.kind() == io::request_kind::receive
                            ? static_cast<io::receive_request&>(request).data
@@ -190,34 +191,34 @@ io::result scripted_connection::receive(io::request& request, io::receive_memory
 io::result scripted_connection::scatter(std::span<const iovec> pieces) noexcept {
   for (const iovec& piece : pieces) {
     if (piece.iov_len == 0) continue;
-    return take_arrived({static_cast<std::byte*>(piece.iov_base), piece.iov_len});
+    return take_arrival({static_cast<std::byte*>(piece.iov_base), piece.iov_len});
   }
   return io::result::of(0);
 }
 
-bool scripted_connection::has_room() noexcept {
+bool scripted_connection::begin_write() noexcept {
   if (write_script_.empty()) return true;
   const auto* const delay = std::get_if<pause>(&write_script_.front());
   if (delay == nullptr) return true;
-  if (!std::exchange(write_waits_, true)) start(write_delay_, delay->duration);
+  if (!std::exchange(is_write_delayed_, true)) start_timer(write_delay_, delay->duration);
   return false;
 }
 
 io::result scripted_connection::write(std::span<const iovec> pieces) noexcept {
-  if (!has_room()) return must_wait;
-  std::size_t room = received_.max_size();
+  if (!begin_write()) return must_wait;
+  std::size_t max_count = received_.max_size();
   if (!write_script_.empty()) {
     const write_action next = write_script_.front();
     write_script_.pop_front();
     if (const auto* const failed = std::get_if<failure>(&next)) {
       return io::result::failure(failed->error);
     }
-    room = std::get<short_write>(next).most;
+    max_count = std::get<short_write>(next).max_bytes;
   }
   std::size_t count = 0;
   try {
     for (const iovec& piece : pieces) {
-      const std::size_t part = std::min(piece.iov_len, room - count);
+      const std::size_t part = std::min(piece.iov_len, max_count - count);
       received_.append(static_cast<const char*>(piece.iov_base), part);
       count += part;
     }
@@ -239,14 +240,14 @@ io::result scripted_connection::write_all(io::write_request& request) noexcept {
   return io::result::of(request.done);
 }
 
-scripted_backend& scripted_backend::of(virtual_poller& time) {
+scripted_backend& scripted_backend::find_or_create(virtual_poller& time) {
   if (time.io() == nullptr) time.set_io(std::make_shared<scripted_backend>());
   return static_cast<scripted_backend&>(*time.io());
 }
 
 scripted_connection* scripted_backend::connection_of(const io::handle& handle) const noexcept {
-  const auto found = std::ranges::find(connections_, &handle, &scripted_connection::handle);
-  return found == connections_.end() ? nullptr : *found;
+  const auto position = std::ranges::find(connections_, &handle, &scripted_connection::handle);
+  return position == connections_.end() ? nullptr : *position;
 }
 
 void scripted_backend::attach(io::handle& added) {
@@ -291,8 +292,8 @@ io::result scripted_backend::attempt(io::request& request) noexcept {
 }
 
 bool scripted_backend::has_arrivals(const io::handle& target) noexcept {
-  const scripted_connection* const found = connection_of(target);
-  return found == nullptr || found->has_arrivals();
+  const scripted_connection* const connection = connection_of(target);
+  return connection == nullptr || connection->has_arrivals();
 }
 
 std::optional<io::result> scripted_backend::cancel(io::request& request) noexcept {

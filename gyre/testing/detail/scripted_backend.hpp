@@ -38,7 +38,7 @@ class scripted_connection : public std::enable_shared_from_this<scripted_connect
  public:
   struct sent {
     std::string bytes;
-    std::size_t taken = 0;
+    std::size_t read_count = 0;  // bytes that reads have taken
   };
   struct pause {
     std::chrono::nanoseconds duration;
@@ -52,7 +52,7 @@ class scripted_connection : public std::enable_shared_from_this<scripted_connect
   struct end_of_stream {};
   using action = std::variant<sent, pause, expected, failure, end_of_stream>;
   struct short_write {
-    std::size_t most;
+    std::size_t max_bytes;
   };
   using write_action = std::variant<short_write, pause, failure>;
 
@@ -68,12 +68,12 @@ class scripted_connection : public std::enable_shared_from_this<scripted_connect
   void add(write_action next) { write_script_.push_back(next); }
 
   const std::string& received() const noexcept { return received_; }
-  bool is_done() const noexcept { return script_.empty() && arrived_.empty(); }
+  bool is_done() const noexcept { return script_.empty() && arrivals_.empty(); }
   bool has_seen_end() const noexcept;
-  bool has_arrivals() const noexcept { return !arrived_.empty(); }
+  bool has_arrivals() const noexcept { return !arrivals_.empty(); }
 
-  // The backend's.
-  /// Carries out what can be done at once. EAGAIN: nothing can.
+  // These are for the backend.
+  /// Carries out the request as far as possible at once. EAGAIN if nothing is possible.
   io::result perform(io::request& request, io::receive_memory& memory) noexcept;
   /// Completes the requests of the handle that can be carried out.
   void serve();
@@ -94,28 +94,28 @@ class scripted_connection : public std::enable_shared_from_this<scripted_connect
   void continue_script();
   void end_pause();
   void end_write_delay();
-  void start(timer_operation& op, std::chrono::nanoseconds delay) noexcept;
+  void start_timer(timer_operation& op, std::chrono::nanoseconds delay) noexcept;
   bool serve_one(io::request*& slot);
-  io::result take_arrived(std::span<std::byte> room) noexcept;
+  io::result take_arrival(std::span<std::byte> buffer) noexcept;
   io::result read_whole(io::read_request& request) noexcept;
   io::result receive(io::request& request, io::receive_memory& memory) noexcept;
   io::result scatter(std::span<const iovec> pieces) noexcept;
   io::result write(std::span<const iovec> pieces) noexcept;
   io::result write_all(io::write_request& request) noexcept;
-  /// Whether a write need not wait; otherwise begins the delay.
-  bool has_room() noexcept;
+  /// Whether a write need not wait. If it must wait, begins the delay.
+  bool begin_write() noexcept;
 
   scripted_backend& backend_;
   event_loop& loop_;
   int fd_ = -1;            // the program's end of a Unix socket that stands for the connection
   unique_fd peer_socket_;  // the other end
-  bool pausing_ = false;
-  bool write_waits_ = false;
+  bool is_pausing_ = false;
+  bool is_write_delayed_ = false;
   std::deque<action> script_;
-  std::deque<action> arrived_;  // bytes, failures and the end
+  std::deque<action> arrivals_;  // bytes, failures and the end, for reads
   std::deque<write_action> write_script_;
   std::string received_;
-  std::size_t search_from_ = 0;  // the bytes of received_ that have no part in the expected text
+  std::size_t search_begin_ = 0;  // where the search for the expected text begins in received_
   timer<&scripted_connection::end_pause> pause_{*this};
   timer<&scripted_connection::end_write_delay> write_delay_{*this};
   timer<&scripted_connection::serve> service_{*this};
@@ -127,7 +127,7 @@ class scripted_backend final : public io::backend {
   scripted_backend() = default;
   virtual ~scripted_backend() = default;
   /// The backend of a loop; made at the first call.
-  static scripted_backend& of(virtual_poller& time);
+  static scripted_backend& find_or_create(virtual_poller& time);
 
   void add(scripted_connection& opened) { connections_.push_back(&opened); }
   void remove(scripted_connection& closed) noexcept { std::erase(connections_, &closed); }
