@@ -24,7 +24,7 @@ class join_awaiter {
  public:
   template <class... Sources>
   explicit join_awaiter(Sources&&... tasks) : tasks_(std::forward<Sources>(tasks)...) {}
-  /// Before it is awaited.
+  /// Requires that `other` was not awaited.
   join_awaiter(join_awaiter&& other) noexcept : tasks_(std::move(other.tasks_)) {}
   join_awaiter& operator=(join_awaiter&&) = delete;
 
@@ -37,13 +37,13 @@ class join_awaiter {
 
  protected:
   ~join_awaiter() {
-    // The children's coroutines refer to the join, and go before it.
+    // The children's coroutines refer to the join, so they are destroyed before it.
     if (progress_ == progress::begun) [[unlikely]]
       end_join();
   }
 
-  /// For await_resume(): ends the join if that has nothing to show or to free. True then, and if
-  /// there was no task. False if a child has waited, failed or been taken by another thread.
+  /// For await_resume(): ends the join without its destructor if no child has waited, failed or
+  /// been taken by another thread. True then, and if there was no task.
   bool end_undisturbed() noexcept {
     if (progress_ != progress::begun) return true;
     if (join_.was_disturbed() || join_.has_link() || records_backtraces) [[unlikely]]
@@ -57,11 +57,11 @@ class join_awaiter {
   enum class progress : unsigned char { not_awaited, begun, ended };
 
   // Not inlined into a coroutine, because of the thread-local.
-  [[gnu::noinline]] bool start(std::coroutine_handle<> parent, forking_coroutine from) {
+  [[gnu::noinline]] bool start(std::coroutine_handle<> parent, forking_coroutine caller) {
     if (progress_ != progress::not_awaited) [[unlikely]]
       throw_empty_task();
     progress_ = progress::begun;
-    ::new (&join_) tasks_join<Tasks>(parent, from, Policy, tasks_);
+    ::new (&join_) tasks_join<Tasks>(parent, caller, Policy, tasks_);
     return join_.run_all();
   }
 

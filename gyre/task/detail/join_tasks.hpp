@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tasks that a join runs: a vector, an array or a tuple of tasks, or tasks that are made one by
-// one.
+// join_tasks: the tasks that a join runs, which are a vector, an array or a tuple of tasks, or
+// made_tasks, which are made one by one.
 #pragma once
 
 #include <gyre/task/task.hpp>
@@ -12,7 +12,7 @@
 
 namespace gyre::detail {
 
-/// The tasks of a join, by index.
+/// The number of the tasks of a join.
 template <std::ranges::sized_range Range>
 constexpr std::size_t count_of(const Range& tasks) noexcept {
   return std::ranges::size(tasks);
@@ -21,6 +21,7 @@ template <class... Ts>
 constexpr std::size_t count_of(const std::tuple<task<Ts>...>&) noexcept {
   return sizeof...(Ts);
 }
+/// Calls function(task) with the task of an index.
 template <std::ranges::random_access_range Range, class F>
 auto visit_task(Range& tasks, std::size_t index, F&& function) {
   return function(tasks[index]);
@@ -40,7 +41,7 @@ auto visit_task(std::tuple<task<Ts>...>& tasks, std::size_t index, F&& function)
   return visit_element<0, sizeof...(Ts)>(tasks, index, function);
 }
 
-/// The tasks of results.size() calls of `make`, each made when it starts.
+/// The tasks that results.size() calls of `make` give; each is made when it starts.
 template <class T, class Make>
 struct made_tasks {
   std::span<T> results;
@@ -51,7 +52,7 @@ std::size_t count_of(const made_tasks<T, Make>& tasks) noexcept {
   return tasks.results.size();
 }
 
-/// The part of a child that stands beside its context: the task, if that was made for it.
+/// The part of a child beside its context: the task, if a call of `make` gives it.
 template <class Tasks>
 struct child_slot {};
 template <class T, class Make>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tasks_join: a fork_join with its tasks, and the loops that start them.
+// tasks_join: a fork_join with kept_child tasks, and the loop that starts them.
 #pragma once
 
 #include <gyre/base/slab.hpp>
@@ -27,8 +27,8 @@ inline constexpr bool is_pair = false;
 template <class First, class Second>
 inline constexpr bool is_pair<std::tuple<task<First>, task<Second>>> = true;
 
-/// The tasks, for a base that comes before fork_join: what every thread reads for each child lies
-/// apart from what one thread writes for each.
+/// The tasks, as a base before fork_join: so the reference, which every thread reads for each
+/// child, lies apart from the members that one thread writes for each child.
 template <class Tasks>
 class tasks_reference {
  protected:
@@ -37,23 +37,23 @@ class tasks_reference {
   Tasks& tasks_;
 };
 
-/// The join of `Tasks`, from the await on.
+/// The join of `Tasks`, made when it is awaited.
 template <class Tasks>
 class tasks_join final : tasks_reference<Tasks>, public fork_join {
   using tasks_reference<Tasks>::tasks_;
 
-  struct its_child : child, child_slot<Tasks> {
+  struct task_child : child, child_slot<Tasks> {
     using child::child;
   };
 
  public:
-  tasks_join(std::coroutine_handle<> parent, const forking_coroutine& from, on_error policy,
+  tasks_join(std::coroutine_handle<> parent, const forking_coroutine& caller, on_error policy,
              Tasks& tasks) noexcept
-      : tasks_reference<Tasks>(tasks), fork_join(parent, from, policy, &run, count_of(tasks)) {}
+      : tasks_reference<Tasks>(tasks), fork_join(parent, caller, policy, &run, count_of(tasks)) {}
   tasks_join& operator=(tasks_join&&) = delete;
   ~tasks_join() {
     if (has_shared()) [[unlikely]]
-      free_shared(&first_, sizeof(its_child));
+      free_shared(&first_, sizeof(task_child));
   }
 
   using fork_join::check_started;
@@ -61,13 +61,13 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
   using fork_join::has_link;
   using fork_join::parent_context;
 
-  /// Calls function(task, result) for each child whose result was not moved at its end. The parent,
-  /// when all have finished.
+  /// Calls function(task, result) for each child whose result was not moved at kept_child end. The
+  /// parent, when all have finished.
   template <class F>
   void for_each_kept(F&& function) {
     for (auto* each = this->kept(); each != nullptr; each = each->next) {
-      auto& its = static_cast<its_child&>(*each);
-      function(its.work, *its.result);
+      auto& kept_child = static_cast<task_child&>(*each);
+      function(kept_child.work, *kept_child.result);
     }
   }
 
@@ -75,24 +75,24 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
   /// into a coroutine, because of the thread-local.
   bool run_all() noexcept {
     child_starts& starts = starts_here;
-    executor& where = *parent_context().where;
-    return starts.where == &where ? run_children(starts) : run_outermost(starts, where);
+    executor& target = *parent_context().where;
+    return starts.where == &target ? run_children(starts) : run_outermost(starts, target);
   }
   /// Whether a child has waited, failed or been taken by another thread. The parent, when all have
   /// finished.
   bool was_disturbed() const noexcept { return !undisturbed_; }
 
  private:
-  // The state of one thread's share of the children's loop.
+  // The state of one thread's share of the loop over the children.
   struct share {
     child_starts& starts;
     fork_queue* const queue;
-    const task_context* const outer;  // the child that this thread was starting before
+    const task_context* const outer_child;  // the child that the thread started around this share
     const bool is_deep;
-    its_child* context;      // of the next child, if not null
-    std::size_t events = 0;  // counted
-    bool has_loop = true;
-    kept_contexts kept{};
+    task_child* context;     // of the next child, if not null
+    std::size_t events = 0;  // see fork_join::finish()
+    bool has_loop = true;    // until another thread takes it
+    kept_contexts kept_list{};
   };
 
   static void run(operation& self) {
@@ -110,33 +110,34 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
     return moves_quietly<First> && moves_quietly<Second>;
   }
 
-  // Notes the end of a child of a pair, unless its result may stay as it is.
+  // Notes the end of a child of a pair, unless kept_child result may stay as it is.
   template <class T>
   static void note_end(task_state<T>& ended) noexcept {
     if constexpr (!take_quietly(static_cast<Tasks*>(nullptr))) ended.end_without_continuation();
   }
 
-  // Not within a join on the same executor. Apart, so that the others save no registers.
-  [[gnu::noinline]] bool run_outermost(child_starts& starts, executor& where) noexcept {
-    const fork_queue_scope here(starts, where);
+  // Runs a join that is not within another join on the same executor. A function of kept_child own,
+  // so that run_all() saves no registers.
+  [[gnu::noinline]] bool run_outermost(child_starts& starts, executor& target) noexcept {
+    const fork_queue_scope here(starts, target);
     return run_children(starts);
   }
 
-  // The short way through all children, as long as none waits, fails or goes to another thread.
+  // Runs all children by the short way, which ends when one waits, fails or goes to another thread.
   [[gnu::noinline]] bool run_children(child_starts& starts) noexcept {
-    const task_context* const outer = starts.innermost;
-    ::new (&first_) its_child(*this);
+    const task_context* const outer_child = starts.innermost;
+    ::new (&first_) task_child(*this);
     if (starts.depth++ >= max_nested_starts || next_on_trampoline != nullptr) [[unlikely]]
-      return continue_share(starts, outer, 0);
+      return continue_share(starts, outer_child, 0);
     bool ends = false;
     if constexpr (is_pair<Tasks>) {
-      if (!run_pair(starts, outer, ends)) [[unlikely]]
+      if (!run_pair(starts, outer_child, ends)) [[unlikely]]
         return ends;
     } else {
-      if (!run_loop(starts, outer, ends)) [[unlikely]]
+      if (!run_loop(starts, outer_child, ends)) [[unlikely]]
         return ends;
     }
-    starts.innermost = outer;
+    starts.innermost = outer_child;
     --starts.depth;
     undisturbed_ = true;
     return true;
@@ -148,15 +149,16 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
       start.resume();
   }
 
-  // False if it was disturbed; `ends` is then what run_all() returns.
-  [[gnu::always_inline]] bool run_pair(child_starts& starts, const task_context* outer,
+  // Runs a pair by the short way. False if a child was disturbed; `ends` is then the result of
+  // run_all().
+  [[gnu::always_inline]] bool run_pair(child_starts& starts, const task_context* outer_child,
                                        bool& ends) noexcept {
-    fork_queue* queue = starts.queue;  // where this forks
+    fork_queue* queue = starts.queue;  // null if nothing is offered
     auto& first = task_access::state(std::get<0>(tasks_));
     auto& second = task_access::state(std::get<1>(tasks_));
     std::coroutine_handle<> start;
     if (!first_.try_prepare(first, start)) [[unlikely]] {
-      ends = continue_share(starts, outer, 0);
+      ends = continue_share(starts, outer_child, 0);
       return false;
     }
     all_.next = 1;
@@ -165,19 +167,19 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
       queue = nullptr;
     resume_here(start);
     if (starts.innermost != nullptr || first.failed()) [[unlikely]] {
-      ends = end_disturbed_start(starts, outer, 0, queue != nullptr);
+      ends = end_disturbed_start(starts, outer_child, 0, queue != nullptr);
       return false;
     }
     note_end(first);
     if (queue != nullptr && !queue->take_back(all_)) [[unlikely]] {
       first.end_without_continuation();
-      ends = leave_loop(starts, outer, 1);
+      ends = leave_loop(starts, outer_child, 1);
       return false;
     }
     this->prepare_context(first_);
     if (!first_.try_prepare(second, start)) [[unlikely]] {
       first.end_without_continuation();
-      ends = continue_share(starts, outer, 1);
+      ends = continue_share(starts, outer_child, 1);
       return false;
     }
     all_.next = 2;
@@ -185,57 +187,57 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
     resume_here(start);
     if (starts.innermost != nullptr || second.failed()) [[unlikely]] {
       first.end_without_continuation();
-      ends = end_disturbed_start(starts, outer, 1, false);
+      ends = end_disturbed_start(starts, outer_child, 1, false);
       return false;
     }
     note_end(second);
     return true;
   }
 
-  // Runs the children of a loop in the short way, as run_pair() does those of a pair.
-  [[gnu::always_inline]] bool run_loop(child_starts& starts, const task_context* outer,
+  // Runs the children of a loop by the short way. Returns as run_pair().
+  [[gnu::always_inline]] bool run_loop(child_starts& starts, const task_context* outer_child,
                                        bool& ends) noexcept {
     fork_queue* const queue = starts.queue;
-    const std::size_t last = all_.end - 1;
-    const std::size_t forks = queue != nullptr ? last : 0;
+    const std::size_t last_index = all_.end - 1;
+    const std::size_t forks = queue != nullptr ? last_index : 0;
     for (std::size_t index = 0;; ++index) {
       std::coroutine_handle<> start;
       if (!prepare_child(first_, all_, index, start)) [[unlikely]] {
-        ends = continue_share(starts, outer, all_.next);
+        ends = continue_share(starts, outer_child, all_.next);
         return false;
       }
       all_.next = index + 1;
       starts.innermost = &first_;
-      const bool forked = index < forks && queue->push(all_);
+      const bool is_offered = index < forks && queue->push(all_);
       resume_here(start);
       if (starts.innermost != nullptr || !take_end(first_)) [[unlikely]] {
-        ends = end_disturbed_start(starts, outer, index, forked);
+        ends = end_disturbed_start(starts, outer_child, index, is_offered);
         return false;
       }
-      if (index == last) return true;
-      if (forked && !queue->take_back(all_)) [[unlikely]] {
-        ends = leave_loop(starts, outer, index + 1);
+      if (index == last_index) return true;
+      if (is_offered && !queue->take_back(all_)) [[unlikely]] {
+        ends = leave_loop(starts, outer_child, index + 1);
         return false;
       }
       // A child that blocks may run the rest on this thread, and leave a later rest in the queue.
-      if (all_.next != index + 1 || (forked && queue->has_request())) [[unlikely]] {
-        ends = continue_share(starts, outer, index + 1);
+      if (all_.next != index + 1 || (is_offered && queue->has_request())) [[unlikely]] {
+        ends = continue_share(starts, outer_child, index + 1);
         return false;
       }
       this->prepare_context(first_);
     }
   }
 
-  // Readies the child `index` of `rest` to be resumed by `start`. False if its task cannot be
-  // awaited, or could not be made; then no more children are started.
-  [[gnu::always_inline]] bool prepare_child(its_child& its, loop& rest, std::size_t index,
+  // Readies the child `index` of `rest` to be resumed by `start`. False if kept_child task cannot
+  // be awaited, or could not be made; then no more children are started.
+  [[gnu::always_inline]] bool prepare_child(task_child& target, loop& rest, std::size_t index,
                                             std::coroutine_handle<>& start) noexcept {
     if constexpr (makes_tasks<Tasks>) {
-      using made = decltype(its.work);
+      using task_type = decltype(target.work);
       try {
-        ::new (&its.work) made(as_task(tasks_.make(index)));  // in place of an empty one
-        its.result = &tasks_.results[index];
-        if (!its.try_prepare(task_access::state(its.work), start)) [[unlikely]]
+        ::new (&target.work) task_type(as_task(tasks_.make(index)));  // replaces an empty task
+        target.result = &tasks_.results[index];
+        if (!target.try_prepare(task_access::state(target.work), start)) [[unlikely]]
           throw_empty_task();
         return true;
       } catch (...) {
@@ -244,142 +246,149 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
       }
     } else {
       return visit_task(tasks_, index, [&](auto& work) noexcept {
-        return its.try_prepare(task_access::state(work), start);
+        return target.try_prepare(task_access::state(work), start);
       });
     }
   }
 
-  // As prepare_child(), for the next of `rest`; one that cannot be awaited has ended.
-  [[gnu::always_inline]] bool prepare_next(its_child& its, loop& rest,
+  // Readies the next child of `rest`, as prepare_child() does. A child that cannot be awaited
+  // counts as ended.
+  [[gnu::always_inline]] bool prepare_next(task_child& target, loop& rest,
                                            std::coroutine_handle<>& start) noexcept {
-    this->prepare_context(its);
-    if (prepare_child(its, rest, rest.next, start)) [[likely]]
+    this->prepare_context(target);
+    if (prepare_child(target, rest, rest.next, start)) [[likely]]
       return true;
     if constexpr (!makes_tasks<Tasks>) pass_over(rest);
     return false;
   }
 
-  // At the end of the child of `its`: moves its result, or notes its end. False if it has failed.
-  [[gnu::always_inline]] bool take_end(its_child& its) noexcept {
+  // Moves the result of a child that has ended, or notes kept_child end. False if the child has
+  // failed.
+  [[gnu::always_inline]] bool take_end(task_child& ended) noexcept {
     if constexpr (makes_tasks<Tasks>) {
-      return task_access::state(its.work).move_result(*its.result);
+      return task_access::state(ended.work).move_result(*ended.result);
     } else {
-      its.end->end_without_continuation();
-      return !its.end->failed();
+      ended.end->end_without_continuation();
+      return !ended.end->failed();
     }
   }
 
-  // The rest of a share after the short way, on which `ended` children have ended.
-  share rest_of_share(child_starts& starts, const task_context* outer, std::size_t ended) noexcept {
+  // The share that continues after the short way, on which some children have ended.
+  share rest_of_share(child_starts& starts, const task_context* outer_child,
+                      std::size_t ended_count) noexcept {
     return {.starts = starts,
             .queue = starts.queue,
-            .outer = outer,
+            .outer_child = outer_child,
             .is_deep = starts.depth > max_nested_starts,
             .context = &first_,
-            .events = 2 * ended};
+            .events = 2 * ended_count};
   }
   // Leaves the short way before the next child: a thread has asked for a part of the loop.
-  [[gnu::noinline]] bool continue_share(child_starts& starts, const task_context* outer,
-                                        std::size_t ended) noexcept {
-    share mine = rest_of_share(starts, outer, ended);
-    share_on_request(all_, mine);
-    return run_share(all_, mine);
+  [[gnu::noinline]] bool continue_share(child_starts& starts, const task_context* outer_child,
+                                        std::size_t ended_count) noexcept {
+    share own_share = rest_of_share(starts, outer_child, ended_count);
+    share_on_request(all_, own_share);
+    return run_share(all_, own_share);
   }
-  // After the start of a child that waits, or has failed.
-  [[gnu::noinline]] bool end_disturbed_start(child_starts& starts, const task_context* outer,
-                                             std::size_t ended, bool forked) noexcept {
-    share mine = rest_of_share(starts, outer, ended);
-    end_start(all_, mine, forked);
-    return run_share(all_, mine);
+  // Leaves the short way after the start of a child that waits, or has failed.
+  [[gnu::noinline]] bool end_disturbed_start(child_starts& starts, const task_context* outer_child,
+                                             std::size_t ended_count, bool is_offered) noexcept {
+    share own_share = rest_of_share(starts, outer_child, ended_count);
+    end_start(all_, own_share, is_offered);
+    return run_share(all_, own_share);
   }
   // Leaves the short way because another thread has taken the loop.
-  [[gnu::noinline]] bool leave_loop(child_starts& starts, const task_context* outer,
-                                    std::size_t ended) noexcept {
-    share mine = rest_of_share(starts, outer, ended);
-    mine.has_loop = false;
-    return run_share(all_, mine);
+  [[gnu::noinline]] bool leave_loop(child_starts& starts, const task_context* outer_child,
+                                    std::size_t ended_count) noexcept {
+    share own_share = rest_of_share(starts, outer_child, ended_count);
+    own_share.has_loop = false;
+    return run_share(all_, own_share);
   }
 
-  // The share of a thread that has stolen `rest`, or was left it.
+  // Runs the share of a thread that has stolen `rest`, or to which another thread has left it.
   [[gnu::noinline]] bool run_stolen(loop& rest) noexcept {
     child_starts& starts = starts_here;
     const fork_queue_scope here(starts, *parent_context().where);
-    share mine{.starts = starts,
-               .queue = starts.queue,
-               .outer = starts.innermost,
-               .is_deep = starts.depth++ >= max_nested_starts,
-               .context = nullptr};
-    if (mine.queue != nullptr) this->split(rest, *mine.queue, &run);
-    return run_share(rest, mine);
+    share own_share{.starts = starts,
+                    .queue = starts.queue,
+                    .outer_child = starts.innermost,
+                    .is_deep = starts.depth++ >= max_nested_starts,
+                    .context = nullptr};
+    if (own_share.queue != nullptr) this->split(rest, *own_share.queue, &run);
+    return run_share(rest, own_share);
   }
 
   // Starts the children of `rest`, if this thread has it. True if all have finished; otherwise the
   // join may be gone.
-  [[gnu::noinline]] bool run_share(loop& rest, share& mine) noexcept {
+  [[gnu::noinline]] bool run_share(loop& rest, share& own_share) noexcept {
     // A child that blocks may run the rest on this thread, and leave a later rest in the queue.
-    while (mine.has_loop && rest.next < rest.end) {
-      if (mine.context == nullptr) mine.context = try_new_context(rest);
+    while (own_share.has_loop && rest.next < rest.end) {
+      if (own_share.context == nullptr) own_share.context = try_new_context(rest);
       const std::size_t index = rest.next;
       std::coroutine_handle<> start;
-      if (mine.context == nullptr || !prepare_next(*mine.context, rest, start)) [[unlikely]] {
-        mine.events += 2 * (rest.next - index);
+      if (own_share.context == nullptr || !prepare_next(*own_share.context, rest, start))
+          [[unlikely]] {
+        own_share.events += 2 * (rest.next - index);
         continue;
       }
       rest.next = index + 1;
-      start_child(start, rest, mine);
-      share_on_request(rest, mine);
+      start_child(start, rest, own_share);
+      share_on_request(rest, own_share);
     }
-    mine.starts.innermost = mine.outer;
-    --mine.starts.depth;
-    if (mine.has_loop) ++mine.events;
-    if (mine.context != nullptr && mine.context != &first_) [[unlikely]]
-      slab_deallocate(mine.context, sizeof(its_child));
-    return this->finish(mine.kept, mine.events, count_of(tasks_));
+    own_share.starts.innermost = own_share.outer_child;
+    --own_share.starts.depth;
+    if (own_share.has_loop) ++own_share.events;
+    if (own_share.context != nullptr && own_share.context != &first_) [[unlikely]]
+      slab_deallocate(own_share.context, sizeof(task_child));
+    return this->finish(own_share.kept_list, own_share.events, count_of(tasks_));
   }
 
-  // Runs the child `first` to its end or first wait, while other threads may steal `rest` if that
-  // is not empty.
+  // Runs the child `first` to kept_child end or first wait, while other threads may steal `rest` if
+  // that is not empty.
   [[gnu::always_inline]] void start_child(std::coroutine_handle<> first, loop& rest,
-                                          share& mine) noexcept {
-    mine.starts.innermost = mine.context;
-    const bool forked = rest.next < rest.end && mine.queue != nullptr && mine.queue->push(rest);
-    if (mine.is_deep) [[unlikely]] {
-      start_nested(first, *mine.context->where);
+                                          share& own_share) noexcept {
+    own_share.starts.innermost = own_share.context;
+    const bool is_offered =
+        rest.next < rest.end && own_share.queue != nullptr && own_share.queue->push(rest);
+    if (own_share.is_deep) [[unlikely]] {
+      start_nested(first, *own_share.context->where);
     } else {
       resume(first);
     }
-    end_start(rest, mine, forked);
+    end_start(rest, own_share, is_offered);
   }
 
-  // After the child of `mine.context` was started.
-  [[gnu::always_inline]] void end_start(loop& rest, share& mine, bool forked) noexcept {
-    mine.events += 2;
-    if (mine.starts.innermost != nullptr) [[unlikely]] {
-      this->keep_context(mine.kept, *std::exchange(mine.context, nullptr));
-      --mine.events;  // the child has not ended
-    } else if (!take_end(*mine.context)) [[unlikely]] {
-      this->child_failed(*mine.context->end);
+  // Counts the events of the child of `own_share.context`, whose start is over, and takes `rest`
+  // back.
+  [[gnu::always_inline]] void end_start(loop& rest, share& own_share, bool is_offered) noexcept {
+    own_share.events += 2;
+    if (own_share.starts.innermost != nullptr) [[unlikely]] {
+      this->keep_context(own_share.kept_list, *std::exchange(own_share.context, nullptr));
+      --own_share.events;  // the child has not ended
+    } else if (!take_end(*own_share.context)) [[unlikely]] {
+      this->child_failed(*own_share.context->end);
       if constexpr (makes_tasks<Tasks>) {  // the task has the exception
-        this->keep_context(mine.kept, *std::exchange(mine.context, nullptr));
+        this->keep_context(own_share.kept_list, *std::exchange(own_share.context, nullptr));
       }
     }
-    mine.has_loop = !forked || mine.queue->take_back(rest);
+    own_share.has_loop = !is_offered || own_share.queue->take_back(rest);
   }
 
-  // A context for children after one that was kept. Null without memory: gives up `rest`.
-  its_child* try_new_context(loop& rest) noexcept {
+  // Makes a context for the children after a context was kept. Without memory, gives up `rest` and
+  // returns null.
+  task_child* try_new_context(loop& rest) noexcept {
     try {
-      return ::new (slab_allocate(sizeof(its_child))) its_child(*this);
+      return ::new (slab_allocate(sizeof(task_child))) task_child(*this);
     } catch (...) {
       this->give_up(rest);
       return nullptr;
     }
   }
 
-  void share_on_request(loop& rest, share& mine) noexcept {
-    if (mine.has_loop && rest.end - rest.next > 1 && mine.queue != nullptr &&
-        mine.queue->take_request())
-      this->split(rest, *mine.queue, &run);
+  void share_on_request(loop& rest, share& own_share) noexcept {
+    if (own_share.has_loop && rest.end - rest.next > 1 && own_share.queue != nullptr &&
+        own_share.queue->take_request())
+      this->split(rest, *own_share.queue, &run);
   }
 
   // Notes the error of the next child, whose task cannot be awaited, and passes it over.
@@ -398,7 +407,7 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
 
   bool undisturbed_ = false;
   union {
-    its_child first_;  // the context of the first child, and others of that thread
+    task_child first_;  // the context of the first child, and of later ones on that thread
   };
 };
 
