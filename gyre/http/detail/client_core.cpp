@@ -18,7 +18,7 @@
 namespace gyre::http::detail {
 namespace {
 
-constexpr std::size_t min_origin_limit = 64;
+constexpr std::size_t min_pool_limit = 64;
 constexpr const char* opening_tunnel = "opening a tunnel";
 
 std::string host_and_port(const url& target) {
@@ -59,7 +59,7 @@ std::string client_destination::key() const {
 }
 
 client_core::client_core(event_loop& loop, client_options options)
-    : loop_(loop), options_(std::move(options)), max_origins_(min_origin_limit) {
+    : loop_(loop), options_(std::move(options)), max_pools_(min_pool_limit) {
   check_options(options_);
 }
 
@@ -72,10 +72,10 @@ client_destination client_core::destination_of(const url& server) const {
   return destination;
 }
 
-std::shared_ptr<client_core::origin> client_core::origin_of(const client_destination& destination) {
+std::shared_ptr<client_core::pool> client_core::pool_of(const client_destination& destination) {
   const std::string key = destination.key();
-  if (const auto known = origins_.find(key); known != origins_.end()) return known->second;
-  if (origins_.size() >= max_origins_) drop_unused_origins();
+  if (const auto known = pools_.find(key); known != pools_.end()) return known->second;
+  if (pools_.size() >= max_pools_) drop_unused_pools();
   const auto connect_to_destination = [this, destination,
                                        newest = std::make_shared<tls::session>()] {
     return connect(destination, newest);
@@ -88,33 +88,25 @@ std::shared_ptr<client_core::origin> client_core::origin_of(const client_destina
       // connect() has the limits of the phases.
       .connect_timeout = duration::max(),
   };
-  auto entry =
-      std::make_shared<origin>(origin{.connections = pool(loop_, connect_to_destination, options)});
-  origins_.emplace(key, entry);
+  auto entry = std::make_shared<pool>(loop_, connect_to_destination, options);
+  pools_.emplace(key, entry);
   return entry;
 }
 
-// A client of very many hosts would otherwise keep a pool for each of them.
-void client_core::drop_unused_origins() {
-  std::erase_if(origins_, [](const auto& each) {
-    return each.second->users == 0 && each.second->connections.metrics().open == 0;
+// A client of very many hosts would otherwise keep a pool for each of them. Calls of acquire() own
+// the pools that they wait for.
+void client_core::drop_unused_pools() {
+  std::erase_if(pools_, [](const auto& each) {
+    return each.second.use_count() == 1 && each.second->metrics().open == 0;
   });
-  max_origins_ = std::max(min_origin_limit, 2 * origins_.size());
+  max_pools_ = std::max(min_pool_limit, 2 * pools_.size());
 }
 
 task<client_lease> client_core::acquire(const client_destination& destination, bool needs_new) {
   if (closed_) throw std::system_error(make_error_code(io::errc::not_open), "http::client");
-  const std::shared_ptr<origin> target = origin_of(destination);
-  struct user {
-    origin& used;
-    explicit user(origin& origin) : used(origin) { ++used.users; }
-    user(const user&) = delete;
-    user& operator=(const user&) = delete;
-    ~user() { --used.users; }
-  };
-  const user counter(*target);
+  const std::shared_ptr<pool> connections = pool_of(destination);
   for (;;) {
-    auto acquiring = target->connections.acquire();
+    auto acquiring = connections->acquire();
     client_lease lease = co_await std::move(acquiring);
     if (!needs_new || !lease.is_reused()) co_return lease;
     // A used connection is not given back: the server has probably closed this one as well.
@@ -217,15 +209,15 @@ task<> client_core::open_tunnel(client_connection& connection,
 
 void client_core::close() noexcept {
   if (std::exchange(closed_, true)) return;
-  for (const auto& [key, each] : origins_) each->connections.close();
+  for (const auto& [key, each] : pools_) each->close();
   closing_.request_stop();
 }
 
 client_metrics client_core::metrics() const noexcept {
   client_metrics sum = counts;
-  sum.origins = origins_.size();
-  for (const auto& [key, each] : origins_) {
-    const net::connection_pool_metrics pool_metrics = each->connections.metrics();
+  sum.origins = pools_.size();
+  for (const auto& [key, each] : pools_) {
+    const net::connection_pool_metrics pool_metrics = each->metrics();
     sum.open += pool_metrics.open;
     sum.idle += pool_metrics.idle;
   }

@@ -63,13 +63,9 @@ class client_core {
 
  private:
   using pool = net::connection_pool<client_connection>;
-  struct origin {
-    pool connections;
-    std::size_t users = 0;  // calls of acquire()
-  };
 
-  std::shared_ptr<origin> origin_of(const client_destination& destination);
-  void drop_unused_origins();
+  std::shared_ptr<pool> pool_of(const client_destination& destination);
+  void drop_unused_pools();
   task<std::unique_ptr<client_connection>> connect(const client_destination& destination,
                                                    std::shared_ptr<tls::session> newest);
   task<net::tcp_stream> connect_tcp(const url& target);
@@ -80,8 +76,8 @@ class client_core {
 
   event_loop& loop_;
   const client_options options_;
-  std::map<std::string, std::shared_ptr<origin>> origins_;
-  std::size_t max_origins_;
+  std::map<std::string, std::shared_ptr<pool>> pools_;  // by client_destination::key()
+  std::size_t max_pools_;
   std::optional<net::resolver> names_;
   inplace_stop_source closing_;
   bool closed_ = false;
