@@ -53,7 +53,9 @@ std::string make_request_head(const client_request& request, const request_route
                               const message_writer& body) {
   const url& target = request.url();
   const http::fields& fields = request.fields();
+  constexpr std::size_t own_bytes = 256;  // of the lines that the client writes itself
   std::string head;
+  head.reserve(own_bytes + target.path().size() + target.query().size() + fields.text().size());
   head.append(request.method_text()).append(" ");
   if (route.absolute_form) head.append(target.scheme()).append("://").append(target.authority());
   head.append(target.target()).append(" HTTP/1.1\r\nHost: ");
