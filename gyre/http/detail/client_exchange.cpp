@@ -99,8 +99,8 @@ task<> client_exchange::run(const request_route& route) {
   if (is_uploading() && response_.head().status >= first_refusal) co_await end_upload();
 }
 
-// The response has come to a request whose body has not been sent, or not completely; false if the
-// body has been sent, or its sending has failed, before the response.
+// Sends the body while it reads the head of the response. True if it has read the head, even if the
+// body was not sent, or not completely; false if the upload has ended before.
 task<bool> client_exchange::upload_and_read_head() {
   if (expects_continue_) {
     task<bool> asking = server_wants_body();
@@ -119,7 +119,7 @@ task<bool> client_exchange::upload_and_read_head() {
   co_return read.has_value();
 }
 
-// False if the server has answered a request that expects "100 Continue".
+// Waits for "100 Continue". False if the server has sent a final response instead.
 task<bool> client_exchange::server_wants_body() {
   auto waiting = as_result(read_head(clock_.expiry_of(timeouts_.expect_continue)));
   const auto read = co_await std::move(waiting);
