@@ -5,7 +5,6 @@
 #include <gyre/http/detail/parameters.hpp>
 #include <gyre/http/detail/quality.hpp>
 
-#include <algorithm>
 #include <cstddef>
 
 namespace gyre::http {

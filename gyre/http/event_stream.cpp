@@ -7,7 +7,6 @@
 #include <gyre/task/stop_when.hpp>
 #include <gyre/task/when_any.hpp>
 
-#include <stdexcept>
 #include <system_error>
 #include <utility>
 

@@ -2,7 +2,6 @@
 #include <gyre/http/form.hpp>
 
 #include <algorithm>
-#include <iterator>
 
 namespace gyre::http {
 

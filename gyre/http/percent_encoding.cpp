@@ -3,7 +3,6 @@
 
 #include <gyre/http/detail/characters.hpp>
 
-#include <algorithm>
 #include <stdexcept>
 
 namespace gyre::http {

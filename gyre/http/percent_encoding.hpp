@@ -6,7 +6,6 @@
 //     if (!name) throw std::invalid_argument("a '%' without two digits");
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <span>
 #include <string>

@@ -9,11 +9,9 @@
 
 #include <gyre/http/method.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <expected>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <system_error>
 

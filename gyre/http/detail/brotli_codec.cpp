@@ -4,7 +4,6 @@
 #include <brotli/decode.h>
 #include <brotli/encode.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <new>
 

@@ -11,7 +11,6 @@
 #include <gyre/task/shielded.hpp>
 
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>

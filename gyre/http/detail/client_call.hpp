@@ -10,9 +10,7 @@
 #include <gyre/task/executor.hpp>
 #include <gyre/task/task.hpp>
 
-#include <exception>
 #include <memory>
-#include <string>
 
 namespace gyre::http::detail {
 

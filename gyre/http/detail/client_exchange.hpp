@@ -33,7 +33,6 @@
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/task.hpp>
 
-#include <chrono>
 #include <cstddef>
 #include <exception>
 #include <optional>

@@ -431,7 +431,7 @@ void exchange::send(response& result) {
     const std::string_view body = result.body();
     writer_.complete();
     if (body.size() > max_copied) {
-      connection_->flush_with(std::as_bytes(std::span(body)));
+      connection_->flush(std::as_bytes(std::span(body)));
     } else {
       connection_->output().append(body);
     }

@@ -28,8 +28,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string_view>
-#include <vector>
 
 namespace gyre::http::detail {
 

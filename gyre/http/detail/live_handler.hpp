@@ -8,7 +8,6 @@
 #include <gyre/task/executor.hpp>
 #include <gyre/task/live_tasks.hpp>
 
-#include <string>
 #include <string_view>
 
 namespace gyre::http::detail {

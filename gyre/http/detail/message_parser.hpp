@@ -10,7 +10,6 @@
 #include <gyre/http/error.hpp>
 #include <gyre/http/fields.hpp>
 
-#include <cstddef>
 #include <span>
 #include <string_view>
 #include <vector>

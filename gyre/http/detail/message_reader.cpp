@@ -2,7 +2,6 @@
 #include <gyre/http/detail/message_reader.hpp>
 
 #include <string_view>
-#include <utility>
 
 namespace gyre::http::detail {
 

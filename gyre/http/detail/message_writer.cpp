@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/http/detail/message_writer.hpp>
 
+#include <charconv>
+
 namespace gyre::http::detail {
 
 void message_writer::begin_request(body_kind content, std::uint64_t length,

@@ -28,7 +28,6 @@
 #include <gyre/http/status.hpp>
 
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -5,7 +5,6 @@
 #include <gyre/http/percent_encoding.hpp>
 
 #include <algorithm>
-#include <optional>
 #include <stdexcept>
 
 namespace gyre::http::detail {

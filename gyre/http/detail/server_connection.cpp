@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <exception>
 #include <utility>
 
 namespace gyre::http::detail {
@@ -52,9 +51,7 @@ void server_connection::take_output() {
   shard_.output_owner = this;
 }
 
-void server_connection::flush() { flush_with({}); }
-
-void server_connection::flush_with(std::span<const std::byte> body) {
+void server_connection::flush(std::span<const std::byte> body) {
   io::buffer& out = output();
   shard_.output_owner = nullptr;
   if (out.empty()) {

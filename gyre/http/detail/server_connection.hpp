@@ -65,10 +65,8 @@ class server_connection final : public gyre::detail::slab_object, private timer_
     if (shard_.output_owner != this) take_output();
     return shard_.output;
   }
-  /// Sends that output.
-  void flush();
-  /// Sends the shard's output, followed by `body`, in one call.
-  void flush_with(std::span<const std::byte> body);
+  /// Sends that output, followed by `body`, in one call.
+  void flush(std::span<const std::byte> body = {});
   bool in_turn() const noexcept { return in_turn_; }
   /// The present time; within a turn, the time of its beginning.
   steady_time present() const noexcept;

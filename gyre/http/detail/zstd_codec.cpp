@@ -3,7 +3,6 @@
 
 #include <zstd.h>
 
-#include <algorithm>
 #include <new>
 
 namespace gyre::http::detail {
