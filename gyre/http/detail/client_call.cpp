@@ -31,7 +31,10 @@ std::string without_user(std::string reference) {
 }
 
 std::string name_of(const client_request& request) {
-  return std::string(request.method_text()).append(" ").append(request.url().to_string());
+  const std::string target = request.url().to_string();
+  std::string name;
+  name.reserve(request.method_text().size() + 1 + target.size());
+  return name.append(request.method_text()).append(" ").append(target);
 }
 
 }  // namespace

@@ -12,6 +12,8 @@ namespace gyre::http::detail {
 namespace {
 
 constexpr std::size_t max_method_size = 32;
+// Memory for these is allocated at once: most responses have no more.
+constexpr std::size_t usual_fields = 8;
 
 std::string_view between(const char* begin, const char* end) noexcept {
   return {begin, static_cast<std::size_t>(end - begin)};
@@ -371,6 +373,7 @@ errc parse_response_head(std::span<char> bytes, const head_limits& limits,
   error = read_status_line(line, result);
   if (error != no_error) return error;
   unfold(bytes.last(head.size()));
+  result.fields.reserve(usual_fields);
   framing_fields fields;
   error = read_fields(head, limits, [&](const field_view& field) {
     fields.note(field.name, field.value);
