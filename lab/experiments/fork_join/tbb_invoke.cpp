@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneTBB's parallel_invoke of as many calls as a call forks, and parallel_for. The calling thread
-// is one of the workers.
+// oneTBB's parallel_invoke of as many calls as a call forks, and parallel_for. All calls share a
+// context, as a context of its own would double the cost of a call. The calling thread is one of
+// the workers.
 #include <lab/experiments/fork_join/functions.hpp>
 #include <lab/experiments/fork_join/tbb_workers.hpp>
 #include <lab/experiments/fork_join/workload.hpp>
 
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/parallel_invoke.h>
+#include <oneapi/tbb/task_group.h>
 #include <oneapi/tbb/version.h>
 
 #include <array>
@@ -29,7 +31,7 @@ class tbb_invoke_pool {
 
   template <class F, class G>
   void both(const F& f, const G& g) {
-    tbb::parallel_invoke(f, g);
+    tbb::parallel_invoke(f, g, context_);
   }
   template <class F>
   std::uint64_t sum(std::size_t count, const F& f) {
@@ -48,11 +50,12 @@ class tbb_invoke_pool {
 
  private:
   template <class F, std::size_t... I>
-  static void invoke(const F& f, std::index_sequence<I...>) {
-    tbb::parallel_invoke([&f] { f(I); }...);
+  void invoke(const F& f, std::index_sequence<I...>) {
+    tbb::parallel_invoke([&f] { f(I); }..., context_);
   }
 
   lab::fork_join::tbb_workers workers_;
+  tbb::task_group_context context_;
 };
 
 }  // namespace
