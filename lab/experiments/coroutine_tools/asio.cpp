@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // asio: a completion handler as a oneshot, a steady_timer whose expiry moves on by the period,
-// coroutines that send their results to a channel, and asio's strand. A tick that is overdue is
-// posted, as waiting for an expired timer would make a system call. The types of all executors are
-// known.
+// coroutines whose completion handlers send their results to a channel, and asio's strand, which is
+// entered by dispatch. A tick that is overdue is posted, as waiting for an expired timer would make
+// a system call. The types of all executors are known.
 #include <lab/experiments/coroutine_tools/workload.hpp>
 #include <lab/harness/boost_version.hpp>
 
@@ -11,6 +11,7 @@
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/dispatch.hpp>
 #include <boost/asio/experimental/channel.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
@@ -22,6 +23,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <utility>
 
 namespace {
@@ -64,9 +66,9 @@ asio::awaitable<void, executor> tick(executor loop, std::uint64_t count, std::ui
   }
 }
 
-asio::awaitable<void, executor> finish(executor loop, channel& results, std::uint64_t number) {
+asio::awaitable<std::uint64_t, executor> finish(executor loop, std::uint64_t number) {
   co_await asio::post(loop, use_awaitable);
-  results.try_send(error_code(), number);
+  co_return number;
 }
 
 asio::awaitable<void, executor> join(executor loop, std::uint64_t count, std::uint64_t& sum) {
@@ -74,7 +76,11 @@ asio::awaitable<void, executor> join(executor loop, std::uint64_t count, std::ui
   for (std::uint64_t started = 0; started < count;) {
     const std::uint64_t batch = std::min(count - started, lab::coroutine_tools::tasks_in_set);
     for (std::uint64_t each = 0; each < batch; ++each) {
-      asio::co_spawn(loop, finish(loop, results, ++started), asio::detached);
+      asio::co_spawn(loop, finish(loop, ++started),
+                     [&results](const std::exception_ptr& failure, std::uint64_t number) {
+                       if (failure) std::rethrow_exception(failure);
+                       results.try_send(error_code(), number);
+                     });
     }
     for (std::uint64_t each = 0; each < batch; ++each) {
       const bool is_here =
@@ -91,7 +97,7 @@ asio::awaitable<void, pool_executor> visit(pool_executor pool, pool_strand stran
                                            std::uint64_t count, std::uint64_t& number) {
   constexpr asio::use_awaitable_t<pool_executor> on_pool;
   for (std::uint64_t visits = 0; visits < count; ++visits) {
-    co_await asio::post(asio::bind_executor(strand, on_pool));
+    co_await asio::dispatch(asio::bind_executor(strand, on_pool));
     ++number;
     co_await asio::post(asio::bind_executor(pool, on_pool));
   }
