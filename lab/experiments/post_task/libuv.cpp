@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // libuv, which has no queue of its own, used as programs use it: a vector of callables under a
-// mutex, swapped out by the callback of a uv_async_t.
+// mutex, swapped out by the callback of a uv_async_t. As gyre's inboxes do, producers sleep above
+// 16,384 waiting callables.
 #include <lab/experiments/post_task/workload.hpp>
 #include <lab/harness/libuv_loop.hpp>
 
+#include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -24,7 +27,8 @@ class libuv_loop {
   template <class F>
   void post(F work) {
     {
-      const std::lock_guard lock(mutex_);
+      std::unique_lock lock(mutex_);
+      has_space_.wait(lock, [this] { return waiting_.size() < max_waiting; });
       waiting_.emplace_back(work);
     }
     loop_.notify();
@@ -38,11 +42,15 @@ class libuv_loop {
       const std::lock_guard lock(mutex_);
       waiting_.swap(running_);
     }
+    if (running_.size() == max_waiting) has_space_.notify_all();
     for (auto& work : running_) work();
     running_.clear();
   }
 
+  static constexpr std::size_t max_waiting = std::size_t{1} << 14;
+
   std::mutex mutex_;
+  std::condition_variable has_space_;
   std::vector<std::function<void()>> waiting_;  // guarded by mutex_
   std::vector<std::function<void()>> running_;
   lab::libuv_loop loop_{[this] { run_posted(); }};
