@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // boost::asio: an io_context per thread, without asio's locks. A connection reads into a buffer of
-// its own, and once its messages fill that, into one of 64 KiB that all connections of a thread
-// share, after it has waited until it is readable: so large messages stay in the cache, at the
-// price of an epoll_ctl each. An answer is written at once as far as the socket takes it. A
-// handler's memory comes from asio's recycling allocator, and sockets know their executor's type.
+// its own. Once its messages fill that, it waits until it is readable and reads into a buffer of
+// 256 KiB that all connections of a thread share, as long as reads fill that, too: so large messages
+// stay in the cache, at the price of an epoll_ctl for each wait. An answer is written at once as far
+// as the socket takes it. A handler's memory comes from asio's recycling allocator, and sockets know
+// their executor's type.
 #include <lab/experiments/throughput/contender.hpp>
 #include <lab/harness/boost_version.hpp>
 
@@ -27,7 +28,7 @@ class asio_contender {
   template <lab::network::any_session Session>
   static void run(std::span<Session> sessions) {
     context context(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE);
-    std::vector<std::byte> shared_buffer(std::size_t{64} * 1024);
+    std::vector<std::byte> shared_buffer(std::size_t{256} * 1024);
     std::deque<connection<Session>> connections;
     for (Session& each : sessions) connections.emplace_back(context, each, shared_buffer);
     for (auto& each : connections) each.start();
@@ -65,20 +66,30 @@ class asio_contender {
 
     void wait_until_readable() {
       socket_.async_wait(socket::wait_read, [this](const error_code& failure) {
-        error_code error = failure;
-        const auto buffer = boost::asio::buffer(shared_buffer_.data(), shared_buffer_.size());
-        const std::size_t got = error ? 0 : socket_.read_some(buffer, error);
-        if (error == boost::asio::error::would_block) return wait();
-        if (error) served_.lost();
-        answer(shared_buffer_.first(got));
+        if (failure) served_.lost();
+        read_while_buffer_fills();
       });
+    }
+
+    void read_while_buffer_fills() {
+      const auto buffer = boost::asio::buffer(shared_buffer_.data(), shared_buffer_.size());
+      for (std::size_t got = buffer.size(); got == buffer.size() && may_read();) {
+        error_code error;
+        got = socket_.read_some(buffer, error);
+        if (error == boost::asio::error::would_block) break;
+        if (error) served_.lost();
+        send(served_.received(shared_buffer_.first(got)));
+      }
+      if (may_read()) wait();
     }
 
     void answer(std::span<const std::byte> data) {
       send(served_.received(data));
-      // The server reads again once its answer is sent, the client at once.
-      if (Session::begins || unsent_.empty()) wait();
+      if (may_read()) wait();
     }
+
+    // The server reads again once its answer is sent, the client at once.
+    bool may_read() const { return Session::begins || unsent_.empty(); }
 
     void send(std::span<const std::byte> data) {
       std::size_t sent = 0;
