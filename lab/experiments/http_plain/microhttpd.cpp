@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GNU libmicrohttpd: one thread with epoll, MHD_USE_TURBO, and responses that are made once and
-// queued again, as far as they do not depend on the request.
+// queued again, as far as they do not depend on the request. Their Date is written once a second, as
+// the library would write it for every response.
 #include <lab/harness/http/workload.hpp>
 
 #include <microhttpd.h>
@@ -21,6 +22,7 @@ using response = std::unique_ptr<MHD_Response, decltype(&MHD_destroy_response)>;
 response typed(MHD_Response* made, std::string_view type) {
   if (made == nullptr) throw std::bad_alloc();
   MHD_add_response_header(made, MHD_HTTP_HEADER_CONTENT_TYPE, type.data());
+  MHD_add_response_header(made, MHD_HTTP_HEADER_DATE, lab::http::cached_date().data());
   return {made, &MHD_destroy_response};
 }
 
@@ -32,17 +34,18 @@ response made_of(std::string_view bytes, std::string_view type, MHD_ResponseMemo
 class microhttpd_server {
  public:
   static void serve(int listener, const site& served) {
+    date_ = lab::http::cached_date();
     const response hello = made_of(lab::http::hello, lab::http::text_type, MHD_RESPMEM_PERSISTENT);
     const response file =
         typed(MHD_create_response_from_fd(lab::http::file_bytes, dup(served.file)),
               lab::http::bytes_type);
     hello_ = hello.get();
     file_ = file.get();
-    MHD_Daemon* const running =
-        MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_TURBO, 0, nullptr, nullptr,
-                         &answer, nullptr, MHD_OPTION_LISTEN_SOCKET, listener,
-                         MHD_OPTION_CONNECTION_LIMIT, 60'000U, MHD_OPTION_CONNECTION_TIMEOUT, 60U,
-                         MHD_OPTION_NOTIFY_COMPLETED, &completed, nullptr, MHD_OPTION_END);
+    MHD_Daemon* const running = MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_TURBO | MHD_USE_SUPPRESS_DATE_NO_CLOCK, 0, nullptr,
+        nullptr, &answer, nullptr, MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_CONNECTION_LIMIT,
+        60'000U, MHD_OPTION_CONNECTION_TIMEOUT, 60U, MHD_OPTION_NOTIFY_COMPLETED, &completed,
+        nullptr, MHD_OPTION_END);
     if (running == nullptr) throw std::bad_alloc();
     for (;;) pause();
   }
@@ -70,8 +73,19 @@ class microhttpd_server {
           made_of(lab::http::make_json(), lab::http::json_type, MHD_RESPMEM_MUST_COPY);
       return MHD_queue_response(peer, MHD_HTTP_OK, made.get());
     }
+    renew_date();
     const bool is_file = std::strcmp(target, "/file") == 0;
     return MHD_queue_response(peer, MHD_HTTP_OK, is_file ? file_ : hello_);
+  }
+
+  static void renew_date() {
+    const std::string_view date = lab::http::cached_date();
+    if (date == date_) return;
+    for (MHD_Response* const each : {hello_, file_}) {
+      MHD_del_response_header(each, MHD_HTTP_HEADER_DATE, date_.c_str());
+      MHD_add_response_header(each, MHD_HTTP_HEADER_DATE, date.data());
+    }
+    date_ = date;
   }
 
   // `body` lives until completed().
@@ -87,6 +101,7 @@ class microhttpd_server {
 
   static inline MHD_Response* hello_ = nullptr;
   static inline MHD_Response* file_ = nullptr;
+  static inline std::string date_;  // of these responses
   static inline int no_body_ = 0;
 };
 

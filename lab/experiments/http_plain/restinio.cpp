@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -62,7 +63,9 @@ class restinio_server {
                                                     const site& served) {
     const auto& head = asked.header();
     if (head.method() == restinio::http_method_post()) {
-      return reply(asked, lab::http::bytes_type, asked.body());
+      // The answer shares the request, whose body it would have to copy otherwise.
+      const auto body = std::shared_ptr<const std::string>(asked.shared_from_this(), &asked.body());
+      return reply(asked, lab::http::bytes_type, body);
     }
     if (head.path() == "/json") {
       return reply(asked, lab::http::json_type, lab::http::make_json());

@@ -21,6 +21,16 @@ type item struct {
 
 var greeting = []byte("Hello, World!")
 
+// read reads a body at once where its length is known: io.ReadAll begins with 512 bytes.
+func read(request *http.Request) ([]byte, error) {
+	if request.ContentLength < 0 || request.ContentLength > 1<<20 {
+		return io.ReadAll(request.Body)
+	}
+	body := make([]byte, request.ContentLength)
+	_, err := io.ReadFull(request.Body, body)
+	return body, err
+}
+
 func main() {
 	file, err := os.Open(os.Args[2])
 	if err != nil {
@@ -47,7 +57,7 @@ func main() {
 			answer.Write(greeting)
 			return
 		}
-		body, err := io.ReadAll(request.Body)
+		body, err := read(request)
 		if err != nil {
 			http.Error(answer, "malformed", http.StatusBadRequest)
 			return
