@@ -73,12 +73,19 @@ class Highlight:
         if self.verdict != standing(self.ratio):
             return "by CPU time"
         if self.verdict != UNDECIDED:
-            return "yes"
+            return f"yes{self._opposite_cost()}"
         if math.isinf(self.ratio.half_width):
             return "no: too few rounds"
         if self.ratio.half_width > 1:
             return "no: noise"
         return f"no: ±{100 * self.ratio.half_width:.0f} %"
+
+    def _opposite_cost(self) -> str:
+        """The words for a lead in time that more CPU time pays for, or for the reverse."""
+        opposite = {AHEAD: BEHIND, BEHIND: AHEAD}.get(self.verdict)
+        if self.by_cost is None or standing(self.by_cost) != opposite:
+            return ""
+        return f", with {1 / self.by_cost.value:.2g} times the CPU time"
 
     @property
     def deciding(self) -> Ratio | None:

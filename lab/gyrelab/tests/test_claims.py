@@ -275,6 +275,19 @@ def test_cpu_time_gives_the_verdict_that_time_does_not() -> None:
     assert found(wide).verdict == "undecided"
 
 
+def test_lead_names_the_cpu_time_that_pays_for_it() -> None:
+    wakeup = experiments.load_all()["pool_wakeup"]
+    contender, ahead = wakeup.contender("gyre_stealing"), Ratio(1.5, 1.4, 1.6, 9)
+
+    def found(by_cost: Ratio | None) -> summary.Highlight:
+        return summary.Highlight(wakeup, contender, ["asio"], ahead, by_cost, [])
+
+    dearer = found(Ratio(0.5, 0.45, 0.55, 9))
+    assert (dearer.verdict, dearer.decided) == ("ahead", "yes, with 2 times the CPU time")
+    assert found(Ratio(1.2, 1.1, 1.3, 9)).decided == "yes"
+    assert found(Ratio(0.97, 0.9, 1.05, 9)).decided == "yes"
+
+
 def test_cpu_time_is_also_asked_where_time_says_level() -> None:
     ping_pong = experiments.load_all()["ping_pong"]
     contender, level = ping_pong.contender("gyre_epoll"), Ratio(1.0, 0.99, 1.01, 5)
