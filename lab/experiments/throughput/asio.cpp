@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // boost::asio: an io_context per thread, without asio's locks. A connection reads into a buffer of
 // its own. Once its messages fill that, it waits until it is readable and reads into a buffer of
-// 256 KiB that all connections of a thread share, as long as reads fill that, too: so large messages
-// stay in the cache, at the price of an epoll_ctl for each wait. An answer is written at once as far
-// as the socket takes it. A handler's memory comes from asio's recycling allocator, and sockets know
-// their executor's type.
+// 256 KiB that all connections of a thread share, as long as reads fill that, too: so large
+// messages stay in the cache, at the price of an epoll_ctl for each wait. An answer is written at
+// once as far as the socket takes it. A handler's memory comes from asio's recycling allocator, and
+// sockets know their executor's type.
 #include <lab/experiments/throughput/contender.hpp>
 #include <lab/harness/boost_version.hpp>
 
