@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GNU libmicrohttpd: one thread with epoll, MHD_USE_TURBO, and responses that are made once and
-// queued again, as far as they do not depend on the request. Their Date is written once a second, as
-// the library would write it for every response.
+// queued again, as far as they do not depend on the request. Their Date is written once a second,
+// as the library would write it for every response.
 #include <lab/harness/http/workload.hpp>
 
 #include <microhttpd.h>
