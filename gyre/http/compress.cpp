@@ -107,9 +107,9 @@ class compressing_filter final : public detail::byte_sink {
  private:
   task<> send() {
     // Even if the wait is given up, the bytes are on their way, and must not be sent once more.
-    struct sent {
+    struct clear_on_exit {
       io::buffer& output_buffer;
-      ~sent() { output_buffer.clear(); }
+      ~clear_on_exit() { output_buffer.clear(); }
     } const guard{packed_};
     task<> writing = next_.write(packed_.bytes());
     co_await std::move(writing);

@@ -28,9 +28,9 @@ class reader {
  public:
   explicit reader(std::string_view text) noexcept : rest_(text) {}
 
-  bool skip(std::string_view expected) noexcept {
-    if (!rest_.starts_with(expected)) return fail();
-    rest_.remove_prefix(expected.size());
+  bool skip(std::string_view text) noexcept {
+    if (!rest_.starts_with(text)) return fail();
+    rest_.remove_prefix(text.size());
     return true;
   }
   unsigned read_number(std::size_t digits) noexcept {

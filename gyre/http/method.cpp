@@ -6,10 +6,10 @@ namespace gyre::http {
 std::string method_set::to_string() const {
   std::string text;
   for (unsigned each = 0; each != static_cast<unsigned>(method::other); ++each) {
-    const auto which = static_cast<method>(each);
-    if (!contains(which)) continue;
+    const auto value = static_cast<method>(each);
+    if (!contains(value)) continue;
     if (!text.empty()) text += ", ";
-    text += to_text(which);
+    text += to_text(value);
   }
   return text;
 }

@@ -53,15 +53,14 @@ response response::file(std::string_view content_type, unique_fd file, std::uint
                         std::uint64_t count) {
   response made(http::status::ok, content_type, {});
   made.source_.reset(new body_source{
-      .which = body_source::kind::file, .file = std::move(file), .offset = offset, .count = count});
+      .type = body_source::kind::file, .file = std::move(file), .offset = offset, .count = count});
   return made;
 }
 
 response response::stream(std::string_view content_type,
                           move_only_function<task<>(body_writer&)> write) {
   response made(http::status::ok, content_type, {});
-  made.source_.reset(
-      new body_source{.which = body_source::kind::stream, .write = std::move(write)});
+  made.source_.reset(new body_source{.type = body_source::kind::stream, .write = std::move(write)});
   return made;
 }
 
@@ -76,7 +75,7 @@ response response::upgrade(std::string_view protocol,
                            move_only_function<task<>(upgraded_connection&)> run) {
   response made(http::status::switching_protocols);
   made.fields_.add("Upgrade", protocol);
-  made.source_.reset(new body_source{.which = body_source::kind::upgrade, .run = std::move(run)});
+  made.source_.reset(new body_source{.type = body_source::kind::upgrade, .run = std::move(run)});
   return made;
 }
 

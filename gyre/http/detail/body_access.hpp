@@ -17,7 +17,7 @@ namespace gyre::http::detail {
 struct body_access {
   static bool is_whole(const response& response) noexcept { return response.source_ == nullptr; }
   static bool is_stream(const response& response) noexcept {
-    return response.source_ != nullptr && response.source_->which == body_source::kind::stream;
+    return response.source_ != nullptr && response.source_->type == body_source::kind::stream;
   }
   /// The length of a stream; nothing if it is unknown.
   static std::optional<std::uint64_t>& length(response& response) noexcept {

@@ -20,7 +20,7 @@ namespace detail {
 struct body_source {
   enum class kind : std::uint8_t { file, stream, upgrade };
 
-  kind which;
+  kind type;
   unique_fd file = {};
   std::uint64_t offset = 0;
   std::uint64_t count = 0;                   ///< bytes of a file

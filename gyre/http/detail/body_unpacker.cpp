@@ -38,20 +38,20 @@ body_unpacker::body_unpacker(const std::vector<content_coding>& codings, std::ui
 }
 
 // Unpacks a part of a stage's input; false if the stage needs more input.
-std::expected<bool, std::error_code> body_unpacker::unpack(stage& current,
+std::expected<bool, std::error_code> body_unpacker::unpack(stage& target,
                                                            std::span<const std::byte>& produced) {
-  if (current.out.empty()) current.out.resize(unpacked_at_once);
-  while (!current.in.empty() || current.has_more) {
-    current.has_begun = true;
-    const auto step = current.coding.step(current.in, current.out);
+  if (target.output.empty()) target.output.resize(unpacked_at_once);
+  while (!target.input.empty() || target.has_more) {
+    target.has_begun = true;
+    const auto step = target.coding.step(target.input, target.output);
     if (!step) return std::unexpected(step.error());
-    current.in = current.in.subspan(step->consumed);
-    current.has_more = step->produced == current.out.size();
+    target.input = target.input.subspan(step->consumed);
+    target.has_more = step->produced == target.output.size();
     if (step->produced != 0) {
-      produced = std::span(current.out).first(step->produced);
+      produced = std::span(target.output).first(step->produced);
       return true;
     }
-    if (step->consumed == 0 && !current.in.empty()) {
+    if (step->consumed == 0 && !target.input.empty()) {
       return std::unexpected(make_error_code(format_errc::bad_compression));
     }
   }
@@ -69,7 +69,7 @@ std::expected<std::optional<std::span<const std::byte>>, std::error_code> body_u
     } else if (index == stages_.size()) {
       return produced;
     } else {
-      stages_[index].in = produced;
+      stages_[index].input = produced;
       ++index;
     }
   }

@@ -36,7 +36,7 @@ class body_unpacker {
 
   /// The next bytes of the packed body, once take() has given nothing. Valid until then.
   void feed(std::span<const std::byte> packed) noexcept {
-    stages_.front().in = packed;
+    stages_.front().input = packed;
     has_begun_ = true;
   }
   /// The next unpacked bytes, valid until the next call; nothing: more are needed. Errors:
@@ -48,13 +48,13 @@ class body_unpacker {
  private:
   struct stage {
     decompressor coding;
-    std::vector<std::byte> out = {};
-    std::span<const std::byte> in = {};
-    bool has_more = false;  // the last step has filled all of `out`
+    std::vector<std::byte> output = {};
+    std::span<const std::byte> input = {};
+    bool has_more = false;  // the last step has filled all of `output`
     bool has_begun = false;
   };
 
-  std::expected<bool, std::error_code> unpack(stage& current, std::span<const std::byte>& produced);
+  std::expected<bool, std::error_code> unpack(stage& target, std::span<const std::byte>& produced);
 
   std::vector<stage> stages_;  // the first undoes the coding that was applied last
   bool has_begun_ = false;

@@ -254,9 +254,9 @@ void client_exchange::skip_interim() {
 task<client_exchange::piece> client_exchange::receive_piece() {
   check_upload();
   while (response_.reader().expects_body()) {
-    const auto taken = response_.take_piece(connection_->input);
-    if (!taken) break;
-    if (!taken->empty()) co_return *taken;
+    const auto bytes_of_body = response_.take_piece(connection_->input);
+    if (!bytes_of_body) break;
+    if (!bytes_of_body->empty()) co_return *bytes_of_body;
     if (!response_.reader().expects_body()) break;
     auto receiving = connection_->receive(clock_, end_of_gap(), reading_body);
     const io::received bytes = co_await std::move(receiving);

@@ -47,13 +47,14 @@ bool is_of_body(const std::exception_ptr& error) noexcept {
 }
 
 // Whether the client has offered all protocols that the response switches to (RFC 9110, 7.8).
-bool offers_protocols(const field_list& offered, const http::fields& chosen) noexcept {
+bool offers_protocols(const field_list& request_fields,
+                      const http::fields& response_fields) noexcept {
   const auto is_offered = [&](std::string_view protocol) {
-    return std::ranges::any_of(offered, [&](const field& each) {
+    return std::ranges::any_of(request_fields, [&](const field& each) {
       return equals_ignoring_case(each.name, upgrade_field) && list_has_word(each.value, protocol);
     });
   };
-  for (const field& each : chosen) {
+  for (const field& each : response_fields) {
     if (!equals_ignoring_case(each.name, upgrade_field)) continue;
     std::string_view protocols = each.value;
     while (!protocols.empty()) {
@@ -468,12 +469,12 @@ bool exchange::may_be_sent(const response& result) noexcept {
 }
 
 bool exchange::is_of(const response& result, body_source::kind kind) noexcept {
-  return result.source_ != nullptr && result.source_->which == kind;
+  return result.source_ != nullptr && result.source_->type == kind;
 }
 
 // The head promises the file's bytes. A file may still become shorter while it is sent.
 bool exchange::has_whole_file(const body_source& source) noexcept {
-  if (source.which != body_source::kind::file) return true;
+  if (source.type != body_source::kind::file) return true;
   try {
     net::tcp_connection::check_file(source.file.get(), source.offset, source.count);
     return true;
@@ -486,7 +487,7 @@ bool exchange::has_whole_file(const body_source& source) noexcept {
 void exchange::send_source(body_source& source) {
   if (is_upgraded_) return start_upgrade(std::move(source.run));
   if (writer_.is_complete()) return finish();
-  if (source.which == body_source::kind::stream) return start_stream(std::move(source.write));
+  if (source.type == body_source::kind::stream) return start_stream(std::move(source.write));
   connection_->flush();
   if (source.count != 0) {
     writer_.complete();

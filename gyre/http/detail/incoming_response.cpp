@@ -41,8 +41,8 @@ std::optional<std::chrono::seconds> incoming_response::idle_time_of_server() con
       const std::string_view name = trim(take_until(value, '='));
       const auto seconds = gyre::detail::parse_decimal<std::uint32_t>(trim(value));
       if (!equals_lower(name, "timeout") || !seconds) continue;
-      const std::chrono::seconds kept(*seconds - std::min(*seconds, 1U));
-      shortest = std::min(shortest.value_or(kept), kept);
+      const std::chrono::seconds idle_time(*seconds - std::min(*seconds, 1U));
+      shortest = std::min(shortest.value_or(idle_time), idle_time);
     }
   }
   return shortest;

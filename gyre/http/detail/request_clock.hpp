@@ -46,9 +46,9 @@ class request_clock {
     std::exception_ptr error;
     try {
       if (end == steady_time::max()) co_return co_await std::move(work);
-      const steady_time present = loop_->now();
-      if (end <= present) fail(errc::timed_out, phase);
-      auto limited = with_timeout(std::move(work), end - present);
+      const steady_time time = loop_->now();
+      if (end <= time) fail(errc::timed_out, phase);
+      auto limited = with_timeout(std::move(work), end - time);
       co_return co_await std::move(limited);
     } catch (...) {
       error = gyre::detail::caught_error();

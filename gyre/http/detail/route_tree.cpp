@@ -19,7 +19,7 @@ struct route_tree::segment {
 struct route_tree::search {
   method request_method;
   route_parameters& parameters;
-  result found = {};
+  result match = {};
 };
 
 namespace {
@@ -66,10 +66,10 @@ std::vector<route_tree::segment> route_tree::split(std::string_view pattern) {
   std::vector<segment> segments;
   std::vector<std::string_view> names;
   std::string_view path = pattern.substr(1);
-  for (bool more = true; more;) {
+  for (bool has_more = true; has_more;) {
     const split_path parts(path);
     std::string_view text = parts.first;
-    more = !parts.is_last;
+    has_more = !parts.is_last;
     path = parts.rest;
     if (segments.size() == max_segments) refuse(pattern, "has more than 64 segments");
     if (text.find_first_of("{}") == text.npos) {
@@ -89,7 +89,7 @@ std::vector<route_tree::segment> route_tree::split(std::string_view pattern) {
     if (!is_token(text) || text.find_first_of("{}.") != text.npos) {
       refuse(pattern, "has a parameter whose name is not a word");
     }
-    if (is_rest && more) refuse(pattern, "has a {name...} that is not at its end");
+    if (is_rest && has_more) refuse(pattern, "has a {name...} that is not at its end");
     if (std::ranges::count(names, text) != 0) refuse(pattern, "has the same name twice");
     if (names.size() == route_parameters::max_count) refuse(pattern, "has too many parameters");
     names.push_back(text);
@@ -102,18 +102,18 @@ std::vector<route_tree::segment> route_tree::split(std::string_view pattern) {
 const std::pair<std::string, std::uint32_t>* route_tree::find_literal(
     const node& parent, std::string_view encoded) const noexcept {
   if (encoded.contains('%')) {
-    const auto found = std::ranges::find_if(
+    const auto match = std::ranges::find_if(
         parent.literals, [&](const auto& each) { return decodes_to(encoded, each.first); });
-    return found == parent.literals.end() ? nullptr : &*found;
+    return match == parent.literals.end() ? nullptr : &*match;
   }
   constexpr std::size_t few = 8;  // different sizes tell most of them apart
   const auto text_of = [](const auto& each) { return std::string_view(each.first); };
   if (parent.literals.size() <= few) {
-    const auto found = std::ranges::find(parent.literals, encoded, text_of);
-    return found == parent.literals.end() ? nullptr : &*found;
+    const auto match = std::ranges::find(parent.literals, encoded, text_of);
+    return match == parent.literals.end() ? nullptr : &*match;
   }
-  const auto found = std::ranges::lower_bound(parent.literals, encoded, {}, text_of);
-  return found == parent.literals.end() || found->first != encoded ? nullptr : &*found;
+  const auto match = std::ranges::lower_bound(parent.literals, encoded, {}, text_of);
+  return match == parent.literals.end() || match->first != encoded ? nullptr : &*match;
 }
 
 void route_tree::check(method_set methods, std::string_view pattern,
@@ -136,10 +136,10 @@ void route_tree::check(method_set methods, std::string_view pattern,
       check_name(each.text, parent->parameter);
       next = parent->parameter_node;
     } else {
-      const auto found = std::ranges::find(parent->literals, each.text, [](const auto& literal) {
+      const auto match = std::ranges::find(parent->literals, each.text, [](const auto& literal) {
         return std::string_view(literal.first);
       });
-      if (found != parent->literals.end()) next = found->second;
+      if (match != parent->literals.end()) next = match->second;
     }
     if (next == none) return;
     parent = &nodes_[next];
@@ -156,14 +156,14 @@ void route_tree::check(method_set methods, std::string_view pattern,
 
 std::uint32_t route_tree::literal_node(std::uint32_t parent, const std::string& text) {
   auto& literals = nodes_[parent].literals;
-  const auto place =
+  const auto position =
       std::ranges::lower_bound(literals, std::string_view(text), {},
                                [](const auto& each) { return std::string_view(each.first); });
-  if (place != literals.end() && place->first == text) return place->second;
-  const auto added = static_cast<std::uint32_t>(nodes_.size());
-  literals.emplace(place, text, added);
+  if (position != literals.end() && position->first == text) return position->second;
+  const auto index = static_cast<std::uint32_t>(nodes_.size());
+  literals.emplace(position, text, index);
   nodes_.emplace_back();
-  return added;
+  return index;
 }
 
 void route_tree::insert(method_set methods, std::span<const segment> segments,
@@ -210,7 +210,7 @@ route_tree::result route_tree::find(method request_method, std::string_view path
   if (!path.starts_with('/')) return {};
   search state{.request_method = request_method, .parameters = parameters};
   visit(state, nodes_.front(), path.substr(1));
-  return state.found;
+  return state.match;
 }
 
 // Each node is visited at most once, as only one way leads to it.
@@ -225,17 +225,17 @@ void route_tree::visit(search& state, const node& parent, std::string_view path)
     }
   };
   if (const auto* const literal = find_literal(parent, parts.first)) descend(literal->second);
-  if (state.found.handler != none) return;
+  if (state.match.handler != none) return;
   if (parent.parameter_node != none && !parts.first.empty() && may_match(parts.first)) {
     state.parameters.push({.name = parent.parameter, .raw = parts.first});
     descend(parent.parameter_node);
-    if (state.found.handler != none) return;
+    if (state.match.handler != none) return;
     state.parameters.pop();
   }
   if (parent.rest_table != none && all_may_match(path)) {
     state.parameters.push({.name = parent.rest, .raw = path});
     match_table(state, parent.rest_table);
-    if (state.found.handler == none) state.parameters.pop();
+    if (state.match.handler == none) state.parameters.pop();
   }
 }
 
@@ -243,14 +243,14 @@ void route_tree::match_table(search& state, std::uint32_t table) const noexcept 
   if (table == none) return;
   const handler_table& all = tables_[table];
   const auto handler_of = [&](method each) { return all.handlers[static_cast<std::size_t>(each)]; };
-  state.found.handler = handler_of(state.request_method);
-  if (state.found.handler == none && state.request_method == method::head) {
-    state.found.handler = handler_of(method::get);
+  state.match.handler = handler_of(state.request_method);
+  if (state.match.handler == none && state.request_method == method::head) {
+    state.match.handler = handler_of(method::get);
   }
-  if (state.found.handler != none) return;
-  state.found.allowed.add(all.methods);
-  state.found.allowed.add(method::options);
-  if (all.methods.contains(method::get)) state.found.allowed.add(method::head);
+  if (state.match.handler != none) return;
+  state.match.allowed.add(all.methods);
+  state.match.allowed.add(method::options);
+  if (all.methods.contains(method::get)) state.match.allowed.add(method::head);
 }
 
 }  // namespace gyre::http::detail

@@ -69,15 +69,15 @@ void server_shard::release(exchange& unused) noexcept {
   }
 }
 
-std::string_view server_shard::date_line(steady_time present) {
-  if (present >= date_expires_) {
+std::string_view server_shard::date_line(steady_time time) {
+  if (time >= date_expires_) {
     using namespace std::chrono;
     const auto wall = gyre::detail::wall_now();
     const auto second = floor<seconds>(wall);
     std::memcpy(date_line_.data(), "Date: ", 6);
     format_date(second, std::span(date_line_).subspan<6, date_size>());
     std::memcpy(date_line_.data() + 6 + date_size, "\r\n", 2);
-    date_expires_ = present + (second + seconds{1} - wall);
+    date_expires_ = time + (second + seconds{1} - wall);
   }
   return {date_line_.data(), date_line_.size()};
 }
@@ -145,9 +145,9 @@ void server_core::add(middleware middleware) {
 void server_core::add(method method, std::string_view pattern, handler function,
                       route_options route) {
   if (started) throw std::logic_error("http::server: routes are added before start()");
-  auto added = std::make_unique<server_route>(
+  auto entry = std::make_unique<server_route>(
       server_route{std::move(function), route, std::string(pattern)});
-  routes_.add(method, pattern, std::move(added));
+  routes_.add(method, pattern, std::move(entry));
   methods_.add({method, http::method::options});
   if (method == http::method::get) methods_.add(http::method::head);
 }
@@ -196,8 +196,8 @@ void server_core::report(const request& request, const std::exception_ptr& error
 }
 
 // Limits messages, as a client that can make a handler throw must not fill a log.
-bool server_core::may_print_error(steady_time present) {
-  return printed_errors_.may_print(present, "http::server", "errors of handlers");
+bool server_core::may_print_error(steady_time time) {
+  return printed_errors_.may_print(time, "http::server", "errors of handlers");
 }
 
 void server_core::start() {

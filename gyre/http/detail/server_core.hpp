@@ -69,7 +69,7 @@ class server_shard {
   steady_time turn_begun{};
 
   /// "Date: …\r\n", rendered once in a second.
-  std::string_view date_line(steady_time present);
+  std::string_view date_line(steady_time time);
 
   struct counters {
     gyre::detail::relaxed_counter requests, malformed, timeouts;
@@ -122,7 +122,7 @@ class server_core : public std::enable_shared_from_this<server_core> {
 
  private:
   void finish_stop();
-  bool may_print_error(steady_time present);
+  bool may_print_error(steady_time time);
 
   basic_router<std::unique_ptr<server_route>> routes_;
   method_set methods_;  // of all routes

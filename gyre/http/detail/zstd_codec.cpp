@@ -20,11 +20,11 @@ class zstd_encoder final : public encoder {
                         compressor::operation action) override {
     ZSTD_inBuffer in{input.data(), input.size(), 0};
     ZSTD_outBuffer out{output.data(), output.size(), 0};
-    const std::size_t left = ZSTD_compressStream2(state_, &out, &in, directive_of(action));
-    if (ZSTD_isError(left) != 0) throw std::bad_alloc();
+    const std::size_t remaining = ZSTD_compressStream2(state_, &out, &in, directive_of(action));
+    if (ZSTD_isError(remaining) != 0) throw std::bad_alloc();
     const bool takes_all = in.pos == in.size;
     const bool is_done =
-        action == compressor::operation::process ? takes_all : takes_all && left == 0;
+        action == compressor::operation::process ? takes_all : takes_all && remaining == 0;
     return {.consumed = in.pos, .produced = out.pos, .is_done = is_done};
   }
 
@@ -56,9 +56,9 @@ class zstd_decoder final : public decoder {
     if (complete_ && input.empty()) return compression_step{.is_done = true};
     ZSTD_inBuffer in{input.data(), input.size(), 0};
     ZSTD_outBuffer out{output.data(), output.size(), 0};
-    const std::size_t left = ZSTD_decompressStream(state_, &out, &in);
-    if (ZSTD_isError(left) != 0) return std::nullopt;
-    complete_ = left == 0;
+    const std::size_t remaining = ZSTD_decompressStream(state_, &out, &in);
+    if (ZSTD_isError(remaining) != 0) return std::nullopt;
+    complete_ = remaining == 0;
     return compression_step{.consumed = in.pos, .produced = out.pos, .is_done = complete_};
   }
   bool is_complete() const noexcept override { return complete_; }
