@@ -23,7 +23,7 @@ struct access_record {
   const http::request& request;
   http::status status;
   std::uint64_t body_bytes;           ///< of the response; of a stream 0
-  std::chrono::nanoseconds duration;  ///< from the end of the head to the answer
+  std::chrono::nanoseconds duration;  ///< from the end of the head to the response
 };
 
 /// A line in the combined log format, with the present time.

@@ -17,7 +17,7 @@ namespace gyre::http {
 /// Time limits of a request; zero: none. All but `total` begin again with each byte or redirect, so
 /// only `total` stops a peer that sends a byte now and then.
 struct client_timeouts {
-  /// Lookup and connection; also the answer of a proxy to CONNECT.
+  /// Lookup and connection; also the response of a proxy to CONNECT.
   duration connect = std::chrono::seconds{10};
   /// The handshake of TLS; that of the context is a limit, too.
   duration handshake = std::chrono::seconds{10};

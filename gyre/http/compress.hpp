@@ -32,8 +32,8 @@ struct compress_options {
 /// It leaves alone: types that compress little (is_compressible()), events (text/event-stream),
 /// files, which file_server_options::precompressed serves; responses with Content-Encoding,
 /// Content-Range, a digest or `Cache-Control: no-transform`, of status 206, or that would not
-/// become smaller. An answer to HEAD that has a Content-Length and no body loses the length, if the
-/// body to GET may be compressed.
+/// become smaller. A response to HEAD that has a Content-Length and no body loses the length, if
+/// the body to GET may be compressed.
 ///
 /// Do not use it for pages that have a secret and a text of the request's in them: the size would
 /// reveal the secret step by step (BREACH).

@@ -93,11 +93,11 @@ class upgraded_connection : public body_writer {
   explicit upgraded_connection(detail::exchange& owner) noexcept : body_writer(owner) {}
 };
 
-/// An answer: by default 200 without a body. The server adds Date, the framing of the body
-/// (Content-Length, Transfer-Encoding) and Connection, and sends no body where HTTP allows none.
-/// `Connection: close` ends the connection after the response. Other connection options of the
-/// handler are sent, too, and a response with Upgrade has the option `upgrade` (RFC 9110, 7.8). A
-/// response to HEAD may set the Content-Length that GET would have. If it does not, none is sent,
+/// A response of a server: by default 200 without a body. The server adds Date, the framing of the
+/// body (Content-Length, Transfer-Encoding) and Connection, and sends no body where HTTP allows
+/// none. `Connection: close` ends the connection after the response. Other connection options of
+/// the handler are sent, too, and a response with Upgrade has the option `upgrade` (RFC 9110, 7.8).
+/// A response to HEAD may set the Content-Length that GET would have. If it does not, none is sent,
 /// as zero would be wrong.
 ///
 /// Thread-safety: none. Movable.

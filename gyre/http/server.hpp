@@ -34,7 +34,7 @@ class server_core;
 struct server_metrics {
   std::uint64_t requests = 0;  ///< begun: a whole head has come
   std::uint64_t informational = 0;
-  std::uint64_t successes = 0;  ///< answers by class of status
+  std::uint64_t successes = 0;  ///< responses by class of status
   std::uint64_t redirections = 0;
   std::uint64_t client_errors = 0;
   std::uint64_t server_errors = 0;
@@ -44,8 +44,8 @@ struct server_metrics {
   net::tcp_server_metrics tcp = {};
 };
 
-/// An HTTP/1.1 and 1.0 server: keep-alive, pipelining with answers in order, bodies of known length
-/// and chunked, 100-continue, upgrades. Strict: an ambiguous message is refused
+/// An HTTP/1.1 and 1.0 server: keep-alive, pipelining with responses in order, bodies of known
+/// length and chunked, 100-continue, upgrades. Strict: an ambiguous message is refused
 /// (docs/design/http.md).
 ///
 /// Routes have literal segments, `{name}`, and at the end `{rest...}`; of several that match, the

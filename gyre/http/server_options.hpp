@@ -12,8 +12,8 @@
 
 namespace gyre::http {
 
-/// Limits of what a peer sends, with the status of the answer to one that exceeds it. The answer
-/// ends the connection.
+/// Limits of what a peer sends, with the status of the response to one that exceeds it. That
+/// response ends the connection.
 struct server_limits {
   std::size_t start_line = std::size_t{8} << 10;     ///< bytes of the request line: 414
   std::size_t fields = std::size_t{32} << 10;        ///< bytes of all fields: 431
@@ -46,8 +46,8 @@ struct server_options {
   /// marks and time limits of sending, memory of all connections, PROXY protocol, name. Its
   /// idle_timeout and message_timeout are not used: `timeouts` has them. Nor is its output_limit:
   /// the bodies that wait are bounded by memory_limit. A peer that reads slowly, but takes some of
-  /// an answer within each write_timeout, gets all of it; close_timeout and close_limit begin when
-  /// the kernel has the last answer of the connection.
+  /// a response within each write_timeout, gets all of it; close_timeout and close_limit begin when
+  /// the kernel has the last response of the connection.
   net::tcp_server_options tcp = {.name = "http_server"};
   server_limits limits = {};
   server_timeouts timeouts = {};
@@ -61,9 +61,9 @@ struct server_options {
   /// Whether a client that has ended its side (a FIN; over TLS a close_notify) is still served,
   /// such as `printf … | nc -N`. By default its end is taken for its leave, as clients that give up
   /// close their sockets: a handler that runs then is asked to stop, and so are streamed responses,
-  /// event streams and upgraded connections; one that ends by operation_cancelled sends no answer.
-  /// Either way the requests that came before are answered, in their order: the end counts only
-  /// when all of them have been taken.
+  /// event streams and upgraded connections; one that ends by operation_cancelled sends no
+  /// response. Either way the requests that came before are answered, in their order: the end
+  /// counts only when all of them have been taken.
   bool serve_half_closed = false;
 };
 

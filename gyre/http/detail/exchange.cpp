@@ -293,7 +293,7 @@ void exchange::reset() noexcept {
 void exchange::detach() noexcept {
   const bool runs = (handler_ || stream_) && (!has_coroutine_ended_ || holds_ != 0);
   if (!runs) {
-    const auto core = is_counted_ ? connection_->share_core() : nullptr;  // its answer failed
+    const auto core = is_counted_ ? connection_->share_core() : nullptr;  // its response failed
     connection_ = nullptr;
     delete this;
     if (core != nullptr) core->end_work();

@@ -133,7 +133,7 @@ bool server_connection::read_head(io::input& input) {
   state_ = state::body;
   body_start_ = shard_.turn_begun;
   if (current_->body().is_streamed()) {
-    // An answer that needs no more than what has come lets the connection live.
+    // A response that needs no further bytes of the request lets the connection live.
     if (const errc error = current_->receive_body(input); error != errc{}) {
       refuse(error);
       return false;
@@ -331,7 +331,7 @@ void server_connection::on_deadline() {
     return;
   }
   if (state_ == state::head && !has_head_begun_ && tcp_.pending_output() != 0) {
-    // The last answer is still on its way, and has time limits of its own.
+    // The last response is still being sent, and has time limits of its own.
     return set_deadline(shard_.loop().deadline_after(core_->options.timeouts.idle));
   }
   clear_deadline();

@@ -19,7 +19,7 @@
 namespace gyre::http::detail {
 
 /// The context of a tcp_connection. One request at a time: the next one is read when this one is
-/// answered, so that answers go out in order.
+/// answered, so that responses go out in order.
 ///
 /// | state   | bytes come                        | handler answers      | peer's FIN       | timer   |
 /// |---------|-----------------------------------|----------------------|------------------|---------|
@@ -28,7 +28,7 @@ namespace gyre::http::detail {
 /// | handler | streamed body, or they wait (2)   | head, or closing (3) | stop (5), closes | 408 (4) |
 /// | closing | dropped                           | -                    | ends             | -       |
 ///
-/// 1. Closes without an answer when no byte of a head has come.
+/// 1. Closes without a response when no byte of a head has come.
 /// 2. With reading paused: the peer must wait.
 /// 3. After `Connection: close`, in HTTP/1.0 without keep-alive, while the server stops, and if the
 ///    body of the request has not been read.
@@ -51,7 +51,7 @@ class server_connection final : public gyre::detail::slab_object, private timer_
   /// The server's stop begins: lets the loop's handlers learn it.
   void begin_stop() noexcept;
   /// The server stops, and has delivered what had arrived: closes the connection if no byte of a
-  /// request waits for its answer.
+  /// request waits for its response.
   void drain();
 
   net::tcp_connection& tcp() const noexcept { return tcp_; }
