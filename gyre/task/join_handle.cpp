@@ -25,10 +25,10 @@ joinable_work::joinable_work(executor& target, scope* owner,
     : shared_work(&target, true),
       owner_(owner),
       parent_(owner != nullptr ? owner->get_token() : options.stop) {
-  task_context& context = *this;
+  task_context& own_context = *this;
   if (owner != nullptr) {
     const inplace_stop_token own_stop = stop;
-    context = scope_access::inherited(*owner);
+    own_context = scope_access::inherited(*owner);
     stop = own_stop;
   }
   finished = &on_end;

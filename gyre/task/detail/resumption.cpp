@@ -13,9 +13,9 @@ struct queued_resumption final : slab_object, operation {
   explicit queued_resumption(std::coroutine_handle<> coroutine) noexcept
       : operation([](operation& self) {
           auto* const queued = static_cast<queued_resumption*>(&self);
-          const std::coroutine_handle<> coroutine = queued->waiting;
+          const std::coroutine_handle<> handle = queued->waiting;
           delete queued;
-          resume(coroutine);
+          resume(handle);
         }),
         waiting(coroutine) {}
 

@@ -185,17 +185,17 @@ std::coroutine_handle<> shared_work::wake_awaiters() noexcept {
     woken.splice_back(waiters_);
   }
   // One waiter on the executor of the work is resumed by the caller, the others are posted.
-  std::coroutine_handle<> next;
+  std::coroutine_handle<> next_coroutine;
   while (shared_waiter* const waiter = woken.pop_front()) {
     executor* const target = waiter->context_->where;
-    if (target == where && !next) {
-      next = waiter->waiting;
+    if (target == where && !next_coroutine) {
+      next_coroutine = waiter->waiting;
     } else {
       target->post(*waiter);
     }
   }
   release();
-  return next;
+  return next_coroutine;
 }
 
 }  // namespace gyre::detail
