@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/io/uring_support.hpp>
 
+#include <gyre/base/detail/read_file.hpp>
 #include <gyre/base/detail/short_lived_thread.hpp>
 #include <gyre/base/error.hpp>
 #include <gyre/base/unique_fd.hpp>
 #include <gyre/io/detail/buffer_ring.hpp>
 #include <gyre/io/detail/uring.hpp>
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -201,10 +200,7 @@ probe_result probe() {
 std::atomic<const uring_support*> cached_support = nullptr;
 
 std::string read_sysctl() {
-  const unique_fd file(::open("/proc/sys/kernel/io_uring_disabled", O_RDONLY | O_CLOEXEC));
-  std::array<char, 16> text{};
-  const ssize_t size = file ? ::read(file.get(), text.data(), text.size()) : 0;
-  std::string value(text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+  std::string value = gyre::detail::read_file("/proc/sys/kernel/io_uring_disabled").value_or("");
   while (value.ends_with('\n')) value.pop_back();
   return value;
 }

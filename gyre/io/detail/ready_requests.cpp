@@ -2,8 +2,9 @@
 #include <gyre/io/detail/ready_requests.hpp>
 
 #include <gyre/base/error.hpp>
+#include <gyre/io/detail/system_files.hpp>
+#include <gyre/io/detail/system_terminal.hpp>
 
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -64,17 +65,12 @@ result read_past_mark(const handle& source, Call call) noexcept {
   }
 }
 
-bool is_master_of_terminal(int fd) noexcept {
-  unsigned number = 0;
-  return ::ioctl(fd, TIOCGPTN, &number) == 0;
-}
-
 template <class Call>
 result call_to_read(const handle& source, Call call) noexcept {
   if (source.kind() == handle_kind::other) {
     const result outcome = retried(call);
     // The kernel's way of telling a master that the last descriptor of its terminal was closed.
-    const bool is_end = outcome.error_number() == EIO && is_master_of_terminal(source.fd());
+    const bool is_end = outcome.error_number() == EIO && system::is_terminal_master(source.fd());
     return is_end ? result::of(0) : outcome;
   }
   const bool may_have_urgent_data = source.kind() == handle_kind::stream_socket &&
@@ -286,8 +282,7 @@ std::optional<result> ready_requests::cancel(request& request) noexcept {
 // Asks the kernel first: bytes that move from the kernel into reports meanwhile are then found in
 // the reports.
 bool ready_requests::has_arrivals(const handle& target) noexcept {
-  pollfd arrival{.fd = target.fd(), .events = POLLIN | POLLRDHUP, .revents = 0};
-  return ::poll(&arrival, 1, 0) != 0 || may_have_early(target);
+  return system::has_events(target.fd(), POLLIN | POLLRDHUP) || may_have_early(target);
 }
 
 void ready_requests::serve(handle& target, std::uint32_t events, std::size_t& completions) {
