@@ -44,7 +44,7 @@ T value_or_throw(expected<T> outcome, const char* call) {
 
 /// The status of a file, of which statx(2) fills in what its caller needs.
 struct file_status : ::statx {
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): statx(2) fills it in
+  // NOLINTNEXTLINE(*-member-init,modernize-use-equals-default): statx(2) fills it in
   file_status() noexcept {}
 };
 

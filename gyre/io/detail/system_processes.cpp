@@ -28,7 +28,7 @@ void keep_ended_children() noexcept {
   if (!is_ignored && (action->sa_flags & SA_NOCLDWAIT) == 0) return;
   if (is_ignored) action->sa_handler = SIG_DFL;
   action->sa_flags &= ~SA_NOCLDWAIT;
-  set_signal_action(SIGCHLD, *action);
+  static_cast<void>(set_signal_action(SIGCHLD, *action));
 }
 
 /// The steps of the child before it runs its program. Keeps the first error.
