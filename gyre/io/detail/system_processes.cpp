@@ -31,41 +31,24 @@ void keep_ended_children() noexcept {
   static_cast<void>(set_signal_action(SIGCHLD, *action));
 }
 
-/// The steps of the child before it runs its program. Keeps the first error.
-class file_actions {
- public:
-  explicit file_actions(const spawn_plan& plan) noexcept
-      : error_(::posix_spawn_file_actions_init(&actions_)), is_made_(error_ == 0) {
-    for (int number = 0; number < standard_streams; ++number) {
-      const int source = plan.streams[static_cast<std::size_t>(number)];
-      if (source >= 0 && error_ == 0) {
-        error_ = ::posix_spawn_file_actions_adddup2(&actions_, source, number);
-      }
-    }
-    if (*plan.directory != '\0' && error_ == 0) {
-      error_ = ::posix_spawn_file_actions_addchdir_np(&actions_, plan.directory);
-    }
+// Adds the steps of the child before it runs its program. Returns an error number, or zero.
+int add_actions(posix_spawn_file_actions_t& actions, const spawn_plan& plan) noexcept {
+  int error = 0;
+  for (int number = 0; number < standard_streams && error == 0; ++number) {
+    const int source = plan.streams[static_cast<std::size_t>(number)];
+    if (source >= 0) error = ::posix_spawn_file_actions_adddup2(&actions, source, number);
+  }
+  if (*plan.directory != '\0' && error == 0) {
+    error = ::posix_spawn_file_actions_addchdir_np(&actions, plan.directory);
+  }
 #if defined(__GLIBC_PREREQ)
 #if __GLIBC_PREREQ(2, 34)
-    // Descriptors of this program that lack FD_CLOEXEC.
-    if (error_ == 0) {
-      error_ = ::posix_spawn_file_actions_addclosefrom_np(&actions_, standard_streams);
-    }
+  // Closes descriptors of this program that lack FD_CLOEXEC.
+  if (error == 0) error = ::posix_spawn_file_actions_addclosefrom_np(&actions, standard_streams);
 #endif
 #endif
-  }
-  file_actions& operator=(file_actions&&) = delete;
-  ~file_actions() {
-    if (is_made_) ::posix_spawn_file_actions_destroy(&actions_);
-  }
-  int error() const noexcept { return error_; }
-  const posix_spawn_file_actions_t* get() const noexcept { return &actions_; }
-
- private:
-  posix_spawn_file_actions_t actions_{};
-  int error_;
-  bool is_made_;
-};
+  return error;
+}
 
 // Fills in attributes that need no memory, so that they cannot fail and need no destruction.
 posix_spawnattr_t attributes_of(const spawn_plan& plan) noexcept {
@@ -92,14 +75,18 @@ posix_spawnattr_t attributes_of(const spawn_plan& plan) noexcept {
 ::pid_t process_id() noexcept { return ::getpid(); }
 
 expected<::pid_t> spawn(const spawn_plan& plan) noexcept {
-  const file_actions actions(plan);
-  if (actions.error() != 0) return std::unexpected(actions.error());
+  posix_spawn_file_actions_t actions;
+  int error = ::posix_spawn_file_actions_init(&actions);
+  if (error != 0) return std::unexpected(error);
   const posix_spawnattr_t attributes = attributes_of(plan);
   keep_ended_children();
   ::pid_t process = -1;
-  const int error =
-      ::posix_spawnp(&process, plan.arguments[0], actions.get(), &attributes, plan.arguments,
-                     plan.environment != nullptr ? plan.environment : environ);
+  error = add_actions(actions, plan);
+  if (error == 0) {
+    error = ::posix_spawnp(&process, plan.arguments[0], &actions, &attributes, plan.arguments,
+                           plan.environment != nullptr ? plan.environment : environ);
+  }
+  ::posix_spawn_file_actions_destroy(&actions);
   if (error != 0) return std::unexpected(error);
   return process;
 }
