@@ -14,9 +14,9 @@ using namespace std::chrono_literals;
 
 // A stolen operation often ends soon, and forks more work to help with: so a thread that can help
 // looks for work this often before it sleeps, and then sleeps for short times only.
-constexpr int max_looks = 512;
-constexpr std::chrono::nanoseconds min_sleep = 50us;
-constexpr std::chrono::nanoseconds max_sleep = 1600us;
+constexpr int max_join_looks = 512;
+constexpr std::chrono::nanoseconds min_join_sleep = 50us;
+constexpr std::chrono::nanoseconds max_join_sleep = 1600us;
 
 }  // namespace
 
@@ -29,19 +29,19 @@ void forked_operation::finish() noexcept {
 
 void forked_operation::wait() noexcept {
   helper* const help = current_helper();
-  auto sleep = min_sleep;
+  auto sleep = min_join_sleep;
   int looks = 0;
   while (!is_finished()) {
     if (help == nullptr) {
       sleep_until(steady_time::max());
     } else if (help->help_once()) {
       looks = 0;
-      sleep = min_sleep;
-    } else if (++looks < max_looks) {
+      sleep = min_join_sleep;
+    } else if (++looks < max_join_looks) {
       cpu_relax();
     } else {
       sleep_until(later(monotonic_now(), sleep));
-      sleep = std::min(2 * sleep, max_sleep);
+      sleep = std::min(2 * sleep, max_join_sleep);
     }
   }
 }
