@@ -132,10 +132,10 @@ class basic_loop_pool {
     if (!shared->name.empty()) result.name = shared->name + "-" + std::to_string(index);
     if (!shared->cpus.empty()) result.cpus = {shared->cpus[index % shared->cpus.size()]};
     if (shared->on_start) {
-      result.on_start = [shared, index](Loop& loop) { shared->on_start(loop, index); };
+      result.on_start = [shared, index](Loop& target) { shared->on_start(target, index); };
     }
     if (shared->on_stop) {
-      result.on_stop = [shared, index](Loop& loop) { shared->on_stop(loop, index); };
+      result.on_stop = [shared, index](Loop& target) { shared->on_stop(target, index); };
     }
     if (shared->loop) result.loop = shared->loop(index);
     return result;
