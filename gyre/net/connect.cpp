@@ -48,12 +48,12 @@ struct awaited_race {
 
   /// Throws the error of the last attempt that failed.
   tcp_stream result() {
-    auto opened = race.take_result();
-    if (opened) return std::move(opened->stream);
+    auto outcome = race.take_result();
+    if (outcome) return std::move(outcome->stream);
     std::string what = "connect";
-    const endpoint& failed = race.last_failed();
-    if (failed.family() != address_family::none) what += ' ' + failed.to_string();
-    throw std::system_error(opened.error(), what);
+    const endpoint& peer = race.last_failed();
+    if (peer.family() != address_family::none) what += ' ' + peer.to_string();
+    throw std::system_error(outcome.error(), what);
   }
 
   manual_reset_event over;

@@ -209,15 +209,16 @@ class pool_core {
       if (idle) co_return lease(self, std::move(permit), std::move(*idle), true);
     }
     auto connecting = as_result(self->connector_.connect(self->options_.connect_timeout));
-    auto connected = co_await std::move(connecting);
-    if (!connected) {
+    auto connection = co_await std::move(connecting);
+    if (!connection) {
       ++self->metrics_.failed;
-      std::rethrow_exception(connected.error());
+      std::rethrow_exception(connection.error());
     }
     ++self->metrics_.created;
-    entry made{.connection = std::move(*connected),
-               .end_of_life = gyre::detail::later(self->loop().now(), self->options_.max_lifetime)};
-    co_return lease(self, std::move(permit), std::move(made), false);
+    entry new_entry{
+        .connection = std::move(*connection),
+        .end_of_life = gyre::detail::later(self->loop().now(), self->options_.max_lifetime)};
+    co_return lease(self, std::move(permit), std::move(new_entry), false);
   }
 
   // The connection that was used last, of those that can be used; the others are closed.

@@ -11,20 +11,20 @@ namespace gyre::net {
 namespace {
 
 socket bound_to(const endpoint& local) {
-  socket opened = socket::open(address_family::local, socket_type::datagram);
-  if (!local.path().empty() || local.is_abstract()) opened.bind(local);
-  return opened;
+  socket result = socket::open(address_family::local, socket_type::datagram);
+  if (!local.path().empty() || local.is_abstract()) result.bind(local);
+  return result;
 }
 
 void connect_socket(int fd, const sockaddr* peer, socklen_t size) {
-  const io::result connected = detail::system::connect(fd, peer, size);
-  if (!connected) detail::fail(connected.error(), "connect");
+  const io::result outcome = detail::system::connect(fd, peer, size);
+  if (!outcome) detail::fail(outcome.error(), "connect");
 }
 
 }  // namespace
 
-datagram_socket::datagram_socket(event_loop& loop, socket served)
-    : descriptor_(std::make_unique<io::detail::open_descriptor>(loop, served.release(),
+datagram_socket::datagram_socket(event_loop& loop, socket native_socket)
+    : descriptor_(std::make_unique<io::detail::open_descriptor>(loop, native_socket.release(),
                                                                 io::handle_kind::socket)) {}
 
 socket_ref datagram_socket::options() const {
@@ -36,15 +36,15 @@ event_loop& datagram_socket::loop() const {
 }
 
 void datagram_socket::connect(const endpoint& peer) {
-  const int served = io::detail::opened(descriptor_, "gyre::net::datagram_socket").handle().fd();
-  connect_socket(served, peer.data(), peer.size());
+  const int fd = io::detail::opened(descriptor_, "gyre::net::datagram_socket").handle().fd();
+  connect_socket(fd, peer.data(), peer.size());
 }
 
 void datagram_socket::disconnect() {
-  const int served = io::detail::opened(descriptor_, "gyre::net::datagram_socket").handle().fd();
+  const int fd = io::detail::opened(descriptor_, "gyre::net::datagram_socket").handle().fd();
   sockaddr none{};
   none.sa_family = AF_UNSPEC;
-  connect_socket(served, &none, sizeof none);
+  connect_socket(fd, &none, sizeof none);
 }
 
 unix_datagram::unix_datagram(event_loop& loop, const endpoint& local)

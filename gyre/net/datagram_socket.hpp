@@ -98,7 +98,7 @@ class datagram_socket {
 
  protected:
   datagram_socket() noexcept = default;
-  datagram_socket(event_loop& loop, socket served);
+  datagram_socket(event_loop& loop, socket native_socket);
 
   const io::detail::owned_descriptor& descriptor() const noexcept { return descriptor_; }
 
@@ -124,7 +124,8 @@ class unix_datagram : public datagram_socket {
   /// Throws std::system_error: std::errc::address_in_use, no_such_file_or_directory.
   explicit unix_datagram(event_loop& loop, const endpoint& local = endpoint::unix_unnamed());
   /// Serves a non-blocking socket, such as one with autobind (see endpoint::unix_unnamed()).
-  unix_datagram(event_loop& loop, socket served) : datagram_socket(loop, std::move(served)) {}
+  unix_datagram(event_loop& loop, socket native_socket)
+      : datagram_socket(loop, std::move(native_socket)) {}
 };
 
 /// Two sockets connected to each other, both on `loop`. Throws std::system_error.

@@ -153,22 +153,22 @@ std::uint32_t endpoint::flow() const noexcept {
 
 std::optional<ip_address> endpoint::source() const noexcept {
   if (!is_ip()) return std::nullopt;
-  const address_and_source& own = storage_.with_source;
-  if (own.source_family == AF_INET6) return ip_address(own.source, own.source_scope);
-  if (own.source_family != AF_INET) return std::nullopt;
+  const address_and_source& fields = storage_.with_source;
+  if (fields.source_family == AF_INET6) return ip_address(fields.source, fields.source_scope);
+  if (fields.source_family != AF_INET) return std::nullopt;
   ip_address::v4_bytes bytes;
-  std::copy_n(own.source.begin(), bytes.size(), bytes.begin());
+  std::copy_n(fields.source.begin(), bytes.size(), bytes.begin());
   return ip_address(bytes);
 }
 
 void endpoint::set_source(const std::optional<ip_address>& address) noexcept {
   if (!is_ip()) return;
-  address_and_source& own = storage_.with_source;
-  own.source_family = AF_UNSPEC;
+  address_and_source& fields = storage_.with_source;
+  fields.source_family = AF_UNSPEC;
   if (!address) return;
-  own.source_family = address->is_v4() ? AF_INET : AF_INET6;
-  std::ranges::copy(address->bytes(), own.source.begin());
-  own.source_scope = address->scope();
+  fields.source_family = address->is_v4() ? AF_INET : AF_INET6;
+  std::ranges::copy(address->bytes(), fields.source.begin());
+  fields.source_scope = address->scope();
 }
 
 // A Unix socket's name, with the zero before an abstract one, and without the zero after a path.
@@ -204,9 +204,9 @@ endpoint endpoint::from_sockaddr(const sockaddr* address, socklen_t size) {
     copy.resize(size);
     return copy;
   }
-  const bool known = size >= sizeof(sa_family_t) &&
-                     (address->sa_family == AF_INET || address->sa_family == AF_INET6);
-  fail(known ? std::errc::invalid_argument : std::errc::address_family_not_supported,
+  const bool is_known = size >= sizeof(sa_family_t) &&
+                        (address->sa_family == AF_INET || address->sa_family == AF_INET6);
+  fail(is_known ? std::errc::invalid_argument : std::errc::address_family_not_supported,
        "gyre::net::endpoint::from_sockaddr");
 }
 

@@ -56,7 +56,7 @@ class exclusive_use {
 /// Writes all of `source`, and consumes what is written: after a stop or an error the rest is left.
 task<> write_buffer(io::stream& sink, io::buffer& source);
 /// Gives memory back that only a long message needed.
-void release_memory(io::buffer& sent) noexcept;
+void release_memory(io::buffer& buffer) noexcept;
 
 }  // namespace detail
 

@@ -50,11 +50,11 @@ std::span<std::byte> prepare(io::buffer& out, std::size_t size,
                              std::span<const std::byte>& payload) {
   const std::less<> before;
   const std::span<const std::byte> whole = out.bytes();
-  const bool own =
+  const bool is_part =
       !before(payload.data(), whole.data()) && before(payload.data(), whole.data() + whole.size());
-  const std::ptrdiff_t offset = own ? payload.data() - whole.data() : 0;
+  const std::ptrdiff_t offset = is_part ? payload.data() - whole.data() : 0;
   const std::span<std::byte> room = out.prepare(size);
-  if (own) payload = out.bytes().subspan(static_cast<std::size_t>(offset), payload.size());
+  if (is_part) payload = out.bytes().subspan(static_cast<std::size_t>(offset), payload.size());
   return room;
 }
 
@@ -64,12 +64,12 @@ std::uint64_t longest(std::size_t width) noexcept {
 
 // The length in front of a payload.
 std::uint64_t encoded_length(std::size_t payload, const length_prefix_options& format) {
-  const std::size_t own = format.counts_itself ? format.width : 0;
+  const std::size_t prefix_size = format.counts_itself ? format.width : 0;
   if (payload > format.maximum || payload > longest(format.width) ||
-      own > longest(format.width) - payload) {
+      prefix_size > longest(format.width) - payload) {
     detail::fail(io::errc::frame_too_long, "gyre::net::length_prefixed::encode");
   }
-  return payload + own;
+  return payload + prefix_size;
 }
 
 }  // namespace
@@ -186,9 +186,9 @@ task<> write_buffer(io::stream& sink, io::buffer& source) {
   }
 }
 
-void release_memory(io::buffer& sent) noexcept {
+void release_memory(io::buffer& buffer) noexcept {
   constexpr std::size_t max_kept = 4096;
-  if (sent.empty() && sent.capacity() > max_kept) sent = io::buffer();
+  if (buffer.empty() && buffer.capacity() > max_kept) buffer = io::buffer();
 }
 
 }  // namespace detail

@@ -46,12 +46,12 @@ host_port::host_port(std::string host, service port) {
   if (!port.port()) {
     throw std::system_error(resolve_errc::service_not_found, "gyre::net::host_port " + host);
   }
-  auto made = made_of(host, *port.port());
-  if (!made) {
-    throw std::system_error(made.error(),
+  auto result = made_of(host, *port.port());
+  if (!result) {
+    throw std::system_error(result.error(),
                             "gyre::net::host_port: neither an address nor a name: '" + host + '\'');
   }
-  *this = *std::move(made);
+  *this = *std::move(result);
 }
 
 std::string host_port::to_string() const {

@@ -75,9 +75,9 @@ void transport::handshake_failed(const endpoint& /*peer*/, std::error_code /*rea
 namespace detail {
 
 std::unique_ptr<layer> make_layer(const transport& factory, std::string_view host) {
-  std::unique_ptr<layer> made = factory.make_layer(host);
-  if (made == nullptr) fail(std::errc::invalid_argument, "gyre::net: a transport made no layer");
-  return made;
+  std::unique_ptr<layer> result = factory.make_layer(host);
+  if (result == nullptr) fail(std::errc::invalid_argument, "gyre::net: a transport made no layer");
+  return result;
 }
 
 }  // namespace detail

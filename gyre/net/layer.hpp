@@ -174,9 +174,9 @@ class transport {
   /// std::errc::protocol_error; one of a server's leaves the turn of its loop.
   virtual std::unique_ptr<layer> make_layer(std::string_view host) const = 0;
   /// Called on the loop when a server's handshake has failed; a client reports that itself.
-  /// `failed` may be null.
+  /// `protocol` may be null.
   virtual void handshake_failed(const endpoint& peer, std::error_code reason,
-                                const layer* failed) const;
+                                const layer* protocol) const;
 };
 
 namespace detail {

@@ -107,8 +107,8 @@ task<> send_sockets(unix_stream& stream, std::span<const passed_socket> sockets)
   message.append(static_cast<std::uint32_t>(names.size()));
   message.append(names);
   task<std::size_t> sending = stream.send_fds(message.bytes(), fds);
-  const std::size_t sent = co_await std::move(sending);
-  message.consume(sent);
+  const std::size_t count = co_await std::move(sending);
+  message.consume(count);
   auto rest = stream.write_all(message.bytes());
   co_await std::move(rest);
 }
@@ -130,11 +130,11 @@ task<std::vector<passed_socket>> receive_sockets(unix_stream& stream) {
 }
 
 socket listening_socket(const endpoint& local, const socket_options& options, int backlog) {
-  socket opened = socket::open(local.family(), socket_type::stream);
-  opened.apply(options);
-  detail::bind_listener(opened, local, true);
-  opened.listen(backlog);
-  return opened;
+  socket listener = socket::open(local.family(), socket_type::stream);
+  listener.apply(options);
+  detail::bind_listener(listener, local, true);
+  listener.listen(backlog);
+  return listener;
 }
 
 }  // namespace gyre::net

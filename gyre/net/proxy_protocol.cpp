@@ -113,9 +113,9 @@ bool take_addresses(unsigned family, std::string_view& rest, proxy_header& heade
   const std::size_t port_size = family == 3 ? 0 : 2;
   if (rest.size() < 2 * (size + port_size)) return false;
   const auto take = [&rest](std::size_t count) {
-    const std::string_view taken = rest.substr(0, count);
+    const std::string_view part = rest.substr(0, count);
     rest.remove_prefix(count);
-    return taken;
+    return part;
   };
   const std::string_view addresses = take(2 * size), ports = take(2 * port_size);
   const auto source = parse_endpoint(family, addresses.substr(0, size), ports.substr(0, port_size));
@@ -184,8 +184,8 @@ parsed_proxy_header parse_version_2(std::string_view text, std::size_t limit) {
 }  // namespace
 
 const std::string* proxy_header::find(std::uint8_t type) const noexcept {
-  const auto found = std::ranges::find(values, type, &value::type);
-  return found == values.end() ? nullptr : &found->bytes;
+  const auto position = std::ranges::find(values, type, &value::type);
+  return position == values.end() ? nullptr : &position->bytes;
 }
 
 parsed_proxy_header parse_proxy_header(std::span<const std::byte> bytes, std::size_t limit) {

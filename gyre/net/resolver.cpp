@@ -88,9 +88,9 @@ struct lookup_of final : callback_lookup {
   static void finish(waiting_lookup& lookup) {
     auto& self = static_cast<lookup_of&>(lookup);
     move_only_function<void(Result)> function = std::move(self.callback);
-    Result taken = self.take_result();
+    Result outcome = self.take_result();
     if (self.detached) delete &self;
-    function(std::move(taken));
+    function(std::move(outcome));
   }
 
   move_only_function<void(Result)> callback;
@@ -133,8 +133,8 @@ dns_cache_metrics resolver::cache_metrics() const noexcept { return engine_->cac
 lookup resolver::begin(std::unique_ptr<detail::callback_lookup> started, std::string_view host,
                        service port) {
   assert(!engine_->closed() && "a lookup was begun while its resolver is destroyed");
-  if (auto known = engine_->resolve_locally(*started, host, port)) {
-    engine_->complete_later(*started, std::move(*known));
+  if (auto outcome = engine_->resolve_locally(*started, host, port)) {
+    engine_->complete_later(*started, std::move(*outcome));
   } else {
     engine_->start_query(*started, host, port);
   }
@@ -216,19 +216,19 @@ bool resolve_awaiter::wait(std::coroutine_handle<> coroutine, const task_context
 }
 
 bool resolve_awaiter::start() noexcept {
-  std::optional<resolve_result> known;
+  std::optional<resolve_result> outcome;
   try {
     if (engine_->closed()) {
-      known = failure(resolve_errc::resolver_destroyed);
+      outcome = failure(resolve_errc::resolver_destroyed);
     } else {
-      known = engine_->resolve_locally(*this, host_, service_);
+      outcome = engine_->resolve_locally(*this, host_, service_);
     }
-    if (!known) engine_->start_query(*this, host_, service_);
+    if (!outcome) engine_->start_query(*this, host_, service_);
   } catch (const std::bad_alloc&) {
-    known = std::unexpected(detail::no_memory());
+    outcome = std::unexpected(detail::no_memory());
   }
-  if (known) waiting_lookup::result = std::move(*known);
-  return known.has_value();
+  if (outcome) waiting_lookup::result = std::move(*outcome);
+  return outcome.has_value();
 }
 
 bool resolve_awaiter::cancel() noexcept {

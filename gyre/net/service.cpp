@@ -24,9 +24,9 @@ constexpr std::array<std::pair<std::string_view, std::uint16_t>, 20> common_serv
 
 std::optional<std::uint16_t> service::find(std::string_view name) {
   if (const auto number = gyre::detail::parse_decimal<std::uint16_t>(name)) return number;
-  const auto* const known =
+  const auto* const entry =
       std::ranges::find(common_services, name, &std::pair<std::string_view, std::uint16_t>::first);
-  if (known != common_services.end()) return known->second;
+  if (entry != common_services.end()) return entry->second;
   if (name.contains('\0')) return std::nullopt;
   return detail::system::find_service_port(std::string(name));
 }

@@ -255,26 +255,27 @@ detail::attempt_settings tcp_client::core::attempt_settings() const {
 }
 
 void tcp_client::core::look_up_target() {
-  std::error_code failed;
+  std::error_code lookup_error;
   try {
     resolver& names = names_of_target();
     first_family_ = detail::resolver_access::resolve_first_family(
         names, target_.host, target_.port, client_options.resolution_delay,
-        [this](const resolve_result& found) {
-          if (found) race_->add(*found);
+        [this](const resolve_result& addresses) {
+          if (addresses) race_->add(*addresses);
         });
-    all_addresses_ = names.resolve(target_.host, target_.port, [this](const resolve_result& found) {
-      if (found) race_->add(*found);
-      race_->end_of_candidates(found ? std::error_code() : found.error());
-    });
+    all_addresses_ =
+        names.resolve(target_.host, target_.port, [this](const resolve_result& addresses) {
+          if (addresses) race_->add(*addresses);
+          race_->end_of_candidates(addresses ? std::error_code() : addresses.error());
+        });
     return;
   } catch (const std::bad_alloc&) {
-    failed = detail::no_memory();
+    lookup_error = detail::no_memory();
   } catch (const std::system_error& error) {  // of a resolver's construction
-    failed = error.code();
+    lookup_error = error.code();
   }
   end_lookups();
-  race_->end_of_candidates(failed);
+  race_->end_of_candidates(lookup_error);
 }
 
 resolver& tcp_client::core::names_of_target() {
@@ -290,14 +291,14 @@ void tcp_client::core::end_lookups() noexcept {
 void tcp_client::core::attempt_ended() {
   const detail::callback_gate::pass passing(gate());
   if (!passing) return;
-  auto opened = race_->take_result();
+  auto outcome = race_->take_result();
   end_lookups();
   race_.reset();
-  if (!opened) return attempt_failed(opened.error());
+  if (!outcome) return attempt_failed(outcome.error());
   failures_ = 0;
   succeeded_.add(1);
-  const bool is_adopted =
-      adopt(opened->stream.release(), opened->peer, succeeded_.get(), std::move(opened->protocol));
+  const bool is_adopted = adopt(outcome->stream.release(), outcome->peer, succeeded_.get(),
+                                std::move(outcome->protocol));
   if (!is_adopted && passing) attempt_failed(detail::no_memory());
 }
 

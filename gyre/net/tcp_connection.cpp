@@ -25,14 +25,14 @@ connection_io* new_connection(connection_group& group, socket_of_connection own_
                               std::unique_ptr<layer> protocol) {
   static_assert(sizeof(tcp_connection) == sizeof(connection_io));
   void* const memory = slab_allocate(connection_io::bytes_for(peer));
-  auto* const made = new (memory) tcp_connection(group, own_socket, id, peer);
+  auto* const connection = new (memory) tcp_connection(group, own_socket, id, peer);
   try {
-    if (protocol != nullptr) made->set_layer(std::move(protocol));
+    if (protocol != nullptr) connection->set_layer(std::move(protocol));
   } catch (...) {
-    delete_connection(*made);
+    delete_connection(*connection);
     throw;
   }
-  return made;
+  return connection;
 }
 
 void delete_connection(connection_io& connection) noexcept {

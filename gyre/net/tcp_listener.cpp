@@ -5,14 +5,14 @@ namespace gyre::net {
 namespace {
 
 socket listening_at(const endpoint& local, const listener_options& options) {
-  socket opened = socket::open(local.family(), socket_type::stream);
-  opened.set_reuse_address(options.reuse_address);
-  if (options.reuse_port) opened.set_reuse_port(true);
-  if (local.family() == address_family::ipv6) opened.set_v6_only(options.v6_only);
-  opened.apply(options.accepted);
-  opened.bind(local);
-  opened.listen(options.backlog);
-  return opened;
+  socket result = socket::open(local.family(), socket_type::stream);
+  result.set_reuse_address(options.reuse_address);
+  if (options.reuse_port) result.set_reuse_port(true);
+  if (local.family() == address_family::ipv6) result.set_v6_only(options.v6_only);
+  result.apply(options.accepted);
+  result.bind(local);
+  result.listen(options.backlog);
+  return result;
 }
 
 }  // namespace

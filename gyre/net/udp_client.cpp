@@ -29,17 +29,17 @@ bool wait_after(const io::result& outcome, const char* call, int socket, short e
 }  // namespace
 
 udp_client::udp_client(const endpoint& server, const endpoint& local) {
-  socket opened = socket::open(server.family(), socket_type::datagram);
-  if (local.family() != address_family::none) opened.bind(local);
-  static_cast<void>(opened.connect(server));  // of datagrams, at once
-  fd_ = opened.release();
+  socket client = socket::open(server.family(), socket_type::datagram);
+  if (local.family() != address_family::none) client.bind(local);
+  static_cast<void>(client.connect(server));  // of datagrams, at once
+  fd_ = client.release();
 }
 
 void udp_client::send(std::span<const std::byte> bytes) {
   for (;;) {
-    const io::result sent = detail::system::send_without_waiting(fd_.get(), bytes);
-    if (sent) return;
-    wait_after(sent, "send", fd_.get(), POLLOUT, steady_time::max());
+    const io::result outcome = detail::system::send_without_waiting(fd_.get(), bytes);
+    if (outcome) return;
+    wait_after(outcome, "send", fd_.get(), POLLOUT, steady_time::max());
   }
 }
 

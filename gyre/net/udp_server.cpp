@@ -70,7 +70,7 @@ namespace detail {
 class udp_port final : public udp_server::channel {
  public:
   /// `bound` is open and bound. Any thread, as the destructor of one that was closed.
-  udp_port(udp_server::core& server, event_loop& loop, socket bound);
+  udp_port(udp_server::core& server, event_loop& loop, socket local_socket);
   ~udp_port() = default;
 
   event_loop& loop() const noexcept { return loop_; }
@@ -172,8 +172,8 @@ class udp_port final : public udp_server::channel {
       refused_, errors_;
 };
 
-udp_port::udp_port(udp_server::core& server, event_loop& loop, socket bound)
-    : core_(server), loop_(loop), bound_(std::move(bound)) {}
+udp_port::udp_port(udp_server::core& server, event_loop& loop, socket local_socket)
+    : core_(server), loop_(loop), bound_(std::move(local_socket)) {}
 
 udp_port::registration::registration(udp_port& port, unique_fd fd)
     : descriptor(port.loop_, std::move(fd), io::handle_kind::socket),
@@ -383,34 +383,34 @@ void udp_server::core::on_datagram(datagram_function callback) {
 }
 
 void udp_server::core::listen(const endpoint& local) {
-  endpoint bound = local;
-  std::vector<std::unique_ptr<detail::udp_port>> added;
+  endpoint address = local;
+  std::vector<std::unique_ptr<detail::udp_port>> ports;
   for (event_loop* loop : loops_) {
-    socket opened = socket::open(local.family(), socket_type::datagram);
+    socket result = socket::open(local.family(), socket_type::datagram);
     if (local.is_ip()) {
-      if (options.reuse_address) opened.set_reuse_address(true);
-      if (loops_.size() > 1) opened.set_reuse_port(true);
-      if (local.family() == address_family::ipv6) opened.set_v6_only(options.ipv6_only);
+      if (options.reuse_address) result.set_reuse_address(true);
+      if (loops_.size() > 1) result.set_reuse_port(true);
+      if (local.family() == address_family::ipv6) result.set_v6_only(options.ipv6_only);
     }
     if (options.receive_buffer > 0) {
-      opened.set_receive_buffer(static_cast<std::size_t>(options.receive_buffer));
+      result.set_receive_buffer(static_cast<std::size_t>(options.receive_buffer));
     }
     if (options.send_buffer > 0) {
-      opened.set_send_buffer(static_cast<std::size_t>(options.send_buffer));
+      result.set_send_buffer(static_cast<std::size_t>(options.send_buffer));
     }
-    detail::bind_listener(opened, bound, true);
-    bound = opened.local_endpoint();  // the others get the port of the first
-    if (options.packet_info) detail::note_sources(opened, bound);
-    added.push_back(std::make_unique<detail::udp_port>(*this, *loop, std::move(opened)));
+    detail::bind_listener(result, address, true);
+    address = result.local_endpoint();  // the others get the port of the first
+    if (options.packet_info) detail::note_sources(result, address);
+    ports.push_back(std::make_unique<detail::udp_port>(*this, *loop, std::move(result)));
     if (local.is_unix()) break;
   }
   const std::lock_guard lock(mutex_);
   if (stopping_) return;
-  endpoints_.push_back(bound);
-  for (auto& each : added) {
+  endpoints_.push_back(address);
+  for (auto& each : ports) {
     detail::udp_port& port = *ports_.emplace_back(std::move(each));
     ++ports_running_;
-    if (started_) post(port, [](detail::udp_port& opened) { opened.open(); });
+    if (started_) post(port, [](detail::udp_port& target) { target.open(); });
   }
 }
 

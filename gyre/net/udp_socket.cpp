@@ -19,16 +19,16 @@ using batch_sending = io::detail::request_awaiter<detail::send_batch_operation>;
 constexpr std::size_t max_segments = 64;   // the kernel's limits
 constexpr std::size_t max_bytes = 65'507;  // of a datagram over IPv4
 
-socket noting_sources(socket served) {
-  detail::note_sources(served, served.local_endpoint());
-  return served;
+socket noting_sources(socket native_socket) {
+  detail::note_sources(native_socket, native_socket.local_endpoint());
+  return native_socket;
 }
 
 socket bound_to(const endpoint& local, const socket_options& options) {
-  socket opened = socket::open(local.family(), socket_type::datagram);
-  opened.apply(options);
-  opened.bind(local);
-  return noting_sources(std::move(opened));
+  socket result = socket::open(local.family(), socket_type::datagram);
+  result.apply(options);
+  result.bind(local);
+  return noting_sources(std::move(result));
 }
 
 // Kernels that do not know UDP_SEGMENT would send everything as one datagram.
@@ -93,8 +93,8 @@ udp_socket::udp_socket(event_loop& loop, const endpoint& local, const socket_opt
 udp_socket::udp_socket(event_loop& loop, address_family family)
     : datagram_socket(loop, noting_sources(socket::open(family, socket_type::datagram))) {}
 
-udp_socket::udp_socket(event_loop& loop, socket served)
-    : datagram_socket(loop, noting_sources(std::move(served))) {}
+udp_socket::udp_socket(event_loop& loop, socket native_socket)
+    : datagram_socket(loop, noting_sources(std::move(native_socket))) {}
 
 task<std::size_t> udp_socket::send_segments(std::span<const std::byte> bytes, std::size_t segment,
                                             endpoint peer) {

@@ -35,7 +35,7 @@ class udp_socket : public datagram_socket {
   /// Unbound: the kernel assigns an address at the first send or connect().
   udp_socket(event_loop& loop, address_family family);
   /// Serves a non-blocking socket.
-  udp_socket(event_loop& loop, socket served);
+  udp_socket(event_loop& loop, socket native_socket);
 
   /// Sends `bytes` to `peer` (none: the peer of connect()) as datagrams of `segment` bytes, the
   /// last one with the rest; returns bytes.size(). Up to 64 go with one system call, by GSO

@@ -54,10 +54,10 @@ task<bytes_and_fds> receive_with_fds(io::detail::open_descriptor* socket,
 }
 
 socket listening_at(const endpoint& local, const unix_listener_options& options) {
-  socket opened = socket::open(address_family::local, socket_type::stream);
-  detail::bind_listener(opened, local, options.replace_stale);
-  opened.listen(options.backlog);
-  return opened;
+  socket result = socket::open(address_family::local, socket_type::stream);
+  detail::bind_listener(result, local, options.replace_stale);
+  result.listen(options.backlog);
+  return result;
 }
 
 }  // namespace
@@ -87,8 +87,8 @@ unix_listener::unix_listener(event_loop& loop, const endpoint& local,
     : listener(loop, listening_at(local, options)) {}
 
 task<unix_stream> connect_unix(event_loop& loop, endpoint remote) {
-  socket opened = socket::open(address_family::local, socket_type::stream);
-  auto descriptor = std::make_unique<io::detail::open_descriptor>(loop, opened.release(),
+  socket result = socket::open(address_family::local, socket_type::stream);
+  auto descriptor = std::make_unique<io::detail::open_descriptor>(loop, result.release(),
                                                                   io::handle_kind::socket);
   auto connecting = as_expected(io::detail::request_awaiter<detail::connect_operation>(
       std::in_place, descriptor.get(), std::as_const(remote).data(), remote.size()));

@@ -17,8 +17,8 @@ namespace detail {
 struct stream_opener {
   static task<tls_stream> open(net::tcp_stream connection, std::unique_ptr<engine> machine) {
     task<net::layered_stream> work = net::open_layer(std::move(connection), std::move(machine));
-    net::layered_stream opened = co_await std::move(work);
-    co_return tls_stream(std::move(opened));
+    net::layered_stream inner = co_await std::move(work);
+    co_return tls_stream(std::move(inner));
   }
 };
 
@@ -30,25 +30,25 @@ const detail::engine* engine_of(const tls_stream& stream) noexcept {
   return static_cast<const detail::engine*>(stream.layer());
 }
 
-task<tls_stream> accept_with(net::tcp_stream accepted, tls_context context) {
+task<tls_stream> accept_with(net::tcp_stream connection, tls_context context) {
   if (context && !context.is_server()) {
     throw std::system_error(errc::bad_configuration, "gyre::tls::accept: a client's context");
   }
   auto machine = std::make_unique<detail::engine>(context, std::string(), session());
-  task<tls_stream> work = detail::stream_opener::open(std::move(accepted), std::move(machine));
-  tls_stream made = co_await std::move(work);
-  co_return made;
+  task<tls_stream> work = detail::stream_opener::open(std::move(connection), std::move(machine));
+  tls_stream stream = co_await std::move(work);
+  co_return stream;
 }
 
 task<tls_stream> connect_with(net::tcp_stream connection, std::string host, tls_context context,
-                              session resumed) {
+                              session previous_session) {
   if (context.is_server()) {
     throw std::system_error(errc::bad_configuration, "gyre::tls::connect: a server's context");
   }
-  auto machine = std::make_unique<detail::engine>(context, std::move(host), resumed);
+  auto machine = std::make_unique<detail::engine>(context, std::move(host), previous_session);
   task<tls_stream> work = detail::stream_opener::open(std::move(connection), std::move(machine));
-  tls_stream made = co_await std::move(work);
-  co_return made;
+  tls_stream stream = co_await std::move(work);
+  co_return stream;
 }
 
 }  // namespace
@@ -63,27 +63,27 @@ tls::session tls_stream::session() const {
   return machine == nullptr ? tls::session() : machine->newest_session();
 }
 
-task<tls_stream> accept(net::tcp_stream accepted, const tls_context& context) {
-  return accept_with(std::move(accepted), context);
+task<tls_stream> accept(net::tcp_stream connection, const tls_context& context) {
+  return accept_with(std::move(connection), context);
 }
 task<tls_stream> connect(net::tcp_stream connection, std::string host, const tls_context& context,
-                         const session& resumed) {
-  return connect_with(std::move(connection), std::move(host), context, resumed);
+                         const session& previous_session) {
+  return connect_with(std::move(connection), std::move(host), context, previous_session);
 }
 
 namespace detail {
 
 task<tls_stream> connect_text(net::resolver* names, std::string target, tls_context context,
-                              session resumed) {
+                              session previous_session) {
   net::host_port server(target);
   std::string host = server.is_name() ? server.host() : server.direct().address().to_string();
   task<net::tcp_stream> connecting =
       names != nullptr ? net::connect(*names, std::move(server)) : net::connect(std::move(server));
   net::tcp_stream connection = co_await std::move(connecting);
-  task<tls_stream> work =
-      connect_with(std::move(connection), std::move(host), std::move(context), std::move(resumed));
-  tls_stream made = co_await std::move(work);
-  co_return made;
+  task<tls_stream> work = connect_with(std::move(connection), std::move(host), std::move(context),
+                                       std::move(previous_session));
+  tls_stream stream = co_await std::move(work);
+  co_return stream;
 }
 
 }  // namespace detail

@@ -66,19 +66,20 @@ class tls_stream : public net::layered_stream {
 /// Errors: errc::handshake_timeout after server_options::handshake_timeout, and the other errc of
 /// handshakes, with a text that says more; those of io::stream; gyre::operation_cancelled after a
 /// stop. The connection is then closed, after an alert to the peer.
-[[nodiscard]] task<tls_stream> accept(net::tcp_stream accepted, const tls_context& context);
+[[nodiscard]] task<tls_stream> accept(net::tcp_stream connection, const tls_context& context);
 
 /// The client's handshake over a connection to `host`, a name or an address, which goes to the
-/// server (SNI) and which the certificate must be for. `resumed`: a session with that server.
+/// server (SNI) and which the certificate must be for. `previous_session`: a session with that
+/// server.
 ///
 /// Errors: as accept(), and those of certificates: "certificate is for a.example, not b.example".
 [[nodiscard]] task<tls_stream> connect(net::tcp_stream connection, std::string host,
                                        const tls_context& context = tls_context::default_client(),
-                                       const session& resumed = session());
+                                       const session& previous_session = session());
 
 namespace detail {
 task<tls_stream> connect_text(net::resolver* names, std::string target, tls_context context,
-                              session resumed);
+                              session previous_session);
 }  // namespace detail
 
 /// Connects, as net::connect() does, and makes the handshake: "example.org:443", "10.1.2.3:8443".
@@ -86,15 +87,17 @@ task<tls_stream> connect_text(net::resolver* names, std::string target, tls_cont
 template <std::convertible_to<std::string_view> Text>
 [[nodiscard]] task<tls_stream> connect(const Text& target,
                                        const tls_context& context = tls_context::default_client(),
-                                       const session& resumed = session()) {
-  return detail::connect_text(nullptr, std::string(std::string_view(target)), context, resumed);
+                                       const session& previous_session = session()) {
+  return detail::connect_text(nullptr, std::string(std::string_view(target)), context,
+                              previous_session);
 }
 /// Connects by a resolver, which remembers answers, and makes the handshake.
 template <std::convertible_to<std::string_view> Text>
 [[nodiscard]] task<tls_stream> connect(net::resolver& names, const Text& target,
                                        const tls_context& context = tls_context::default_client(),
-                                       const session& resumed = session()) {
-  return detail::connect_text(&names, std::string(std::string_view(target)), context, resumed);
+                                       const session& previous_session = session()) {
+  return detail::connect_text(&names, std::string(std::string_view(target)), context,
+                              previous_session);
 }
 
 }  // namespace gyre::tls

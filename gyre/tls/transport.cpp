@@ -19,8 +19,8 @@ class session_memory {
  public:
   session take(const std::string& host) {
     const std::scoped_lock lock(mutex_);
-    const auto found = sessions_.find(host);
-    return found == sessions_.end() ? session() : std::move(sessions_.extract(found).mapped());
+    const auto entry = sessions_.find(host);
+    return entry == sessions_.end() ? session() : std::move(sessions_.extract(entry).mapped());
   }
   void keep(const std::string& host, const session& latest) {
     if (!latest) return;
@@ -39,9 +39,9 @@ class session_memory {
 /// A client's engine that leaves its newest session to the memory.
 class remembering_engine final : public detail::engine {
  public:
-  remembering_engine(const tls_context& context, std::string host, const session& resumed,
+  remembering_engine(const tls_context& context, std::string host, const session& previous_session,
                      std::shared_ptr<session_memory> memory)
-      : engine(context, std::move(host), resumed), memory_(std::move(memory)) {}
+      : engine(context, std::move(host), previous_session), memory_(std::move(memory)) {}
   ~remembering_engine() override {
     try {
       memory_->keep(host(), newest_session());
@@ -87,8 +87,9 @@ class transport_of_client final : public net::transport {
   std::unique_ptr<net::layer> make_layer(std::string_view host) const override {
     std::string name = host_.empty() ? std::string(host) : host_;
     if (name.ends_with('.')) name.pop_back();
-    const session resumed = memory_->take(name);
-    return std::make_unique<remembering_engine>(context_, std::move(name), resumed, memory_);
+    const session previous_session = memory_->take(name);
+    return std::make_unique<remembering_engine>(context_, std::move(name), previous_session,
+                                                memory_);
   }
 
  private:
@@ -117,9 +118,9 @@ std::shared_ptr<const net::transport> client_transport(tls_context context, std:
 }
 
 std::optional<connection_info> info_of(const net::tcp_connection& connection) {
-  const auto* const own = dynamic_cast<const detail::engine*>(connection.layer());
-  if (own == nullptr) return std::nullopt;
-  return detail::info_of(own->native());
+  const auto* const machine = dynamic_cast<const detail::engine*>(connection.layer());
+  if (machine == nullptr) return std::nullopt;
+  return detail::info_of(machine->native());
 }
 
 }  // namespace gyre::tls

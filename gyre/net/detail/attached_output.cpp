@@ -10,9 +10,9 @@
 
 namespace gyre::net::detail {
 
-void attached_output::add(output_attachment added, std::size_t queued) {
-  added.bytes_before = queued - bytes_before_;
-  items_.push_back(std::move(added));
+void attached_output::add(output_attachment attachment, std::size_t queued) {
+  attachment.bytes_before = queued - bytes_before_;
+  items_.push_back(std::move(attachment));
   bytes_before_ = queued;
   descriptors_ += items_.back().descriptors();
 }
@@ -26,16 +26,16 @@ attached_output::progress attached_output::send_file_part(io::handle& socket,
                                                           io::backend& io) noexcept {
   output_attachment& part = first();
   const std::size_t count = std::min(part.left, io::detail::bytes_of_file(io));
-  const io::result sent =
+  const io::result outcome =
       io::detail::send_file_part(socket.fd(), part.file.get(), part.offset, count);
-  if (sent.would_block()) return {};
-  if (!sent) return {.failed = sent.error()};
-  if (sent.count() == 0) return {.failed = io::errc::unexpected_end};  // it has become shorter
-  io.charge(sent.count());
-  part.left -= sent.count();
+  if (outcome.would_block()) return {};
+  if (!outcome) return {.failed = outcome.error()};
+  if (outcome.count() == 0) return {.failed = io::errc::unexpected_end};  // it has become shorter
+  io.charge(outcome.count());
+  part.left -= outcome.count();
   const bool done = part.left == 0;
   if (done) remove_first();
-  return {.bytes_sent = sent.count(), .done = done};
+  return {.bytes_sent = outcome.count(), .done = done};
 }
 
 attached_output::progress attached_output::send_descriptors(io::handle& socket, io::backend& io,
@@ -46,11 +46,11 @@ attached_output::progress attached_output::send_descriptors(io::handle& socket, 
   message_with_fds message(pieces);
   message.attach(std::span(fds).first(owned.size()));
   io::send_message_request sending(socket, message.header, nullptr);
-  const io::result sent = io.attempt(sending);
-  if (sent.would_block()) return {};
-  if (!sent) return {.failed = sent.error()};
+  const io::result outcome = io.attempt(sending);
+  if (outcome.would_block()) return {};
+  if (!outcome) return {.failed = outcome.error()};
   remove_first();
-  return {.bytes_sent = sent.count(), .bytes_of_queue = sent.count(), .done = true};
+  return {.bytes_sent = outcome.count(), .bytes_of_queue = outcome.count(), .done = true};
 }
 
 }  // namespace gyre::net::detail

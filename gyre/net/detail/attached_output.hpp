@@ -49,7 +49,7 @@ class attached_output {
       : room(socket, io::direction::write, on_room) {}
 
   /// Adds an attachment after the `queued` bytes of the queue. Throws std::bad_alloc.
-  void add(output_attachment added, std::size_t queued);
+  void add(output_attachment attachment, std::size_t queued);
   /// Whether the first attachment is to be sent before any byte of the queue.
   bool is_due() const noexcept { return !items_.empty() && items_.front().bytes_before == 0; }
   output_attachment& first() noexcept { return items_.front(); }

@@ -36,10 +36,10 @@ class byte_quota {
     if (bytes > limit_ || bytes > std::numeric_limits<std::size_t>::max() - entry_cost) return {};
     const std::size_t cost = bytes + entry_cost;
     // relaxed: the count guards no data.
-    std::size_t taken = taken_.load(std::memory_order_relaxed);
+    std::size_t count = taken_.load(std::memory_order_relaxed);
     do {
-      if (taken != 0 && (cost > limit_ || taken > limit_ - cost)) return {};
-    } while (!taken_.compare_exchange_weak(taken, taken + cost, std::memory_order_relaxed));
+      if (count != 0 && (cost > limit_ || count > limit_ - cost)) return {};
+    } while (!taken_.compare_exchange_weak(count, count + cost, std::memory_order_relaxed));
     return share(this, {cost});
   }
 

@@ -37,15 +37,15 @@ class candidate_list {
     if (!has_next()) return std::nullopt;
     const std::size_t index = versions_[turn_].has_next() ? turn_ : 1 - turn_;
     turn_ = 1 - index;
-    version& chosen = versions_[index];
-    return chosen.candidates[chosen.taken++];
+    version& target = versions_[index];
+    return target.candidates[target.count++];
   }
 
  private:
   struct version {
-    bool has_next() const noexcept { return taken < candidates.size(); }
+    bool has_next() const noexcept { return count < candidates.size(); }
     std::vector<endpoint> candidates;
-    std::size_t taken = 0;
+    std::size_t count = 0;
   };
   std::set<endpoint> known_;
   address_family first_family_ = address_family::none;

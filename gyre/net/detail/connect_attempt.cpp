@@ -16,9 +16,9 @@ namespace {
 // The error of a socket that has connected and is of no use. io::errc::connected_to_itself: a TCP
 // socket is its own peer, as the kernel can choose the local port that the socket is connecting to
 // (RFC 793's simultaneous open, with itself). Another error: the peer has reset the connection.
-std::error_code check_connected(socket_ref connected) noexcept try {
-  const endpoint local = connected.local_endpoint();
-  if (!local.is_ip() || local != connected.peer_endpoint()) return {};
+std::error_code check_connected(socket_ref client) noexcept try {
+  const endpoint local = client.local_endpoint();
+  if (!local.is_ip() || local != client.peer_endpoint()) return {};
   return io::errc::connected_to_itself;
 } catch (const std::system_error& error) {
   return error.code();
@@ -28,15 +28,15 @@ std::error_code check_connected(socket_ref connected) noexcept try {
 
 socket open_to_connect(const endpoint& server, const endpoint& local,
                        const socket_options& options) {
-  socket opened = socket::open(server.family(), socket_type::stream);
-  opened.apply(options);
+  socket result = socket::open(server.family(), socket_type::stream);
+  result.apply(options);
   if (local.family() != address_family::none) {
-    if (!options.reuse_address) opened.set_reuse_address(true);
+    if (!options.reuse_address) result.set_reuse_address(true);
     // With this option connect() chooses a port that need only be free for this peer.
-    if (local.is_ip() && local.port() == 0) opened.set_bind_address_no_port(true);
-    opened.bind(local);
+    if (local.is_ip() && local.port() == 0) result.set_bind_address_no_port(true);
+    result.bind(local);
   }
-  return opened;
+  return result;
 }
 
 void throw_not_connected(std::error_code error, const endpoint& server) {
@@ -44,13 +44,13 @@ void throw_not_connected(std::error_code error, const endpoint& server) {
 }
 
 task<tcp_stream> connect_to(event_loop& loop, endpoint server, connect_options options) {
-  socket opened = open_to_connect(server, options.local.value_or(endpoint()), options.socket);
-  auto descriptor = std::make_unique<io::detail::open_descriptor>(loop, opened.release(),
+  socket result = open_to_connect(server, options.local.value_or(endpoint()), options.socket);
+  auto descriptor = std::make_unique<io::detail::open_descriptor>(loop, result.release(),
                                                                   io::handle_kind::stream_socket);
   auto connecting = as_expected(io::detail::request_awaiter<connect_operation>(
       std::in_place, descriptor.get(), std::as_const(server).data(), server.size()));
-  const auto connected = co_await std::move(connecting);
-  if (!connected) throw_not_connected(connected.error(), server);
+  const auto outcome = co_await std::move(connecting);
+  if (!outcome) throw_not_connected(outcome.error(), server);
   if (const std::error_code error = check_connected(socket_ref(descriptor->fd()))) {
     throw_not_connected(error, server);
   }

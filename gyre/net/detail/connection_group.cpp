@@ -80,10 +80,10 @@ bool connection_group::adopt(unique_fd socket, const endpoint& peer, std::uint64
   return true;
 }
 
-void connection_group::remove(connection_io& ended) noexcept {
-  ended.unlink();
+void connection_group::remove(connection_io& connection) noexcept {
+  connection.unlink();
   --size_;
-  delete_connection(ended);
+  delete_connection(connection);
   if (empty() && idle_timer_) idle_timer_->cancel();
 }
 
@@ -113,8 +113,8 @@ void connection_group::schedule(connection_io& due) noexcept {
 }
 
 // The end of a connection need not wait for the next turn, unlike the next part of its input.
-void connection_group::schedule_finish(connection_io& ended, std::error_code why) noexcept {
-  ended_.push({&ended, why});
+void connection_group::schedule_finish(connection_io& connection, std::error_code reason) noexcept {
+  ended_.push({&connection, reason});
   if (!std::exchange(run_posted_, true)) loop_.defer(run_operation_);
 }
 
@@ -151,24 +151,24 @@ bool connection_group::run_next_call() {
     if (next.connection->is_scheduled()) {
       ended_.push(next);  // after that call
     } else {
-      finish(*next.connection, next.why);
+      finish(*next.connection, next.reason);
     }
     return true;
   }
   return false;
 }
 
-void connection_group::finish(connection_io& ended, std::error_code why) {
+void connection_group::finish(connection_io& connection, std::error_code reason) {
   const callback_gate::pass passing(gate_);
   if (!passing) return;  // then release() frees the connection
-  connection_ends(face_of(ended));
+  connection_ends(face_of(connection));
   std::exception_ptr error;
   try {
-    if (auto& closed = handlers_.closed) closed(face_of(ended), why);
+    if (auto& closed = handlers_.closed) closed(face_of(connection), reason);
   } catch (...) {
     error = std::current_exception();
   }
-  remove(ended);
+  remove(connection);
   if (passing) connection_gone();
   if (error) std::rethrow_exception(error);
 }

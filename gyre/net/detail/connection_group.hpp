@@ -150,7 +150,7 @@ class connection_group {
   /// Has the connection's on_scheduled() called in a turn of its own; at most once at a time.
   void schedule(connection_io& due) noexcept;
   /// After that, calls `closed`, and frees the connection, in a turn of its own; once.
-  void schedule_finish(connection_io& ended, std::error_code why) noexcept;
+  void schedule_finish(connection_io& connection, std::error_code reason) noexcept;
 
   /// Any thread.
   connection_metrics metrics() const noexcept {
@@ -166,7 +166,7 @@ class connection_group {
  private:
   struct ending {
     connection_io* connection;
-    std::error_code why;
+    std::error_code reason;
   };
   struct run_operation final : operation {
     explicit run_operation(connection_group& group) noexcept
@@ -181,8 +181,8 @@ class connection_group {
   bool run_next_call();
   template <class Function>
   void visit_each(Function&& function);
-  void finish(connection_io& ended, std::error_code why);
-  void remove(connection_io& ended) noexcept;
+  void finish(connection_io& connection, std::error_code reason);
+  void remove(connection_io& connection) noexcept;
   void start_idle_timer();
   void end_some_idle();
   void close_all() noexcept;

@@ -46,12 +46,12 @@ std::error_code connection_layer::seal_next(connection_backlog& backlog, io::bac
   has_progressed = true;
   scratch_buffer buffer;
   record_parts parts(backlog.next_output(), *buffer, writable_at_once(io));
-  std::size_t taken = 0;
+  std::size_t sealed_bytes = 0;
   for (auto part = parts.next(); !part.empty(); part = parts.next()) {
-    if (const auto failed = write(part, sealed)) return failed;
-    taken += part.size();
+    if (const auto error = write(part, sealed)) return error;
+    sealed_bytes += part.size();
   }
-  backlog.consume_output(taken);
+  backlog.consume_output(sealed_bytes);
   return {};
 }
 

@@ -95,11 +95,11 @@ bool connection_output::send(std::span<const std::byte> bytes) {
   if (self.has_layer()) return send_layered({&bytes, 1});
   if (pending_output() == 0) [[likely]] {
     io::write_request writing(self, bytes, nullptr);
-    const std::size_t taken = send_now(writing);
-    if (taken == bytes.size()) [[likely]]
+    const std::size_t sent_bytes = send_now(writing);
+    if (sent_bytes == bytes.size()) [[likely]]
       return note_all_sent();
     if (!self.can_send()) return false;
-    bytes = bytes.subspan(taken);
+    bytes = bytes.subspan(sent_bytes);
   }
   return queue(bytes.size(), [bytes](io::output_queue& output) { output.append(bytes); });
 }
@@ -125,11 +125,11 @@ bool connection_output::send(io::buffer&& bytes) {
 bool connection_output::send(std::span<const std::span<const std::byte>> pieces) {
   connection_io& self = whole_of(*this);
   if (!self.can_send()) return false;
-  std::size_t left = 0;
-  for (const auto piece : pieces) left += piece.size();
-  if (left == 0) return true;
+  std::size_t rest = 0;
+  for (const auto piece : pieces) rest += piece.size();
+  if (rest == 0) return true;
   if (self.has_layer()) return send_layered(pieces);
-  std::size_t taken = 0;
+  std::size_t sent_bytes = 0;
   if (pending_output() == 0) {
     std::array<iovec, 64> vectors;
     const std::size_t count = std::min(pieces.size(), vectors.size());
@@ -138,15 +138,15 @@ bool connection_output::send(std::span<const std::span<const std::byte>> pieces)
       vectors[i] = {const_cast<std::byte*>(pieces[i].data()), pieces[i].size()};
     }
     io::gather_request writing(self, std::span(vectors).first(count), nullptr);
-    taken = send_now(writing);
+    sent_bytes = send_now(writing);
     if (!self.can_send()) return false;
-    left -= taken;
-    if (left == 0) return note_all_sent();
+    rest -= sent_bytes;
+    if (rest == 0) return note_all_sent();
   }
-  return queue(left, [pieces, taken](io::output_queue& output) mutable {
+  return queue(rest, [pieces, sent_bytes](io::output_queue& output) mutable {
     for (const auto piece : pieces) {
-      const std::size_t skipped = std::min(taken, piece.size());
-      taken -= skipped;
+      const std::size_t skipped = std::min(sent_bytes, piece.size());
+      sent_bytes -= skipped;
       if (skipped < piece.size()) output.append(piece.subspan(skipped));
     }
   });
@@ -174,11 +174,11 @@ bool connection_output::send_fds(std::span<const std::byte> bytes, std::span<con
     message_with_fds message({&piece, 1});
     message.attach(fds);
     io::send_message_request sending(self, message.header, nullptr);
-    const std::size_t taken = send_now(sending);
-    if (taken == bytes.size()) return note_all_sent();
+    const std::size_t sent_bytes = send_now(sending);
+    if (sent_bytes == bytes.size()) return note_all_sent();
     if (!self.can_send()) return false;
-    bytes = bytes.subspan(taken);
-    if (taken > 0) fds = {};
+    bytes = bytes.subspan(sent_bytes);
+    if (sent_bytes > 0) fds = {};
   }
   std::vector<unique_fd> copies = copies_of(fds);
   if (copies.size() < fds.size()) return refuse({errno, std::system_category()});
@@ -262,16 +262,16 @@ bool connection_output::send_attachment() noexcept {
   connection_backlog& backlog = *backlog_of(self);
   attached_output& attached = *backlog.attached;
   for (;;) {
-    const auto sent = attached.send_first(self, self.group().io(), backlog.next_output());
-    if (sent.failed)
-      return refuse(sent.failed);  // only a reset tells the peer that it waits in vain
-    if (sent.bytes_of_queue > 0) {
-      consume(sent.bytes_of_queue);
+    const auto outcome = attached.send_first(self, self.group().io(), backlog.next_output());
+    if (outcome.failed)
+      return refuse(outcome.failed);  // only a reset tells the peer that it waits in vain
+    if (outcome.bytes_of_queue > 0) {
+      consume(outcome.bytes_of_queue);
     } else {
-      count_sent(sent.bytes_sent);
-      if (sent.done) on_shrunk();
+      count_sent(outcome.bytes_sent);
+      if (outcome.done) on_shrunk();
     }
-    if (sent.done) return true;
+    if (outcome.done) return true;
     const std::optional<io::result> result = self.group().io().start(attached.room);
     if (!result) return false;
     if (!*result) {
@@ -398,9 +398,9 @@ bool connection_output::send_layered(std::span<const std::span<const std::byte>>
   connection_io& self = whole_of(*this);
   connection_layer& layered = layer_of(self);
   scratch_buffer plain;  // small pieces share a record
-  std::span<const std::byte> left;
+  std::span<const std::byte> rest;
   if (pieces.size() == 1) {
-    left = pieces.front();
+    rest = pieces.front();
   } else {
     std::size_t size = 0;
     for (const auto piece : pieces) size += piece.size();
@@ -408,23 +408,23 @@ bool connection_output::send_layered(std::span<const std::span<const std::byte>>
       return std::ranges::all_of(pieces, [this](const auto piece) { return send(piece); });
     }
     for (const auto piece : pieces) plain->append(piece);
-    left = plain->bytes();
+    rest = plain->bytes();
   }
 
   scratch_buffer sealed;
   if (pending_output() == 0 && layered.may_write()) {
-    while (!left.empty() && sealed->empty()) {
-      const auto part = left.first(std::min(left.size(), max_written_at_once));
-      if (const auto failed = layered.write(part, *sealed)) return end_after(*sealed, failed);
-      left = left.subspan(part.size());
+    while (!rest.empty() && sealed->empty()) {
+      const auto part = rest.first(std::min(rest.size(), max_written_at_once));
+      if (const auto error = layered.write(part, *sealed)) return end_after(*sealed, error);
+      rest = rest.subspan(part.size());
       if (sealed->empty()) continue;  // the layer keeps it back
       io::write_request writing(self, sealed->bytes(), nullptr);
       sealed->consume(send_now(writing));
       if (!self.can_send()) return false;
     }
-    if (left.empty() && sealed->empty()) return note_all_sent();
+    if (rest.empty() && sealed->empty()) return note_all_sent();
   }
-  return queue_layered(sealed->bytes(), left);
+  return queue_layered(sealed->bytes(), rest);
 } catch (const std::bad_alloc&) {
   return refuse(no_memory());
 }
@@ -452,13 +452,13 @@ void connection_output::flush_layered() {
       consume_sealed(result->count());
     }
     bool has_progressed = false;
-    std::error_code failed;
+    std::error_code error;
     try {
-      failed = layered.seal_next(backlog, self.group().io(), end_is_due(), has_progressed);
+      error = layered.seal_next(backlog, self.group().io(), end_is_due(), has_progressed);
     } catch (const std::exception&) {
       return static_cast<void>(refuse(no_memory()));
     }
-    if (failed) return static_cast<void>(end_after(sealed, failed));
+    if (error) return static_cast<void>(end_after(sealed, error));
     if (!has_progressed) break;
     if (sealed.empty()) on_shrunk();  // the layer keeps it back
   }

@@ -44,24 +44,24 @@ class connection_race::attempt final : gyre::detail::started_task<attempt, opene
 
   static task<opened_connection> open(attempt& self, endpoint peer) {
     const attempt_settings& settings = self.race_.settings_;
-    opened_connection opened;
-    opened.peer = peer;
+    opened_connection result;
+    result.peer = peer;
     task<tcp_stream> connecting = connect_to(self.race_.loop_, peer, settings.connecting);
-    opened.stream = co_await std::move(connecting);
-    if (settings.transport == nullptr) co_return opened;
+    result.stream = co_await std::move(connecting);
+    if (settings.transport == nullptr) co_return result;
     const bool is_named = !settings.host.empty() || !peer.is_ip();
     const std::string host = is_named ? std::string(settings.host) : peer.address().to_string();
-    opened.protocol = make_layer(*settings.transport, host);
-    if (opened.protocol->is_established()) co_return opened;
+    result.protocol = make_layer(*settings.transport, host);
+    if (result.protocol->is_established()) co_return result;
     self.shakes_hands_ = true;
-    self.set_limit(opened.protocol->handshake_timeout(), opened.protocol->timeout_error());
+    self.set_limit(result.protocol->handshake_timeout(), result.protocol->timeout_error());
     const core_ptr core =
-        std::make_shared<layered_core>(std::move(opened.stream), std::move(opened.protocol));
+        std::make_shared<layered_core>(std::move(result.stream), std::move(result.protocol));
     task<> handshake = shake_hands(core);
     co_await std::move(handshake);
-    opened.stream = std::move(core->inner);
-    opened.protocol = std::move(core->protocol);
-    co_return opened;
+    result.stream = std::move(core->inner);
+    result.protocol = std::move(core->protocol);
+    co_return result;
   }
 
   // A `limit` of zero is none.
@@ -95,10 +95,10 @@ class connection_race::attempt final : gyre::detail::started_task<attempt, opene
 };
 
 connection_race::connection_race(event_loop& loop, const attempt_settings& settings,
-                                 move_only_function<void()> ended) noexcept
+                                 move_only_function<void()> callback) noexcept
     : loop_(loop),
       settings_(settings),
-      ended_(std::move(ended)),
+      ended_(std::move(callback)),
       step_(loop, [this] { advance(); }),
       error_(cancelled()) {}
 
@@ -134,10 +134,10 @@ void connection_race::advance() {
   if (!winner_ && may_start()) start_next();
   const bool has_lost = attempts_.empty() && is_complete_ && !candidates_.has_next();
   if (!winner_ && !has_lost) return;
-  move_only_function<void()> ended = std::exchange(ended_, nullptr);
+  move_only_function<void()> callback = std::exchange(ended_, nullptr);
   attempts_.clear();
   step_.cancel();
-  ended();
+  callback();
 }
 
 void connection_race::collect_ended() noexcept {

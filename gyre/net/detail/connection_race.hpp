@@ -61,9 +61,9 @@ struct attempt_settings {
 /// Lifetime: the destructor closes all connections that were not taken.
 class connection_race {
  public:
-  /// Calls `ended` once, in a turn of the loop; it may destroy the race, and throw.
+  /// Calls `callback` once, in a turn of the loop; it may destroy the race, and throw.
   connection_race(event_loop& loop, const attempt_settings& settings,
-                  move_only_function<void()> ended) noexcept;
+                  move_only_function<void()> callback) noexcept;
   connection_race(const connection_race&) = delete;
   connection_race& operator=(const connection_race&) = delete;
   ~connection_race();

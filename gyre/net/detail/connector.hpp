@@ -159,16 +159,16 @@ class connector {
   template <class Handshake>
   static task<pointer> connect_and_prepare(server_address& server, Handshake& handshake) {
     task<tcp_stream> connecting = server.connect();
-    tcp_stream connected = co_await std::move(connecting);
-    auto preparing = std::invoke(handshake, std::move(connected));
+    tcp_stream connection = co_await std::move(connecting);
+    auto preparing = std::invoke(handshake, std::move(connection));
     auto prepared = co_await std::move(preparing);
     co_return boxed(std::move(prepared));
   }
   template <class Connect>
   static task<pointer> connect_by(Connect& connect) {
     auto connecting = std::invoke(connect);
-    auto connected = co_await std::move(connecting);
-    co_return boxed(std::move(connected));
+    auto connection = co_await std::move(connecting);
+    co_return boxed(std::move(connection));
   }
 
   event_loop& loop_;
@@ -178,7 +178,7 @@ class connector {
 
 /// The handshake of connections that need none.
 struct no_handshake {
-  task<tcp_stream> operator()(tcp_stream connected) const { co_return connected; }
+  task<tcp_stream> operator()(tcp_stream connection) const { co_return connection; }
 };
 
 /// `error`, or std::system_error (io::errc::closed) in its place if it is that of a wait which the

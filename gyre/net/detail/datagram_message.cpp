@@ -16,11 +16,11 @@ namespace gyre::net::detail {
 namespace {
 
 // The peer of a Unix socket may have sent descriptors, which nobody wants here.
-void close_descriptors(const cmsghdr& sent) noexcept {
-  const std::size_t count = (sent.cmsg_len - CMSG_LEN(0)) / sizeof(int);
+void close_descriptors(const cmsghdr& message) noexcept {
+  const std::size_t count = (message.cmsg_len - CMSG_LEN(0)) / sizeof(int);
   for (std::size_t i = 0; i < count; ++i) {
     int fd = -1;
-    std::memcpy(&fd, CMSG_DATA(&sent) + i * sizeof fd, sizeof fd);
+    std::memcpy(&fd, CMSG_DATA(&message) + i * sizeof fd, sizeof fd);
     unique_fd(fd).reset();
   }
 }
@@ -40,13 +40,14 @@ Data data_of(const cmsghdr& control) noexcept {
 
 template <class Data>
 void append(msghdr& message, int level, int type, const Data& data) noexcept {
-  const std::size_t before = message.msg_controllen;
-  message.msg_controllen = before + CMSG_SPACE(sizeof data);
-  auto* const added = reinterpret_cast<cmsghdr*>(static_cast<char*>(message.msg_control) + before);
-  added->cmsg_level = level;
-  added->cmsg_type = type;
-  added->cmsg_len = CMSG_LEN(sizeof data);
-  std::memcpy(CMSG_DATA(added), &data, sizeof data);
+  const std::size_t old_size = message.msg_controllen;
+  message.msg_controllen = old_size + CMSG_SPACE(sizeof data);
+  auto* const header_part =
+      reinterpret_cast<cmsghdr*>(static_cast<char*>(message.msg_control) + old_size);
+  header_part->cmsg_level = level;
+  header_part->cmsg_type = type;
+  header_part->cmsg_len = CMSG_LEN(sizeof data);
+  std::memcpy(CMSG_DATA(header_part), &data, sizeof data);
 }
 
 // `ipi_spec_dst` is the address to reply from also where the datagram was a broadcast or multicast.

@@ -24,7 +24,7 @@ struct policy {
 struct policy_entry {
   ip_address::v6_bytes prefix;
   int bits;
-  policy found;
+  policy value;
 };
 
 // The RFC's table, the longest prefix first.
@@ -61,7 +61,7 @@ policy policy_of(const ip_address& address) {
                               [&](const policy_entry& each) {
                                 return matching_bits(bytes, each.prefix) >= each.bits;
                               })
-      ->found;
+      ->value;
 }
 
 int scope_of(const ip_address& address) {

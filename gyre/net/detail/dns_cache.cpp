@@ -16,13 +16,13 @@ std::size_t dns_cache::cost_of(std::string_view name, std::size_t message_size) 
 
 const dns_cache::answer* dns_cache::find(std::string_view name, record_type type,
                                          steady_time present) {
-  const auto found = entries_.find(key_view(name, type));
-  if (found != entries_.end() && present >= found->second.expiry) {
-    drop(found->second);
-  } else if (found != entries_.end()) {
-    found->second.unlink();
-    by_use_.push_back(found->second);
-    return &found->second.kept;
+  const auto position = entries_.find(key_view(name, type));
+  if (position != entries_.end() && present >= position->second.expiry) {
+    drop(position->second);
+  } else if (position != entries_.end()) {
+    position->second.unlink();
+    by_use_.push_back(position->second);
+    return &position->second.kept;
   }
   return nullptr;
 }
@@ -42,12 +42,12 @@ void dns_cache::keep(std::string_view name, record_type type, int status, dns_me
   try {
     std::vector<unsigned char> bytes(message.begin(), message.end());
     const auto [at, is_new] = entries_.try_emplace(key(name, type));
-    entry& kept = at->second;
-    kept.name = &at->first;
-    kept.bytes = std::move(bytes);
-    kept.kept = {.status = status, .message = kept.bytes};
-    kept.expiry = gyre::detail::later(present, time);
-    by_use_.push_back(kept);
+    entry& slot = at->second;
+    slot.name = &at->first;
+    slot.bytes = std::move(bytes);
+    slot.kept = {.status = status, .message = slot.bytes};
+    slot.expiry = gyre::detail::later(present, time);
+    by_use_.push_back(slot);
     metrics_.bytes += cost;
     ++metrics_.entries;
   } catch (const std::bad_alloc&) {

@@ -82,11 +82,11 @@ ares_ssize_t count_of(const io::result& outcome) noexcept {
 }
 
 ares_socket_t open_socket(int family, int type, int protocol, void*) {
-  auto opened = system::open_socket(family, type, protocol);
-  if (!opened) return ARES_SOCKET_BAD;
+  auto result = system::open_socket(family, type, protocol);
+  if (!result) return ARES_SOCKET_BAD;
   // If setting this option fails, a question takes longer.
-  if (type == SOCK_STREAM) system::set_option(opened->get(), system::tcp_nodelay, 1);
-  return opened->release();
+  if (type == SOCK_STREAM) system::set_option(result->get(), system::tcp_nodelay, 1);
+  return result->release();
 }
 
 int close_socket(ares_socket_t fd, void*) {
@@ -106,9 +106,9 @@ int connect_socket(ares_socket_t fd, const sockaddr* server, ares_socklen_t size
   const auto& known_servers = *static_cast<const std::vector<endpoint>*>(servers);
   const auto match =
       scoped.is_ip() ? std::ranges::find_if(known_servers, is_server) : known_servers.end();
-  const io::result connected = match == known_servers.end() ? system::connect(fd, server, size)
-                                                            : system::connect(fd, *match);
-  return connected ? 0 : -1;
+  const io::result outcome = match == known_servers.end() ? system::connect(fd, server, size)
+                                                          : system::connect(fd, *match);
+  return outcome ? 0 : -1;
 }
 
 ares_ssize_t receive(ares_socket_t fd, void* buffer, std::size_t size, int /*flags*/,

@@ -38,9 +38,9 @@ class message_reader {
       failed_ = true;
       return {};
     }
-    const dns_message taken = rest_.first(count);
+    const dns_message part = rest_.first(count);
     rest_ = rest_.subspan(count);
-    return taken;
+    return part;
   }
   std::uint32_t number(std::size_t size) noexcept {
     std::uint32_t value = 0;
@@ -110,12 +110,12 @@ address_result parse_addresses(dns_message message) {
       Parse(message.data(), static_cast<int>(message.size()), nullptr, room.data(), &count);
   if (status != ARES_SUCCESS) return std::unexpected(dns_error(status));
   if (count == 0) return std::unexpected(make_error_code(resolve_errc::no_data));
-  std::vector<ip_address> found;
-  found.reserve(static_cast<std::size_t>(count));
+  std::vector<ip_address> addresses;
+  addresses.reserve(static_cast<std::size_t>(count));
   for (const Address& each : std::span(room).first(static_cast<std::size_t>(count))) {
-    found.emplace_back(std::bit_cast<Bytes>(each.*Member));
+    addresses.emplace_back(std::bit_cast<Bytes>(each.*Member));
   }
-  return found;
+  return addresses;
 }
 
 }  // namespace
@@ -203,9 +203,9 @@ void sort_srv_records(std::vector<srv_record>& records,
     for (auto each = first; each != end; ++each) sum += each->weight;
     const std::uint32_t drawn = below(sum + 1);
     std::uint32_t passed = 0;
-    auto chosen = first;
-    while ((passed += chosen->weight) < drawn) ++chosen;
-    std::rotate(first, chosen, std::next(chosen));
+    auto selection = first;
+    while ((passed += selection->weight) < drawn) ++selection;
+    std::rotate(first, selection, std::next(selection));
   }
 }
 
@@ -225,8 +225,8 @@ srv_result decode_srv(dns_message message) {
   }
   if (records.empty()) return std::unexpected(make_error_code(resolve_errc::no_data));
   std::minstd_rand random(static_cast<std::uint32_t>(gyre::detail::random_seed()));
-  sort_srv_records(records, [&](std::uint32_t bound) {
-    return std::uniform_int_distribution<std::uint32_t>(0, bound - 1)(random);
+  sort_srv_records(records, [&](std::uint32_t limit) {
+    return std::uniform_int_distribution<std::uint32_t>(0, limit - 1)(random);
   });
   return records;
 }

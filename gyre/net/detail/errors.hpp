@@ -69,9 +69,9 @@ inline void require_loops(std::span<event_loop* const> loops, const std::string&
 /// Cuts off the text before the first of `ends`, and returns it; drops that one, too.
 inline std::string_view take_until(std::string_view& text, std::string_view ends) noexcept {
   const std::size_t end = text.find_first_of(ends);
-  const std::string_view taken = text.substr(0, end);
+  const std::string_view part = text.substr(0, end);
   text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-  return taken;
+  return part;
 }
 
 /// Cuts off the first word of a line, and returns it; nothing is left of a line without one.

@@ -11,17 +11,17 @@
 namespace gyre::net::detail {
 
 layer_opening::layer_opening(connection_group& group, unique_fd connection,
-                             std::unique_ptr<layer> protocol, function done)
+                             std::unique_ptr<layer> protocol, function callback)
     : layer_opening(group,
                     std::make_shared<layered_core>(tcp_stream(group.loop(), std::move(connection)),
                                                    std::move(protocol)),
-                    std::move(done)) {}
+                    std::move(callback)) {}
 
-layer_opening::layer_opening(connection_group& group, core_ptr core, function done)
+layer_opening::layer_opening(connection_group& group, core_ptr core, function callback)
     : started_task(group.loop(), shake_hands(core, this)),
       group_(group),
       core_(std::move(core)),
-      done_(std::move(done)),
+      callback_(std::move(callback)),
       result_(core_->protocol->timeout_error()),
       end_timer_(group.loop(), [this] { end(); }) {}
 
@@ -44,14 +44,14 @@ void layer_opening::work_ended() noexcept {
 }
 
 // Returns false if the handshake would exceed the memory limit.
-bool layer_opening::count_held(std::size_t held) noexcept {
-  return group_.count_held_by_handshake(std::exchange(counted_, held), held);
+bool layer_opening::count_held(std::size_t bytes) noexcept {
+  return group_.count_held_by_handshake(std::exchange(counted_, bytes), bytes);
 }
 
 void layer_opening::end() {
   discard();
-  function done = std::move(done_);
-  done(result_);
+  function callback = std::move(callback_);
+  callback(result_);
 }
 
 }  // namespace gyre::net::detail

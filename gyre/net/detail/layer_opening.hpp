@@ -28,12 +28,12 @@ class layer_opening final : gyre::detail::started_task<layer_opening>, handshake
 
   /// Throws std::bad_alloc.
   layer_opening(connection_group& group, unique_fd connection, std::unique_ptr<layer> protocol,
-                function done);
+                function callback);
   layer_opening(const layer_opening&) = delete;
   layer_opening& operator=(const layer_opening&) = delete;
   ~layer_opening();
 
-  /// Begins, once; `done` is called later.
+  /// Begins, once; `callback` is called later.
   void start();
 
   /// After it is done: the connection, and its layer.
@@ -43,19 +43,19 @@ class layer_opening final : gyre::detail::started_task<layer_opening>, handshake
  private:
   friend started_task;
 
-  layer_opening(connection_group& group, core_ptr core, function done);
+  layer_opening(connection_group& group, core_ptr core, function callback);
 
   std::error_code note_step(const layer& protocol) noexcept override;
   void work_ended() noexcept;
-  bool count_held(std::size_t held) noexcept;
+  bool count_held(std::size_t bytes) noexcept;
   void end();
 
   connection_group& group_;
   const core_ptr core_;
-  function done_;
+  function callback_;
   std::error_code result_;   // of the time limit, until the work has ended
   std::size_t counted_ = 0;  // bytes
-  timer end_timer_;          // the time limit, or the call of `done`, which may throw
+  timer end_timer_;          // the time limit, or the call of `callback`, which may throw
 };
 
 }  // namespace gyre::net::detail

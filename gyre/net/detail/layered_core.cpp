@@ -81,15 +81,15 @@ struct read_until_step {
   std::string_view delimiter;
   std::size_t limit;
   std::size_t searched = 0;
-  std::size_t found = io::input::npos;
+  std::size_t position = io::input::npos;
 
   status advance(layered_core& core) {
     for (;;) {
       const std::size_t overlap = delimiter.empty() ? 0 : delimiter.size() - 1;
-      found = buffer.find(delimiter, searched > overlap ? searched - overlap : 0);
+      position = buffer.find(delimiter, searched > overlap ? searched - overlap : 0);
       searched = buffer.size();
-      if (found != io::input::npos && found + delimiter.size() <= limit) return status::done;
-      if (found != io::input::npos || searched >= limit) {
+      if (position != io::input::npos && position + delimiter.size() <= limit) return status::done;
+      if (position != io::input::npos || searched >= limit) {
         core.send_now();
         core.throw_error(io::errc::limit_exceeded, name);
       }
@@ -100,8 +100,8 @@ struct read_until_step {
     }
   }
   std::size_t finish(layered_core& core) const {
-    if (found == io::input::npos) core.throw_error(io::errc::unexpected_end, name);
-    return found + delimiter.size();
+    if (position == io::input::npos) core.throw_error(io::errc::unexpected_end, name);
+    return position + delimiter.size();
   }
 };
 
@@ -168,8 +168,8 @@ task<> read_peer_failure(core_ptr core, std::string_view operation) {
 void layered_core::send_now() noexcept {
   const int fd = inner.fd();  // -1 when it is closed
   if (is_sending || output.empty() || fd < 0) return;
-  if (const io::result sent = system::send_without_waiting(fd, output.bytes()))
-    output.consume(sent.count());
+  if (const io::result outcome = system::send_without_waiting(fd, output.bytes()))
+    output.consume(outcome.count());
   if (!output.empty()) return;
   left_by_writes = 0;
   scratch_buffer::give_back(std::exchange(output, io::buffer()));
@@ -291,7 +291,7 @@ task<std::size_t> write(core_ptr core, std::span<const std::byte> bytes, bool wh
   const io::backend& io = io::backend_of(core->inner.loop());
   const bool at_once = !source_memory.empty();
   std::size_t done = 0;
-  std::exception_ptr failed;
+  std::exception_ptr send_error;
   do {
     const std::size_t limit = at_once ? bytes.size() : writable_at_once(io);
     const std::span<const std::byte> part =
@@ -306,20 +306,20 @@ task<std::size_t> write(core_ptr core, std::span<const std::byte> bytes, bool wh
       sending_lock sending(*core);
       try {
         while (!sending.bytes.empty()) {
-          const std::size_t sent = co_await core->inner.write_some(sending.bytes.bytes());
-          sending.bytes.consume(sent);
+          const std::size_t count = co_await core->inner.write_some(sending.bytes.bytes());
+          sending.bytes.consume(count);
         }
       } catch (const std::system_error& error) {
         if (!is_of_a_gone_peer(error.code())) throw;
         sending.bytes.consume_all();
-        failed = std::current_exception();
+        send_error = std::current_exception();
       }
-      if (failed) break;
+      if (send_error) break;
     }
-    if (failed) [[unlikely]] {
+    if (send_error) [[unlikely]] {
       co_await read_peer_failure(core, name);
       if (protocol.why().code) core->throw_failure(name);
-      std::rethrow_exception(failed);
+      std::rethrow_exception(send_error);
     }
     done += part.size();
   } while (whole && done < bytes.size());

@@ -74,10 +74,10 @@ void accept_operation::on_expiry(timer_operation& expired) {
   if (result) self.complete(*result);
 }
 
-endpoint peer_of(const io::accept_request& accepted) noexcept {
+endpoint peer_of(const io::accept_request& request) noexcept {
   endpoint peer;
-  const socklen_t size = std::min<socklen_t>(accepted.peer_size, endpoint::capacity());
-  std::memcpy(peer.data(), &accepted.peer, size);
+  const socklen_t size = std::min<socklen_t>(request.peer_size, endpoint::capacity());
+  std::memcpy(peer.data(), &request.peer, size);
   peer.resize(size);
   return peer;
 }

@@ -11,8 +11,8 @@ namespace gyre::net::detail {
 
 class accept_operation;
 
-/// The peer of the connection that `accepted` has brought.
-endpoint peer_of(const io::accept_request& accepted) noexcept;
+/// The peer of the connection that `request` has brought.
+endpoint peer_of(const io::accept_request& request) noexcept;
 
 /// A listening socket, and the coroutine that waits for the end of a pause, if one does.
 class listening_socket final : public io::detail::open_descriptor {
@@ -103,17 +103,17 @@ struct accept_stream_operation : accept_operation {
  private:
   // A connection that the loop cannot serve, because there is no memory or watch, is closed and the
   // next one accepted: an error would end the coroutine that accepts, and with it most servers.
-  std::optional<io::result> attach(std::optional<io::result> accepted) noexcept {
-    while (accepted && *accepted) {
+  std::optional<io::result> attach(std::optional<io::result> outcome) noexcept {
+    while (outcome && *outcome) {
       try {
-        stream_.emplace(*home_, take(*accepted));
-        return accepted;
+        stream_.emplace(*home_, take(*outcome));
+        return outcome;
       } catch (...) {
         listening().note_refused(io::detail::current_error());
       }
-      accepted = accept_operation::begin();
+      outcome = accept_operation::begin();
     }
-    return accepted;
+    return outcome;
   }
 
   event_loop* home_ = nullptr;  // the listener may be closed when the coroutine is resumed

@@ -164,9 +164,9 @@ resolve_result name_engine::select_addresses(const std::vector<ip_address>& addr
 }
 
 const std::vector<ip_address>* name_engine::from_hosts(std::string_view key) {
-  const std::vector<ip_address>* const found = hosts_.find(key);
+  const std::vector<ip_address>* const result = hosts_.find(key);
   const auto requested = [this](const ip_address& each) { return is_requested(each); };
-  return found != nullptr && std::ranges::any_of(*found, requested) ? found : nullptr;
+  return result != nullptr && std::ranges::any_of(*result, requested) ? result : nullptr;
 }
 
 std::optional<resolve_result> name_engine::resolve_locally(waiting_lookup& lookup,
@@ -187,7 +187,7 @@ std::optional<resolve_result> name_engine::resolve_locally(waiting_lookup& looku
     const bool local = is_localhost(key);
     if (local ? options_.order != dns_only
               : options_.order == hosts_then_dns || options_.order == hosts_only) {
-      if (const auto found = from_hosts(key)) return select_addresses(*found, lookup.port);
+      if (const auto result = from_hosts(key)) return select_addresses(*result, lookup.port);
     }
     if (local)
       return select_addresses({ip_address::loopback_v6(), ip_address::loopback_v4()}, lookup.port);
@@ -206,9 +206,9 @@ std::optional<resolve_result> name_engine::from_cache(waiting_lookup& lookup,
   for (const std::string& name : names_for(key)) {
     cached.queries = queries_for(cached);
     for (dns_query& each : cached.queries) {
-      const auto* kept = cache_.find(plain_name(name), each.type, loop_.now());
-      if (kept == nullptr) return std::nullopt;
-      decode_answer(each, kept->status, kept->message);
+      const auto* cached_answer = cache_.find(plain_name(name), each.type, loop_.now());
+      if (cached_answer == nullptr) return std::nullopt;
+      decode_answer(each, cached_answer->status, cached_answer->message);
     }
     cached.failure = graver(cached.failure, cached.query_failure());
     if (cached.has_answer()) break;
@@ -330,8 +330,8 @@ void name_engine::query_next_name(question& entry) noexcept {
   for (dns_query& each : entry.queries) {
     each.answer.emplace();
     each.message.clear();
-    if (const auto* kept = cache_.find(plain_name(name), each.type, loop_.now())) {
-      decode_answer(each, kept->status, kept->message);
+    if (const auto* cached_answer = cache_.find(plain_name(name), each.type, loop_.now())) {
+      decode_answer(each, cached_answer->status, cached_answer->message);
       --entry.unanswered;
     } else {
       entry.channel->query(name, each.type, &on_answer, &each);
@@ -393,15 +393,15 @@ void name_engine::advance(question& entry) noexcept {
 
 resolve_result name_engine::result_of(const question& entry) {
   if (closed_) return failure(resolve_errc::resolver_destroyed);
-  if (const auto found = entry.addresses(); !found.empty()) return select_addresses(found, 0);
+  if (const auto result = entry.addresses(); !result.empty()) return select_addresses(result, 0);
   if (entry.key->second != 0) {
     if (entry.has_answer()) return {};
     return failure(entry.failure);
   }
   if (options_.order == lookup_order::dns_then_hosts &&
       entry.failure != std::errc::operation_canceled) {
-    if (const auto found = from_hosts(host_key(entry.key->first)))
-      return select_addresses(*found, 0);
+    if (const auto result = from_hosts(host_key(entry.key->first)))
+      return select_addresses(*result, 0);
   }
   return failure(entry.failure);
 }
@@ -417,8 +417,8 @@ void name_engine::complete_first_family(question& entry) noexcept try {
   if (!entry.has_answer()) return;
   const steady_time present = loop_.now();
   if (!entry.resolution_delay) entry.first_known = present;
-  const resolve_result found = select_addresses(entry.addresses(), 0);
-  const bool at_once = !found || is_preferred(found->front());
+  const resolve_result result = select_addresses(entry.addresses(), 0);
+  const bool at_once = !result || is_preferred(result->front());
   const bool was_awaited = !entry.waiting.empty();
   steady_time next = steady_time::max();
   for (auto each = entry.waiting.begin(); each != entry.waiting.end();) {
@@ -430,7 +430,7 @@ void name_engine::complete_first_family(question& entry) noexcept try {
       continue;
     }
     lookup.unlink();
-    set_result(lookup, entry, found);
+    set_result(lookup, entry, result);
     queue_completion(lookup);
   }
   if (was_awaited && entry.waiting.empty()) {
@@ -462,19 +462,19 @@ void name_engine::set_result(waiting_lookup& lookup, const question& entry,
   }
 }
 
-void name_engine::end(question& ended, const resolve_result& result) noexcept {
-  if (ended.channel != nullptr) {
-    --ended.channel->in_flight;
-    if (!ended.waiting.empty()) {
-      --ended.channel->awaited;
+void name_engine::end(question& entry, const resolve_result& result) noexcept {
+  if (entry.channel != nullptr) {
+    --entry.channel->in_flight;
+    if (!entry.waiting.empty()) {
+      --entry.channel->awaited;
       --awaited_in_flight_;
     }
   }
-  while (waiting_lookup* lookup = ended.waiting.pop_front()) {
-    set_result(*lookup, ended, result);
+  while (waiting_lookup* lookup = entry.waiting.pop_front()) {
+    set_result(*lookup, entry, result);
     queue_completion(*lookup);
   }
-  questions_.erase(questions_.find(*ended.key));
+  questions_.erase(questions_.find(*entry.key));
 }
 
 void name_engine::servers_processed() {

@@ -81,12 +81,12 @@ struct question : intrusive_list_node {
   }
   /// The addresses found so far, the best first.
   std::vector<ip_address> addresses() const {
-    std::vector<ip_address> found;
+    std::vector<ip_address> result;
     for (const dns_query& each : queries) {
-      if (each.answer) found.insert(found.end(), each.answer->begin(), each.answer->end());
+      if (each.answer) result.insert(result.end(), each.answer->begin(), each.answer->end());
     }
-    sort_destinations(found);
-    return found;
+    sort_destinations(result);
+    return result;
   }
   /// The gravest failure of its queries.
   std::error_code query_failure() const {
@@ -151,7 +151,7 @@ class name_engine final : public std::enable_shared_from_this<name_engine> {
   void decode_answer(dns_query& query, int status, dns_message message) noexcept;
   void complete_first_family(question& entry) noexcept;
   bool is_preferred(const endpoint& address) const noexcept;
-  void end(question& ended, const resolve_result& result) noexcept;
+  void end(question& entry, const resolve_result& result) noexcept;
   void cancel_abandoned() noexcept;
   resolve_result result_of(const question& entry);
   static void set_result(waiting_lookup& lookup, const question& entry,

@@ -72,7 +72,7 @@ void server_core::listen(const endpoint& local) {
   const bool every_loop = options.strategy == accept_strategy::every_loop && local.is_ip();
   const std::size_t count = every_loop ? shards_.size() : 1;
   endpoint bound = local;
-  std::vector<socket> added;
+  std::vector<socket> sockets;
   for (std::size_t i = 0; i < count; ++i) {
     socket listening = socket::open(local.family(), socket_type::stream);
     if (local.is_ip()) {
@@ -85,9 +85,9 @@ void server_core::listen(const endpoint& local) {
     bind_listener(listening, bound, true);
     listening.listen(options.backlog);
     bound = listening.local_endpoint();  // the others get the port of the first
-    added.push_back(std::move(listening));
+    sockets.push_back(std::move(listening));
   }
-  add(bound, std::move(added), true);
+  add(bound, std::move(sockets), true);
 }
 
 void server_core::listen(std::vector<socket> listening) {
@@ -122,8 +122,10 @@ void server_core::add(const endpoint& local, std::vector<socket> listening, bool
 
 void server_core::open_waiting() {
   for (listener& each : std::exchange(waiting_, {})) {
-    post(*each.target, [opened = std::move(each.listening), own = each.is_own](
-                           server_shard& target) mutable { target.open(std::move(opened), own); });
+    post(*each.target,
+         [local_socket = std::move(each.listening), own = each.is_own](server_shard& target) mutable {
+           target.open(std::move(local_socket), own);
+         });
   }
 }
 
@@ -150,24 +152,24 @@ void server_core::adopt(unique_fd connection) {
 }
 
 void server_core::adopt(released_connection connection) {
-  auto opened = std::make_unique<released_connection>(std::move(connection));
-  unique_fd served = std::move(opened->socket);
+  auto released = std::make_unique<released_connection>(std::move(connection));
+  unique_fd served = std::move(released->socket);
   const endpoint connected = socket_ref(served.get()).peer_endpoint();  // throws if it is not
-  const endpoint peer = opened->peer.is_ip() ? opened->peer : connected;
-  adopt(std::move(served), peer, std::move(opened));
+  const endpoint peer = released->peer.is_ip() ? released->peer : connected;
+  adopt(std::move(served), peer, std::move(released));
 }
 
 void server_core::adopt(unique_fd connection, const endpoint& peer,
-                        std::unique_ptr<released_connection> opened) {
-  // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): the function owns `opened`
+                        std::unique_ptr<released_connection> released) {
+  // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): the function owns `released`
   post(*shards_.front(), [connection = std::move(connection), peer,
-                          opened = std::move(opened)](server_shard& target) mutable {
-    target.adopted(std::move(connection), peer, std::move(opened));
+                          released = std::move(released)](server_shard& target) mutable {
+    target.adopted(std::move(connection), peer, std::move(released));
   });
 }
 
-void server_core::set_hold(hold reason, bool held) {
-  post_to_all([reason, held](server_shard& target) { target.set_hold(reason, held); });
+void server_core::set_hold(hold reason, bool is_held) {
+  post_to_all([reason, is_held](server_shard& target) { target.set_hold(reason, is_held); });
 }
 
 connection_group::limits server_core::limits_of_one() const noexcept {
@@ -187,7 +189,7 @@ bool server_core::visit_all(std::size_t bytes, Make&& make_function) {
   if (!share) return false;
   struct visit {
     decltype(make_function()) function;
-    byte_quota::share held;
+    byte_quota::share share;
   };
   auto shared_visit = std::make_shared<visit>(make_function(), std::move(share));
   post_to_all([shared_visit = std::move(shared_visit)](server_shard& target) {
@@ -323,13 +325,13 @@ bool server_core::is_full() const noexcept {
 // The number of slots taken, with this one.
 std::size_t server_core::take_slot(server_shard& receiver) noexcept {
   unfinished_.fetch_add(1, memory_order_relaxed);  // the caller's shard counts as well
-  const std::size_t taken = slots_taken_.fetch_add(1, memory_order_relaxed) + 1;
-  if (taken == options.max_connections) {
+  const std::size_t count = slots_taken_.fetch_add(1, memory_order_relaxed) + 1;
+  if (count == options.max_connections) {
     for (auto& each : accepting_shards()) {
       if (each.get() != &receiver) post_server_changes(*each);
     }
   }
-  return taken;
+  return count;
 }
 
 void server_core::release_slot() noexcept {

@@ -52,7 +52,7 @@ class server_core : public std::enable_shared_from_this<server_core> {
   void start();
   void adopt(unique_fd connection);
   void adopt(released_connection connection);
-  void set_hold(hold reason, bool held);
+  void set_hold(hold reason, bool is_held);
   // tcp_server documents these.
   bool for_each(std::function<void(tcp_connection&)> function);
   bool broadcast(std::span<const std::byte> bytes);
@@ -87,7 +87,7 @@ class server_core : public std::enable_shared_from_this<server_core> {
   bool visit_all(std::size_t bytes, Make&& make_function);
   void begin_to_stop(move_only_function<void()> done);
   void adopt(unique_fd connection, const endpoint& peer,
-             std::unique_ptr<released_connection> opened);
+             std::unique_ptr<released_connection> released);
   void add(const endpoint& local, std::vector<socket> listening, bool are_own);
   void open_waiting();
   server_shard& choose_for(const endpoint& peer, server_shard& receiver) noexcept;

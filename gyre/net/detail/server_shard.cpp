@@ -111,8 +111,8 @@ void server_shard::open(socket listening, bool is_own) {
   if (stage_ == stop_stage::none) acceptors_.emplace_back(*this, std::move(listening), is_own);
 }
 
-void server_shard::set_hold(server_core::hold reason, bool held) noexcept {
-  held ? holds_.insert(reason) : holds_.erase(reason);
+void server_shard::set_hold(server_core::hold reason, bool is_held) noexcept {
+  is_held ? holds_.insert(reason) : holds_.erase(reason);
   for (acceptor& each : acceptors_) each.start_or_cancel();
 }
 
@@ -122,9 +122,9 @@ void server_shard::accepted(unique_fd connection, const endpoint& peer,
   if (!passing) return;
   if (stage_ != stop_stage::none) core_.post_server_changes(*this);
   core_.accepted_.fetch_add(1, memory_order_relaxed);
-  const std::size_t taken = core_.take_slot(*this);
-  if (taken >= core_.options.max_connections) set_hold(server_core::hold::full, core_.is_full());
-  if (taken > core_.options.max_connections) {
+  const std::size_t count = core_.take_slot(*this);
+  if (count >= core_.options.max_connections) set_hold(server_core::hold::full, core_.is_full());
+  if (count > core_.options.max_connections) {
     core_.refused_.fetch_add(1, memory_order_relaxed);
     return core_.release_slot();
   }
@@ -223,7 +223,7 @@ void server_shard::serve(unique_fd connection, const endpoint& peer,
   // it.
   arriving begun{.peer = peer, .header = std::exchange(proxy_header_, std::nullopt)};
   std::unique_ptr<layer> protocol;
-  std::exception_ptr failed;
+  std::exception_ptr error;
   try {
     protocol = make_layer(*core_.options.transport, {});
     protocol->feed(early);
@@ -232,21 +232,21 @@ void server_shard::serve(unique_fd connection, const endpoint& peer,
       return open_layer(std::move(connection), std::move(begun), std::move(protocol));
     }
   } catch (...) {
-    failed = std::current_exception();
+    error = std::current_exception();
   }
-  if (!failed) {
+  if (!error) {
     proxy_header_ = std::move(begun.header);
     return begin_connection(std::move(connection), peer, std::move(protocol));
   }
   connection.reset();
   core_.address_limits_.release(peer);
   refuse_assigned();
-  report_no_layer(peer, failed);
+  report_no_layer(peer, error);
 }
 
-void server_shard::report_no_layer(const endpoint& peer, const std::exception_ptr& failed) {
+void server_shard::report_no_layer(const endpoint& peer, const std::exception_ptr& exception) {
   try {
-    std::rethrow_exception(failed);
+    std::rethrow_exception(exception);
   } catch (const std::system_error& error) {
     core_.failed_handshakes_.fetch_add(1, memory_order_relaxed);
     core_.options.transport->handshake_failed(peer, error.code(), nullptr);
@@ -269,13 +269,13 @@ void server_shard::open_layer(unique_fd connection, arriving&& arrival,
   added.opening->start();
 }
 
-void server_shard::opening_ended(arriving& ended, std::error_code reason) {
-  unique_fd connection = ended.opening->release();
-  std::unique_ptr<layer> protocol = ended.opening->take_layer();
-  const endpoint peer = ended.peer;
-  proxy_layer* const proxy = ended.proxy;
-  std::optional<proxy_header> header = std::move(ended.header);
-  arriving_.remove_if([&](const arriving& each) { return &each == &ended; });
+void server_shard::opening_ended(arriving& arrival, std::error_code reason) {
+  unique_fd connection = arrival.opening->release();
+  std::unique_ptr<layer> protocol = arrival.opening->take_layer();
+  const endpoint peer = arrival.peer;
+  proxy_layer* const proxy = arrival.proxy;
+  std::optional<proxy_header> header = std::move(arrival.header);
+  arriving_.remove_if([&](const arriving& each) { return &each == &arrival; });
   const callback_gate::pass passing(gate());
   if (!passing) return;
   if (proxy != nullptr) return header_ended(std::move(connection), peer, *proxy, reason);
@@ -318,8 +318,8 @@ void server_shard::begin_connection(unique_fd connection, const endpoint& peer,
   refuse_assigned();
 }
 
-void server_shard::connection_ends(tcp_connection& ended) noexcept {
-  core_.address_limits_.release(ended.peer_endpoint());
+void server_shard::connection_ends(tcp_connection& connection) noexcept {
+  core_.address_limits_.release(connection.peer_endpoint());
 }
 
 void server_shard::refuse_assigned() noexcept {

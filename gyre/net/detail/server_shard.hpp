@@ -43,7 +43,7 @@ class server_shard final : public connection_group {
   ~server_shard() override;
 
   void open(socket listening, bool is_own);
-  void set_hold(server_core::hold reason, bool held) noexcept;
+  void set_hold(server_core::hold reason, bool is_held) noexcept;
   /// Reacts to changes on other loops, or before this turn.
   void apply_server_changes();
   /// In these, `released` is null, or the rest of a connection that is open already.
@@ -69,7 +69,7 @@ class server_shard final : public connection_group {
 
   void accepting_paused(std::error_code error, const accept_policy::pause& pause);
   void connection_begins(tcp_connection& connection) override;
-  void connection_ends(tcp_connection& ended) noexcept override;
+  void connection_ends(tcp_connection& connection) noexcept override;
   void connection_gone() override;
   void connection_drained(tcp_connection& drained) override;
   // An accepted connection whose layer opens.
@@ -80,14 +80,14 @@ class server_shard final : public connection_group {
     std::unique_ptr<layer_opening> opening = nullptr;
   };
   void open_layer(unique_fd connection, arriving&& arrival, std::unique_ptr<layer> protocol);
-  /// Destroys `ended`.
-  void opening_ended(arriving& ended, std::error_code reason);
+  /// Destroys `arrival`.
+  void opening_ended(arriving& arrival, std::error_code reason);
   void header_ended(unique_fd connection, const endpoint& proxy, proxy_layer& layer,
                     std::error_code reason);
   /// `early`: bytes that came with the header of a proxy.
   void serve(unique_fd connection, const endpoint& peer, std::span<const std::byte> early = {});
   bool admit(const endpoint& peer) noexcept;
-  void report_no_layer(const endpoint& peer, const std::exception_ptr& failed);
+  void report_no_layer(const endpoint& peer, const std::exception_ptr& exception);
   std::optional<io::handle_kind> kind_of(const unique_fd& connection, const endpoint& peer,
                                          bool was_opened) const noexcept;
   void begin_connection(unique_fd connection, const endpoint& peer, std::unique_ptr<layer> protocol,

@@ -213,9 +213,9 @@ class shared_connection {
     }
     /// The connection if this was its last use, and it is to be ended.
     connection_ptr end() noexcept {
-      connection_ptr ended = std::move(used_);
-      ended->fresh = false;
-      return --ended->users == 0 && ended->retired ? std::move(ended) : nullptr;
+      connection_ptr connection = std::move(used_);
+      connection->fresh = false;
+      return --connection->users == 0 && connection->retired ? std::move(connection) : nullptr;
     }
 
    private:

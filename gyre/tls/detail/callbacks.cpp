@@ -108,7 +108,7 @@ long callbacks::control(BIO* /*bio*/, int command, long /*number*/, void* /*poin
   return command == BIO_CTRL_FLUSH ? 1 : 0;
 }
 BIO_METHOD* callbacks::method() {
-  static BIO_METHOD* const made = [] {
+  static BIO_METHOD* const method = [] {
     BIO_METHOD* const fresh =
         BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "gyre buffers");
     if (fresh != nullptr) {
@@ -118,7 +118,7 @@ BIO_METHOD* callbacks::method() {
     }
     return fresh;
   }();
-  return made;
+  return method;
 }
 
 void callbacks::note_step(const SSL* ssl, int step, int /*value*/) {
@@ -200,11 +200,11 @@ int callbacks::staple(SSL* ssl, void* /*argument*/) {
   const loaded_context& loaded = *engine_of(ssl).loaded_;
   const auto* const entry = loaded.entry_of(SSL_get_SSL_CTX(ssl));
   if (entry == nullptr) return SSL_TLSEXT_ERR_NOACK;
-  const X509* const chosen = SSL_get_certificate(ssl);
-  const auto found = std::ranges::find_if(entry->staples,
-                                          [chosen](const auto& each) { return each.of == chosen; });
-  if (found == entry->staples.end()) return SSL_TLSEXT_ERR_NOACK;
-  const std::vector<std::byte>& bytes = found->bytes;
+  const X509* const certificate = SSL_get_certificate(ssl);
+  const auto match = std::ranges::find_if(
+      entry->staples, [certificate](const auto& each) { return each.of == certificate; });
+  if (match == entry->staples.end()) return SSL_TLSEXT_ERR_NOACK;
+  const std::vector<std::byte>& bytes = match->bytes;
   void* const copy = OPENSSL_memdup(bytes.data(), bytes.size());
   if (copy == nullptr) return SSL_TLSEXT_ERR_NOACK;
   SSL_set_tlsext_status_ocsp_resp(ssl, copy, static_cast<long>(bytes.size()));
@@ -226,11 +226,11 @@ int callbacks::protect_ticket(SSL* ssl, unsigned char* name, unsigned char* iv,
       key = *newest;
       std::ranges::copy(key.name, name);
     } else {
-      const auto found = loaded.tickets->find(std::span(name, key.name.size()), present);
-      if (!found) return 0;
-      key = found->key;
+      const auto match = loaded.tickets->find(std::span(name, key.name.size()), present);
+      if (!match) return 0;
+      key = match->key;
       // A client of TLS 1.3 uses a ticket once (RFC 8446, C.4), so it needs a new one each time.
-      outcome = found->is_newest && SSL_version(ssl) < TLS1_3_VERSION ? 1 : 2;
+      outcome = match->is_newest && SSL_version(ssl) < TLS1_3_VERSION ? 1 : 2;
     }
     char digest[] = "SHA256";
     const OSSL_PARAM parameters[] = {
@@ -248,7 +248,7 @@ int callbacks::protect_ticket(SSL* ssl, unsigned char* name, unsigned char* iv,
 
 // A resumed session is not verified again, and in TLS 1.3 each one brings a ticket with a new
 // lifetime: a client could continue for ever after its certificate has expired.
-SSL_TICKET_RETURN callbacks::judge_ticket(SSL* ssl, SSL_SESSION* opened,
+SSL_TICKET_RETURN callbacks::judge_ticket(SSL* ssl, SSL_SESSION* session,
                                           const unsigned char* /*name*/, std::size_t /*size*/,
                                           SSL_TICKET_STATUS status, void* /*argument*/) {
   switch (status) {
@@ -258,9 +258,10 @@ SSL_TICKET_RETURN callbacks::judge_ticket(SSL* ssl, SSL_SESSION* opened,
     case SSL_TICKET_SUCCESS_RENEW: break;
     default: return SSL_TICKET_RETURN_ABORT;
   }
-  if (is_past_its_certificate(opened)) return SSL_TICKET_RETURN_IGNORE_RENEW;
+  if (is_past_its_certificate(session)) return SSL_TICKET_RETURN_IGNORE_RENEW;
   try {
-    if (!is_for_name(opened, engine_of(ssl).requested_name_)) return SSL_TICKET_RETURN_IGNORE_RENEW;
+    if (!is_for_name(session, engine_of(ssl).requested_name_))
+      return SSL_TICKET_RETURN_IGNORE_RENEW;
   } catch (const std::bad_alloc&) {
     return SSL_TICKET_RETURN_ABORT;
   }
@@ -275,10 +276,10 @@ int callbacks::verify_chain(X509_STORE_CTX* chain, void* /*argument*/) {
   const auto* const ssl = static_cast<const SSL*>(
       X509_STORE_CTX_get_ex_data(chain, SSL_get_ex_data_X509_STORE_CTX_idx()));
   engine& self = engine_of(ssl);
-  const STACK_OF(X509)* const sent = X509_STORE_CTX_get0_untrusted(chain);
+  const STACK_OF(X509)* const certificates = X509_STORE_CTX_get0_untrusted(chain);
   int bits = bits_of_modulus(X509_STORE_CTX_get0_cert(chain));
-  for (int i = 0; i < sk_X509_num(sent); ++i) {
-    bits = std::max(bits, bits_of_modulus(sk_X509_value(sent, i)));
+  for (int i = 0; i < sk_X509_num(certificates); ++i) {
+    bits = std::max(bits, bits_of_modulus(sk_X509_value(certificates, i)));
   }
   if (static_cast<std::size_t>(bits) <= self.loaded_->max_rsa_bits) return X509_verify_cert(chain);
   self.too_large_key_ = static_cast<std::size_t>(bits);

@@ -48,9 +48,9 @@ std::string listed_groups(const std::vector<std::string>& groups) {
 ssl_ctx_ptr make_context(const SSL_METHOD* method, version min_version, version max_version,
                          const std::vector<std::string>& groups) {
   ERR_clear_error();
-  ssl_ctx_ptr made(SSL_CTX_new(method));
-  if (made == nullptr) throw std::bad_alloc();
-  SSL_CTX* const context = made.get();
+  ssl_ctx_ptr result(SSL_CTX_new(method));
+  if (result == nullptr) throw std::bad_alloc();
+  SSL_CTX* const context = result.get();
   SSL_CTX_set_options(context, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION |
                                    SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
   SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
@@ -66,7 +66,7 @@ ssl_ctx_ptr make_context(const SSL_METHOD* method, version min_version, version 
   if (SSL_CTX_set1_groups_list(context, listed_groups(groups).c_str()) != 1) {
     throw_openssl_error(errc::bad_configuration, "gyre::tls: groups " + listed_groups(groups));
   }
-  return made;
+  return result;
 }
 
 // Sessions are of one context: a ticket is no use where the rules for certificates of clients, or
@@ -97,12 +97,12 @@ duration ticket_lifetime_of(const server_options& options) {
 using certificate_set = std::vector<std::size_t>;
 
 loaded_context::entry make_entry(const server_options& options, const std::vector<key_pair>& pairs,
-                                 const certificate_set& chosen) {
-  ssl_ctx_ptr made =
+                                 const certificate_set& set) {
+  ssl_ctx_ptr result =
       make_context(TLS_server_method(), options.min_version, options.max_version, options.groups);
-  SSL_CTX* const context = made.get();
+  SSL_CTX* const context = result.get();
   std::vector<loaded_context::staple> staples;
-  for (const std::size_t each : chosen) {
+  for (const std::size_t each : set) {
     use_key_pair(context, pairs[each]);
     const std::vector<std::byte>& staple = options.certificates[each].ocsp_staple;
     if (!staple.empty()) staples.push_back({pairs[each].leaf.get(), staple});
@@ -126,7 +126,7 @@ loaded_context::entry make_entry(const server_options& options, const std::vecto
     SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
   }
   set_server_callbacks(context, with_tickets);
-  return {std::move(made), std::move(staples)};
+  return {std::move(result), std::move(staples)};
 }
 
 // The files of these options are read once, so that all certificates and sessions are under the
@@ -154,10 +154,10 @@ std::map<std::string, certificate_set> certificates_by_name(
   std::map<std::string, certificate_set> by_name;
   for (std::size_t i = 0; i < certificates.size(); ++i) {
     for (const std::string& name : names_for(certificates[i], pairs[i])) {
-      certificate_set& chosen = by_name[name];
+      certificate_set& set = by_name[name];
       const bool has_kind = std::ranges::any_of(
-          chosen, [&](std::size_t each) { return pairs[each].kind() == pairs[i].kind(); });
-      if (!has_kind) chosen.push_back(i);
+          set, [&](std::size_t each) { return pairs[each].kind() == pairs[i].kind(); });
+      if (!has_kind) set.push_back(i);
     }
   }
   return by_name;
@@ -174,15 +174,15 @@ std::shared_ptr<loaded_context> load_server(const server_options& original) {
   const std::map<std::string, certificate_set> by_name =
       certificates_by_name(options.certificates, pairs);
   std::map<certificate_set, std::size_t> entries;
-  const auto entry_of = [&](const certificate_set& chosen) {
-    const auto [place, is_new] = entries.try_emplace(chosen, loaded->entries.size());
-    if (is_new) loaded->entries.push_back(make_entry(options, pairs, chosen));
+  const auto entry_of = [&](const certificate_set& set) {
+    const auto [place, is_new] = entries.try_emplace(set, loaded->entries.size());
+    if (is_new) loaded->entries.push_back(make_entry(options, pairs, set));
     return place->second;
   };
   // The first entry is for clients without a name.
   entry_of(by_name.at(names_for(options.certificates.front(), pairs.front()).front()));
-  for (const auto& [name, chosen] : by_name) {
-    if (!name.empty()) loaded->by_name.emplace(name, entry_of(chosen));
+  for (const auto& [name, set] : by_name) {
+    if (!name.empty()) loaded->by_name.emplace(name, entry_of(set));
   }
   const std::array<unsigned char, 32> id = session_context_of(options);
   for (const loaded_context::entry& each : loaded->entries) {
@@ -200,9 +200,9 @@ std::shared_ptr<loaded_context> load_server(const server_options& original) {
 
 std::shared_ptr<loaded_context> load_client(const client_options& options) {
   auto loaded = std::make_shared<loaded_context>();
-  ssl_ctx_ptr made =
+  ssl_ctx_ptr result =
       make_context(TLS_client_method(), options.min_version, options.max_version, options.groups);
-  SSL_CTX* const context = made.get();
+  SSL_CTX* const context = result.get();
   if (options.verify) {
     if (options.system_authorities && SSL_CTX_set_default_verify_paths(context) != 1) {
       throw_openssl_error(errc::bad_configuration, "gyre::tls: the system's authorities");
@@ -215,7 +215,7 @@ std::shared_ptr<loaded_context> load_client(const client_options& options) {
                                      "gyre::tls::client_options: handshake_timeout");
   if (options.own_certificate) use_key_pair(context, load_key_pair(*options.own_certificate));
   set_client_callbacks(context);
-  loaded->entries.push_back({std::move(made), {}});
+  loaded->entries.push_back({std::move(result), {}});
   loaded->verify = options.verify;
   loaded->max_rsa_bits = options.max_rsa_bits;
   loaded->application_protocols = wire_form(options.application_protocols);
@@ -229,19 +229,19 @@ std::shared_ptr<loaded_context> load_client(const client_options& options) {
 const loaded_context::entry* loaded_context::entry_for(std::string_view name) const {
   std::string key = to_lower(name);
   if (key.ends_with('.')) key.pop_back();
-  auto found = by_name.find(key);
-  if (found == by_name.end()) {
+  auto match = by_name.find(key);
+  if (match == by_name.end()) {
     const std::size_t dot = key.find('.');
-    if (dot != std::string::npos && dot != 0) found = by_name.find(key.replace(0, dot, 1, '*'));
+    if (dot != std::string::npos && dot != 0) match = by_name.find(key.replace(0, dot, 1, '*'));
   }
-  if (found != by_name.end()) return &entries[found->second];
+  if (match != by_name.end()) return &entries[match->second];
   return refuse_unknown_names ? nullptr : &entries.front();
 }
 
 const loaded_context::entry* loaded_context::entry_of(const SSL_CTX* context) const noexcept {
-  const auto found = std::ranges::find_if(
+  const auto match = std::ranges::find_if(
       entries, [context](const entry& each) { return each.context.get() == context; });
-  return found == entries.end() ? nullptr : &*found;
+  return match == entries.end() ? nullptr : &*match;
 }
 
 context_state::context_state(server_options options) : is_server_(true) {

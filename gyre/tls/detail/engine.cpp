@@ -81,7 +81,7 @@ void expect_host(SSL* ssl, const std::string& host, bool verify) {
 
 }  // namespace
 
-engine::engine(const tls_context& context, std::string host, const session& resumed)
+engine::engine(const tls_context& context, std::string host, const session& previous_session)
     : loaded_(current_of(context)), host_(std::move(host)) {
   established_ = false;
   if (host_.ends_with('.')) host_.pop_back();
@@ -101,8 +101,8 @@ engine::engine(const tls_context& context, std::string host, const session& resu
   }
   if (loaded_->request_ocsp_staple) SSL_set_tlsext_status_type(ssl, TLSEXT_STATUSTYPE_ocsp);
   // OpenSSL does not verify the certificate of a resumed session again.
-  auto* const offered = static_cast<SSL_SESSION*>(resumed.native());
-  if (resumed.may_be_offered(loaded_) &&
+  auto* const offered = static_cast<SSL_SESSION*>(previous_session.native());
+  if (previous_session.may_be_offered(loaded_) &&
       !(loaded_->verify && (is_past_its_certificate(offered) || !is_of_host(offered, host_)))) {
     if (const ssl_session_ptr copy = copy_of(offered)) SSL_set_session(ssl, copy.get());
   }
@@ -111,15 +111,15 @@ engine::engine(const tls_context& context, std::string host, const session& resu
 
 void engine::make_ssl() {
   ERR_clear_error();
-  ssl_ptr made(SSL_new(loaded_->entries.front().context.get()));
+  ssl_ptr native(SSL_new(loaded_->entries.front().context.get()));
   bio_ptr bio(callbacks::method() == nullptr ? nullptr : BIO_new(callbacks::method()));
-  if (made == nullptr || bio == nullptr) throw std::bad_alloc();
+  if (native == nullptr || bio == nullptr) throw std::bad_alloc();
   BIO_set_data(bio.get(), this);
   BIO_set_init(bio.get(), 1);
-  SSL_set_info_callback(made.get(), &callbacks::note_step);
+  SSL_set_info_callback(native.get(), &callbacks::note_step);
   BIO* const both = bio.release();
-  SSL_set_bio(made.get(), both, both);
-  ssl_ = std::move(made);
+  SSL_set_bio(native.get(), both, both);
+  ssl_ = std::move(native);
 }
 
 // Takes the first bytes that the client sends: a peer that sends none costs no memory of OpenSSL's.

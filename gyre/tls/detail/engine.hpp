@@ -35,9 +35,10 @@ class engine : public net::layer {
  public:
   /// A server's engine holds no memory of OpenSSL's until the first bytes have come. Throws
   /// std::system_error.
-  engine(const tls_context& context, std::string host, const session& resumed);
-  engine(const tls_context& context, std::string host, const session& resumed, io::buffer& output)
-      : engine(context, std::move(host), resumed) {
+  engine(const tls_context& context, std::string host, const session& previous_session);
+  engine(const tls_context& context, std::string host, const session& previous_session,
+         io::buffer& output)
+      : engine(context, std::move(host), previous_session) {
     send_to(output);
   }
 

@@ -56,12 +56,12 @@ std::vector<std::string> alternative_names(X509* certificate, int kind,
                                            std::string (*text_of)(const GENERAL_NAME&)) {
   const std::unique_ptr<GENERAL_NAMES, freer<&GENERAL_NAMES_free>> all(static_cast<GENERAL_NAMES*>(
       X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
-  std::vector<std::string> found;
+  std::vector<std::string> result;
   for (int i = 0; i < sk_GENERAL_NAME_num(all.get()); ++i) {
     const GENERAL_NAME& each = *sk_GENERAL_NAME_value(all.get(), i);
-    if (each.type == kind) found.push_back(text_of(each));
+    if (each.type == kind) result.push_back(text_of(each));
   }
-  return found;
+  return result;
 }
 
 // "a.example, b.example and 3 more"
@@ -146,18 +146,18 @@ failure failure_of(SSL* ssl, bool established, std::string_view host,
                    const std::vector<std::string>& names) {
   const unsigned long error = ERR_peek_error();
   const int reason = ERR_GET_REASON(error);
-  failure found;
+  failure result;
   const long verified = SSL_get_verify_result(ssl);
   if (ERR_GET_LIB(error) == ERR_LIB_SYS || error == 0) {
-    found = {established ? errc::bad_record : errc::handshake_failed, {}};
+    result = {established ? errc::bad_record : errc::handshake_failed, {}};
   } else if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED && verified != X509_V_OK) {
-    found = verification_failure(verified, host, names);
+    result = verification_failure(verified, host, names);
   } else {
-    found.code = code_of(reason, established);
-    if (const char* const text = ERR_reason_error_string(error)) found.text = text;
+    result.code = code_of(reason, established);
+    if (const char* const text = ERR_reason_error_string(error)) result.text = text;
   }
   ERR_clear_error();
-  return found;
+  return result;
 }
 
 void throw_openssl_error(std::error_code code, std::string text) {

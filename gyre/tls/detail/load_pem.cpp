@@ -43,38 +43,38 @@ void expect_end(const char* part) {
 }  // namespace
 
 key_pair load_key_pair(const certificate& source) {
-  key_pair own;
+  key_pair pair;
   const std::string chain = source.chain.read();
   std::string password = source.password;
   const bio_ptr reader = reader_of(chain);
-  own.leaf.reset(PEM_read_bio_X509_AUX(reader.get(), nullptr, &give_password, &password));
-  if (own.leaf == nullptr) {
+  pair.leaf.reset(PEM_read_bio_X509_AUX(reader.get(), nullptr, &give_password, &password));
+  if (pair.leaf == nullptr) {
     throw_openssl_error(errc::bad_certificate, "gyre::tls: certificate chain");
   }
   while (x509_ptr next{PEM_read_bio_X509(reader.get(), nullptr, &give_password, &password)}) {
-    own.issuers.push_back(std::move(next));
+    pair.issuers.push_back(std::move(next));
   }
   expect_end("gyre::tls: certificate chain");
   const std::string key_text = source.key.empty() ? chain : source.key.read();
   const bio_ptr key_reader = reader_of(key_text);
-  own.key.reset(PEM_read_bio_PrivateKey(key_reader.get(), nullptr, &give_password, &password));
-  if (own.key == nullptr) throw_openssl_error(errc::bad_private_key, "gyre::tls: private key");
-  if (X509_check_private_key(own.leaf.get(), own.key.get()) != 1) {
+  pair.key.reset(PEM_read_bio_PrivateKey(key_reader.get(), nullptr, &give_password, &password));
+  if (pair.key == nullptr) throw_openssl_error(errc::bad_private_key, "gyre::tls: private key");
+  if (X509_check_private_key(pair.leaf.get(), pair.key.get()) != 1) {
     throw_openssl_error(errc::key_mismatch, "gyre::tls: private key");
   }
-  return own;
+  return pair;
 }
 
-void use_key_pair(SSL_CTX* context, const key_pair& own) {
-  if (SSL_CTX_use_certificate(context, own.leaf.get()) != 1) {
+void use_key_pair(SSL_CTX* context, const key_pair& pair) {
+  if (SSL_CTX_use_certificate(context, pair.leaf.get()) != 1) {
     throw_openssl_error(errc::bad_certificate, "gyre::tls: certificate");
   }
-  for (const x509_ptr& each : own.issuers) {
+  for (const x509_ptr& each : pair.issuers) {
     if (SSL_CTX_add1_chain_cert(context, each.get()) != 1) {
       throw_openssl_error(errc::bad_certificate, "gyre::tls: certificate chain");
     }
   }
-  if (SSL_CTX_use_PrivateKey(context, own.key.get()) != 1) {
+  if (SSL_CTX_use_PrivateKey(context, pair.key.get()) != 1) {
     throw_openssl_error(errc::bad_private_key, "gyre::tls: private key");
   }
 }

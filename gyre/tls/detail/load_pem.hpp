@@ -23,7 +23,7 @@ struct key_pair {
 // The functions below throw std::system_error.
 
 key_pair load_key_pair(const certificate& source);
-void use_key_pair(SSL_CTX* context, const key_pair& own);
+void use_key_pair(SSL_CTX* context, const key_pair& pair);
 /// Adds certificates to the trusted ones, and for `name_to_clients` to the list that a server sends
 /// to its clients. False if there were none.
 bool add_trusted_authorities(SSL_CTX* context, const pem& authorities, bool name_to_clients);

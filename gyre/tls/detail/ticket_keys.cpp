@@ -15,15 +15,15 @@ std::optional<ticket_key> ticket_keys::newest(steady_time present) {
   const std::scoped_lock lock(mutex_);
   drop_old(present);
   if (!keys_.empty() && present - keys_.back().born < lifetime_ / 2) return keys_.back();
-  ticket_key made{};
-  made.born = present;
+  ticket_key key{};
+  key.born = present;
   for (const std::span<unsigned char> part :
-       {std::span<unsigned char>(made.name), std::span<unsigned char>(made.cipher),
-        std::span<unsigned char>(made.mac)}) {
+       {std::span<unsigned char>(key.name), std::span<unsigned char>(key.cipher),
+        std::span<unsigned char>(key.mac)}) {
     if (RAND_bytes(part.data(), static_cast<int>(part.size())) != 1) return std::nullopt;
   }
-  keys_.push_back(made);
-  return made;
+  keys_.push_back(key);
+  return key;
 }
 
 std::optional<ticket_keys::found_key> ticket_keys::find(std::span<const unsigned char> name,
