@@ -14,7 +14,6 @@
 #include <gyre/task/stop_when.hpp>
 #include <gyre/task/when_all.hpp>
 
-#include <memory>
 #include <utility>
 
 namespace gyre::net {

@@ -5,7 +5,6 @@
 #include <gyre/net/detail/errors.hpp>
 #include <gyre/net/detail/layer_limits.hpp>
 
-#include <functional>
 #include <utility>
 
 namespace gyre::net {

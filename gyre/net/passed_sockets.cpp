@@ -10,7 +10,6 @@
 #include <gyre/net/detail/system_sockets.hpp>
 
 #include <array>
-#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <optional>

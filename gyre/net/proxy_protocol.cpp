@@ -7,7 +7,6 @@
 #include <gyre/net/detail/errors.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <string_view>
 #include <utility>

@@ -8,7 +8,6 @@
 #include <gyre/task/detail/this_context.hpp>
 
 #include <cerrno>
-#include <string>
 
 namespace gyre::net {
 namespace {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/tls/transport.hpp>
 
-#include <gyre/io/buffer.hpp>
 #include <gyre/tls/detail/engine.hpp>
 #include <gyre/tls/detail/info.hpp>
 #include <gyre/tls/error.hpp>

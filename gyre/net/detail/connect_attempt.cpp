@@ -6,7 +6,6 @@
 #include <gyre/task/as_expected.hpp>
 
 #include <memory>
-#include <string>
 #include <system_error>
 #include <utility>
 

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cassert>
 #include <exception>
-#include <new>
 #include <utility>
 
 namespace gyre::net::detail {

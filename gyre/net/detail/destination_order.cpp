@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/detail/destination_order.hpp>
 
-#include <gyre/base/unique_fd.hpp>
 #include <gyre/net/detail/system_sockets.hpp>
 
 #include <algorithm>

@@ -11,7 +11,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstring>
 #include <iterator>

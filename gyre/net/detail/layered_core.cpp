@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/net/detail/layered_core.hpp>
 
-#include <gyre/base/error.hpp>
 #include <gyre/exec/detail/heavy_turn.hpp>
 #include <gyre/io/backend.hpp>
 #include <gyre/io/detail/scratch_buffer.hpp>

@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <exception>
-#include <span>
 
 namespace gyre::net::detail {
 
