@@ -33,7 +33,7 @@ class atomic_intrusive_stack {
       node->next = top;
       // Release: pairs with the acquire of pop_all(), which then sees the node's link and contents.
       // Acquire: pairs with the release of the pop_all() that emptied the stack. Relaxed on
-      // failure: as above.
+      // failure: only compared.
     } while (!top_.compare_exchange_weak(top, node, std::memory_order_acq_rel,
                                          std::memory_order_relaxed));
     return top == nullptr;

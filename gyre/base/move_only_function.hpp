@@ -120,11 +120,11 @@ inline constexpr auto destroy_of = [] {
   using storage = callable_storage<Bytes>;
   void (*destroy)(storage&) noexcept = nullptr;
   if constexpr (!callable_fits<F, Bytes> || !std::is_trivially_destructible_v<F>) {
-    destroy = [](storage& held) noexcept {
+    destroy = [](storage& target) noexcept {
       if constexpr (callable_fits<F, Bytes>) {
-        held.template get<F>().~F();
+        target.template get<F>().~F();
       } else {
-        delete &held.template box<F>();
+        delete &target.template box<F>();
       }
     };
   }
@@ -133,8 +133,8 @@ inline constexpr auto destroy_of = [] {
 
 template <typename F, std::size_t Bytes, bool Noexcept, typename R, typename... Args>
 inline constexpr callable_operations<Bytes, Noexcept, R, Args...> callable_operations_of{
-    .invoke = [](callable_storage<Bytes>& held, Args&&... args) noexcept(Noexcept) -> R {
-      return std::invoke_r<R>(held.template get<F>(), std::forward<Args>(args)...);
+    .invoke = [](callable_storage<Bytes>& target, Args&&... args) noexcept(Noexcept) -> R {
+      return std::invoke_r<R>(target.template get<F>(), std::forward<Args>(args)...);
     },
     .relocate = relocate_of<F, Bytes>,
     .destroy = destroy_of<F, Bytes>};
@@ -163,7 +163,7 @@ bool is_null_callable(const F& callable) noexcept {
 
 }  // namespace detail
 
-/// The class behind move_only_function, which users name by that alias.
+/// The class of which move_only_function is an alias.
 template <std::size_t InlineBytes, bool Noexcept, typename R, typename... Args>
 class basic_move_only_function {
   using storage = detail::callable_storage<InlineBytes>;

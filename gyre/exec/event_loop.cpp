@@ -260,9 +260,9 @@ std::size_t event_loop::run_timers() {
   if (timers_.empty()) return 0;
   const steady_time due_until = io_polled_at_ ? *io_polled_at_ : now();
   std::size_t fired = 0;
-  const auto fire = [&](detail::timer_node& due) {
+  const auto fire = [&](detail::timer_node& timer) {
     ++fired;
-    static_cast<timer_operation&>(due).expire();
+    static_cast<timer_operation&>(timer).expire();
   };
   guard([&] { timers_.advance(due_until, options_.batch, fire); },
         [&] {

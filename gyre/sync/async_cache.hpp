@@ -50,7 +50,7 @@ struct async_cache_options {
   executor* where = nullptr;
 };
 
-/// Numbers of events in an async_cache since its construction.
+/// The numbers of events in an async_cache since its construction.
 struct async_cache_statistics {
   std::uint64_t hits = 0;       ///< lookups that found a value
   std::uint64_t misses = 0;     ///< lookups that found none, or one past its time to live
@@ -224,9 +224,9 @@ class async_cache_core {
 
   // With the lock held:
 
-  void use(entry& used) noexcept {
-    used.unlink();
-    by_use_.push_back(used);
+  void use(entry& target) noexcept {
+    target.unlink();
+    by_use_.push_back(target);
   }
   node remove(typename table::iterator position) {
     entry& removed = position->second;
@@ -283,11 +283,11 @@ class async_cache_core {
 ///
 /// Values are shared, not copied: callers get a std::shared_ptr<const T>, which stays valid when
 /// the entry is dropped. Errors are not kept. invalidate(), clear() and put() during a load let its
-/// callers have the result, but it is not stored, and later callers load anew.
+/// callers have the result, but it is not stored, and later callers load again.
 ///
 /// Thread-safety: every member may be called from any thread. Hash and Equal run while a lock is
 /// held, and must not throw; no other code of the user does.
-/// Lifetime: must outlive the calls of get(); not its loads, which may go on after their callers
+/// Lifetime: must outlive the calls of get(); not its loads, which may continue after their callers
 /// were destroyed.
 /// Errors: the constructor throws std::invalid_argument for a capacity of 0, and for a time to live
 /// that is not positive or has no clock.
@@ -326,7 +326,7 @@ class async_cache {
 
   /// The value for `key` if it is stored, else null. Does not wait for a load that runs.
   [[nodiscard]] std::shared_ptr<const T> try_get(const Key& key) { return core_->find(key); }
-  /// The same for a key of another type, if Hash and Equal are transparent.
+  /// As try_get(const Key&), for a key of another type, if Hash and Equal are transparent.
   template <detail::finds_key<Hash, Equal> K>
   [[nodiscard]] std::shared_ptr<const T> try_get(const K& key) {
     return core_->find(key);
@@ -341,7 +341,7 @@ class async_cache {
 
   /// Drops the value for `key`, also one that is being loaded. Whether there was a stored one.
   bool invalidate(const Key& key) { return core_->invalidate(key); }
-  /// The same for a key of another type, if Hash and Equal are transparent.
+  /// As invalidate(const Key&), for a key of another type, if Hash and Equal are transparent.
   template <detail::finds_key<Hash, Equal> K>
   bool invalidate(const K& key) {
     return core_->invalidate(key);

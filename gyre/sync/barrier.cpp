@@ -3,34 +3,34 @@
 
 namespace gyre::detail {
 
-bool barrier_base::subtract(std::uint64_t arrived, woken_waiters& ready) noexcept {
-  assert(missing_ >= arrived && "more arrived at a gyre::barrier than were expected");
-  missing_ -= arrived;
+bool barrier_base::subtract(std::uint64_t arrivals, woken_waiters& ready) noexcept {
+  assert(missing_ >= arrivals && "more arrived at a gyre::barrier than were expected");
+  missing_ -= arrivals;
   if (missing_ != 0) return false;
   while (!waiting_.empty()) ready.complete(waiting_.front());
   return true;
 }
 
-bool barrier_base::count(std::uint64_t arrived, std::uint64_t dropped,
+bool barrier_base::count(std::uint64_t arrivals, std::uint64_t departures,
                          woken_waiters& ready) noexcept {
   const locked_state state(lock_);
-  expected_ -= dropped;
-  return subtract(arrived, ready);
+  expected_ -= departures;
+  return subtract(arrivals, ready);
 }
 
 auto barrier_base::count(barrier_waiter& node, woken_waiters& ready) noexcept -> arrival {
   const locked_state state(lock_);
-  if (node.arrived && node.arrived_in != phase_) {
+  if (node.has_arrived && node.arrival_phase != phase_) {
     node.complete();
     return arrival::continues;
   }
-  if (!node.arrived && missing_ == 1) {
+  if (!node.has_arrived && missing_ == 1) {
     node.complete();
     subtract(1, ready);
     return arrival::completes;
   }
   if (node.is_cancelled()) return arrival::continues;
-  if (!node.arrived) subtract(1, ready);
+  if (!node.has_arrived) subtract(1, ready);
   node.join(waiting_);
   return arrival::waits;
 }
@@ -46,7 +46,7 @@ void barrier_base::begin_phase(woken_waiters& ready) noexcept {
 bool barrier_base::withdraw(barrier_waiter& node) noexcept {
   const locked_state state(lock_);
   const bool waited = node.withdraw();
-  if (waited && !node.arrived) ++missing_;
+  if (waited && !node.has_arrived) ++missing_;
   return waited;
 }
 

@@ -22,13 +22,13 @@ namespace gyre {
 namespace detail {
 
 struct barrier_waiter : waiter {
-  /// One that arrives now.
+  /// A waiter that arrives when it waits.
   barrier_waiter() noexcept = default;
-  /// One that has arrived, in `phase`.
-  explicit barrier_waiter(std::uint64_t phase) noexcept : arrived(true), arrived_in(phase) {}
+  /// A waiter that has arrived before, in `phase`.
+  explicit barrier_waiter(std::uint64_t phase) noexcept : has_arrived(true), arrival_phase(phase) {}
 
-  const bool arrived = false;
-  const std::uint64_t arrived_in = 0;
+  const bool has_arrived = false;
+  const std::uint64_t arrival_phase = 0;
 };
 
 /// The part of a barrier that does not depend on its completion function.
@@ -42,9 +42,9 @@ class barrier_base {
     assert(waiting_.empty() && "a gyre::barrier was destroyed while a coroutine waited for it");
   }
 
-  /// Counts `arrived`, of which `dropped` do not come back, and returns whether all have arrived;
+  /// Counts `arrivals`, of which `departures` do not come back. Returns whether all have arrived;
   /// the waiters are then in `ready`. The caller continues with begin_phase().
-  bool count(std::uint64_t arrived, std::uint64_t dropped, woken_waiters& ready) noexcept;
+  bool count(std::uint64_t arrivals, std::uint64_t departures, woken_waiters& ready) noexcept;
   /// Counts a waiter, which waits for the others unless it is cancelled or the last.
   enum class arrival : unsigned char { waits, continues, completes };
   arrival count(barrier_waiter& node, woken_waiters& ready) noexcept;
@@ -53,11 +53,11 @@ class barrier_base {
   std::uint64_t phase() noexcept;
 
  private:
-  bool subtract(std::uint64_t arrived, woken_waiters& ready) noexcept;
+  bool subtract(std::uint64_t arrivals, woken_waiters& ready) noexcept;
 
   state_word lock_;         // of all below
   std::uint64_t expected_;  // in each phase
-  std::uint64_t missing_;   // in this one
+  std::uint64_t missing_;   // in the present phase
   std::uint64_t phase_ = 0;
   waiter_list<barrier_waiter> waiting_;
 };
@@ -103,11 +103,11 @@ class barrier : detail::barrier_base {
   /// Awaited, arrives, and waits for the others. The last to arrive is not suspended.
   wait_operation arrive_and_wait() noexcept { return wait_operation(*this); }
 
-  /// Arrives `arrived` times, without waiting. No more than the phase still waits for: asserted.
-  arrival_token arrive(std::uint64_t arrived = 1) noexcept {
+  /// Arrives `arrivals` times, without waiting. No more than the phase still waits for: asserted.
+  arrival_token arrive(std::uint64_t arrivals = 1) noexcept {
     const arrival_token token(phase());
     detail::woken_waiters ready;
-    if (count(arrived, 0, ready)) complete(ready);
+    if (count(arrivals, 0, ready)) complete(ready);
     return token;
   }
   /// Awaited, waits for the end of the phase in which `token` was given, which may have ended. The

@@ -51,16 +51,16 @@ class broadcast_core : public subscribers {
   explicit broadcast_core(std::size_t capacity) : values_(std::max<std::size_t>(capacity, 1)) {}
 
   channel_status send(T& value) noexcept {
-    intrusive_queue<operation> woken;
+    intrusive_queue<operation> ended_waits;
     {
       const std::lock_guard hold(lock_);
       if (is_closed()) return channel_status::closed;
       if (values_.full()) values_.pop();
       values_.push(std::move(value));
       ++sent_;
-      receivers_.claim_all(woken, false);
+      receivers_.claim_all(ended_waits, false);
     }
-    wake_all(woken);
+    wake_all(ended_waits);
     return channel_status::ok;
   }
 

@@ -11,7 +11,7 @@ using stage = detail::condition_waiter::stage;
 bool condition_variable::enlist(waiter& node) noexcept {
   const locked_state state(lock_);
   if (node.cancelled) return false;
-  node.at = stage::condition;
+  node.current_stage = stage::condition;
   waiting_.push_back(node);
   return true;
 }
@@ -31,9 +31,9 @@ void condition_variable::cancel(waiter& node) noexcept {
   line cancelled;
   {
     const locked_state state(lock_);
-    if (node.at == stage::mutex) return;
+    if (node.current_stage == stage::mutex) return;
     node.cancelled = true;
-    if (node.at == stage::unlisted) return;  // enlist() sees it
+    if (node.current_stage == stage::unlisted) return;  // enlist() sees it
     move(node, cancelled);
   }
   hand_over(cancelled);
@@ -42,24 +42,24 @@ void condition_variable::cancel(waiter& node) noexcept {
 void condition_variable::abandon(waiter& node) noexcept {
   {
     const locked_state state(lock_);
-    if (node.at == stage::condition) {
+    if (node.current_stage == stage::condition) {
       line::remove(node);
       return;
     }
   }
-  [[maybe_unused]] const bool waited = node.with->withdraw(node);
+  [[maybe_unused]] const bool waited = node.relocked->withdraw(node);
   assert(waited && "a coroutine was destroyed between its wake-up and its resumption");
 }
 
 void condition_variable::move(waiter& listed, line& target) noexcept {
   line::remove(listed);
-  listed.at = stage::mutex;
+  listed.current_stage = stage::mutex;
   target.push_back(listed);
 }
 
 void condition_variable::hand_over(line& waiters) noexcept {
   if (waiters.empty()) return;
-  static_cast<waiter&>(waiters.front()).with->append(waiters);
+  static_cast<waiter&>(waiters.front()).relocked->append(waiters);
 }
 
 }  // namespace gyre

@@ -29,9 +29,9 @@ struct condition_waiter : waiter {
   enum class stage : unsigned char { unlisted, condition, mutex };
 
   // The next two belong to the condition variable's lock.
-  stage at = stage::unlisted;
+  stage current_stage = stage::unlisted;
   bool cancelled = false;
-  gyre::mutex* with = nullptr;
+  gyre::mutex* relocked = nullptr;  // locked again before the coroutine resumes
 };
 
 }  // namespace detail
@@ -54,12 +54,12 @@ class condition_variable {
            "a gyre::condition_variable was destroyed while a coroutine waited for it");
   }
 
-  /// Awaited, unlocks `held`, waits to be notified, and locks again. Meanwhile `held` owns no lock,
-  /// and must not be moved.
-  inline wait_operation wait(mutex::guard& held) noexcept;
+  /// Awaited, unlocks `guard`, waits to be notified, and locks again. Meanwhile `guard` owns no
+  /// lock, and must not be moved.
+  inline wait_operation wait(mutex::guard& guard) noexcept;
   /// Waits until `predicate()`, called with the mutex held, is true. Costs a coroutine frame.
   template <std::predicate Predicate>
-  task<> wait(mutex::guard& held, Predicate predicate);
+  task<> wait(mutex::guard& guard, Predicate predicate);
 
   /// Wakes the coroutine that has waited longest, if any.
   void notify_one() noexcept { notify(1); }
@@ -86,10 +86,10 @@ class [[nodiscard]] condition_variable::wait_operation
     : waiter,
       detail::stop_callback_slot<condition_variable::wait_operation> {
  public:
-  wait_operation(condition_variable& condition, mutex::guard& held) noexcept
-      : condition_(&condition), held_(&held) {}
+  wait_operation(condition_variable& condition, mutex::guard& guard) noexcept
+      : condition_(&condition), guard_(&guard) {}
   wait_operation(const wait_operation& other) noexcept
-      : wait_operation(*other.condition_, *other.held_) {}
+      : wait_operation(*other.condition_, *other.guard_) {}
   ~wait_operation() {
     if (context() != nullptr) [[unlikely]] {
       if (has_callback()) remove_stop_callback();
@@ -101,11 +101,11 @@ class [[nodiscard]] condition_variable::wait_operation
   static constexpr bool await_ready() noexcept { return false; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    assert(held_->owns_lock() && "a wait for a gyre::condition_variable without the mutex");
+    assert(guard_->owns_lock() && "a wait for a gyre::condition_variable without the mutex");
     const task_context& context = detail::context_of(awaiting);
     const inplace_stop_token stop_token = context.stop;
-    mutex& released = *held_->release();
-    with = &released;
+    mutex& released = *guard_->release();
+    relocked = &released;
     begin_wait(awaiting, context, stop_token.stop_possible());
     if (stop_token.stop_possible()) add_stop_callback(stop_token);
     if (!condition_->enlist(*this)) return detail::gives_way(context, awaiting);
@@ -127,26 +127,26 @@ class [[nodiscard]] condition_variable::wait_operation
 
   void stop() noexcept { condition_->cancel(*this); }
 
-  // If it was cancelled, the context it waited in.
+  // The context of the wait if the wait was cancelled, else null.
   const task_context* finish() noexcept {
     if (has_callback()) remove_stop_callback();
     const task_context* const waited_in = context();
     end_wait();
-    *held_ = mutex::guard(*with, std::adopt_lock);
+    *guard_ = mutex::guard(*relocked, std::adopt_lock);
     return cancelled ? waited_in : nullptr;
   }
 
   condition_variable* condition_;
-  mutex::guard* held_;
+  mutex::guard* guard_;
 };
 
-inline auto condition_variable::wait(mutex::guard& held) noexcept -> wait_operation {
-  return wait_operation(*this, held);
+inline auto condition_variable::wait(mutex::guard& guard) noexcept -> wait_operation {
+  return wait_operation(*this, guard);
 }
 
 template <std::predicate Predicate>
-task<> condition_variable::wait(mutex::guard& held, Predicate predicate) {
-  while (!predicate()) co_await wait(held);
+task<> condition_variable::wait(mutex::guard& guard, Predicate predicate) {
+  while (!predicate()) co_await wait(guard);
 }
 
 }  // namespace gyre

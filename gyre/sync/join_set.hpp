@@ -65,7 +65,7 @@ class join_set {
   using next_result =
       std::conditional_t<std::is_void_v<T>, bool, std::optional<detail::element_t<T>>>;
 
-  /// A set of tasks that run in `of`, on its executor. Throws std::bad_alloc.
+  /// A set of tasks that run in `owner`, on its executor. Throws std::bad_alloc.
   explicit join_set(scope& owner) : core_(new detail::join_set_core(owner)) {}
   join_set(const join_set&) = delete;
   join_set& operator=(const join_set&) = delete;
@@ -82,7 +82,7 @@ class join_set {
     spawn(*detail::scope_access::inherited(core_->owner()).where, std::move(awaitable), name,
           location);
   }
-  /// The same on `target`, which must outlive the scope.
+  /// As spawn(awaitable), on `target`, which must outlive the scope.
   template <awaitable Awaitable>
     requires std::is_same_v<task_result_t<Awaitable>, T>
   void spawn(executor& target, Awaitable awaitable, const char* name = nullptr,
@@ -101,7 +101,7 @@ class join_set {
   /// has ended. std::nullopt (false) if all were taken. A stop of the awaiting coroutine ends the
   /// wait at once, and takes nothing.
   ///
-  /// Errors: throws the exception of the task, which is thereby taken: next() goes on with the
+  /// Errors: throws the exception of the task, which is thereby taken: next() continues with the
   /// others. That of a task that was asked to stop is std::system_error
   /// (std::errc::operation_canceled). Throws gyre::operation_cancelled if the awaiting coroutine
   /// was asked to stop.

@@ -17,8 +17,8 @@ namespace gyre {
 namespace detail {
 
 struct latch_arrival : waiter {
-  explicit latch_arrival(std::uint64_t count) noexcept : arrived(count) {}
-  const std::uint64_t arrived;
+  explicit latch_arrival(std::uint64_t count) noexcept : arrivals(count) {}
+  const std::uint64_t arrivals;
 };
 
 }  // namespace detail
@@ -72,7 +72,7 @@ class latch : detail::waiting_line<latch> {
 
   bool admit(detail::waiter&) const noexcept { return try_wait(); }
   bool admit(detail::latch_arrival& node) noexcept {
-    count_down(node.arrived);
+    count_down(node.arrivals);
     return try_wait();
   }
   static bool take(word& state, const detail::waiter&) noexcept { return state < one; }

@@ -80,7 +80,7 @@ class oneshot_sender {
   bool send(const std::type_identity_t<U>& value) {
     return send(U(value));
   }
-  /// The same for T = void.
+  /// Ends the receiver's wait. False if the receiver is gone.
   bool send()
     requires std::is_void_v<T>
   {

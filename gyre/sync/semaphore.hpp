@@ -183,8 +183,8 @@ class semaphore : detail::waiting_line<semaphore, detail::semaphore_waiter> {
 
   bool admit(const waiter& node) noexcept { return try_acquire(node.permits); }
   template <class Permit>
-  Permit grant(const waiter& served) noexcept {
-    return Permit(*this, served.permits);
+  Permit grant(const waiter& node) noexcept {
+    return Permit(*this, node.permits);
   }
   static bool take(word& state, waiter& next) noexcept {
     if (state / one >= next.permits) {

@@ -85,7 +85,7 @@ class single_flight {
   /// Lets later calls with `key` run their function again, instead of waiting for the execution
   /// that runs now; its callers still get its result. False if there is none.
   bool forget(const Key& key) { return !extract(key).empty(); }
-  /// The same for a key of another type, if Hash and Equal are transparent.
+  /// As forget(const Key&), for a key of another type, if Hash and Equal are transparent.
   template <detail::finds_key<Hash, Equal> K>
   bool forget(const K& key) {
     return !extract(key).empty();

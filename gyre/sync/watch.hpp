@@ -36,14 +36,14 @@ struct watch_core : subscribers {
   /// Calls `change(value)`, and wakes the receivers.
   template <class Change>
   void apply(Change&& change) {
-    intrusive_queue<operation> woken;
+    intrusive_queue<operation> ended_waits;
     {
       const std::lock_guard hold(lock_);
       change(value);
       ++version;
-      receivers_.claim_all(woken, false);
+      receivers_.claim_all(ended_waits, false);
     }
-    wake_all(woken);
+    wake_all(ended_waits);
   }
   T copy() {
     const std::lock_guard hold(lock_);

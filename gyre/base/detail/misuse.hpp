@@ -99,7 +99,7 @@ template <class F, class Signature>
 concept wrong_callback =
     !accepts_signature<F, Signature> && !std::is_null_pointer_v<std::remove_cvref_t<F>>;
 
-/// Defines the class `name`, which stands in place of a callback with the signature behind the
+/// Defines the class `name`, which stands in place of a callback with the signature after the
 /// sentence.
 #define GYRE_MISUSED_CALLBACK(name, sentence, ...)           \
   class name {                                               \

@@ -36,7 +36,7 @@ class remote_free_list {
       }
       node->next = to_node(top);
       // Release: pairs with the acquire of take_all(), so the owner sees the node's link and
-      // everything its last user did. Relaxed on failure: as above.
+      // everything its last user did. Relaxed on failure: only compared.
       if (head_.compare_exchange_weak(top, to_word(node), std::memory_order_release,
                                       std::memory_order_relaxed)) {
         return false;

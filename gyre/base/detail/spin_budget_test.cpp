@@ -11,7 +11,7 @@ using gyre::detail::spin_budget;
 int least_of(spin_budget& budget) {
   int least = budget.looks();
   for (int i = 0; i < 20; ++i) {
-    budget.wasted();
+    budget.record_failure();
     least = budget.looks();
   }
   return least;
@@ -20,7 +20,7 @@ int least_of(spin_budget& budget) {
 TEST(SpinBudget, ShrinksWhileLooksAreWasted) {
   spin_budget budget;
   const int first = budget.looks();
-  budget.wasted();
+  budget.record_failure();
   EXPECT_EQ(budget.looks(), first / 2);
   EXPECT_LT(least_of(budget), 10);
 }
@@ -33,7 +33,7 @@ TEST(SpinBudget, IsTriedWholeNowAndThenForOneTimeOnly) {
   for (int i = 0; i < 10'000; ++i) {
     EXPECT_TRUE(budget.looks() == most || budget.looks() == least);
     whole += budget.looks() == most ? 1 : 0;
-    budget.wasted();
+    budget.record_failure();
   }
   EXPECT_GT(whole, 10);
   EXPECT_LT(whole, 1000);
@@ -43,11 +43,11 @@ TEST(SpinBudget, StaysAsLargeAsPaid) {
   spin_budget budget;
   const int most = budget.looks();
   const int least = least_of(budget);
-  budget.paid(least);
+  budget.record_success(least);
   EXPECT_GT(budget.looks(), least);
-  budget.paid(most);
+  budget.record_success(most);
   EXPECT_EQ(budget.looks(), most);
-  budget.paid(1);
+  budget.record_success(1);
   EXPECT_EQ(budget.looks(), most);
 }
 

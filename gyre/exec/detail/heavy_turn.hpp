@@ -21,8 +21,7 @@ namespace gyre::detail {
 class heavy_turn final : stoppable_wait, heavy_operation {
  public:
   explicit heavy_turn(event_loop& loop) noexcept
-      : heavy_operation(
-            [](heavy_operation& due) { static_cast<heavy_turn&>(due).complete_event(); }),
+      : heavy_operation([](heavy_operation& op) { static_cast<heavy_turn&>(op).complete_event(); }),
         loop_(loop) {}
   ~heavy_turn() {
     if (abandon()) [[unlikely]]

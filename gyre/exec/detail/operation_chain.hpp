@@ -64,8 +64,8 @@ class operation_chain {
     return first;
   }
   // The coroutine was last used before others that woke with it.
-  static void prefetch_frame_around(operation& waiting) noexcept {
-    const auto* const line = reinterpret_cast<const std::byte*>(&waiting);
+  static void prefetch_frame_around(operation& op) noexcept {
+    const auto* const line = reinterpret_cast<const std::byte*>(&op);
     prefetch_to_write(line - cache_line_size);
     prefetch_to_write(line);
     prefetch_to_write(line + cache_line_size);

@@ -73,7 +73,7 @@ void strand_core::release() noexcept {
 intrusive_queue<operation> strand_core::close() noexcept {
   closed_.store(true, std::memory_order_seq_cst);  // as in turn()
   for (;;) {
-    // seq_cst, as above; its acquire pairs with the release in ~turn().
+    // seq_cst, as in the constructor of turn; its acquire pairs with the release in ~turn().
     const void* const running = active_run_.load(std::memory_order_seq_cst);
     if (running == nullptr || is_run_of_this_thread(running)) break;
     thread_yield();

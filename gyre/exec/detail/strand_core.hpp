@@ -35,7 +35,7 @@ class strand_core final : public slab_object, operation {
   }
   /// Whether an operation of the strand waits further down in the calling thread's stack.
   bool waits_below() const noexcept {
-    // relaxed: as above.
+    // relaxed: a thread's own run is its own store.
     const void* const run = active_run_.load(std::memory_order_relaxed);
     return run != current_run() && is_run_of_this_thread(run);
   }

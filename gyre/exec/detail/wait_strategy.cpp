@@ -27,7 +27,7 @@ bool wait_strategy::stay_awake(event_loop& loop, bool is_watching, steady_time d
 
 // A loop that takes each task as soon as it is posted moves the task's cache line to and fro, and
 // its producers wait for it. So the loop runs only what waits when a batch begins, and once it has
-// caught up it waits for more: for about 25 us at most, and no longer than producers can go on
+// caught up it waits for more: for about 25 us at most, and no longer than producers can continue
 // without being slowed down. It does not wait for producers that have stopped, or do not run.
 std::size_t wait_strategy::let_tasks_gather(event_loop& loop) noexcept {
   constexpr int looks = 32;
@@ -58,12 +58,12 @@ bool wait_strategy::spin(event_loop& loop, bool is_watching, steady_time deadlin
   const steady_time give_up = yields ? std::min(deadline, loop.now() + max_duration) : deadline;
   for (int look = 1; look <= spin_budget_.looks(); ++look) {
     if (loop.has_tasks() || loop.stopped()) {
-      spin_budget_.paid(look);
+      spin_budget_.record_success(look);
       return true;
     }
     if (look % looks_per_yield == 0) {
       if (is_watching && loop.poll_for_io()) {
-        spin_budget_.wasted();
+        spin_budget_.record_failure();
         return true;
       }
       thread_yield();
@@ -72,7 +72,7 @@ bool wait_strategy::spin(event_loop& loop, bool is_watching, steady_time deadlin
       cpu_relax();
     }
   }
-  spin_budget_.wasted();
+  spin_budget_.record_failure();
   return false;
 }
 

@@ -192,7 +192,7 @@ class basic_fifo {
 
   struct give_back {
     detail::segment_pool<segment_type, 16>* pool;
-    void operator()(segment_type* unused) const noexcept { pool->give(unused); }
+    void operator()(segment_type* empty_segment) const noexcept { pool->give(empty_segment); }
   };
 
   // The consumer's line, the producers' line, and what is touched once per segment.

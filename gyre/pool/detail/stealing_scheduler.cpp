@@ -286,7 +286,7 @@ bool stealing_scheduler::search(pool_worker& self) noexcept {
   const steady_time deadline = yields ? later(monotonic_now(), max_search_duration) : steady_time{};
   for (int look = 1; look <= looks; ++look) {
     if (has_work(self)) {
-      self.spin.paid(look);
+      self.spin.record_success(look);
       return true;
     }
     if (!yields) {
@@ -296,7 +296,7 @@ bool stealing_scheduler::search(pool_worker& self) noexcept {
       if (monotonic_now() >= deadline) break;
     }
   }
-  self.spin.wasted();
+  self.spin.record_failure();
   return false;
 }
 

@@ -45,13 +45,13 @@ class channel_core : public subscribers {
 
   // With the lock held:
 
-  channel_status push(T& value, select_wait*& woken) noexcept {
+  channel_status push(T& value, select_wait*& woken_wait) noexcept {
     if (is_closed()) [[unlikely]]
       return channel_status::closed;
     if (!receivers_.empty()) {
       if (select_node* const first = receivers_.claim_first()) {
         static_cast<receive_node<T>&>(*first).value.emplace(std::move(value));
-        woken = first->wait;
+        woken_wait = first->wait;
         return channel_status::ok;
       }
     }
@@ -60,16 +60,16 @@ class channel_core : public subscribers {
     return channel_status::ok;
   }
 
-  channel_status pop(std::optional<T>& target, select_wait*& woken) noexcept {
+  channel_status pop(std::optional<T>& target, select_wait*& woken_wait) noexcept {
     if (!buffer_.empty()) [[likely]] {
       target.emplace(std::move(buffer_.front()));
       buffer_.pop();
-      if (select_node* const first = claim_sender(woken)) {
+      if (select_node* const first = claim_sender(woken_wait)) {
         buffer_.push(std::move(*static_cast<send_node<T>&>(*first).source));
       }
       return channel_status::ok;
     }
-    if (select_node* const first = claim_sender(woken)) {  // of a channel without a buffer
+    if (select_node* const first = claim_sender(woken_wait)) {  // of a channel without a buffer
       target.emplace(std::move(*static_cast<send_node<T>&>(*first).source));
       return channel_status::ok;
     }
@@ -83,20 +83,20 @@ class channel_core : public subscribers {
 
   void close() noexcept { subscribers::close(&senders_); }
   channel_status try_push(T& value) noexcept {
-    select_wait* woken = nullptr;
+    select_wait* woken_wait = nullptr;
     lock_.lock();
-    const channel_status status = push(value, woken);
+    const channel_status status = push(value, woken_wait);
     lock_.unlock();
-    if (woken != nullptr) woken->wake();
+    if (woken_wait != nullptr) woken_wait->wake();
     return status;
   }
   std::expected<T, channel_status> try_pop() noexcept {
-    select_wait* woken = nullptr;
+    select_wait* woken_wait = nullptr;
     std::optional<T> value;
     lock_.lock();
-    const channel_status status = pop(value, woken);
+    const channel_status status = pop(value, woken_wait);
     lock_.unlock();
-    if (woken != nullptr) woken->wake();
+    if (woken_wait != nullptr) woken_wait->wake();
     if (!value) return std::unexpected(status);
     return std::move(*value);
   }
@@ -108,10 +108,10 @@ class channel_core : public subscribers {
   std::size_t capacity() const noexcept { return buffer_.capacity(); }
 
  private:
-  select_node* claim_sender(select_wait*& woken) noexcept {
+  select_node* claim_sender(select_wait*& woken_wait) noexcept {
     if (senders_.empty()) return nullptr;
     select_node* const first = senders_.claim_first();
-    if (first != nullptr) woken = first->wait;
+    if (first != nullptr) woken_wait = first->wait;
     return first;
   }
 
@@ -127,8 +127,8 @@ class receive_case : public receive_node<T> {
   explicit receive_case(channel_core<T, Buffer>& source) noexcept : source_(&source) {}
 
   spin_lock& lock() noexcept { return source_->lock(); }
-  bool attempt(select_wait*& woken) noexcept {
-    if (source_->pop(this->value, woken) == channel_status::empty) return false;
+  bool attempt(select_wait*& woken_wait) noexcept {
+    if (source_->pop(this->value, woken_wait) == channel_status::empty) return false;
     this->ends_turn = source_->spend_turn_budget();
     return true;
   }
@@ -149,8 +149,8 @@ class send_case : public send_node<T> {
       : target_(&target), value_(std::forward<Source>(value)) {}
 
   spin_lock& lock() noexcept { return target_->lock(); }
-  bool attempt(select_wait*& woken) noexcept {
-    const channel_status status = target_->push(value_, woken);
+  bool attempt(select_wait*& woken_wait) noexcept {
+    const channel_status status = target_->push(value_, woken_wait);
     if (status == channel_status::full) return false;
     this->closed = status == channel_status::closed;
     this->ends_turn = target_->spend_turn_budget();

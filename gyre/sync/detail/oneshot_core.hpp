@@ -41,15 +41,15 @@ class oneshot_core : public subscribers, public slab_object {
   /// lock held, to deliver the result. Returns whether the receiver still exists.
   template <class Store>
   bool retire_sender(Store store) noexcept {
-    intrusive_queue<operation> woken;
+    intrusive_queue<operation> ended_waits;
     lock_.lock();
     const bool receiver_exists = !receiver_left_;
     if (receiver_exists) store(*this);
     set_closed();
-    receivers_.claim_all(woken, false);
+    receivers_.claim_all(ended_waits, false);
     lock_.unlock();  // from here on, if receiver_exists, this may be gone
     if (!receiver_exists) delete this;
-    wake_all(woken);
+    wake_all(ended_waits);
     return receiver_exists;
   }
   /// Called by the receiver when it retires.
@@ -59,14 +59,14 @@ class oneshot_core : public subscribers, public slab_object {
       delete this;
       return;
     }
-    intrusive_queue<operation> woken;
+    intrusive_queue<operation> ended_waits;
     lock_.lock();
     receiver_left_ = true;
     const bool last = is_closed();
-    senders_.claim_all(woken, false);
+    senders_.claim_all(ended_waits, false);
     lock_.unlock();  // from here on, unless it is the last, this may be gone
     if (last) delete this;
-    wake_all(woken);
+    wake_all(ended_waits);
   }
   bool receiver_left() const noexcept {
     const std::lock_guard hold(lock_);

@@ -47,9 +47,9 @@ class select_awaiter : stop_callback_slot<select_awaiter<Cases...>> {
 
   static constexpr bool executor_affine = true;
   bool await_ready() noexcept {
-    const auto completed = cases_.first([this](auto& one) {
-      const bool done = attempt_now(one);
-      ends_turn_ = one.ends_turn;
+    const auto completed = cases_.first([this](auto& candidate) {
+      const bool done = attempt_now(candidate);
+      ends_turn_ = candidate.ends_turn;
       return done;
     });
     if (completed) completed_case_ = *completed;
@@ -130,26 +130,26 @@ class select_awaiter : stop_callback_slot<select_awaiter<Cases...>> {
   bool suspend() noexcept {
     // On the stack: once it is published, the awaiter may be gone when the locks are.
     lock_set<sizeof...(Cases)> locks;
-    cases_.each_waiting([&](auto& one, auto index) {
-      one.wait = &*wait_;
-      one.index = index;
-      locks.add(one.lock());
+    cases_.each_waiting([&](auto& candidate, auto index) {
+      candidate.wait = &*wait_;
+      candidate.index = index;
+      locks.add(candidate.lock());
     });
-    select_wait* woken = nullptr;
+    select_wait* woken_wait = nullptr;
     locks.lock();
-    const auto completed = cases_.first([&](auto& one) {
-      const bool done = one.attempt(woken);
-      ends_turn_ = one.ends_turn;
+    const auto completed = cases_.first([&](auto& candidate) {
+      const bool done = candidate.attempt(woken_wait);
+      ends_turn_ = candidate.ends_turn;
       return done;
     });
     if (!completed) {
-      cases_.each_waiting([](auto& one, auto) { one.enlist(); });
+      cases_.each_waiting([](auto& candidate, auto) { candidate.enlist(); });
       const bool suspended = wait_->publish();
       locks.unlock();
       return suspended;
     }
     locks.unlock();
-    if (woken != nullptr) woken->wake();
+    if (woken_wait != nullptr) woken_wait->wake();
     if (ends_turn_) return give_way(*completed);
     end_wait(*completed);
     return false;
@@ -158,11 +158,11 @@ class select_awaiter : stop_callback_slot<select_awaiter<Cases...>> {
   // Begins the wait; false if a case is ready already.
   bool start_timers() noexcept {
     bool wait = true;
-    cases_.each([&](auto& one, auto index) {
-      if constexpr (std::same_as<std::remove_reference_t<decltype(one)>, timeout_case>) {
+    cases_.each([&](auto& candidate, auto index) {
+      if constexpr (std::same_as<std::remove_reference_t<decltype(candidate)>, timeout_case>) {
         if (!wait) return;
         timer_service* const timers = wait_->where().timers();
-        if (timers != nullptr && one.start(*timers, *wait_, index)) return;
+        if (timers != nullptr && candidate.start(*timers, *wait_, index)) return;
         if (timers == nullptr) error_ = std::make_error_code(std::errc::operation_not_supported);
         end_wait(index);
         wait = false;
@@ -173,9 +173,9 @@ class select_awaiter : stop_callback_slot<select_awaiter<Cases...>> {
 
   void end_wait(select_wait::index completed_case) noexcept {
     completed_case_ = completed_case;
-    cases_.each([&](auto& one, auto) {
-      if constexpr (std::same_as<std::remove_reference_t<decltype(one)>, timeout_case>) {
-        if (timer_service* const timers = wait_->where().timers()) one.end(*timers);
+    cases_.each([&](auto& candidate, auto) {
+      if constexpr (std::same_as<std::remove_reference_t<decltype(candidate)>, timeout_case>) {
+        if (timer_service* const timers = wait_->where().timers()) candidate.end(*timers);
       }
     });
     if (wait_->has_callback()) this->remove_stop_callback();
@@ -184,14 +184,14 @@ class select_awaiter : stop_callback_slot<select_awaiter<Cases...>> {
 
   // Takes the nodes out of the other cases' queues.
   void unlink_others(select_wait::index completed_case) noexcept {
-    cases_.each_waiting([&](auto& one, auto index) {
+    cases_.each_waiting([&](auto& candidate, auto index) {
       if (index == completed_case) return;
-      const std::lock_guard hold(one.lock());
-      one.unlink();
+      const std::lock_guard hold(candidate.lock());
+      candidate.unlink();
     });
   }
 
-  // Sets `waited_in` to the context of the wait, if there was one.
+  // Sets `waited_in` to the context of the wait, if there was a wait.
   std::error_code finish(const task_context*& waited_in) noexcept {
     if (wait_) {
       waited_in = &wait_->context();

@@ -97,10 +97,10 @@ class lock_set {
  public:
   void add(spin_lock& lock) noexcept {
     const auto end = locks_.begin() + count_;
-    const auto place = std::lower_bound(locks_.begin(), end, &lock, std::less<>());
-    if (place != end && *place == &lock) return;
-    std::move_backward(place, end, end + 1);
-    *place = &lock;
+    const auto position = std::lower_bound(locks_.begin(), end, &lock, std::less<>());
+    if (position != end && *position == &lock) return;
+    std::move_backward(position, end, end + 1);
+    *position = &lock;
     ++count_;
   }
   void lock() noexcept {
@@ -128,8 +128,8 @@ class select_cases {
   /// Calls `function` with the case at `index` and its constant index.
   template <class Function>
   void visit(std::size_t index, Function&& function) {
-    each([&](auto& one, auto place) {
-      if (place == index) function(one, place);
+    each([&](auto& candidate, auto case_index) {
+      if (case_index == index) function(candidate, case_index);
     });
   }
   /// Calls `function` with each case and its constant index.
@@ -142,8 +142,9 @@ class select_cases {
   /// Calls `function` with each case that waits at a primitive.
   template <class Function>
   void each_waiting(Function&& function) {
-    each([&](auto& one, auto place) {
-      if constexpr (select_case<std::remove_reference_t<decltype(one)>>) function(one, place);
+    each([&](auto& candidate, auto case_index) {
+      if constexpr (select_case<std::remove_reference_t<decltype(candidate)>>)
+        function(candidate, case_index);
     });
   }
 
@@ -154,8 +155,9 @@ class select_cases {
     shuffle(order);
     for (const std::uint8_t index : order) {
       bool done = false;
-      visit(index, [&](auto& one, auto) {
-        if constexpr (select_case<std::remove_reference_t<decltype(one)>>) done = attempt(one);
+      visit(index, [&](auto& candidate, auto) {
+        if constexpr (select_case<std::remove_reference_t<decltype(candidate)>>)
+          done = attempt(candidate);
       });
       if (done) return index;
     }
@@ -165,17 +167,17 @@ class select_cases {
   /// The result of the case at `index`.
   std::error_code error(std::size_t index) noexcept {
     std::error_code error;
-    visit(index, [&](auto& one, auto) { error = one.error(); });
+    visit(index, [&](auto& candidate, auto) { error = candidate.error(); });
     return error;
   }
   result_type take(std::size_t index) {
     std::optional<result_type> taken;
-    visit(index, [&](auto& one, auto place) {
-      if constexpr (std::is_void_v<typename std::remove_reference_t<decltype(one)>::result>) {
-        one.take();
-        taken.emplace(std::in_place_index<place()>);
+    visit(index, [&](auto& candidate, auto case_index) {
+      if constexpr (std::is_void_v<typename std::remove_reference_t<decltype(candidate)>::result>) {
+        candidate.take();
+        taken.emplace(std::in_place_index<case_index()>);
       } else {
-        taken.emplace(std::in_place_index<place()>, one.take());
+        taken.emplace(std::in_place_index<case_index()>, candidate.take());
       }
     });
     return std::move(*taken);

@@ -139,7 +139,7 @@ struct select_node : intrusive_list_node {
   select_wait* wait = nullptr;
   select_wait::index index;
   bool closed = false;     // the wait ended because the primitive was closed
-  bool ends_turn = false;  // it completed at once, as many before it: the coroutine gives way
+  bool ends_turn = false;  // the case completed at once and used up the budget: give way
 };
 
 /// The queue of a primitive's nodes, the oldest first. It may hold nodes of waits that another
@@ -159,10 +159,10 @@ class select_queue {
     return nullptr;
   }
   /// Claims all waits; wake_all() must follow, without the lock.
-  void claim_all(intrusive_queue<operation>& claimed, bool closed) noexcept {
+  void claim_all(intrusive_queue<operation>& waits, bool closed) noexcept {
     while (select_node* const node = claim_first()) {
       node->closed = closed;
-      claimed.push_back(*node->wait);
+      waits.push_back(*node->wait);
     }
   }
 
@@ -171,8 +171,8 @@ class select_queue {
 };
 
 /// Resumes the coroutines of claim_all().
-inline void wake_all(intrusive_queue<operation>& claimed) noexcept {
-  while (operation* const next = claimed.pop_front()) static_cast<select_wait*>(next)->wake();
+inline void wake_all(intrusive_queue<operation>& waits) noexcept {
+  while (operation* const next = waits.pop_front()) static_cast<select_wait*>(next)->wake();
 }
 
 }  // namespace gyre::detail

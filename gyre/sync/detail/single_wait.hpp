@@ -24,13 +24,13 @@ namespace gyre::detail {
 /// A case of select(): a node, and the attempt that completes it. Movable until it is enlisted.
 template <class T>
 concept select_case = std::derived_from<T, select_node> && std::move_constructible<T> &&
-                      requires(T& object, select_wait*& woken) {
+                      requires(T& object, select_wait*& woken_wait) {
                         typename T::result;
                         // The primitive's lock, which is held in the next two.
                         { object.lock() } noexcept -> std::same_as<spin_lock&>;
                         // Completes the case if it can now. May claim another coroutine's wait,
                         // which the caller wakes without the lock.
-                        { object.attempt(woken) } noexcept -> std::same_as<bool>;
+                        { object.attempt(woken_wait) } noexcept -> std::same_as<bool>;
                         // Puts the node into a queue of the primitive.
                         { object.enlist() } noexcept -> std::same_as<void>;
                         // The result, once the case has completed.
@@ -43,12 +43,12 @@ concept select_case = std::derived_from<T, select_node> && std::move_constructib
 /// Completes the case if it can now.
 template <select_case Case>
 bool attempt_now(Case& candidate) noexcept {
-  select_wait* woken = nullptr;
+  select_wait* woken_wait = nullptr;
   spin_lock& lock = candidate.lock();
   lock.lock();
-  const bool done = candidate.attempt(woken);
+  const bool done = candidate.attempt(woken_wait);
   lock.unlock();
-  if (woken != nullptr) woken->wake();
+  if (woken_wait != nullptr) woken_wait->wake();
   return done;
 }
 
@@ -141,17 +141,17 @@ class single_wait : stop_callback_slot<single_wait<Case>> {
   }
 
   bool suspend() noexcept {
-    select_wait* woken = nullptr;
+    select_wait* woken_wait = nullptr;
     spin_lock& lock = case_.lock();
     lock.lock();
-    if (!case_.attempt(woken)) {
+    if (!case_.attempt(woken_wait)) {
       case_.enlist();
       const bool suspended = wait_.publish();
       lock.unlock();  // from here on, if suspended, this may be gone
       return suspended;
     }
     lock.unlock();
-    if (woken != nullptr) woken->wake();
+    if (woken_wait != nullptr) woken_wait->wake();
     if (case_.ends_turn) return give_way();
     end_wait();
     return false;

@@ -25,15 +25,15 @@ class subscribers {
   }
   /// Ends the waits of the receivers, and those in `senders`. Further calls do nothing.
   void close(select_queue* senders = nullptr) noexcept {
-    intrusive_queue<operation> ended;
+    intrusive_queue<operation> ended_waits;
     {
       const std::lock_guard hold(lock_);
       if (is_closed()) return;
       set_closed();
-      receivers_.claim_all(ended, true);
-      if (senders != nullptr) senders->claim_all(ended, true);
+      receivers_.claim_all(ended_waits, true);
+      if (senders != nullptr) senders->claim_all(ended_waits, true);
     }
-    wake_all(ended);
+    wake_all(ended_waits);
   }
 
   // With the lock held:

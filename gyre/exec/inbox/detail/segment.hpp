@@ -38,7 +38,7 @@ class consumed_publisher {
   std::size_t before_;
 };
 
-/// A block of cells with an end mark behind them, and the link to the next block. An `Alignment`
+/// A block of cells with an end mark after them, and the link to the next block. An `Alignment`
 /// above a cell's own lets a producer pack an index into the low bits of the block's address.
 template <std::size_t Cells, std::size_t Alignment = alignof(task_cell)>
 struct alignas(Alignment) segment {
@@ -72,18 +72,18 @@ class segment_pool {
     return new Segment;
   }
   /// Returns a segment whose cells are all free.
-  void give(Segment* emptied) noexcept {
-    emptied->next.store(nullptr, std::memory_order_relaxed);
+  void give(Segment* empty_segment) noexcept {
+    empty_segment->next.store(nullptr, std::memory_order_relaxed);
     for (auto& slot : slots_) {
       Segment* none = nullptr;
       if (slot.load(std::memory_order_relaxed) == nullptr &&
           // release: pairs with the acquire in take().
-          slot.compare_exchange_strong(none, emptied, std::memory_order_release,
+          slot.compare_exchange_strong(none, empty_segment, std::memory_order_release,
                                        std::memory_order_relaxed)) {
         return;
       }
     }
-    delete emptied;
+    delete empty_segment;
   }
 
  private:
@@ -98,8 +98,8 @@ class segment_reader {
   /// Whether a task is ready. Emptied segments go to `pool`.
   template <class Pool>
   bool ready(Pool& pool) noexcept {
-    const task_cell::thunk seen = segment_->cells[index_].look();
-    if (!task_cell::is_end(seen)) return seen != nullptr;
+    const task_cell::thunk task = segment_->cells[index_].look();
+    if (!task_cell::is_end(task)) return task != nullptr;
     // acquire: pairs with the producer's release store of `next`; the new segment is initialised.
     Segment* next = segment_->next.load(std::memory_order_acquire);
     if (next == nullptr) return false;
@@ -117,11 +117,11 @@ class segment_reader {
       const std::size_t max_tasks = std::min(tasks.left(), limit);
       while (position.ran < max_tasks && !tasks.ended()) {
         task_cell& first = segment.cells[position.at];
-        const task_cell::thunk seen = first.look();
-        if (seen == nullptr) return;
-        if (task_cell::is_end(seen)) break;
+        const task_cell::thunk task = first.look();
+        if (task == nullptr) return;
+        if (task_cell::is_end(task)) break;
         ++position.ran;
-        const std::size_t cells = position.run(first, seen);
+        const std::size_t cells = position.run(first, task);
         demote_read_line(segment, ++position.at);
         if (cells == 1) [[likely]]
           continue;
@@ -164,11 +164,11 @@ class segment_reader {
       tasks.count(ran);
       reader.index_ = at;
     }
-    std::size_t run(task_cell& first, task_cell::thunk seen) {
+    std::size_t run(task_cell& first, task_cell::thunk task) {
       try {
-        return first.run(seen);
+        return first.run(task);
       } catch (...) {
-        at += task_cell::measure(seen);
+        at += task_cell::measure(task);
         throw;
       }
     }

@@ -76,15 +76,15 @@ class shard_set {
     queue_.push_back(shard);
     ++size_;
   }
-  /// The thread that took `emptied`: removes a shard that is empty and will not be filled again.
-  void retire(Shard& emptied) noexcept {
+  /// The thread that took `empty_shard`: removes the shard, which will not be filled again.
+  void retire(Shard& empty_shard) noexcept {
     {
       const std::lock_guard lock(mutex_);
-      static_cast<intrusive_list_node&>(emptied).unlink();
-      pushed_to_retired_ += emptied.pushed();
+      static_cast<intrusive_list_node&>(empty_shard).unlink();
+      pushed_to_retired_ += empty_shard.pushed();
     }
-    emptied.free_segments();
-    emptied.close();
+    empty_shard.free_segments();
+    empty_shard.close();
   }
   /// Counts the pending tasks of all shards, queued or not. Any thread. Complexity: O(shards), with
   /// the lock held.

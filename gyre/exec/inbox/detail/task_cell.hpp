@@ -18,9 +18,9 @@ namespace gyre::inbox::detail {
 
 /// Half a cache line: the address of the code that runs a task, and the first 24 bytes of its
 /// callable, so that one line carries two tasks from core to core. A callable of up to 120 bytes
-/// goes on over the whole of the next cells, at most three. A larger one, one whose move may throw
-/// and one of stricter alignment than a pointer are built in a block of the slab before cells are
-/// claimed, and the cell has its address.
+/// continues over the whole of the next cells, at most three. A larger one, one whose move may
+/// throw and one of stricter alignment than a pointer are built in a block of the slab before cells
+/// are claimed, and the cell has its address.
 class alignas(cache_line_size / 2) task_cell {
  public:
   static constexpr std::size_t max_cells = 4;
@@ -82,7 +82,8 @@ class alignas(cache_line_size / 2) task_cell {
   /// Builds a callable in the cells that begin with the one of `storage`.
   template <class F, class Source>
   static void build(void* storage, Source&& source) noexcept {
-    // The memory of the next cells' atomics is the callable's until run_or_drop() makes them anew.
+    // The memory of the next cells' atomics is the callable's until run_or_drop() constructs these
+    // again.
     for (std::size_t i = 1; i < cells_for<F>; ++i) std::destroy_at(header(storage, i));
     ::new (storage) F(std::forward<Source>(source));
   }
@@ -100,7 +101,7 @@ class alignas(cache_line_size / 2) task_cell {
   /// Producer: the same for a callable whose type it does not know.
   void emplace(const erased& callable) noexcept {
     callable.type->build(storage(), callable.source);
-    thunk_.store(callable.type->call, std::memory_order_release);  // release: as above
+    thunk_.store(callable.type->call, std::memory_order_release);  // release: pairs with look()
   }
   /// Producer: says that the segment ends here, as the next callable needs more cells than are
   /// left.
@@ -109,22 +110,23 @@ class alignas(cache_line_size / 2) task_cell {
   /// Consumer: the task that has been handed over, null if there is none yet.
   thunk look() const noexcept { return thunk_.load(std::memory_order_acquire); }
   bool ready() const noexcept { return look() != nullptr; }
-  /// Consumer: whether `seen` is the mark of an end, not a task.
-  static bool is_end(thunk seen) noexcept { return seen == &end_of_segment; }
-  /// Consumer, of an end that it has seen.
+  /// Consumer: whether `task` is the mark of an end, not a task.
+  static bool is_end(thunk task) noexcept { return task == &end_of_segment; }
+  /// Consumer: removes the mark of an end.
   void clear_end() noexcept { thunk_.store(nullptr, std::memory_order_relaxed); }
-  /// Consumer: runs the callable that it has seen, destroys it and frees its cells; returns their
-  /// number. If the callable throws, they are freed all the same; measure() tells their number.
-  std::size_t run(thunk seen) {
+  /// Consumer: runs the callable that look() returned, destroys it and frees its cells; returns
+  /// their number. If the callable throws, its cells are freed all the same; measure() tells their
+  /// number.
+  std::size_t run(thunk task) {
     free();
-    return seen(storage(), action::run);
+    return task(storage(), action::run);
   }
-  /// Consumer: destroys the callable that it has seen without running it, and frees its cells.
-  std::size_t drop(thunk seen) noexcept {
+  /// Consumer: destroys the callable that look() returned without running it, and frees its cells.
+  std::size_t drop(thunk task) noexcept {
     free();
-    return seen(storage(), action::drop);
+    return task(storage(), action::drop);
   }
-  static std::size_t measure(thunk seen) noexcept { return seen(nullptr, action::measure); }
+  static std::size_t measure(thunk task) noexcept { return task(nullptr, action::measure); }
 
  private:
   using header_type = gyre::detail::atomic<thunk>;

@@ -9,8 +9,8 @@ namespace gyre::detail {
 class spin_budget {
  public:
   int looks() const noexcept { return 1; }
-  void paid(auto...) noexcept {}
-  void wasted(auto...) noexcept {}
+  void record_success(auto...) noexcept {}
+  void record_failure(auto...) noexcept {}
 };
 
 }  // namespace gyre::detail
