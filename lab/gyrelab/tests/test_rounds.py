@@ -122,9 +122,9 @@ def test_cell_that_only_cpu_time_decides_comes_after_one_that_nothing_decides(
     record = runner.open_journal(tmp_path / "r.json", "quick", parts, 1, False)
     measured = runner.measure(parts, record, Silent())
     noisy = parts[0].places[1]
-    need = rounds._noisy(measured, parts[0], noisy)
+    need = rounds._find_noise(measured, parts[0], noisy)
     assert need is not None and need.rank == rounds.TIME
-    assert rounds._noisy(measured, parts[0], parts[0].places[0]) is None
+    assert rounds._find_noise(measured, parts[0], parts[0].places[0]) is None
 
 
 def measured_cell(figures: dict[str, float], spread: float) -> tuple[Results, Part]:
@@ -154,11 +154,11 @@ def measured_cell(figures: dict[str, float], spread: float) -> tuple[Results, Pa
 def test_cell_closes_on_the_ratio_to_the_nearest_rival_not_to_the_baseline() -> None:
     near = {"gyre_epoll": 100.0, "usockets": 101.0, "asio": 500.0}  # asio is the baseline
     measured, part = measured_cell(near, 0.1)
-    need = rounds._noisy(measured, part, part.places[0])
+    need = rounds._find_noise(measured, part, part.places[0])
     assert need is not None and need.rank == rounds.NOTHING
     far = {"gyre_epoll": 100.0, "usockets": 400.0, "asio": 101.0, "libuv": 500.0}
     measured, part = measured_cell(far, 0.001)
-    assert rounds._noisy(measured, part, part.places[0]) is None
+    assert rounds._find_noise(measured, part, part.places[0]) is None
 
 
 def test_open_published_claim_gets_its_rounds_first(
@@ -266,9 +266,11 @@ def test_quick_grid_has_a_budget_and_chosen_rounds_have_none(build: Path) -> Non
     fakes.make(build, "post_task", "mutex")
     chosen = [experiments.load_all()["post_task"]]
     (adaptive,) = planning.choose(chosen, "quick", [], Programs(build), None)
-    assert (adaptive.rounds, adaptive.budget_rounds) == (planning.FIRST, 6)
-    (fixed,) = planning.choose(chosen, "quick", [], Programs(build), 7)
-    assert (fixed.rounds, fixed.budget_rounds) == (7, 0)
+    budget = chosen[0].grids["quick"].rounds
+    assert budget > planning.FIRST
+    assert (adaptive.rounds, adaptive.budget_rounds) == (planning.FIRST, budget)
+    (fixed,) = planning.choose(chosen, "quick", [], Programs(build), 9)
+    assert (fixed.rounds, fixed.budget_rounds) == (9, 0)
     (smoke,) = planning.choose(chosen, "smoke", [], Programs(build), None)
     assert (smoke.rounds, smoke.budget_rounds) == (1, 0)
 
