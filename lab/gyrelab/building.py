@@ -48,7 +48,7 @@ class Programs:
     def __init__(self, tree: Path, compiler: str | None = None) -> None:
         """`compiler` is `g++` or `clang++`; by default the one that configured the tree."""
         self.tree = tree
-        self.compiler = compiler or _compiler_of(tree)
+        self.compiler = compiler or _read_compiler(tree)
         self.named = compiler is None  # a user's: it has all programs, whatever its compiler
 
     @property
@@ -113,7 +113,7 @@ class CompiledPrograms(Programs):
         configure = ["cmake", "--build", str(tree), "--target", "build.ninja"]
         if not (tree / "build.ninja").exists():
             configure = ["cmake", *_SETTINGS[compiler](), "-B", str(tree), "--log-level=NOTICE"]
-        _build(configure, "configuring", lambda *_: None)
+        _run_build(configure, "configuring", lambda *_: None)
         listed = tree / _PROGRAMS
         self._known = set(listed.read_text(encoding="utf-8").split()) if listed.exists() else set()
         self._ready: set[str] = set()
@@ -126,21 +126,21 @@ class CompiledPrograms(Programs):
 
     def expect(self, wanted: Mapping[str, Sequence[str]], seconds: Mapping[str, float]) -> None:
         """Asks Ninja for the steps that it will make."""
-        targets = [_target(name, each) for name, names in wanted.items() for each in names]
+        targets = [_target_name(name, each) for name, names in wanted.items() for each in names]
         if not targets:
             return
         # By its own file Ninja would have CMake run again first, and tell of nothing behind that.
         planned = self.tree / "planned.ninja"
         shutil.copyfile(self.tree / "build.ninja", planned)
-        command = [*self._command(targets), "--", "-f", planned.name, "-n"]
-        output = _build(command, "planning", lambda *_: None)
+        command = [*self._make_command(targets), "--", "-f", planned.name, "-n"]
+        output = _run_build(command, "planning", lambda *_: None)
         planned.unlink()
         steps = [match.group(3) for line in output if (match := _STEP.match(line))]
-        self._waiting = {step: _expected_seconds(step, seconds) for step in steps}
+        self._waiting = {step: _estimate_seconds(step, seconds) for step in steps}
 
     def prepare(self, experiment: str, contenders: Iterable[str], watch: Watch) -> None:
         """Compiles the programs; a BuildFailure when that fails."""
-        targets = [_target(experiment, each) for each in contenders]
+        targets = [_target_name(experiment, each) for each in contenders]
         if self._ready.issuperset(targets):
             return
         self._compile(targets, f"compiling {experiment}", watch)
@@ -155,27 +155,27 @@ class CompiledPrograms(Programs):
         """The CPU time of the experiment's own waiting steps over the processors."""
         folder = f" lab/experiments/{experiment}/"
         own = sum(seconds for step, seconds in self._waiting.items() if folder in step)
-        return own / _processors()
+        return own / _count_processors()
 
     def _compile(self, targets: Sequence[str], doing: str, watch: Watch) -> None:
         started, taken = time.monotonic(), self._taken
 
         def step(done: int, steps: int, name: str) -> None:
-            self._foreseen += self._waiting.pop(name, 0.0) / _processors()
+            self._foreseen += self._waiting.pop(name, 0.0) / _count_processors()
             self._taken = taken + time.monotonic() - started
             watch(done, steps)
 
-        _build(self._command(targets), doing, step)
+        _run_build(self._make_command(targets), doing, step)
 
     def seconds_left(self) -> float:
         """The CPU time of the waiting steps over the processors, at the speed of those so far."""
         speed = 1.0
         if self._foreseen > 0:
             speed = min(_SLOWEST, max(_FASTEST, self._taken / self._foreseen))
-        return sum(self._waiting.values()) / _processors() * speed
+        return sum(self._waiting.values()) / _count_processors() * speed
 
-    def _command(self, targets: Sequence[str]) -> list[str]:
-        parallel = ["--parallel", str(_processors())]
+    def _make_command(self, targets: Sequence[str]) -> list[str]:
+        parallel = ["--parallel", str(_count_processors())]
         return ["cmake", "--build", str(self.tree), *parallel, "--target", *targets]
 
 
@@ -233,7 +233,7 @@ def find_clang() -> str | None:
     return next((name for name in ("clang++-19", "clang++") if shutil.which(name)), None)
 
 
-def _clang_settings() -> list[str]:
+def _make_clang_settings() -> list[str]:
     return [
         "--preset",
         "clang",
@@ -245,11 +245,11 @@ def _clang_settings() -> list[str]:
 COMPILERS = ("g++", "clang++")
 _SETTINGS: dict[str, Callable[[], list[str]]] = {
     "g++": lambda: ["--preset", "release"],
-    "clang++": _clang_settings,
+    "clang++": _make_clang_settings,
 }
 
 
-def _compiler_of(tree: Path) -> str:
+def _read_compiler(tree: Path) -> str:
     try:
         cache = (tree / "CMakeCache.txt").read_text(encoding="utf-8")
     except OSError:
@@ -257,15 +257,15 @@ def _compiler_of(tree: Path) -> str:
     return "clang++" if re.search(r"^CMAKE_CXX_COMPILER:\w+=.*clang", cache, re.M) else "g++"
 
 
-def _target(experiment: str, contender: str) -> str:
+def _target_name(experiment: str, contender: str) -> str:
     return f"lab_{experiment}_{contender}"
 
 
-def _processors() -> int:
+def _count_processors() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def _expected_seconds(step: str, seconds: Mapping[str, float]) -> float:
+def _estimate_seconds(step: str, seconds: Mapping[str, float]) -> float:
     if not step.startswith("Building") or "/built_as/" in step:
         return LINK_SECONDS
     if experiment := re.search(r" lab/experiments/(\w+)/", step):
@@ -274,7 +274,7 @@ def _expected_seconds(step: str, seconds: Mapping[str, float]) -> float:
     return ROOM_SECONDS.get(room.group(1), LIBRARY_SECONDS) if room else LIBRARY_SECONDS
 
 
-def _build(command: list[str], doing: str, step: Step) -> list[str]:
+def _run_build(command: list[str], doing: str, step: Step) -> list[str]:
     """Runs a build and calls `step` after each of its steps; returns the lines that it printed."""
     lines, told = [], []
     environment = {**os.environ, "NINJA_STATUS": "[%f/%t] "}

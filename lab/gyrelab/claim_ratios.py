@@ -29,15 +29,17 @@ class Found:
 def measure(results: Results, experiment: Experiment, claim: Claim) -> Found:
     """The figures of the claim, whose contenders are those that were measured."""
     if claim.share_of:
-        return _share(results, experiment, claim)
+        return _measure_share(results, experiment, claim)
     if claim.per_doubling:
-        return _per_doubling(results, experiment, claim)
+        return _measure_growth(results, experiment, claim)
     if claim.across:
-        return _across(results, experiment, claim)
-    return _plain(results, experiment, claim)
+        return _measure_step(results, experiment, claim)
+    return _measure_ratio(results, experiment, claim)
 
 
-def preferred(results: Results, experiment: Experiment, claim: Claim) -> tuple[Claim, str]:
+def prefer_measured_cells(
+    results: Results, experiment: Experiment, claim: Claim
+) -> tuple[Claim, str]:
     """The claim about the cells it prefers; where those were not measured, a note on the others."""
     if not claim.prefer:
         return claim, ""
@@ -54,7 +56,7 @@ def preferred(results: Results, experiment: Experiment, claim: Claim) -> tuple[C
     return replace(claim, where=where), "; ".join(notes)
 
 
-def _plain(results: Results, experiment: Experiment, claim: Claim) -> Found:
+def _measure_ratio(results: Results, experiment: Experiment, claim: Claim) -> Found:
     metric = experiment.find_metric(claim.metric)
     rows = {each.name: each for each in experiment.contenders}
     found = comparison.compare(
@@ -74,7 +76,7 @@ def _plain(results: Results, experiment: Experiment, claim: Claim) -> Found:
     return Found(overall, by_cell, [cell for cell, _ in by_cell], found.gaps)
 
 
-def _chosen(results: Results, experiment: Experiment, claim: Claim) -> list[Cell]:
+def _select_cells(results: Results, experiment: Experiment, claim: Claim) -> list[Cell]:
     """The cells of the claim in which all of its contenders take part."""
     return [
         cell
@@ -84,7 +86,7 @@ def _chosen(results: Results, experiment: Experiment, claim: Claim) -> list[Cell
     ]
 
 
-def _logs(
+def _make_log_reader(
     results: Results, experiment: Experiment, claim: Claim
 ) -> Callable[[Cell], dict[int, float]]:
     """A function: the logarithms in a cell by round, of a ratio or, without `over`, of a figure."""
@@ -101,16 +103,16 @@ def _logs(
     return of_cell
 
 
-def _per_doubling(results: Results, experiment: Experiment, claim: Claim) -> Found:
+def _measure_growth(results: Results, experiment: Experiment, claim: Claim) -> Found:
     """The factor by which a ratio, or a figure, grows per doubling of a parameter.
 
     Each round has a slope of its own, as a round's cells ran within moments of each other.
     """
-    name, logs_of = claim.per_doubling, _logs(results, experiment, claim)
-    chosen = _chosen(results, experiment, claim)
+    name, logs_of = claim.per_doubling, _make_log_reader(results, experiment, claim)
+    chosen = _select_cells(results, experiment, claim)
     assert name is not None
     strata, where = [], []
-    for group in growth.groups(experiment, chosen, name).values() if chosen else ():
+    for group in growth.group_cells(experiment, chosen, name).values() if chosen else ():
         logs = [logs_of(cell) for cell in group]
         sizes = np.log2([float(cell[name]) for cell in group])
         rounds = sorted(set.intersection(*(set(each) for each in logs)))
@@ -121,12 +123,12 @@ def _per_doubling(results: Results, experiment: Experiment, claim: Claim) -> Fou
     return Found(statistics.ratio(strata) if strata else None, where=where)
 
 
-def _across(results: Results, experiment: Experiment, claim: Claim) -> Found:
+def _measure_step(results: Results, experiment: Experiment, claim: Claim) -> Found:
     """A ratio, or a figure, at one value of a parameter relative to that at another value."""
     [(name, (first, second))] = claim.across.items()
-    logs_of = _logs(results, experiment, claim)
+    logs_of = _make_log_reader(results, experiment, claim)
     groups: dict[str, dict[cells.Value, Cell]] = {}
-    for cell in _chosen(results, experiment, claim):
+    for cell in _select_cells(results, experiment, claim):
         rest = cells.key({key: value for key, value in cell.items() if key != name})
         groups.setdefault(rest, {})[cell[name]] = cell
     strata, where = [], []
@@ -140,7 +142,7 @@ def _across(results: Results, experiment: Experiment, claim: Claim) -> Found:
     return Found(statistics.ratio(strata) if strata else None, where=where)
 
 
-def _share(results: Results, experiment: Experiment, claim: Claim) -> Found:
+def _measure_share(results: Results, experiment: Experiment, claim: Claim) -> Found:
     """The largest share, in percent, of one metric of another: its median, least and greatest."""
     assert claim.share_of is not None
     worst: Ratio | None = None

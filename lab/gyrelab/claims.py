@@ -57,7 +57,7 @@ def judge(results: Results, experiment: Experiment) -> list[Verdict]:
     return [_with_cost(results, experiment, claim) for claim in experiment.claims]
 
 
-def tally(verdicts: Sequence[Verdict]) -> dict[str, int]:
+def count_answers(verdicts: Sequence[Verdict]) -> dict[str, int]:
     """The number of claims in all, of those that hold, also in part, and of undecided ones."""
     answers = [each.decisive.answer for each in verdicts]
     return {
@@ -78,17 +78,20 @@ def _with_cost(results: Results, experiment: Experiment, claim: Claim) -> Verdic
 
 def _judge(results: Results, experiment: Experiment, claim: Claim) -> Verdict:
     stated = published.ratio(experiment, claim) if claim.source == "published" else None
-    judged, judged_on, gone = _as_measured(results, experiment, claim)
-    missing, dead = _missing(results, experiment, judged), _dead(results, experiment, judged)
+    judged, judged_on, gone = _adapt_to_measured(results, experiment, claim)
+    missing, dead = (
+        _describe_unmeasured(results, experiment, judged),
+        _describe_deaths(results, experiment, judged),
+    )
     found = claim_ratios.measure(results, experiment, judged)
     if found.overall is None:
         why = "; ".join(filter(None, (missing, dead))) or "not measured in these cells"
         return Verdict(claim, UNDECIDED, None, stated, why, judged_on=judged_on)
     overall = found.overall
     if claim.scope == "mean":
-        answer, note = within(overall, claim.low, claim.high), _side(overall, claim)
+        answer, note = judge_range(overall, claim.low, claim.high), _describe_side(overall, claim)
     else:
-        answer, overall, note = _every_cell(found.by_cell, claim, found.gaps)
+        answer, overall, note = _judge_every_cell(found.by_cell, claim, found.gaps)
     if answer == UNDECIDED and _is_level(overall, claim, stated):
         answer, note = FAILS, "level, within 5 %"
     if answer == HOLDS and missing and found.gaps:
@@ -108,22 +111,22 @@ def _is_level(ratio: Ratio, claim: Claim, stated: float | None) -> bool:
     return claims_lead and ratio.level and (stated or 2) > ratio.high
 
 
-def _as_measured(
+def _adapt_to_measured(
     results: Results, experiment: Experiment, claim: Claim
 ) -> tuple[Claim, str, list[str]]:
     """The claim about what was measured, a note on how that differs, and the rivals left out."""
-    judged, substitutes, gone = _as_built(results, experiment, claim)
-    judged, elsewhere = claim_ratios.preferred(results, experiment, judged)
+    judged, substitutes, gone = _adapt_to_built(results, experiment, claim)
+    judged, elsewhere = claim_ratios.prefer_measured_cells(results, experiment, judged)
     if claim.otherwise and claim_ratios.measure(results, experiment, judged).overall is None:
         of, over = (tuple(claim.otherwise.get(n, n) for n in g) for g in (claim.of, claim.over))
         other = replace(claim, of=of, over=over, otherwise={})
-        judged, note, gone = _as_measured(results, experiment, other)
+        judged, note, gone = _adapt_to_measured(results, experiment, other)
         instead = ", ".join((*of, *over))
         return judged, "; ".join(filter(None, (f"measured: {instead}", note))), gone
     return judged, "; ".join(filter(None, (substitutes, elsewhere))), gone
 
 
-def _as_built(
+def _adapt_to_built(
     results: Results, experiment: Experiment, claim: Claim
 ) -> tuple[Claim, str, list[str]]:
     """The claim about the programs that were built, a note on designs, and the rivals left out.
@@ -131,7 +134,7 @@ def _as_built(
     A design takes the row of a library that was not built; a rival with neither is left out.
     """
     measured, absent = results.contenders(experiment.name), results.not_built(experiment.name)
-    rows = {name: designs.row(experiment, name, measured) for name in (*claim.of, *claim.over)}
+    rows = {name: designs.find_row(experiment, name, measured) for name in (*claim.of, *claim.over)}
     kept = [rows[name] for name in claim.over if rows[name] not in absent]
     gone = [name for name in claim.over if rows[name] in absent] if kept else []
     stand_ins = [experiment.contender(row).label for name, row in rows.items() if row != name]
@@ -141,7 +144,7 @@ def _as_built(
     return replace(claim, of=of, over=over), note, gone
 
 
-def open_cells(results: Results, experiment: Experiment, source: str) -> dict[str, int]:
+def find_open_cells(results: Results, experiment: Experiment, source: str) -> dict[str, int]:
     """The cells, by key, in which more rounds may decide claims, and those rounds for each claim.
 
     A claim is left alone when its verdict is beyond doubt, or its interval narrow: then the claim
@@ -151,41 +154,43 @@ def open_cells(results: Results, experiment: Experiment, source: str) -> dict[st
     for claim in experiment.claims:
         if claim.source != source or claim.share_of:
             continue
-        judged, _, _ = _as_measured(results, experiment, claim)
-        for key, further in _open_in(results, experiment, judged).items():
+        judged, _, _ = _adapt_to_measured(results, experiment, claim)
+        for key, further in _find_undecided_cells(results, experiment, judged).items():
             found.setdefault(key, []).append(further)
     return {key: -(-min(further) // len(further)) for key, further in found.items()}
 
 
-def open_contenders(results: Results, experiment: Experiment, source: str) -> dict[str, set[str]]:
+def find_open_contenders(
+    results: Results, experiment: Experiment, source: str
+) -> dict[str, set[str]]:
     """The contenders of the claims that are open in a cell, by the cell's key."""
     found: dict[str, set[str]] = {}
     for claim in experiment.claims:
         if claim.source != source or claim.share_of:
             continue
-        judged, _, _ = _as_measured(results, experiment, claim)
-        for key in _open_in(results, experiment, judged):
+        judged, _, _ = _adapt_to_measured(results, experiment, claim)
+        for key in _find_undecided_cells(results, experiment, judged):
             found.setdefault(key, set()).update((*judged.of, *judged.over))
     return found
 
 
-def _open_in(results: Results, experiment: Experiment, claim: Claim) -> dict[str, int]:
-    found = _open_by(claim, claim_ratios.measure(results, experiment, claim))
+def _find_undecided_cells(results: Results, experiment: Experiment, claim: Claim) -> dict[str, int]:
+    found = _count_further_rounds(claim, claim_ratios.measure(results, experiment, claim))
     has_cost = experiment.cost is not None and claim.metric == experiment.metric.name
     if not found or claim.source != "published" or not has_cost or not claim.over:
         return found
     by_cost = replace(claim, metric=experiment.cost.name)
     measured = claim_ratios.measure(results, experiment, by_cost)
-    return found if measured.overall is None else _open_by(by_cost, measured) and found
+    return found if measured.overall is None else _count_further_rounds(by_cost, measured) and found
 
 
-def _open_by(claim: Claim, figures: Found) -> dict[str, int]:
+def _count_further_rounds(claim: Claim, figures: Found) -> dict[str, int]:
     if figures.overall is None:
         return {}
     judged = [(ratio, [cell]) for cell, ratio in figures.by_cell]
     if claim.scope == "mean":
-        judged = [(figures.overall, _widest(figures))]
-    answers = [within(ratio.widened(), claim.low, claim.high) for ratio, _ in judged]
+        judged = [(figures.overall, _select_noisiest(figures))]
+    answers = [judge_range(ratio.widened(), claim.low, claim.high) for ratio, _ in judged]
     if FAILS in answers:
         return {}
     rounds: dict[str, int] = {}
@@ -197,14 +202,14 @@ def _open_by(claim: Claim, figures: Found) -> dict[str, int]:
     return rounds
 
 
-def _widest(figures: Found) -> Sequence[cells.Cell]:
+def _select_noisiest(figures: Found) -> Sequence[cells.Cell]:
     """The cells whose noise makes the interval of a mean as wide as it is; all if not known."""
     widths = [(cell, ratio.half_width) for cell, ratio in figures.by_cell]
     widest = max((width for _, width in widths), default=0.0)
     return [cell for cell, width in widths if 2 * width >= widest] or figures.where
 
 
-def within(ratio: Ratio, low: float, high: float) -> str:
+def judge_range(ratio: Ratio, low: float, high: float) -> str:
     """The verdict: the whole interval lies in the range, wholly outside it, or across one end."""
     if ratio.low >= low and ratio.high <= high:
         return HOLDS
@@ -215,10 +220,10 @@ def within(ratio: Ratio, low: float, high: float) -> str:
 
 # Noise refutes nothing: a cell whose interval reaches into the range leaves the claim undecided.
 # The note counts the cells outside the range and the undecided ones.
-def _every_cell(
+def _judge_every_cell(
     ratios: Sequence[tuple[cells.Cell, Ratio]], claim: Claim, gaps: Sequence[str]
 ) -> tuple[str, Ratio, str]:
-    answers = [within(ratio, claim.low, claim.high) for _, ratio in ratios]
+    answers = [judge_range(ratio, claim.low, claim.high) for _, ratio in ratios]
     cell, worst = min(ratios, key=lambda each: each[1].low)
     note = f"lowest at {cells.key(cell)}"
     counts = [(answers.count(FAILS), "outside"), (answers.count(UNDECIDED), "undecided")]
@@ -232,7 +237,7 @@ def _every_cell(
     return HOLDS, worst, note
 
 
-def _side(ratio: Ratio, claim: Claim) -> str:
+def _describe_side(ratio: Ratio, claim: Claim) -> str:
     if ratio.low > claim.high:
         return "above the published range" if claim.source == "published" else "above the range"
     if ratio.high < claim.low:
@@ -240,14 +245,14 @@ def _side(ratio: Ratio, claim: Claim) -> str:
     return ""
 
 
-def _missing(results: Results, experiment: Experiment, claim: Claim) -> str:
+def _describe_unmeasured(results: Results, experiment: Experiment, claim: Claim) -> str:
     absent = [
         name for name in (*claim.of, *claim.over) if name not in results.contenders(experiment.name)
     ]
     return f"not measured: {', '.join(absent)}" if absent else ""
 
 
-def _dead(results: Results, experiment: Experiment, claim: Claim) -> str:
+def _describe_deaths(results: Results, experiment: Experiment, claim: Claim) -> str:
     dead = {
         run["contender"]
         for run in results.deaths(experiment.name)

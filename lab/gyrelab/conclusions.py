@@ -33,17 +33,17 @@ class Group:
     rows: list[Row]
 
 
-def group(judged: Iterable[tuple[Experiment, Sequence[Verdict]]]) -> list[Group]:
+def group_by_report(judged: Iterable[tuple[Experiment, Sequence[Verdict]]]) -> list[Group]:
     """The conclusions by report; reports of which nothing was measured are left out."""
     rows: dict[str, list[Row]] = {}
     for experiment, verdicts in judged:
         for verdict in verdicts:
             if verdict.claim.report is not None:
-                rows.setdefault(verdict.claim.report, []).append(_row(experiment, verdict))
+                rows.setdefault(verdict.claim.report, []).append(_make_row(experiment, verdict))
     return [Group(each, rows[each.id]) for each in reports.load_all() if each.id in rows]
 
 
-def counts(groups: Sequence[Group]) -> dict[str, int]:
+def count_verdicts(groups: Sequence[Group]) -> dict[str, int]:
     """The number of conclusions in all, and of each verdict."""
     answers = [row.answer for each in groups for row in each.rows]
     return {
@@ -54,7 +54,7 @@ def counts(groups: Sequence[Group]) -> dict[str, int]:
     }
 
 
-def _row(experiment: Experiment, verdict: Verdict) -> Row:
+def _make_row(experiment: Experiment, verdict: Verdict) -> Row:
     claim, shown = verdict.claim, verdict.decisive
     reasons = ["by CPU time"] if shown is not verdict else []
     reasons += [each for each in (verdict.judged_on, shown.note) if each]
@@ -62,14 +62,14 @@ def _row(experiment: Experiment, verdict: Verdict) -> Row:
         experiment,
         claim.conclusion,
         claim.stated,
-        "" if verdict.published is None else in_terms(verdict.published, claim.terms),
-        _with_interval(shown.ratio, claim.terms) if shown.ratio else "–",
+        "" if verdict.published is None else format_in_terms(verdict.published, claim.terms),
+        _format_interval(shown.ratio, claim.terms) if shown.ratio else "–",
         shown.answer,
         reasons,
     )
 
 
-def in_terms(ratio: float, terms: str) -> str:
+def format_in_terms(ratio: float, terms: str) -> str:
     """A ratio as the report would write it: `+31 %`, `3.19×`; a share: `0.4 %`."""
     if terms == "times":
         return f"{ratio:.2f}×"
@@ -80,8 +80,8 @@ def in_terms(ratio: float, terms: str) -> str:
     return f"{percent:+.{digits}f} %".replace("-", "−")
 
 
-def _with_interval(ratio: Ratio, terms: str) -> str:
+def _format_interval(ratio: Ratio, terms: str) -> str:
     if math.isinf(ratio.high):
-        return f"{in_terms(ratio.value, terms)} (too few rounds)"
-    ends = [in_terms(end, terms) for end in (ratio.low, ratio.high)]
-    return f"{in_terms(ratio.value, terms)} ({ends[0].removesuffix(' %')} to {ends[1]})"
+        return f"{format_in_terms(ratio.value, terms)} (too few rounds)"
+    ends = [format_in_terms(end, terms) for end in (ratio.low, ratio.high)]
+    return f"{format_in_terms(ratio.value, terms)} ({ends[0].removesuffix(' %')} to {ends[1]})"

@@ -10,7 +10,7 @@ from gyrelab.experiments import Claim, Experiment
 GRID = "quick"
 
 
-def takes_part(experiment: Experiment, grid: str, cell: Cell) -> Collection[str] | None:
+def select_contenders(experiment: Experiment, grid: str, cell: Cell) -> Collection[str] | None:
     """The names of the contenders that are measured in the cell of the grid; None: all.
 
     A grid may name them. In the quick grid they are those of the claims about the cell; where a
@@ -18,22 +18,22 @@ def takes_part(experiment: Experiment, grid: str, cell: Cell) -> Collection[str]
     its library.
     """
     if named := experiment.grids[grid].named.get(cells.key(cell)):
-        return _with_designs(experiment, set(named))
+        return _add_designs(experiment, set(named))
     if grid != GRID or not experiment.claims:
         return None
     claims = [each for each in experiment.claims if cells.matches(cell, each.where)]
-    names = {name for claim in claims for name in _named(claim)}
+    names = {name for claim in claims for name in _list_contenders(claim)}
     if any(claim.source == "gyre" for claim in claims):
         names.update(experiment.contest.of)
         names.update(name for of in experiment.contest.of for name in experiment.rivals(of))
     if names:
         names.add(experiment.baseline)
-    return _with_designs(experiment, names)
+    return _add_designs(experiment, names)
 
 
-def _named(claim: Claim) -> set[str]:
+def _list_contenders(claim: Claim) -> set[str]:
     return {*claim.of, *claim.over, *claim.otherwise.values()}
 
 
-def _with_designs(experiment: Experiment, names: set[str]) -> set[str]:
+def _add_designs(experiment: Experiment, names: set[str]) -> set[str]:
     return names | {each.name for each in experiment.contenders if each.stands_for in names}

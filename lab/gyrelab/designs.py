@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from gyrelab.experiments import Contender, Experiment
 
 
-def row(experiment: Experiment, name: str, measured: Collection[str]) -> str:
+def find_row(experiment: Experiment, name: str, measured: Collection[str]) -> str:
     """The contender in the row of `name`: itself, or the measured design that stands for it."""
     if name in measured:
         return name
@@ -17,7 +17,7 @@ def row(experiment: Experiment, name: str, measured: Collection[str]) -> str:
     return next((design for design in designs if design in measured), name)
 
 
-def without_idle(built: Sequence[Contender], named: Collection[str]) -> list[Contender]:
+def drop_idle(built: Sequence[Contender], named: Collection[str]) -> list[Contender]:
     """The built contenders without designs whose library is built, unless `named` asks for them."""
     names = {each.name for each in built}
     return [each for each in built if each.stands_for not in names or each.name in named]

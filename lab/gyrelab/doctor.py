@@ -29,20 +29,20 @@ class Finding:
 
 def examine() -> list[Finding]:
     """All checks; takes about half a second per processor, for at most eight of them."""
-    before = _steal()
-    noise = _noise()
-    stolen = _share(before, _steal())
+    before = _check_steal()
+    noise = _measure_noise()
+    stolen = _format_share(before, _check_steal())
     return [
         noise,
-        _stolen(stolen),
-        _load(),
-        _cores(),
-        _governor(),
-        _turbo(),
-        _threads_per_core(),
-        _open_files(),
-        _perf_events(),
-        _memory(),
+        _read_stolen(stolen),
+        _check_load(),
+        _check_cores(),
+        _check_governor(),
+        _check_turbo(),
+        _check_threads_per_core(),
+        _check_open_files(),
+        _check_perf_events(),
+        _check_memory(),
     ]
 
 
@@ -53,14 +53,14 @@ def spin(core: int, slices: int = _SLICES) -> list[float]:
     try:
         block = bytes(65536)
         rounds = 1
-        while _piece(block, rounds) < _SLICE_SECONDS:
+        while _spin_once(block, rounds) < _SLICE_SECONDS:
             rounds *= 2
-        return [_piece(block, rounds) for _ in range(slices)]
+        return [_spin_once(block, rounds) for _ in range(slices)]
     finally:
         os.sched_setaffinity(0, allowed)
 
 
-def _piece(block: bytes, rounds: int) -> float:
+def _spin_once(block: bytes, rounds: int) -> float:
     started = time.perf_counter()
     for _ in range(rounds):
         hashlib.sha256(block)
@@ -84,24 +84,24 @@ def judge_noise(times: list[list[float]]) -> Finding:
     return Finding("noise", POOR, found, advice)
 
 
-def _noise() -> Finding:
+def _measure_noise() -> Finding:
     cores = sorted(os.sched_getaffinity(0))[:_MOST_CORES]
     return judge_noise([spin(core) for core in cores])
 
 
-def _steal() -> tuple[int, int]:
+def _check_steal() -> tuple[int, int]:
     """Stolen ticks, which the hypervisor gave to others, and all ticks."""
     fields = (machine.read("/proc/stat") or "cpu 0").splitlines()[0].split()[1:]
     ticks = [int(each) for each in fields]
     return (ticks[7] if len(ticks) > 7 else 0), sum(ticks[:8])
 
 
-def _share(before: tuple[int, int], after: tuple[int, int]) -> float:
+def _format_share(before: tuple[int, int], after: tuple[int, int]) -> float:
     total = after[1] - before[1]
     return (after[0] - before[0]) / total if total else 0.0
 
 
-def _stolen(share: float) -> Finding:
+def _read_stolen(share: float) -> Finding:
     found = f"{share:.1%} of the time went to other virtual machines"
     if share < 0.005:
         return Finding("steal", GOOD, found)
@@ -110,7 +110,7 @@ def _stolen(share: float) -> Finding:
     )
 
 
-def _load() -> Finding:
+def _check_load() -> Finding:
     load, cores = machine.load()[0], len(os.sched_getaffinity(0))
     found = f"load average {load:g} on {cores} processors"
     if load < 0.25 * cores + 0.25:
@@ -119,7 +119,7 @@ def _load() -> Finding:
     return Finding("load", state, found, "stop other programs and wait a minute; `top` shows them")
 
 
-def _cores() -> Finding:
+def _check_cores() -> Finding:
     cores, online = len(os.sched_getaffinity(0)), os.cpu_count() or 1
     found = f"{cores} of {online} are available"
     if cores == 1:
@@ -132,7 +132,7 @@ def _cores() -> Finding:
     return Finding("processors", GOOD, found)
 
 
-def _governor() -> Finding:
+def _check_governor() -> Finding:
     governor = machine.governor()
     if governor == "none":
         return Finding("governor", GOOD, "the clock rate is not controlled by the system")
@@ -141,7 +141,7 @@ def _governor() -> Finding:
     return Finding("governor", FAIR, governor, "`sudo cpupower frequency-set -g performance`")
 
 
-def _turbo() -> Finding:
+def _check_turbo() -> Finding:
     no_turbo = machine.read("/sys/devices/system/cpu/intel_pstate/no_turbo")
     boost = machine.read("/sys/devices/system/cpu/cpufreq/boost")
     if no_turbo is None and boost is None:
@@ -153,7 +153,7 @@ def _turbo() -> Finding:
     return Finding("turbo", FAIR, "on: the clock rate depends on heat", advice)
 
 
-def _threads_per_core() -> Finding:
+def _check_threads_per_core() -> Finding:
     if machine.read("/sys/devices/system/cpu/smt/active") == "1":
         return Finding(
             "hyper-threads",
@@ -164,7 +164,7 @@ def _threads_per_core() -> Finding:
     return Finding("hyper-threads", GOOD, "off or not visible")
 
 
-def _open_files() -> Finding:
+def _check_open_files() -> Finding:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     found = f"at most {soft:,}"
     if soft >= 4096:
@@ -175,7 +175,7 @@ def _open_files() -> Finding:
     )
 
 
-def _perf_events() -> Finding:
+def _check_perf_events() -> Finding:
     level = machine.read("/proc/sys/kernel/perf_event_paranoid")
     if level is None:
         return Finding(
@@ -187,7 +187,7 @@ def _perf_events() -> Finding:
     return Finding("perf events", FAIR, f"perf_event_paranoid is {level}", advice)
 
 
-def _memory() -> Finding:
+def _check_memory() -> Finding:
     for line in (machine.read("/proc/meminfo") or "").splitlines():
         if line.startswith("MemAvailable:"):
             gib = int(line.split()[1]) / 2**20

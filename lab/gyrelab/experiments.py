@@ -439,7 +439,7 @@ def _claim(
         prefer=_filter(table, "prefer", parameters),
         otherwise=_otherwise(table, names),
         share_of=table.choice("share_of", metrics, None),
-        report=table.choice("report", reports.known(), None),
+        report=table.choice("report", reports.list_ids(), None),
         conclusion=table.text("conclusion", ""),
         stated=table.text("stated", ""),
         terms=table.choice("terms", TERMS, "percent"),

@@ -49,16 +49,18 @@ class Growth:
     exponents: list[Exponent]
 
 
-def growths(results: Results, experiment: Experiment) -> list[Growth]:
+def measure_growths(results: Results, experiment: Experiment) -> list[Growth]:
     """The growth of the main metric over each numeric parameter with several measured values."""
     found = []
     cells = results.cells(experiment.name)
     for parameter in experiment.parameters.values():
-        for where, group in groups(experiment, cells, parameter.name).items():
+        for where, group in group_cells(experiment, cells, parameter.name).items():
             exponents = [
                 exponent
                 for contender in experiment.contenders
-                if (exponent := _exponent(results, experiment, contender, group, parameter.name))
+                if (
+                    exponent := _fit_exponent(results, experiment, contender, group, parameter.name)
+                )
             ]
             if exponents:
                 values = [cell[parameter.name] for cell in group]
@@ -66,7 +68,7 @@ def growths(results: Results, experiment: Experiment) -> list[Growth]:
     return found
 
 
-def groups(experiment: Experiment, cells: list[Cell], name: str) -> dict[str, list[Cell]]:
+def group_cells(experiment: Experiment, cells: list[Cell], name: str) -> dict[str, list[Cell]]:
     """The cells by the values of the other parameters; groups with one value of `name` are out.
 
     A parameter that only follows from `name`, such as each producer's share of a total, does not
@@ -81,7 +83,9 @@ def groups(experiment: Experiment, cells: list[Cell], name: str) -> dict[str, li
     varied = [each for each in fixed if len({cell[each] for cell in cells}) > 1]
     groups: dict[str, list[Cell]] = {}
     for cell in cells:
-        where = ", ".join(_named(experiment.parameters[each], cell[each]) for each in varied)
+        where = ", ".join(
+            _describe_parameter(experiment.parameters[each], cell[each]) for each in varied
+        )
         groups.setdefault(where, []).append(cell)
     return {
         where: group
@@ -100,13 +104,13 @@ def _follows(cells: list[Cell], follower: str, name: str) -> bool:
     return numeric and all(len(values) == 1 for values in seen.values())
 
 
-def _named(parameter: Parameter, value: Value) -> str:
+def _describe_parameter(parameter: Parameter, value: Value) -> str:
     shown = parameter.shown(value)
     labelled = isinstance(value, str) or str(value) in parameter.value_labels
     return shown if labelled else f"{parameter.label} {shown}"
 
 
-def _exponent(
+def _fit_exponent(
     results: Results, experiment: Experiment, contender: Contender, cells: list[Cell], name: str
 ) -> Exponent | None:
     """The slope of log figure over log n, fitted in each round by itself; None without figures.

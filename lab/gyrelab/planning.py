@@ -91,7 +91,8 @@ def choose(
     """
     experiments.check_contenders(chosen, contenders)
     parts = [
-        _part(each, each.grids[grid], contenders, programs, rounds, compilers) for each in chosen
+        _make_part(each, each.grids[grid], contenders, programs, rounds, compilers)
+        for each in chosen
     ]
     parts = [part for part in parts if part.contestants or part.not_built]
     if not any(part.contestants for part in parts):
@@ -103,7 +104,7 @@ def choose(
     return [part for part in parts if part.contestants]
 
 
-def _part(
+def _make_part(
     experiment: Experiment,
     grid: Grid,
     contenders: Sequence[str],
@@ -113,14 +114,14 @@ def _part(
 ) -> Part:
     wanted = [each for each in experiment.contenders if not contenders or each.name in contenders]
     built = [each for each in wanted if programs.has(experiment.name, each.name)]
-    measured = designs.without_idle(built, contenders)
+    measured = designs.drop_idle(built, contenders)
 
     def decisive(cell: Cell) -> list[Contender]:
-        names = None if contenders else deciding.takes_part(experiment, grid.name, cell)
+        names = None if contenders else deciding.select_contenders(experiment, grid.name, cell)
         return [each for each in measured if names is None or each.name in names]
 
     places = [
-        Place(cell, _contestants(experiment, cell, decisive(cell), programs))
+        Place(cell, _make_contestants(experiment, cell, decisive(cell), programs))
         for cell in programs.cells(grid.cells, compilers)
     ]
     names = {each.name for each in built}
@@ -135,7 +136,7 @@ def _part(
     )
 
 
-def _contestants(
+def _make_contestants(
     experiment: Experiment, cell: Cell, contenders: Sequence[Contender], programs: Programs
 ) -> tuple[Contestant, ...]:
     tree = programs.built_by(str(cell.get(cells.COMPILER, programs.compiler)))

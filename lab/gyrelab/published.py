@@ -42,11 +42,13 @@ def points(experiment: Experiment) -> list[Point]:
         if series["experiment"] == published.series
         if published.report in (None, series["report"])
         if published.names.get(series["contender"], series["contender"]) in known
-        for point in _series(experiment, published, series)
+        for point in _convert_series(experiment, published, series)
     ]
 
 
-def _series(experiment: Experiment, published: Published, series: dict[str, Any]) -> list[Point]:
+def _convert_series(
+    experiment: Experiment, published: Published, series: dict[str, Any]
+) -> list[Point]:
     """The points of a series; parameters that the series states also fix their cells."""
     contender = published.names.get(series["contender"], series["contender"])
     fixed = {name: values[0] for name, values in published.where.items() if len(values) == 1}
@@ -67,9 +69,9 @@ def ratio(experiment: Experiment, claim: Claim) -> float | None:
     """The claim's ratio from the published figures: a geometric mean over its cells, or None."""
     found = [point for point in points(experiment) if cells.matches(point.cell, claim.where)]
     if claim.per_doubling:
-        return _per_doubling(experiment, claim, found)
+        return _compute_growth(experiment, claim, found)
     if claim.across:
-        return _across(experiment, claim, found)
+        return _compute_step(experiment, claim, found)
     if claim.metric != experiment.metric.name:
         return None
     by_cell: dict[tuple[str, str], dict[str, float]] = {}
@@ -77,14 +79,14 @@ def ratio(experiment: Experiment, claim: Claim) -> float | None:
         place = (point.title, cells.key(point.cell))
         by_cell.setdefault(place, {})[point.contender] = point.value
     logs = [
-        _log_ratio(values, claim.of, claim.over, experiment.metric.better)
+        _compute_log_ratio(values, claim.of, claim.over, experiment.metric.better)
         for values in by_cell.values()
         if all(name in values for name in (*claim.of, *claim.over))
     ]
     return math.exp(sum(logs) / len(logs)) if logs else None
 
 
-def _per_doubling(
+def _compute_growth(
     experiment: Experiment, claim: Claim, known_points: Sequence[Point]
 ) -> float | None:
     """The factor for each doubling of the claim's parameter: a mean over the published series."""
@@ -107,7 +109,9 @@ def _per_doubling(
     return math.exp(sum(slopes) / len(slopes)) if slopes else None
 
 
-def _across(experiment: Experiment, claim: Claim, known_points: Sequence[Point]) -> float | None:
+def _compute_step(
+    experiment: Experiment, claim: Claim, known_points: Sequence[Point]
+) -> float | None:
     """The factor between two values of a parameter: a mean over the published figures of both."""
     [(name, (first, second))] = claim.across.items()
     by_rest: dict[tuple[str, str], dict[Value, dict[str, float]]] = {}
@@ -129,7 +133,7 @@ def _across(experiment: Experiment, claim: Claim, known_points: Sequence[Point])
     return math.exp(sum(logs) / len(logs)) if logs else None
 
 
-def _log_ratio(
+def _compute_log_ratio(
     values: dict[str, float], contenders: Sequence[str], rivals: Sequence[str], better: str
 ) -> float:
     ours, theirs = [values[name] for name in contenders], [values[name] for name in rivals]

@@ -60,11 +60,11 @@ def compare(
                 if contender == relative_to:
                     continue
                 pair = [
-                    _series(r, experiment, contender, cell, metric, relative_to)
+                    _collect_series(r, experiment, contender, cell, metric, relative_to)
                     for r in (before, after)
                 ]
                 if all(pair):
-                    changes.append(_change(experiment, contender, cell, metric, pair))
+                    changes.append(_compute_change(experiment, contender, cell, metric, pair))
     adjusted = statistics.holm([change.p for change in changes])
     return [replace(change, p=p) for change, p in zip(changes, adjusted, strict=True)], left_out
 
@@ -75,7 +75,7 @@ def regressions(changes: Sequence[Change], tolerance: float) -> list[Change]:
     return sorted(found, key=lambda change: -change.worse)
 
 
-def _series(
+def _collect_series(
     results: Results,
     experiment: str,
     contender: str,
@@ -90,7 +90,7 @@ def _series(
     return {n: value for n, value in series.items() if value > 0}
 
 
-def _change(
+def _compute_change(
     experiment: str, contender: str, cell: dict[str, Value], metric: Metric, pair: list[Series]
 ) -> Change:
     logs = [[math.log(value) for value in series.values()] for series in pair]

@@ -26,19 +26,21 @@ def write(chosen: dict[str, Results], out: Path) -> Path:
     environment.globals.update(
         times=times, figure=figure, spoken=spoken, quality=quality, infinity=math.inf
     )
-    groups = conclusions.group((each.experiment, each.verdicts) for each in shown)
+    groups = conclusions.group_by_report((each.experiment, each.verdicts) for each in shown)
     highlights = [summary.highlight(each.experiment, each.results) for each in shown]
     page = environment.get_template("report.html.j2").render(
         sections=shown,
         reports=groups,
-        conclusions=conclusions.counts(groups),
+        conclusions=conclusions.count_verdicts(groups),
         advice=summary.advice([(s.experiment, s.results) for s in shown]),
         highlights=highlights,
         counts=summary.counts(highlights),
-        claims={section.experiment.name: claims.tally(section.verdicts) for section in shown},
-        machines=_machines(shown),
-        specifications=_script_json(_specifications(shown)),
-        dark=_script_json(charts.dark_colours()),
+        claims={
+            section.experiment.name: claims.count_answers(section.verdicts) for section in shown
+        },
+        machines=_describe_machines(shown),
+        specifications=_make_script_json(_collect_specifications(shown)),
+        dark=_make_script_json(charts.dark_colours()),
         javascript=Markup(charts.javascript()),
         written=f"{datetime.now():%-d %B %Y}",
     )
@@ -47,21 +49,21 @@ def write(chosen: dict[str, Results], out: Path) -> Path:
     return out
 
 
-def _script_json(value: Any) -> Markup:
+def _make_script_json(value: Any) -> Markup:
     return Markup(json.dumps(value).replace("</", "<\\/"))
 
 
-def _specifications(shown: list[sections.Section]) -> dict[str, Any]:
+def _collect_specifications(shown: list[sections.Section]) -> dict[str, Any]:
     return {name: charts.for_page(chart) for section in shown for name, chart in section.exports()}
 
 
-def _machines(shown: list[sections.Section]) -> list[dict[str, Any]]:
+def _describe_machines(shown: list[sections.Section]) -> list[dict[str, Any]]:
     """The machine, programs and load of each result file."""
     files = {id(section.results): section.results for section in shown}
-    return [_machine(results) for results in files.values()]
+    return [_describe_machine(results) for results in files.values()]
 
 
-def _machine(results: Results) -> dict[str, Any]:
+def _describe_machine(results: Results) -> dict[str, Any]:
     document = results.document
     machine, load = document["machine"], document["load"]
     builds = [

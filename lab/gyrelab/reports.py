@@ -24,6 +24,6 @@ def load_all() -> list[Report]:
     return [Report(row["id"], row["title"], row["setup"]) for row in document["reports"]]
 
 
-def known() -> list[str]:
+def list_ids() -> list[str]:
     """Their ids."""
     return [each.id for each in load_all()]

@@ -44,14 +44,14 @@ class FirstLook:
         experiment = part.experiment
         return cls(
             results,
-            claims.open_contenders(results, experiment, "published"),
-            claims.open_cells(results, experiment, "gyre"),
+            claims.find_open_contenders(results, experiment, "published"),
+            claims.find_open_cells(results, experiment, "gyre"),
         )
 
     def concerns_gyre(self, part: Part, place: Place) -> bool:
         """Whether a claim of gyre's, or its ratio to the best rival, is open in the cell."""
         is_claimed = cells.key(place.cell) in self.ours
-        return is_claimed or _noisy(self.results, part, place) is not None
+        return is_claimed or _find_noise(self.results, part, place) is not None
 
 
 class Sampling:
@@ -79,19 +79,22 @@ class Sampling:
             block
             for part in self._parts
             for place in part.places
-            if (block := _begun(results, part, self._further(part, place))) is not None
+            if (block := _find_rest_of_block(results, part, self._choose_contestants(part, place)))
+            is not None
         ]:
             return begun
         open_cells, left = [], 0.0
         for part in self._parts:
-            further = [self._further(part, place) for place in part.places]
-            done = [_rounds_done(results, part, place) for place in further]
-            claimed = [self._claims(results, part, source, tuple(done)) for source in _SOURCES]
+            further = [self._choose_contestants(part, place) for place in part.places]
+            done = [_count_rounds(results, part, place) for place in further]
+            claimed = [self._find_claims(results, part, source, tuple(done)) for source in _SOURCES]
             for place, rest, rounds in zip(part.places, further, done, strict=True):
-                seconds = _seconds(results, part, rest)
-                left += (part.budget_rounds - part.rounds) * _seconds(results, part, place)
+                seconds = _average_round_seconds(results, part, rest)
+                left += (part.budget_rounds - part.rounds) * _average_round_seconds(
+                    results, part, place
+                )
                 left -= (rounds - part.rounds) * seconds
-                need = self._need(results, part, rest, rounds, claimed)
+                need = self._find_need(results, part, rest, rounds, claimed)
                 if need is not None and rounds < MOST:
                     order = (need.rank, need.rounds * seconds)
                     block = Block(part, rest, rounds + 1, rounds + STEP)
@@ -106,7 +109,7 @@ class Sampling:
         self.seconds_left = max(0.0, left)
         return chosen
 
-    def _further(self, part: Part, place: Place) -> Place:
+    def _choose_contestants(self, part: Part, place: Place) -> Place:
         """The cell and the programs that take part in its further rounds.
 
         They are the contenders of the published claims that the first rounds leave open there, if
@@ -116,7 +119,7 @@ class Sampling:
         """
         key = (part.experiment.name, cells.key(place.cell))
         if key not in self._places:
-            first = self._after_first_rounds(part)
+            first = self._look_at_first_rounds(part)
             names = first.contenders.get(key[1], set())
             kept = tuple(each for each in place.contestants if each.name in names)
             default = part.experiment.contest.of[0]
@@ -125,31 +128,31 @@ class Sampling:
             self._places[key] = replace(place, contestants=kept) if alone else place
         return self._places[key]
 
-    def _after_first_rounds(self, part: Part) -> "FirstLook":
+    def _look_at_first_rounds(self, part: Part) -> "FirstLook":
         name = part.experiment.name
         if name not in self._first:
             runs = [run for run in self._document["runs"] if run["round"] <= part.rounds]
             self._first[name] = FirstLook.at(Results({**self._document, "runs": runs}), part)
         return self._first[name]
 
-    def _need(
+    def _find_need(
         self, results: Results, part: Part, place: Place, done: int, claimed: list[dict[str, int]]
     ) -> Need | None:
         key = (part.experiment.name, cells.key(place.cell), done)
         if key not in self._needs:
-            self._needs[key] = _noisy(results, part, place)
+            self._needs[key] = _find_noise(results, part, place)
         found = [self._needs[key]] if self._needs[key] is not None else []
         for rank, further in zip((PUBLISHED, OURS), claimed, strict=True):
             if key[1] in further:
                 found.append(Need(rank, further[key[1]]))
         return min(found, key=lambda need: need.rank, default=None)
 
-    def _claims(
+    def _find_claims(
         self, results: Results, part: Part, source: str, done: tuple[int, ...]
     ) -> dict[str, int]:
         key = (part.experiment.name, source, done)
         if key not in self._claimed:
-            self._claimed[key] = claims.open_cells(results, part.experiment, source)
+            self._claimed[key] = claims.find_open_cells(results, part.experiment, source)
         return self._claimed[key]
 
 
@@ -158,10 +161,10 @@ def is_open(ratio: Ratio) -> bool:
     return ratio.half_width > NARROW and not ratio.widened().differs
 
 
-def _noisy(results: Results, part: Part, place: Place) -> Need | None:
+def _find_noise(results: Results, part: Part, place: Place) -> Need | None:
     experiment, found = part.experiment, []
     metrics = [experiment.metric, *([experiment.cost] if experiment.cost else [])]
-    for one, other in _pairs(results, part, place):
+    for one, other in _list_pairs(results, part, place):
         ratios = [
             statistics.ratio([logs])
             for metric in metrics
@@ -175,7 +178,7 @@ def _noisy(results: Results, part: Part, place: Place) -> Need | None:
     return min(found, key=lambda need: (need.rank, need.rounds), default=None)
 
 
-def _pairs(results: Results, part: Part, place: Place) -> list[tuple[str, str]]:
+def _list_pairs(results: Results, part: Part, place: Place) -> list[tuple[str, str]]:
     """gyre's default contender and its best rival in the cell; without them all and the baseline."""
     experiment = part.experiment
     names = [each.name for each in place.contestants]
@@ -194,8 +197,8 @@ def _pairs(results: Results, part: Part, place: Place) -> list[tuple[str, str]]:
     return [(name, base) for name in names if name != base] if base in names else []
 
 
-def _rounds_done(results: Results, part: Part, place: Place) -> int:
-    """The rounds that every program of the cell has behind it."""
+def _count_rounds(results: Results, part: Part, place: Place) -> int:
+    """The number of rounds that every program of the cell has completed."""
     name = part.experiment.name
     rounds = [
         {run["round"] for run in results.runs(name, each.name, place.cell)}
@@ -207,9 +210,9 @@ def _rounds_done(results: Results, part: Part, place: Place) -> int:
     return done
 
 
-def _begun(results: Results, part: Part, place: Place) -> Block | None:
+def _find_rest_of_block(results: Results, part: Part, place: Place) -> Block | None:
     """The rest of the rounds between two looks, when some of them are there."""
-    done = _rounds_done(results, part, place)
+    done = _count_rounds(results, part, place)
     last = max(
         (
             run["round"]
@@ -223,7 +226,7 @@ def _begun(results: Results, part: Part, place: Place) -> Block | None:
     return Block(part, place, done + 1, end) if part.rounds <= done < end else None
 
 
-def _seconds(results: Results, part: Part, place: Place) -> float:
+def _average_round_seconds(results: Results, part: Part, place: Place) -> float:
     """The mean duration of a round of the cell."""
     total = 0.0
     for each in place.contestants:

@@ -130,7 +130,7 @@ def make(results: Results, experiment: Experiment) -> Section:
         refusals=_end_lines(results.refusals(experiment.name)),
         not_built=results.not_built(experiment.name),
         rounds=_rounds(results, experiment),
-        growths=growth.growths(results, experiment),
+        growths=growth.measure_growths(results, experiment),
     )
 
 
@@ -320,7 +320,7 @@ def _published(
     shown = [each for each in experiment.contenders if each.name in names]
     measured = results.contenders(experiment.name)
     rows = {
-        each.name: experiment.contender(designs.row(experiment, each.name, measured))
+        each.name: experiment.contender(designs.find_row(experiment, each.name, measured))
         for each in shown
     }
     pairs: list[Pair] = []

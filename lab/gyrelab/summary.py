@@ -60,7 +60,7 @@ class Highlight:
     @property
     def verdict(self) -> str:
         """The verdict by time, or by CPU time where time shows no difference and CPU time does."""
-        by_time, by_cost = standing(self.ratio), standing(self.by_cost)
+        by_time, by_cost = judge_ratio(self.ratio), judge_ratio(self.by_cost)
         if by_time == UNDECIDED and self.by_cost:
             return by_cost
         return by_cost if by_time == LEVEL and by_cost in (AHEAD, BEHIND) else by_time
@@ -70,7 +70,7 @@ class Highlight:
         """Whether the interval decides the verdict, in words; the reason if it does not."""
         if self.ratio is None:
             return "no rival was measured"
-        if self.verdict != standing(self.ratio):
+        if self.verdict != judge_ratio(self.ratio):
             return "by CPU time"
         if self.verdict != UNDECIDED:
             return f"yes{self._opposite_cost()}"
@@ -83,14 +83,14 @@ class Highlight:
     def _opposite_cost(self) -> str:
         """The words for a lead in time that more CPU time pays for, or for the reverse."""
         opposite = {AHEAD: BEHIND, BEHIND: AHEAD}.get(self.verdict)
-        if self.by_cost is None or standing(self.by_cost) != opposite:
+        if self.by_cost is None or judge_ratio(self.by_cost) != opposite:
             return ""
         return f", with {1 / self.by_cost.value:.2g} times the CPU time"
 
     @property
     def deciding(self) -> Ratio | None:
         """The ratio that the verdict is about."""
-        return self.by_cost if self.verdict != standing(self.ratio) else self.ratio
+        return self.by_cost if self.verdict != judge_ratio(self.ratio) else self.ratio
 
 
 def counts(highlights: Sequence[Highlight]) -> dict[str, int]:
@@ -99,7 +99,7 @@ def counts(highlights: Sequence[Highlight]) -> dict[str, int]:
     return {verdict: verdicts.count(verdict) for verdict in VERDICTS}
 
 
-def standing(ratio: Ratio | None) -> str:
+def judge_ratio(ratio: Ratio | None) -> str:
     """The verdict of one ratio, where above 1 is better."""
     if ratio is None:
         return MISSING
@@ -108,7 +108,9 @@ def standing(ratio: Ratio | None) -> str:
     return LEVEL if ratio.level else UNDECIDED
 
 
-def means(results: Results, experiment: Experiment, restriction: Filter) -> dict[str, float]:
+def compute_means(
+    results: Results, experiment: Experiment, restriction: Filter
+) -> dict[str, float]:
     """The geometric mean of medians over the cells, of each contender measured in all of them."""
     chosen = [cell for cell in results.cells(experiment.name) if matches(cell, restriction)]
     found = {}
@@ -133,7 +135,7 @@ def _advise(experiment: Experiment, results: Results) -> Answer | None:
     advice = experiment.advice
     if advice is None:
         return None
-    mean = means(results, experiment, advice.where)
+    mean = compute_means(results, experiment, advice.where)
     candidates = [name for name in advice.candidates if name in mean]
     against = [name for name in advice.against if name in mean]
     if not candidates or not against:
@@ -141,7 +143,7 @@ def _advise(experiment: Experiment, results: Results) -> Answer | None:
     better = min if experiment.metric.better == "lower" else max
     longest = max(mean.values())
 
-    def standing(name: str) -> Standing:
+    def make_standing(name: str) -> Standing:
         others = [each for each in against if each != name]
         found = comparison.compare(
             results, experiment.name, experiment.metric, [name], others, advice.where
@@ -152,7 +154,7 @@ def _advise(experiment: Experiment, results: Results) -> Answer | None:
         )
 
     order = sorted(mean, key=lambda name: mean[name], reverse=experiment.metric.better == "higher")
-    standings = [standing(name) for name in order]
+    standings = [make_standing(name) for name in order]
     best = better(candidates, key=lambda name: mean[name])
     rest = [name for name in candidates if name != best]
     duel = comparison.compare(
@@ -163,7 +165,7 @@ def _advise(experiment: Experiment, results: Results) -> Answer | None:
     others = [each for each in ranked if each.reason != by_name[best].reason]
     return Answer(
         experiment,
-        _state(duel.ratio),
+        _describe_state(duel.ratio),
         by_name[best],
         ranked[0] if ranked else None,
         others[0] if others else None,
@@ -172,7 +174,7 @@ def _advise(experiment: Experiment, results: Results) -> Answer | None:
     )
 
 
-def _state(duel: Ratio | None) -> str:
+def _describe_state(duel: Ratio | None) -> str:
     if duel is None:
         return "clear"
     if math.isinf(duel.high):
@@ -185,7 +187,7 @@ def highlight(experiment: Experiment, results: Results) -> Highlight:
     names = results.contenders(experiment.name)
 
     def measured_rivals(name: str) -> list[str]:
-        rows = (designs.row(experiment, each, names) for each in experiment.rivals(name))
+        rows = (designs.find_row(experiment, each, names) for each in experiment.rivals(name))
         return [each for each in dict.fromkeys(rows) if each in names]
 
     def against_peers(name: str, metric: Metric | None) -> Ratio | None:

@@ -66,7 +66,7 @@ def _part(experiment: Experiment, grid: str, rounds: int, absent: tuple[str, ...
     there = [each for each in experiment.contenders if each.name not in absent]
 
     def contestants(cell: dict[str, Any]) -> tuple[Contestant, ...]:
-        names = deciding.takes_part(experiment, grid, cell)
+        names = deciding.select_contenders(experiment, grid, cell)
         chosen = [each for each in there if names is None or each.name in names]
         return tuple(Contestant(e.name, Path("/none")) for e in chosen if e.runs_in(cell))
 

@@ -150,7 +150,7 @@ def test_estimate_of_compiling_follows_the_machine(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     programs = building.CompiledPrograms(tree)
-    monkeypatch.setattr(building, "_processors", lambda: 2)
+    monkeypatch.setattr(building, "_count_processors", lambda: 2)
     programs.expect({"timers": ["gyre", "asio"], "hop": ["gyre_fifo", "mutex"]}, {"hop": 7.0})
     assert programs.seconds_left() == pytest.approx(building.COMPILE_SECONDS + 7)
     clock = iter([0.0, *(2 * building.COMPILE_SECONDS * step / 2 for step in (1, 2))])
@@ -163,11 +163,11 @@ def test_first_estimate_knows_the_speed_of_a_first_compilation(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     programs = building.CompiledPrograms(tree)
-    monkeypatch.setattr(building, "_processors", lambda: 1)
+    monkeypatch.setattr(building, "_count_processors", lambda: 1)
     room = "Building CXX object gyre/base/CMakeFiles/gyre_base.dir/slab.cpp.o"
     contender = "Building CXX object lab/experiments/hop/CMakeFiles/lab_hop_asio.dir/asio.cpp.o"
     programs._waiting = {
-        step: building._expected_seconds(step, {"hop": 5.0}) for step in (room, contender)
+        step: building._estimate_seconds(step, {"hop": 5.0}) for step in (room, contender)
     }
     assert programs.seconds_left() == pytest.approx(0.7 + 5.0)
     assert (programs.own_seconds("hop"), programs.own_seconds("sync")) == (5.0, 0.0)
@@ -178,7 +178,7 @@ def test_first_estimate_knows_the_speed_of_a_first_compilation(
         step(1, 1, room)
         return []
 
-    monkeypatch.setattr(building, "_build", build)
+    monkeypatch.setattr(building, "_run_build", build)
     clock = iter([0.0, 3 * 0.7])  # three times as slow as expected
     monkeypatch.setattr(building.time, "monotonic", lambda: next(clock))
     programs.calibrate()

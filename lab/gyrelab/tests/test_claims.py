@@ -26,7 +26,7 @@ Figures = Callable[[str, cells.Cell], dict[str, float]]
     ],
 )
 def test_interval_against_the_claimed_range(low: float, high: float, answer: str) -> None:
-    assert claims.within(Ratio(2.5, low, high, 7), 2.0, 3.0) == answer
+    assert claims.judge_range(Ratio(2.5, low, high, 7), 2.0, 3.0) == answer
 
 
 def test_verdicts_follow_the_figures() -> None:
@@ -81,7 +81,7 @@ def test_claim_is_judged_against_the_rivals_that_were_built() -> None:
     everywhere = verdicts["both_ahead_up_to_four"]
     assert everywhere.answer == claims.PARTLY
     assert "not built: moodycamel, libuv" in everywhere.note
-    assert claims.tally([everywhere]) == {"all": 1, "holds": 0, "partly": 1, "open": 0}
+    assert claims.count_answers([everywhere]) == {"all": 1, "holds": 0, "partly": 1, "open": 0}
 
 
 def test_claim_without_a_rival_that_was_built_but_not_chosen_is_undecided() -> None:
@@ -258,7 +258,7 @@ def test_sentence_about_every_peer_is_tested_against_every_peer() -> None:
     ],
 )
 def test_verdict_needs_an_interval_that_decides(ratio: Ratio | None, verdict: str) -> None:
-    assert summary.standing(ratio) == verdict
+    assert summary.judge_ratio(ratio) == verdict
 
 
 def test_cpu_time_gives_the_verdict_that_time_does_not() -> None:

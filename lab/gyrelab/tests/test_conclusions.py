@@ -11,12 +11,12 @@ from gyrelab.tests import synthetic
 def groups(*names: str, absent: tuple[str, ...] = (), rounds: int = 5) -> list[Group]:
     measured = synthetic.results(names, rounds=rounds, absent=absent)
     chosen = [measured.experiment(name) for name in names]
-    return conclusions.group((each, claims.judge(measured, each)) for each in chosen)
+    return conclusions.group_by_report((each, claims.judge(measured, each)) for each in chosen)
 
 
 def test_every_report_has_conclusions() -> None:
     stated = {c.report for each in experiments.load_all().values() for c in each.claims}
-    assert stated - {None} == set(reports.known())
+    assert stated - {None} == set(reports.list_ids())
 
 
 def test_conclusions_stand_by_report_in_its_own_terms() -> None:
@@ -26,7 +26,7 @@ def test_conclusions_stand_by_report_in_its_own_terms() -> None:
     assert (first.stated, first.drawn) == ("100 to 500 %", "+276 %")
     assert first.here.startswith("−") and first.here.endswith(" %)")
     assert (first.answer, first.reasons) == (claims.FAILS, ["below the published range"])
-    counted = conclusions.counts([queues, chinese])
+    counted = conclusions.count_verdicts([queues, chinese])
     assert counted["all"] == 7 == counted["holds"] + counted["fails"] + counted["open"]
 
 
@@ -54,4 +54,4 @@ def test_conclusion_about_something_that_is_not_there_is_undecided() -> None:
     ],
 )
 def test_ratio_is_told_as_the_report_would(ratio: float, terms: str, text: str) -> None:
-    assert conclusions.in_terms(ratio, terms) == text
+    assert conclusions.format_in_terms(ratio, terms) == text

@@ -24,15 +24,15 @@ def test_contender_that_no_claim_is_about_leaves_the_quick_grid() -> None:
     io_event = ALL["io_event"]
     [kept, renewed] = io_event.grids["quick"].cells
     for cell in (kept, renewed):
-        names = deciding.takes_part(io_event, "quick", cell)
+        names = deciding.select_contenders(io_event, "quick", cell)
         assert names is not None
         assert {"gyre_epoll", "gyre_epoll_coroutine", "libevent", "evpp_design"} <= set(names)
         assert not {"gyre_uring", "gyre_uring_coroutine", "epoll"} & set(names)
-    assert deciding.takes_part(io_event, "full", kept) is None
+    assert deciding.select_contenders(io_event, "full", kept) is None
 
 
 def test_cell_of_published_claims_has_their_contenders_alone() -> None:
-    names = deciding.takes_part(ALL["throughput"], "quick", OWN)
+    names = deciding.select_contenders(ALL["throughput"], "quick", OWN)
     assert names == {"evpp", "evpp_design", "muduo", "muduo_design", "asio", "libevent"}
 
 

@@ -24,7 +24,7 @@ def grown(exponent: float, noise: float = 0.02, rounds: int = 7) -> Results:
 @pytest.mark.parametrize("exponent", [-0.5, 0.3, 1.0])
 def test_exponent_is_found_within_its_interval(exponent: float) -> None:
     measured = grown(exponent)
-    found = growth.growths(measured, measured.experiment("post_task"))
+    found = growth.measure_growths(measured, measured.experiment("post_task"))
     found = [each for each in found if each.parameter.name == "producers" and each.most > 2]
     assert [(each.least, each.most) for each in found] == [(1, 20), (1, 20)]
     assert [each.where for each in found] == [
@@ -41,33 +41,33 @@ def test_exponent_is_found_within_its_interval(exponent: float) -> None:
 
 def test_figure_that_does_not_grow_is_called_flat() -> None:
     measured = grown(0.0)
-    (first, *_) = growth.growths(measured, measured.experiment("post_task"))
+    (first, *_) = growth.measure_growths(measured, measured.experiment("post_task"))
     words = [each.words for each in first.exponents]
     assert sum(each.startswith("is flat: n^") for each in words) >= 0.75 * len(words)
 
 
 def test_noise_is_not_called_growth() -> None:
     measured = grown(0.0, noise=1.5, rounds=5)
-    (first, *_) = growth.growths(measured, measured.experiment("post_task"))
+    (first, *_) = growth.measure_growths(measured, measured.experiment("post_task"))
     words = [each.words for each in first.exponents]
     assert sum("shows no clear growth" in each for each in words) >= 0.5 * len(words)
 
 
 def test_one_round_gives_no_interval() -> None:
     measured = grown(1.0, rounds=1)
-    (first, *_) = growth.growths(measured, measured.experiment("post_task"))
+    (first, *_) = growth.measure_growths(measured, measured.experiment("post_task"))
     assert "too few rounds" in first.exponents[0].words
 
 
 def test_grid_with_one_value_of_each_dimension_has_no_growth() -> None:
     latency = experiments.load_all()["latency"]
-    assert growth.growths(synthetic.results(("latency",)), latency) == []
+    assert growth.measure_growths(synthetic.results(("latency",)), latency) == []
 
 
 def test_cells_differ_in_one_dimension_only() -> None:
     throughput = experiments.load_all()["throughput"]
     few = tuple(each.name for each in throughput.contenders if each.name != "asio")
     measured = synthetic.results(("throughput",), rounds=3, absent=few, grid="full")
-    found = growth.growths(measured, throughput)
+    found = growth.measure_growths(measured, throughput)
     assert {each.parameter.name for each in found} >= {"connections", "message_bytes"}
     assert all(each.least < each.most for each in found)
