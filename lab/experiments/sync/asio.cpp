@@ -30,10 +30,11 @@ constexpr asio::use_awaitable_t<executor> use_awaitable;
 
 template <class Channel>
 asio::awaitable<void, executor> do_job(Channel& lock, job work) {
+  work.shared.begin_task();
   for (std::uint64_t i = 0; i < work.locks; ++i) {
     if (!lock.try_send(error_code())) co_await lock.async_send(error_code(), use_awaitable);
     work.shared.enter(work.name);
-    if (i == 0) co_await asio::post(use_awaitable);
+    while (work.shared.awaits_tasks()) co_await asio::post(use_awaitable);
     work.shared.leave(work.name);
     lock.try_receive([](error_code) {});
   }

@@ -36,10 +36,11 @@ class folly_lock {
   }
 
   folly::coro::Task<void> do_job(job work) {
+    work.shared.begin_task();
     for (std::uint64_t i = 0; i < work.locks; ++i) {
       const auto guard = co_await mutex_.co_scoped_lock();
       work.shared.enter(work.name);
-      if (i == 0) co_await folly::coro::co_reschedule_on_current_executor;
+      while (work.shared.awaits_tasks()) co_await folly::coro::co_reschedule_on_current_executor;
       work.shared.leave(work.name);
     }
   }

@@ -35,10 +35,11 @@ class gyre_lock {
   }
 
   gyre::task<> do_job(job work) {
+    work.shared.begin_task();
     for (std::uint64_t i = 0; i < work.locks; ++i) {
       const auto guard = co_await mutex_.lock();
       work.shared.enter(work.name);
-      if (i == 0) co_await gyre::yield();
+      while (work.shared.awaits_tasks()) co_await gyre::yield();
       work.shared.leave(work.name);
     }
   }
