@@ -136,8 +136,8 @@ void run(const parameters& cell, const harness_options& harness, report& result)
   result.metric("handed_over", static_cast<double>(shared.handed_over()) / locks);
   if (cell.contention == contention::two_loops) {
     result.metric("crossings", static_cast<double>(shared.crossings()) / locks);
-    // A lock that is handed over in turn crosses at every second lock, or oftener. std::mutex has no
-    // tasks that begin, and may be taken again by the thread that has just left it.
+    // A lock that is handed over in turn crosses at every second lock, or oftener. std::mutex has
+    // no tasks that begin, and may be taken again by the thread that has just left it.
     if (!shared.awaits_tasks()) {
       result.check("seldom_crossed", shared.crossings() < cell.locks / 4 ? 1 : 0, 0);
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // boost::asio: a coroutine per end, which awaits a steady_timer that the read's handler cancels. So
-// the read stays pending when its limit expires, where cancelling it would cost three times as much.
-// Sockets and timers know their executor's type, errors are values, and the hint leaves out asio's
-// locks. Debian's version has no cancel_after.
+// the read stays pending when its limit expires, where cancelling it would cost three times as
+// much. Sockets and timers know their executor's type, errors are values, and the hint leaves out
+// asio's locks. Debian's version has no cancel_after.
 #include <lab/experiments/timeout/workload.hpp>
 #include <lab/harness/boost_version.hpp>
 
