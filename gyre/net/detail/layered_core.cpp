@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <exception>
 #include <string>
+#include <type_traits>
 
 namespace gyre::net::detail {
 
@@ -104,7 +105,20 @@ struct read_until_step {
   }
 };
 
-/// Drives a reading operation. The end of the peer's bytes is for the step to judge.
+/// Waits until a read need not wait. The next read reports a failure, and an end that comes too
+/// early.
+struct wait_step {
+  using result = void;
+  static constexpr std::string_view name = "wait_readable";
+
+  static status advance(layered_core& core) {
+    const bool must_wait = core.protocol->peek() == status::wants_input;
+    return must_wait ? status::wants_input : status::done;
+  }
+  static void finish(layered_core& /*core*/) {}
+};
+
+/// Drives a reading operation. The step judges the end of the peer's bytes, except for a wait.
 template <class Step>
 task<typename Step::result> drive(core_ptr core, Step step) {
   reading_lock lock(*core, core->is_reading, Step::name);
@@ -116,6 +130,7 @@ task<typename Step::result> drive(core_ptr core, Step step) {
     if (outcome == status::failed) core->throw_failure(Step::name);
     if (outcome != status::wants_input) break;
     io::received input = co_await lock.receive();
+    if (std::is_same_v<Step, wait_step> && input.empty()) break;
     if (!lock.take(std::move(input))) break;
   }
   co_return step.finish(*core);
@@ -257,21 +272,7 @@ task<std::size_t> read_until(core_ptr core, io::buffer& buffer, std::string_view
                read_until_step{.buffer = buffer, .delimiter = delimiter, .limit = limit});
 }
 
-// The next read reports a failure, and an end that comes too early.
-task<> wait_readable(core_ptr core) {
-  static constexpr std::string_view name = "wait_readable";
-  reading_lock lock(*core, core->is_reading, name);
-  while (core->writer_reads) [[unlikely]]
-    co_await core->more_is_read(name);
-  for (;;) {
-    const status outcome = core->protocol->peek();
-    core->send_now();
-    if (outcome != status::wants_input) co_return;
-    io::received input = co_await lock.receive();
-    if (input.empty()) co_return;
-    lock.take(std::move(input));
-  }
-}
+task<> wait_readable(core_ptr core) { return drive(std::move(core), wait_step{}); }
 
 task<std::size_t> write(core_ptr core, std::span<const std::byte> bytes, bool whole,
                         io::received source_memory) {
