@@ -3,9 +3,8 @@
 
 #include <gyre/base/atomic.hpp>
 #include <gyre/base/detail/duration_check.hpp>
+#include <gyre/base/detail/process_threads.hpp>
 #include <gyre/base/operation.hpp>
-
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -68,7 +67,7 @@ class executor_watchdog::heartbeat final : public operation {
  private:
   static void run(operation& op) {
     auto& self = static_cast<heartbeat&>(op);
-    self.thread_.store(::gettid(), std::memory_order_relaxed);
+    self.thread_.store(detail::thread_id(), std::memory_order_relaxed);
     self.finish(detail::monotonic_now());
   }
   void finish(steady_time now) noexcept {

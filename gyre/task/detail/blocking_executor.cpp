@@ -3,40 +3,17 @@
 
 #include <gyre/base/clock.hpp>
 #include <gyre/base/detail/futex.hpp>
-#include <gyre/base/unique_fd.hpp>
+#include <gyre/base/detail/process_threads.hpp>
 #include <gyre/task/async_backtrace.hpp>
 #include <gyre/task/detail/schedule_awaiters.hpp>
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/types.h>
-
-#include <array>
 #include <bit>
-#include <cstddef>
-#include <cstring>
 #include <system_error>
 
 namespace gyre::detail {
 namespace {
 
 constinit thread_local blocking_executor* innermost = nullptr;
-
-// Whether the program is known to have one thread. Needs no memory, so that a wait never fails.
-bool is_alone() noexcept {
-  constexpr int entries_of_one_thread = 3;  // with "." and ".."
-  const unique_fd tasks(::open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!tasks) return false;
-  alignas(dirent64) std::array<char, 1024> listed;
-  const ssize_t size = ::getdents64(tasks.get(), listed.data(), listed.size());
-  int entries = 0;
-  for (ssize_t position = 0; position < size; ++entries) {
-    unsigned short length = 0;
-    std::memcpy(&length, listed.data() + position + offsetof(dirent64, d_reclen), sizeof length);
-    position += length;
-  }
-  return entries == entries_of_one_thread;
-}
 
 static_assert(std::endian::native == std::endian::little, "the lower half comes first");
 // The word that the kernel watches; nothing is read through it.
@@ -76,7 +53,7 @@ bool blocking_executor::blocks_this_thread() noexcept { return innermost != null
 bool blocking_executor::run_until(const bool& done) {
   while (!done) {
     intrusive_queue<operation> ready = queue_.take();
-    if (ready.empty() && checks_deadlocks && is_alone()) {
+    if (ready.empty() && checks_deadlocks && is_single_threaded()) {
       // The last other thread may have posted something before it ended.
       ready = queue_.take();
       if (ready.empty()) return false;

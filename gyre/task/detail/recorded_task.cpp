@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/task/detail/recorded_task.hpp>
 
+#include <gyre/base/detail/fork_handlers.hpp>
 #include <gyre/base/detail/system_clocks.hpp>
 #include <gyre/task/detail/live_task_record.hpp>
-
-#include <pthread.h>
 
 #include <array>
 #include <atomic>
@@ -29,16 +28,16 @@ unsigned part_of_this_thread() noexcept {
 std::array<live_task_record_part, live_task_record_parts>& live_task_record() {
   // The record is never destroyed: tasks may end when static objects are destroyed.
   static auto& parts = *new std::array<live_task_record_part, live_task_record_parts>;
-  [[maybe_unused]] static const int registered = ::pthread_atfork(
-      [] {
-        for (live_task_record_part& each : parts) each.mutex.lock();
-      },
-      [] {
-        for (live_task_record_part& each : parts) each.mutex.unlock();
-      },
-      [] {
-        for (live_task_record_part& each : parts) each.mutex.unlock();
-      });
+  static constexpr auto unlock_all = [] {
+    for (live_task_record_part& each : parts) each.mutex.unlock();
+  };
+  [[maybe_unused]] static const bool is_registered =
+      add_fork_handlers({.before =
+                             [] {
+                               for (live_task_record_part& each : parts) each.mutex.lock();
+                             },
+                         .in_parent = unlock_all,
+                         .in_child = unlock_all});
   return parts;
 }
 
