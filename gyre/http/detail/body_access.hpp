@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// body_access: the bodies of responses, for middleware that changes them.
+// body_access: access to the private body of a response, for middleware that changes it.
 #pragma once
 
 #include <gyre/base/move_only_function.hpp>
@@ -19,15 +19,15 @@ struct body_access {
   static bool is_stream(const response& response) noexcept {
     return response.source_ != nullptr && response.source_->type == body_source::kind::stream;
   }
-  /// The length of a stream; nothing if it is unknown.
+  /// Returns the length of a streamed body; nothing if it is unknown.
   static std::optional<std::uint64_t>& length(response& response) noexcept {
     return response.source_->length;
   }
-  /// The function of a stream.
+  /// Returns the function that writes a streamed body.
   static move_only_function<task<>(body_writer&)>& writing_function(response& response) noexcept {
     return response.source_->write;
   }
-  /// Sets where the writer's bytes go, and returns where they went.
+  /// Redirects the bytes of `writer` to `sink`, and returns the sink that received them before.
   static byte_sink& replace_sink(body_writer& writer, byte_sink& sink) noexcept {
     return *std::exchange(writer.sink_, &sink);
   }

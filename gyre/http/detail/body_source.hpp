@@ -16,17 +16,17 @@ class upgraded_connection;
 
 namespace detail {
 
-/// A body that can be sent once.
+/// The source of a response's body, which can be sent only once.
 struct body_source {
   enum class kind : std::uint8_t { file, stream, upgrade };
 
   kind type;
   unique_fd file = {};
-  std::uint64_t offset = 0;
-  std::uint64_t count = 0;                   ///< bytes of a file
-  std::optional<std::uint64_t> length = {};  ///< of a stream, if it is known
-  move_only_function<task<>(body_writer&)> write = {};
-  move_only_function<task<>(upgraded_connection&)> run = {};
+  std::uint64_t offset = 0;                             ///< of the first byte to send from `file`
+  std::uint64_t count = 0;                              ///< the number of bytes to send from `file`
+  std::optional<std::uint64_t> length = {};             ///< the length of a stream, if it is known
+  move_only_function<task<>(body_writer&)> write = {};  ///< writes a stream
+  move_only_function<task<>(upgraded_connection&)> run = {};  ///< serves an upgraded connection
 };
 
 }  // namespace detail

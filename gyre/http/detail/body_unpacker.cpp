@@ -37,7 +37,8 @@ body_unpacker::body_unpacker(const std::vector<content_coding>& codings, std::ui
   }
 }
 
-// Unpacks a part of a stage's input; false if the stage needs more input.
+// Unpacks a part of the input of `target` into `produced`. Returns false if the stage needs more
+// input.
 std::expected<bool, std::error_code> body_unpacker::unpack(stage& target,
                                                            std::span<const std::byte>& produced) {
   if (target.output.empty()) target.output.resize(unpacked_at_once);
@@ -59,7 +60,7 @@ std::expected<bool, std::error_code> body_unpacker::unpack(stage& target,
 }
 
 std::expected<std::optional<std::span<const std::byte>>, std::error_code> body_unpacker::take() {
-  // From the last stage that has input, on to the end. A stage that needs more asks the one before.
+  // Begin at the last stage: step back while a stage lacks input, and forward while one has output.
   for (std::size_t index = stages_.size(); index != 0;) {
     std::span<const std::byte> produced;
     const auto has_output = unpack(stages_[index - 1], produced);

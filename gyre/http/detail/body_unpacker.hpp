@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// body_unpacker: undoes the content codings of a body, one after the other, as its bytes come.
+// body_unpacker: incremental decompression of a body that has one or more content codings.
 #pragma once
 
 #include <gyre/http/compression.hpp>
@@ -16,33 +16,36 @@
 
 namespace gyre::http::detail {
 
-/// The codings in the fields Content-Encoding, which are one list (RFC 9110, 8.4), in the order in
-/// which they were applied. Empty elements and "identity" are left out. Nothing if one is unknown,
-/// or if there are more than body_unpacker::max_codings.
+/// Returns the codings of all Content-Encoding fields, which form one list (RFC 9110, 8.4), in the
+/// order in which they were applied, without empty elements and "identity". Returns nothing if a
+/// coding is unknown, or if there are more than body_unpacker::max_codings.
 std::optional<std::vector<content_coding>> content_codings_of(field_list fields);
 
-/// A pull parser: feed() gives it bytes, take() gives the unpacked form of them, piece by piece.
+/// A pull decoder: feed() supplies packed bytes, and take() returns the unpacked bytes piece by
+/// piece.
 ///
 /// Thread-safety: none.
-/// Complexity: a decompressor and 64 KiB for each coding.
+/// Complexity: a decompressor and 64 KiB of output for each coding.
 class body_unpacker {
  public:
-  /// A body that was packed more often is refused: each coding costs the peer little and us much.
+  /// Bodies with more codings are refused, because each one costs the sender little and the
+  /// receiver a decompressor.
   static constexpr std::size_t max_codings = 4;
 
-  /// `codings`: at least one, in the order in which they were applied. `max_output`: bytes that
-  /// each of them may unpack to.
+  /// `codings`: at least one, in the order in which they were applied. `max_output`: the maximum
+  /// number of bytes that each coding may unpack to.
   body_unpacker(const std::vector<content_coding>& codings, std::uint64_t max_output);
 
-  /// The next bytes of the packed body, once take() has given nothing. Valid until then.
+  /// Supplies the next bytes of the packed body. Call it when take() has returned nothing; the
+  /// bytes must stay valid until take() returns nothing again.
   void feed(std::span<const std::byte> packed) noexcept {
     stages_.front().input = packed;
     has_begun_ = true;
   }
-  /// The next unpacked bytes, valid until the next call; nothing: more are needed. Errors:
-  /// format_errc::bad_compression, output_limit.
+  /// Returns the next unpacked bytes, which are valid until the next call; nothing if feed() must
+  /// supply more. Errors: format_errc::bad_compression, output_limit.
   std::expected<std::optional<std::span<const std::byte>>, std::error_code> take();
-  /// Whether the body may end here: all codings have, or it is empty, which needs none.
+  /// Whether the body may end here: each coding that has had input has ended, or the body is empty.
   bool is_complete() const noexcept;
 
  private:
@@ -50,14 +53,14 @@ class body_unpacker {
     decompressor coding;
     std::vector<std::byte> output = {};
     std::span<const std::byte> input = {};
-    bool has_more = false;  // the last step has filled all of `output`
-    bool has_begun = false;
+    bool has_more = false;   // whether the last step filled `output`, so that more may follow
+    bool has_begun = false;  // whether the stage has had input
   };
 
   std::expected<bool, std::error_code> unpack(stage& target, std::span<const std::byte>& produced);
 
   std::vector<stage> stages_;  // the first undoes the coding that was applied last
-  bool has_begun_ = false;
+  bool has_begun_ = false;     // whether feed() was called
 };
 
 }  // namespace gyre::http::detail

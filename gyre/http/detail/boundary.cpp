@@ -15,7 +15,7 @@ std::string random_boundary() {
   if (const int error = gyre::detail::fill_with_random(random); error != 0) {
     throw std::system_error(error, std::generic_category(), "gyre::http: a boundary");
   }
-  std::string boundary = "----gyre";  // dashes, so that it is found fast and looks like browsers'
+  std::string boundary = "----gyre";  // begins with dashes, as the boundaries of browsers do
   for (const std::byte each : random) {
     boundary += digits[std::to_integer<std::size_t>(each >> 4U)];
     boundary += digits[std::to_integer<std::size_t>(each & std::byte{15})];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// byte_sink: takes the bytes of a streamed body: an exchange, or a filter that changes them.
+// byte_sink: receives the bytes of a streamed body: an exchange, or a filter that changes the
+// bytes.
 #pragma once
 
 #include <gyre/task/task.hpp>
@@ -15,7 +16,7 @@ class byte_sink {
   byte_sink(const byte_sink&) = delete;
   byte_sink& operator=(const byte_sink&) = delete;
 
-  /// `bytes` must outlive the task.
+  /// Writes `bytes`, which must outlive the task.
   virtual task<> write(std::span<const std::byte> bytes) = 0;
 
  protected:

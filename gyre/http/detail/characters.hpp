@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Classes of characters of HTTP (RFC 9110, 5.6) and of URLs (RFC 3986), all of ASCII and without a
-// locale; words and numbers in header values.
+// character_class, is, all_are: character classes of HTTP (RFC 9110, 5.6) and of URLs (RFC 3986),
+// in ASCII and independent of the locale. trim, take_until, take_while: words in field values.
 #pragma once
 
 #include <gyre/base/detail/ascii.hpp>
@@ -22,13 +22,13 @@ enum character_class : std::uint16_t {
   in_token = 1,       // tchar
   is_unreserved = 2,  // letters, digits, - . _ ~
   in_path = 4,        // pchar without '%', and '/'
-  in_query = 8,       // as in_path, and '?'
+  in_query = 8,       // the characters of in_path, and '?'
   in_user_info = 16,  // unreserved, sub-delims and ':', without '%'
   in_scheme = 32,     // letters, digits, + - .
   in_name = 64,       // letters, digits, - _ .
-  in_target = 128,    // visible, but not '#'
-  in_host = 256,      // of a reg-name (RFC 3986, 3.2.2), but ',', which joins two hosts
-  is_hex = 512,
+  in_target = 128,    // visible ASCII characters except '#'
+  in_host = 256,      // reg-name (RFC 3986, 3.2.2) except ',', which would join two hosts
+  is_hex = 512,       // hexadecimal digits
 };
 
 consteval std::array<std::uint16_t, 256> make_character_classes() {
@@ -68,17 +68,17 @@ constexpr bool all_are(character_class characters, std::string_view text) noexce
   return true;
 }
 constexpr bool is_blank(char each) noexcept { return each == ' ' || each == '\t'; }
-/// Whether it may stand in a header's value: visible, blank, or beyond ASCII.
+/// Whether `each` may stand in a field value: visible, blank, or beyond ASCII.
 constexpr bool is_value_character(char each) noexcept {
   const auto byte = static_cast<unsigned char>(each);
   return byte == '\t' || (byte >= 0x20 && byte != 0x7f);
 }
-/// A token: a method, a name of a header or of a parameter.
+/// Whether `text` is a token, as a method and the name of a field or parameter must be.
 constexpr bool is_token(std::string_view text) noexcept {
   return !text.empty() && all_are(in_token, text);
 }
 
-/// As equals_ignoring_case(); `right` has no upper case letters.
+/// Whether the texts are equal, ignoring case. `right` must have no upper-case letters.
 constexpr bool equals_lower(std::string_view left, std::string_view right) noexcept {
   if (left.size() != right.size()) return false;
   for (std::size_t i = 0; i < left.size(); ++i) {
@@ -87,21 +87,22 @@ constexpr bool equals_lower(std::string_view left, std::string_view right) noexc
   return true;
 }
 
-/// The value of a hexadecimal digit, or -1.
+/// Returns the value of a hexadecimal digit, or -1 for another character.
 constexpr int hex_value(char each) noexcept {
   if (is_digit(each)) return each - '0';
   const char small = lower(each);
   return small >= 'a' && small <= 'f' ? small - 'a' + 10 : -1;
 }
 
-/// The text without the blanks around it (OWS).
+/// Returns `text` without the blanks around it (OWS).
 constexpr std::string_view trim(std::string_view text) noexcept {
   while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
   while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
   return text;
 }
 
-/// Cuts off the text before the first `end`, and returns it; drops the `end`, too.
+/// Removes and returns the part of `text` before the first `end`, or all of it if there is no
+/// `end`. Removes that `end`, too.
 constexpr std::string_view take_until(std::string_view& text, char end) noexcept {
   const std::size_t position = text.find(end);
   const std::string_view front = text.substr(0, position);
@@ -109,7 +110,7 @@ constexpr std::string_view take_until(std::string_view& text, char end) noexcept
   return front;
 }
 
-/// Whether a list such as the value of Connection has the word, in any case.
+/// Whether a comma-separated list, such as the value of Connection, contains `word`, ignoring case.
 constexpr bool list_has_word(std::string_view list, std::string_view word) noexcept {
   while (!list.empty()) {
     if (equals_ignoring_case(trim(take_until(list, ',')), word)) return true;
@@ -117,7 +118,7 @@ constexpr bool list_has_word(std::string_view list, std::string_view word) noexc
   return false;
 }
 
-/// Cuts off the characters of a class with which the text begins, and returns them.
+/// Removes and returns the longest prefix of `text` that consists of `characters`.
 constexpr std::string_view take_while(character_class characters, std::string_view& text) noexcept {
   std::size_t size = 0;
   while (size < text.size() && is(characters, text[size])) ++size;

@@ -14,14 +14,14 @@ constexpr std::uint32_t max_extension_bytes = 16 * 1024;
 constexpr std::size_t max_digits = 16;
 constexpr std::uint64_t max_chunk_size = ~std::uint64_t{0} >> 1U;
 
-// A chunk's first line as far as it has come (RFC 9112 7.1). Judged byte by byte, so that the
-// result does not depend on how the bytes are cut into reads.
+// Parses the first line of a chunk (RFC 9112 7.1), which may be incomplete. Checks the bytes in
+// their order, so that the result does not depend on how reads split them.
 class chunk_line {
  public:
   explicit chunk_line(std::string_view text) noexcept
       : begin_(text.data()), position_(begin_), end_(begin_ + text.size()) {}
 
-  // Reads the line. Returns an error of a byte that must not be there.
+  // Parses the line as far as it has come. Returns the error of the first forbidden byte.
   errc read() noexcept {
     if (const errc error = read_size(); error != no_error || position_ == end_) return error;
     while (position_ != end_ && *position_ != '\r') {
@@ -53,7 +53,8 @@ class chunk_line {
     return position_ != end_ && digits_ == 0 ? bad_byte() : no_error;
   }
 
-  // BWS ";" BWS name [ BWS "=" BWS value ]. The whitespace before a next ";" is read with that.
+  // Parses one extension: BWS ";" BWS name [ BWS "=" BWS value ]. Whitespace after the extension is
+  // left to the next call.
   errc read_extension() noexcept {
     skip_blanks();
     if (position_ == end_) return no_error;
@@ -137,7 +138,7 @@ errc chunked_decoder::read_data_end(io::input& input) noexcept {
 std::expected<chunked_decoder::piece, errc> chunked_decoder::next(io::input& input,
                                                                   const head_limits& limits,
                                                                   std::vector<field>& trailers) {
-  // Each round ends in another state, or returns.
+  // Each iteration changes the state, or returns.
   while (true) {
     const state before = state_;
     switch (state_) {

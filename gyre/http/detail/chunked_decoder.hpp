@@ -15,19 +15,19 @@
 
 namespace gyre::http::detail {
 
-/// Decodes a chunked body, without copies. Refuses chunk lines above 1 KiB, and bodies with more
-/// than 16 KiB of chunk extensions, which would cost a peer little and us much.
+/// Decodes a chunked body without copying it. Refuses chunk lines above 1 KiB, and bodies with more
+/// than 16 KiB of chunk extensions, because extensions cost a peer little and the receiver much.
 class chunked_decoder {
  public:
   struct piece {
-    std::span<const std::byte> data;  ///< empty: more input is needed, or `is_last`
-    bool is_last = false;             ///< the body and its trailers have ended
+    std::span<const std::byte> data;  ///< empty if more input is needed, or if `is_last`
+    bool is_last = false;             ///< whether the body and its trailers have ended
   };
 
-  /// Consumes the input up to the end of the next data, which stays valid as long as the input's
-  /// memory. Bytes that are no whole line yet (sizes, trailers) stay in `input`: call again with
-  /// these bytes and more. Trailers are appended to `trailers` as views into the input's memory.
-  /// After an error, the decoder is of no use.
+  /// Consumes the input up to the end of the next data, and returns the data, which stay valid as
+  /// long as the input's memory. Incomplete lines (chunk sizes, trailers) stay in `input`: call
+  /// next() again with the same bytes and more. Appends the trailers to `trailers`, as views into
+  /// the input's memory. The decoder must not be used after an error.
   [[nodiscard]] std::expected<piece, errc> next(io::input& input, const head_limits& limits,
                                                 std::vector<field>& trailers);
 
@@ -37,7 +37,7 @@ class chunked_decoder {
   [[nodiscard]] errc read_data_end(io::input& input) noexcept;
 
   std::uint64_t remaining_ = 0;        // bytes of the chunk that are still to come
-  std::uint32_t extension_bytes_ = 0;  // of all chunks
+  std::uint32_t extension_bytes_ = 0;  // of all chunks so far
   head_scanner scanner_;
   state state_ = state::size;
 };

@@ -19,7 +19,8 @@
 namespace gyre::http::detail {
 namespace {
 
-// Removes the user from the authority of a reference, as a password belongs into no message.
+// Removes the user and the password from the authority of a reference, because no error message may
+// contain a password.
 std::string without_user(std::string reference) {
   const std::size_t authority = reference.find("//");
   if (authority == reference.npos) return reference;
@@ -73,7 +74,8 @@ task<client_response> client_call::run(std::shared_ptr<client_core> client, clie
   co_return client_response(std::move(call.exchange_));
 }
 
-// Sends the request until a response is final, and reads its body if the caller wants it whole.
+// Sends the request, repeats it after redirects and over stale connections, and reads the body of
+// the final response if `form` is body::whole.
 task<> client_call::respond(body form) {
   const client_options& options = client_.options();
   bool needs_new_connection = false;
@@ -100,7 +102,8 @@ task<> client_call::respond(body form) {
     if (!result) std::rethrow_exception(clock_.add_name(result.error()));
     needs_new_connection = false;
     if (exchange_->refuses_expectation()) {
-      // A server that does not know the expectation refuses it (RFC 9110, 10.1.1).
+      // A server that does not support the expectation refuses it (RFC 9110, 10.1.1): repeat the
+      // request without it.
       task<> dropping = exchange_->drop_body();
       co_await std::move(dropping);
       co_await exchange_->end_upload();
@@ -124,8 +127,9 @@ task<> client_call::respond(body form) {
   if (!read) std::rethrow_exception(clock_.add_name(read.error()));
 }
 
-// Changes the request to the one that the redirect demands. A body that is to be sent again stops
-// at once, but the last chance of one that is not is here: the server may answer while it reads.
+// Replaces the request by the one that the redirect demands. If the body will be sent again, its
+// upload stops at once. Otherwise the upload continues while the response is read, because the
+// server may still read the request.
 task<> client_call::follow_redirect() {
   const std::string location(*exchange_->response().fields().get("Location"));
   const bool turns_to_get = becomes_get(exchange_->response().head().status);
@@ -151,7 +155,8 @@ task<> client_call::follow_redirect() {
   redirect_to(*std::move(next));
 }
 
-// Destroys the exchange, whose upload has ended.
+// Takes the request back from the exchange, whose upload must have ended, and destroys the
+// exchange.
 void client_call::take_request_back() {
   request_ = exchange_->take_request();
   exchange_.reset();
@@ -191,7 +196,8 @@ bool client_call::is_redirect() const {
   return has_redirect_status && response.fields().contains("Location");
 }
 
-// A POST becomes a GET, except for 307 and 308 (RFC 9110, 15.4, and the Fetch standard).
+// Whether a redirect turns the request into a GET: 303 does for all methods but HEAD, 301 and 302
+// do for POST (RFC 9110, 15.4, and the Fetch standard).
 bool client_call::becomes_get(unsigned status) const {
   const method original = exchange_->method();
   if (status == 303) return original != method::get && original != method::head;

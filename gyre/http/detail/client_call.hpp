@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// client_call: one request of a client, with its redirects and its attempts.
+// client_call: one call of a client: a request, its redirects and its further attempts.
 #pragma once
 
 #include <gyre/http/client_request.hpp>
@@ -14,8 +14,8 @@
 
 namespace gyre::http::detail {
 
-/// The state of one call of a client. The coroutine run() ends after the upload of the request, or
-/// gives a streamed response, beside which the upload continues.
+/// The state of one call of a client. run() returns a whole response after the upload of the
+/// request has ended, or a streamed response while the upload continues.
 ///
 /// Thread-safety: the loop's thread.
 /// Lifetime: lives in the frame of run().
@@ -23,7 +23,7 @@ class client_call {
  public:
   enum class body { whole, streamed };
 
-  /// Sends the request, and follows redirects. `client` is null if it was moved from.
+  /// Sends the request, and follows redirects. `client` is null if the http::client was moved from.
   static task<client_response> run(std::shared_ptr<client_core> client, client_request request,
                                    body form);
 
@@ -41,11 +41,11 @@ class client_call {
   void redirect_to(url target);
 
   client_core& client_;
-  client_request request_;  // moved from while an exchange has it
+  client_request request_;  // moved from while an exchange owns the request
   request_clock clock_;
   executor& caller_;
-  exchange_pointer exchange_;  // the latest attempt
-  bool was_cut_ = false;       // a request that a redirect has turned into a GET was not sent whole
+  exchange_pointer exchange_;  // of the latest attempt
+  bool was_cut_ = false;       // whether a request that a redirect turned into a GET was cut short
 };
 
 }  // namespace gyre::http::detail
