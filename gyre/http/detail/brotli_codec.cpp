@@ -15,8 +15,7 @@ class brotli_encoder final : public encoder {
   explicit brotli_encoder(int level)
       : state_(BrotliEncoderCreateInstance(nullptr, nullptr, nullptr)) {
     if (state_ == nullptr) throw std::bad_alloc();
-    constexpr std::uint32_t window =
-        19;  // 2^19 bytes: a larger one costs memory and saves few bytes
+    constexpr std::uint32_t window = 19;  // 512 KiB: a larger one costs memory and saves little
     BrotliEncoderSetParameter(state_, BROTLI_PARAM_QUALITY, static_cast<std::uint32_t>(level));
     BrotliEncoderSetParameter(state_, BROTLI_PARAM_LGWIN, window);
   }

@@ -128,8 +128,8 @@ task<> client_call::respond(body form) {
 }
 
 // Replaces the request by the one that the redirect demands. If the body will be sent again, its
-// upload stops at once. Otherwise the upload continues while the response is read, because the
-// server may still read the request.
+// upload stops at once. Otherwise the upload continues while the response's body is dropped,
+// because the server may still read the request.
 task<> client_call::follow_redirect() {
   const std::string location(*exchange_->response().fields().get("Location"));
   const bool turns_to_get = becomes_get(exchange_->response().head().status);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// client_connection: a connection of a client's pool, by TCP or by TLS.
+// client_connection: a connection of a client's pool, over TCP or TLS.
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -20,52 +20,55 @@
 
 namespace gyre::http::detail {
 
-/// A stream that a client reads and writes, at the same time if need be, with the bytes that were
-/// received and not read yet. A read or write that was stopped has moved no byte. Destroyed, it
-/// closes.
+/// The stream of a connection, and its received bytes that were not read. One read and one write
+/// may run at the same time. A stopped read or write has moved no byte. The destructor closes the
+/// connection.
 ///
 /// Thread-safety: the loop's thread.
 class client_connection {
  public:
   explicit client_connection(net::tcp_stream stream) noexcept : stream_(std::move(stream)) {}
-  /// `newest_session`: gets the session to resume, which comes with bytes that are read.
+  /// `newest_session`: receives the session that the next connection may resume. The server sends
+  /// sessions between other bytes, so that each read may bring a new one.
   client_connection(tls::tls_stream stream, std::shared_ptr<tls::session> newest_session)
       : stream_(std::move(stream)), newest_session_(std::move(newest_session)) {
     keep_session();
   }
 
-  /// Waits for bytes, as request_clock::wait() does; none are the end of the stream. They are for
-  /// keep().
+  /// Waits for bytes, with the time limits of request_clock::wait(). No bytes mean the end of the
+  /// stream. Pass the result to keep().
   task<io::received> receive(const request_clock& clock, steady_time expiry, const char* phase) {
     return std::visit([&](auto& stream) { return clock.wait(stream.receive(), expiry, phase); },
                       stream_);
   }
-  /// Appends received bytes to `input`.
+  /// Appends received bytes to `input`, and stores a new TLS session.
   void keep(const io::received& bytes) {
     keep_session();
     input.append(bytes.bytes());
   }
-  /// Waits until some of the bytes can be written, and gives their count.
+  /// Waits until the stream takes some of the bytes, and returns their number.
   task<std::size_t> write_some(std::span<const std::byte> bytes, const request_clock& clock,
                                steady_time expiry, const char* phase) {
     return std::visit(
         [&](auto& stream) { return clock.wait(stream.write_some(bytes), expiry, phase); }, stream_);
   }
-  /// Whether it is open, and nothing has come from the peer while it was idle; for the pool.
+  /// Whether the connection is open, and nothing has come from the peer while the connection was
+  /// idle. Called by the connection_pool.
   bool is_reusable() const;
-  /// The stream for TLS; only of a connection by TCP, which is left closed.
+  /// Moves the TCP stream out, to run TLS over it. The connection must be one over TCP; it is
+  /// closed afterwards.
   net::tcp_stream take_tcp() noexcept { return std::get<net::tcp_stream>(std::move(stream_)); }
 
-  io::buffer input{{.prepend = 0}};  ///< received, and not read yet
+  io::buffer input{{.prepend = 0}};  ///< the received bytes that were not read yet
 
  private:
-  // Keeps each session once, as another connection may have used the last one.
+  // Stores the newest TLS session for the next connection. Stores each session only once, because
+  // another connection may have used it already.
   void keep_session() const noexcept;
 
-  // Mutable, as the pool asks a constant connection whether it is quiet, which reads messages of
-  // TLS.
+  // Mutable, because is_reusable() is const and calls is_quiet(), which reads TLS messages.
   mutable std::variant<net::tcp_stream, tls::tls_stream> stream_;
-  mutable const void* kept_session_ = nullptr;  // one that the stream still has
+  mutable const void* kept_session_ = nullptr;  // stored last; the stream keeps it alive
   std::shared_ptr<tls::session> newest_session_;
 };
 

@@ -85,7 +85,7 @@ std::shared_ptr<client_core::pool> client_core::pool_of(const client_destination
       .max_waiting = options_.waiting_per_host,
       .idle_timeout = options_.idle_timeout,
       .max_lifetime = options_.max_lifetime,
-      // connect() has the limits of the phases.
+      // connect() limits each of its phases.
       .connect_timeout = duration::max(),
   };
   auto entry = std::make_shared<pool>(loop_, connect_to_destination, options);
@@ -93,8 +93,8 @@ std::shared_ptr<client_core::pool> client_core::pool_of(const client_destination
   return entry;
 }
 
-// A client of very many hosts would otherwise keep a pool for each of them. Calls of acquire() own
-// the pools that they wait for.
+// Drops the pools without a connection, so that a client of very many hosts does not keep a pool
+// for each of them. Running calls of acquire() share ownership of their pools, which are kept.
 void client_core::drop_unused_pools() {
   std::erase_if(pools_, [](const auto& each) {
     return each.second.use_count() == 1 && each.second->metrics().open == 0;
@@ -109,7 +109,8 @@ task<client_lease> client_core::acquire(const client_destination& destination, b
     auto acquiring = connections->acquire();
     client_lease lease = co_await std::move(acquiring);
     if (!needs_new || !lease.is_reused()) co_return lease;
-    // A used connection is not given back: the server has probably closed this one as well.
+    // Using the lease makes its destructor close the connection instead of giving it back: the
+    // server has probably closed this idle connection, too.
     static_cast<void>(*lease);
   }
 }
@@ -140,7 +141,7 @@ task<std::unique_ptr<client_connection>> client_core::connect(
     co_await std::move(opening);
   }
   if (!destination.is_tls()) co_return connection;
-  // If the handshake fails, the next one is a full one.
+  // Take the session out, so that the connection after a failed handshake makes a full one.
   const tls::session resumed = std::exchange(*newest, {});
   auto securing = clock.wait(make_tls(connection->take_tcp(), destination, resumed),
                              clock.expiry_of(options_.timeouts.handshake), "TLS handshake");
@@ -201,7 +202,7 @@ task<> client_core::open_tunnel(client_connection& connection,
   if (status / 100 != 2) {
     clock.fail(errc::proxy_refused, proxy + ": status " + std::to_string(status));
   }
-  // In a tunnel the client speaks first.
+  // In a tunnel the client sends first, so that bytes after the head break the protocol.
   if (!connection.input.empty()) {
     clock.fail(errc::proxy_refused, proxy + ": bytes came after its response");
   }

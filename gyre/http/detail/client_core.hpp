@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// client_core: the state of a client, which its requests share: pools, cookies, names.
+// client_core: the state that the requests of a client share: connection pools, cookies, resolver.
 #pragma once
 
 #include <gyre/exec/event_loop.hpp>
@@ -23,7 +23,7 @@
 
 namespace gyre::http::detail {
 
-/// Where a connection leads: to the server, or to a proxy and, by a tunnel, on to the server.
+/// The route of a connection: to the server directly, to a proxy, or through a tunnel of a proxy.
 struct client_destination {
   url server;
   std::optional<url> proxy = {};
@@ -31,7 +31,7 @@ struct client_destination {
 
   bool is_tls() const noexcept { return server.scheme() == "https"; }
   bool is_absolute_form() const noexcept { return proxy && !tunnel; }
-  /// Equal for destinations that share connections.
+  /// Returns the key of a connection pool: equal for destinations that share connections.
   std::string key() const;
 };
 
@@ -47,19 +47,19 @@ class client_core {
   const client_options& options() const noexcept { return options_; }
   client_destination destination_of(const url& server) const;
 
-  /// Gives an idle connection, or a new one; with `needs_new` always a new one.
+  /// Returns an idle connection, or a new one; with `needs_new` always a new one.
   task<client_lease> acquire(const client_destination& destination, bool needs_new);
 
   void close() noexcept;
   bool is_closed() const noexcept { return closed_; }
-  /// Requested by close().
+  /// Returns a token whose stop close() requests.
   inplace_stop_token closing() const noexcept { return closing_.get_token(); }
 
   client_metrics metrics() const noexcept;
 
   cookie_jar cookies;
   client_metrics counts;
-  bool abandoned = false;  ///< the client is gone: callbacks are not called
+  bool abandoned = false;  ///< whether the client was destroyed: callbacks are then not called
 
  private:
   using pool = net::connection_pool<client_connection>;
@@ -77,7 +77,7 @@ class client_core {
   event_loop& loop_;
   const client_options options_;
   std::map<std::string, std::shared_ptr<pool>> pools_;  // by client_destination::key()
-  std::size_t max_pools_;
+  std::size_t max_pools_;  // with this number of pools, unused ones are dropped
   std::optional<net::resolver> names_;
   inplace_stop_source closing_;
   bool closed_ = false;

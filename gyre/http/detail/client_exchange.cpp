@@ -24,13 +24,14 @@ namespace {
 constexpr std::size_t max_dropped = std::size_t{64} << 10;
 // A body up to this size is sent with the head, in one call.
 constexpr std::size_t max_small = std::size_t{16} << 10;
-constexpr unsigned first_refusal = 400;  // statuses by which a server refuses a request
+constexpr unsigned first_refusal =
+    400;  // a server refuses a request by this status or a higher one
 constexpr unsigned request_timeout = 408;
 constexpr const char* sending_body = "sending the body";
 constexpr const char* reading_head = "reading the head of the response";
 constexpr const char* reading_body = "reading the body of the response";
 
-// The code of a std::system_error; that of another error is empty.
+// Returns the code of a std::system_error, and an empty code for another exception.
 std::error_code code_of(const std::exception_ptr& error) noexcept try {
   std::rethrow_exception(error);
 } catch (const std::system_error& failure) {
@@ -39,7 +40,7 @@ std::error_code code_of(const std::exception_ptr& error) noexcept try {
   return {};
 }
 
-// Whether the error is that of a connection which has broken.
+// Whether the error means that the connection has broken.
 bool is_broken_connection(const std::exception_ptr& error) noexcept {
   const std::error_code code = code_of(error);
   return code == errc::no_response || code == std::errc::broken_pipe ||
@@ -89,7 +90,8 @@ task<> client_exchange::run(const request_route& route) {
     writer_.complete();
   }
   if (!has_head) {
-    // A server that refuses a request may answer, and close before it has read everything.
+    // Read the head even after a broken connection: a server that refuses a request may respond,
+    // and close before it has read the whole request.
     if (send_error && !is_broken_connection(send_error)) std::rethrow_exception(send_error);
     auto reading = as_result(read_head(clock_.expiry_of(timeouts_.first_byte)));
     const auto read = co_await std::move(reading);
@@ -99,8 +101,8 @@ task<> client_exchange::run(const request_route& route) {
   if (is_uploading() && response_.head().status >= first_refusal) co_await end_upload();
 }
 
-// Sends the body while it reads the head of the response. True if it has read the head, even if the
-// body was not sent, or not completely; false if the upload has ended before.
+// Sends the body and reads the head of the response at the same time. Returns true if the head was
+// read, even if the body was not sent completely; false if the upload has ended first.
 task<bool> client_exchange::upload_and_read_head() {
   if (expects_continue_) {
     task<bool> asking = server_wants_body();
@@ -119,12 +121,13 @@ task<bool> client_exchange::upload_and_read_head() {
   co_return read.has_value();
 }
 
-// Waits for "100 Continue". False if the server has sent a final response instead.
+// Waits for "100 Continue". Returns false if the server has sent a final response instead.
 task<bool> client_exchange::server_wants_body() {
   auto waiting = as_result(read_head(clock_.expiry_of(timeouts_.expect_continue)));
   const auto read = co_await std::move(waiting);
   if (read) co_return response_.is_interim();
-  // A server may not know about it, and wait for the body.
+  // Send the body after the time limit: a server that does not support the expectation waits for
+  // it.
   if (code_of(read.error()) != errc::timed_out) std::rethrow_exception(read.error());
   co_return true;
 }
@@ -146,7 +149,7 @@ void client_exchange::release_request() noexcept {
 
 // --- Sending ---
 
-// Prepares the head, with a small body unless the server must agree to it first.
+// Formats the head, and appends a small body unless "100 Continue" must come first.
 void client_exchange::prepare_head(const request_route& route) {
   const http::method method = request_->method_;
   const bool wants_length =
@@ -213,7 +216,7 @@ steady_time client_exchange::end_of_gap() const noexcept {
   return gaps_are_limited_ ? clock_.expiry_of(timeouts_.between_bytes) : steady_time::max();
 }
 
-// Keeps received bytes; false at the end of the connection.
+// Stores received bytes. Returns false at the end of the connection.
 bool client_exchange::keep(const io::received& bytes) {
   connection_->keep(bytes);
   has_begun_ = has_begun_ || !bytes.empty();
@@ -222,7 +225,7 @@ bool client_exchange::keep(const io::received& bytes) {
 }
 
 // Reads heads up to that of the final response, or of a "100 Continue" that the request expects.
-// The first byte of each must come until `first_byte`.
+// `first_byte`: the deadline for the first byte of each head.
 task<> client_exchange::read_head(steady_time first_byte) {
   for (;;) {
     const auto is_whole = response_.take_head(connection_->input);
@@ -249,8 +252,8 @@ void client_exchange::skip_interim() {
   clock_.fail(error, "status " + std::to_string(response_.head().status));
 }
 
-// Gives the next bytes of the body as they were sent, without chunks; nothing at its end. Throws
-// the error of an upload that has failed.
+// Returns the next bytes of the body, without chunk framing but still packed; nothing at its end.
+// Throws the error of a failed upload.
 task<client_exchange::piece> client_exchange::receive_piece() {
   check_upload();
   while (response_.reader().expects_body()) {
@@ -262,7 +265,7 @@ task<client_exchange::piece> client_exchange::receive_piece() {
     const io::received bytes = co_await std::move(receiving);
     if (!keep(bytes) && response_.end_input() != no_error) break;
   }
-  // A body that has failed fails in each further call.
+  // Each call after the failure of a body throws that failure again.
   const errc failure = response_.reader().error();
   if (failure != no_error) clock_.fail(failure, reading_body);
   co_return std::nullopt;
@@ -272,21 +275,21 @@ task<client_exchange::piece> client_exchange::receive_piece() {
 
 void client_exchange::begin_upload() {
   writer_.continue_body();
-  gaps_are_limited_ = false;  // the server may wait for the rest
+  gaps_are_limited_ = false;  // the server may be silent until it has the whole body
   upload_ended_.reset();
   spawn(uploader_, upload(upload_share(*this)),
         {.stop = stop_upload_.get_token(), .name = "http::client: body of a request"});
 }
 
 task<> client_exchange::upload(upload_share share) {
-  // The function of the body does not begin after a stop.
+  // After a stop, the function of a streamed body must not be called.
   if (share->stop_upload_.stop_requested()) co_return;
   auto sending = as_result(share->send_body());
   const auto sent = co_await std::move(sending);
   if (!sent) share->upload_error_ = sent.error();
 }
 
-// Called when the coroutine of the upload is destroyed, which uses nothing of it afterwards.
+// Called when the coroutine of the upload is destroyed, which does not use the exchange afterwards.
 void client_exchange::upload_ended() noexcept {
   if (!writer_.is_complete() && !upload_error_ && !stop_upload_.stop_requested()) {
     upload_error_ = gyre::detail::make_error(std::errc::operation_canceled);
@@ -306,7 +309,8 @@ void client_exchange::check_upload() const {
   }
 }
 
-// Waits, after the end of the response, until the upload has ended or the server closes.
+// Waits until the upload has ended, after the end of the response. Stops the upload if the server
+// closes the connection.
 task<> client_exchange::finish_upload() {
   auto race = when_any(server_closes(), upload_ended_.wait());
   auto ended = co_await std::move(race);
@@ -318,8 +322,8 @@ task<> client_exchange::finish_upload() {
   check_upload();
 }
 
-// Whether the server closes the connection before it sends more bytes, which would belong to no
-// response of this exchange.
+// Waits until the server closes the connection or sends more bytes, which belong to no response of
+// this exchange. Returns true if the server closes first.
 task<bool> client_exchange::server_closes() {
   if (has_ended_) co_return true;
   if (!connection_->input.empty()) co_return false;
@@ -341,7 +345,7 @@ void client_exchange::begin_body(bool unpack) {
   response_.hide_content_coding();
 }
 
-// Gives unpacked bytes; nothing if the unpacker needs more input.
+// Returns unpacked bytes; nothing if the unpacker needs more input.
 client_exchange::piece client_exchange::take_unpacked() {
   const auto unpacked = unpacker_->take();
   if (unpacked) return *unpacked;

@@ -6,12 +6,13 @@
 // | the server | the upload | the response |
 // |---|---|---|
 // | sends the head of a final response below 400 | continues | is read as the caller asks for it |
-// | sends one from 400 on | is stopped | is read |
+// | sends the head of a final response from 400 on | is stopped | is read |
 // | ends the response | continues: the exchange ends after both | has ended |
 // | closes the connection | is stopped | ends there, or is truncated |
 //
-// The upload is a coroutine of its own, as the caller of client::stream() has the response
-// meanwhile. It owns the exchange once the response was destroyed.
+// The upload is a separate coroutine, because client::stream() returns the response while the
+// upload continues. If the response is destroyed first, the end of the upload destroys the
+// exchange.
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -42,8 +43,8 @@
 
 namespace gyre::http::detail {
 
-/// The state of a client_response: begun by run(), it reads the body, and gives the connection back
-/// at its end.
+/// The state of a client_response. run() sends the request and reads the head of the response; the
+/// members after it read the body, and return the connection to the pool at its end.
 ///
 /// Thread-safety: the loop's thread.
 /// Lifetime: may outlive the client. Destroyed by release().
@@ -54,66 +55,71 @@ class client_exchange final : public byte_sink {
                   client_request request, executor& uploader);
   client_exchange(const client_exchange&) = delete;
   client_exchange& operator=(const client_exchange&) = delete;
-  /// Destroys it, or stops an upload, which destroys it at its end, as it refers to the exchange.
+  /// Destroys `exchange`. A running upload refers to `exchange`: it is stopped, and its end
+  /// destroys `exchange`.
   static void release(client_exchange* exchange) noexcept;
 
-  /// Sends the request, and reads the head of the final response. The upload may still run
-  /// afterwards, even if run() fails, unless the server refuses the request.
+  /// Sends the request, and reads the head of the final response. The upload may continue after
+  /// run(), even if run() fails, unless the server refuses the request.
   task<> run(const request_route& route);
   /// Whether the body of the request is being sent.
   bool is_uploading() const noexcept { return !upload_ended_.is_set(); }
-  /// Stops the upload. Awaited, waits until it has ended.
+  /// Stops the upload. The returned operation waits until the upload has ended.
   manual_reset_event::wait_operation end_upload() noexcept {
     stop_upload_.request_stop();
     return upload_ended_.wait();
   }
-  /// Throws the error of an upload that has ended, unless it is that of a broken connection, by
-  /// which the server tells that it wants no more.
+  /// Throws the error of an ended upload, except for that of a broken connection: a server may
+  /// close the connection to refuse the rest of the body.
   void check_upload() const;
 
-  /// Whether the server answers 417 to our Expect, and the request can be sent once more.
+  /// Whether the server has answered "Expect: 100-continue" by 417, and the request can be sent
+  /// again.
   bool refuses_expectation() const noexcept;
-  /// The method of the request. Not after forget_request().
+  /// Returns the method of the request. Must not be called after forget_request().
   http::method method() const noexcept { return request_->method(); }
-  /// The request, for another attempt. Not while it is being sent.
+  /// Moves the request out, for another attempt. The upload must have ended.
   client_request take_request() noexcept { return *std::move(request_); }
-  /// Frees the request when it has been sent.
+  /// Frees the request once the upload has ended. No further attempt may need the request.
   void forget_request() noexcept;
 
-  /// The next bytes of the body, unpacked; nothing once the request has been sent, too.
+  /// Returns the next bytes of the body, unpacked; nothing when both the body and the upload have
+  /// ended.
   task<std::optional<std::span<const std::byte>>> next_chunk();
   /// Reads the rest of the body into body(). Errors: errc::body_too_large.
   task<> read_body();
-  /// Reads and drops the rest of the response's body, so that the connection can be kept, if the
-  /// rest is short or the upload still runs.
+  /// Reads and discards the rest of the body if it is short, so that the connection can be reused,
+  /// or while the upload still runs.
   task<> drop_body();
 
   /// Stops the upload, and closes the connection unless the response was read to its end.
   task<> stop();
-  /// Sends bytes of a streamed body, for request_body_writer.
+  /// Sends bytes of a streamed body. Called by request_body_writer.
   task<> write(std::span<const std::byte> bytes) override;
 
   /// Whether this request, and each one before a redirect, has been sent completely.
   bool is_request_complete() const noexcept { return writer_.is_complete() && !was_cut_; }
-  /// Notes that an earlier request of the call, which a redirect has replaced, was cut short.
+  /// Records that a redirect has replaced an earlier request of the call before that was sent
+  /// completely.
   void note_cut_request() noexcept { was_cut_ = true; }
 
   const incoming_response& response() const noexcept { return response_; }
   const request_clock& clock() const noexcept { return clock_; }
   const http::url& url() const noexcept { return url_; }
   std::string& body() noexcept { return body_; }
-  /// Whether a failed exchange may have met a connection that the server had just closed, and has
-  /// done nothing that forbids another attempt.
+  /// Whether `error` may mean that the server had closed the idle connection before the request
+  /// came, so that another attempt is allowed: no byte of a response has come, and a streamed body
+  /// was not used.
   bool is_stale(const std::exception_ptr& error) const noexcept;
-  /// As is_stale(), of a server that says so: by a 408 to a connection that was idle, and that it
-  /// closes (RFC 9110, 15.5.9).
+  /// Whether the server has answered 408 to a reused connection and closes it, because its time
+  /// limit for idle connections has expired (RFC 9110, 15.5.9). Another attempt is then allowed.
   bool met_idle_limit() const noexcept;
 
  private:
   using piece = std::optional<std::span<const std::byte>>;
 
-  // The upload's reference to the exchange: its destructor reports the end of the upload's
-  // coroutine, even if that was destroyed before it began.
+  // The reference of the upload's coroutine to the exchange. The destructor calls upload_ended(),
+  // even if the coroutine was destroyed before it began.
   class upload_share {
    public:
     explicit upload_share(client_exchange& exchange) noexcept : exchange_(&exchange) {}
@@ -129,7 +135,7 @@ class client_exchange final : public byte_sink {
     client_exchange* exchange_;
   };
 
-  ~client_exchange() = default;  // by release()
+  ~client_exchange() = default;  // called by release() and upload_ended()
   void prepare_head(const request_route& route);
   bool sends_body_apart() const noexcept;
   task<bool> server_wants_body();
@@ -165,21 +171,21 @@ class client_exchange final : public byte_sink {
   std::string head_;
   std::string chunk_;
   const bool expects_continue_;
-  bool is_body_used_ = false;  // the function of a streamed body was called
+  bool is_body_used_ = false;  // whether the function of a streamed body was called
   incoming_response response_;
-  bool has_begun_ = false;  // a byte of a response was received
-  bool has_ended_ = false;  // the server has ended the connection
-  bool gaps_are_limited_ = true;
+  bool has_begun_ = false;        // whether a byte of a response was received
+  bool has_ended_ = false;        // whether the server has ended the connection
+  bool gaps_are_limited_ = true;  // whether timeouts_.between_bytes applies
   std::optional<body_unpacker> unpacker_;
-  bool has_unknown_coding_ = false;
+  bool has_unknown_coding_ = false;  // whether the body cannot be unpacked
   std::string body_;
 
   inplace_stop_source stop_upload_;
-  manual_reset_event upload_ended_{true};  // reset while it runs
+  manual_reset_event upload_ended_{true};  // not set while the upload runs
   std::exception_ptr upload_error_;
-  bool keeps_request_ = true;  // another attempt may need the request
-  bool is_orphaned_ = false;   // the response was destroyed: the upload destroys this object
-  bool was_cut_ = false;
+  bool keeps_request_ = true;  // whether another attempt may need the request
+  bool is_orphaned_ = false;   // whether the response was destroyed: upload_ended() destroys this
+  bool was_cut_ = false;       // whether an earlier request was cut short: see note_cut_request()
 };
 
 }  // namespace gyre::http::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// encoder, decoder: the interfaces to the compression libraries of compressor and decompressor.
+// encoder, decoder: interfaces of compressor and decompressor to the compression libraries.
 #pragma once
 
 #include <gyre/http/compression.hpp>
@@ -27,16 +27,17 @@ class decoder {
   decoder(const decoder&) = delete;
   decoder& operator=(const decoder&) = delete;
   virtual ~decoder() = default;
-  /// Nothing if the data are malformed.
+  /// Unpacks a part of `input` into `output`. Returns nothing if the data are malformed.
   virtual std::optional<compression_step> step(std::span<const std::byte> input,
                                                std::span<std::byte> output) = 0;
-  /// Whether the data that were consumed end here.
+  /// Whether the consumed input is complete.
   virtual bool is_complete() const noexcept = 0;
 };
 
-/// Makes an encoder or a decoder of a coding.
+/// Each of these functions makes the encoder or decoder of one coding.
 ///
-/// Errors: std::bad_alloc; for encoders, std::invalid_argument for a level that the coding lacks.
+/// Errors: std::bad_alloc; for encoders, std::invalid_argument for a level that the coding does not
+/// have.
 std::unique_ptr<encoder> make_gzip_encoder(std::optional<int> level);
 std::unique_ptr<decoder> make_gzip_decoder();
 std::unique_ptr<encoder> make_brotli_encoder(std::optional<int> level);
@@ -44,7 +45,8 @@ std::unique_ptr<decoder> make_brotli_decoder();
 std::unique_ptr<encoder> make_zstd_encoder(std::optional<int> level);
 std::unique_ptr<decoder> make_zstd_decoder();
 
-/// The level, or `default_level`. Throws std::invalid_argument for one outside the two limits.
+/// Returns `level`, or `default_level` if there is none. Throws std::invalid_argument for a level
+/// below `min_level` or above `max_level`.
 int level_between(std::optional<int> level, int min_level, int max_level, int default_level);
 
 }  // namespace gyre::http::detail

@@ -14,7 +14,8 @@ struct cookie_date {
   std::optional<unsigned> day, month, year;
 };
 
-// The number that a text begins with, of `min_digits` to `max_digits` digits.
+// Returns the number at the beginning of `text`; nothing unless it has `min_digits` to `max_digits`
+// digits.
 std::optional<unsigned> leading_number(std::string_view text, std::size_t min_digits,
                                        std::size_t max_digits) {
   std::size_t digits = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values, prefixes and dates of cookies (RFC 6265bis).
+// is_cookie_value, prefix_of, parse_cookie_date: values, prefixes and dates of cookies (RFC
+// 6265bis).
 #pragma once
 
 #include <gyre/http/detail/characters.hpp>
@@ -15,7 +16,7 @@ constexpr bool is_cookie_character(char each) noexcept {
   return each > ' ' && each < '\x7f' && each != '"' && each != ',' && each != ';' && each != '\\';
 }
 
-/// A value of cookie-octets, which may stand between quotes.
+/// Whether `text` consists of cookie-octets, which may be enclosed in quotes.
 constexpr bool is_cookie_value(std::string_view text) noexcept {
   if (text.size() > 1 && text.starts_with('"') && text.ends_with('"')) {
     text = text.substr(1, text.size() - 2);
@@ -28,7 +29,7 @@ constexpr bool is_cookie_value(std::string_view text) noexcept {
 
 enum class cookie_prefix : std::uint8_t { none, secure, host };
 
-/// In any case, as browsers compare it.
+/// Returns the prefix of a cookie's name, ignoring case, as browsers do.
 constexpr cookie_prefix prefix_of(std::string_view name) noexcept {
   constexpr std::string_view secure = "__Secure-", host = "__Host-";
   if (equals_ignoring_case(name.substr(0, secure.size()), secure)) return cookie_prefix::secure;
@@ -36,7 +37,8 @@ constexpr cookie_prefix prefix_of(std::string_view name) noexcept {
   return cookie_prefix::none;
 }
 
-/// A date of an attribute Expires, in the many forms that servers write (RFC 6265, 5.1.1).
+/// Parses the value of an Expires attribute, in the many forms that servers write (RFC 6265,
+/// 5.1.1).
 [[nodiscard]] std::optional<std::chrono::sys_seconds> parse_cookie_date(
     std::string_view text) noexcept;
 

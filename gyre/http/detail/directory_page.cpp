@@ -30,7 +30,7 @@ entry_kind kind_of(io::file_type type, bool follow_symlinks) noexcept {
   using enum io::file_type;
   if (type == regular) return entry_kind::file;
   if (type == directory) return entry_kind::directory;
-  // The target of a symlink, which may be outside the root, is not looked at.
+  // A symlink counts as a file: its target may be outside the root, and is not looked up.
   return type == symlink && follow_symlinks ? entry_kind::file : entry_kind::none;
 }
 
