@@ -24,8 +24,7 @@ namespace {
 constexpr std::size_t max_dropped = std::size_t{64} << 10;
 // A body up to this size is sent with the head, in one call.
 constexpr std::size_t max_small = std::size_t{16} << 10;
-constexpr unsigned first_refusal =
-    400;  // a server refuses a request by this status or a higher one
+constexpr unsigned first_refusal = 400;  // the lowest status that refuses a request
 constexpr unsigned request_timeout = 408;
 constexpr const char* sending_body = "sending the body";
 constexpr const char* reading_head = "reading the head of the response";

@@ -27,15 +27,15 @@
 namespace gyre::http::detail {
 namespace {
 
-// A longer body is sent from where it is, instead of being copied after the head.
+// A body above this size is sent without a copy; a shorter one is copied after the head.
 constexpr std::size_t max_copied = std::size_t{4} << 10;
-// A handler gives way to other connections after writing these bytes, as a fast peer may never make
-// it wait.
+// A handler that has written this many bytes without waiting yields to other connections, because a
+// fast peer may never make it wait.
 constexpr std::size_t max_in_a_row = std::size_t{256} << 10;
 
 constexpr std::string_view upgrade_field = "Upgrade";
 
-// Whether reading the request's body has thrown it: an error of the client's.
+// Whether the error comes from reading the request's body, so that the client has caused it.
 bool is_of_body(const std::exception_ptr& error) noexcept {
   try {
     std::rethrow_exception(error);
@@ -87,7 +87,7 @@ errc exchange::begin(server_connection& connection, std::span<const std::byte> h
   request_.path_ = target->path();
   request_.query_text_ = target->query();
   if (target->form() == target_form::absolute) {
-    // RFC 9112, 3.2.2: it replaces Host.
+    // The authority of an absolute target replaces Host (RFC 9112, 3.2.2).
     std::string_view rest = head_.target.substr(target->scheme().size() + 3);
     request_.host_ = rest.substr(0, rest.find_first_of("/?"));
   }
@@ -97,7 +97,7 @@ errc exchange::begin(server_connection& connection, std::span<const std::byte> h
   if (!shard_->core().serves_host(request_.host_, connection.tcp())) {
     route_ = &shard_->core().misdirected();
   }
-  // A peer that has asked for the close sends no more.
+  // A peer that has asked for the close sends no more, so that its FIN need not be awaited.
   keep_alive_ = head_.framing.keep_alive ? keep_alive::kept : keep_alive::close;
   return body_.begin(head_.framing, route_->options.streamed_body, max_body_size(),
                      head_.expect_continue);
@@ -126,7 +126,8 @@ void exchange::run() {
   event_loop& loop = shard_->loop();
   try {
     handler& target = route_->serve;
-    // A middleware that answers by itself must not answer for other hosts.
+    // Middleware is skipped for other hosts, because it could respond instead of the misdirected
+    // route.
     if (!shard_->core().middlewares.empty() && route_ != &shard_->core().misdirected())
         [[unlikely]] {
       handler_.emplace(*this, loop,
@@ -145,7 +146,8 @@ void exchange::run() {
   }
 }
 
-// Records the handler if live tasks are recorded. A handler that is no coroutine does not wait.
+// Adds the handler to the live tasks, if tasks are recorded. An ordinary function is not added,
+// because it never waits.
 void exchange::record_if_asked() {
   if (!gyre::detail::records_live_tasks() || live_ != nullptr) [[likely]]
     return;
@@ -158,8 +160,8 @@ task<response> exchange::through_middleware(next_handler first) {
   co_return co_await std::move(rest);
 }
 
-// The handler's coroutine has ended, or that of its streamed response. A stop that ended it may
-// still run in this object.
+// Called when the coroutine of the handler or of its streamed response has ended. A call that ended
+// the coroutine may still run in this object: then release_hold() calls conclude().
 void exchange::on_coroutine_ended() noexcept {
   has_coroutine_ended_ = true;
   if (holds_ == 0) conclude();
@@ -195,7 +197,7 @@ void exchange::respond_with(std::exception_ptr error) noexcept {
       return respond(response(failure.status()));
     }
   } catch (const std::system_error& failure) {
-    // The handler has passed on the error of reading the body.
+    // The handler did not catch the error of reading the body.
     if (failure.code().category() == http_category()) {
       close_connection();
       const auto code =
@@ -210,13 +212,14 @@ void exchange::respond_with(std::exception_ptr error) noexcept {
   respond(response(status::internal_server_error));
 }
 
-// Whether the client's FIN was taken for its leave, or the connection has failed.
+// Whether the connection has failed or ended, or the handler's stop was requested after the
+// client's FIN.
 bool exchange::client_has_left() const noexcept {
   return connection_ == nullptr || stop_source_.stop_requested() || !connection_->tcp().can_send();
 }
 
-// Reports an error of the program. An error that a client causes by leaving is none: a client could
-// fill a log with such errors.
+// Reports an error of the program. Does nothing once the client has left, because clients that
+// cause errors by leaving could fill a log.
 void exchange::report(const std::exception_ptr& error) noexcept {
   if (!client_has_left()) shard_->core().report(request_, error);
 }
@@ -230,7 +233,7 @@ void exchange::respond(response result) noexcept {
   }
 }
 
-// Called when the response was handed to the connection. Afterwards the exchange serves another
+// Called when the response was passed to the connection. Afterwards the exchange serves another
 // request, or is destroyed.
 void exchange::finish() noexcept {
   server_core& core = shard_->core();
@@ -248,14 +251,14 @@ void exchange::finish() noexcept {
   leave_connection();
 }
 
-// Ends the exchange without a response, as its client has left.
+// Ends the exchange without a response, because the client has left.
 void exchange::abandon() noexcept {
   close_connection();
   leave_connection();
 }
 
-// Has the connection closed after the exchange. A peer that has asked for the close sends no more,
-// and need not be waited for.
+// Makes the connection close after the exchange, and await the peer's FIN. keep_alive::close stays,
+// because a peer that has asked for the close sends no more.
 void exchange::close_connection() noexcept {
   if (keep_alive_ == keep_alive::kept) keep_alive_ = keep_alive::linger;
 }
@@ -293,7 +296,7 @@ void exchange::reset() noexcept {
 void exchange::detach() noexcept {
   const bool runs = (handler_ || stream_) && (!has_coroutine_ended_ || holds_ != 0);
   if (!runs) {
-    const auto core = is_counted_ ? connection_->share_core() : nullptr;  // its response failed
+    const auto core = is_counted_ ? connection_->share_core() : nullptr;  // if its response failed
     connection_ = nullptr;
     delete this;
     if (core != nullptr) core->end_work();
@@ -316,8 +319,8 @@ void exchange::destroy_without_connection() noexcept {
 
 // --- The body of the request ---
 
-// Whether the client waits for "100 Continue", which after the head of the response would stand in
-// its body.
+// Whether the client waits for "100 Continue", and the head of the response was not written. After
+// the head, an interim response would become a part of the body.
 bool exchange::must_send_continue() const noexcept {
   return body_.awaits_continue() && writer_.state() == writing::head;
 }
@@ -391,8 +394,8 @@ task<std::optional<std::span<const std::byte>>> exchange::next_chunk() {
     }
     length = result.source_->length.value_or(result.source_->count);
   } else if (is_head && length == 0) {
-    // A handler of HEAD may know the length of a body without having it. A length that it does not
-    // know must not be sent (RFC 9110, 8.6).
+    // A handler of HEAD may set the length of a body that it does not have. Without that field the
+    // length is unknown, and must not be sent as zero (RFC 9110, 8.6).
     if (!own_fields.content_length) kind = body_kind::none;
     length = own_fields.content_length.value_or(0);
   }
@@ -406,7 +409,7 @@ task<std::optional<std::span<const std::byte>>> exchange::next_chunk() {
   if (!own_fields.has_date) head.put(shard_->date_line(connection_->present()));
   begin_body(result, own_fields);
   head.put_framing(writer_);
-  // A body that is not read to its end is cut off together with the connection.
+  // Closing the connection discards the rest of a request body that was not read to its end.
   if (own_fields.asks_for_close || body_.expects_more() || connection_->must_close() ||
       writer_.ends_with_connection()) {
     close_connection();
@@ -440,7 +443,7 @@ void exchange::send(response& result) {
   finish();
 }
 
-// Puts an error in place of a response that would mislead the client.
+// Replaces a response that would mislead the client by an error.
 void exchange::replace_unsendable(response& result) {
   if (!may_be_sent(result)) {
     report(std::make_exception_ptr(std::logic_error(
@@ -458,8 +461,8 @@ void exchange::replace_unsendable(response& result) {
   }
 }
 
-// Whether the status of the response is final, or that of an upgrade. After an interim status a
-// client would take the response to its next request for the final one.
+// Whether the status of the response is final, or that of an upgrade. After an interim status, a
+// client would take the response to its next request for the final response to this one.
 bool exchange::may_be_sent(const response& result) noexcept {
   const bool switches = result.status() == status::switching_protocols;
   if (is_of(result, body_source::kind::upgrade)) {
@@ -472,7 +475,8 @@ bool exchange::is_of(const response& result, body_source::kind kind) noexcept {
   return result.source_ != nullptr && result.source_->type == kind;
 }
 
-// The head promises the file's bytes. A file may still become shorter while it is sent.
+// Whether the file has all bytes that the head announces. A file may still become shorter while it
+// is sent.
 bool exchange::has_whole_file(const body_source& source) noexcept {
   if (source.type != body_source::kind::file) return true;
   try {
@@ -527,7 +531,7 @@ void exchange::conclude_stream() noexcept {
     if (error) {
       if (!is_of_body(error)) report(error);
       close_connection();
-      // A client must not take the part for the whole.
+      // Reset the connection, so that the client does not take a part of the body for the whole.
       if (!is_upgraded_) connection_->tcp().abort();
     } else {
       writer_.append_end(connection_->output(), body_writer_->trailers_.text());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// exchange: a request, its handler while that runs, and the response to it.
+// exchange: one request of a server, its handler while that runs, and the response.
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -38,8 +38,8 @@ struct server_route;
 struct handler_fields;
 
 /// One request of a connection and its response. A shard reuses the object, with its memory, for
-/// later requests. Its connection may end before the handler: then the exchange outlives it, and
-/// destroys itself at the handler's end.
+/// later requests. If the connection ends before the handler, the exchange outlives the connection,
+/// and destroys itself when the handler has ended.
 ///
 /// Thread-safety: the loop's thread only.
 class exchange final : public gyre::detail::slab_object, public byte_sink {
@@ -49,33 +49,36 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   exchange& operator=(const exchange&) = delete;
   ~exchange() = default;
 
-  /// Takes over a whole head, and finds the route. Returns errc{} when it is valid. The request
-  /// counts as work of the server already; the exchange ends that.
+  /// Parses a whole head, and finds the route. Returns errc{} when the head is valid. The caller
+  /// has counted the request by server_core::begin_work(); the exchange calls end_work().
   [[nodiscard]] errc begin(server_connection& connection, std::span<const std::byte> head);
   [[nodiscard]] bool is_upgraded() const noexcept { return is_upgraded_; }
-  /// The body of the request.
+  /// Returns the body of the request.
   [[nodiscard]] const incoming_body& body() const noexcept { return body_; }
-  /// Sends "100 Continue" if the client waits for that.
+  /// Sends "100 Continue" if the client waits for it.
   void send_continue();
-  /// See incoming_body::receive(). The handler may end within the call.
+  /// Passes input to incoming_body::receive(), and wakes the handler, which may end within the
+  /// call.
   [[nodiscard]] errc receive_body(io::input& input);
-  /// Gives the handler `error` when it has read what has come.
+  /// Ends the body with `error`, which the handler gets after the bytes that have come.
   void fail_body(errc error);
-  /// The peer has ended its side: asks the handler to stop, unless the server serves such peers.
+  /// Called when the peer has ended its side. Requests the stop of the handler, unless
+  /// server_options::serve_half_closed is set.
   void on_peer_ended();
   /// Calls the handler.
   void run();
-  /// Wakes a writer that waits.
+  /// Resumes a coroutine that waits in write().
   void on_low_water();
-  /// The connection has ended, and is not used any more.
+  /// Called when the connection has ended, which is not used afterwards. May destroy the exchange.
   void detach() noexcept;
   [[nodiscard]] inplace_stop_token server_stop_token() const noexcept;
   [[nodiscard]] event_loop& loop() const noexcept;
-  /// Null once the connection has ended.
+  /// Returns null once the connection has ended.
   [[nodiscard]] net::tcp_connection* connection() const noexcept;
-  /// Prepares for the next request; keeps memory that is not large.
+  /// Prepares for the next request. Keeps memory that is not large.
   void reset() noexcept;
-  /// Whether it may be used for another request: not after a stop, which cannot be taken back.
+  /// Whether the object may serve another request: not after a stop was requested, which cannot be
+  /// undone.
   [[nodiscard]] bool is_reusable() const noexcept { return !stop_source_.stop_requested(); }
 
  private:
@@ -83,8 +86,8 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   friend http::body_writer;
   friend http::upgraded_connection;
 
-  // One of the exchange's two coroutines, in this order: the handler, and the function that writes
-  // a streamed response.
+  // A coroutine of the exchange: first the handler runs, then the function that writes a streamed
+  // response.
   template <class T>
   class owned_coroutine final : gyre::detail::started_task<owned_coroutine<T>, T> {
     using base = gyre::detail::started_task<owned_coroutine, T>;
@@ -140,7 +143,7 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
 
   server_shard* shard_;
   server_connection* connection_ = nullptr;
-  std::shared_ptr<server_core> keeps_core_;  // without a connection
+  std::shared_ptr<server_core> keeps_core_;  // owns the core once the connection has ended
   http::request request_;
   request_head head_;
   io::buffer head_bytes_{{.prepend = 0}};
@@ -148,22 +151,22 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   message_writer writer_;
   route_match<std::unique_ptr<server_route>> match_;
   server_route* route_ = nullptr;
-  std::size_t sent_in_a_row_ = 0;  // by writes that have not waited
+  std::size_t sent_in_a_row_ = 0;  // bytes written since write() last waited
   steady_time start_time_{};
   http::status status_ = http::status::ok;
   keep_alive keep_alive_ = keep_alive::kept;
   bool is_upgraded_ = false;
-  std::uint8_t holds_ = 0;  // calls within which the coroutine may end: conclude() comes after them
+  std::uint8_t holds_ = 0;  // running calls that may end the coroutine: conclude() follows them
   bool has_coroutine_ended_ = false;
-  bool is_counted_ = false;  // the server counts the request as work
+  bool is_counted_ = false;  // whether the server counts the request as work
   inplace_stop_source stop_source_;
   std::optional<owned_coroutine<response>> handler_;
   std::optional<owned_coroutine<void>> stream_;
   move_only_function<task<>(body_writer&)> write_;
   move_only_function<task<>(upgraded_connection&)> run_;
   std::optional<upgraded_connection> body_writer_;
-  pending_wait low_water_;              // of a function that writes
-  std::unique_ptr<live_handler> live_;  // while tasks are recorded: last, as it refers to the rest
+  pending_wait low_water_;              // of a coroutine in write()
+  std::unique_ptr<live_handler> live_;  // set while tasks are recorded; refers to members above
 };
 
 }  // namespace gyre::http::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// find_control, skip_letters: scans of a text, sixteen bytes at a time where the CPU can.
+// find_control, skip_letters: scans of a text, sixteen bytes at a time if the CPU has SSE2.
 #pragma once
 
 #include <bit>
@@ -10,7 +10,7 @@
 
 namespace gyre::http::detail {
 
-/// The first byte below 0x20 or equal to 0x7F at or after `position`, or `end`.
+/// Returns the first byte below 0x20 or equal to 0x7F at or after `position`, or `end`.
 [[nodiscard]] inline const char* find_control(const char* position, const char* end) noexcept {
 #if defined(__SSE2__)
   const auto find_in = [](__m128i block) {
@@ -36,8 +36,8 @@ namespace gyre::http::detail {
   return end;
 }
 
-/// Skips letters of ASCII and '-', of which most names of fields are made: all that begin the text,
-/// or a part of them.
+/// Skips ASCII letters and '-', of which most field names consist. May return before the first
+/// other character.
 [[nodiscard]] inline const char* skip_letters(const char* position, const char* end) noexcept {
 #if defined(__SSE2__)
   const __m128i last = _mm_set1_epi8('z' - 'a');

@@ -11,13 +11,14 @@
 namespace gyre::http::detail {
 namespace {
 
-constexpr int gzip_only = 15 + 16;  // the largest window, and the format of gzip
+constexpr int gzip_only =
+    15 + 16;  // zlib's windowBits: the largest window, plus 16 for the gzip format
 
 uInt to_uint(std::size_t size) {
   return static_cast<uInt>(std::min<std::size_t>(size, std::numeric_limits<uInt>::max()));
 }
 
-// Lends the spans to zlib for one call.
+// Sets the spans as the buffers of `stream` for one call of zlib.
 class stream_buffers {
  public:
   stream_buffers(z_stream& stream, std::span<const std::byte> input, std::span<std::byte> output)
@@ -65,8 +66,7 @@ class gzip_encoder final : public encoder {
   z_stream stream_ = {};
 };
 
-// A body may consist of several members (RFC 1952, 2.2), and be padded with zero bytes, as gzip(1)
-// reads it.
+// Accepts several members (RFC 1952, 2.2), and zero bytes that pad them, as gzip(1) does.
 class gzip_decoder final : public decoder {
  public:
   gzip_decoder() {

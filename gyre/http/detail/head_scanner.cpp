@@ -12,14 +12,15 @@ constexpr std::size_t max_limit = std::size_t{1} << 30U;  // offsets have 32 bit
 
 }  // namespace
 
-// Bytes are judged in their order, limits included, so that the result does not depend on how the
-// bytes are cut into reads.
+// Checks bytes and limits in the order of the bytes, so that the result does not depend on how
+// reads split them.
 std::expected<std::size_t, errc> head_scanner::find_end(std::string_view bytes,
                                                         const head_limits& limits,
                                                         bool trailers) noexcept {
   const char* const begin = bytes.data();
   const char* const end = begin + bytes.size();
-  // The offset of the first byte that the current line must not have, unless it is an empty line.
+  // Returns the offset of the first byte that the current line must not have. An empty line is
+  // exempt.
   const auto limit_of_line = [&]() -> std::size_t {
     if (!trailers && fields_ == 0) return line_ + std::min(limits.start_line, max_limit);
     return fields_ + std::min(limits.fields, max_limit);
@@ -60,7 +61,7 @@ std::expected<std::size_t, errc> head_scanner::find_end(std::string_view bytes,
     if (*position != '\r') {
       if (*position == '\n') return bare_line_end();
       if (*position == '\0') return fail(errc::bad_start_line, errc::bad_field);
-      ++position;  // the parser refuses the other control characters
+      ++position;  // the parser refuses other control characters
       continue;
     }
     if (position + 1 == end) {
@@ -74,7 +75,7 @@ std::expected<std::size_t, errc> head_scanner::find_end(std::string_view bytes,
       reset();
       return next;
     }
-    if (line_ != 0) return fail(errc::bad_start_line, errc::bad_start_line);  // a second one
+    if (line_ != 0) return fail(errc::bad_start_line, errc::bad_start_line);  // a second empty line
     line_ = scanned_ = next;
     limit = limit_of_line();
     position += 2;

@@ -12,7 +12,8 @@ namespace {
 constexpr std::string_view connection_field = "Connection";
 constexpr std::string_view upgrade_field = "Upgrade";
 
-// The connection options that the server decides on; nor may a proxy drop the framing.
+// Whether the server decides on a connection option. The framing fields belong to these options,
+// because a proxy drops the fields that Connection names.
 constexpr bool is_own_option(std::string_view option) noexcept {
   for (const std::string_view own :
        {"close", "keep-alive", "upgrade", "content-length", "transfer-encoding"}) {
@@ -54,7 +55,8 @@ handler_fields head_writer::put_fields(const http::fields& fields) {
 void head_writer::put_connection(const http::fields& fields, const handler_fields& own_fields,
                                  std::string_view own_option) {
   bool is_first = true;
-  // The options of the handler must not exceed its fields, for which memory is reserved.
+  // Separate the options of the handler by "," alone: they must not need more memory than its
+  // fields, for which the constructor has reserved it.
   const auto put_option = [&](std::string_view option, std::string_view separator = ", ") {
     put(std::exchange(is_first, false) ? "Connection: " : separator);
     put(option);

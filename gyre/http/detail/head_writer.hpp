@@ -16,17 +16,17 @@
 
 namespace gyre::http::detail {
 
-/// The fields of a handler's response that decide on those of the server.
+/// The fields of a handler's response that change the fields which the server adds.
 struct handler_fields {
   bool has_date = false;
   bool has_connection = false;
   bool asks_for_close = false;
-  bool has_upgrade = false;                       ///< an Upgrade field, or the connection option
-  std::optional<std::uint64_t> content_length{};  ///< Content-Length
+  bool has_upgrade = false;  ///< an Upgrade field, or the option `upgrade` in Connection
+  std::optional<std::uint64_t> content_length{};  ///< the value of Content-Length
 };
 
-/// Appends a head piece by piece. The constructor reserves the memory, so that the pieces are plain
-/// copies.
+/// Appends a head piece by piece. The constructor reserves the memory, so that the other members
+/// only copy.
 class head_writer {
  public:
   /// Reserves memory for the status line, the Date, the fields of the server, and `other_bytes` of
@@ -42,7 +42,7 @@ class head_writer {
   void put_number(std::uint64_t number) noexcept {
     position_ = std::to_chars(position_, position_ + 20, number).ptr;
   }
-  /// The status line, also of a status without a known phrase.
+  /// Appends the status line. The phrase of an unknown status is empty.
   void put_status_line(status status_code) noexcept {
     if (status_code == status::ok) return put("HTTP/1.1 200 OK\r\n");
     put("HTTP/1.1 ");
@@ -51,7 +51,8 @@ class head_writer {
     put(reason_phrase(status_code));
     put("\r\n");
   }
-  /// The fields of a handler, except those that are the server's: the framing and Connection.
+  /// Appends the fields of a handler, except for Content-Length, Transfer-Encoding and Connection,
+  /// on which the server decides.
   handler_fields put_fields(const http::fields& fields);
   void put_framing(const message_writer& body) noexcept {
     if (body.is_chunked()) {
@@ -62,8 +63,8 @@ class head_writer {
       put("\r\n");
     }
   }
-  /// One field with `own_option` ("close", "keep-alive" or none), and the handler's connection
-  /// options (RFC 9110, 7.6.1).
+  /// Appends one Connection field with `own_option` ("close", "keep-alive" or none), and with the
+  /// handler's connection options (RFC 9110, 7.6.1).
   void put_connection(const http::fields& fields, const handler_fields& own_fields,
                       std::string_view own_option);
   void finish() noexcept { buffer_.commit(static_cast<std::size_t>(position_ - begin_)); }

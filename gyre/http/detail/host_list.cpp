@@ -11,7 +11,7 @@
 namespace gyre::http::detail {
 namespace {
 
-// The size of the host at the front of `text`; 0 if there is none.
+// Returns the size of the host at the beginning of `text`; 0 if there is none.
 std::size_t host_size(std::string_view text) noexcept {
   if (text.starts_with('[')) {
     const std::size_t end = text.find(']');

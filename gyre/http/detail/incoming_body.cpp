@@ -15,7 +15,7 @@ void incoming_body::begin_upgraded(bool receives) noexcept {
 errc incoming_body::receive(io::input& input, const head_limits& limits) {
   while (reader_.expects_body() && !input.empty() && !is_full()) {
     if (!streamed_ && bytes_.empty()) {
-      // Not much more than has come: a client may announce much, and send nothing.
+      // Reserve little more than has come: a client may announce a long body, and send nothing.
       bytes_.reserve(static_cast<std::size_t>(std::min<std::uint64_t>(
           reader_.remaining(), std::max<std::size_t>(input.size(), first_reservation))));
     }

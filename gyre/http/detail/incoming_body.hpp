@@ -18,7 +18,7 @@
 
 namespace gyre::http::detail {
 
-/// Removes the bytes of a buffer, and keeps at most 64 KiB of its memory.
+/// Removes the bytes of a buffer. Frees its memory if that is above 64 KiB.
 inline void clear_and_trim(io::buffer& buffer) noexcept {
   constexpr std::size_t max_kept = std::size_t{64} << 10;
   if (buffer.capacity() > max_kept) {
@@ -28,22 +28,22 @@ inline void clear_and_trim(io::buffer& buffer) noexcept {
   }
 }
 
-/// Received bytes that the handler has not taken: the whole body, or of a streamed one as many as
-/// its window holds; then the peer must wait.
+/// The received bytes of a body that the handler has not taken: the whole body, or of a streamed
+/// body as many as the window holds. The peer must wait while the window is full.
 ///
 /// Thread-safety: the loop's thread.
 class incoming_body {
  public:
-  /// A whole head has come. Errors: those of message_reader::begin().
+  /// Called when a whole head has come. Errors: those of message_reader::begin().
   [[nodiscard]] errc begin(const message_framing& framing, bool streamed, std::uint64_t max_size,
                            bool awaits_continue) noexcept {
     streamed_ = streamed;
     return reader_.begin(framing, max_size, awaits_continue);
   }
-  /// The request has ended in an upgrade: with `receives`, all bytes that follow are streamed. The
-  /// views of the body stay valid.
+  /// Called when the request has ended in an upgrade. With `receives`, all bytes that follow are a
+  /// streamed body. Views of the earlier body stay valid.
   void begin_upgraded(bool receives) noexcept;
-  /// Prepares for the next request; keeps memory that is not large.
+  /// Prepares for the next request. Keeps memory that is not large.
   void reset() noexcept;
 
   bool is_streamed() const noexcept { return streamed_; }
@@ -51,29 +51,29 @@ class incoming_body {
   bool expects_more() const noexcept { return reader_.expects_body(); }
   /// Whether the handler must take earlier bytes before receive() consumes more.
   bool is_full() const noexcept { return streamed_ && bytes_.size() >= window; }
-  /// Bytes of the body that have come.
+  /// Returns the number of bytes of the body that have come.
   std::uint64_t received() const noexcept { return reader_.received(); }
-  /// The bytes that the handler has not taken.
+  /// Returns the bytes that the handler has not taken.
   std::string_view text() const noexcept { return bytes_.text(); }
   field_list trailers() const noexcept { return reader_.trailers(); }
   errc error() const noexcept { return reader_.error(); }
 
   /// Whether the peer waits for "100 Continue".
   bool awaits_continue() const noexcept { return reader_.state() == reading::awaiting_continue; }
-  /// As awaits_continue(), true once: the caller sends it.
+  /// Whether the caller must send "100 Continue" now, because the peer waits for it. True once.
   [[nodiscard]] bool take_continue() noexcept { return reader_.take_continue(); }
 
-  /// Consumes bytes of the body. Errors: those of message_reader::next(). Returns no error also if
-  /// more must come, or if is_full().
+  /// Consumes bytes of the body. Incomplete input and a full body are no errors. Errors: those of
+  /// message_reader::next().
   [[nodiscard]] errc receive(io::input& input, const head_limits& limits);
-  /// The peer has ended its side: wakes the handler, which may destroy the body. Errors: truncated,
-  /// within the body.
+  /// Called when the peer has ended its side. Wakes the handler, which may destroy the body.
+  /// Errors: truncated, within the body.
   errc end_input() noexcept;
-  /// No more bytes come, for a reason that the handler gets when it has taken all. Wakes the
-  /// handler, as end_input() does.
+  /// Ends the body with `error`, which the handler gets after the bytes that have come. Wakes the
+  /// handler, which may destroy the body.
   void fail(errc error) noexcept;
 
-  /// The wait of the handler for bytes.
+  /// Returns the wait of the handler for bytes.
   pending_wait& arrival() noexcept { return arrival_; }
   const pending_wait& arrival() const noexcept { return arrival_; }
   /// Moves all bytes to a chunk, which is valid until release_chunk().
@@ -89,7 +89,7 @@ class incoming_body {
   message_reader reader_;
   io::buffer bytes_{{.prepend = 0}};
   io::buffer chunk_{{.prepend = 0}};
-  io::buffer before_upgrade_{{.prepend = 0}};
+  io::buffer before_upgrade_{{.prepend = 0}};  // the body of the request, to which views refer
   pending_wait arrival_;
   bool streamed_ = false;
 };

@@ -26,42 +26,44 @@
 
 namespace gyre::http::detail {
 
-/// A head, which is kept, and the reader of the body.
+/// The head of a response, which is kept in memory, and the reader of its body.
 class incoming_response {
  public:
-  /// `request_method` decides on a body.
+  /// `request_method`: decides whether the response has a body.
   incoming_response(const client_limits& limits, std::string_view request_method);
   incoming_response(const incoming_response&) = delete;
   incoming_response& operator=(const incoming_response&) = delete;
 
-  /// Consumes a head; false if more bytes must come. Errors: those of the parser.
+  /// Consumes a head. Returns false if more bytes must come. Errors: those of head_scanner, and of
+  /// parse_response_head().
   [[nodiscard]] std::expected<bool, errc> take_head(io::input& input);
   bool is_interim() const noexcept { return head_.status < 200; }
-  /// The head was that of an interim response, and take_head() takes the next one. Errors: those
-  /// of message_reader::skip_interim().
+  /// Skips the interim response whose head was taken; take_head() then takes the next head. Errors:
+  /// those of message_reader::skip_interim().
   [[nodiscard]] errc skip_interim() noexcept {
     return reader_.skip_interim(head_.status, max_interim_);
   }
-  /// The next bytes of the body: see message_reader::next(). Keeps its error in the reader, which
-  /// then expects no more.
+  /// Returns the next bytes of the body: see message_reader::next(). Stores an error in the reader,
+  /// which then expects no more bytes.
   [[nodiscard]] std::expected<std::span<const std::byte>, errc> take_piece(io::input& input) {
     auto piece = reader_.next(input, limits_);
     if (!piece) reader_.fail(piece.error());
     return piece;
   }
-  /// The server has ended its side.
+  /// Called when the server has ended its side. Errors: truncated, within the body.
   [[nodiscard]] errc end_input() noexcept { return reader_.end_input(); }
 
   const message_reader& reader() const noexcept { return reader_; }
   const response_head& head() const noexcept { return head_; }
-  /// The length of the body as it is sent, before decompression.
+  /// Returns the length of the body as it is sent, before decompression.
   std::optional<std::uint64_t> content_length() const noexcept;
   field_list fields() const noexcept { return field_list(head_.fields); }
   field_list trailers() const noexcept { return reader_.trailers(); }
   /// Hides Content-Encoding and Content-Length, which do not describe an unpacked body.
   void hide_content_coding();
-  /// The time for which the server keeps the idle connection by "Keep-Alive: timeout=N", less a
-  /// second for which the response may have been on its way. Nothing: it does not say.
+  /// Returns the time for which the server keeps an idle connection ("Keep-Alive: timeout=N"),
+  /// minus one second for the transit of the response. Returns nothing if the server sends no such
+  /// time.
   std::optional<std::chrono::seconds> idle_time_of_server() const noexcept;
 
  private:

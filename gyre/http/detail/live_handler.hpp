@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// live_handler: a handler in the record of live tasks, with its route and its peer.
+// live_handler: the entry of a handler in the list of live tasks, with its route and its peer.
 #pragma once
 
 #include <gyre/base/detail/slab_object.hpp>
@@ -12,7 +12,7 @@
 
 namespace gyre::http::detail {
 
-/// Lifetime: the method and the route are referred to.
+/// Lifetime: the texts of `method` and `route` must outlive the object.
 class live_handler final : public gyre::detail::slab_object, gyre::detail::live_task_details {
  public:
   live_handler(const executor& home, std::string_view method, std::string_view route,
@@ -33,7 +33,8 @@ class live_handler final : public gyre::detail::slab_object, gyre::detail::live_
   const std::string_view method_;
   const std::string_view route_;
   const net::endpoint peer_;
-  gyre::detail::live_task_entry entry_;  // last, as others may read the rest while it exists
+  gyre::detail::live_task_entry
+      entry_;  // last: other threads may read the members above while it exists
 };
 
 }  // namespace gyre::http::detail

@@ -12,8 +12,8 @@
 // | `body` is coming    | `body` is being sent                |                                     |
 // | `ended`             | `ended`                             |                                     |
 //
-// An interim response (1xx) leaves `reading` at `head`. A body may still be coming while the
-// response is written, and the reverse: then the connection cannot be kept.
+// An interim response (1xx) leaves `reading` at `head`. The request and the response may overlap in
+// both directions. A connection can be kept only if both have ended.
 #pragma once
 
 #include <cstddef>
@@ -21,34 +21,36 @@
 
 namespace gyre::http::detail {
 
-/// Memory for a body of which little has come: a peer may announce much, and send nothing.
+/// The memory that is reserved for a body of which little has come: a peer may announce a long
+/// body, and send nothing.
 inline constexpr std::size_t first_reservation = std::size_t{64} << 10;
 
-/// How the end of a body is found.
+/// How a recipient finds the end of a body.
 enum class body_kind : std::uint8_t { none, length, chunked, until_close };
 
-/// The framing of a body, and what the fields say of the connection.
+/// The framing of a body, and the connection options of a message.
 struct message_framing {
   body_kind body = body_kind::none;
   std::uint64_t length = 0;        ///< bytes of a body of kind `length`
-  std::uint8_t minor_version = 1;  ///< 0 or 1; later ones count as 1
-  /// Whether the connection lasts: `Connection: close` is absent, and in 1.0 keep-alive is there.
+  std::uint8_t minor_version = 1;  ///< 0 or 1; a later version counts as 1
+  /// Whether the connection may be kept: there is no `Connection: close`, and in HTTP/1.0 there is
+  /// `Connection: keep-alive`.
   bool keep_alive = true;
-  /// `Connection: upgrade` and an Upgrade field are there.
+  /// Whether `Connection: upgrade` and an Upgrade field are there, in HTTP/1.1.
   bool upgrade = false;
 };
 
 /// How much of the peer's message has been read.
 enum class reading : std::uint8_t { head, awaiting_continue, body, ended };
 
-/// How much of the own message has been written.
+/// How much of the program's own message has been written.
 enum class writing : std::uint8_t { head, awaiting_continue, body, ended };
 
 /// The connection's future after the exchange.
 enum class keep_alive : std::uint8_t {
   kept,
-  linger,  ///< it is closed, and the peer may still send: its FIN is awaited
-  close,   ///< it is closed, and the peer sends no more
+  linger,  ///< closed; the FIN of the peer is awaited, which may still send
+  close,   ///< closed without waiting, because the peer sends no more
 };
 
 }  // namespace gyre::http::detail
