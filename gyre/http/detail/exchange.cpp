@@ -443,7 +443,7 @@ void exchange::send(response& result) {
   finish();
 }
 
-// Replaces a response that would mislead the client by an error.
+// Replaces a response that would mislead the client by an error response.
 void exchange::replace_unsendable(response& result) {
   if (!may_be_sent(result)) {
     report(std::make_exception_ptr(std::logic_error(

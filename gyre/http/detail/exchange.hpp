@@ -165,8 +165,9 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   move_only_function<task<>(body_writer&)> write_;
   move_only_function<task<>(upgraded_connection&)> run_;
   std::optional<upgraded_connection> body_writer_;
-  pending_wait low_water_;              // of a coroutine in write()
-  std::unique_ptr<live_handler> live_;  // set while tasks are recorded; refers to members above
+  pending_wait low_water_;  // of a coroutine in write()
+  std::unique_ptr<live_handler>
+      live_;  // last: refers to other members; set while tasks are recorded
 };
 
 }  // namespace gyre::http::detail

@@ -11,8 +11,8 @@
 namespace gyre::http::detail {
 namespace {
 
-constexpr int gzip_only =
-    15 + 16;  // zlib's windowBits: the largest window, plus 16 for the gzip format
+// zlib's windowBits: the largest window (15), plus 16 for the gzip format.
+constexpr int gzip_only = 15 + 16;
 
 uInt to_uint(std::size_t size) {
   return static_cast<uInt>(std::min<std::size_t>(size, std::numeric_limits<uInt>::max()));

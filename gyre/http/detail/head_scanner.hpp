@@ -41,7 +41,7 @@ class head_scanner {
 
  private:
   std::uint32_t line_ = 0;     // offset of the current, incomplete line
-  std::uint32_t scanned_ = 0;  // offset up to which that line has no line end
+  std::uint32_t scanned_ = 0;  // offset up to which the current line has no line end
   std::uint32_t fields_ = 0;  // offset of the first field line; 0 in the start line and in trailers
   std::uint32_t lines_ = 0;   // number of complete field lines
 };

@@ -33,8 +33,7 @@ class live_handler final : public gyre::detail::slab_object, gyre::detail::live_
   const std::string_view method_;
   const std::string_view route_;
   const net::endpoint peer_;
-  gyre::detail::live_task_entry
-      entry_;  // last: other threads may read the members above while it exists
+  gyre::detail::live_task_entry entry_;  // last: other threads may read the members above
 };
 
 }  // namespace gyre::http::detail

@@ -49,7 +49,7 @@ enum class writing : std::uint8_t { head, awaiting_continue, body, ended };
 /// The connection's future after the exchange.
 enum class keep_alive : std::uint8_t {
   kept,
-  linger,  ///< closed; the FIN of the peer is awaited, which may still send
+  linger,  ///< closed; the peer may still send, so that its FIN is awaited
   close,   ///< closed without waiting, because the peer sends no more
 };
 

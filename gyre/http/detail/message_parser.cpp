@@ -12,14 +12,14 @@ namespace gyre::http::detail {
 namespace {
 
 constexpr std::size_t max_method_size = 32;
-// Memory for these is allocated at once: most responses have no more.
+// The initial capacity for fields: most responses have no more.
 constexpr std::size_t usual_fields = 8;
 
 std::string_view between(const char* begin, const char* end) noexcept {
   return {begin, static_cast<std::size_t>(end - begin)};
 }
 
-// Takes the next element off a list of comma-separated elements; they may be empty.
+// Removes and returns the next element of a comma-separated list. Elements may be empty.
 std::string_view take_element(std::string_view& list) noexcept {
   return trim(take_until(list, ','));
 }
@@ -31,7 +31,7 @@ bool has_element(std::string_view list) noexcept {
   return false;
 }
 
-// The fields that decide on the framing, as one pass over the field lines collects them.
+// The fields that decide on the framing, collected in one pass over the field lines.
 struct framing_fields {
   std::string_view host;
   std::string_view length;
@@ -46,7 +46,8 @@ struct framing_fields {
   bool expect_continue = false;
   bool other_expectation = false;
 
-  // A list, whose empty elements count for nothing (RFC 9110 5.6.1.2). Parameters are refused.
+  // Records the elements of Expect. Empty elements are ignored (RFC 9110 5.6.1.2). An element with
+  // parameters counts as unknown.
   void note_expectations(std::string_view value) noexcept {
     while (!value.empty()) {
       const std::string_view element = take_element(value);
@@ -98,8 +99,8 @@ struct framing_fields {
   }
 };
 
-// Reads the field line at `position`, which a CR LF ends before `end`, and sets `position` to the
-// next line.
+// Parses the field line at `position`, and sets `position` to the next line. There must be a CR
+// before `end`.
 errc read_field(const char*& position, const char* end, field_view& field) noexcept {
   const char* const name = position;
   position = skip_letters(position, end);
@@ -121,7 +122,7 @@ errc read_field(const char*& position, const char* end, field_view& field) noexc
   return no_error;
 }
 
-// Reads all field lines of `section`, which ends in an empty line.
+// Parses all field lines of `section`, which must end in an empty line, and passes each to `note`.
 template <class Note>
 errc read_fields(std::string_view section, const head_limits& limits, Note note) {
   const char* position = section.data();
@@ -138,8 +139,8 @@ errc read_fields(std::string_view section, const head_limits& limits, Note note)
   }
 }
 
-// HTTP-version (RFC 9112 2.3). Its name is case-sensitive. A minor version above 1 is served as
-// 1.1, the highest that is known here (RFC 9110 2.5).
+// Parses an HTTP-version (RFC 9112 2.3), whose name is case-sensitive. A minor version above 1
+// counts as 1, the highest that the parser supports (RFC 9110 2.5).
 errc read_version(std::string_view text, std::uint8_t& minor) noexcept {
   if (text.size() != 8 || !text.starts_with("HTTP/") || !is_digit(text[5]) || text[6] != '.' ||
       !is_digit(text[7])) {
@@ -150,8 +151,9 @@ errc read_version(std::string_view text, std::uint8_t& minor) noexcept {
   return no_error;
 }
 
-// absolute-form (RFC 9112 3.2.2) of http or https, whose scheme may be in any case. A server cannot
-// serve other schemes, and a proxy that forwards them speaks another protocol.
+// Whether `target` is the absolute-form (RFC 9112 3.2.2) of an http or https URL, whose scheme may
+// be in any case. A server cannot serve other schemes, and a proxy that forwards them speaks
+// another protocol.
 bool is_absolute_form(std::string_view target) noexcept {
   const std::size_t colon = target.find("://");
   if (colon == std::string_view::npos) return false;
@@ -169,7 +171,8 @@ errc check_target(std::string_view method, std::string_view target) noexcept {
   return is_absolute_form(target) ? no_error : errc::bad_target;
 }
 
-// request-line (RFC 9112 3): single spaces, whatever a lenient recipient may accept.
+// Parses a request-line (RFC 9112 3). Requires single spaces, although a lenient recipient may
+// accept other whitespace.
 errc read_request_line(std::string_view line, request_head& result) noexcept {
   const char* position = line.data();
   const char* const end = position + line.size();
@@ -187,8 +190,9 @@ errc read_request_line(std::string_view line, request_head& result) noexcept {
   return check_target(result.method, result.target);
 }
 
-// status-line (RFC 9112 4). Many servers omit the space after the status where there is no reason.
-// Statuses above 599 are invalid; a client has to read them as server errors (RFC 9110 15).
+// Parses a status-line (RFC 9112 4). Accepts a missing space after the status if there is no
+// reason, because many servers omit the space. Accepts the invalid statuses above 599, which a
+// client has to treat as server errors (RFC 9110 15).
 errc read_status_line(std::string_view line, response_head& result) noexcept {
   constexpr std::size_t without_reason = 12;
   if (line.size() < without_reason || line[8] != ' ') return errc::bad_start_line;
@@ -204,7 +208,7 @@ errc read_status_line(std::string_view line, response_head& result) noexcept {
   return std::ranges::all_of(result.reason, is_value_character) ? no_error : errc::bad_start_line;
 }
 
-// Content-Length (RFC 9110 8.6): digits only. Numbers that off_t cannot hold overflow.
+// Parses a Content-Length (RFC 9110 8.6) of digits only. Refuses numbers that off_t cannot hold.
 errc read_length(std::string_view text, std::uint64_t& length) noexcept {
   if (text.empty()) return errc::bad_length;
   constexpr std::uint64_t highest = ~std::uint64_t{0} >> 1U;
@@ -219,8 +223,8 @@ errc read_length(std::string_view text, std::uint64_t& length) noexcept {
   return no_error;
 }
 
-// The lists of transfer codings that are refused; only chunked alone is accepted. One that does not
-// end in chunked leaves the length of a request open (RFC 9112 6.3: 400, not 501).
+// Returns the error for a Transfer-Encoding other than `chunked` alone. A request whose codings do
+// not end in `chunked` has no known length (RFC 9112 6.3: 400, not 501).
 errc refuse_codings(std::string_view list) noexcept {
   if (list.ends_with(',')) return errc::bad_transfer_coding;
   bool chunked = false;
@@ -240,7 +244,7 @@ errc refuse_codings(std::string_view list) noexcept {
   return chunked ? errc::unknown_transfer_coding : errc::bad_transfer_coding;
 }
 
-// Decides on the body by the fields (RFC 9112 6.3), as if the message could have one.
+// Determines the framing from the fields (RFC 9112 6.3), as if the message could have a body.
 errc read_framing(const framing_fields& fields, message_framing& framing) noexcept {
   framing.keep_alive = !fields.close && (framing.minor_version != 0 || fields.keep_alive);
   framing.upgrade = fields.upgrade_option && fields.upgrade_field && framing.minor_version != 0;
@@ -274,8 +278,8 @@ errc check_request_fields(const framing_fields& fields, request_head& result) no
   return no_error;
 }
 
-// Replaces each obs-fold between field lines by blanks, as a client must (RFC 9112 5.2). A fold
-// before the first field line stays, and is refused.
+// Replaces each obs-fold between field lines by blanks, as a client must (RFC 9112 5.2). Leaves a
+// fold before the first field line, so that read_field() refuses it.
 void unfold(std::span<char> fields) noexcept {
   for (std::size_t position = 1; position + 2 < fields.size(); ++position) {
     if (fields[position] != '\r' || fields[position + 1] != '\n' || !is_blank(fields[position + 2]))
@@ -285,8 +289,8 @@ void unfold(std::span<char> fields) noexcept {
   }
 }
 
-// Splits the start line off a head. Errors: bare_line_end for a head that no head_scanner has
-// checked.
+// Moves the start line from the beginning of `head` to `line`. Errors: target_too_long;
+// bare_line_end for a head that no head_scanner has checked.
 errc take_start_line(std::string_view& head, const head_limits& limits,
                      std::string_view& line) noexcept {
   const std::size_t size = head.find('\r');
@@ -299,8 +303,8 @@ errc take_start_line(std::string_view& head, const head_limits& limits,
   return head.ends_with("\r\n") ? no_error : errc::bare_line_end;
 }
 
-// Fields of a trailer section that could change the framing, routing, authentication or meaning of
-// the message they follow (RFC 9110 6.5.1).
+// Fields that are ignored in a trailer section, because they could change the framing, routing,
+// authentication or meaning of the message before it (RFC 9110 6.5.1).
 constexpr std::array<std::string_view, 40> never_in_trailers{
     "age",
     "authorization",
@@ -386,8 +390,9 @@ errc parse_response_head(std::span<char> bytes, const head_limits& limits,
   const bool has_none = status < 200 || status == 204 || status == 304 ||
                         request_method == "HEAD" || (status < 300 && request_method == "CONNECT");
   if (has_none) {
-    // The response ends at the empty line, whatever its fields say (RFC 9112 6.3, rule 1). If the
-    // fields contradict each other, the peer may have meant another end.
+    // The response ends at the empty line, regardless of its fields (RFC 9112 6.3, rule 1). If the
+    // fields contradict each other, the peer may have meant another end: the connection is not
+    // kept.
     framing.body = body_kind::none;
     framing.length = 0;
     framing.keep_alive = framing.keep_alive && error == no_error;

@@ -22,8 +22,8 @@ using field_view = http::field;
 /// The head of a request. All views are into the parsed bytes.
 struct request_head {
   std::string_view method;
-  std::string_view target;  ///< as it came: origin, absolute, authority or asterisk form
-  std::string_view host;    ///< the value of Host; empty if HTTP/1.0 gave none
+  std::string_view target;  ///< in the form that was sent: origin, absolute, authority, asterisk
+  std::string_view host;    ///< the value of Host; empty if a request of HTTP/1.0 has none
   message_framing framing;
   bool expect_continue = false;
   std::vector<field> fields;  ///< cleared, then filled: keeps its memory for the next head
@@ -37,20 +37,20 @@ struct response_head {
   std::vector<field> fields;
 };
 
-/// Parses a whole head, as head_scanner found it, with the empty line before it, if there is one.
-/// Returns errc{} when it is valid; after an error the contents of `result` are unspecified.
-/// Allocates only when there are more fields than `parsed.fields` has capacity for.
+/// Parses a whole head that head_scanner has found, with the empty line before it, if there is one.
+/// Returns errc{} when the head is valid; after an error, the contents of `result` are unspecified.
+/// Allocates only when there are more fields than `result.fields` has capacity for.
 [[nodiscard]] errc parse_request_head(std::string_view head, const head_limits& limits,
                                       request_head& result);
-/// Parses the head of a response, as parse_request_head() does. `request_method` is the method that
-/// the response answers: responses to HEAD, 1xx, 204, 304 and successful ones to CONNECT have no
-/// body, whatever their fields say. If these are malformed or contradict each other, or if the body
-/// is of kind until_close, keep_alive is false. In `head`, blanks replace line ends within fields
-/// (obs-fold), which a request must not have.
+/// Parses the head of a response like parse_request_head(). `request_method`: the method of the
+/// request. Responses to HEAD, 1xx, 204, 304 and successful responses to CONNECT have no body,
+/// regardless of their fields; if those fields are malformed or contradict each other, keep_alive
+/// is false. A body of kind until_close makes keep_alive false, too. Replaces line ends within the
+/// fields of `head` by blanks (obs-fold, which only responses may have).
 [[nodiscard]] errc parse_response_head(std::span<char> head, const head_limits& limits,
                                        std::string_view request_method, response_head& result);
-/// Parses a trailer section with its empty line, and appends its fields, but not those that a
-/// trailer must not have (framing, routing, authentication: RFC 9110 6.5.1).
+/// Parses a trailer section with its empty line, and appends its fields to `fields`, except for
+/// those that a trailer must not have (framing, routing, authentication: RFC 9110 6.5.1).
 [[nodiscard]] errc parse_trailers(std::string_view section, const head_limits& limits,
                                   std::vector<field>& fields);
 

@@ -45,7 +45,7 @@ errc message_reader::end_input() noexcept {
   return errc::truncated;
 }
 
-// The decoder's trailers are views into the input's memory.
+// Copies the text of the trailers, which the decoder returns as views into the input's memory.
 void message_reader::keep_trailers() {
   std::size_t size = 0;
   for (const field& each : trailers_) size += each.name.size() + each.value.size();

@@ -4,7 +4,7 @@
 //     message_reader reader;
 //     errc error = reader.begin(head.framing, max_body);
 //     while (reader.expects_body()) {
-//       auto piece = reader.next(input, limits);  // none: receive more, or call end_input()
+//       auto piece = reader.next(input, limits);  // empty: receive more, or call end_input()
 //     }
 //
 // | event                      | head        | awaiting_continue | body              | ended       |
@@ -19,8 +19,8 @@
 // | end_input(), another body  | -           | ended, truncated  | ended, truncated  | ended       |
 // | fail()                     | ended       | ended             | ended             | ended       |
 //
-// 1. Or awaiting_continue, as the caller says.
-// 2. With the last byte of a body of known length, or the trailers of a chunked one.
+// 1. awaiting_continue instead, if begin() got `awaits_continue`.
+// 2. ended with the last byte of a body of known length, or the trailers of a chunked body.
 #pragma once
 
 #include <gyre/http/detail/chunked_decoder.hpp>
@@ -42,7 +42,7 @@ namespace gyre::http::detail {
 
 /// The body of one message, and its trailers.
 ///
-/// Complexity: copies nothing but trailers, and allocates for them only.
+/// Complexity: copies and allocates nothing but trailers.
 class message_reader {
  public:
   static constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
@@ -52,28 +52,29 @@ class message_reader {
     return state_ == reading::body || state_ == reading::awaiting_continue;
   }
 
-  /// A whole head has come. `awaits_continue`: the peer sends the body after "100 Continue".
-  /// Errors: body_too_large for a body of more than `max_body` bytes; then the body is expected
-  /// nevertheless, as it has not been read.
+  /// Called when a whole head has come. `awaits_continue`: whether the peer sends the body only
+  /// after "100 Continue". Errors: body_too_large for a body of more than `max_body` bytes; the
+  /// reader then still expects the body, which has not been read.
   [[nodiscard]] errc begin(const message_framing& framing, std::uint64_t max_body,
                            bool awaits_continue = false) noexcept;
-  /// The head was that of an interim response, which another one follows. Errors: unexpected_status
-  /// for 101, as nothing was offered, and for more than `max_count` of them.
+  /// Skips an interim response, whose head another head follows. Errors: unexpected_status for 101,
+  /// because the client has offered no upgrade, and for more than `max_count` interim responses.
   [[nodiscard]] errc skip_interim(unsigned status, std::size_t max_count) noexcept;
-  /// The message has ended in an upgrade: all bytes that follow are a body.
+  /// Called when the message has ended in an upgrade: all bytes that follow are a body.
   void begin_upgraded() noexcept;
-  /// Whether the peer waits for "100 Continue"; if so, the caller sends it. True once.
+  /// Whether the caller must send "100 Continue" now, because the peer waits for it. True once.
   [[nodiscard]] bool take_continue() noexcept;
 
-  /// The next bytes of the body, at most `max_piece` unless it is chunked; they are valid as long
-  /// as the input's memory. None: more input is needed, or the body has ended. Errors: those of
-  /// chunked_decoder; body_too_large for a chunked body that exceeds the limit of begin().
+  /// Returns the next bytes of the body, at most `max_piece` unless the body is chunked. The bytes
+  /// are valid as long as the input's memory. Returns none if more input is needed, or if the body
+  /// has ended. Errors: those of chunked_decoder; body_too_large for a chunked body that exceeds
+  /// the limit of begin().
   [[nodiscard]] std::expected<std::span<const std::byte>, errc> next(
       io::input& input, const head_limits& limits,
       std::size_t max_piece = std::numeric_limits<std::size_t>::max());
-  /// The peer has ended its side. Errors: truncated, within a message.
+  /// Called when the peer has ended its side. Errors: truncated, within a message.
   [[nodiscard]] errc end_input() noexcept;
-  /// Nothing more is read, for a reason that is kept.
+  /// Ends the body with `error`, which error() returns from then on.
   void fail(errc error) noexcept {
     state_ = reading::ended;
     error_ = error;
@@ -81,10 +82,10 @@ class message_reader {
 
   errc error() const noexcept { return error_; }
   std::uint64_t received() const noexcept { return received_; }
-  /// The bytes of a body of known length that are still to come; of another body 0.
+  /// Returns the number of body bytes still to come; 0 if the length of the body is not known.
   std::uint64_t remaining() const noexcept { return kind_ == body_kind::length ? remaining_ : 0; }
   field_list trailers() const noexcept { return field_list(trailers_); }
-  /// Prepares for the next message; keeps memory.
+  /// Prepares for the next message. Keeps allocated memory.
   void reset() noexcept;
 
  private:

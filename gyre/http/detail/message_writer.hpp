@@ -4,7 +4,7 @@
 //     message_writer writer;
 //     writer.begin_request(body_kind::chunked, 0, false);
 //     if (writer.add(bytes.size()) != no_error) …  // more than was announced
-//     output.append(writer.open_chunk(bytes.size())).append(bytes).append("\r\n");
+//     output.append(writer.format_chunk_header(bytes.size())).append(bytes).append("\r\n");
 //     if (writer.missing() == 0) writer.append_end(output, trailers.text());
 //     writer.complete();
 //
@@ -18,8 +18,8 @@
 // | add()                        | -        | -                 | body  | -     |
 // | complete()                   | -        | ended             | ended | ended |
 //
-// 1. Without a body, too: the caller completes a request when its head was sent. With
-//    "Expect: 100-continue": awaiting_continue.
+// 1. awaiting_continue with "Expect: 100-continue". A request without a body is in the state body,
+//    too, until the caller has sent the head and calls complete().
 #pragma once
 
 #include <gyre/http/detail/head_scanner.hpp>
@@ -35,50 +35,53 @@
 
 namespace gyre::http::detail {
 
-/// The framing of one message, and the bytes of its body that were written.
+/// The framing of one message, and the number of bytes of its body that were written.
 class message_writer {
  public:
   /// The interim response that a client awaits before it sends a body.
   static constexpr std::string_view continue_response = "HTTP/1.1 100 Continue\r\n\r\n";
 
   writing state() const noexcept { return state_; }
-  /// Whether the whole message was written. After begin_response(): whether it has no body.
+  /// Whether the whole message was written. True directly after begin_response() if the response
+  /// has no body.
   bool is_complete() const noexcept { return state_ == writing::ended; }
   bool is_chunked() const noexcept { return kind_ == body_kind::chunked; }
   /// Whether the body ends with the connection, as HTTP/1.0 has no chunks.
   bool ends_with_connection() const noexcept {
     return kind_ == body_kind::until_close && state_ == writing::body;
   }
-  /// The Content-Length that the head announces.
+  /// Returns the Content-Length that the head announces; nothing if it announces none.
   std::optional<std::uint64_t> content_length() const noexcept {
     if (kind_ != body_kind::length) return std::nullopt;
     return length_;
   }
 
-  /// Decides on the framing of a response. `content` is `length` (of `length` bytes), `chunked` of
-  /// unknown length, or `none` without a body whose length is known, as of a response to HEAD.
-  /// The status, HEAD and HTTP/1.0 may demand another framing.
+  /// Determines the framing of a response. `content` is the kind of the program's body: `length`
+  /// (of `length` bytes), `chunked` if its length is unknown, or `none` if a response to HEAD has
+  /// neither a body nor a known length. The status, HEAD and HTTP/1.0 may demand another framing.
   void begin_response(status code, bool is_head_request, unsigned minor_version, body_kind content,
                       std::uint64_t length) noexcept;
-  /// Decides on the framing of a request; `content`: see begin_response().
+  /// Determines the framing of a request. `content`: see begin_response().
   void begin_request(body_kind content, std::uint64_t length, bool expects_continue) noexcept;
-  /// The message has ended in an upgrade: bytes that are written now have no framing.
+  /// Called when the message has ended in an upgrade: bytes that are written afterwards have no
+  /// framing.
   void begin_upgraded() noexcept;
-  /// The peer has sent "100 Continue", or is not waited for any longer.
+  /// Called when the peer has sent "100 Continue", or is no longer waited for.
   void continue_body() noexcept {
     if (state_ == writing::awaiting_continue) state_ = writing::body;
   }
 
-  /// Counts bytes of the body that are written. Errors: body_mismatch, and counts nothing, for more
-  /// than were announced.
+  /// Counts bytes of the body that are written. Errors: body_mismatch for more bytes than were
+  /// announced, which are not counted.
   [[nodiscard]] errc add(std::uint64_t count) noexcept {
     if (kind_ == body_kind::length && count > length_ - written_) return errc::body_mismatch;
     written_ += count;
     return no_error;
   }
-  /// The line before a chunk, valid until the next call; another "\r\n" follows the chunk.
+  /// Returns the line before a chunk of `size` bytes, valid until the next call. The caller writes
+  /// "\r\n" after the chunk.
   std::string_view format_chunk_header(std::size_t size) noexcept;
-  /// The whole message was written: all that was announced.
+  /// Called when the whole message was written. Counts all announced bytes as written.
   void complete() noexcept {
     if (kind_ == body_kind::length) written_ = length_;
     state_ = writing::ended;
@@ -99,13 +102,13 @@ class message_writer {
   }
 
   std::uint64_t written() const noexcept { return written_; }
-  /// The announced bytes that were not written.
+  /// Returns the number of announced bytes that were not written.
   std::uint64_t missing() const noexcept {
     return kind_ == body_kind::length ? length_ - written_ : 0;
   }
 
  private:
-  std::uint64_t length_ = 0;  // of a body of kind `length`
+  std::uint64_t length_ = 0;  // bytes of a body of kind `length`
   std::uint64_t written_ = 0;
   body_kind kind_ = body_kind::none;
   writing state_ = writing::head;
@@ -115,7 +118,7 @@ class message_writer {
 inline void message_writer::begin_response(http::status code, bool is_head_request,
                                            unsigned minor_version, body_kind content,
                                            std::uint64_t length) noexcept {
-  // A response with status 205 is framed, and has no body (RFC 9110, 15.3.6).
+  // A response with status 205 has no body, but announces the length 0 (RFC 9110, 15.3.6).
   const bool is_empty = code == status::reset_content;
   kind_ = content;
   length_ = length;

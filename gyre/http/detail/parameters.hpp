@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// take_parameter: parameters of header values, "; name=value; name=\"value\"" (RFC 9110, 5.6.6).
+// take_parameter: parameters of field values, "; name=value; name=\"value\"" (RFC 9110, 5.6.6).
 #pragma once
 
 #include <gyre/http/detail/characters.hpp>
@@ -16,8 +16,8 @@ enum class backslash { escapes, is_ordinary };
 
 struct parameter {
   std::string_view name;
-  std::string_view raw;      // between the quotes of a quoted string, with its backslashes
-  bool has_escapes = false;  // a quoted string whose backslashes escape
+  std::string_view raw;      // the value; of a quoted string, the part between its quotes
+  bool has_escapes = false;  // whether the backslashes in `raw` escape characters
 
   std::string value() const {
     if (!has_escapes) return std::string(raw);
@@ -30,7 +30,8 @@ struct parameter {
   }
 };
 
-/// Cuts off a quoted string with which `text` begins; the part between its quotes, or nothing.
+/// Removes a quoted string from the beginning of `text`, and returns the part between its quotes.
+/// Returns nothing if there is none.
 inline std::optional<std::string_view> take_quoted(std::string_view& text,
                                                    backslash meaning) noexcept {
   if (!text.starts_with('"')) return std::nullopt;
@@ -46,8 +47,8 @@ inline std::optional<std::string_view> take_quoted(std::string_view& text,
   return std::nullopt;
 }
 
-/// The text from the ';' of the first parameter that is not empty; "" if none follows. Parameters
-/// may be empty, as in "text/html;" and "text/html;; charset=utf-8" (RFC 9110, 5.6.6).
+/// Returns `text` from the ';' of the first parameter that is not empty; "" if there is none.
+/// Parameters may be empty, as in "text/html;" and "text/html;; charset=utf-8" (RFC 9110, 5.6.6).
 constexpr std::string_view without_empty_parameters(std::string_view text) noexcept {
   text = trim(text);
   while (text.starts_with(';')) {
@@ -58,8 +59,9 @@ constexpr std::string_view without_empty_parameters(std::string_view text) noexc
   return text;
 }
 
-/// Cuts off the next parameter, the ';' before it, and the empty parameters around it; nothing if
-/// they are malformed, or all empty. Blanks may stand around ';', and not around '='.
+/// Removes and returns the next parameter, with the ';' before it and the empty parameters around
+/// it. Returns nothing if the parameter is malformed, or if all are empty. Blanks may stand around
+/// ';', and not around '='.
 inline std::optional<parameter> take_parameter(std::string_view& text,
                                                backslash meaning = backslash::escapes) noexcept {
   text = without_empty_parameters(text);

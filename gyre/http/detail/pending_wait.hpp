@@ -9,12 +9,13 @@
 
 namespace gyre::http::detail {
 
-/// At most one coroutine waits. In the turn of its executor, wake() resumes it at once.
+/// The wait of at most one coroutine. wake() resumes the coroutine at once if it is called in a
+/// turn of the coroutine's executor.
 ///
 /// Thread-safety: the loop's thread.
 class pending_wait {
  public:
-  /// Ends the wait with a block, even if the coroutine was stopped.
+  /// Ends the wait at the end of a block, even if the coroutine was stopped.
   class scope {
    public:
     explicit scope(pending_wait& wait) noexcept : wait_(wait) {}

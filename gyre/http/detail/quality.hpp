@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// parse_quality: quality values of header values (RFC 9110, 12.4.2), in thousandths.
+// parse_quality: quality values in field values (RFC 9110, 12.4.2), in thousandths.
 #pragma once
 
 #include <gyre/http/detail/characters.hpp>
@@ -10,7 +10,8 @@
 
 namespace gyre::http::detail {
 
-/// "0.5" is 500, "1" is 1000; nothing for other texts, such as "2", ".5" and "0.1234".
+/// Parses a quality value: "0.5" becomes 500, and "1" becomes 1000. Returns nothing for other
+/// texts, such as "2", ".5" and "0.1234".
 constexpr std::optional<unsigned> parse_quality(std::string_view text) noexcept {
   if (text.empty() || text.size() > 5 || (text[0] != '0' && text[0] != '1')) return std::nullopt;
   unsigned value = text[0] == '1' ? 1000 : 0;

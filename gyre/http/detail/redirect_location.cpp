@@ -9,7 +9,8 @@
 namespace gyre::http::detail {
 namespace {
 
-// The size of "scheme://server" or "//server" at the front; 0 without a server.
+// Returns the size of "scheme://server" or "//server" at the beginning of `reference`; 0 without a
+// server.
 std::size_t size_before_path(std::string_view reference) noexcept {
   const std::size_t slashes = reference.find("//");
   if (slashes == reference.npos) return 0;

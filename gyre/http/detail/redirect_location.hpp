@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// redirect_location: a value of the field Location as browsers and curl read it.
+// redirect_reference: reads a value of the field Location as browsers and curl do.
 #pragma once
 
 #include <string>
@@ -7,12 +7,13 @@
 
 namespace gyre::http::detail {
 
-/// `location`, with characters of its path, query and fragment percent-encoded that must be, but
-/// that servers leave as they are: blanks, '|', '[', '"', '\', UTF-8, and a '%' without two digits.
-/// The scheme and the server stay as they are, so that url::resolve() refuses them there.
+/// Returns `location` as a URL reference. Percent-encodes characters of its path, query and
+/// fragment that servers often do not encode: blanks, '|', '[', '"', '\', UTF-8, and a '%' without
+/// two digits. Leaves the scheme and the server unchanged, so that url::resolve() refuses such
+/// characters there.
 ///
-/// `fragment`: of the URL that was redirected, which the new one inherits unless it has one of its
-/// own (RFC 9110, 10.2.2); empty: none.
+/// `fragment`: the fragment of the URL that was redirected, which the result inherits unless it has
+/// its own (RFC 9110, 10.2.2). An empty one is not added.
 std::string redirect_reference(std::string_view location, std::string_view fragment);
 
 }  // namespace gyre::http::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// request_clock: the time limits of a client's request, and the name it has in errors.
+// request_clock: the time limits of a client's request, and its name in errors.
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -25,21 +25,22 @@ namespace gyre::http::detail {
 /// Lifetime: must outlive its waits.
 class request_clock {
  public:
-  /// `total`: of the request; zero: none. `request`: "GET http://localhost/"; empty for work that
-  /// several requests may wait for, whose errors get the name of each request by its own clock.
+  /// `total`: the time limit of the whole request; zero means none. `request`: the name in errors,
+  /// such as "GET http://localhost/". The name is empty for a connection attempt, which several
+  /// requests may share; the clock of each request then adds the name.
   request_clock(event_loop& loop, std::chrono::nanoseconds total, std::string request)
       : loop_(&loop), end_(expiry_of(total)), request_(std::move(request)) {}
 
   event_loop& loop() const noexcept { return *loop_; }
   void rename(std::string request) { request_ = std::move(request); }
 
-  /// The end of a limit that begins now; zero: none.
+  /// Returns the end of a time limit that begins now. Zero means no limit: steady_time::max().
   steady_time expiry_of(std::chrono::nanoseconds limit) const noexcept {
     return limit.count() == 0 ? steady_time::max() : loop_->deadline_after(limit);
   }
 
-  /// Awaits `work` until `expiry`, or the end of the request's time.
-  /// Errors: errc::timed_out; those of `work`, as add_name() gives them.
+  /// Awaits `work` until `expiry`, or until the end of the request's time limit.
+  /// Errors: errc::timed_out; those of `work`, changed by add_name().
   template <awaitable Awaitable>
   task<task_result_t<Awaitable>> wait(Awaitable work, steady_time expiry, const char* phase) const {
     const steady_time end = std::min(expiry, end_);
@@ -63,11 +64,11 @@ class request_clock {
     if (request_.empty()) return std::string(phase);
     return std::string("http::client: ").append(request_).append(": ").append(phase);
   }
-  /// `error`, with the request's name if it is a std::system_error without one. With a
-  /// `limited_phase`, time_limit_errc::expired becomes errc::timed_out in that phase.
+  /// Returns `error`, with the request's name added if it is a std::system_error without one. If
+  /// `limited_phase` is not null, time_limit_errc::expired becomes errc::timed_out in that phase.
   [[nodiscard, gnu::cold]] std::exception_ptr add_name(std::exception_ptr error,
                                                        const char* limited_phase = nullptr) const;
-  /// Throws std::system_error, with the request and `phase`.
+  /// Throws std::system_error with `error`, the request's name and `phase`.
   [[noreturn, gnu::cold]] void fail(std::error_code error, std::string_view phase) const {
     throw std::system_error(error, describe(phase));
   }

@@ -11,7 +11,7 @@
 namespace gyre::http::detail {
 namespace {
 
-// Header fields that the client writes itself, so that a program may not set them.
+// Fields that only the client writes; those of the program are not copied.
 constexpr std::array<std::string_view, 10> own_fields{
     "connection", "content-length",    "expect",          "host", "keep-alive", "te", "trailer",
     "upgrade",    "transfer-encoding", "proxy-connection"};
@@ -53,7 +53,7 @@ std::string make_request_head(const client_request& request, const request_route
                               const message_writer& body) {
   const url& target = request.url();
   const http::fields& fields = request.fields();
-  constexpr std::size_t own_bytes = 256;  // of the lines that the client writes itself
+  constexpr std::size_t own_bytes = 256;  // estimate for the lines that the client adds
   std::string head;
   head.reserve(own_bytes + target.path().size() + target.query().size() + fields.text().size());
   head.append(request.method_text()).append(" ");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// request_head: writes the head of a request of a client.
+// make_request_head: formats the head of a request of a client.
 #pragma once
 
 #include <gyre/http/client_request.hpp>
@@ -11,20 +11,20 @@
 
 namespace gyre::http::detail {
 
-/// Parts of a head that depend on the way to the server.
+/// Parts of a request's head that the client adds for the route to the server.
 struct request_route {
-  bool absolute_form = false;            ///< for a proxy
-  std::string proxy_authorization = {};  ///< empty: none
-  std::string cookies = {};              ///< of the client's jar; empty: none
-  bool accept_compressed = false;
+  bool absolute_form = false;            ///< whether the target is a whole URL, for a proxy
+  std::string proxy_authorization = {};  ///< the value of the field; empty: no field
+  std::string cookies = {};        ///< the value of Cookie from the client's jar; empty: no field
+  bool accept_compressed = false;  ///< whether to send Accept-Encoding
 };
 
-/// The head with its empty line. `body`: the framing, which begin_request() has decided on.
+/// Returns the head with its empty line. `body`: the framing, after begin_request().
 std::string make_request_head(const client_request& request, const request_route& route,
                               const message_writer& body);
-/// Whether the program wants the connection to end after the response.
+/// Whether the fields of a request contain `Connection: close`.
 bool asks_for_close(const http::fields& request) noexcept;
-/// The value of Authorization or Proxy-Authorization for the user of a URL ("Basic …").
+/// Returns the value of Authorization or Proxy-Authorization for the user of a URL ("Basic …").
 std::string basic_credentials(std::string_view user_info);
 
 }  // namespace gyre::http::detail

@@ -13,7 +13,7 @@ enum class segment_kind : std::uint8_t { literal, parameter, rest };
 
 struct route_tree::segment {
   segment_kind kind;
-  std::string text;  // decoded, or the name
+  std::string text;  // the decoded literal, or the name of the parameter
 };
 
 struct route_tree::search {
@@ -35,7 +35,7 @@ bool is_dots(std::string_view encoded) noexcept {
   return decodes_to(encoded, ".") || decodes_to(encoded, "..");
 }
 
-// Splits the first segment off a path whose leading '/' is gone already.
+// Splits the first segment off a path without its leading '/'.
 struct split_path {
   explicit split_path(std::string_view path) noexcept
       : first(path.substr(0, path.find('/'))), is_last(first.size() == path.size()) {
@@ -98,7 +98,8 @@ std::vector<route_tree::segment> route_tree::split(std::string_view pattern) {
   return segments;
 }
 
-// Literals are sorted by their bytes; an encoded segment is decoded while it is compared.
+// Finds a literal. An encoded segment is decoded while it is compared, so that it needs a linear
+// search.
 const std::pair<std::string, std::uint32_t>* route_tree::find_literal(
     const node& parent, std::string_view encoded) const noexcept {
   if (encoded.contains('%')) {
@@ -106,7 +107,7 @@ const std::pair<std::string, std::uint32_t>* route_tree::find_literal(
         parent.literals, [&](const auto& each) { return decodes_to(encoded, each.first); });
     return match == parent.literals.end() ? nullptr : &*match;
   }
-  constexpr std::size_t few = 8;  // different sizes tell most of them apart
+  constexpr std::size_t few = 8;  // a linear search is enough: most literals differ in size
   const auto text_of = [](const auto& each) { return std::string_view(each.first); };
   if (parent.literals.size() <= few) {
     const auto match = std::ranges::find(parent.literals, encoded, text_of);
@@ -196,7 +197,7 @@ void route_tree::insert(method_set methods, std::span<const segment> segments,
   }
 }
 
-// A copy is changed, so that an exception changes nothing.
+// Changes a copy, so that an exception leaves the tree unchanged.
 void route_tree::add(method_set methods, std::string_view pattern, std::uint32_t handler) {
   const std::vector<segment> segments = split(pattern);
   check(methods, pattern, segments);
@@ -213,8 +214,8 @@ route_tree::result route_tree::find(method request_method, std::string_view path
   return state.match;
 }
 
-// Each node is visited at most once, as only one way leads to it.
-// The depth is that of the patterns.
+// Visits each node at most once, because only one path of the tree leads to it. The recursion is as
+// deep as the patterns.
 void route_tree::visit(search& state, const node& parent, std::string_view path) const noexcept {
   const split_path parts(path);
   const auto descend = [&](std::uint32_t child) {

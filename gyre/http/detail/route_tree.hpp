@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// route_tree: the patterns of a basic_router as a tree of segments, with numbers for handlers.
+// route_tree: the patterns of a basic_router as a tree of segments, with indices of handlers.
 #pragma once
 
 #include <gyre/http/method.hpp>
@@ -22,7 +22,7 @@ class route_tree {
 
   struct result {
     std::uint32_t handler = none;
-    method_set allowed = {};  // of the path, if there is no handler for the method
+    method_set allowed = {};  // methods of the path if `handler` is none
   };
 
   void add(method_set methods, std::string_view pattern, std::uint32_t handler);
@@ -44,9 +44,10 @@ class route_tree {
     }
   };
   struct node {
-    std::vector<std::pair<std::string, std::uint32_t>> literals = {};  // sorted, with their nodes
-    std::string parameter = {};                                        // the name of {name}
-    std::string rest = {};                                             // of {name...}
+    std::vector<std::pair<std::string, std::uint32_t>> literals =
+        {};                      // sorted, with the indices of their nodes
+    std::string parameter = {};  // the name of {name}
+    std::string rest = {};       // the name of {name...}
     std::uint32_t parameter_node = none;
     std::uint32_t own_table = none;
     std::uint32_t rest_table = none;

@@ -41,12 +41,12 @@ class zstd_encoder final : public encoder {
   ZSTD_CStream* state_;
 };
 
-// A body may consist of several frames.
+// Accepts a body of several frames.
 class zstd_decoder final : public decoder {
  public:
   zstd_decoder() : state_(ZSTD_createDStream()) {
     if (state_ == nullptr) throw std::bad_alloc();
-    constexpr int largest_window = 23;  // 8 MiB, RFC 9659
+    constexpr int largest_window = 23;  // 2^23 bytes: 8 MiB, the limit of RFC 9659
     ZSTD_DCtx_setParameter(state_, ZSTD_d_windowLogMax, largest_window);
   }
   ~zstd_decoder() override { ZSTD_freeDStream(state_); }
