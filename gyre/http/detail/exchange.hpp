@@ -165,9 +165,8 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   move_only_function<task<>(body_writer&)> write_;
   move_only_function<task<>(upgraded_connection&)> run_;
   std::optional<upgraded_connection> body_writer_;
-  pending_wait low_water_;  // of a coroutine in write()
-  std::unique_ptr<live_handler>
-      live_;  // last: refers to other members; set while tasks are recorded
+  pending_wait low_water_;              // of a coroutine in write()
+  std::unique_ptr<live_handler> live_;  // while tasks are recorded; last: refers to other members
 };
 
 }  // namespace gyre::http::detail

@@ -33,7 +33,7 @@ struct parameter {
 /// Removes a quoted string from the beginning of `text`, and returns the part between its quotes.
 /// Returns nothing if there is none.
 inline std::optional<std::string_view> take_quoted(std::string_view& text,
-                                                   backslash meaning) noexcept {
+                                                   backslash backslash_meaning) noexcept {
   if (!text.starts_with('"')) return std::nullopt;
   for (std::size_t i = 1; i < text.size(); ++i) {
     if (text[i] == '"') {
@@ -41,7 +41,7 @@ inline std::optional<std::string_view> take_quoted(std::string_view& text,
       text.remove_prefix(i + 1);
       return content;
     }
-    if (text[i] == '\\' && meaning == backslash::escapes) ++i;
+    if (text[i] == '\\' && backslash_meaning == backslash::escapes) ++i;
     if (i == text.size() || !is_value_character(text[i])) break;
   }
   return std::nullopt;
@@ -62,8 +62,8 @@ constexpr std::string_view without_empty_parameters(std::string_view text) noexc
 /// Removes and returns the next parameter, with the ';' before it and the empty parameters around
 /// it. Returns nothing if the parameter is malformed, or if all are empty. Blanks may stand around
 /// ';', and not around '='.
-inline std::optional<parameter> take_parameter(std::string_view& text,
-                                               backslash meaning = backslash::escapes) noexcept {
+inline std::optional<parameter> take_parameter(
+    std::string_view& text, backslash backslash_meaning = backslash::escapes) noexcept {
   text = without_empty_parameters(text);
   if (!text.starts_with(';')) return std::nullopt;
   text = trim(text.substr(1));
@@ -72,9 +72,9 @@ inline std::optional<parameter> take_parameter(std::string_view& text,
   if (result.name.empty() || !text.starts_with('=')) return std::nullopt;
   text.remove_prefix(1);
   if (text.starts_with('"')) {
-    const auto content = take_quoted(text, meaning);
+    const auto content = take_quoted(text, backslash_meaning);
     if (!content) return std::nullopt;
-    result.has_escapes = meaning == backslash::escapes;
+    result.has_escapes = backslash_meaning == backslash::escapes;
     result.raw = *content;
   } else {
     result.raw = take_while(in_token, text);

@@ -11,7 +11,7 @@
 namespace gyre::http::detail {
 namespace {
 
-// Fields that only the client writes; those of the program are not copied.
+// The fields that make_request_head() writes itself, and does not copy from the program's request.
 constexpr std::array<std::string_view, 10> own_fields{
     "connection", "content-length",    "expect",          "host", "keep-alive", "te", "trailer",
     "upgrade",    "transfer-encoding", "proxy-connection"};

@@ -29,11 +29,11 @@ namespace system = io::detail::system;
 // O_NONBLOCK keeps the open of a FIFO from waiting. O_NOCTTY keeps a terminal from becoming the
 // controlling terminal of the program.
 constexpr int open_flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
-// The number of attempts: openat2(2) fails with EAGAIN while directories are moved during the
-// lookup.
+// The number of attempts, because openat2(2) fails with EAGAIN when directories are moved during
+// the lookup.
 constexpr int max_attempts = 8;
 
-// Whether openat2(2) can be used at all. EPERM does not tell: containers that do not know the call
+// Whether openat2(2) can be used at all. EPERM is ambiguous: containers that do not know the call
 // return EPERM, and so does a file scanner (fanotify) for a single file.
 bool may_use_openat2(int directory) noexcept {
   const auto opened = system::open_beneath(directory, ".", O_PATH | O_DIRECTORY, RESOLVE_BENEATH);

@@ -14,11 +14,10 @@
 namespace gyre::http::detail {
 
 /// Decodes the part of a URL's path that follows the path of the root: "a/b%20c" becomes "a/b c".
-/// The result does not begin with '/', and ends with '/' if `rest` does. Returns nothing for a
-/// `rest`
-/// - that is malformed, or has an empty segment other than the last,
-/// - with a segment that decodes to "." or "..", or to a text with '/', '\\' or a zero byte,
-/// - with a segment that begins with a dot, unless `hidden` allows that.
+/// The result does not begin with '/', and ends with '/' if `rest` does. Returns nothing if `rest`
+/// - is malformed, or has an empty segment other than the last,
+/// - has a segment that decodes to "." or "..", or to a text with '/', '\\' or a zero byte,
+/// - has a segment that begins with a dot, unless `hidden` allows that.
 [[nodiscard]] std::optional<std::string> path_below_root(std::string_view rest, bool hidden);
 
 /// Whether path_below_root() accepts a segment that decodes to `name`, so that the file is served.

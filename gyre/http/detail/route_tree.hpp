@@ -44,10 +44,9 @@ class route_tree {
     }
   };
   struct node {
-    std::vector<std::pair<std::string, std::uint32_t>> literals =
-        {};                      // sorted, with the indices of their nodes
-    std::string parameter = {};  // the name of {name}
-    std::string rest = {};       // the name of {name...}
+    std::vector<std::pair<std::string, std::uint32_t>> literals = {};  // sorted, with node indices
+    std::string parameter = {};                                        // the name of {name}
+    std::string rest = {};                                             // the name of {name...}
     std::uint32_t parameter_node = none;
     std::uint32_t own_table = none;
     std::uint32_t rest_table = none;

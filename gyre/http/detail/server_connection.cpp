@@ -14,7 +14,7 @@ namespace {
 
 // Output above this size is sent at once instead of at the end of the turn.
 constexpr std::size_t max_buffered_output = std::size_t{64} << 10;
-// An idle peer of a server that stops gets this time to send its FIN.
+// While the server stops, an idle peer has this time to send its FIN.
 constexpr std::chrono::milliseconds drain_linger{250};
 
 }  // namespace
@@ -28,7 +28,8 @@ server_connection::server_connection(net::tcp_connection& tcp, server_shard& sha
       core_(std::move(core)) {
   const duration limit = core_->options.timeouts.first_byte;
   if (limit.count() != 0) set_deadline(gyre::detail::later(shard_.loop().recent_time(), limit));
-  // The stop may have begun when this loop had no connection, and so have told its shard nothing.
+  // The stop may have begun while this loop had no connection, so that no begin_stop() has informed
+  // the shard.
   if (core_->is_draining()) shard_.stopping.request_stop();
 }
 
@@ -74,10 +75,10 @@ void server_connection::on_message(io::input& input) {
   std::size_t request_count = 0;
   while (!input.empty() && state_ != state::closing && tcp_.can_send()) {
     if (state_ == state::head) {
-      if (tcp_.reading_paused()) break;  // the output waits: the rest comes again with low water
+      if (tcp_.reading_paused()) break;  // on_message() is called again at the low-water mark
       if (request_count == core_->options.limits.pipelined) {
         tcp_.pause_reading();
-        tcp_.resume_reading();  // the rest comes in the loop's next turn
+        tcp_.resume_reading();  // the rest is delivered in the loop's next turn
         break;
       }
       if (!read_head(input)) break;
@@ -133,7 +134,8 @@ bool server_connection::read_head(io::input& input) {
   state_ = state::body;
   body_start_ = shard_.turn_begun;
   if (current_->body().is_streamed()) {
-    // A response that needs no further bytes of the request lets the connection live.
+    // Take the bytes that came with the head: if they complete the body, the connection can be kept
+    // after a response that does not read the body.
     if (const errc error = current_->receive_body(input); error != errc{}) {
       refuse(error);
       return false;
@@ -154,7 +156,7 @@ bool server_connection::read_body(io::input& input) {
       refuse(error);
       return false;
     }
-    if (current_ == nullptr) return true;  // the bytes let the handler end
+    if (current_ == nullptr) return true;  // the handler has ended within receive_body()
     if (!current_->body().expects_more()) {
       clear_deadline();
       if (state_ == state::body) run_handler();
@@ -165,7 +167,7 @@ bool server_connection::read_body(io::input& input) {
     } else if (!current_->body().arrival().has_begun() && !paused_at_) {
       pause_body_clock();
     }
-    // Half a line of a chunked body waits for the rest of it.
+    // An incomplete line of a chunked body waits in `input` for its rest.
     if (input.empty() || !current_->body().is_full()) return false;
   }
   clear_deadline();
@@ -173,7 +175,8 @@ bool server_connection::read_body(io::input& input) {
   return false;
 }
 
-// Leaves received bytes in the input of the connection, and stops reading: the peer must wait.
+// Pauses reading, and leaves received bytes in the input of the connection, so that the peer must
+// wait.
 void server_connection::pause_input() noexcept {
   waits_for_turn_ = true;
   tcp_.pause_reading();
@@ -202,7 +205,8 @@ void server_connection::run_handler() {
 
 void server_connection::exchange_ended(keep_alive future) noexcept {
   current_ = nullptr;
-  // The server may have begun to stop since the head was sent.
+  // The server may have begun to stop, or the peer may have ended its side, since the head was
+  // sent.
   if (future == keep_alive::kept && must_close()) {
     future = has_peer_ended_ ? keep_alive::close : keep_alive::linger;
   }
@@ -235,13 +239,15 @@ void server_connection::begin_closing() noexcept {
 }
 
 void server_connection::close_tcp() noexcept {
-  // With TLS a peer that asks for no more may still send a close_notify.
+  // With TLS, a peer that sends no more requests may still send a close_notify, which would make
+  // the kernel reset the closed connection.
   if (lingers_ || (tcp_.layer() != nullptr && !has_peer_ended_)) {
     tcp_.close_when_sent();
   } else {
     tcp_.close_without_lingering();
   }
-  // A stop has a time limit of its own, and does not wait long for a peer that takes nothing.
+  // A peer that takes nothing has only close_timeout while the server stops. The stop has a limit
+  // for the whole time.
   if (core_->is_draining()) {
     tcp_.close(core_->options.tcp.connections.close_timeout, std::chrono::nanoseconds::max());
   }
@@ -251,7 +257,7 @@ void server_connection::refuse(errc error) {
   shard_.counts.malformed.add(1);
   if (error == errc::timed_out) shard_.counts.timeouts.add(1);
   if (state_ == state::handler) {
-    // The handler learns it from the body.
+    // The handler gets the error when it reads the body.
     current_->fail_body(error);
     return;
   }
@@ -302,8 +308,8 @@ void server_connection::drain() {
 
 // --- Time limits ---
 
-// A timer that expires before the deadline is started again by on_deadline(), so that most requests
-// start no timer.
+// A timer that expires before the deadline stays, and on_deadline() starts it again, so that most
+// requests start no timer.
 void server_connection::set_deadline(steady_time deadline) noexcept {
   deadline_ = deadline;
   if (!linked() || deadline < timer_operation::deadline()) {
@@ -331,7 +337,7 @@ void server_connection::on_deadline() {
     return;
   }
   if (state_ == state::head && !has_head_begun_ && tcp_.pending_output() != 0) {
-    // The last response is still being sent, and has time limits of its own.
+    // The last response is still being sent, which the tcp_connection limits in time.
     return set_deadline(shard_.loop().deadline_after(core_->options.timeouts.idle));
   }
   clear_deadline();

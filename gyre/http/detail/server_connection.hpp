@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// server_connection: reads the requests of one connection of a server, and keeps their time limits.
+// server_connection: reads the requests of one connection of a server, and enforces time limits.
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -18,22 +18,22 @@
 
 namespace gyre::http::detail {
 
-/// The context of a tcp_connection. One request at a time: the next one is read when this one is
-/// answered, so that responses go out in order.
+/// The context of a tcp_connection. Serves one request at a time: the next request is read after
+/// the response to the current one, so that responses are sent in order.
 ///
-/// | state   | bytes come                        | handler answers      | peer's FIN       | timer   |
+/// | state   | bytes come                        | handler responds     | peer's FIN       | timer   |
 /// |---------|-----------------------------------|----------------------|------------------|---------|
 /// | head    | whole head: body, or handler runs | -                    | closes           | 408 (1) |
 /// | body    | whole body: handler runs          | -                    | closes           | 408     |
 /// | handler | streamed body, or they wait (2)   | head, or closing (3) | stop (5), closes | 408 (4) |
 /// | closing | dropped                           | -                    | ends             | -       |
 ///
-/// 1. Closes without a response when no byte of a head has come.
-/// 2. With reading paused: the peer must wait.
+/// 1. Closes without a response if no byte of a head has come.
+/// 2. Reading is paused, so that the peer must wait.
 /// 3. After `Connection: close`, in HTTP/1.0 without keep-alive, while the server stops, and if the
 ///    body of the request has not been read.
 /// 4. Only while the handler waits for a streamed body.
-/// 5. The handler is asked to stop, and may answer nevertheless; see
+/// 5. The stop of the handler is requested, but the handler may still respond; see
 ///    server_options::serve_half_closed. The FIN is noticed when no request waits in front of it.
 ///
 /// Thread-safety: the loop's thread.
@@ -48,10 +48,11 @@ class server_connection final : public gyre::detail::slab_object, private timer_
   void on_message(io::input& input);
   void on_peer_ended();
   void on_low_water();
-  /// The server's stop begins: lets the loop's handlers learn it.
+  /// Called when the server's stop begins. Requests a stop at the shard's `stopping`, whose token
+  /// handlers can observe.
   void begin_stop() noexcept;
-  /// The server stops, and has delivered what had arrived: closes the connection if no byte of a
-  /// request waits for its response.
+  /// Called when the server stops and all input that had arrived was delivered. Closes the
+  /// connection if no byte of a request waits for its response.
   void drain();
 
   net::tcp_connection& tcp() const noexcept { return tcp_; }
@@ -60,21 +61,23 @@ class server_connection final : public gyre::detail::slab_object, private timer_
 
   // The exchange calls the members from here to resume_input().
   bool must_close() const noexcept { return has_peer_ended_ || core_->is_draining(); }
-  /// The shard's output, for this connection.
+  /// Returns the output buffer of the shard. Sends the output of another connection first, if the
+  /// buffer holds any.
   io::buffer& output() {
     if (shard_.output_owner != this) take_output();
     return shard_.output;
   }
-  /// Sends that output, followed by `body`, in one call.
+  /// Sends the output of this connection, followed by `body`, in one call.
   void flush(std::span<const std::byte> body = {});
   bool in_turn() const noexcept { return in_turn_; }
-  /// The present time; within a turn, the time of its beginning.
+  /// Returns the current time; within a turn, the time at which the turn began.
   steady_time present() const noexcept;
-  /// The exchange has ended, and is not used any more.
+  /// Called when the exchange has ended, which is not used afterwards.
   void exchange_ended(keep_alive future) noexcept;
-  /// The handler wants more of the streamed body.
+  /// Called when the handler waits for bytes of a streamed body. Resumes the time limit of the
+  /// body.
   void want_body();
-  /// Continues reading, if pause_input() was called.
+  /// Resumes reading, if pause_input() was called.
   void resume_input() noexcept;
 
  private:
@@ -102,16 +105,16 @@ class server_connection final : public gyre::detail::slab_object, private timer_
   exchange* current_ = nullptr;
   steady_time deadline_ = steady_time::max();
   steady_time body_start_{};
-  std::optional<steady_time> paused_at_;  // the handler does not wait for the body since then
+  std::optional<steady_time> paused_at_;  // when the body's time limit was paused
   head_scanner scanner_;
   state state_ = state::head;
-  bool has_head_begun_ = false;
-  bool has_partial_head_ = false;  // bytes of a head have come, which count as work of the server
+  bool has_head_begun_ = false;    // whether the time limit of a head has begun
+  bool has_partial_head_ = false;  // whether bytes of a head have come and count as work
   bool awaits_first_request_ = true;
-  bool in_turn_ = false;
-  bool waits_for_turn_ = false;  // reading is paused by this object
+  bool in_turn_ = false;         // whether on_message() runs
+  bool waits_for_turn_ = false;  // whether pause_input() has paused reading
   bool has_peer_ended_ = false;
-  bool lingers_ = true;  // when it closes
+  bool lingers_ = true;  // whether closing awaits the peer's FIN
 };
 
 }  // namespace gyre::http::detail

@@ -24,7 +24,7 @@
 namespace gyre::http::detail {
 namespace {
 
-// The server's own handlers answer before a body is asked for, and read none.
+// The server's own handlers read no body. With `streamed_body` they respond before the body comes.
 constexpr route_options without_body{.streamed_body = true};
 
 server_options with_checked_limits(server_options settings) {
@@ -38,9 +38,11 @@ server_options with_checked_limits(server_options settings) {
   gyre::detail::require_not_negative(times.body, "http::server: timeouts.body");
   settings.tcp.connections.idle_timeout = duration::zero();
   settings.tcp.connections.message_timeout = duration::zero();
-  // Whole bodies may be as long as memory_limit allows; streams wait at the high-water mark.
+  // There is no limit per connection: memory_limit bounds whole bodies, and streams wait at the
+  // high-water mark.
   settings.tcp.connections.output_limit = std::numeric_limits<std::size_t>::max();
-  // Input that waits for a handler comes on top of an incomplete head: no honest peer exceeds it.
+  // The limit allows an incomplete head, and the input that comes while a handler runs, so that no
+  // honest peer exceeds it.
   settings.tcp.connections.input_limit =
       std::max(settings.tcp.connections.input_limit,
                2 * (settings.limits.start_line + settings.limits.fields) + (std::size_t{2} << 20));
@@ -136,7 +138,8 @@ server_shard& server_core::shard_of(const event_loop& loop) noexcept {
   return *shards.front();
 }
 
-// A middleware may respond in place of a missing route, and read the body for that.
+// The server's own routes then get whole bodies, because a middleware may respond in place of them,
+// and read the body.
 void server_core::add(middleware middleware) {
   middlewares.push_back(std::move(middleware));
   for (server_route* const refusal : {&not_found_, &not_allowed_, &options_}) refusal->options = {};
@@ -195,7 +198,7 @@ void server_core::report(const request& request, const std::exception_ptr& error
   }
 }
 
-// Limits messages, as a client that can make a handler throw must not fill a log.
+// Limits the rate of messages, because a client that can make a handler throw must not fill a log.
 bool server_core::may_print_error(steady_time time) {
   return printed_errors_.may_print(time, "http::server", "errors of handlers");
 }
@@ -207,11 +210,12 @@ void server_core::start() {
 }
 
 void server_core::end_work() noexcept {
-  // acq_rel: what others did with theirs happens before the stop.
+  // acq_rel: pairs with end_work() in other threads, so that the effects of all work are visible to
+  // the stop.
   if (work_.fetch_sub(1, std::memory_order_acq_rel) == 1 && is_draining()) finish_stop();
 }
 
-// The first call begins the stop. Each further one may shorten its time limit.
+// The first call begins the stop. A further call may shorten the time limit of the stop.
 void server_core::stop(duration timeout, move_only_function<void()> callback) {
   event_loop& first = shards.front()->loop();
   const steady_time deadline = first.deadline_after(timeout);
@@ -231,8 +235,8 @@ void server_core::stop(duration timeout, move_only_function<void()> callback) {
     if (const auto core = self.lock()) core->finish_stop();
   });
   if (begins) {
-    tcp->stop(deadline);  // connections without a request in work are drained
-    // The last loop that has run the function below destroys the visit.
+    tcp->stop(deadline);  // closes connections without a request in progress
+    // The stop waits until each loop has run the function below: the last loop destroys the visit.
     struct visit {
       explicit visit(std::shared_ptr<server_core> owner) : core(std::move(owner)) {}
       visit(const visit&) = delete;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// server_core: the state that a server's loops share; server_shard: its part on one loop.
+// server_core: the state that a server's loops share; server_shard: the part on one loop.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -34,16 +34,16 @@ class exchange;
 class server_connection;
 class server_core;
 
-/// A handler with its route's options.
+/// A handler, with the options and the pattern of its route.
 struct server_route {
   handler serve;
   route_options options = {};
   std::string pattern = "(no route)";
 };
 
-/// The part of a server on one loop, which its connections there share.
+/// The part of a server on one loop, which the server's connections on that loop share.
 ///
-/// Thread-safety: the loop's thread, but for the counters.
+/// Thread-safety: the loop's thread, except for the counters.
 class server_shard {
  public:
   server_shard(server_core& core, event_loop& loop);
@@ -54,26 +54,29 @@ class server_shard {
   server_core& core() const noexcept { return core_; }
   event_loop& loop() const noexcept { return loop_; }
 
-  /// Responses of `output_owner` that are not sent yet: of one connection at a time.
+  /// The responses of `output_owner` that are not sent yet. One connection uses the buffer at a
+  /// time.
   io::buffer output{{.prepend = 0}};
   server_connection* output_owner = nullptr;
 
   /// Requested when the server's stop begins.
   inplace_stop_source stopping;
 
-  /// Gives an exchange that no request uses, or a new one. Throws std::bad_alloc.
+  /// Returns an exchange that no request uses, or a new one. Throws std::bad_alloc.
   exchange& acquire();
+  /// Keeps an exchange for another request, or destroys it.
   void release(exchange& unused) noexcept;
 
-  /// The time when the turn of a connection began: reading the clock costs more than a field.
+  /// The time at which the current turn of a connection began, stored because reading the clock
+  /// costs more.
   steady_time turn_begun{};
 
-  /// "Date: …\r\n", rendered once in a second.
+  /// Returns "Date: …\r\n" for `time`, formatted at most once per second.
   std::string_view date_line(steady_time time);
 
   struct counters {
     gyre::detail::relaxed_counter requests, malformed, timeouts;
-    std::array<gyre::detail::relaxed_counter, 6> by_class;  // of the status
+    std::array<gyre::detail::relaxed_counter, 6> by_class;  // responses, by class of the status
   } counts;
 
  private:
@@ -86,7 +89,9 @@ class server_shard {
   std::array<char, 8 + date_size> date_line_{};
 };
 
-/// The state that all loops share. The server, connections, and exchanges without one own it.
+/// The state that all loops share.
+///
+/// Lifetime: shared by the server, its connections, and exchanges whose connection has ended.
 class server_core : public std::enable_shared_from_this<server_core> {
  public:
   server_core(std::vector<event_loop*> loops, server_options settings);
@@ -96,16 +101,18 @@ class server_core : public std::enable_shared_from_this<server_core> {
   void start();
   void stop(duration timeout, move_only_function<void()> callback);
   server_shard& shard_of(const event_loop& loop) noexcept;
-  /// Whether a request for that authority may be answered on the connection.
+  /// Whether the server may answer a request for `authority` on `connection`.
   bool serves_host(std::string_view authority, const net::tcp_connection& connection) const;
-  /// The route of requests for other hosts: 421.
+  /// Returns the route of requests for other hosts, which get 421.
   server_route& misdirected() noexcept { return misdirected_; }
-  /// The route of a request: one that was added, or one of the server for 404, 405 or OPTIONS.
+  /// Returns the route of a request: one that was added, or one of the server for 404, 405 or
+  /// OPTIONS.
   server_route* find(method method, std::string_view path,
                      route_match<std::unique_ptr<server_route>>& match) noexcept;
+  /// Reports an error of a handler, by `error_handler` or on stderr.
   void report(const request& request, const std::exception_ptr& error) noexcept;
 
-  /// Counts the requests in work, and what else a stop waits for.
+  /// Counts a request in progress, or another activity that a stop waits for.
   void begin_work() noexcept { work_.fetch_add(1, std::memory_order_relaxed); }
   void end_work() noexcept;
   bool is_draining() const noexcept { return draining_.load(std::memory_order_relaxed); }
@@ -125,7 +132,7 @@ class server_core : public std::enable_shared_from_this<server_core> {
   bool may_print_error(steady_time time);
 
   basic_router<std::unique_ptr<server_route>> routes_;
-  method_set methods_;  // of all routes
+  method_set methods_;  // the methods of all routes
   server_route not_found_;
   server_route not_allowed_;
   server_route options_;

@@ -15,28 +15,28 @@
 
 namespace gyre::http::detail {
 
-/// A file or directory that a path names, or why there is none.
+/// The file or directory that a path names, or the reason why there is none.
 struct found_file {
   enum class kind : std::uint8_t { file, directory, list, none };
 
   kind which = kind::none;
-  int error = 0;  ///< of none; EAGAIN: it can only be found by a lookup that may wait
+  int error = 0;  ///< of kind none; EAGAIN: only a lookup that may wait can find it
   unique_fd fd = {};
   std::uint64_t size = 0;
   std::chrono::sys_time<std::chrono::nanoseconds> modified = {};
   content_coding coding = content_coding::identity;
-  std::string page = {};  ///< of a list
+  std::string page = {};  ///< the HTML page of kind list
 };
 
-/// A root and how it is served.
+/// A root directory, and the options by which its files are served.
 ///
 /// Thread-safety: any thread.
 class site {
  public:
   site(const std::string& root, file_server_options settings);
 
-  /// `path`: a result of path_below_root(). `url_path`: the title of a list, encoded. Throws
-  /// std::bad_alloc.
+  /// Finds the file for a request, or makes the page of a directory. `path`: a result of
+  /// path_below_root(). `url_path`: the title of that page, encoded. Throws std::bad_alloc.
   [[nodiscard]] found_file find(const std::string& path, std::string_view accept_encoding,
                                 std::string_view url_path,
                                 root_directory::lookup_scope scope) const;
@@ -55,8 +55,7 @@ class site {
   root_directory root_;
 };
 
-/// An HTML page with the names of a directory, which closes the descriptor. Fails with an error
-/// number.
+/// Returns an HTML page with the names in `directory`, or an error number.
 [[nodiscard]] std::expected<std::string, int> list_directory(unique_fd directory,
                                                              std::string_view title,
                                                              const file_server_options& options);
