@@ -19,7 +19,7 @@ constexpr bool is_boundary(std::string_view text) noexcept {
   });
 }
 
-/// Returns a boundary with 128 random bits, so that nobody can make data that contain it.
+/// Returns a boundary with 128 random bits, so that nobody can make data that contain the boundary.
 std::string random_boundary();
 
 }  // namespace gyre::http::detail

@@ -109,8 +109,8 @@ task<client_lease> client_core::acquire(const client_destination& destination, b
     auto acquiring = connections->acquire();
     client_lease lease = co_await std::move(acquiring);
     if (!needs_new || !lease.is_reused()) co_return lease;
-    // Using the lease makes its destructor close the connection instead of giving it back: the
-    // server has probably closed this idle connection, too.
+    // The destructor of a lease that was used closes the connection. The server has probably closed
+    // this idle connection, too.
     static_cast<void>(*lease);
   }
 }
@@ -141,7 +141,8 @@ task<std::unique_ptr<client_connection>> client_core::connect(
     co_await std::move(opening);
   }
   if (!destination.is_tls()) co_return connection;
-  // Take the session out, so that the connection after a failed handshake makes a full one.
+  // Take the session out, so that the next connection after a failed handshake makes a full
+  // handshake.
   const tls::session resumed = std::exchange(*newest, {});
   auto securing = clock.wait(make_tls(connection->take_tcp(), destination, resumed),
                              clock.expiry_of(options_.timeouts.handshake), "TLS handshake");

@@ -35,6 +35,8 @@ struct client_destination {
   std::string key() const;
 };
 
+/// The state that the requests of a client share.
+///
 /// Thread-safety: the loop's thread.
 /// Lifetime: shared by the client and its requests.
 class client_core {
@@ -77,7 +79,7 @@ class client_core {
   event_loop& loop_;
   const client_options options_;
   std::map<std::string, std::shared_ptr<pool>> pools_;  // by client_destination::key()
-  std::size_t max_pools_;  // with this number of pools, unused ones are dropped
+  std::size_t max_pools_;  // at this number of pools, pool_of() drops unused ones
   std::optional<net::resolver> names_;
   inplace_stop_source closing_;
   bool closed_ = false;

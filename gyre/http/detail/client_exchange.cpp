@@ -125,8 +125,8 @@ task<bool> client_exchange::server_wants_body() {
   auto waiting = as_result(read_head(clock_.expiry_of(timeouts_.expect_continue)));
   const auto read = co_await std::move(waiting);
   if (read) co_return response_.is_interim();
-  // Send the body after the time limit: a server that does not support the expectation waits for
-  // it.
+  // Send the body after the time limit, because a server that ignores the expectation waits for the
+  // body.
   if (code_of(read.error()) != errc::timed_out) std::rethrow_exception(read.error());
   co_return true;
 }
@@ -251,8 +251,8 @@ void client_exchange::skip_interim() {
   clock_.fail(error, "status " + std::to_string(response_.head().status));
 }
 
-// Returns the next bytes of the body, without chunk framing but still packed; nothing at its end.
-// Throws the error of a failed upload.
+// Returns the next bytes of the body, without chunk framing but still packed; nothing at the end of
+// the body. Throws the error of a failed upload.
 task<client_exchange::piece> client_exchange::receive_piece() {
   check_upload();
   while (response_.reader().expects_body()) {
@@ -288,7 +288,8 @@ task<> client_exchange::upload(upload_share share) {
   if (!sent) share->upload_error_ = sent.error();
 }
 
-// Called when the coroutine of the upload is destroyed, which does not use the exchange afterwards.
+// Called when the coroutine of the upload is destroyed. The coroutine does not use the exchange
+// afterwards, so that the exchange may be destroyed here.
 void client_exchange::upload_ended() noexcept {
   if (!writer_.is_complete() && !upload_error_ && !stop_upload_.stop_requested()) {
     upload_error_ = gyre::detail::make_error(std::errc::operation_canceled);

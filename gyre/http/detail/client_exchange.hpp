@@ -5,10 +5,10 @@
 //
 // | the server | the upload | the response |
 // |---|---|---|
-// | sends the head of a final response below 400 | continues | is read as the caller asks for it |
+// | sends the head of a final response below 400 | continues | is read when the caller awaits it |
 // | sends the head of a final response from 400 on | is stopped | is read |
 // | ends the response | continues: the exchange ends after both | has ended |
-// | closes the connection | is stopped | ends there, or is truncated |
+// | closes the connection | is stopped | ends, or is truncated |
 //
 // The upload is a separate coroutine, because client::stream() returns the response while the
 // upload continues. If the response is destroyed first, the end of the upload destroys the
@@ -43,8 +43,8 @@
 
 namespace gyre::http::detail {
 
-/// The state of a client_response. run() sends the request and reads the head of the response; the
-/// members after it read the body, and return the connection to the pool at its end.
+/// The state of a client_response. run() sends the request and reads the head of the response;
+/// next_chunk() and read_body() read the body, at whose end the connection returns to the pool.
 ///
 /// Thread-safety: the loop's thread.
 /// Lifetime: may outlive the client. Destroyed by release().
@@ -55,8 +55,8 @@ class client_exchange final : public byte_sink {
                   client_request request, executor& uploader);
   client_exchange(const client_exchange&) = delete;
   client_exchange& operator=(const client_exchange&) = delete;
-  /// Destroys `exchange`. A running upload refers to `exchange`: it is stopped, and its end
-  /// destroys `exchange`.
+  /// Destroys `exchange`. While an upload runs, only stops the upload, whose end then destroys
+  /// `exchange`.
   static void release(client_exchange* exchange) noexcept;
 
   /// Sends the request, and reads the head of the final response. The upload may continue after
@@ -80,7 +80,8 @@ class client_exchange final : public byte_sink {
   http::method method() const noexcept { return request_->method(); }
   /// Moves the request out, for another attempt. The upload must have ended.
   client_request take_request() noexcept { return *std::move(request_); }
-  /// Frees the request once the upload has ended. No further attempt may need the request.
+  /// Declares that no further attempt needs the request. Frees the request once the upload has
+  /// ended.
   void forget_request() noexcept;
 
   /// Returns the next bytes of the body, unpacked; nothing when both the body and the upload have
@@ -177,7 +178,7 @@ class client_exchange final : public byte_sink {
   bool has_ended_ = false;        // whether the server has ended the connection
   bool gaps_are_limited_ = true;  // whether timeouts_.between_bytes applies
   std::optional<body_unpacker> unpacker_;
-  bool has_unknown_coding_ = false;  // whether the body cannot be unpacked
+  bool has_unknown_coding_ = false;  // whether a coding of the body is not supported
   std::string body_;
 
   inplace_stop_source stop_upload_;

@@ -30,7 +30,7 @@ class decoder {
   /// Unpacks a part of `input` into `output`. Returns nothing if the data are malformed.
   virtual std::optional<compression_step> step(std::span<const std::byte> input,
                                                std::span<std::byte> output) = 0;
-  /// Whether the consumed input is complete.
+  /// Whether the data end with the consumed input.
   virtual bool is_complete() const noexcept = 0;
 };
 

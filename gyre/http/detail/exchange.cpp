@@ -97,7 +97,7 @@ errc exchange::begin(server_connection& connection, std::span<const std::byte> h
   if (!shard_->core().serves_host(request_.host_, connection.tcp())) {
     route_ = &shard_->core().misdirected();
   }
-  // A peer that has asked for the close sends no more, so that its FIN need not be awaited.
+  // A peer that has requested the close sends no more, so that its FIN need not be awaited.
   keep_alive_ = head_.framing.keep_alive ? keep_alive::kept : keep_alive::close;
   return body_.begin(head_.framing, route_->options.streamed_body, max_body_size(),
                      head_.expect_continue);
@@ -126,7 +126,7 @@ void exchange::run() {
   event_loop& loop = shard_->loop();
   try {
     handler& target = route_->serve;
-    // Middleware is skipped for other hosts, because it could respond instead of the misdirected
+    // Requests for other hosts skip the middleware, which could respond in place of the misdirected
     // route.
     if (!shard_->core().middlewares.empty() && route_ != &shard_->core().misdirected())
         [[unlikely]] {
@@ -258,7 +258,7 @@ void exchange::abandon() noexcept {
 }
 
 // Makes the connection close after the exchange, and await the peer's FIN. keep_alive::close stays,
-// because a peer that has asked for the close sends no more.
+// because a peer that has requested the close sends no more.
 void exchange::close_connection() noexcept {
   if (keep_alive_ == keep_alive::kept) keep_alive_ = keep_alive::linger;
 }
@@ -296,7 +296,7 @@ void exchange::reset() noexcept {
 void exchange::detach() noexcept {
   const bool runs = (handler_ || stream_) && (!has_coroutine_ended_ || holds_ != 0);
   if (!runs) {
-    const auto core = is_counted_ ? connection_->share_core() : nullptr;  // if its response failed
+    const auto core = is_counted_ ? connection_->share_core() : nullptr;  // if the response failed
     connection_ = nullptr;
     delete this;
     if (core != nullptr) core->end_work();
@@ -462,7 +462,7 @@ void exchange::replace_unsendable(response& result) {
 }
 
 // Whether the status of the response is final, or that of an upgrade. After an interim status, a
-// client would take the response to its next request for the final response to this one.
+// client would take the response to its next request for the final response.
 bool exchange::may_be_sent(const response& result) noexcept {
   const bool switches = result.status() == status::switching_protocols;
   if (is_of(result, body_source::kind::upgrade)) {

@@ -151,12 +151,12 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   message_writer writer_;
   route_match<std::unique_ptr<server_route>> match_;
   server_route* route_ = nullptr;
-  std::size_t sent_in_a_row_ = 0;  // bytes written since write() last waited
+  std::size_t sent_in_a_row_ = 0;  // bytes written since write() last waited or yielded
   steady_time start_time_{};
   http::status status_ = http::status::ok;
   keep_alive keep_alive_ = keep_alive::kept;
   bool is_upgraded_ = false;
-  std::uint8_t holds_ = 0;  // running calls that may end the coroutine: conclude() follows them
+  std::uint8_t holds_ = 0;  // running calls in which a coroutine may end; conclude() waits for 0
   bool has_coroutine_ended_ = false;
   bool is_counted_ = false;  // whether the server counts the request as work
   inplace_stop_source stop_source_;
@@ -165,7 +165,7 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   move_only_function<task<>(body_writer&)> write_;
   move_only_function<task<>(upgraded_connection&)> run_;
   std::optional<upgraded_connection> body_writer_;
-  pending_wait low_water_;              // of a coroutine in write()
+  pending_wait low_water_;              // the wait of a coroutine in write()
   std::unique_ptr<live_handler> live_;  // while tasks are recorded; last: refers to other members
 };
 

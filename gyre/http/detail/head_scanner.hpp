@@ -23,7 +23,7 @@ struct head_limits {
   std::size_t field_count = 100;      ///< number of field lines
 };
 
-/// Finds the end of a head in input that grows between calls, without scanning a byte again.
+/// Finds the end of a head in input that grows between calls, and scans each byte once.
 class head_scanner {
  public:
   /// Returns the size of the head with its empty line, or 0 while that line has not come. `bytes`:

@@ -18,7 +18,7 @@
 
 namespace gyre::http::detail {
 
-/// Removes the bytes of a buffer. Frees its memory if that is above 64 KiB.
+/// Removes the bytes of a buffer. Frees the memory of a buffer of more than 64 KiB.
 inline void clear_and_trim(io::buffer& buffer) noexcept {
   constexpr std::size_t max_kept = std::size_t{64} << 10;
   if (buffer.capacity() > max_kept) {
@@ -89,7 +89,7 @@ class incoming_body {
   message_reader reader_;
   io::buffer bytes_{{.prepend = 0}};
   io::buffer chunk_{{.prepend = 0}};
-  io::buffer before_upgrade_{{.prepend = 0}};  // the body of the request, to which views refer
+  io::buffer before_upgrade_{{.prepend = 0}};  // the body before an upgrade, to which views refer
   pending_wait arrival_;
   bool streamed_ = false;
 };

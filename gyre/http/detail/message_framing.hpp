@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // message_framing: how a message of HTTP/1 ends, and how far an exchange of messages has come.
 //
-// An exchange is a request and its response. Each side of it has three states, which do not depend
-// on each other; message_reader and message_writer hold two of them.
+// An exchange is a request and its response. Each side of the connection has three states, which do
+// not depend on each other; message_reader and message_writer hold two of them.
 //
-// | reading             | writing                             | keep_alive                          |
-// |---------------------|-------------------------------------|-------------------------------------|
-// | `head` not read yet | `head` not decided on yet           | `kept` for another exchange         |
-// | `awaiting_continue`, as the peer sends the body after 100 | `linger`: closed, the peer may send |
-// |                     | `awaiting_continue` of the peer     | `close`: closed, the peer is silent |
-// | `body` is coming    | `body` is being sent                |                                     |
-// | `ended`             | `ended`                             |                                     |
+// | reading             | writing             | keep_alive                              |
+// |---------------------|---------------------|-----------------------------------------|
+// | `head`              | `head`              | `kept`: open for another exchange       |
+// | `awaiting_continue` | `awaiting_continue` | `linger`: closed, the peer may send     |
+// | `body`              | `body`              | `close`: closed, the peer sends no more |
+// | `ended`             | `ended`             |                                         |
 //
-// An interim response (1xx) leaves `reading` at `head`. The request and the response may overlap in
-// both directions. A connection can be kept only if both have ended.
+// In awaiting_continue, the body is sent after its recipient has sent "100 Continue". An interim
+// response (1xx) leaves `reading` at `head`. A body may still be received while the response is
+// written, and a response may be received while the body of the request is written. A connection
+// can be kept only if both messages have ended.
 #pragma once
 
 #include <cstddef>

@@ -100,7 +100,7 @@ struct framing_fields {
 };
 
 // Parses the field line at `position`, and sets `position` to the next line. There must be a CR
-// before `end`.
+// before `end`, at which the scan of the name stops.
 errc read_field(const char*& position, const char* end, field_view& field) noexcept {
   const char* const name = position;
   position = skip_letters(position, end);

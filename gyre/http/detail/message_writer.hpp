@@ -18,8 +18,8 @@
 // | add()                        | -        | -                 | body  | -     |
 // | complete()                   | -        | ended             | ended | ended |
 //
-// 1. awaiting_continue with "Expect: 100-continue". A request without a body is in the state body,
-//    too, until the caller has sent the head and calls complete().
+// 1. `awaiting_continue` with "Expect: 100-continue". A request without a body is in `body`, too,
+//    until the caller has sent the head and calls complete().
 #pragma once
 
 #include <gyre/http/detail/head_scanner.hpp>
@@ -46,7 +46,7 @@ class message_writer {
   /// has no body.
   bool is_complete() const noexcept { return state_ == writing::ended; }
   bool is_chunked() const noexcept { return kind_ == body_kind::chunked; }
-  /// Whether the body ends with the connection, as HTTP/1.0 has no chunks.
+  /// Whether the body ends with the connection, because HTTP/1.0 has no chunks.
   bool ends_with_connection() const noexcept {
     return kind_ == body_kind::until_close && state_ == writing::body;
   }

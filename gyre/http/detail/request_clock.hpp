@@ -22,7 +22,7 @@
 namespace gyre::http::detail {
 
 /// Thread-safety: the loop's thread.
-/// Lifetime: must outlive its waits.
+/// Lifetime: must outlive the tasks of wait().
 class request_clock {
  public:
   /// `total`: the time limit of the whole request; zero means none. `request`: the name in errors,

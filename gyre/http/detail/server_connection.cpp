@@ -167,7 +167,7 @@ bool server_connection::read_body(io::input& input) {
     } else if (!current_->body().arrival().has_begun() && !paused_at_) {
       pause_body_clock();
     }
-    // An incomplete line of a chunked body waits in `input` for its rest.
+    // Reading continues if an incomplete line of a chunked body needs its rest.
     if (input.empty() || !current_->body().is_full()) return false;
   }
   clear_deadline();
@@ -246,8 +246,8 @@ void server_connection::close_tcp() noexcept {
   } else {
     tcp_.close_without_lingering();
   }
-  // A peer that takes nothing has only close_timeout while the server stops. The stop has a limit
-  // for the whole time.
+  // While the server stops, a peer that takes nothing is closed after close_timeout. The time limit
+  // of the stop bounds the total.
   if (core_->is_draining()) {
     tcp_.close(core_->options.tcp.connections.close_timeout, std::chrono::nanoseconds::max());
   }
@@ -337,7 +337,7 @@ void server_connection::on_deadline() {
     return;
   }
   if (state_ == state::head && !has_head_begun_ && tcp_.pending_output() != 0) {
-    // The last response is still being sent, which the tcp_connection limits in time.
+    // The last response is still being sent, for which the tcp_connection has its own time limits.
     return set_deadline(shard_.loop().deadline_after(core_->options.timeouts.idle));
   }
   clear_deadline();

@@ -25,7 +25,7 @@ namespace gyre::http::detail {
 /// |---------|-----------------------------------|----------------------|------------------|---------|
 /// | head    | whole head: body, or handler runs | -                    | closes           | 408 (1) |
 /// | body    | whole body: handler runs          | -                    | closes           | 408     |
-/// | handler | streamed body, or they wait (2)   | head, or closing (3) | stop (5), closes | 408 (4) |
+/// | handler | streamed body, or bytes wait (2)  | head, or closing (3) | stop (5), closes | 408 (4) |
 /// | closing | dropped                           | -                    | ends             | -       |
 ///
 /// 1. Closes without a response if no byte of a head has come.
@@ -34,7 +34,7 @@ namespace gyre::http::detail {
 ///    body of the request has not been read.
 /// 4. Only while the handler waits for a streamed body.
 /// 5. The stop of the handler is requested, but the handler may still respond; see
-///    server_options::serve_half_closed. The FIN is noticed when no request waits in front of it.
+///    server_options::serve_half_closed. The FIN is noticed once no earlier request waits.
 ///
 /// Thread-safety: the loop's thread.
 class server_connection final : public gyre::detail::slab_object, private timer_operation {

@@ -138,8 +138,8 @@ server_shard& server_core::shard_of(const event_loop& loop) noexcept {
   return *shards.front();
 }
 
-// The server's own routes then get whole bodies, because a middleware may respond in place of them,
-// and read the body.
+// From now on the server's own routes get whole bodies, because a middleware may respond in place
+// of them, and read the body.
 void server_core::add(middleware middleware) {
   middlewares.push_back(std::move(middleware));
   for (server_route* const refusal : {&not_found_, &not_allowed_, &options_}) refusal->options = {};
