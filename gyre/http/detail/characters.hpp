@@ -58,8 +58,8 @@ consteval std::array<std::uint16_t, 256> make_character_classes() {
 
 inline constexpr std::array<std::uint16_t, 256> character_classes = make_character_classes();
 
-constexpr bool is(character_class characters, char each) noexcept {
-  return (character_classes[static_cast<unsigned char>(each)] & characters) != 0;
+constexpr bool is(character_class characters, char character) noexcept {
+  return (character_classes[static_cast<unsigned char>(character)] & characters) != 0;
 }
 constexpr bool all_are(character_class characters, std::string_view text) noexcept {
   for (const char each : text) {
@@ -67,10 +67,10 @@ constexpr bool all_are(character_class characters, std::string_view text) noexce
   }
   return true;
 }
-constexpr bool is_blank(char each) noexcept { return each == ' ' || each == '\t'; }
-/// Whether `each` may stand in a field value: visible, blank, or beyond ASCII.
-constexpr bool is_value_character(char each) noexcept {
-  const auto byte = static_cast<unsigned char>(each);
+constexpr bool is_blank(char character) noexcept { return character == ' ' || character == '\t'; }
+/// Whether `character` may stand in a field value: visible, blank, or beyond ASCII.
+constexpr bool is_value_character(char character) noexcept {
+  const auto byte = static_cast<unsigned char>(character);
   return byte == '\t' || (byte >= 0x20 && byte != 0x7f);
 }
 /// Whether `text` is a token, as a method and the name of a field or parameter must be.
@@ -88,9 +88,9 @@ constexpr bool equals_lower(std::string_view left, std::string_view right) noexc
 }
 
 /// Returns the value of a hexadecimal digit, or -1 for another character.
-constexpr int hex_value(char each) noexcept {
-  if (is_digit(each)) return each - '0';
-  const char small = lower(each);
+constexpr int hex_value(char character) noexcept {
+  if (is_digit(character)) return character - '0';
+  const char small = lower(character);
   return small >= 'a' && small <= 'f' ? small - 'a' + 10 : -1;
 }
 

@@ -42,9 +42,9 @@ std::optional<unsigned> month_in(std::string_view token) {
   return std::nullopt;
 }
 
-bool is_delimiter(char each) noexcept {
-  return !is_digit(each) && each != ':' && !is_letter(each) &&
-         static_cast<unsigned char>(each) < 0x80;
+bool is_delimiter(char character) noexcept {
+  return !is_digit(character) && character != ':' && !is_letter(character) &&
+         static_cast<unsigned char>(character) < 0x80;
 }
 
 void read_token(std::string_view token, cookie_date& date) {

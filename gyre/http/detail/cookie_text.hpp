@@ -12,8 +12,9 @@
 
 namespace gyre::http::detail {
 
-constexpr bool is_cookie_character(char each) noexcept {
-  return each > ' ' && each < '\x7f' && each != '"' && each != ',' && each != ';' && each != '\\';
+constexpr bool is_cookie_character(char character) noexcept {
+  return character > ' ' && character < '\x7f' && character != '"' && character != ',' &&
+         character != ';' && character != '\\';
 }
 
 /// Whether `text` consists of cookie-octets, which may be enclosed in quotes.

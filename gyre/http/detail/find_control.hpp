@@ -15,8 +15,8 @@ namespace gyre::http::detail {
 #if defined(__SSE2__)
   const auto find_in = [](__m128i block) {
     const __m128i low = _mm_cmpeq_epi8(_mm_min_epu8(block, _mm_set1_epi8(0x1F)), block);
-    const __m128i found = _mm_or_si128(low, _mm_cmpeq_epi8(block, _mm_set1_epi8(0x7F)));
-    return static_cast<unsigned>(_mm_movemask_epi8(found));
+    const __m128i matches = _mm_or_si128(low, _mm_cmpeq_epi8(block, _mm_set1_epi8(0x7F)));
+    return static_cast<unsigned>(_mm_movemask_epi8(matches));
   };
   for (; end - position >= 16; position += 16) {
     const unsigned mask = find_in(_mm_loadu_si128(reinterpret_cast<const __m128i*>(position)));
@@ -46,8 +46,8 @@ namespace gyre::http::detail {
     const __m128i small = _mm_or_si128(block, _mm_set1_epi8(0x20));
     const __m128i index = _mm_sub_epi8(small, _mm_set1_epi8('a'));
     const __m128i letters = _mm_cmpeq_epi8(_mm_min_epu8(index, last), index);
-    const __m128i found = _mm_or_si128(letters, _mm_cmpeq_epi8(block, _mm_set1_epi8('-')));
-    const auto others = static_cast<unsigned>(_mm_movemask_epi8(found)) ^ 0xFFFFU;
+    const __m128i matches = _mm_or_si128(letters, _mm_cmpeq_epi8(block, _mm_set1_epi8('-')));
+    const auto others = static_cast<unsigned>(_mm_movemask_epi8(matches)) ^ 0xFFFFU;
     if (others != 0) return position + std::countr_zero(others);
   }
 #else

@@ -45,8 +45,9 @@ bool may_use_openat2(int directory) noexcept {
 bool is_served_name(std::string_view name, bool hidden) noexcept {
   if (name.empty() || name == "." || name == "..") return false;
   if (name.front() == '.' && !hidden) return false;
-  return std::ranges::none_of(
-      name, [](char each) { return each == '/' || each == '\\' || each == '\0'; });
+  return std::ranges::none_of(name, [](char character) {
+    return character == '/' || character == '\\' || character == '\0';
+  });
 }
 
 std::optional<std::string> path_below_root(std::string_view rest, bool hidden) {

@@ -104,11 +104,11 @@ const std::pair<std::string, std::uint32_t>* route_tree::find_literal(
     const node& parent, std::string_view encoded) const noexcept {
   if (encoded.contains('%')) {
     const auto match = std::ranges::find_if(
-        parent.literals, [&](const auto& each) { return decodes_to(encoded, each.first); });
+        parent.literals, [&](const auto& literal) { return decodes_to(encoded, literal.first); });
     return match == parent.literals.end() ? nullptr : &*match;
   }
   constexpr std::size_t few = 8;  // a linear search is enough: most literals differ in size
-  const auto text_of = [](const auto& each) { return std::string_view(each.first); };
+  const auto text_of = [](const auto& literal) { return std::string_view(literal.first); };
   if (parent.literals.size() <= few) {
     const auto match = std::ranges::find(parent.literals, encoded, text_of);
     return match == parent.literals.end() ? nullptr : &*match;
@@ -159,7 +159,7 @@ std::uint32_t route_tree::literal_node(std::uint32_t parent, const std::string& 
   auto& literals = nodes_[parent].literals;
   const auto position =
       std::ranges::lower_bound(literals, std::string_view(text), {},
-                               [](const auto& each) { return std::string_view(each.first); });
+                               [](const auto& literal) { return std::string_view(literal.first); });
   if (position != literals.end() && position->first == text) return position->second;
   const auto index = static_cast<std::uint32_t>(nodes_.size());
   literals.emplace(position, text, index);
@@ -243,7 +243,7 @@ void route_tree::visit(search& state, const node& parent, std::string_view path)
 void route_tree::match_table(search& state, std::uint32_t table) const noexcept {
   if (table == none) return;
   const handler_table& all = tables_[table];
-  const auto handler_of = [&](method each) { return all.handlers[static_cast<std::size_t>(each)]; };
+  const auto handler_of = [&](method key) { return all.handlers[static_cast<std::size_t>(key)]; };
   state.match.handler = handler_of(state.request_method);
   if (state.match.handler == none && state.request_method == method::head) {
     state.match.handler = handler_of(method::get);

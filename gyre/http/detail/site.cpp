@@ -41,19 +41,19 @@ found_file site::open(const std::string& path, lookup_scope scope) const {
   const auto status =
       io::detail::system::status_of(opened->get(), STATX_TYPE | STATX_SIZE | STATX_MTIME);
   if (!status) return failure(status.error());
-  found_file found{.fd = std::move(*opened)};
+  found_file result{.fd = std::move(*opened)};
   if (S_ISDIR(status->stx_mode)) {
-    found.which = found_file::kind::directory;
+    result.which = found_file::kind::directory;
   } else if (S_ISREG(status->stx_mode)) {
-    found.which = found_file::kind::file;
+    result.which = found_file::kind::file;
   } else {
     return failure(ENOENT);
   }
   using namespace std::chrono;
-  found.size = status->stx_size;
-  found.modified = sys_time<nanoseconds>(seconds(status->stx_mtime.tv_sec) +
-                                         nanoseconds(status->stx_mtime.tv_nsec));
-  return found;
+  result.size = status->stx_size;
+  result.modified = sys_time<nanoseconds>(seconds(status->stx_mtime.tv_sec) +
+                                          nanoseconds(status->stx_mtime.tv_nsec));
+  return result;
 }
 
 found_file site::open_coded(const std::string& path, found_file plain,
@@ -79,13 +79,13 @@ found_file site::open_coded(const std::string& path, found_file plain,
 found_file site::list(const std::string& path, std::string_view url_path,
                       lookup_scope scope) const {
   if (scope == lookup_scope::cached) return failure(EAGAIN);
-  found_file found = open(path, scope);
-  if (found.which != found_file::kind::directory) return failure(found.error);
-  auto page = list_directory(std::move(found.fd), percent_decode(url_path).value_or(""), options);
+  found_file result = open(path, scope);
+  if (result.which != found_file::kind::directory) return failure(result.error);
+  auto page = list_directory(std::move(result.fd), percent_decode(url_path).value_or(""), options);
   if (!page) return failure(page.error());
-  found.which = found_file::kind::list;
-  found.page = std::move(*page);
-  return found;
+  result.which = found_file::kind::list;
+  result.page = std::move(*page);
+  return result;
 }
 
 found_file site::find(const std::string& path, std::string_view accept_encoding,
@@ -108,9 +108,9 @@ found_file site::find(const std::string& path, std::string_view accept_encoding,
     return options.precompressed ? open_coded(file, std::move(index), accept_encoding, scope)
                                  : std::move(index);
   }
-  found_file found = open(file, scope);
-  if (found.which != found_file::kind::file || !options.precompressed) return found;
-  return open_coded(file, std::move(found), accept_encoding, scope);
+  found_file result = open(file, scope);
+  if (result.which != found_file::kind::file || !options.precompressed) return result;
+  return open_coded(file, std::move(result), accept_encoding, scope);
 }
 
 }  // namespace gyre::http::detail
