@@ -178,7 +178,7 @@ class client_exchange final : public byte_sink {
   bool has_ended_ = false;        // whether the server has ended the connection
   bool gaps_are_limited_ = true;  // whether timeouts_.between_bytes applies
   std::optional<body_unpacker> unpacker_;
-  bool has_unknown_coding_ = false;  // whether a coding of the body is not supported
+  bool has_unknown_coding_ = false;  // whether the codings of the body are not supported
   std::string body_;
 
   inplace_stop_source stop_upload_;
