@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// access_log: the record of an answered request, and a line of it in the combined log format.
+// access_log: a record of each request and its response, and its line in the combined log format.
 //
 //     server.on_access([&](const gyre::http::access_record& record) {
 //       log += gyre::http::to_combined_log(record) + '\n';
@@ -16,17 +16,18 @@ namespace gyre::http {
 
 class request;
 
-/// An answered request, for an access log, as server::on_access() gives it.
+/// The record of a request and its response, which a server passes to the function of
+/// server::on_access().
 ///
-/// Lifetime: valid during the call of that function.
+/// Lifetime: valid until that function returns.
 struct access_record {
   const http::request& request;
   http::status status;
-  std::uint64_t body_bytes;           ///< of the response; of a stream 0
-  std::chrono::nanoseconds duration;  ///< from the end of the head to the response
+  std::uint64_t body_bytes;           ///< size of the response's body; 0 for a stream
+  std::chrono::nanoseconds duration;  ///< from the receipt of the request's head to the response
 };
 
-/// A line in the combined log format, with the present time.
+/// Returns the record as a line in the combined log format, with the current time.
 [[nodiscard]] std::string to_combined_log(const access_record& record);
 
 }  // namespace gyre::http

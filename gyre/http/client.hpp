@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// client: an HTTP/1.1 client with a pool of connections per host; get(): one request, without a
-// client.
+// client: an HTTP/1.1 client with a pool of connections per host. get(): sends a single request
+// without a client.
 //
 //     gyre::http::client client(loop);
 //     auto answer = co_await client.get(url);  // such as "http://localhost:8080/users/7"
@@ -30,44 +30,54 @@ namespace detail {
 class client_core;
 }  // namespace detail
 
-/// Sends requests, and keeps the connections for further ones to the same scheme, host and port.
-/// A response of any status is a result, not an error.
+/// An HTTP/1.1 client. It keeps connections open for further requests to the same scheme, host and
+/// port. A response of any status is a result, not an error.
 ///
 /// | the client also | unless |
 /// |---|---|
 /// | follows redirects, up to a limit; drops the program's Authorization, Cookie and Host at another origin | follow_redirects is off |
 /// | continues to send the request's body after the response has begun | the status is 400 or above: see client_response |
 /// | unpacks gzip, br and zstd | decompress is off, or the request sets Accept-Encoding or Range |
-/// | repeats an idempotent request once, on a new connection, if a kept connection ended before any byte of the response, or gave 408 with `Connection: close` | the body is streamed |
+/// | repeats an idempotent request once, on a new connection, if a reused connection ended before any byte of the response, or the server sent 408 with `Connection: close` | the body is streamed |
 ///
-/// Thread-safety: the loop's thread, but for send() with a callback. For several loops have a
-/// client on each.
-/// Lifetime: the loop must outlive the client. The destructor is close(), and drops callbacks that
-/// were not called; requests that a coroutine awaits, and responses, may outlive the client.
-/// Errors: std::system_error, whose message names the request and its phase: http::errc; of
-/// connecting (std::errc::connection_refused, net::resolve_errc, …); of a broken connection
-/// (connection_reset, …); io::errc::waiting_limit, closed, not_open, wrong_thread. A stop of the
-/// awaiting coroutine ends the request, and throws gyre::operation_cancelled.
-/// Complexity: a request costs some coroutine frames and a block for its response; an idle
-/// connection holds no buffer. Of a response the client holds the head, and of a streamed body at
-/// most 1 MiB of received and 64 KiB of unpacked bytes.
+/// Thread-safety: the loop's thread, except for send() with a callback. A program with several
+/// loops
+/// needs a client for each loop.
+/// Lifetime: the loop must outlive the client. The destructor calls close() and drops callbacks
+/// that
+/// were not called yet; requests that a coroutine awaits, and responses, may outlive the client.
+/// Errors: std::system_error, whose message names the request and its phase:
+/// - http::errc;
+/// - errors of connecting (std::errc::connection_refused, net::resolve_errc, …);
+/// - errors of a broken connection (connection_reset, …);
+/// - io::errc::waiting_limit, closed, not_open, wrong_thread.
+///
+/// A stop of the awaiting coroutine ends the request and throws gyre::operation_cancelled.
+/// Complexity: a request allocates some coroutine frames and a block for its response; an idle
+/// connection holds no buffer. The client buffers the head of a response, and at most 1 MiB of
+/// received and 64 KiB of unpacked bytes of a streamed body.
 class client {
  public:
   using callback = move_only_function<void(std::expected<client_response, std::error_code>)>;
 
-  /// Throws std::invalid_argument for options that make no sense.
+  /// Throws std::invalid_argument for invalid options.
   explicit client(event_loop& loop, client_options options = {});
   client(client&& other) noexcept;
   client& operator=(client&& other) noexcept;
   ~client();
 
-  /// Awaited, gives the response with its whole body, up to client_limits::body.
+  /// Sends the request. The task returns the response with its whole body, up to
+  /// client_limits::body.
   [[nodiscard]] task<client_response> send(client_request request);
-  /// Awaited, gives the response when its head has come: see client_response::next_chunk().
+  /// Sends the request. The task returns the response once its head was received; read its body
+  /// with
+  /// client_response::next_chunk().
   [[nodiscard]] task<client_response> stream(client_request request);
-  /// As send(), and calls `done` with the response on the loop's thread, or with the error.
-  /// An exception of `done` ends the program, as that of spawn(). close() ends such requests with
-  /// io::errc::closed.
+  /// Sends the request, and calls `done` on the loop's thread with the response, which has its
+  /// whole
+  /// body, or with the error. An exception thrown by `done` ends the program, as with spawn().
+  /// After
+  /// close(), requests in progress fail with io::errc::closed.
   ///
   /// Thread-safety: any thread.
   void send(client_request request, callback done);
@@ -80,11 +90,13 @@ class client {
     return send(client_request(method::post, url).set_body(content_type, std::move(body)));
   }
 
-  /// The cookies of this client: kept and sent with client_options::cookies.
+  /// Returns the cookies of this client, which it stores and sends if client_options::cookies is
+  /// set.
   [[nodiscard]] cookie_jar& cookies() noexcept;
   [[nodiscard]] client_metrics metrics() const noexcept;
 
-  /// Closes idle connections, ends waits for connections and requests with callbacks, and refuses
+  /// Closes idle connections, cancels waits for connections and requests with callbacks, and
+  /// refuses
   /// further requests. Idempotent.
   void close() noexcept;
 
@@ -96,12 +108,13 @@ namespace detail {
 task<client_response> get_alone(client_request request, client_options options);
 }  // namespace detail
 
-/// One GET on the loop that the coroutine runs on, with a connection of its own. For more than one
-/// request have a client. Errors: as client; wrong_thread if the coroutine runs on no loop.
+/// Sends one GET request on a connection of its own, on the loop that runs the coroutine. Use a
+/// client to send several requests.
+/// Errors: those of client; io::errc::wrong_thread if no loop runs the coroutine.
 [[nodiscard]] inline task<client_response> get(std::string_view url) {
   return detail::get_alone(client_request(method::get, url), client_options{});
 }
-/// With GCC 12 `options` must be a variable: see channel::send().
+/// With GCC 12, `options` must be a variable, not a temporary: see channel::send().
 [[nodiscard]] inline task<client_response> get(
     std::string_view url, gyre::detail::awaited_value<client_options> options) {
   return detail::get_alone(client_request(method::get, url), std::move(options));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// client_request: a request that a client sends: a method, a URL, fields and a body.
+// client_request: the request that a client sends: a method, a URL, fields and a body.
 //
 //     gyre::http::client_request request(gyre::http::method::put, url);  // "http://…"
 //     request.set("If-Match", tag).set_body("application/json", R"({"name":"Ada"})");
@@ -35,23 +35,26 @@ class client_exchange;
 /// Writes the streamed body of a request.
 ///
 /// Thread-safety: the loop's thread only.
-/// Lifetime: until the function that got it has ended.
+/// Lifetime: valid until the body function to which it was passed has ended.
 class request_body_writer {
  public:
   request_body_writer(const request_body_writer&) = delete;
   request_body_writer& operator=(const request_body_writer&) = delete;
 
-  /// Sends bytes, as a chunk where the length is not known, and waits until the kernel has them. No
-  /// bytes: does nothing. Throws gyre::operation_cancelled when the server refuses the rest, or the
-  /// request or its response was given up: let it pass.
+  /// Sends bytes of the body, as a chunk if its length was not announced, and waits until they are
+  /// in the kernel's send buffer. Does nothing if `bytes` is empty.
   ///
-  /// Errors: std::system_error: errc::timed_out, errc::body_mismatch for more than the announced
-  /// length, those of the connection.
+  /// Throws gyre::operation_cancelled, which the body function should not catch, when the server
+  /// refuses
+  /// the rest of the body, or when the request is stopped or its response destroyed.
+  ///
+  /// Errors: std::system_error: errc::timed_out; errc::body_mismatch for more bytes than announced;
+  /// errors of the connection.
   [[nodiscard]] task<> write(std::span<const std::byte> bytes);
   [[nodiscard]] task<> write(std::string_view text) {
     return write(std::as_bytes(std::span(text)));
   }
-  /// Adds a field that follows the body. Ignored where the length was announced.
+  /// Adds a field to send after the body. Ignored if the length of the body was announced.
   void add_trailer(std::string_view name, std::string_view value) { trailers_.add(name, value); }
 
  private:
@@ -62,22 +65,25 @@ class request_body_writer {
   http::fields trailers_;
 };
 
-/// A request. The client adds Host, the framing of the body (Content-Length, Transfer-Encoding),
-/// Accept-Encoding, and Authorization for a URL with a user; it replaces what a program sets for
-/// the framing. `Connection: close` ends the connection after the response.
+/// A request for a client. The client adds Host, the framing of the body (Content-Length,
+/// Transfer-Encoding), Accept-Encoding, and Authorization for a URL with a user; framing fields
+/// that
+/// a program sets are replaced. `Connection: close` closes the connection after the response.
 ///
 /// Thread-safety: none. Movable.
-/// Errors: the constructors throw std::system_error with the text for a URL that url::parse()
-/// refuses, errc::unsupported_scheme for a scheme other than http and https, and
-/// std::invalid_argument for a method that is no token, and for CONNECT. set() and add() throw as
-/// those of http::fields.
+/// Errors: the constructors throw std::system_error with the URL in its message if url::parse()
+/// rejects the URL; std::system_error with errc::unsupported_scheme for a scheme other than http
+/// and
+/// https; and std::invalid_argument for CONNECT and for a method that is not a token. set() and
+/// add()
+/// throw what the functions of http::fields throw.
 class client_request {
  public:
   using body_function = move_only_function<task<>(request_body_writer&)>;
 
   client_request(http::method method, std::string_view url);
   client_request(http::method method, http::url url);
-  /// A request of a method without a name here: "PROPFIND".
+  /// A request with a method that http::method does not list, such as "PROPFIND".
   client_request(std::string_view method, std::string_view url);
 
   client_request& set(std::string_view name, std::string_view value) & {
@@ -97,48 +103,55 @@ class client_request {
     return std::move(*this);
   }
 
-  /// A body that is whole.
+  /// Sets a body that is in memory as a whole.
   client_request& set_body(std::string_view content_type, std::string body) &;
   client_request&& set_body(std::string_view content_type, std::string body) && {
     return std::move(set_body(content_type, std::move(body)));
   }
-  /// A body of "multipart/form-data", such as a form with files.
+  /// Sets a body of type "multipart/form-data", such as a form with files.
   client_request& set_form(multipart_writer form) &;
-  /// A body that `write` writes when the head has been sent: chunked, or of an announced length. It
-  /// is written once, so such a request is neither repeated nor redirected by 307 and 308.
+  /// Sets a body that `write` writes after the head has been sent: in chunks, or with the announced
+  /// `length`. Because `write` is called only once, the client does not repeat such a request and
+  /// does
+  /// not follow a 307 or 308 redirect with it.
   ///
-  /// The result of `write` runs as a coroutine of its own on the executor of the coroutine that
-  /// sends the request, without its task-local values. client::send() waits for its end in any
-  /// case. Beside a response of client::stream() the coroutine continues. If that response is
-  /// destroyed first, the coroutine is asked to stop, and may end a little later: where it refers
-  /// to objects that the program destroys with the response, await client_response::stop() before.
+  /// The task returned by `write` runs as a separate coroutine on the executor of the coroutine
+  /// that
+  /// sends the request, without its task-local values. client::send() always waits for its end.
+  /// With
+  /// client::stream() the task continues while the response is read. If the response is destroyed
+  /// first,
+  /// the task is stopped but may end later: if it refers to objects that the program destroys
+  /// together
+  /// with the response, await client_response::stop() first.
   client_request& set_stream(std::string_view content_type, body_function write,
                              std::optional<std::uint64_t> length = {}) &;
 
-  /// Sends "Expect: 100-continue", and the body when the server agrees, or after a while: see
-  /// client_timeouts. Without a body it does nothing.
+  /// Sends "Expect: 100-continue", and the body once the server agrees or
+  /// client_timeouts::expect_continue has passed. Has no effect on a request without a body.
   client_request& expect_continue(bool expect = true) & {
     expects_continue_ = expect;
     return *this;
   }
-  /// Whether it may be sent twice: see is_idempotent(method), which is the default.
+  /// Sets whether the request may be sent twice. The default depends on the method: see
+  /// http::is_idempotent().
   client_request& set_idempotent(bool idempotent) & {
     idempotent_ = idempotent;
     return *this;
   }
-  /// Replaces client_timeouts::total; zero: none.
+  /// Replaces client_timeouts::total for this request; zero means no limit.
   client_request& set_total_timeout(duration total) & {
     total_timeout_ = total;
     return *this;
   }
 
   [[nodiscard]] http::method method() const noexcept { return method_; }
-  /// The method as it is sent, also that of method::other.
+  /// The method as it is sent, even if method() is method::other.
   [[nodiscard]] std::string_view method_text() const noexcept { return method_text_; }
   [[nodiscard]] const http::url& url() const noexcept { return url_; }
   [[nodiscard]] http::fields& fields() noexcept { return fields_; }
   [[nodiscard]] const http::fields& fields() const noexcept { return fields_; }
-  /// A body that is whole; empty for streams.
+  /// The body set by set_body() or set_form(); empty for a streamed body.
   [[nodiscard]] std::string_view body() const noexcept { return body_; }
   [[nodiscard]] bool is_streamed() const noexcept { return static_cast<bool>(stream_); }
   [[nodiscard]] bool is_idempotent() const noexcept { return idempotent_; }

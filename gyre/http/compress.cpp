@@ -30,7 +30,7 @@ namespace {
 using detail::body_access;
 using detail::equals_ignoring_case;
 
-// Whether one of the fields of that name, a list, has the word.
+// Whether one of the fields called `name`, whose values are lists, contains `word`.
 template <class Fields>
 bool has_word(const Fields& fields, std::string_view name, std::string_view word) noexcept {
   for (const field& each : fields) {
@@ -51,12 +51,12 @@ std::string joined(field_list fields, std::string_view name) {
   return text;
 }
 
-// One of the streams that are compressed.
+// A permit to compress one stream; the number of streams compressed at a time is limited.
 class stream_permit {
  public:
   using counter = gyre::detail::atomic<std::size_t>;
 
-  // relaxed: a count, which guards nothing.
+  // relaxed: the counter guards no other data.
   static std::optional<stream_permit> acquire(const std::shared_ptr<counter>& streams,
                                               std::size_t limit) {
     if (streams->fetch_add(1, std::memory_order_relaxed) < limit) return stream_permit(streams);
@@ -81,7 +81,7 @@ struct settings {
   std::shared_ptr<stream_permit::counter> streams = std::make_shared<stream_permit::counter>(0);
 };
 
-// Compresses each write, and sends it.
+// Compresses each write and sends the result at once.
 class compressing_filter final : public detail::byte_sink {
  public:
   compressing_filter(body_writer& output, compressor& encoder) noexcept
@@ -106,7 +106,7 @@ class compressing_filter final : public detail::byte_sink {
 
  private:
   task<> send() {
-    // Even if the wait is given up, the bytes are on their way, and must not be sent once more.
+    // Even if the wait is cancelled, the bytes are already queued and must not be sent twice.
     struct clear_on_exit {
       io::buffer& output_buffer;
       ~clear_on_exit() { output_buffer.clear(); }
@@ -161,8 +161,9 @@ std::optional<content_coding> coding_for(const request& request, const compress_
   return coding == content_coding::identity ? std::nullopt : coding;
 }
 
-// The handler of HEAD has told the length of a body that it does not have, and the one to GET may
-// be compressed. Its length is then unknown, and left out (RFC 9110, 8.6).
+// Adjusts a response to HEAD whose handler has set the length of the body that GET would
+// return. If that body may be compressed, its length is unknown, so Content-Length is removed (RFC
+// 9110, 8.6).
 void adapt_head(response& result, const request& request, const compress_options& options) {
   const auto length = result.fields().get("Content-Length");
   const auto size = length ? gyre::detail::parse_decimal<std::uint64_t>(*length) : std::nullopt;
@@ -182,7 +183,8 @@ task<> compress_body(compressor& encoder, std::string_view body, io::buffer& out
 task<response> compress_response(const settings& setup, request& request, next_handler next) {
   task<response> rest = next(request);
   response result = co_await std::move(rest);
-  if (result.status() == status::not_modified) vary(result);  // as the whole response had it
+  if (result.status() == status::not_modified)
+    vary(result);  // needs the Vary of the 200
   if (!may_be_compressed(result)) co_return result;
   const bool is_stream = body_access::is_stream(result);
   const bool is_whole = body_access::is_whole(result);

@@ -16,31 +16,37 @@ namespace gyre::http {
 struct compress_options {
   std::vector<content_coding> codings = {content_coding::br, content_coding::zstd,
                                          content_coding::gzip};
-  /// Smaller whole bodies are sent as they are.
+  /// Whole bodies smaller than this, in bytes, are sent uncompressed.
   std::size_t min_size = 1024;
-  /// Larger whole bodies are compressed on io::blocking_pool(), in place of the loop.
+  /// Whole bodies larger than this, in bytes, are compressed on io::blocking_pool() instead of the
+  /// loop.
   std::size_t offload_size = std::size_t{64} << 10;
-  /// Streams that are compressed at a time, as each holds a compressor; further ones are sent as
-  /// they are.
+  /// Maximum number of streams that are compressed at the same time, because each holds a
+  /// compressor; further streams are sent uncompressed.
   std::size_t max_streams = 64;
 };
 
-/// Compresses whole and streamed bodies by the best coding that the client accepts
+/// Compresses whole and streamed bodies with the best coding that the client accepts
 /// (negotiate_coding()): adds Content-Encoding and `Vary: Accept-Encoding`, and makes a strong ETag
-/// weak. Each write of a stream is sent at once, so write large pieces.
+/// weak. Each write of a stream is flushed at once, so write large pieces.
 ///
-/// It leaves alone: types that compress little (is_compressible()), events (text/event-stream),
-/// files, which file_server_options::precompressed serves; responses with Content-Encoding,
-/// Content-Range, a digest or `Cache-Control: no-transform`, of status 206, or that would not
-/// become smaller. A response to HEAD that has a Content-Length and no body loses the length, if
-/// the body to GET may be compressed.
+/// These responses are not compressed:
+/// - types that compress little (is_compressible()), and events (text/event-stream);
+/// - files, for which file_server_options::precompressed exists;
+/// - responses with Content-Encoding, Content-Range, a digest or `Cache-Control: no-transform`, and
+/// responses of status 206;
+/// - bodies that would not become smaller.
 ///
-/// Do not use it for pages that have a secret and a text of the request's in them: the size would
-/// reveal the secret step by step (BREACH).
+/// A response to HEAD that has a Content-Length and no body loses its Content-Length if the body of
+/// the GET response may be compressed.
+///
+/// Do not use it for pages that contain both a secret and a text from the request: the compressed
+/// size
+/// would reveal the secret step by step (BREACH).
 ///
 /// Thread-safety: the loops of a server may call it at the same time; they share max_streams.
-/// Errors: compress() throws std::invalid_argument for content_coding::identity among the codings.
-/// Complexity: see compressor for its memory. A body of 64 KiB takes the loop some milliseconds.
+/// Errors: compress() throws std::invalid_argument if the codings contain content_coding::identity.
+/// Complexity: see compressor for its memory. Compressing 64 KiB takes the loop some milliseconds.
 [[nodiscard]] middleware compress(compress_options options = {});
 
 }  // namespace gyre::http

@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::string_view weak = "W/";
 
-// Cuts off an entity tag; empty if the text does not begin with one.
+// Removes an entity tag from the beginning of the text and returns it; empty if the text does not
+// begin with an entity tag.
 std::string_view take_entity_tag(std::string_view& text) noexcept {
   const std::size_t quote = text.starts_with(weak) ? weak.size() : 0;
   if (text.size() <= quote || text[quote] != '"') return {};

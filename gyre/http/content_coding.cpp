@@ -12,14 +12,15 @@ namespace {
 
 constexpr std::size_t coding_count = 4;
 
-// The qualities that a client gives, in thousandths; none for codings that it does not list.
+// The qualities of a client's Accept-Encoding, in thousandths; nullopt for codings that it does not
+// list.
 struct preferences {
   std::array<std::optional<unsigned>, coding_count> listed = {};
   std::optional<unsigned> others = {};
 };
 
-// Reads a list of codings with qualities. False if it is malformed. Of equal names the
-// first counts.
+// Reads a list of codings with qualities; returns false if it is malformed. If a name occurs
+// several times, its first quality counts.
 bool read(std::string_view text, preferences& result) noexcept {
   while (!text.empty()) {
     std::string_view item = detail::trim(detail::take_until(text, ','));
@@ -60,7 +61,9 @@ std::optional<content_coding> negotiate_coding(std::string_view accept_encoding,
                                                std::span<const content_coding> offered) noexcept {
   preferences client;
   if (!read(accept_encoding, client)) return content_coding::identity;
-  // Qualities of codings count double, so that one is free for identity when it is not listed.
+  // Qualities of listed codings are doubled: weight 1, for identity when it is not listed, is then
+  // less
+  // than every quality above 0.
   const auto& listed_identity = client.listed[static_cast<std::size_t>(content_coding::identity)];
   unsigned best_weight = client.others == 0U ? 0 : 1;
   if (listed_identity) best_weight = *listed_identity * 2;

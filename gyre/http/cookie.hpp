@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cookies: a view of a header Cookie. set_cookie: writes a header Set-Cookie (RFC 6265bis).
+// cookies: a view of the header Cookie. set_cookie: builds the header Set-Cookie (RFC 6265bis).
 //
 //     const gyre::http::cookies sent("theme=dark; session=31d4");
 //     std::string_view session = sent.get("session").value_or("");
@@ -19,7 +19,7 @@
 
 namespace gyre::http {
 
-/// A cookie as a request has it.
+/// The name and value of a cookie in a request.
 struct cookie_pair {
   std::string_view name;
   std::string_view value;
@@ -27,9 +27,9 @@ struct cookie_pair {
   friend bool operator==(const cookie_pair&, const cookie_pair&) = default;
 };
 
-/// A view of the pairs of a header Cookie. Pairs that are malformed, such as "a" without '=' or
-/// with characters that the standard does not allow, are left out: other programs on the same
-/// domain may have set them. At most max_pairs are read.
+/// A view of the pairs of a header Cookie. Malformed pairs, such as "a" without '=' or pairs with
+/// forbidden characters, are skipped: other programs on the same domain may have set them. At most
+/// max_pairs pairs are read.
 ///
 /// Thread-safety: as a value.
 /// Lifetime: the text must outlive the view.
@@ -75,42 +75,47 @@ class cookies {
 
   [[nodiscard]] iterator begin() const noexcept { return iterator(header_); }
   [[nodiscard]] iterator end() const noexcept { return {}; }
-  /// The value of the first cookie of a name, as it was sent. Names' case matters.
+  /// The value of the first cookie with this name, without decoding. Names are case-sensitive.
   [[nodiscard]] std::optional<std::string_view> get(std::string_view name) const noexcept;
 
  private:
   std::string_view header_;
 };
 
-/// Whether browsers send a cookie with requests that other sites cause.
+/// Whether browsers send a cookie with requests that other sites initiate.
 enum class same_site : std::uint8_t {
   strict,  ///< never
   lax,     ///< when the user follows a link
   none,    ///< always; such a cookie must be secure
 };
 
-/// Builds the value of a header Set-Cookie. By default the cookie is Secure (sent over TLS and to
-/// localhost only), HttpOnly (hidden from scripts) and SameSite=Lax, is valid until the browser
-/// ends, on all paths of this host only.
+/// Builds the value of a header Set-Cookie. By default the cookie is Secure (sent only over TLS
+/// and to localhost), HttpOnly (hidden from scripts) and SameSite=Lax; it is valid until the
+/// browser
+/// ends, and for all paths of this host only.
 ///
 /// Thread-safety: none; may be handed from thread to thread.
-/// Errors: std::invalid_argument, which names the cookie, for a name that is no token, characters
-/// that are not allowed (blanks, '"', ',', ';', '\' and bytes beyond ASCII: encode them), a name,
-/// value and attributes of more than 4096 bytes, and to_string() for contradictions: SameSite=None
-/// without Secure, and a name that begins with "__Secure-" or "__Host-" without what these promise.
+/// Errors: std::invalid_argument, whose message names the cookie:
+/// - for a name that is not a token;
+/// - for forbidden characters (blanks, '"', ',', ';', '\' and bytes beyond ASCII: encode them);
+/// - for a name and value of more than 4096 bytes, and for a path of more than 1024 bytes;
+/// - from to_string(), for SameSite=None without Secure, and for a name that begins with
+///   "__Secure-" or
+/// "__Host-" without the attributes that these prefixes require.
 class set_cookie {
  public:
   static constexpr std::size_t max_size = 4096;
 
   set_cookie(std::string_view name, std::string_view value);
-  /// Deletes a cookie. Set its path and domain, as when it was set.
+  /// Returns a header that deletes a cookie. Set the path and domain with which the cookie was set.
   [[nodiscard]] static set_cookie deletion(std::string_view name);
 
-  /// The cookie is sent to this path, which begins with '/', and to those below. Default: "/".
+  /// Sets the path to which, and below which, the cookie is sent. It begins with '/'; default: "/".
   set_cookie& path(std::string_view path);
-  /// The cookie is sent to this host and to all hosts under it.
+  /// Sets a domain: the cookie is sent to this host and to all its subdomains.
   set_cookie& domain(std::string_view domain);
-  /// In whole seconds, rounded up. Zero and less: the browser deletes the cookie.
+  /// Sets the lifetime, rounded up to whole seconds. If it is not positive, the browser deletes the
+  /// cookie.
   set_cookie& max_age(duration age) noexcept;
   set_cookie& secure(bool only_over_tls) noexcept;
   set_cookie& http_only(bool hidden_from_scripts) noexcept;

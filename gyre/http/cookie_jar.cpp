@@ -35,7 +35,7 @@ bool path_matches(std::string_view path, std::string_view cookie) noexcept {
   return path.size() == cookie.size() || cookie.ends_with('/') || path[cookie.size()] == '/';
 }
 
-// The path of a cookie without the attribute Path: the directory of the request's path.
+// Returns the path of a cookie that has no attribute Path: the directory of the request's path.
 std::string_view default_path(std::string_view path) noexcept {
   const std::size_t last = path.rfind('/');
   return last == 0 || last == path.npos ? "/" : path.substr(0, last);
@@ -102,7 +102,7 @@ std::optional<cookie_jar::stored> cookie_jar::accept(const url& sender, received
     if (is_single_label && !is_own_host) return std::nullopt;
     host_only = is_single_label || net::ip_address::parse(cookie.domain).has_value();
   }
-  time_point expires = time_point::max();  // the end of the jar
+  time_point expires = time_point::max();  // a session cookie lives as long as the jar
   if (cookie.max_age) {
     expires = time + *cookie.max_age;
   } else if (cookie.expires) {
@@ -119,7 +119,8 @@ std::optional<cookie_jar::stored> cookie_jar::accept(const url& sender, received
                 .secure = cookie.secure};
 }
 
-// A response without TLS may be forged, and must not replace or precede a Secure cookie.
+// Whether the cookie would replace or precede a Secure cookie although it came without TLS. Such a
+// response may be forged.
 bool cookie_jar::hides_secure_cookie(const url& sender, const stored& cookie) const {
   if (is_over_tls(sender)) return false;
   return std::ranges::any_of(cookies_, [&](const stored& each) {
@@ -160,7 +161,8 @@ void cookie_jar::store(stored cookie, time_point time) {
   if (evict_for(cookie)) cookies_.push_back(std::move(cookie));
 }
 
-// Cookies without Secure go first (RFC 6265bis, 5.7): else a forged response could push out others.
+// Makes room for a new cookie, or returns false. Cookies without Secure are evicted first (RFC
+// 6265bis, 5.7): otherwise a forged response could evict Secure ones.
 bool cookie_jar::evict_for(const stored& cookie) {
   const auto is_of_host = [&](const stored& each) { return each.domain == cookie.domain; };
   const auto host_count = static_cast<std::size_t>(std::ranges::count_if(cookies_, is_of_host));
@@ -185,7 +187,7 @@ std::string cookie_jar::header_for(const url& target, time_point time) {
         each.host_only ? each.domain == target.host() : domain_matches(target.host(), each.domain);
     if (!is_for_host || !path_matches(target.path(), each.path)) continue;
     if (each.secure && !is_over_tls(target)) continue;
-    // Longer paths first (RFC 6265, 5.4).
+    // Cookies with longer paths come first (RFC 6265, 5.4).
     const auto path_size = [](const stored* cookie) { return cookie->path.size(); };
     selection.insert(
         std::ranges::upper_bound(selection, each.path.size(), std::ranges::greater(), path_size),

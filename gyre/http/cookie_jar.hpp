@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cookie_jar: the cookies that a client has received, and those that it sends with a request.
+// cookie_jar: stores the cookies that a client receives, and selects those to send with a request.
 //
 //     gyre::http::cookie_jar jar;
 //     jar.receive(page, "session=31d4; Path=/; Secure");  // a header Set-Cookie of a response
@@ -18,36 +18,41 @@
 
 namespace gyre::http {
 
-/// A header Set-Cookie, read as RFC 6265bis, 5.6, says.
+/// A header Set-Cookie, parsed as specified by RFC 6265bis, 5.6.
 struct received_cookie {
   std::string name;
   std::string value;
-  std::string domain = {};  ///< in lower case, without a dot in front; empty: none
+  std::string domain = {};  ///< in lower case, without a leading dot; empty: none
   std::string path = {};    ///< empty: none
   std::optional<std::chrono::sys_seconds> expires = {};
-  std::optional<std::chrono::seconds> max_age = {};  ///< counts before `expires`
+  std::optional<std::chrono::seconds> max_age = {};  ///< takes precedence over `expires`
   bool secure = false;
   bool http_only = false;
 
-  /// Nothing for a header without a name, with control characters, or of more than 8 KiB. Unknown
-  /// and malformed attributes are ignored.
+  /// Returns nothing for a header that has no name or contains control characters, or of more than
+  /// 8 KiB. Unknown and malformed attributes are ignored.
   [[nodiscard]] static std::optional<received_cookie> parse(std::string_view header);
 };
 
 /// Limits of a cookie_jar.
 struct cookie_jar_options {
   std::size_t max_cookies = 1000;
-  std::size_t max_cookies_per_host = 50;  ///< by the host or domain that they are for
-  std::size_t max_cookie_size = 4096;     ///< bytes of a name and its value
+  std::size_t max_cookies_per_host = 50;  ///< counted by the host or domain of the cookies
+  std::size_t max_cookie_size = 4096;     ///< bytes of a name and its value together
 };
 
-/// Cookies of many hosts. At a limit, a new cookie replaces the oldest one without Secure. If all
-/// have Secure, a cookie with Secure replaces the oldest, and one without is not kept.
+/// A store for the cookies of many hosts. When a limit is reached, a new cookie replaces the
+/// oldest one without Secure. If all stored cookies are Secure, a new Secure cookie replaces the
+/// oldest
+/// one, and a new cookie without Secure is refused.
 ///
-/// The jar knows no list of public suffixes. It refuses cookies for domains of a single label, such
-/// as "com", and accepts them for "co.uk", so that one host there could set cookies for all others:
-/// keep a jar for each service if you do not trust hosts of different owners. A cookie without
-/// Domain is sent to its own host only.
+/// The jar has no list of public suffixes. It refuses cookies for domains of a single label, such
+/// as
+/// "com", but accepts them for "co.uk", where one host could thus set cookies for all others: use a
+/// jar
+/// for each service if hosts of different owners do not trust one another. A cookie without Domain
+/// is
+/// sent to its own host only.
 ///
 /// Thread-safety: none; may be handed from thread to thread.
 /// Errors: std::bad_alloc.
@@ -58,14 +63,18 @@ class cookie_jar {
 
   explicit cookie_jar(cookie_jar_options options = {}) noexcept : options_(options) {}
 
-  /// Takes a header Set-Cookie of the response to a request for `sender`. False if it is refused:
-  /// malformed, larger than the limit, for another domain, Secure without TLS, in the way of a
-  /// Secure cookie, or with a name "__Secure-…" or "__Host-…" without what these promise.
+  /// Stores the cookie of a header Set-Cookie in a response of `sender`. Returns false if the
+  /// cookie
+  /// is refused: malformed, larger than the limit, for another domain, Secure without TLS, in
+  /// conflict
+  /// with a Secure cookie, or with a name "__Secure-…" or "__Host-…" without the attributes that
+  /// these
+  /// prefixes require.
   bool receive(const url& sender, std::string_view set_cookie_header,
                time_point time = system_time());
 
-  /// The value of the header Cookie of a request, longer paths first; empty without cookies.
-  /// Expired cookies are dropped.
+  /// Returns the value of the header Cookie for a request to `target`, longer paths first; empty if
+  /// there are no cookies for it. Removes expired cookies.
   [[nodiscard]] std::string header_for(const url& target, time_point time = system_time());
 
   [[nodiscard]] std::size_t size() const noexcept { return cookies_.size(); }

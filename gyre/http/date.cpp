@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 7> day_names{"Sunday",   "Monday", "Tuesd
                                                     "Thursday", "Friday", "Saturday"};
 constexpr std::string_view month_names = "JanFebMarAprMayJunJulAugSepOctNovDec";
 
-// Reads a date from the left; after the first error nothing matches.
+// Reads a date from left to right; after the first error, is_done() stays false.
 class reader {
  public:
   explicit reader(std::string_view text) noexcept : rest_(text) {}
@@ -47,7 +47,7 @@ class reader {
     rest_.remove_prefix(3);
     return static_cast<unsigned>(position / 3 + 1);
   }
-  // A second of 60 is a leap second.
+  // Accepts 60 seconds, for leap seconds.
   std::chrono::seconds read_time() noexcept {
     const unsigned hours = read_number(2);
     skip(":");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dates of HTTP headers (RFC 9110, 5.6.7): written in one form, and read in three.
+// Dates of HTTP headers (RFC 9110, 5.6.7): format_date() writes one form, parse_date() reads three.
 //
 //     std::array<char, gyre::http::date_size> memory;
 //     std::string_view date = gyre::http::format_date(modified, memory);
@@ -17,20 +17,22 @@ namespace gyre::http {
 
 inline constexpr std::size_t date_size = 29;
 
-/// "Sun, 06 Nov 1994 08:49:37 GMT" in `memory`. Times before the year 0 and after 9999 become the
-/// first and the last that have this form. Allocates nothing, and uses no locale.
+/// Writes the time into `memory`, as in "Sun, 06 Nov 1994 08:49:37 GMT". Times before the year 0
+/// or after 9999 become the first or last representable time. Allocates nothing and uses no locale.
 std::string_view format_date(std::chrono::sys_seconds time,
                              std::span<char, date_size> memory) noexcept;
 [[nodiscard]] std::string format_date(std::chrono::sys_seconds time);
 
 /// Reads "Sun, 06 Nov 1994 08:49:37 GMT" and the obsolete forms "Sunday, 06-Nov-94 08:49:37 GMT"
-/// and "Sun Nov  6 08:49:37 1994"; nothing for other texts, impossible dates and wrong days of the
-/// week.
-/// A year of two digits is the latest one that is at most 50 years after `reference_time`.
+/// and "Sun Nov  6 08:49:37 1994". Returns nothing for other texts, impossible dates and wrong days
+/// of
+/// the week.
+/// A year of two digits is the latest matching year that is at most 50 years after
+/// `reference_time`.
 [[nodiscard]] std::optional<std::chrono::sys_seconds> parse_date(
     std::string_view text, std::chrono::sys_seconds reference_time);
-/// As the other parse_date(), whose `reference_time` is the system's time, read only for years of
-/// two digits.
+/// Reads a date like the other parse_date(), with the system's time as `reference_time`. The clock
+/// is read only for years of two digits.
 [[nodiscard]] std::optional<std::chrono::sys_seconds> parse_date(std::string_view text);
 
 }  // namespace gyre::http

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// event_stream: server-sent events as a response, for EventSource of browsers.
+// event_stream: a response that sends server-sent events, for EventSource of browsers.
 //
 //     gyre::task<> send_ticks(gyre::http::event_writer& events, int tick) {
 //       for (;; ++tick) {
@@ -33,11 +33,11 @@ namespace gyre::http {
 
 /// Sends events to one client.
 ///
-/// Thread-safety: the connection's loop; several coroutines there may write at a time.
-/// Lifetime: until the function that got it has ended. Texts are copied by the call.
-/// Errors: of the await, std::system_error, io::errc::closed, once the client has left; of the
-/// call, those of append_event().
-/// Complexity: as body_writer::write(): waits while the client does not read.
+/// Thread-safety: the connection's loop; several coroutines on it may write at the same time.
+/// Lifetime: valid until the function to which it was passed has ended. Each call copies its texts.
+/// Errors: the call throws what append_event() throws; awaiting it throws std::system_error with
+/// io::errc::closed once the client has disconnected.
+/// Complexity: a write waits while the client does not read, like body_writer::write().
 class event_writer {
  public:
   explicit event_writer(body_writer& output) noexcept : output_(&output) {}
@@ -45,12 +45,12 @@ class event_writer {
   event_writer& operator=(const event_writer&) = delete;
 
   [[nodiscard]] task<> send(const server_sent_event& event);
-  /// An event of the type "message".
+  /// Sends an event of the type "message".
   [[nodiscard]] task<> send(std::string_view data) { return send(server_sent_event{.data = data}); }
-  /// Lines that clients ignore.
+  /// Sends the text as comment lines, which clients ignore.
   [[nodiscard]] task<> comment(std::string_view text);
 
-  /// For event_stream(): whether something was written since the last call.
+  /// Returns whether something was written since the last call. Used by event_stream().
   bool take_activity() noexcept;
 
  private:
@@ -63,18 +63,20 @@ class event_writer {
 
 /// Options of an event_stream().
 struct event_stream_options {
-  /// After so long, or at most twice as long, without events a comment is sent: proxies do not take
-  /// the connection for a dead one, and a client that is gone is noticed. Zero: never.
+  /// Interval of keep-alive comments; zero: none. After an interval without events, or at most two,
+  /// a comment is sent, so that proxies do not close the connection as idle and a lost client is
+  /// noticed.
   duration keep_alive = std::chrono::seconds{15};
 };
 
-/// A response whose events `write` writes, until it ends; then the client connects again, unless it
-/// was answered by 204. A stop is requested of `write` when the client has left, and when the
-/// server's stop() begins: then the stream comes to a whole end, when `write` has ended.
+/// Returns a response that `write` fills with events until it ends. The client then connects
+/// again, unless it receives 204. `write` is stopped when the client disconnects, and when the
+/// server's
+/// stop() begins; in the second case the stream is ended properly once `write` has ended.
 [[nodiscard]] response event_stream(move_only_function<task<>(event_writer&)> write,
                                     event_stream_options options = {});
 
-/// The id of the last event that a client has got before it connected again.
+/// Returns the id of the last event that a reconnecting client has received, if it sends one.
 [[nodiscard]] std::optional<std::string_view> last_event_id(const request& request) noexcept;
 
 }  // namespace gyre::http

@@ -39,7 +39,7 @@ fields& fields::operator=(const fields& other) {
   return *this;
 }
 
-// Whether the text is in these fields, whose bytes move when others are added or erased.
+// Whether `text` is a view into these fields, whose bytes move when fields are added or erased.
 bool fields::has_within(std::string_view text) const noexcept {
   const std::string_view own = text_.text();
   return !std::less<>()(text.data(), own.data()) &&
@@ -91,7 +91,7 @@ std::size_t fields::erase(std::string_view name) noexcept {
   for (iterator each = begin(); each != end();) {
     const std::size_t size = each->name.size() + each->value.size() + 4;
     const bool matches = equals_ignoring_case(each->name, name);
-    ++each;  // the bytes after this field move below
+    ++each;  // advances first, because the bytes after this field move below
     if (matches) {
       ++erased;
     } else {

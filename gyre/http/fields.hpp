@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fields, field_list: header fields of a message: owned, for what a program sends, and views of
-// those that were received.
+// fields: the header fields of a message that a program sends. field_list: a view of the fields of
+// a received message.
 //
 //     gyre::http::fields fields;
 //     fields.set("Content-Type", "text/plain").add("Vary", "Accept");
@@ -23,20 +23,21 @@ namespace detail {
 class head_writer;
 }  // namespace detail
 
-/// A name and a value. Names are compared without regard to case.
+/// The name and the value of a field. Names are compared without regard to case.
 struct field {
   std::string_view name;
   std::string_view value;
 };
 
-/// Fields that a program sends, in their order. They are kept as they are sent.
+/// Owned header fields, in the order in which they were added, stored in their wire format.
 ///
 /// Thread-safety: none.
 /// Lifetime: views of names and values are valid until the fields change.
-/// Errors: add() and set() throw std::invalid_argument, and change nothing, for a name that is no
+/// Errors: add() and set() throw std::invalid_argument, and change nothing, for a name that is not
+/// a
 /// token, and for a value with CR, LF, NUL or another control character, which could end the field
-/// (response splitting).
-/// Complexity: up to 4 KiB in a block of the slab. Searches read all names.
+/// early (response splitting).
+/// Complexity: up to 4 KiB are stored in a block of the slab. A search reads all names.
 class fields {
  public:
   class iterator;
@@ -50,22 +51,24 @@ class fields {
 
   /// Adds a field after the others. Blanks around the value are dropped.
   fields& add(std::string_view name, std::string_view value);
-  /// Replaces all fields of the name by one after the others. `value` must not be a view of them.
+  /// Replaces all fields with this name by one field after the others. `name` and `value` may be
+  /// views
+  /// into these fields.
   fields& set(std::string_view name, std::string_view value);
-  /// Removes the fields of a name, and returns their number.
+  /// Removes all fields with this name and returns their number.
   std::size_t erase(std::string_view name) noexcept;
   void clear() noexcept {
     text_.clear();
     name_sizes_ = 0;
   }
 
-  /// The value of the first field of that name.
+  /// The value of the first field with this name.
   [[nodiscard]] std::optional<std::string_view> get(std::string_view name) const noexcept;
   [[nodiscard]] bool contains(std::string_view name) const noexcept {
     return get(name).has_value();
   }
   [[nodiscard]] bool empty() const noexcept { return text_.empty(); }
-  /// "Name: value\r\n" for each of them.
+  /// The wire format: "Name: value\r\n" for each field.
   [[nodiscard]] std::string_view text() const noexcept { return text_.text(); }
 
   [[nodiscard]] iterator begin() const noexcept;
@@ -74,11 +77,12 @@ class fields {
  private:
   friend class response;
   friend class detail::head_writer;
-  // `name` is a token, and no view of these fields; nor is `value`.
+  // Adds a field whose `name` is known to be a token. Neither `name` nor `value` may be a view into
+  // these fields.
   fields& add_to_known_name(std::string_view name, std::string_view value);
   fields& add_checked(std::string_view name, std::string_view value);
   bool has_within(std::string_view text) const noexcept;
-  // Whether a field's name may have one of these sizes.
+  // Whether some field's name may have one of the sizes. False positives are possible.
   bool may_have_names_of(std::initializer_list<std::size_t> sizes) const noexcept {
     std::uint32_t wanted = 0;
     for (const std::size_t size : sizes) wanted |= bit_of_size(size);
@@ -89,10 +93,10 @@ class fields {
   }
 
   io::buffer text_{{.prepend = 0}};
-  std::uint32_t name_sizes_ = 0;  // of all names since clear()
+  std::uint32_t name_sizes_ = 0;  // the bits of all names' sizes since clear()
 };
 
-/// A forward iterator over fields.
+/// A forward iterator over the fields.
 class fields::iterator {
  public:
   using value_type = field;
@@ -127,7 +131,7 @@ class fields::iterator {
 inline fields::iterator fields::begin() const noexcept { return iterator(text_.text()); }
 inline fields::iterator fields::end() const noexcept { return {}; }
 
-/// A view of the fields of a received message, in their order.
+/// A view of the fields of a received message, in the order in which they were sent.
 ///
 /// Thread-safety: as a value.
 /// Lifetime: the message must outlive the view.
@@ -136,7 +140,7 @@ class field_list {
   constexpr field_list() noexcept = default;
   constexpr explicit field_list(std::span<const field> fields) noexcept : fields_(fields) {}
 
-  /// The value of the first field of that name. Reads all names.
+  /// The value of the first field with this name. Reads all names.
   [[nodiscard]] std::optional<std::string_view> get(std::string_view name) const noexcept;
   [[nodiscard]] bool contains(std::string_view name) const noexcept {
     return get(name).has_value();

@@ -35,10 +35,10 @@ using detail::found_file;
 using detail::root_directory;
 using detail::site;
 
-// The bytes of a file that are read at a time, where the kernel does not send them.
+// How many bytes are read at a time for a response of several ranges, which sendfile cannot send.
 constexpr std::size_t piece_size = std::size_t{64} << 10;
 
-// The values of all fields of a name, joined by ", ".
+// The values of all fields called `name`, joined by ", ".
 class joined_field {
  public:
   joined_field(field_list fields, std::string_view name) : value_(fields.get(name)) {
@@ -70,7 +70,8 @@ void append_hex(std::string& text, std::uint64_t number) {
 std::string entity_tag_of(const found_file& file) {
   using namespace std::chrono;
   std::string tag;
-  // The clock of file systems has ticks of some milliseconds; its time may be another machine's.
+  // The tag of a recently changed file is weak: file systems stamp changes with a clock of some
+  // milliseconds' resolution, which may be another machine's clock.
   const auto age = gyre::detail::wall_now() - file.modified;
   if (age < seconds{2} && age > -hours{24}) tag += "W/";
   tag += '"';
@@ -89,8 +90,8 @@ std::chrono::sys_seconds present_second() {
   return std::chrono::floor<std::chrono::seconds>(gyre::detail::wall_now());
 }
 
-// A date in the future is not this server's (RFC 9110, 8.8.2.1), and would hide every change until
-// then.
+// Ignores If-Modified-Since with a date in the future: this server never sends one (RFC 9110,
+// 8.8.2.1), and the date would hide every change until then.
 std::optional<std::string_view> drop_future_date(std::chrono::sys_seconds time,
                                                  std::optional<std::string_view> field) {
   const auto date = field ? parse_date(detail::trim(*field), time) : std::nullopt;
@@ -110,7 +111,8 @@ response make_error_response(int error) {
   }
 }
 
-// The location has the query, and is relative to the request's path.
+// Redirects to the path with '/' at the end. The location is relative to the request's path and
+// keeps the query.
 response redirect_to_directory(const request& request) {
   const std::string_view path = request.path();
   std::string location = "./";
@@ -125,7 +127,7 @@ response redirect_to_directory(const request& request) {
 
 // --- Several ranges ---
 
-// A part of a body: text, and then bytes of the file.
+// A part of a multipart body: boundary and headers, followed by bytes of the file.
 struct body_part {
   std::string head;
   byte_range bytes;
@@ -207,8 +209,8 @@ response make_file_response(const request& request, found_file& file, std::strin
   return response::file(type, std::move(file.fd), 0, size);
 }
 
-// Last-Modified is at most the Date (RFC 9110, 8.8.2.1): from a date in the future a client would
-// conclude for as long that a file that replaces this one has not changed.
+// Limits Last-Modified to the Date (RFC 9110, 8.8.2.1): after a date in the future, a client
+// would regard a replaced file as unchanged until that date.
 response respond_with_file(const site& files, const request& request, found_file& file,
                            std::string_view name) {
   const std::string tag = entity_tag_of(file);
@@ -240,7 +242,7 @@ response respond_with_file(const site& files, const request& request, found_file
     }
   }
   result.set("ETag", tag).set("Last-Modified", format_date(modified));
-  // The server's own Date may be older by the time that this handler took.
+  // Sets the Date here, because the Date that the server caches may be earlier than `modified`.
   if (time - modified <= std::chrono::seconds{1}) result.set("Date", format_date(time));
   if (!files.options.cache_control.empty()) {
     result.set("Cache-Control", files.options.cache_control);
@@ -248,7 +250,7 @@ response respond_with_file(const site& files, const request& request, found_file
   return result;
 }
 
-// A lookup that may wait for a disk.
+// The arguments of a lookup that may wait for a disk.
 struct waiting_lookup {
   const site& files;
   const std::string& path;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// form: the fields of an HTML form as application/x-www-form-urlencoded, read and written.
+// form: the fields of an HTML form; reads and writes application/x-www-form-urlencoded.
 //
 //     auto form = gyre::http::form::parse("name=J%C3%BCrgen+K&page=2", {.max_pairs = 50});
 //     if (!form) throw std::system_error(form.error());
@@ -20,7 +20,7 @@
 
 namespace gyre::http {
 
-/// A field of a form, decoded. It may hold any bytes, UTF-8 if its sender is a browser.
+/// A decoded field of a form. It may hold any bytes; browsers send UTF-8.
 struct form_field {
   std::string name;
   std::string value;
@@ -28,21 +28,21 @@ struct form_field {
   friend bool operator==(const form_field&, const form_field&) = default;
 };
 
-/// The fields of a form, decoded, in their order; a name may occur several times. To read a few
-/// fields of a large form without copies, use `query`, which has the same format.
+/// The decoded fields of a form, in their order; a name may occur several times. To read a few
+/// fields of a large form without copies, use `query`, which reads the same format.
 ///
 /// Thread-safety: none; may be handed from thread to thread.
 /// Lifetime: the form owns its fields. Views that it returns are valid until it changes.
 /// Complexity: parse() reads the text once and allocates the fields; get() compares each name.
 class form {
  public:
-  /// The value of Content-Type for to_string().
+  /// The Content-Type of the text that to_string() returns.
   static constexpr std::string_view content_type = "application/x-www-form-urlencoded";
 
   form() = default;
   explicit form(std::vector<form_field> fields) noexcept : fields_(std::move(fields)) {}
 
-  /// Errors: as of query::parse(). Nothing is allocated before the text was found valid.
+  /// Errors: those of query::parse(). Allocates nothing before the text was found valid.
   [[nodiscard]] static std::expected<form, std::error_code> parse(std::string_view text,
                                                                   query_limits limits = {});
 
@@ -52,9 +52,9 @@ class form {
   [[nodiscard]] std::size_t size() const noexcept { return fields_.size(); }
   [[nodiscard]] bool empty() const noexcept { return fields_.empty(); }
 
-  /// The first value of a name; nothing if no field has the name.
+  /// The first value of a field with this name; nothing if there is none.
   [[nodiscard]] std::optional<std::string_view> get(std::string_view name) const noexcept;
-  /// All values of a name, in their order.
+  /// All values of fields with this name, in their order.
   [[nodiscard]] std::vector<std::string_view> get_all(std::string_view name) const;
   [[nodiscard]] bool contains(std::string_view name) const noexcept {
     return get(name).has_value();
@@ -63,7 +63,7 @@ class form {
   /// Adds a field after the others. Returns the form.
   form& add(std::string_view name, std::string_view value);
 
-  /// The body of a request, or the query of a URL. Blanks are sent as %20.
+  /// The form as the body of a request or the query of a URL. Blanks are encoded as %20.
   [[nodiscard]] std::string to_string() const;
 
   friend bool operator==(const form&, const form&) = default;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// format_errc: errors of the texts and encodings that HTTP carries: URLs, forms, compressed bodies.
+// format_errc: errors in the texts and encodings that HTTP carries: URLs, forms, compressed bodies.
 //
 //     const auto server = gyre::http::url::parse(typed);
 //     if (!server) std::puts(server.error().message().c_str());
@@ -10,8 +10,8 @@
 
 namespace gyre::http {
 
-/// Errors of url, query, request targets, multipart_reader and decompressor. Their messages say
-/// which rule the text breaks.
+/// Errors of url, query, request targets, multipart_reader and decompressor. Each message states
+/// the rule that the text violates.
 enum class format_errc {
   // URLs and request targets.
 
@@ -20,9 +20,9 @@ enum class format_errc {
   bad_character,         ///< a character that must be percent-encoded, such as a blank
   no_scheme,             ///< the URL does not begin with a scheme and "://"
   bad_host,              ///< neither a name, nor an IPv4 address, nor an IPv6 address in brackets
-  host_not_ascii,        ///< an internationalised name, which must come as "xn--…" (IDNA)
-  bad_port,              ///< no number from 1 to 65535
-  bad_target,            ///< a request target of no form that its method allows
+  host_not_ascii,        ///< an internationalised name, which must be written as "xn--…" (IDNA)
+  bad_port,              ///< not a number from 1 to 65535
+  bad_target,            ///< a request target whose form its method does not allow
 
   // Queries and forms.
 
@@ -30,21 +30,21 @@ enum class format_errc {
 
   // multipart/form-data.
 
-  bad_boundary,    ///< empty, longer than 70 characters, or with characters that are not allowed
-  bad_part,        ///< a part's headers or the line of a boundary break RFC 7578
-  too_many_parts,  ///< more parts than the limit
+  bad_boundary,           ///< empty, longer than 70 characters, or with forbidden characters
+  bad_part,               ///< a part's headers or a boundary line that violates RFC 7578
+  too_many_parts,         ///< more parts than the limit
   part_headers_too_long,  ///< longer than the limit
   preamble_too_long,      ///< more bytes before the first boundary than the limit
   epilogue_too_long,      ///< more bytes after the last boundary than the limit
-  incomplete,             ///< the body ended before the last boundary, or in compressed data
+  incomplete,             ///< the body ended before the last boundary, or within compressed data
 
   // Compressed bodies.
 
-  bad_compression,  ///< not data of the coding, or data after its end
+  bad_compression,  ///< malformed data for the coding, or data after its end
   output_limit,     ///< the data unpack to more bytes than the limit
 };
 
-/// The category of format_errc, "gyre.http.format". Any thread.
+/// Returns the category of format_errc, "gyre.http.format". Thread-safety: any thread.
 const std::error_category& format_category() noexcept;
 
 inline std::error_code make_error_code(format_errc error) noexcept {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// handler: a function that answers requests, in one of three forms; middleware around it.
+// handler: a function that responds to requests, in one of three forms; middleware wraps handlers.
 //
 //     server.get("/now", [](gyre::http::request&) { return gyre::http::response::text("now"); });
 //     server.get("/soon", [](gyre::http::request&) -> gyre::task<gyre::http::response> {
@@ -26,28 +26,28 @@
 
 namespace gyre::http {
 
-/// Sends the response to one request, at any time. When the last copy is destroyed without that,
-/// the client gets 500.
+/// Sends the response to one request at any later time. If the last copy is destroyed before a
+/// response was sent, the client gets 500.
 ///
 /// Thread-safety: any thread; copies may be used at the same time. The response is sent on the loop
 /// of the connection.
-/// Lifetime: may outlive the request and the connection, but not the loop. After the end of the
-/// connection send() does nothing.
+/// Lifetime: may outlive the request and the connection, but not the loop. After the connection has
+/// ended, send() does nothing.
 class responder {
  public:
   explicit responder(completion<response> done) noexcept : done_(std::move(done)) {}
-  /// The first response counts; later ones, and one to a connection that has ended, are dropped.
+  /// Sends the response. Later responses, and responses to an ended connection, are dropped.
   void send(response result) const { done_.set_value(std::move(result)); }
-  /// As an exception of a handler: sends 500, or the status of an http_error.
+  /// Sends 500, or the status of an http_error, as if the handler had thrown `error`.
   void fail(std::exception_ptr error) const { done_.set_exception(std::move(error)); }
 
  private:
   completion<response> done_;
 };
 
-/// The three forms: a function that returns a response at once, a coroutine, and a function whose
-/// response may come later, and from another thread. A coroutine keeps the request alive until it
-/// ends.
+/// The three forms of a handler: a function that returns a response, a coroutine, and a function
+/// that sends its response through a responder, perhaps later and from another thread. A coroutine
+/// keeps the request alive until it ends.
 template <class Function>
 concept handler_function = std::invocable<Function&, request&, responder> ||
                            requires(Function& function, request& request) {
@@ -56,17 +56,20 @@ concept handler_function = std::invocable<Function&, request&, responder> ||
                              { function(request) } -> std::same_as<task<response>>;
                            };
 
-/// A handler_function of any type.
+/// Stores a handler_function of any type.
 ///
-/// Thread-safety: a server calls it on the loop of each connection, and several loops call the same
-/// object at the same time, so functions must protect state that they share. A coroutine continues
-/// on that loop after each wait.
+/// Thread-safety: a server calls the function on the loop of each connection. Several loops call
+/// the
+/// same object at the same time, so the function must protect its shared state. A coroutine
+/// continues
+/// on the loop of its connection after each wait.
 /// Lifetime: the server owns the function. Objects that the function refers to must live until
-/// server::stop_async() has completed. The request lives as its own documentation tells.
+/// server::stop_async() has completed. For the lifetime of the request see http::request.
 /// Errors: after an exception the client gets 500, and server::on_error() is called; after an
-/// http_error the client gets its status. A coroutine whose client has left is asked to stop, and
-/// then sends nothing if it ends by operation_cancelled.
-/// Complexity: no allocation for an ordinary function; a coroutine has its frame.
+/// http_error the client gets its status. A coroutine whose client has disconnected is stopped; if
+/// it
+/// then ends by operation_cancelled, nothing is sent.
+/// Complexity: an ordinary function allocates nothing; a coroutine allocates its frame.
 class handler {
  public:
   using ordinary = move_only_function<response(request&)>;
@@ -78,7 +81,7 @@ class handler {
   // NOLINTNEXTLINE(google-explicit-constructor): routes take functions
   handler(Function function) : function_(wrap(std::move(function))) {}
 
-  /// Calls it, as a coroutine in any case.
+  /// Calls the function; the call of each form is wrapped as a coroutine.
   task<response> operator()(request& request);
 
  private:
@@ -98,10 +101,10 @@ class handler {
   std::variant<ordinary, coroutine, callback> function_;
 };
 
-/// The rest of the way to the handler, which a middleware calls:
+/// The remaining middleware and the handler, which a middleware calls:
 /// `co_return co_await next(request)`. Copyable.
 ///
-/// Lifetime: as long as the request; may be called several times, one after the other.
+/// Lifetime: valid as long as the request. May be called several times, one after the other.
 class next_handler {
  public:
   task<response> operator()(request& request) const;
@@ -116,8 +119,8 @@ class next_handler {
   handler* last_;
 };
 
-/// A function around handlers: it may respond itself, change the response, measure, or do something
-/// before and after. For threads, lifetime and errors see handler.
+/// A function that wraps handlers: it may respond itself, change the response, measure, or run
+/// code before and after. For threads, lifetime and errors see handler.
 using middleware = move_only_function<task<response>(request&, next_handler)>;
 
 }  // namespace gyre::http

@@ -95,7 +95,7 @@ std::optional<media_type> media_type::parse(std::string_view text) {
   parsed.subtype_ = detail::take_while(detail::in_token, text);
   if (parsed.subtype_.empty()) return std::nullopt;
   parsed.parameters_ = detail::without_empty_parameters(text);
-  // A name that occurs twice is a way to be read differently by others.
+  // Refuses a repeated name: other programs may use the other value and so read a different type.
   constexpr std::size_t max_parameters = 16;
   std::array<std::string_view, max_parameters> names;
   std::size_t count = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// media_type: a value of the header Content-Type; and the types of files by their names.
+// media_type: the parsed value of a header Content-Type. media_type_of(): the type of a file by
+// name.
 //
 //     auto type = gyre::http::media_type::parse("text/html; charset=\"utf-8\"");
 //     if (type && type->is("text/html")) use(type->parameter("charset").value_or("utf-8"));
@@ -19,16 +20,16 @@ namespace gyre::http {
 /// Complexity: parse() and parameter() read the text once; parameter() allocates its result.
 class media_type {
  public:
-  /// Nothing unless the text is "type/subtype" with parameters of tokens or quoted strings, each
-  /// name once. Parameters may be empty, as in "text/html;".
+  /// Returns nothing unless the text is "type/subtype" with parameters that are tokens or quoted
+  /// strings, each name at most once. Empty parameters are allowed, as in "text/html;".
   [[nodiscard]] static std::optional<media_type> parse(std::string_view text);
 
   /// The parts before and after the '/', in the case in which they were written.
   [[nodiscard]] std::string_view type() const noexcept { return type_; }
   [[nodiscard]] std::string_view subtype() const noexcept { return subtype_; }
-  /// Whether it is of a type, such as "text/html", in any case and with any parameters.
+  /// Whether the type and subtype are these, such as "text/html", in any case; ignores parameters.
   [[nodiscard]] bool is(std::string_view type_and_subtype) const noexcept;
-  /// The value of a parameter, whose name may be in any case, without quotes.
+  /// The unquoted value of the parameter with this name, in any case.
   [[nodiscard]] std::optional<std::string> parameter(std::string_view name) const;
 
  private:
@@ -37,11 +38,11 @@ class media_type {
   std::string_view parameters_;
 };
 
-/// The media type of a file by the extension of its name or path, which may be in any case;
-/// "application/octet-stream" for unknown ones. Texts have "; charset=utf-8".
+/// Returns the media type of a file by the extension of its name or path, in any case;
+/// "application/octet-stream" for unknown extensions. Types of texts include "; charset=utf-8".
 [[nodiscard]] std::string_view media_type_of(std::string_view file_name) noexcept;
 
-/// Whether bodies of a type, parameters included, become much smaller by compression.
+/// Whether compression makes bodies of this type much smaller. The type may have parameters.
 [[nodiscard]] bool is_compressible(std::string_view media_type) noexcept;
 
 }  // namespace gyre::http

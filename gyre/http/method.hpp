@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// method: the methods of HTTP requests (RFC 9110, 9.3; RFC 5789); method_set, several of them.
+// method: the methods of HTTP requests (RFC 9110, 9.3; RFC 5789). method_set: a set of methods.
 //
 //     using gyre::http::method;
 //     if (gyre::http::method_of("GET") == method::get) serve();
@@ -14,7 +14,7 @@
 
 namespace gyre::http {
 
-/// A request's method.
+/// The method of a request.
 enum class method : std::uint8_t {
   get,
   head,
@@ -25,10 +25,10 @@ enum class method : std::uint8_t {
   options,
   trace,
   patch,
-  other,  ///< any that is not listed here
+  other,  ///< a method that is not listed here
 };
 
-/// As it stands in a request; "" for method::other.
+/// The method as it is written in a request; "" for method::other.
 [[nodiscard]] constexpr std::string_view to_text(method value) noexcept {
   switch (value) {
     case method::get: return "GET";
@@ -45,7 +45,7 @@ enum class method : std::uint8_t {
   return {};
 }
 
-/// The method of that name, which is case-sensitive: "get" is method::other.
+/// The method with this name. Names are case-sensitive: "get" is method::other.
 [[nodiscard]] constexpr method method_of(std::string_view name) noexcept {
   for (auto each = method::get; each != method::other;
        each = static_cast<method>(static_cast<std::uint8_t>(each) + 1)) {
@@ -54,20 +54,20 @@ enum class method : std::uint8_t {
   return method::other;
 }
 
-/// Whether a request changes nothing (RFC 9110, 9.2.1).
+/// Whether the method only reads (RFC 9110, 9.2.1).
 [[nodiscard]] constexpr bool is_safe(method value) noexcept {
   return value == method::get || value == method::head || value == method::options ||
          value == method::trace;
 }
-/// Whether sending a request twice has the effect of sending it once (RFC 9110, 9.2.2), so that a
-/// client may repeat it.
+/// Whether sending a request twice has the same effect as sending it once (RFC 9110, 9.2.2), so
+/// that a client may repeat it.
 [[nodiscard]] constexpr bool is_idempotent(method value) noexcept {
   return is_safe(value) || value == method::put || value == method::delete_;
 }
 
 /// A set of methods, such as those that a path allows.
 ///
-/// Thread-safety: as a value, of two bytes.
+/// Thread-safety: as a value; it has two bytes.
 class method_set {
  public:
   constexpr method_set() noexcept = default;
@@ -91,7 +91,7 @@ class method_set {
   }
   [[nodiscard]] constexpr bool empty() const noexcept { return bits_ == 0; }
 
-  /// The value of a header Allow: "GET, HEAD". method::other has no name, and is left out.
+  /// The value of a header Allow: "GET, HEAD". Leaves out method::other, which has no name.
   [[nodiscard]] std::string to_string() const;
 
   friend constexpr bool operator==(method_set, method_set) noexcept = default;

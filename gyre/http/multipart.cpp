@@ -16,8 +16,8 @@ namespace {
 
 using detail::equals_lower;
 
-// A name as browsers write it (Fetch: "%22", "%0D" and "%0A" for the bytes that would end it), with
-// the backslashes of other clients. Other backslashes are those of Windows' paths.
+// Decodes a name as browsers write it ("%22", "%0D" and "%0A" for '"', CR and LF, see Fetch) and
+// with the backslash escapes of other clients. Other backslashes, as in Windows paths, are kept.
 std::string decoded_name(const detail::parameter& parameter) {
   std::string name;
   std::string_view rest = parameter.raw;
@@ -37,7 +37,7 @@ std::string decoded_name(const detail::parameter& parameter) {
   return name;
 }
 
-// The value of Content-Disposition: form-data, one name and perhaps one file name.
+// Parses the value of Content-Disposition: "form-data", one name and at most one file name.
 bool read_disposition(std::string_view value, detail::backslash meaning, multipart_part& part) {
   std::string_view rest = value;
   part.file_name.reset();
@@ -58,7 +58,8 @@ bool read_disposition(std::string_view value, detail::backslash meaning, multipa
   return has_name;
 }
 
-// Browsers escape no backslash, which matters where one ends a name.
+// Retries with plain backslashes: browsers do not escape them, so one may stand before a closing
+// quote.
 bool read_disposition(std::string_view value, multipart_part& part) {
   return read_disposition(value, detail::backslash::escapes, part) ||
          read_disposition(value, detail::backslash::is_ordinary, part);
@@ -69,8 +70,8 @@ bool is_identity_encoding(std::string_view value) noexcept {
          equals_lower(value, "binary");
 }
 
-// Parses the headers of a part. `head` ends with the empty line after them; its line ends are CRLF.
-// False if a header is malformed or Content-Disposition is missing.
+// Parses the headers of a part. `head` ends with the empty line after them; its line ends are
+// CR LF. Returns false if a header is malformed or Content-Disposition is missing.
 bool read_part_head(std::string_view head, multipart_part& part) {
   bool has_disposition = false;
   bool has_type = false;
@@ -86,7 +87,7 @@ bool read_part_head(std::string_view head, multipart_part& part) {
       if (std::exchange(has_disposition, true) || !read_disposition(value, part)) return false;
     } else if (equals_lower(name, "content-type")) {
       if (std::exchange(has_type, true)) return false;
-      // A malformed type counts as the default one (RFC 2045, 5.2): senders leave it empty.
+      // A malformed type counts as the default type (RFC 2045, 5.2); some senders leave it empty.
       if (media_type::parse(value)) part.content_type = value;
     } else if (equals_lower(name, "content-transfer-encoding")) {
       if (!is_identity_encoding(value)) return false;
@@ -115,9 +116,10 @@ multipart_reader::multipart_reader(std::string_view boundary, multipart_limits l
   }
 }
 
-// Consumes up to the end of the next delimiter, and returns true; or up to the end of bytes that
-// belong to none, if there are any: `content`. As CR stands only at the front of a delimiter, bytes
-// that began one and turn out to be data cannot contain the beginning of another.
+// Searches for the next delimiter. Returns true after consuming all of it. Otherwise consumes
+// bytes that may belong to it, or sets `content` to consumed bytes that do not. A CR occurs only at
+// the front of a delimiter, so bytes that began like a delimiter and turn out to be data cannot
+// contain the beginning of another one.
 bool multipart_reader::find_delimiter(io::input& piece,
                                       std::span<const std::byte>& content) noexcept {
   if (match_size_ == 0) {
@@ -156,8 +158,8 @@ multipart_event multipart_reader::fail(std::error_code error) noexcept {
   return {};
 }
 
-// Skips the blanks that transports may add after a boundary (RFC 2046, 5.1.1). True if another
-// byte follows them.
+// Skips the blanks that transports may add after a boundary (RFC 2046, 5.1.1). Returns true if
+// another byte follows. Fails with `error` after more than `limit` ignored bytes.
 bool multipart_reader::skip_blanks(io::input& piece, std::size_t limit,
                                    std::error_code error) noexcept {
   const std::string_view text = piece.text();
@@ -172,8 +174,8 @@ bool multipart_reader::skip_blanks(io::input& piece, std::size_t limit,
   return !piece.empty();
 }
 
-// Reads the end of a boundary line: blanks and CR LF before the headers of the next part, or "--"
-// after the last part.
+// Reads the end of a boundary line: blanks and CR LF before the headers of the next part, or
+// "--" after the last part.
 multipart_event multipart_reader::read_boundary_end(io::input& piece) noexcept {
   const bool is_first_byte = last_byte_ == '\0' || last_byte_ == ' ';
   if (is_first_byte && !skip_blanks(piece, limits_.max_head, format_errc::part_headers_too_long)) {
@@ -199,7 +201,7 @@ multipart_event multipart_reader::read_boundary_end(io::input& piece) noexcept {
   return {};
 }
 
-// Reads to the end of a line, as far as it has come.
+// Reads the headers of a part up to the next line end; an incomplete line is kept in head_.
 multipart_event multipart_reader::read_head(io::input& piece) {
   const std::size_t line_end = piece.find_eol();
   const std::size_t size = line_end == io::input::npos ? piece.size() : line_end + 1;
@@ -215,7 +217,7 @@ multipart_event multipart_reader::read_head(io::input& piece) {
   return {.kind = multipart_event::part};
 }
 
-// Reads the epilogue: blanks after the last boundary, and then perhaps CR LF and any bytes.
+// Reads the epilogue: blanks after the last boundary, then optionally CR LF and any bytes.
 void multipart_reader::read_epilogue(io::input& piece) noexcept {
   if (last_byte_ == '\n') {
     ignored_size_ += piece.size();
@@ -236,7 +238,7 @@ void multipart_reader::read_epilogue(io::input& piece) noexcept {
   }
 }
 
-// Makes a step; returns need_more if it made no event.
+// Makes one step; the event is need_more if the step made none.
 multipart_event multipart_reader::advance(io::input& piece) {
   std::span<const std::byte> before;
   switch (state_) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// multipart_reader: bodies of multipart/form-data as a stream, such as uploads of files.
+// multipart_reader: reads bodies of multipart/form-data, such as file uploads, as a stream.
 //
 //     gyre::http::multipart_reader reader(boundary);
 //     while (!piece.empty()) {  // an input with bytes of the body, as they came
@@ -23,7 +23,9 @@
 
 namespace gyre::http {
 
-/// Limits of a body. The reader holds max_head bytes and a boundary, and no data of parts.
+/// Limits of a multipart body. The reader buffers at most max_head bytes and a boundary, but no
+/// data
+/// of parts.
 struct multipart_limits {
   std::size_t max_parts = 1000;
   std::size_t max_head = 8 * 1024;      ///< bytes of the headers of a part
@@ -31,66 +33,72 @@ struct multipart_limits {
   std::size_t max_epilogue = 4 * 1024;  ///< bytes after the last boundary, which are ignored
 };
 
-/// The headers of a part, decoded.
+/// The decoded headers of a part.
 struct multipart_part {
-  std::string name;  ///< of the form's field
-  /// The name of an uploaded file as its sender says: it may hold any bytes, "../" among them.
+  std::string name;  ///< the name of the form's field
+  /// The name of an uploaded file as the client sends it. It may hold any bytes, such as "../".
   /// Nothing for other fields.
   std::optional<std::string> file_name;
-  std::string content_type = "text/plain";  ///< this, too, if the sender's is malformed
+  std::string content_type = "text/plain";  ///< the default also replaces a malformed type
 
   friend bool operator==(const multipart_part&, const multipart_part&) = default;
 };
 
-/// A step of a body.
+/// The result of one step of a multipart_reader.
 struct multipart_event {
   enum kinds : std::uint8_t {
-    need_more,  ///< all bytes were consumed: call again with the next
-    part,       ///< a part begins: multipart_reader::part()
-    data,       ///< bytes of the part, never none
+    need_more,  ///< all bytes were consumed: call next() again with further bytes
+    part,       ///< a part begins; multipart_reader::part() returns its headers
+    data,       ///< bytes of the part; never empty
     part_end,   ///< the part is complete
-    end,        ///< the last boundary came
+    end,        ///< the last boundary was received
   };
 
   kinds kind = need_more;
   std::span<const std::byte> bytes = {};
 };
 
-/// The boundary of a body: that parameter of a Content-Type of multipart/form-data.
+/// Returns the boundary in a Content-Type of multipart/form-data.
 ///
-/// Errors: format_errc::bad_boundary, even if only the type is another.
+/// Errors: format_errc::bad_boundary, also for another media type.
 [[nodiscard]] std::expected<std::string, std::error_code> multipart_boundary(
     std::string_view content_type);
 
-/// Reads a body of multipart/form-data (RFC 7578) that comes in pieces, cut anywhere.
+/// Reads a body of multipart/form-data (RFC 7578) that is received in pieces, cut anywhere.
 ///
-/// It is strict: lines end in CR LF, and nothing but blanks stands between a boundary and its line
+/// The reader is strict: lines end in CR LF, and only blanks may stand between a boundary and its
+/// line
 /// end. Lines after the last boundary are ignored (RFC 2046, 5.1.1). A part has one
-/// Content-Disposition of form-data, with one name. `\"` and `\\` in quoted names are decoded, and
-/// %22, %0D and %0A, which browsers send for a quote and for line ends. The parameter `filename*`
-/// is ignored, as RFC 7578 demands, and so are headers but Content-Type and
-/// Content-Transfer-Encoding, which must be 7bit, 8bit or binary.
+/// Content-Disposition of form-data, with one name. In quoted names `\"` and `\\` are decoded, and
+/// so
+/// are %22, %0D and %0A, which browsers send for a quote and for line ends. The parameter
+/// `filename*`
+/// is ignored, as RFC 7578 requires. Content-Transfer-Encoding must be 7bit, 8bit or binary;
+/// headers
+/// other than this one, Content-Disposition and Content-Type are ignored.
 ///
 /// Thread-safety: none; may be handed from thread to thread.
-/// Complexity: linear; data are searched with memmem(3). Only parts' heads are copied; their memory
-/// is reused.
+/// Complexity: linear; searches data with memmem(3). Only the headers of parts are copied; their
+/// memory is reused.
 class multipart_reader {
  public:
   /// Errors: std::invalid_argument for a boundary that multipart_boundary() would not return.
   explicit multipart_reader(std::string_view boundary, multipart_limits limits = {});
 
-  /// Consumes bytes up to the next event. The data are views into the piece's memory or, where a
-  /// boundary seemed to begin in an earlier piece, into the reader's: valid until the next call.
+  /// Consumes bytes up to the next event. The bytes of a data event are a view into the memory of
+  /// `piece`, or into the reader if an earlier piece ended like the beginning of a boundary. They
+  /// are
+  /// valid until the next call.
   ///
   /// Errors: format_errc::bad_part, too_many_parts, part_headers_too_long (blanks after a boundary
-  /// count, too), preamble_too_long, epilogue_too_long; the same again in later calls.
+  /// count, too), preamble_too_long, epilogue_too_long. Later calls return the same error.
   [[nodiscard]] std::expected<multipart_event, std::error_code> next(io::input& piece);
 
-  /// The current part, from its event `part` to the next one.
+  /// The headers of the current part, valid from its `part` event to the next one.
   [[nodiscard]] const multipart_part& part() const noexcept { return part_; }
 
-  /// Call it at the end of the body: format_errc::incomplete, unless the last boundary came; the
-  /// error of next(), if there was one.
+  /// Call it at the end of the body. Returns the error of next(), if there was one, or
+  /// format_errc::incomplete if the last boundary is missing.
   [[nodiscard]] std::error_code finish() const noexcept;
 
  private:
@@ -109,13 +117,14 @@ class multipart_reader {
   std::string head_;
   multipart_part part_;
   std::error_code error_;
-  // Bytes of the delimiter that have come. The first CR LF is implied: a body begins with "--".
+  // How many bytes of the delimiter were matched, and how many of these were not received but
+  // implied: the CR LF before the first boundary, because a body begins with "--".
   std::size_t match_size_ = 2;
   std::size_t implied_size_ = 2;
-  // Bytes of the preamble, of blanks after a boundary, or of the epilogue.
+  // Counts the bytes of the preamble, of blanks after a boundary, or of the epilogue.
   std::size_t ignored_size_ = 0;
   std::size_t part_count_ = 0;
-  char last_byte_ = '\0';  // the last byte that came after a boundary, blanks included
+  char last_byte_ = '\0';  // the last byte after a boundary; ' ' for any blank
   state state_ = state::preamble;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// multipart_writer: builds bodies of multipart/form-data, whole or piece by piece, for clients.
+// multipart_writer: builds bodies of multipart/form-data, as a whole or piece by piece.
 //
 //     gyre::http::multipart_writer writer;
 //     writer.add("title", "Holidays").add_file("photo", "beach.jpg", "image/jpeg", photo);
@@ -14,22 +14,28 @@
 
 namespace gyre::http {
 
-/// Builds the body of a request. Its boundary is random, so that no data can contain it unless
+/// Builds the body of a request. Its boundary is random, so that data cannot contain it unless
 /// they were made with knowledge of it.
 ///
-/// To send a large file without holding it, call start_file(), send take(), send the file's bytes,
-/// and continue with the next part or finish().
+/// To send a large file without holding it in memory, call start_file(), send the result of take(),
+/// send the file's bytes, and continue with the next part or finish().
+///
+/// Names are encoded as browsers do: "%0D", "%0A" and "%22" for CR, LF and quotes; backslashes are
+/// doubled. multipart_reader thus returns all names unchanged, except those that contain "%22",
+/// "%0D"
+/// or "%0A".
 ///
 /// Thread-safety: none; may be handed from thread to thread.
 /// Errors: members throw std::invalid_argument, and add nothing, for a value that contains the
-/// boundary, a control character but CR, LF and tab in a name, a content type that is none, and any
-/// part after finish(). In names, line ends and quotes are encoded as browsers do, and backslashes
-/// doubled; so multipart_reader reads all names as they were, but those with "%22", "%0D" or "%0A".
+/// boundary, a name with a control character other than CR, LF and tab, a malformed content type,
+/// and
+/// a part after finish().
 class multipart_writer {
  public:
   /// Chooses a boundary of 128 random bits.
   multipart_writer();
-  /// For tests, which compare bodies. Errors: std::invalid_argument for a malformed boundary.
+  /// Uses a fixed boundary, for tests that compare bodies. Errors: std::invalid_argument for a
+  /// malformed boundary.
   explicit multipart_writer(std::string_view boundary);
 
   /// The value of Content-Type for the body.
@@ -43,16 +49,16 @@ class multipart_writer {
                              std::string_view content_type, std::span<const std::byte> bytes);
   multipart_writer& add_file(std::string_view name, std::string_view file_name,
                              std::string_view content_type, std::string_view text);
-  /// Adds a file but its bytes, which the caller sends after take(). They must not contain the
-  /// boundary, which is not checked.
+  /// Adds the headers of a file, whose bytes the caller sends after take(). The bytes must not
+  /// contain the boundary; this is not checked.
   multipart_writer& start_file(std::string_view name, std::string_view file_name,
                                std::string_view content_type);
   /// Ends the body.
   multipart_writer& finish();
 
-  /// The body, as far as it was not taken yet.
+  /// The part of the body that was not taken yet.
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
-  /// Moves the text out; what is added later follows it.
+  /// Moves text() out; later additions form the next text().
   [[nodiscard]] std::string take() noexcept;
 
  private:

@@ -8,7 +8,7 @@
 namespace gyre::http {
 namespace {
 
-// Takes the next character off `text`, decoded; -1 if its '%' is malformed.
+// Removes the next character from `text` and returns it decoded; -1 if its '%' is malformed.
 int take_decoded(std::string_view& text, plus_sign plus) noexcept {
   const char first = text.front();
   if (first != '%') {
@@ -22,7 +22,8 @@ int take_decoded(std::string_view& text, plus_sign plus) noexcept {
   return high * 16 + low;
 }
 
-// Each character is read before its place is written, so `output` may be the text's own memory.
+// Decodes `text` to `output`, which may be the memory of `text` itself: the write position never
+// passes the read position.
 std::optional<std::size_t> decode_to(std::string_view text, char* output, plus_sign plus) noexcept {
   std::size_t size = 0;
   while (!text.empty()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Percent-encoding of URLs (RFC 3986, 2.1), and the decoding of it.
+// Percent-encoding and decoding of the parts of URLs (RFC 3986, 2.1).
 //
 //     std::string path = "/files/" + gyre::http::encode_component("50 % off");  // 50%20%25%20off
 //     std::optional<std::string> name = gyre::http::percent_decode("50%20%25%20off");
@@ -16,15 +16,16 @@ namespace gyre::http {
 /// How '+' is decoded: as itself in paths, as a blank in forms and queries.
 enum class plus_sign { is_plus, is_blank };
 
-/// The text with each "%xx" replaced by its byte; nothing if a '%' has not two hexadecimal digits.
-/// The result may contain any byte: '/', "..", zero bytes, and bytes that are no UTF-8.
+/// Replaces each "%xx" by its byte. Returns nothing if a '%' is not followed by two hexadecimal
+/// digits. The result may contain any byte: '/', "..", zero bytes, and bytes that are not UTF-8.
 ///
 /// Complexity: linear; allocates the result.
 [[nodiscard]] std::optional<std::string> percent_decode(std::string_view text,
                                                         plus_sign plus = plus_sign::is_plus);
 
-/// As percent_decode(), into memory of the caller, which holds at least text.size() characters and
-/// may be the text's own: the part of `memory` that is the result. Allocates nothing.
+/// Decodes the text into `memory`, which must hold at least text.size() characters and may be
+/// the memory of the text itself. Returns the part of `memory` that holds the result. Allocates
+/// nothing.
 ///
 /// Errors: std::length_error if `memory` is too small.
 [[nodiscard]] std::optional<std::string_view> percent_decode(std::string_view text,
@@ -38,10 +39,10 @@ enum class plus_sign { is_plus, is_blank };
 [[nodiscard]] bool decodes_to(std::string_view encoded, std::string_view plain,
                               plus_sign plus = plus_sign::is_plus) noexcept;
 
-/// Adds the text with every byte encoded but letters, digits and - . _ ~: a segment of a path, or a
-/// name or value of a query.
+/// Appends the text with every byte encoded except letters, digits and - . _ ~; for a segment of
+/// a path, or a name or value of a query.
 void append_encoded_component(std::string& output, std::string_view text);
-/// Adds the text with every byte encoded that may not stand in a path; '/' stays.
+/// Appends the path with every byte encoded that a path may not contain; keeps '/'.
 void append_encoded_path(std::string& output, std::string_view path);
 
 [[nodiscard]] inline std::string encode_component(std::string_view text) {

@@ -44,7 +44,7 @@ std::optional<url> read_proxy(std::initializer_list<const char*> names) {
   return *std::move(parsed);
 }
 
-// The host and port of a URL, the host without brackets.
+// The host, without brackets, and the port of a URL; and its address, if the host is one.
 struct destination {
   std::string_view host;
   std::string_view port;
@@ -57,7 +57,7 @@ std::optional<net::ip_address> address_of(std::string_view text) noexcept {
   return parsed->unmapped();
 }
 
-// `block`: such as "10.0.0.0/8".
+// Whether the block, such as "10.0.0.0/8", contains the address.
 bool is_in_block(const net::ip_address& address, std::string_view block) noexcept {
   const auto network = net::ip_address::parse(detail::take_until(block, '/'));
   const auto size = gyre::detail::parse_decimal<unsigned>(block);
@@ -77,7 +77,7 @@ bool matches(std::string_view pattern, const destination& target) noexcept {
   if (pattern == "*") return true;
   if (pattern.contains('/')) return target.address && is_in_block(*target.address, pattern);
   const std::size_t colon = pattern.rfind(':');
-  // An IPv6 address without brackets has several colons, and no port.
+  // An IPv6 address without brackets has several colons and no port.
   const bool has_port = colon != std::string_view::npos && pattern.find(':') == colon;
   if (pattern.starts_with('[')) {
     const std::size_t end = pattern.find(']');

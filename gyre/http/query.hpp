@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// query: a view of the name/value pairs of "a=1&b=2", the query of a URL or the body of a form.
+// query: a view of the pairs in "a=1&b=2", as in the query of a URL or the body of a form.
 //
 //     const auto pairs = gyre::http::query::parse("name=J%C3%BCrgen+K&page=2");
 //     if (!pairs) throw std::system_error(pairs.error());
@@ -24,19 +24,19 @@ struct query_limits {
   std::size_t max_pairs = 1000;
 };
 
-/// A pair of a query, as it was sent: encoded.
+/// A pair of a query, still encoded.
 struct query_pair {
   std::string_view name;
-  std::string_view value;  ///< empty without '='
+  std::string_view value;  ///< empty if the pair has no '='
 
-  /// Decoded, with '+' as a blank. Allocates.
+  /// The decoded text, with '+' as a blank. Allocates.
   [[nodiscard]] std::string decoded_name() const;
   [[nodiscard]] std::string decoded_value() const;
 };
 
-/// The pairs of a query, in their order; a name may occur several times. Empty pairs, as in "a&&b",
-/// are left out. Parsed as application/x-www-form-urlencoded (URL Standard), but a malformed '%' is
-/// an error.
+/// A view of the pairs of a query, in their order; a name may occur several times. Empty pairs, as
+/// in "a&&b", are skipped. The text is parsed as application/x-www-form-urlencoded (URL Standard),
+/// except that a malformed '%' is an error.
 ///
 /// Thread-safety: as a value.
 /// Lifetime: the text must outlive the view, its iterators and their pairs.
@@ -45,7 +45,7 @@ class query {
  public:
   class iterator;
 
-  /// No pairs.
+  /// An empty query.
   constexpr query() noexcept = default;
   /// Errors: format_errc::bad_percent_encoding, too_many_pairs, too_long.
   [[nodiscard]] static std::expected<query, std::error_code> parse(std::string_view text,
@@ -56,11 +56,12 @@ class query {
   [[nodiscard]] iterator begin() const noexcept;
   [[nodiscard]] iterator end() const noexcept;
 
-  /// The first value of a name, decoded with '+' as a blank; nothing if no pair has the name.
+  /// The first value of a pair with this name, decoded with '+' as a blank; nothing if there is
+  /// none.
   [[nodiscard]] std::optional<std::string> get(std::string_view name) const;
-  /// All values of a name, decoded.
+  /// All values of pairs with this name, decoded.
   [[nodiscard]] std::vector<std::string> get_all(std::string_view name) const;
-  /// The first value of a name, as it was sent: encoded. Allocates nothing.
+  /// The first value of a pair with this name, still encoded. Allocates nothing.
   [[nodiscard]] std::optional<std::string_view> find(std::string_view name) const noexcept;
   [[nodiscard]] bool contains(std::string_view name) const noexcept {
     return find(name).has_value();
@@ -91,7 +92,7 @@ class query::iterator {
     advance();
     return before;
   }
-  /// Iterators of the same query are compared.
+  /// Compares iterators of the same query.
   friend bool operator==(const iterator& left, const iterator& right) noexcept {
     return left.at_end_ == right.at_end_ && left.rest_.size() == right.rest_.size();
   }
@@ -110,7 +111,8 @@ inline query::iterator query::begin() const noexcept { return iterator(text_); }
 inline query::iterator query::end() const noexcept { return {}; }
 inline bool query::empty() const noexcept { return begin() == end(); }
 
-/// Adds a pair to a query or a form: "name=value", encoded, after a '&' unless `output` is empty.
+/// Appends a pair to a query or a form: "name=value", encoded, after a '&' unless `output` is
+/// empty.
 void append_pair(std::string& output, std::string_view name, std::string_view value);
 
 }  // namespace gyre::http

@@ -11,7 +11,8 @@
 namespace gyre::http {
 namespace {
 
-// A number that is too large lies after every end.
+// Reads a decimal number. A number that does not fit is replaced by the maximum, which lies after
+// every end.
 std::optional<std::uint64_t> parse_position(std::string_view text) noexcept {
   if (text.empty() || !std::ranges::all_of(text, detail::is_digit)) return std::nullopt;
   return gyre::detail::parse_decimal<std::uint64_t>(text).value_or(
@@ -20,7 +21,7 @@ std::optional<std::uint64_t> parse_position(std::string_view text) noexcept {
 
 struct parsed_range {
   bool is_malformed = true;
-  byte_range range = {};  // of size 0: after the end
+  byte_range range = {};  // a size of 0 means that the range lies after the end
 };
 
 parsed_range parse_range(std::string_view text, std::uint64_t size) noexcept {
@@ -52,7 +53,8 @@ bool is_near(const byte_range& left, const byte_range& right) noexcept {
 
 }  // namespace
 
-// A joined range takes the place of the first range that it was made of.
+// Adds a range and joins it with the ranges that it overlaps or touches. The joined range takes the
+// position of the first of them.
 void byte_ranges::add(byte_range range) noexcept {
   std::size_t index = count_;
   for (std::size_t i = 0; i < count_;) {
@@ -68,7 +70,7 @@ void byte_ranges::add(byte_range range) noexcept {
               ranges_.begin() + static_cast<std::ptrdiff_t>(count_),
               ranges_.begin() + static_cast<std::ptrdiff_t>(i));
     --count_;
-    i = 0;  // the larger range may touch an earlier one
+    i = 0;  // the joined range may touch an earlier one
   }
   index = std::min(index, count_);
   std::copy_backward(ranges_.begin() + static_cast<std::ptrdiff_t>(index),
@@ -92,7 +94,7 @@ byte_ranges byte_ranges::parse(std::string_view header, std::uint64_t size) noex
     if (next.is_malformed || ++count > max_count) return {};
     if (next.range.size != 0) parsed.add(next.range);
   }
-  // An empty resource has no byte that a part could hold, and is sent whole.
+  // An empty resource has no byte for a part, so it is sent as a whole.
   if (count == 0 || size == 0) return {};
   parsed.outcome_ = parsed.count_ == 0 ? range_outcome::not_satisfiable : range_outcome::partial;
   return parsed;

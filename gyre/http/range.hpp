@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// byte_ranges: the parts of a resource that a header Range asks for (RFC 9110, 14).
+// byte_ranges: the parts of a resource that a header Range requests (RFC 9110, 14).
 //
 //     const auto ranges = gyre::http::byte_ranges::parse("bytes=0-99,-50", size);
 //     if (ranges.outcome() == range_outcome::not_satisfiable) co_return send_416(size);
@@ -15,7 +15,7 @@
 
 namespace gyre::http {
 
-/// Bytes of a resource, of which there is at least one.
+/// A non-empty range of bytes of a resource.
 struct byte_range {
   std::uint64_t first = 0;
   std::uint64_t size = 0;  ///< not 0
@@ -24,29 +24,30 @@ struct byte_range {
   friend bool operator==(const byte_range&, const byte_range&) = default;
 };
 
-/// How a request with a header Range is to be answered.
+/// How to respond to a request with a header Range.
 enum class range_outcome : std::uint8_t {
   whole,            ///< 200: the header is missing, malformed, or has too many ranges
-  partial,          ///< 206: with one range or several
+  partial,          ///< 206: one range or several
   not_satisfiable,  ///< 416: all ranges lie after the end
 };
 
-/// Up to max_count ranges, none of which overlaps or touches another, in the order of the request.
-/// A value that allocates nothing.
+/// The ranges of a request, up to max_count, in the order of the request. No range overlaps or
+/// touches another. A value that allocates nothing.
 ///
 /// Thread-safety: as a value.
 class byte_ranges {
  public:
   static constexpr std::size_t max_count = 16;
 
-  /// Reads a header Range against a resource of `size` bytes. Ranges that overlap or touch are
-  /// joined; ranges after the end are left out. More than max_count ranges before joining, a unit
-  /// other than bytes and a malformed header mean range_outcome::whole, as the standard demands.
-  /// Only requests GET have ranges, and only if their header If-Range holds (if_range_holds()).
+  /// Parses a header Range for a resource of `size` bytes. Ranges that overlap or touch are joined;
+  /// ranges after the end are dropped. More than max_count ranges before joining, a unit other than
+  /// bytes, and a malformed header result in range_outcome::whole, as the standard requires. Use it
+  /// only
+  /// for GET requests, and only if the header If-Range holds (if_range_holds()).
   [[nodiscard]] static byte_ranges parse(std::string_view header, std::uint64_t size) noexcept;
 
   [[nodiscard]] range_outcome outcome() const noexcept { return outcome_; }
-  /// 0 unless range_outcome::partial.
+  /// The number of ranges; 0 unless the outcome is range_outcome::partial.
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
   [[nodiscard]] const byte_range* begin() const noexcept { return ranges_.data(); }
   [[nodiscard]] const byte_range* end() const noexcept { return ranges_.data() + count_; }
@@ -59,9 +60,9 @@ class byte_ranges {
   range_outcome outcome_ = range_outcome::whole;
 };
 
-/// The value of a header Content-Range: "bytes 0-99/1234".
+/// Returns the value of a header Content-Range, such as "bytes 0-99/1234".
 [[nodiscard]] std::string content_range(byte_range part, std::uint64_t size);
-/// The value of Content-Range in a response 416: "bytes */1234".
+/// Returns the value of Content-Range for a response with status 416, such as "bytes */1234".
 [[nodiscard]] std::string unsatisfied_content_range(std::uint64_t size);
 
 }  // namespace gyre::http

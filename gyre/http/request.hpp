@@ -36,72 +36,77 @@ namespace detail {
 class exchange;
 }  // namespace detail
 
-/// A request, as handlers get it. The server owns it.
+/// A request as a handler receives it. The server owns it.
 ///
 /// Thread-safety: the loop's thread only.
 /// Lifetime: if the handler takes a responder, until the handler returns; otherwise until the
-/// response is sent, or, if the connection ends before, until the task is done. All views live as
-/// long.
+/// response
+/// is sent or, if the connection ends first, until the handler's task is done. All views are valid
+/// for
+/// this time.
 class request {
  public:
   request(const request&) = delete;
   request& operator=(const request&) = delete;
 
   [[nodiscard]] http::method method() const noexcept { return method_; }
-  /// The method as it was sent, also that of method::other.
+  /// The method as it was sent, even if method() is method::other.
   [[nodiscard]] std::string_view method_text() const noexcept { return method_text_; }
-  /// The target as it was sent: "/users/7?page=2".
+  /// The request target as it was sent, such as "/users/7?page=2".
   [[nodiscard]] std::string_view target() const noexcept { return target_; }
-  /// Without the query, encoded: see percent_decode(). "*" where OPTIONS asks for the server
-  /// itself.
+  /// The path without the query, still encoded: see percent_decode(). "*" in an OPTIONS request for
+  /// the server itself.
   [[nodiscard]] std::string_view path() const noexcept { return path_; }
-  /// The pairs of the query; none if it is malformed.
+  /// The pairs of the query; empty if the query is malformed.
   [[nodiscard]] http::query query() const noexcept;
   /// The query as it was sent, without '?'.
   [[nodiscard]] std::string_view query_text() const noexcept { return query_text_; }
-  /// The host, and port, that the client has named; empty in HTTP/1.0 without one.
+  /// The host, and port if any, that the client has named; empty in an HTTP/1.0 request without
+  /// Host.
   [[nodiscard]] std::string_view host() const noexcept { return host_; }
   /// 1 for HTTP/1.1, 0 for HTTP/1.0.
   [[nodiscard]] unsigned minor_version() const noexcept { return minor_version_; }
 
-  /// The methods that the path has handlers for, where it has none for this one; else empty.
+  /// The methods for which the path has handlers, if it has none for this method; otherwise empty.
   [[nodiscard]] method_set allowed_methods() const noexcept;
 
   [[nodiscard]] field_list fields() const noexcept { return fields_; }
-  /// The value of the first field of that name.
+  /// The value of the first field with this name.
   [[nodiscard]] std::optional<std::string_view> field(std::string_view name) const noexcept {
     return fields_.get(name);
   }
 
-  /// The decoded value of a segment of the route's pattern; empty if the pattern has none of that
-  /// name. Allocates if it is long and has encoded characters.
+  /// The decoded value of a parameter of the route's pattern; empty if the pattern has no such
+  /// parameter. Allocates for long values with encoded characters.
   [[nodiscard]] std::string param(std::string_view name) const;
-  /// As param(), but encoded, as it stands in path(): of a pattern without that name, a view whose
+  /// Like param(), but encoded as in path(). If the pattern has no such parameter, a view whose
   /// data() is null.
   [[nodiscard]] std::string_view raw_param(std::string_view name) const noexcept;
 
-  /// The whole body; empty for a route with streamed bodies.
+  /// The whole body; empty on a route with streamed bodies.
   [[nodiscard]] std::string_view body() const noexcept { return body_; }
-  /// The length of the body that the client has announced; nothing for a chunked one.
+  /// The length of the body that the client has announced; nothing for a chunked body.
   [[nodiscard]] std::optional<std::uint64_t> content_length() const noexcept;
-  /// The next bytes of a streamed body, valid until the next call; nothing at its end. Reading the
-  /// first bytes sends the "100 Continue" that a client waits for. While they are not asked for,
-  /// the peer must wait when 64 KiB have come.
+  /// Reads the next bytes of a streamed body, valid until the next call; nothing at the end of the
+  /// body. The first call sends the "100 Continue" that a client may wait for. Until next_chunk()
+  /// is
+  /// called, at most 64 KiB are received and the peer must wait.
   ///
-  /// Errors: std::system_error with errc::truncated when the connection ends within the body,
-  /// errc::body_too_large, those of malformed chunks; std::logic_error for a route without streamed
-  /// bodies.
+  /// Errors: std::system_error with errc::truncated if the connection ends within the body, with
+  /// errc::body_too_large, and with the errors of malformed chunks; std::logic_error on a route
+  /// without
+  /// streamed bodies.
   [[nodiscard]] task<std::optional<std::span<const std::byte>>> next_chunk();
-  /// The fields that follow a chunked body; of a streamed body, once that has ended.
+  /// The trailer fields of a chunked body; of a streamed body, once it has been read.
   [[nodiscard]] field_list trailers() const noexcept { return trailers_; }
 
   /// The connection; null once it has ended.
   [[nodiscard]] net::tcp_connection* connection() const noexcept;
-  /// The other end's address. Throws std::system_error once the connection has ended.
+  /// The address of the peer. Throws std::system_error once the connection has ended.
   [[nodiscard]] net::endpoint peer_endpoint() const;
   [[nodiscard]] event_loop& loop() const noexcept;
-  /// A token whose stop is requested, on the loop's thread, when the server's stop() begins: for
-  /// handlers that wait long, by stop_when(). It lives as long as the request.
+  /// A token that is stopped on the loop's thread when the server's stop() begins. Handlers that
+  /// wait long pass it to stop_when(). Valid as long as the request.
   [[nodiscard]] inplace_stop_token server_stop_token() const noexcept;
 
  private:

@@ -16,7 +16,8 @@ std::unexpected<std::error_code> failure(format_errc error) {
   return std::unexpected(make_error_code(error));
 }
 
-// Whether `host` is a name. A name whose last label is a number would be read as an IPv4 address.
+// Whether `host` is a valid name. A name whose last label is a number would be read as an IPv4
+// address.
 bool is_name(std::string_view host) {
   constexpr std::size_t max_name_size = 253, max_label_size = 63;
   if (host.ends_with('.')) host.remove_suffix(1);
@@ -54,7 +55,8 @@ std::expected<authority, std::error_code> authority::parse(std::string_view text
   if (std::ranges::any_of(parsed.host, [](char each) { return (each & 0x80) != 0; })) {
     return failure(format_errc::host_not_ascii);
   }
-  // A zone, as in "fe80::1%eth0", has a meaning on one machine only.
+  // Refuses an address with a zone, such as "fe80::1%eth0", which has a meaning on one machine
+  // only.
   const auto address = net::ip_address::parse(parsed.host);
   const bool is_v6 = address && !address->is_v4() && !parsed.host.contains('%');
   const bool is_v4_or_name = (address && address->is_v4()) || is_name(parsed.host);
@@ -63,7 +65,7 @@ std::expected<authority, std::error_code> authority::parse(std::string_view text
   if (!rest.starts_with(':')) return failure(format_errc::bad_host);
   constexpr std::size_t max_digits = 5;
   rest.remove_prefix(1);
-  if (rest.empty()) return parsed;  // "host:" has no port (RFC 3986, 3.2.3)
+  if (rest.empty()) return parsed;  // the empty port of "host:" means none (RFC 3986, 3.2.3)
   if (rest.size() <= max_digits) parsed.port = gyre::detail::parse_decimal<std::uint16_t>(rest);
   if (!parsed.port || *parsed.port == 0) return failure(format_errc::bad_port);
   return parsed;
@@ -117,7 +119,7 @@ std::expected<request_target, std::error_code> request_target::parse_visible(
   target.form_ = target_form::absolute;
   target.authority_ = *server_authority;
   target.split_path(text.substr(server.size()));
-  // An empty path means "/", except that OPTIONS then asks for the server itself.
+  // An empty path means "/", except that OPTIONS without a query then addresses the server itself.
   if (target.path_.empty()) {
     const bool is_asterisk = request_method == method::options && !target.has_query_;
     target.path_ = is_asterisk ? "*" : "/";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// request_target: the second word of a request line, in its four forms (RFC 9112, 3.2).
+// request_target: the request target of a request line, in its four forms (RFC 9112, 3.2).
 //
 //     auto target = gyre::http::request_target::parse(method::get, "/files/a%20b?page=2");
 //     if (!target) co_return bad_request();
@@ -23,20 +23,21 @@ class exchange;
 /// The forms of a request target (RFC 9112, 3.2).
 enum class target_form : std::uint8_t {
   origin,     ///< "/path?query"
-  absolute,   ///< "http://host/path?query", to proxies
-  authority,  ///< "host:port", of CONNECT
-  asterisk,   ///< "*", of OPTIONS for the server itself
+  absolute,   ///< "http://host/path?query", sent to proxies
+  authority,  ///< "host:port", only for CONNECT
+  asterisk,   ///< "*", only for OPTIONS requests for the server itself
 };
 
-/// A host with a port, as in a header Host and in URLs; both parts as they were sent.
+/// A host with an optional port, as in a header Host and in URLs; both parts as they were sent.
 struct authority {
-  /// The host without the brackets of IPv6.
+  /// The host; an IPv6 address without its brackets.
   std::string_view host;
   std::optional<std::uint16_t> port = {};
-  bool is_ipv6 = false;  ///< it stood in brackets
+  bool is_ipv6 = false;  ///< whether the host was in brackets
 
-  /// Reads "name", "name:80", "192.0.2.1" or "[2001:db8::7]:80"; "name:" has no port. Names consist
-  /// of ASCII letters, digits, '-', '_' and '.', and have at most 253 characters, 63 in each label.
+  /// Reads "name", "name:80", "192.0.2.1" or "[2001:db8::7]:80"; "name:" has no port. A name
+  /// consists
+  /// of ASCII letters, digits, '-', '_' and '.', with at most 253 characters and 63 in each label.
   ///
   /// Errors: format_errc::bad_host, host_not_ascii, bad_port.
   [[nodiscard]] static std::expected<authority, std::error_code> parse(std::string_view text);
@@ -44,15 +45,17 @@ struct authority {
   friend bool operator==(const authority&, const authority&) = default;
 };
 
-/// A view of the parts of a request target. Parts that its form has not are empty.
+/// A view of the parts of a request target. Parts that its form does not have are empty.
 ///
 /// Thread-safety: as a value.
 /// Lifetime: the text must outlive the object.
 class request_target {
  public:
-  /// CONNECT needs the authority form; only OPTIONS may have the asterisk form; other methods have
-  /// the origin or the absolute form. Accepts visible ASCII characters but '#'; user information in
-  /// an absolute form is refused (RFC 9110, 4.2.4).
+  /// Parses the target of a request with this method. CONNECT requires the authority form; only
+  /// OPTIONS may have the asterisk form; all other methods have the origin or the absolute form.
+  /// Accepts
+  /// visible ASCII characters except '#'. Refuses user information in the absolute form (RFC 9110,
+  /// 4.2.4).
   ///
   /// Errors: format_errc::bad_target, bad_character, bad_host, host_not_ascii, bad_port.
   /// Complexity: reads the text once; allocates nothing.
@@ -60,21 +63,23 @@ class request_target {
                                                                             std::string_view text);
 
   [[nodiscard]] target_form form() const noexcept { return form_; }
-  /// "http" or another scheme, of the absolute form; upper-case letters stay.
+  /// The scheme of the absolute form, "http" or "https", in the case in which it was written.
   [[nodiscard]] std::string_view scheme() const noexcept { return scheme_; }
-  /// The host and port of the absolute form, which replaces the header Host (RFC 9112, 3.2.2), and
+  /// The host and port of the absolute form, which replaces the header Host (RFC 9112, 3.2.2), or
   /// of the authority form.
   [[nodiscard]] const gyre::http::authority& authority() const noexcept { return authority_; }
-  /// Encoded, without '?'; begins with '/' in the origin and absolute forms. "*" where OPTIONS asks
-  /// for the server itself: in the asterisk form, and in the absolute form without a path.
+  /// The path, still encoded and without '?'; begins with '/' in the origin and absolute forms. "*"
+  /// for OPTIONS requests for the server itself: in the asterisk form, and in the absolute form
+  /// without
+  /// a path.
   [[nodiscard]] std::string_view path() const noexcept { return path_; }
-  /// Encoded, without '?'; see query::parse().
+  /// The query, still encoded and without '?'; see query::parse().
   [[nodiscard]] std::string_view query() const noexcept { return query_; }
   [[nodiscard]] bool has_query() const noexcept { return has_query_; }
 
  private:
   friend class detail::exchange;
-  // `text` has visible characters only.
+  // Parses a text that has only visible characters.
   static std::expected<request_target, std::error_code> parse_visible(method request_method,
                                                                       std::string_view text);
   void split_path(std::string_view text) noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// response: a server's answer to a request: a status, fields and a body.
+// response: the response of a server: a status, fields and a body.
 //
 //     if (!known) return gyre::http::response(gyre::http::status::not_found);
 //     return gyre::http::response::json(R"({"id":7})").set("Cache-Control", "no-store");
@@ -38,28 +38,31 @@ struct body_source_delete {
 
 /// Writes a streamed body, or the bytes of an upgraded connection.
 ///
-/// Thread-safety: the loop of the connection. One write() at a time.
-/// Lifetime: until the coroutine of the function that got it has ended, even if the connection ends
-/// before.
+/// Thread-safety: the loop of the connection. Only one write() at a time.
+/// Lifetime: valid until the coroutine of the function to which it was passed has ended, even if
+/// the
+/// connection ends first.
 class body_writer {
  public:
   body_writer(const body_writer&) = delete;
   body_writer& operator=(const body_writer&) = delete;
 
-  /// Sends bytes, as a chunk where the body is chunked, and waits while more than the connection's
-  /// high_water wait to be sent. Once in 256 KiB it gives way to other connections also when it
-  /// need not wait. No bytes: does nothing.
+  /// Sends bytes, as a chunk if the body is chunked, and waits while more than high_water bytes of
+  /// the connection are unsent. After each 256 KiB it yields to other connections, even if it need
+  /// not
+  /// wait. Does nothing if `bytes` is empty.
   ///
-  /// Errors: std::system_error, io::errc::closed, once the connection has ended.
-  /// Complexity: one system call if no output waits; a coroutine frame.
+  /// Errors: std::system_error with io::errc::closed once the connection has ended.
+  /// Complexity: one system call if no output is queued; a coroutine frame.
   [[nodiscard]] task<> write(std::span<const std::byte> bytes);
   [[nodiscard]] task<> write(std::string_view text) {
     return write(std::as_bytes(std::span(text)));
   }
-  /// Adds a field that follows the body. Ignored where the body is not chunked (HTTP/1.0).
+  /// Adds a field to send after the body. Ignored if the body is not chunked (HTTP/1.0).
   void add_trailer(std::string_view name, std::string_view value) { trailers_.add(name, value); }
-  /// A token whose stop is requested, on the loop's thread, when the server's stop() begins: a long
-  /// body should end then, or it is cut off at the time limit. It lives as long as the writer.
+  /// A token that is stopped on the loop's thread when the server's stop() begins: a long body
+  /// should end soon, because it is cut off at the time limit of stop(). Valid as long as the
+  /// writer.
   [[nodiscard]] inplace_stop_token server_stop_token() const noexcept;
 
  protected:
@@ -71,38 +74,44 @@ class body_writer {
   friend detail::body_access;
   friend detail::exchange;
 
-  detail::byte_sink* sink_;  // the exchange, or a filter before it
+  detail::byte_sink* sink_;  // the exchange, or a filter that writes to it
   http::fields trailers_;
 };
 
-/// The bytes of a connection after an upgrade: next() reads the bytes of the client, and written
-/// bytes are sent as they are.
+/// The bytes of a connection after an upgrade: next() returns the client's bytes, and write()
+/// sends bytes without framing.
 ///
-/// Thread-safety: the loop of the connection. One next() and one write() may be awaited at the same
-/// time, by two coroutines; a second one of the same kind throws io::errc::busy.
-/// Lifetime: until the coroutine of the function that got it has ended. If the connection ends
-/// before, that coroutine is asked to stop, next() fails, and write() throws io::errc::closed.
-/// Complexity: the client must wait while 64 KiB have come that next() has not given.
+/// Thread-safety: the loop of the connection. Two coroutines may await one next() and one write()
+/// at
+/// the same time; a second call of the same function throws io::errc::busy.
+/// Lifetime: valid until the coroutine of the function to which it was passed has ended. If the
+/// connection ends first, that coroutine is stopped, next() fails, and write() throws
+/// io::errc::closed.
+/// Complexity: buffers at most 64 KiB of received bytes; then the client must wait for next().
 class upgraded_connection : public body_writer {
  public:
-  /// The next bytes of the client, valid until the next call; nothing when it has ended its side.
-  /// Errors: std::system_error when the connection has failed.
+  /// Reads the next bytes of the client, valid until the next call; nothing once the client has
+  /// ended its side.
+  /// Errors: std::system_error if the connection has failed.
   [[nodiscard]] task<std::optional<std::span<const std::byte>>> next();
 
-  /// Only servers construct one.
+  /// Called by servers only.
   explicit upgraded_connection(detail::exchange& owner) noexcept : body_writer(owner) {}
 };
 
-/// A response of a server: by default 200 without a body. The server adds Date, the framing of the
-/// body (Content-Length, Transfer-Encoding) and Connection, and sends no body where HTTP allows
-/// none. `Connection: close` ends the connection after the response. Other connection options of
-/// the handler are sent, too, and a response with Upgrade has the option `upgrade` (RFC 9110, 7.8).
-/// A response to HEAD may set the Content-Length that GET would have. If it does not, none is sent,
-/// as zero would be wrong.
+/// A response of a server; by default 200 without a body. The server adds Date, Connection and
+/// the framing of the body (Content-Length, Transfer-Encoding), and sends no body where HTTP
+/// forbids
+/// it. `Connection: close` closes the connection after the response. Other connection options that
+/// the
+/// handler sets are sent, too, and a response with Upgrade gets the option `upgrade` (RFC 9110,
+/// 7.8).
+/// A response to HEAD may set the Content-Length of the response to GET. If it does not, none is
+/// sent, because zero would be wrong.
 ///
 /// Thread-safety: none. Movable.
-/// Errors: set() and add() throw as those of http::fields.
-/// Complexity: a body of the program's is moved, not copied.
+/// Errors: set() and add() throw what the functions of http::fields throw.
+/// Complexity: a body is moved, not copied.
 class response {
  public:
   response() noexcept = default;
@@ -110,33 +119,36 @@ class response {
   response(http::status status) noexcept : status_(status) {}
   response(http::status status, std::string_view content_type, std::string body);
 
-  /// "text/plain; charset=utf-8", "text/html; charset=utf-8", "application/json".
+  /// Responses of type "text/plain; charset=utf-8", "text/html; charset=utf-8" and
+  /// "application/json".
   [[nodiscard]] static response text(std::string body, http::status status = http::status::ok);
   [[nodiscard]] static response html(std::string body, http::status status = http::status::ok);
   [[nodiscard]] static response json(std::string body, http::status status = http::status::ok);
-  /// With bytes that are not copied. They must outlive the sending, as constants do, and the bytes
-  /// of the request.
+  /// A response whose body is not copied. The bytes must stay valid until they were sent, as
+  /// constants and the bytes of the request do.
   [[nodiscard]] static response borrowed(std::string_view content_type, std::string_view body);
-  /// A redirect to a URL reference, which the program has encoded.
+  /// A redirect to a URL reference, which the program must have encoded.
   [[nodiscard]] static response redirect(std::string_view location,
                                          http::status status = http::status::found);
-  /// `count` bytes of a regular file from `offset` on, sent by sendfile(2): see
-  /// tcp_connection::send_file(). A file that ends earlier is answered by 500, and reported by
-  /// on_error(); one that becomes shorter while it is sent ends the connection.
+  /// A response with `count` bytes of a regular file, beginning at `offset`, sent by sendfile(2):
+  /// see tcp_connection::send_file(). If the file is shorter, the client gets 500 and on_error() is
+  /// called; if it is truncated while it is sent, the connection is closed.
   [[nodiscard]] static response file(std::string_view content_type, unique_fd file,
                                      std::uint64_t offset, std::uint64_t count);
-  /// A body that `write` writes when the head has been sent: chunked; to HTTP/1.0 until the
-  /// connection ends. Its exception ends the connection, so that the client does not take a part
-  /// for the whole. A stop is requested when the connection ends.
+  /// A response whose body is written by `write` after the head has been sent: chunked, or, to
+  /// HTTP/1.0, ended by closing the connection. If `write` throws, the connection is closed, so
+  /// that the
+  /// client does not take a part for the whole. `write` is stopped when the connection ends.
   [[nodiscard]] static response stream(std::string_view content_type,
                                        move_only_function<task<>(body_writer&)> write);
-  /// A streamed body of `length` bytes, which the client learns from Content-Length. A write
-  /// that exceeds them throws std::length_error; a `write` that ends before them ends the
-  /// connection, and is reported by on_error().
+  /// A streamed body of `length` bytes, which are announced by Content-Length. A write beyond
+  /// `length` throws std::length_error. If `write` ends before `length` bytes, the connection is
+  /// closed
+  /// and on_error() is called.
   [[nodiscard]] static response stream(std::string_view content_type, std::uint64_t length,
                                        move_only_function<task<>(body_writer&)> write);
-  /// 101: hands the connection to `run`; it is closed when that ends. A request that has not
-  /// offered `protocol` in its Upgrade field is answered by 426 instead.
+  /// A response 101 that passes the connection to `run`; the connection is closed when `run` has
+  /// ended. If the request's Upgrade field does not offer `protocol`, the client gets 426 instead.
   [[nodiscard]] static response upgrade(std::string_view protocol,
                                         move_only_function<task<>(upgraded_connection&)> run);
 
@@ -161,7 +173,7 @@ class response {
   void set_status(http::status status) noexcept { status_ = status; }
   [[nodiscard]] http::fields& fields() noexcept { return fields_; }
   [[nodiscard]] const http::fields& fields() const noexcept { return fields_; }
-  /// A body that is whole; empty for files and streams.
+  /// The body if it is in memory as a whole; empty for files and streams.
   [[nodiscard]] std::string_view body() const noexcept {
     return borrowed_.data() != nullptr ? borrowed_ : std::string_view(body_);
   }
@@ -181,8 +193,8 @@ class response {
       source_;  // a file, a stream or an upgrade
 };
 
-/// Thrown by a handler: the server responds with the status, and the text as its body. The client
-/// sees the text.
+/// An exception of a handler: the server responds with the status, and with the text as the
+/// body, which the client thus sees.
 ///
 /// Thread-safety: as a value.
 class http_error : public std::runtime_error {

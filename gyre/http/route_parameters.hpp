@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// route_parameters: the values that a path gives to the {name} segments of its pattern.
+// route_parameters: the values of the {name} segments of a pattern in a path.
 //
 //     std::optional<std::string> user = match.parameters.get("id");  // decoded
 #pragma once
@@ -25,7 +25,7 @@ class route_parameters {
 
   struct parameter {
     std::string_view name;
-    std::string_view raw;  ///< a part of the path: encoded
+    std::string_view raw;  ///< a part of the path, still encoded
   };
 
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
@@ -33,22 +33,22 @@ class route_parameters {
   [[nodiscard]] const parameter* begin() const noexcept { return parameters_.data(); }
   [[nodiscard]] const parameter* end() const noexcept { return parameters_.data() + count_; }
 
-  /// The encoded value; empty if there is no such name.
+  /// The encoded value; empty if there is no parameter with this name.
   [[nodiscard]] std::string_view raw(std::string_view name) const noexcept {
     for (const parameter& each : *this) {
       if (each.name == name) return each.raw;
     }
     return {};
   }
-  /// The decoded value; nothing if there is no such name. May contain '/' and zero bytes that the
-  /// path had encoded.
+  /// The decoded value; nothing if there is no parameter with this name. May contain '/' and zero
+  /// bytes that are encoded in the path.
   [[nodiscard]] std::optional<std::string> get(std::string_view name) const {
     for (const parameter& each : *this) {
       if (each.name == name) return percent_decode(each.raw);
     }
     return std::nullopt;
   }
-  /// As get(), into memory of the caller as large as the raw value. Throws std::length_error.
+  /// Decodes into `memory`, which must be as large as the raw value. Throws std::length_error.
   [[nodiscard]] std::optional<std::string_view> get(std::string_view name,
                                                     std::span<char> memory) const {
     for (const parameter& each : *this) {
@@ -57,7 +57,7 @@ class route_parameters {
     return std::nullopt;
   }
 
-  // Routers add at most max_count.
+  // The caller must not add more than max_count parameters.
   void push(parameter added) noexcept { parameters_[count_++] = added; }
   void pop() noexcept { --count_; }
   void clear() noexcept { count_ = 0; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// basic_router: finds the handler of a request by its method and path.
+// basic_router: finds the handler for the method and path of a request.
 //
 //     gyre::http::basic_router<handler> routes;
 //     routes.add(method::get, "/users/{id}", show_user);
@@ -23,20 +23,21 @@ namespace gyre::http {
 /// The result of a lookup in a basic_router.
 enum class route_outcome : std::uint8_t {
   found,
-  options,      ///< a request OPTIONS without a handler of its own: answer with the header Allow
-  not_allowed,  ///< 405: the path has handlers, but none for the method; answer with Allow
+  options,      ///< an OPTIONS request without a handler: respond with the header Allow
+  not_allowed,  ///< 405: the path has handlers, but not for the method; respond with Allow
   not_found,    ///< 404
 };
 
-/// The handler of a request, and the parameters of its pattern.
+/// The handler for a request, and the parameters of its pattern.
 ///
 /// Lifetime: the router and the request's path must outlive it.
 template <class Handler>
 struct route_match {
   route_outcome outcome = route_outcome::not_found;
-  const Handler* handler = nullptr;  ///< null unless found
+  const Handler* handler = nullptr;  ///< null unless the outcome is found
   route_parameters parameters = {};
-  /// The methods that the path has, HEAD and OPTIONS among them; empty unless not_allowed or
+  /// The methods of the path, including HEAD and OPTIONS; empty unless the outcome is not_allowed
+  /// or
   /// options.
   method_set allowed = {};
 
@@ -68,15 +69,15 @@ struct route_match {
 template <class Handler>
 class basic_router {
  public:
-  /// A handler for one method.
+  /// Adds a handler for one method.
   void add(method request_method, std::string_view pattern, Handler handler) {
     add_for({request_method}, pattern, std::move(handler));
   }
-  /// A handler for all methods, unknown ones among them.
+  /// Adds a handler for all methods, including unknown ones.
   void add(std::string_view pattern, Handler handler) {
     add_for(method_set::all(), pattern, std::move(handler));
   }
-  /// A handler for several methods.
+  /// Adds a handler for several methods.
   void add_for(method_set methods, std::string_view pattern, Handler handler) {
     handlers_.push_back(std::move(handler));
     try {
@@ -87,14 +88,14 @@ class basic_router {
     }
   }
 
-  /// `path`: encoded, without the query, as request_target::path() has it.
+  /// Finds the handler for an encoded path without query, as request_target::path() returns it.
   [[nodiscard]] route_match<Handler> find(method request_method,
                                           std::string_view path) const noexcept {
     route_match<Handler> match;
     find(request_method, path, match);
     return match;
   }
-  /// As the other find(), into `match`, whatever it held.
+  /// Finds a handler and overwrites `match` with the result.
   void find(method request_method, std::string_view path,
             route_match<Handler>& match) const noexcept {
     match.parameters.clear();

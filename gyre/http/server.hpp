@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// server: an HTTP/1.1 server, on one loop or several.
+// server: an HTTP/1.1 server on one or several loops.
 //
 //     gyre::http::server server(runtime.loops(), at);  // an endpoint, or ":8080"
 //     server.get("/hello/{name}", [](gyre::http::request& request) {
@@ -30,37 +30,43 @@ namespace detail {
 class server_core;
 }  // namespace detail
 
-/// Counts since a server was constructed.
+/// Counters since the construction of a server, except `active`.
 struct server_metrics {
-  std::uint64_t requests = 0;  ///< begun: a whole head has come
+  std::uint64_t requests = 0;  ///< requests whose head was received completely
   std::uint64_t informational = 0;
-  std::uint64_t successes = 0;  ///< responses by class of status
+  std::uint64_t successes = 0;  ///< number of responses by the class of their status
   std::uint64_t redirections = 0;
   std::uint64_t client_errors = 0;
   std::uint64_t server_errors = 0;
-  std::uint64_t malformed = 0;  ///< refused by the parser or a limit, among the client_errors
-  std::uint64_t timeouts = 0;   ///< connections that a time limit has ended
-  std::size_t active = 0;       ///< requests that are arriving, or not answered yet
+  std::uint64_t malformed = 0;  ///< client errors (4xx) by the parser or a limit
+  std::uint64_t timeouts = 0;   ///< connections closed by a time limit
+  std::size_t active = 0;       ///< requests being received or without a complete response now
   net::tcp_server_metrics tcp = {};
 };
 
 /// An HTTP/1.1 and 1.0 server: keep-alive, pipelining with responses in order, bodies of known
-/// length and chunked, 100-continue, upgrades. Strict: an ambiguous message is refused
+/// length and chunked bodies, 100-continue, upgrades. It is strict: an ambiguous message is refused
 /// (docs/design/http.md).
 ///
-/// Routes have literal segments, `{name}`, and at the end `{rest...}`; of several that match, the
-/// one with the earlier literal segment wins. HEAD is answered by the handler of GET, OPTIONS with
-/// the methods of the path, another method by 405 with Allow, another path by 404. A handler that
-/// throws is answered by 500 and reported by on_error(), http_error by its status.
+/// Routes have literal segments, `{name}`, and `{rest...}` at the end; if several match, the one
+/// with
+/// the earlier literal segment wins. The handler of GET also handles HEAD. The server itself
+/// responds to
+/// OPTIONS with the methods of the path, to a method without a handler with 405 and Allow, and to
+/// an
+/// unknown path with 404. A handler that throws an http_error gets its status sent; any other
+/// exception
+/// results in 500 and a call of on_error().
 ///
 /// Thread-safety: any thread; routes, middleware and callbacks are set before start(). Handlers run
-/// on the connection's loop, and those of different loops at the same time.
-/// Lifetime: the loops must outlive the server. Await stop_async() before you destroy the server,
-/// or anything that handlers use: until it completes, coroutines of handlers may run.
-/// Errors: constructors, listen() and start() throw as those of tcp_server. Adding a route throws
-/// std::invalid_argument for a malformed or repeated pattern, std::logic_error after start().
-/// Complexity: an idle connection holds about 400 bytes and no buffer. One receive and one send for
-/// a request, or for a batch of pipelined ones; memory of requests is reused.
+/// on the connection's loop, and handlers of different loops run at the same time.
+/// Lifetime: the loops must outlive the server. Await stop_async() before destroying the server, or
+/// anything that handlers use: until it completes, coroutines of handlers may run.
+/// Errors: constructors, listen() and start() throw what those of tcp_server throw. Adding a route
+/// throws std::invalid_argument for a malformed or repeated pattern, and std::logic_error after
+/// start().
+/// Complexity: an idle connection holds about 400 bytes and no buffer. One receive and one send per
+/// request, or per batch of pipelined requests; memory of requests is reused.
 class server {
  public:
   explicit server(event_loop& loop, server_options options = {});
@@ -71,7 +77,7 @@ class server {
   explicit server(basic_loop_thread<Loop>& thread, server_options options = {})
       : server(thread.loop(), std::move(options)) {}
   explicit server(std::vector<event_loop*> loops, server_options options = {});
-  /// Also listens at `address`: an endpoint, or a text such as ":8080".
+  /// Constructs a server that listens at `address`: an endpoint, or a text such as ":8080".
   template <std::convertible_to<net::endpoint> At>
   server(event_loop& loop, const At& address, server_options options = {})
       : server(loop, std::move(options)) {
@@ -109,36 +115,42 @@ class server {
   }
   server& route(method method, std::string_view pattern, handler function,
                 route_options options = {});
-  /// Calls `middleware` for each request, also for those without a route, whose whole body is read
-  /// before; the first one added is the outermost.
+  /// Calls `middleware` for each request. The middleware added first is the outermost. It is also
+  /// called for requests without a route, after their whole body was read.
   server& use(middleware middleware);
-  /// Called on the connection's loop, several loops at the same time, when a handler has thrown,
-  /// other than an http_error; not once its client has left. The default prints a line to stderr,
-  /// of at most 10 errors at once and 1 per second: clients must not fill a log.
+  /// Sets the function that is called when a handler has thrown an exception other than an
+  /// http_error, unless the client has disconnected. It is called on the connection's loop, by
+  /// several
+  /// loops at the same time. The default prints a line to stderr, limited to bursts of 10 and one
+  /// per
+  /// second, so that clients cannot fill a log.
   server& on_error(move_only_function<void(const request&, std::exception_ptr)> callback);
-  /// Sets the function that is called when a request has been answered: on the connection's loop,
-  /// several loops at the same time. An exception of it is reported as that of a handler.
+  /// Sets the function that is called after each response. It is called on the connection's loop,
+  /// by several loops at the same time. An exception that it throws is reported like one of a
+  /// handler.
   server& on_access(move_only_function<void(const access_record&)> callback);
 
   void listen(const net::endpoint& address);
   [[nodiscard]] net::endpoint local_endpoint(std::size_t index = 0) const;
   void start();
 
-  /// Graceful stop: closes idle connections, answers the requests of which a byte has come, with
-  /// `Connection: close`, and after `timeout` ends what is left. A request that has arrived and was
-  /// not read yet is answered as well, and a new connection may send its first request within
-  /// tcp_server_options::stop_grace. Then calls `callback` on the first
-  /// loop. Event streams end when it begins; other handlers that wait long learn it from
+  /// Stops gracefully: closes idle connections, responds with `Connection: close` to the requests
+  /// of which at least a byte was received, and closes the remaining connections after `timeout`.
+  /// Requests that the kernel has received are responded to as well, and a new connection may send
+  /// its
+  /// first request within tcp_server_options::stop_grace. At the end `callback` is called on the
+  /// first
+  /// loop. Event streams end when stop() begins; other handlers that wait long should use
   /// request::server_stop_token(). Returns at once.
   void stop(duration timeout = std::chrono::seconds{5}, move_only_function<void()> callback = {});
-  /// An awaitable stop().
+  /// Stops like stop(); awaiting the result waits until the server has stopped.
   [[nodiscard]] auto stop_async(duration timeout = std::chrono::seconds{5}) {
     return from_callback([this, timeout](completion<void> callback) {
       stop(timeout, [callback] { callback.set_value(); });
     });
   }
 
-  /// The TCP server below, to adopt connections, or listen on sockets that were passed.
+  /// The TCP server that accepts the connections; use it to adopt connections or inherited sockets.
   [[nodiscard]] net::tcp_server& tcp() noexcept;
   [[nodiscard]] server_metrics metrics() const noexcept;
 

@@ -19,7 +19,7 @@ void append_field(std::string& output, std::string_view name, std::string_view v
   output.append(name).append(": ").append(value) += '\n';
 }
 
-// Each line of the text as a field; an empty text is one line.
+// Appends each line of the text as a field; an empty text is one line.
 void append_lines(std::string& output, std::string_view name, std::string_view text) {
   while (true) {
     const std::size_t end = text.find_first_of("\r\n");
@@ -60,7 +60,7 @@ void append_comment(std::string& output, std::string_view text) {
   output += '\n';
 }
 
-// A line may end in CR, LF or CR LF. A CR ends its line at once, as the LF may never come.
+// Lines end in CR, LF or CR LF. A CR ends its line at once, because the LF may never be received.
 std::expected<bool, std::error_code> server_sent_event_reader::next(io::input& piece) {
   if (std::exchange(was_dispatched_, false)) {
     data_.clear();
@@ -91,7 +91,7 @@ std::expected<bool, std::error_code> server_sent_event_reader::next(io::input& p
   return false;
 }
 
-// Reads the whole line in line_, and returns whether it ended an event.
+// Reads the complete line in line_ and returns whether it ended an event.
 bool server_sent_event_reader::read_line() {
   std::string_view line = line_;
   constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// status: the status codes of HTTP responses that IANA has registered, and their reason phrases.
+// status: the status codes of HTTP responses in IANA's registry, and their reason phrases.
 //
 //     using gyre::http::status;
 //     std::string_view reason = gyre::http::reason_phrase(status::not_found);  // "Not Found"
@@ -11,9 +11,10 @@
 
 namespace gyre::http {
 
-/// A status code. Any number from 100 to 999 may occur; `static_cast<status>(299)` makes one that
-/// has no name. Codes that are unused, such as 306, have no name here. Those from 600 on are
-/// invalid, and count as server errors (RFC 9110, 15).
+/// A status code. Any number from 100 to 999 may occur: `static_cast<status>(299)` is a code
+/// without a name. Unused codes, such as 306, have no name here. Codes from 600 on are invalid and
+/// count
+/// as server errors (RFC 9110, 15).
 enum class status : std::uint16_t {
   continue_ = 100,  // NOLINT(readability-identifier-naming): a keyword otherwise
   switching_protocols = 101,
@@ -77,7 +78,7 @@ enum class status : std::uint16_t {
   network_authentication_required = 511,
 };
 
-/// The phrase of the registry; "" for a code without a name.
+/// The reason phrase of the registry; "" for a code without a name.
 [[nodiscard]] constexpr std::string_view reason_phrase(status code) noexcept {
   switch (code) {
     case status::continue_: return "Continue";
@@ -148,12 +149,12 @@ enum class status : std::uint16_t {
   return static_cast<unsigned>(code);
 }
 
-/// 100 to 199: an interim response, which another one follows, except 101.
+/// Whether the code is from 100 to 199: an interim response, except 101, which is final.
 [[nodiscard]] constexpr bool is_informational(status code) noexcept {
   return to_number(code) / 100 == 1;
 }
 [[nodiscard]] constexpr bool is_success(status code) noexcept { return to_number(code) / 100 == 2; }
-/// 300 to 399, among them 304, which redirects nowhere.
+/// Whether the code is from 300 to 399; includes 304, which redirects nowhere.
 [[nodiscard]] constexpr bool is_redirection(status code) noexcept {
   return to_number(code) / 100 == 3;
 }

@@ -16,7 +16,7 @@ std::error_code check(std::string_view text, detail::character_class characters)
   return {};
 }
 
-// The scheme with which a URL begins, without its ':'; empty if there is none.
+// Returns the scheme at the beginning of a URL, without ':'; empty if there is none.
 std::string_view scheme_of(std::string_view text) {
   const std::string_view scheme = text.substr(0, text.find_first_of(":/?#"));
   const bool ends_in_colon = scheme.size() < text.size() && text[scheme.size()] == ':';
@@ -68,7 +68,8 @@ std::error_code url::read_authority(std::string_view text) {
   return {};
 }
 
-// `directory`: the path that a relative path continues, up to its last '/'.
+// Reads the path, query and fragment. A relative path is appended to `directory`, which ends in
+// '/'.
 std::error_code url::read_rest(std::string_view text, std::string_view directory) {
   std::string_view before = detail::take_until(text, '#');
   fragment_ = text;

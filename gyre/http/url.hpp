@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// url: an absolute URL with a host (RFC 3986), such as a client is given.
+// url: an absolute URL with a host (RFC 3986).
 //
 //     auto server = gyre::http::url::parse("https://example.org:8443/a?page=2").value();
 //     std::string_view host = server.host();       // "example.org"
@@ -21,11 +21,11 @@
 
 namespace gyre::http {
 
-/// The port of a scheme: of http, https, ws and wss; 0 for others.
+/// Returns the default port of http, https, ws and wss; 0 for other schemes.
 [[nodiscard]] std::uint16_t default_port(std::string_view scheme) noexcept;
 
 /// A parsed URL; a value. Scheme and host are in lower case, and the path has no "." and ".."
-/// segments; the other parts are as they were written, encoded.
+/// segments; the other parts stay encoded as they were written.
 ///
 /// Thread-safety: as a value.
 /// Lifetime: views are valid until the object is changed, moved or destroyed.
@@ -34,44 +34,47 @@ class url {
  public:
   static constexpr std::size_t max_size = 64 * 1024;
 
-  /// Reads "scheme://user@host:port/path?query#fragment"; the user, the port and all that follows
-  /// may be missing. Nothing is guessed or repaired: blanks, '\', and characters that must be
-  /// percent-encoded are errors. Internationalised names must come in ASCII, as "xn--…".
+  /// Reads "scheme://user@host:port/path?query#fragment"; everything but scheme and host may be
+  /// missing. Nothing is repaired: blanks, '\', and characters that must be percent-encoded are
+  /// errors.
+  /// Internationalised names must be written as "xn--…".
   ///
   /// Errors: format_errc::no_scheme, bad_host, host_not_ascii, bad_port, bad_character,
   /// bad_percent_encoding, too_long (more than max_size).
   [[nodiscard]] static std::expected<url, std::error_code> parse(std::string_view text);
 
-  /// The URL that a reference in a document of this URL means, such as the value of a header
-  /// Location: "https://other/", "//other/", "/path", "path", "?query" or "#fragment"
-  /// (RFC 3986, 5.2). The user is kept only if the scheme, host and port stay the same.
+  /// Resolves a reference relative to this URL (RFC 3986, 5.2), such as the value of a header
+  /// Location: "https://other/", "//other/", "/path", "path", "?query" or "#fragment". The user is
+  /// kept
+  /// only if the scheme, host and port stay the same.
   ///
-  /// Errors: as parse().
+  /// Errors: those of parse().
   [[nodiscard]] std::expected<url, std::error_code> resolve(std::string_view reference) const;
 
   [[nodiscard]] std::string_view scheme() const noexcept { return scheme_; }
-  /// "user" or "user:password", encoded; empty if there is none. Belongs into no log.
+  /// "user" or "user:password", still encoded; empty if there is none. Do not log it.
   [[nodiscard]] std::string_view user_info() const noexcept { return user_info_; }
-  /// A name or an address, without brackets.
+  /// The name or address; IPv6 addresses without brackets.
   [[nodiscard]] std::string_view host() const noexcept { return host_; }
   [[nodiscard]] bool is_ipv6() const noexcept { return host_.contains(':'); }
-  /// The port of the URL, or that of its scheme; 0 if the scheme has none.
+  /// The port of the URL, or the default port of its scheme; 0 if the scheme has none.
   [[nodiscard]] std::uint16_t port() const noexcept {
     return port_ != 0 ? port_ : default_port(scheme_);
   }
-  /// "/" if the URL has none.
+  /// The path, still encoded; "/" if the URL has none.
   [[nodiscard]] std::string_view path() const noexcept { return path_; }
   [[nodiscard]] std::string_view query() const noexcept { return query_; }
   [[nodiscard]] std::string_view fragment() const noexcept { return fragment_; }
   [[nodiscard]] bool has_query() const noexcept { return has_query_; }
 
-  /// The origin form of a request target: "/path?query".
+  /// Returns the origin form of a request target: "/path?query".
   [[nodiscard]] std::string target() const;
-  /// The value of a header Host: "host", or "host:port" if the port is not that of the scheme.
+  /// Returns the value of a header Host: "host", or "host:port" if the port is not the scheme's
+  /// default.
   [[nodiscard]] std::string authority() const;
-  /// "scheme://host:port/path?query#fragment", without the user.
+  /// Returns "scheme://host:port/path?query#fragment", without the user.
   [[nodiscard]] std::string to_string() const;
-  /// Whether scheme, host and port are equal (RFC 6454).
+  /// Whether the scheme, host and port are equal (RFC 6454).
   [[nodiscard]] bool has_origin_of(const url& other) const noexcept {
     return scheme_ == other.scheme_ && host_ == other.host_ && port() == other.port();
   }
@@ -89,13 +92,12 @@ class url {
   std::string path_;
   std::string query_;
   std::string fragment_;
-  std::uint16_t port_ = 0;  // 0: none is written
+  std::uint16_t port_ = 0;  // 0: the URL names no port
   bool has_query_ = false;
 };
 
-/// The path without "." and ".." segments (RFC 3986, 5.2.4): "/a/./b/../c" becomes "/a/c".
-/// Segments in which dots are encoded count, too. The result of a path that begins with '/' begins
-/// with '/'.
+/// Returns the path without "." and ".." segments (RFC 3986, 5.2.4): "/a/./b/../c" becomes "/a/c".
+/// Segments with encoded dots are removed, too. A path that begins with '/' still begins with '/'.
 [[nodiscard]] std::string remove_dot_segments(std::string_view path);
 
 }  // namespace gyre::http
