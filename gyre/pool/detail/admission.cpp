@@ -12,16 +12,17 @@
 namespace gyre::detail {
 namespace {
 
-// The number of tasks that may wait without a slot, and the depth to which submitters run tasks.
+// The maximum number of tasks that wait without a slot, and the maximum nesting of tasks that their
+// submitter runs.
 constexpr std::size_t max_slotless = 1024;
 constexpr std::size_t max_submitter_depth = 16;
 
-// A thread in line of a wide pool sleeps this long before it serves the line itself, and twice as
-// long each time that follows, up to the maximum.
+// The time for which a thread in the line of a wide pool sleeps before it serves the line itself.
+// It doubles with each further sleep, up to the maximum.
 constexpr std::chrono::milliseconds min_patience{2};
 constexpr std::chrono::milliseconds max_patience{64};
 
-// The number of tasks without a slot that the calling thread runs, one within the other.
+// The number of tasks that the calling thread runs as their submitter, nested in one another.
 constinit thread_local std::size_t submitter_depth = 0;
 
 }  // namespace
@@ -58,8 +59,9 @@ admission::step admission::choose_step_outside(waiting caller) const noexcept {
     case when_full::drop_oldest: return step::drop_another;
     case when_full::caller_runs:
       if (caller == waiting::suspends) return step::suspend;
-      // Beyond this depth the task waits: a chain of tasks, each of which submits the next, would
-      // otherwise overflow the stack.
+      // Beyond this depth the task waits without a slot: a chain of tasks, each of which submits
+      // the
+      // next, would otherwise overflow the stack.
       return submitter_depth < max_submitter_depth || !may_add_slotless() ? step::run_here
                                                                           : step::go_slotless;
     case when_full::block: break;
@@ -76,15 +78,16 @@ admission::step admission::choose_step_within() const noexcept {
     case when_full::caller_runs: return may_nest ? step::run_here : step::go_slotless;
     case when_full::block: break;
   }
-  // Beyond this depth the task waits: one that submits itself again and again would otherwise never
-  // return, and overflow the stack.
+  // Up to this depth the submitter runs the task. Beyond it the task waits without a slot: a task
+  // that keeps submitting itself would otherwise never return and overflow the stack.
   return may_nest && !may_add_slotless() ? step::run_here : step::go_slotless;
 }
 
-// A slot that was released before this is found by the coroutine itself or, if others wait, by
-// serve_waits(); a thread that releases a slot afterwards sees the count.
+// Counts a coroutine that waits for a slot. No slot is missed: a slot released earlier is found
+// by the coroutine itself or, if others wait, by serve_waits(); a thread that releases a slot later
+// sees the count.
 void admission::join_line() noexcept {
-  // relaxed: published by the semaphore.
+  // relaxed: the semaphore publishes the counts.
   urgent_waits_.fetch_add(1, std::memory_order_relaxed);
   coroutine_waits_.fetch_add(1, std::memory_order_relaxed);
   slots_.serve_waits(1);
@@ -98,8 +101,8 @@ admission::grant admission::wait_until(steady_time deadline, std::size_t max_slo
   if (const std::size_t slots = try_acquire_portion(max_slots); slots > 0) {
     return {admission_result::granted, slots};
   }
-  // In a wide pool each thread waits for more slots than there are, so that only serve_waits() ends
-  // the wait. The call here is for slots that were released before the wait.
+  // In a wide pool each thread waits for more slots than exist, so that only serve_waits() ends
+  // the wait. serve_waits() is called here for slots that were released before the wait.
   const bool is_wide = limit_ >= wide_capacity;
   bool is_urgent = !is_wide;
   if (is_urgent) urgent_waits_.fetch_add(1, std::memory_order_relaxed);  // relaxed: a hint

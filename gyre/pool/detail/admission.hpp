@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// admission: lets tasks into a pool up to its capacity, first come, first served, and applies
+// admission: limits the tasks in a pool to its capacity, first come, first served, and applies
 // thread_pool_options::when_full.
 //
 // A submission, from the request for a slot to the end of its task:
@@ -17,8 +17,8 @@
 //         +- run_here: the submitter runs it                    the slot is released
 //         +- refuse: full
 //
-// The slots are the permits of a semaphore, which serves its line in order: while something waits,
-// a released slot goes to the line, and no later submission overtakes the line.
+// The slots are the permits of a semaphore, which serves its line in order: while something
+// waits, a released slot goes to the first waiter, and no later submission overtakes the line.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -35,10 +35,10 @@
 
 namespace gyre::detail {
 
-/// The end of a submission, or of a wait for a slot.
+/// The result of a submission, or of a wait for a slot.
 enum class admission_result : std::uint8_t {
   granted,
-  must_wait,  ///< the coroutine must join the line; the callable is untouched
+  must_wait,  ///< the coroutine must join the line; the callable was not moved
   full,       ///< no slot is free, and the caller does not wait
   timed_out,  ///< no slot became free before the deadline
   closed,     ///< the pool accepts no more tasks
@@ -47,113 +47,116 @@ enum class admission_result : std::uint8_t {
 /// Throws the exception of a submission that was not granted.
 [[noreturn, gnu::cold]] void throw_refused(admission_result reason);
 
-/// The slots in which the tasks of a pool wait, and the policy for submissions that find none.
+/// The slots for the tasks of a pool, and the policy for submissions that find no free slot.
 ///
-/// Threads that submit, and workers, take and release slots in chunks, so that a slot costs them no
-/// atomic operation of its own. A worker that sees is_urgent() releases each slot at once.
+/// Submitting threads, and workers, take and release slots in chunks, so that not each slot needs
+/// an
+/// atomic operation. A worker that sees is_urgent() releases each slot at once.
 ///
-/// From `wide_capacity` slots on, threads in line are served when half of all slots are free, a
-/// slot each: then all of them have work for a while, and their wake-ups pay for thousands of
-/// tasks. A thread that has waited for some milliseconds serves the line with the slots that are
-/// free. A coroutine cannot do so, so while one waits, each release serves the line.
+/// From `wide_capacity` slots on, threads in line are served when half of all slots are free, one
+/// slot
+/// each: all of them then have work for a while, and one wake-up serves thousands of tasks. A
+/// thread
+/// that has waited for some milliseconds serves the line with the slots that are free. A coroutine
+/// cannot do this, so while a coroutine waits, each release serves the line.
 ///
 /// Thread-safety: all members may be called from any thread.
 class admission {
  public:
   static constexpr std::size_t wide_capacity = 4096;
 
-  /// The way in which a caller outside the pool can wait for a slot.
+  /// How a caller outside the pool can wait for a slot.
   enum class waiting : std::uint8_t { blocks, suspends, fails };
-  /// The next step of a submission that finds no slot.
+  /// The next step of a submission that finds no free slot; the drawing at the top shows them.
   enum class step : std::uint8_t { refuse, wait, suspend, run_here, go_slotless, drop_another };
 
-  /// All slots are free.
+  /// Constructs an admission with `capacity` slots, all free.
   explicit admission(std::size_t capacity, when_full policy = when_full::block,
                      duration block_timeout = duration::max()) noexcept;
 
   /// The number of slots.
   [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
-  /// The number of slots that are free at the moment.
+  /// The number of slots that are free now.
   [[nodiscard]] std::size_t free_slots() const noexcept { return slots_.available(); }
-  /// The number of slots that a thread takes and releases at a time: a 256th of the limit, 64 at
-  /// most, so that a small limit is exact.
+  /// The number of slots that a thread takes or releases at a time: limit() / 256, from 1 to 64, so
+  /// that a small limit is exact.
   [[nodiscard]] std::size_t chunk_size() const noexcept { return chunk_size_; }
   /// Whether a waiter needs each slot to be released at once.
   [[nodiscard]] bool is_urgent() const noexcept {
     return urgent_waits_.load(std::memory_order_relaxed) != 0;  // relaxed: a hint
   }
 
-  /// Takes a slot: empty if none is free, or something waits for one.
+  /// Takes a slot. The permit is empty if no slot is free, or if something waits for a slot.
   [[nodiscard]] semaphore_permit try_acquire() noexcept {
     return {slots_, slots_.try_acquire_some(1)};
   }
-  /// Takes `max_slots` if many slots are free, and one if few are, as threads that submit seldom
-  /// would otherwise hold the slots that others need. Returns their number; 0 if something waits.
+  /// Takes up to `max_slots` slots: a 64th of the free slots, at least one, so that threads that
+  /// seldom submit do not hold slots that others need. Returns their number; 0 if something waits.
   [[nodiscard]] std::size_t try_acquire_portion(std::size_t max_slots) noexcept {
     return slots_.try_acquire_some(portion(free_slots(), max_slots));
   }
-  /// Frees slots, and serves the line. Complexity: a compare-exchange, and wake-ups if something
+  /// Frees slots and serves the line. Complexity: a compare-exchange, and wake-ups if something
   /// waits.
   void release(std::size_t slots) noexcept {
     slots_.release(slots);
-    // relaxed: published by the semaphore. A wait that begins after has_waiters() serves the line
-    // itself.
+    // relaxed: the semaphore publishes the count. A wait that begins after has_waiters() serves the
+    // line itself.
     if (slots_.has_waiters() &&
         (free_slots() >= limit_ / 2 || coroutine_waits_.load(std::memory_order_relaxed) != 0))
         [[unlikely]]
       slots_.serve_waits(1);
   }
-  /// Bounds the slots of started tasks that all workers keep to a 16th of the limit: each worker
-  /// keeps its share while a task runs, however long that takes.
+  /// Limits the slots of started tasks that all workers together keep to a 16th of limit(),
+  /// because a worker keeps its share while a task runs, however long that takes.
   void set_workers(std::size_t count) noexcept {
     const auto share = std::clamp<std::size_t>(limit_ / (16 * count), 1, chunk_size_);
-    worker_chunk_size_.store(share, std::memory_order_relaxed);  // relaxed: a size
+    worker_chunk_size_.store(share, std::memory_order_relaxed);  // relaxed: publishes no other data
   }
-  /// Releases the slot of a task that no worker starts, if it has one.
+  /// Releases the slot, if any, of a task that no worker starts.
   void release_slot(bool had_slot) noexcept { had_slot ? release(1) : remove_slotless(); }
-  /// A worker has started a task. Adds its slot, if it has one, to those that the worker keeps,
-  /// and releases them in chunks.
+  /// Called by a worker that has started a task. Adds the task's slot, if it has one, to the
+  /// worker's `kept_slots`, and releases these in chunks.
   void release_later(bool had_slot, std::size_t& kept_slots) noexcept {
     if (!had_slot) return remove_slotless();
-    // relaxed: a size.
+    // relaxed: guards no other data.
     const std::size_t max_kept = worker_chunk_size_.load(std::memory_order_relaxed);
     if (++kept_slots >= max_kept || is_urgent()) release(std::exchange(kept_slots, 0));
   }
   /// Counts a task that will wait without a slot.
   void add_slotless() noexcept { slotless_.fetch_add(1, std::memory_order_relaxed); }
 
-  /// The next step of a submission that finds no slot: of a thread or coroutine outside the pool,
-  /// and of a worker.
+  /// Returns the next step of a submission that finds no free slot: choose_step_outside() for a
+  /// thread or coroutine outside the pool, choose_step_within() for a worker.
   [[nodiscard]] step choose_step_outside(waiting caller) const noexcept;
   [[nodiscard]] step choose_step_within() const noexcept;
 
-  /// The result of wait_until(), and the number of slots that the caller holds afterwards.
+  /// The result of wait_until(), and the number of slots that the caller then holds.
   struct grant {
     admission_result result;
     std::size_t slots = 0;
   };
-  /// Blocks the thread until it has slots, `max_slots` if many are free, or until `deadline` or
-  /// close().
+  /// Blocks the thread until it has up to `max_slots` slots (see try_acquire_portion()), or until
+  /// `deadline` or close().
   grant wait_until(steady_time deadline, std::size_t max_slots) noexcept;
-  /// The present time plus block_timeout.
+  /// The current time plus block_timeout.
   [[nodiscard]] steady_time blocking_deadline() const noexcept {
     return later(monotonic_now(), block_timeout_);
   }
-  /// The slots, for a coroutine that waits for one between join_line() and leave_line().
+  /// The semaphore of the slots, for a coroutine that waits between join_line() and leave_line().
   semaphore& slots() noexcept { return slots_; }
   void join_line() noexcept;
   void leave_line() noexcept;
   /// Ends all waits. Later requests end with `closed` if no slot is free.
   void close() noexcept { slots_.close(); }
 
-  /// Counts a refusal, and returns its reason.
+  /// Counts a refusal and returns its reason.
   admission_result count_refusal(admission_result reason) noexcept {
     refusals_.fetch_add(1, std::memory_order_relaxed);
     return reason;
   }
   /// Counts a task that its submitter has run.
   void count_submitter_run() noexcept { submitter_runs_.fetch_add(1, std::memory_order_relaxed); }
-  /// The scope in which a submitter runs a task. The choice of steps bounds the depth.
+  /// The scope in which a submitter runs a task. The chosen steps bound the nesting of scopes.
   class submitter_run {
    public:
     submitter_run() noexcept;
@@ -161,7 +164,7 @@ class admission {
     ~submitter_run();
   };
 
-  // relaxed: each figure stands for itself.
+  // relaxed: statistics.
   std::uint64_t refusals() const noexcept { return refusals_.load(std::memory_order_relaxed); }
   std::uint64_t submitter_runs() const noexcept {
     return submitter_runs_.load(std::memory_order_relaxed);
@@ -175,16 +178,16 @@ class admission {
   bool may_add_slotless() const noexcept;
 
   alignas(false_sharing_range) semaphore slots_;
-  // These are read for each task, and written only where something waits.
+  // Read for each task, but written only while something waits.
   alignas(false_sharing_range) const std::size_t limit_;
   const std::size_t chunk_size_;
   atomic<std::size_t> worker_chunk_size_;
   const when_full policy_;
   const duration block_timeout_;
-  atomic<std::uint32_t> urgent_waits_{0};     // waits that need each slot to be released at once
-  atomic<std::uint32_t> coroutine_waits_{0};  // urgent waits of coroutines
-  // These are written where the pool is full.
-  alignas(false_sharing_range) atomic<std::size_t> slotless_{0};  // tasks without a slot
+  atomic<std::uint32_t> urgent_waits_{0};     // waits that need each slot released at once
+  atomic<std::uint32_t> coroutine_waits_{0};  // the urgent waits that are of coroutines
+  // Written only while the pool is full.
+  alignas(false_sharing_range) atomic<std::size_t> slotless_{0};  // tasks that wait without a slot
   atomic<std::uint64_t> refusals_{0};
   atomic<std::uint64_t> submitter_runs_{0};
 };

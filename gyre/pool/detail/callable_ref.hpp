@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// callable_ref: a reference to a callable, without its type.
+// callable_ref: a type-erased reference to a callable.
 #pragma once
 
 namespace gyre::detail {

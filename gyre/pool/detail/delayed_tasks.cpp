@@ -16,7 +16,7 @@ bool delayed_tasks::add(steady_time deadline, pool_task& task) {
   if (is_closed_) return false;
   entries_.push_back(*delayed);
   ++size_;
-  timers->start_timer(*delayed.release(), deadline);  // waits for the lock before it expires
+  timers->start_timer(*delayed.release(), deadline);  // expire() waits for the lock
   return true;
 }
 
@@ -39,7 +39,7 @@ std::size_t delayed_tasks::drop_all() noexcept {
     is_closed_ = true;
     for (auto next = entries_.begin(); next != entries_.end();) {
       entry& each = *next++;
-      if (!timers_.cancel_timer(each)) continue;  // its timer has begun to expire
+      if (!timers_.cancel_timer(each)) continue;  // expire() already runs for this entry
       each.unlink();
       cancelled.push_back(each);
       ++count;

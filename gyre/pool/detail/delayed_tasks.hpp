@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// delayed_tasks: the tasks of a pool that are not yet due.
+// delayed_tasks: the tasks of a pool whose deadlines have not passed yet.
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -13,10 +13,10 @@
 
 namespace gyre::detail {
 
-/// The owner of delayed tasks, which runs and drops them.
+/// The owner of delayed tasks, which runs or drops them.
 class delayed_task_runner {
  public:
-  /// Runs a task whose time has come, on a thread on which the timers expire.
+  /// Runs a task whose deadline has passed; called on the thread of the timers.
   virtual void run_due(pool_task& task) noexcept = 0;
   virtual void drop_delayed(pool_task& task) noexcept = 0;
 
@@ -24,7 +24,7 @@ class delayed_task_runner {
   ~delayed_task_runner() = default;
 };
 
-/// Keeps tasks until their time has come, by a timer each.
+/// Stores tasks until their deadlines, with one timer each.
 ///
 /// Thread-safety: all members may be called from any thread.
 class delayed_tasks {
@@ -32,10 +32,10 @@ class delayed_tasks {
   delayed_tasks(delayed_task_runner& runner, timer_thread& timers) noexcept
       : runner_(runner), timers_(timers) {}
 
-  /// Keeps `task` until `deadline`. False, without an effect, after drop_all(). Throws
-  /// std::bad_alloc, and std::system_error (EAGAIN) if there is no thread for the timers.
+  /// Stores `task` until `deadline`. Returns false, without an effect, after drop_all(). Throws
+  /// std::bad_alloc, and std::system_error (EAGAIN) if the timers' thread cannot be started.
   bool add(steady_time deadline, pool_task& task);
-  /// Drops all tasks that are not yet due, and takes no more. Returns how many were dropped.
+  /// Drops all stored tasks, and refuses further ones. Returns how many were dropped.
   std::size_t drop_all() noexcept;
   std::size_t size() const noexcept;
 
@@ -55,7 +55,7 @@ class delayed_tasks {
   mutable std::mutex mutex_;
   intrusive_list<entry> entries_;
   std::size_t size_ = 0;
-  bool is_closed_ = false;  // since drop_all()
+  bool is_closed_ = false;  // whether drop_all() was called
 };
 
 }  // namespace gyre::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// drained_batch: the items that a thread takes from a pool's submissions at once.
+// drained_batch: the items that a thread takes from a pool's submissions in one batch.
 #pragma once
 
 #include <gyre/pool/detail/callable_ref.hpp>
@@ -10,7 +10,7 @@
 
 namespace gyre::detail {
 
-/// Runs a callable that has a slot at once, as there is no memory to make it a task.
+/// Runs a callable that has a slot on the current thread, because there is no memory for a task.
 class in_place_runner {
  public:
   virtual void run_in_place(callable_ref callable) noexcept = 0;
@@ -19,14 +19,14 @@ class in_place_runner {
   ~in_place_runner() = default;
 };
 
-/// The list to which the cells of the submissions add their tasks when they are "run".
+/// The list to which the cells of the submissions append their tasks when they are "run".
 ///
-/// Thread-safety: belongs to the thread that made it.
+/// Thread-safety: belongs to the thread that constructed it.
 class drained_batch {
  public:
   static constexpr std::size_t max_items = 256;
 
-  /// Makes this object the calling thread's current_batch() while it lives.
+  /// Makes this batch the calling thread's current_batch() for its lifetime.
   explicit drained_batch(in_place_runner& runner) noexcept;
   drained_batch& operator=(drained_batch&&) = delete;
   ~drained_batch();
@@ -40,12 +40,12 @@ class drained_batch {
   in_place_runner& runner_;
   drained_batch* outer_;
   std::size_t size_ = 0;
-  union {  // so that the items are not initialised
+  union {  // a union leaves the items uninitialised
     std::array<work_item, max_items> items_;
   };
 };
 
-/// The innermost batch of the calling thread. Requires that there is one.
+/// Returns the innermost batch of the calling thread, which must have one.
 drained_batch& current_batch() noexcept;
 
 }  // namespace gyre::detail

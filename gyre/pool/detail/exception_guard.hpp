@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// exception_guard: calls functions of a pool's user, and hands their exceptions to on_exception.
+// exception_guard: calls functions of the pool's user and passes their exceptions to on_exception.
 #pragma once
 
 #include <gyre/base/move_only_function.hpp>
@@ -15,7 +15,7 @@ class exception_guard {
  public:
   using handler = move_only_function<void(std::exception_ptr)>;
 
-  /// Lifetime: `on_exception`, which does not throw, must outlive this.
+  /// Lifetime: `on_exception`, which must not throw, must outlive the guard.
   explicit exception_guard(handler& on_exception) noexcept : on_exception_(on_exception) {}
 
   template <class F>

@@ -12,8 +12,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A stolen operation often ends soon, and forks more work to help with: so a thread that can help
-// looks for work this often before it sleeps, and then sleeps for short times only.
+// A stolen operation often ends soon and forks more work. So a thread that can help polls for
+// work this often before it sleeps, and then sleeps only for short times.
 constexpr int max_join_looks = 512;
 constexpr std::chrono::nanoseconds min_join_sleep = 50us;
 constexpr std::chrono::nanoseconds max_join_sleep = 1600us;
@@ -22,9 +22,9 @@ constexpr std::chrono::nanoseconds max_join_sleep = 1600us;
 
 void forked_operation::finish() noexcept {
   const atomic<std::uint32_t>* const word = &word_;
-  // release: the effects of the run; pairs with the acquire in is_finished().
+  // release: pairs with the acquire in is_finished(); makes the effects of the run visible.
   const std::uint32_t old_word = word_.fetch_or(finished_bit, std::memory_order_release);
-  if ((old_word & sleeping_bit) != 0) futex_wake_one(word);  // the word may be gone by now
+  if ((old_word & sleeping_bit) != 0) futex_wake_one(word);  // uses the address only
 }
 
 void forked_operation::wait() noexcept {
@@ -47,7 +47,8 @@ void forked_operation::wait() noexcept {
 }
 
 void forked_operation::sleep_until(steady_time deadline) noexcept {
-  // relaxed: is_finished() acquires from the release sequence of finish(), which these continue.
+  // relaxed: is_finished() acquires from the release sequence of finish(), which these operations
+  // continue.
   const std::uint32_t old_word = word_.fetch_or(sleeping_bit, std::memory_order_relaxed);
   if ((old_word & finished_bit) == 0) futex_wait_until(word_, old_word | sleeping_bit, deadline);
   word_.fetch_and(~sleeping_bit, std::memory_order_relaxed);

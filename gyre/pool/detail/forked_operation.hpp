@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// forked_operation: a piece of a fork, which another thread may steal before it is taken back.
+// forked_operation: a part of a fork, which another thread may steal before its owner takes it
+// back.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -12,22 +13,23 @@
 
 namespace gyre::detail {
 
-/// The operation lies on the stack of the thread that offers or posts it, which takes it back or
-/// waits for its end.
+/// The operation is on the stack of the thread that offers or posts it. That thread takes the
+/// operation back, or waits for its end.
 class forked_operation : public operation {
  public:
-  /// Whether a thread has begun to run it. A hint; one load.
+  /// Whether a thread has begun to run the operation. A hint that costs one load.
   bool is_taken() const noexcept { return word_.load(std::memory_order_relaxed) != 0; }
 
-  /// Waits until the operation has run, and helps meanwhile. Called by the thread that offered the
-  /// operation, unless it has taken that back. The run happens before the return.
+  /// Waits until the operation has run, and runs other work meanwhile. Called by the thread that
+  /// offered the operation, unless it has taken the operation back. The run happens before the
+  /// return.
   void wait() noexcept;
 
  protected:
   using operation::operation;
   ~forked_operation() = default;
 
-  /// The operation's function calls begin() first, if is_taken() matters, and finish() last.
+  /// The operation's function must call finish() last, and begin() first if is_taken() matters.
   void begin() noexcept {
     word_.fetch_or(taken_bit, std::memory_order_relaxed);  // relaxed: a hint
   }
@@ -47,13 +49,13 @@ class forked_operation : public operation {
   atomic<std::uint32_t> word_{0};
 };
 
-/// A call as a forked operation; stores its exception.
+/// A call as a forked operation; stores the exception of the call.
 template <class F>
 class forked_call final : public forked_operation {
  public:
   explicit forked_call(F& callable) noexcept : forked_operation(&run), callable_(callable) {}
 
-  /// Waits, and throws the exception of the call.
+  /// Waits for the end of the call, and throws its exception.
   void join() {
     wait();
     if (error_) std::rethrow_exception(std::move(error_));

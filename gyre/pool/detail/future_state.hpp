@@ -21,12 +21,12 @@ namespace gyre::detail {
 
 /// A coroutine that waits for the end of a task, and its context.
 struct future_state_waiter : resumption {
-  const task_context* context = nullptr;  // once it has suspended
+  const task_context* context = nullptr;  // null until the coroutine has suspended
 };
 
-/// The part of a future's state that does not depend on the result. The bits of one word tell which
-/// side came first, and the side that comes second completes the transition. Bits are only set,
-/// except that `sleeping` is also cleared.
+/// The part of a future's state that does not depend on the result's type. The bits of one word
+/// record which side came first; the side that comes second completes the transition. Bits are only
+/// set, except that `sleeping` is also cleared.
 ///
 ///   state     | task ends: finish()        | await()         | cancel_wait()  | abandon()
 ///   ----------|----------------------------|-----------------|----------------|-------------------
@@ -41,33 +41,37 @@ struct future_state_waiter : resumption {
 /// Thread-safety: one thread uses the task's side, one the future's; any may call cancel_wait().
 class future_state_base : public droppable_operation, public slab_object {
  public:
-  // These belong to the future's side.
+  // The functions below belong to the future's side.
 
   bool is_finished() const noexcept {
     // acquire: pairs with the release in finish().
     return (word_.load(std::memory_order_acquire) & finished_bit) != 0;
   }
-  /// Blocks until the task has finished (true) or `deadline` has passed; steady_time::max() is no
-  /// deadline. Helps meanwhile if the thread can. Throws std::system_error
-  /// (std::errc::resource_deadlock_would_occur) if the wait has no deadline, and the task is one
-  /// that this very thread is running, or that no thread of its pool has stack left to run.
+  /// Blocks until the task has finished (true) or `deadline` has passed (false); steady_time::max()
+  /// means no deadline. Runs other tasks meanwhile if the thread has a helper. A wait without a
+  /// deadline
+  /// throws std::system_error (std::errc::resource_deadlock_would_occur) if the calling thread
+  /// itself
+  /// runs the task, or if no thread of the task's pool has stack left to run it.
   bool wait_until(steady_time deadline);
-  /// Sets the pool that runs the task; before a coroutine waits for the task.
+  /// Sets the pool that runs the task. Must be called before a coroutine waits for the task.
   void set_pool(const void* pool) noexcept { pool_ = pool; }
   const void* pool() const noexcept { return pool_; }
-  /// Lets finish() resume `waiter`. False if it does not wait: finished, or cancelled.
+  /// Makes finish() resume `waiter`. Returns false if the coroutine must not wait: the task has
+  /// finished,
+  /// or the wait was cancelled.
   bool await(future_state_waiter& waiter) noexcept;
-  /// Ends the wait of a coroutine, or prevents it; once, while the future exists. If true, the
-  /// caller resumes the coroutine.
+  /// Ends or prevents the wait of a coroutine. May be called once, while the future exists. If it
+  /// returns true, the caller must resume the coroutine.
   bool cancel_wait() noexcept;
-  /// Ends the future's side; its last call.
+  /// Ends the future's side. Must be its last call.
   void abandon() noexcept;
 
  protected:
   using droppable_operation::droppable_operation;
   ~future_state_base() = default;
 
-  /// Called when the task has ended. Afterwards this object may be gone.
+  /// Called when the task has ended. May destroy this object.
   void finish() noexcept;
 
   /// The scope in which the calling thread runs the task.
@@ -83,29 +87,30 @@ class future_state_base : public droppable_operation, public slab_object {
 
  private:
   static constexpr std::uint32_t finished_bit = 1;
-  static constexpr std::uint32_t abandoned_bit = 2;  // the future is gone: finish() frees this
-  static constexpr std::uint32_t awaited_bit = 4;    // the coroutine at waiter_ waits
+  static constexpr std::uint32_t abandoned_bit =
+      2;  // the future is destroyed: finish() frees the state
+  static constexpr std::uint32_t awaited_bit = 4;  // the coroutine of waiter_ waits
   static constexpr std::uint32_t cancelled_bit = 8;
-  static constexpr std::uint32_t sleeping_bit = 16;  // a thread sleeps on the word
+  static constexpr std::uint32_t sleeping_bit = 16;  // a thread sleeps on word_
 
   virtual void free() noexcept = 0;
   bool is_run_by_this_thread() const noexcept;
   void sleep_until(steady_time deadline) noexcept;
 
   atomic<std::uint32_t> word_{0};
-  atomic<std::uint32_t> runner_{0};  // the number of the thread that runs the task
+  atomic<std::uint32_t> runner_{0};  // the number of the thread that runs the task; 0: none
   union {
-    const void* pool_ = nullptr;   // until a coroutine waits
-    future_state_waiter* waiter_;  // once a coroutine waits
+    const void* pool_ = nullptr;   // valid until a coroutine waits
+    future_state_waiter* waiter_;  // valid once a coroutine waits
   };
 };
 
-/// The state of a task with a result of type T. Dropping the task needs no memory.
+/// The state of a task with a result of type T. Dropping the task allocates no memory.
 template <class T>
 class future_state : public future_state_base {
  public:
-  /// Once, when the task has finished: returns its result, or throws its exception, or
-  /// std::errc::operation_canceled if it was dropped.
+  /// Returns the result of the finished task or throws its exception; throws
+  /// std::errc::operation_canceled if the task was dropped. May be called once.
   T take() {
     if (auto* const error = std::get_if<std::exception_ptr>(&result_)) {
       rethrow(std::move(*error));
@@ -125,7 +130,7 @@ class future_state : public future_state_base {
   using future_state_base::future_state_base;
   ~future_state() = default;
 
-  /// Stores the result or the exception of `callable`.
+  /// Calls `callable` and stores its result or exception.
   template <class F>
   void store_result_of(F& callable) noexcept {
     try {
@@ -143,7 +148,8 @@ class future_state : public future_state_base {
   }
 
  private:
-  // A type of its own: a task may give an exception_ptr.
+  // Wraps the value, so that the alternatives of the variant differ even if the task returns a
+  // std::exception_ptr.
   struct stored {
     [[no_unique_address]] stored_result_t<T> value;
   };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// idle_workers: an eventcount on which a pool's workers sleep; it counts those that search for
-// work. Sources: the searching workers of Tokio's and Go's schedulers (Vyukov, 2012); the
+// idle_workers: an eventcount on which the workers of a pool sleep; it counts the workers that
+// search for work. Sources: the searching workers of Tokio's and Go's schedulers (Vyukov, 2012);
+// the
 // eventcount of Eigen's thread pool (Vyukov, 2016); the fences are those of sleep_gate.hpp.
 #pragma once
 
@@ -22,7 +23,7 @@ namespace gyre::detail {
 /// Lifetime: must outlive its thread's calls of idle_workers::park().
 class parker : private intrusive_list_node {
  public:
-  /// Whether the worker counts as searching.
+  /// Whether the worker is counted as searching.
   [[nodiscard]] bool is_searching() const noexcept { return is_searching_; }
 
  private:
@@ -33,25 +34,32 @@ class parker : private intrusive_list_node {
   bool is_searching_ = false;
 };
 
-/// A worker that runs out of work calls start_searching() and looks everywhere; then end_search()
-/// if there was some, else park(). A worker that retires calls end_search(), so that a wake-up it
-/// was sent is not lost with it. A thread that has made work visible to the workers calls notify().
+/// The protocol: a worker that runs out of work calls start_searching() and searches all queues;
+/// then it calls end_search() if it found work, otherwise park(). A worker that retires calls
+/// end_search(), so that a wake-up sent to it is not lost. A thread that has made work visible to
+/// the
+/// workers calls notify().
 ///
-/// While a worker searches, notify() wakes no other: the searcher finds the work, at the latest
-/// with its last look in park(). In return the last searcher that finds work wakes the next worker,
-/// as there may be more work. So k pieces of work wake k workers, with one system call each.
+/// While a worker searches, notify() wakes no other: the searcher finds the work, at the latest by
+/// the
+/// last check in park(). In return, the last searcher that finds work wakes the next worker,
+/// because
+/// there may be more work. So k pieces of work wake k workers, with one system call each.
 ///
-/// The fences are those of sleep_gate: at first full ones on both sides. When many notifications
-/// have come while no worker fell asleep, the workers count as busy: then notify() has the light
-/// fence, and a worker that falls asleep the heavy one. They cease to be busy when the last worker
-/// falls asleep, and at every 64th sleep.
+/// The fences are those of sleep_gate: first full ones on both sides. After many notifications
+/// during
+/// which no worker fell asleep, the workers count as busy: then notify() uses the light fence, and
+/// a
+/// worker that falls asleep uses the heavy one. The busy state ends when the last worker falls
+/// asleep,
+/// and at every 64th sleep.
 ///
-/// Thread-safety: members with a parker by its worker, all others by any thread.
+/// Thread-safety: functions with a parker are called by its worker, all others by any thread.
 class idle_workers {
  public:
   static constexpr std::uint32_t default_busy_threshold = full_fences_per_heavy_one;
 
-  /// For a pool of `workers` workers, at most 65535, which are busy after `busy_threshold`
+  /// For a pool of `workers` workers, at most 65535. They count as busy after `busy_threshold`
   /// notifications without a sleep.
   explicit idle_workers(std::size_t workers,
                         std::uint32_t busy_threshold = default_busy_threshold) noexcept
@@ -59,20 +67,21 @@ class idle_workers {
     resize(workers);
   }
 
-  /// Lets half of `workers`, at least two, search at a time.
+  /// Allows half of `workers`, but at least two, to search at the same time.
   void resize(std::size_t workers) noexcept {
-    // relaxed: the limit may take effect a little later.
+    // relaxed: the limit may take effect later.
     workers_.store(static_cast<std::uint32_t>(workers), std::memory_order_relaxed);
   }
 
-  /// Called after work was made visible: wakes one sleeper, which becomes a searcher, unless a
-  /// worker searches already. If several threads notify at once, one of them wakes a worker.
+  /// Call after making work visible. Wakes one sleeper, which becomes a searcher, unless a worker
+  /// is
+  /// searching. If several threads notify at the same time, only one of them wakes a worker.
   ///
   /// Complexity: a load if no worker sleeps, a read-modify-write if one searches, else a lock and a
   /// system call; also a full fence while the workers are not busy.
   void notify() noexcept {
     asymmetric_light_fence();
-    // relaxed: ordered by the fences.
+    // relaxed: the fences order it.
     const std::uint64_t state = state_.load(std::memory_order_relaxed);
     if ((state & busy) != 0 && sleepers_in(state) == 0) [[likely]]
       return;
@@ -82,7 +91,8 @@ class idle_workers {
   /// Wakes all sleepers, which become searchers, after a change that concerns every worker.
   void notify_all() noexcept;
 
-  /// Makes the worker a searcher. False if enough others search: then the worker parks.
+  /// Makes the worker a searcher. Returns false if enough others search: then the worker should
+  /// park.
   bool start_searching(parker& self) noexcept;
 
   /// Ends the worker's search, if it is a searcher. The last searcher wakes another worker.
@@ -90,18 +100,21 @@ class idle_workers {
     if (stop_searching(self)) wake_one();
   }
 
-  /// Ends the worker's search, if it is a searcher. The last searcher wakes another worker if there
-  /// is one asleep and `has_more()`, which sees the work of every notifier that relied on this
-  /// searcher: so a lone task wakes no second worker.
+  /// Ends the worker's search, if it is a searcher. The last searcher wakes a sleeping worker if
+  /// `has_more()`, which sees the work of every notifier that relied on this searcher. So a single
+  /// task
+  /// does not wake a second worker.
   template <class HasMore>
   void end_search(parker& self, HasMore&& has_more) noexcept {
     if (stop_searching(self) && has_more()) wake_one();
   }
 
-  /// Sleeps until notified or until `deadline`, unless `has_work()`, which is called once the
-  /// worker counts as a sleeper and no longer as a searcher. True if notified or if there is work:
-  /// then the worker is a searcher. False if the deadline has passed: then it is none. The worker
-  /// that fell asleep last is woken first.
+  /// Sleeps until notified or until `deadline`, unless `has_work()`, which is called after the
+  /// worker was counted as a sleeper and no longer as a searcher. Returns true if it was notified
+  /// or there
+  /// is work: the worker is then a searcher. Returns false if the deadline has passed: the worker
+  /// is then
+  /// no searcher. The worker that fell asleep last is woken first.
   ///
   /// Complexity: a full fence, or a heavy one while the workers are busy; a system call to sleep.
   template <class HasWork>
@@ -126,7 +139,7 @@ class idle_workers {
   [[nodiscard]] bool are_busy() const noexcept {
     return (state_.load(std::memory_order_relaxed) & busy) != 0;  // relaxed: statistics
   }
-  /// The number of sleeps that a notification has ended.
+  /// The number of sleeps that were ended by a notification.
   [[nodiscard]] std::uint64_t wakes() const noexcept {
     return wakes_.load(std::memory_order_relaxed);  // relaxed: statistics
   }
@@ -157,12 +170,12 @@ class idle_workers {
   void remove_sleeper(parker& self, bool becomes_searcher) noexcept;
 
   alignas(false_sharing_range) gyre::detail::atomic<std::uint64_t> state_{0};
-  gyre::detail::atomic<std::uint32_t> notifications_{0};  // since the last sleep, roughly
+  gyre::detail::atomic<std::uint32_t> notifications_{0};  // since the last sleep, approximately
   gyre::detail::atomic<std::uint32_t> workers_{0};
   const std::uint32_t busy_threshold_;
 
   alignas(false_sharing_range) std::mutex mutex_;
-  // By the mutex.
+  // The members below are protected by mutex_; wakes_ may be read without it.
   intrusive_list<parker> sleepers_;  // the worker that fell asleep last comes first
   unsigned parks_ = 0;
   gyre::detail::atomic<std::uint64_t> wakes_{0};
