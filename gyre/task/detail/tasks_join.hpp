@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tasks_join: a fork_join with kept_child tasks, and the loop that starts them.
+// tasks_join: a fork_join with its tasks, and the loop that starts them.
 #pragma once
 
 #include <gyre/base/slab.hpp>
@@ -21,14 +21,15 @@
 
 namespace gyre::detail {
 
-/// Whether the loop over the tasks is unrolled.
+/// Whether the tasks are a pair, for which the loop over the tasks is unrolled.
 template <class Tasks>
 inline constexpr bool is_pair = false;
 template <class First, class Second>
 inline constexpr bool is_pair<std::tuple<task<First>, task<Second>>> = true;
 
-/// The tasks, as a base before fork_join: so the reference, which every thread reads for each
-/// child, lies apart from the members that one thread writes for each child.
+/// Holds the reference to the tasks. It is a base before fork_join, so that the reference, which
+/// every thread reads for each child, lies apart from the members that one thread writes for each
+/// child.
 template <class Tasks>
 class tasks_reference {
  protected:
@@ -37,7 +38,7 @@ class tasks_reference {
   Tasks& tasks_;
 };
 
-/// The join of `Tasks`, made when it is awaited.
+/// The join of `Tasks`, constructed when the join is awaited.
 template <class Tasks>
 class tasks_join final : tasks_reference<Tasks>, public fork_join {
   using tasks_reference<Tasks>::tasks_;
@@ -53,7 +54,7 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
   tasks_join& operator=(tasks_join&&) = delete;
   ~tasks_join() {
     if (has_shared()) [[unlikely]]
-      free_shared(&first_, sizeof(task_child));
+      free_shared(&inline_context_, sizeof(task_child));
   }
 
   using fork_join::check_started;
@@ -61,8 +62,8 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
   using fork_join::has_link;
   using fork_join::parent_context;
 
-  /// Calls function(task, result) for each child whose result was not moved at kept_child end. The
-  /// parent, when all have finished.
+  /// Calls function(task, result) for each child whose result was not moved when the child ended.
+  /// Called by the parent when all children have finished.
   template <class F>
   void for_each_kept(F&& function) {
     for (auto* each = this->kept(); each != nullptr; each = each->next) {
@@ -71,15 +72,16 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
     }
   }
 
-  /// Starts the children. True if all have finished; otherwise the join may be gone. Not inlined
-  /// into a coroutine, because of the thread-local.
+  /// Starts the children. Returns true if all have finished; otherwise the join may be gone. Not
+  /// inlined into a coroutine, because a compiler would cache the address of the thread-local
+  /// variable over a suspension.
   bool run_all() noexcept {
     child_starts& starts = starts_here;
     executor& target = *parent_context().where;
     return starts.where == &target ? run_children(starts) : run_outermost(starts, target);
   }
-  /// Whether a child has waited, failed or been taken by another thread. The parent, when all have
-  /// finished.
+  /// Returns whether a child has waited, failed or been taken by another thread. Called by the
+  /// parent when all children have finished.
   bool was_disturbed() const noexcept { return !undisturbed_; }
 
  private:
@@ -87,11 +89,11 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
   struct share {
     child_starts& starts;
     fork_queue* const queue;
-    const task_context* const outer_child;  // the child that the thread started around this share
-    const bool is_deep;
-    task_child* context;     // of the next child, if not null
-    std::size_t events = 0;  // see fork_join::finish()
-    bool has_loop = true;    // until another thread takes it
+    const task_context* const outer_child;  // the child within whose start the share runs, or null
+    const bool exceeds_nesting_limit;
+    task_child* context;     // the context for the next child; null if a new one is needed
+    std::size_t events = 0;  // the events that this share has counted: see fork_join::finish()
+    bool has_loop = true;    // whether this thread owns the loop, which another thread may steal
     kept_contexts kept_list{};
   };
 
@@ -102,7 +104,8 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
     if (has_ended || join.run_stolen(rest)) resume(join.parent());
   }
 
-  // Whether a pair's results may stay as the children have left them until they are taken.
+  // Whether the results of a pair may stay in the state in which the children left them, until they
+  // are moved.
   template <class T>
   static constexpr bool moves_quietly = std::is_nothrow_move_constructible_v<stored_result_t<T>>;
   template <class First, class Second>
@@ -110,23 +113,24 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
     return moves_quietly<First> && moves_quietly<Second>;
   }
 
-  // Notes the end of a child of a pair, unless kept_child result may stay as it is.
+  // Records the end of a child of a pair, unless the child's result may stay as it is.
   template <class T>
   static void note_end(task_state<T>& ended) noexcept {
     if constexpr (!take_quietly(static_cast<Tasks*>(nullptr))) ended.end_without_continuation();
   }
 
-  // Runs a join that is not within another join on the same executor. A function of kept_child own,
-  // so that run_all() saves no registers.
+  // Runs a join that is not nested in another join on the same executor. A function of its own, so
+  // that run_all() saves no registers.
   [[gnu::noinline]] bool run_outermost(child_starts& starts, executor& target) noexcept {
     const fork_queue_scope here(starts, target);
     return run_children(starts);
   }
 
-  // Runs all children by the short way, which ends when one waits, fails or goes to another thread.
+  // Runs all children on the fast path, which ends when a child waits, fails or goes to another
+  // thread.
   [[gnu::noinline]] bool run_children(child_starts& starts) noexcept {
     const task_context* const outer_child = starts.innermost;
-    ::new (&first_) task_child(*this);
+    ::new (&inline_context_) task_child(*this);
     if (starts.depth++ >= max_nested_starts || next_on_trampoline != nullptr) [[unlikely]]
       return continue_share(starts, outer_child, 0);
     bool ends = false;
@@ -143,26 +147,27 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
     return true;
   }
 
-  // Resumes a child as resume() does, on a thread on which no trampoline runs.
+  // Resumes a child as resume() does, on a thread without a trampoline.
   static void resume_here(std::coroutine_handle<> start) noexcept {
     if (may_resume(start)) [[likely]]
       start.resume();
   }
 
-  // Runs a pair by the short way. False if a child was disturbed; `ends` is then the result of
-  // run_all().
+  // Runs a pair on the fast path. Returns false if a child was disturbed: it waited, failed or went
+  // to another thread. `ends` is then the result of run_all().
   [[gnu::always_inline]] bool run_pair(child_starts& starts, const task_context* outer_child,
                                        bool& ends) noexcept {
-    fork_queue* queue = starts.queue;  // null if nothing is offered
+    // Null if the rest of the loop is not offered to other threads.
+    fork_queue* queue = starts.queue;
     auto& first = task_access::state(std::get<0>(tasks_));
     auto& second = task_access::state(std::get<1>(tasks_));
     std::coroutine_handle<> start;
-    if (!first_.try_prepare(first, start)) [[unlikely]] {
+    if (!inline_context_.try_prepare(first, start)) [[unlikely]] {
       ends = continue_share(starts, outer_child, 0);
       return false;
     }
     all_.next = 1;
-    starts.innermost = &first_;
+    starts.innermost = &inline_context_;
     if (queue != nullptr && !queue->push(all_)) [[unlikely]]
       queue = nullptr;
     resume_here(start);
@@ -176,14 +181,14 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
       ends = leave_loop(starts, outer_child, 1);
       return false;
     }
-    this->prepare_context(first_);
-    if (!first_.try_prepare(second, start)) [[unlikely]] {
+    this->prepare_context(inline_context_);
+    if (!inline_context_.try_prepare(second, start)) [[unlikely]] {
       first.end_without_continuation();
       ends = continue_share(starts, outer_child, 1);
       return false;
     }
     all_.next = 2;
-    starts.innermost = &first_;
+    starts.innermost = &inline_context_;
     resume_here(start);
     if (starts.innermost != nullptr || second.failed()) [[unlikely]] {
       first.end_without_continuation();
@@ -194,7 +199,7 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
     return true;
   }
 
-  // Runs the children of a loop by the short way. Returns as run_pair().
+  // Runs the children of a loop on the fast path. Returns as run_pair() does.
   [[gnu::always_inline]] bool run_loop(child_starts& starts, const task_context* outer_child,
                                        bool& ends) noexcept {
     fork_queue* const queue = starts.queue;
@@ -202,15 +207,15 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
     const std::size_t forks = queue != nullptr ? last_index : 0;
     for (std::size_t index = 0;; ++index) {
       std::coroutine_handle<> start;
-      if (!prepare_child(first_, all_, index, start)) [[unlikely]] {
+      if (!prepare_child(inline_context_, all_, index, start)) [[unlikely]] {
         ends = continue_share(starts, outer_child, all_.next);
         return false;
       }
       all_.next = index + 1;
-      starts.innermost = &first_;
+      starts.innermost = &inline_context_;
       const bool is_offered = index < forks && queue->push(all_);
       resume_here(start);
-      if (starts.innermost != nullptr || !take_end(first_)) [[unlikely]] {
+      if (starts.innermost != nullptr || !take_end(inline_context_)) [[unlikely]] {
         ends = end_disturbed_start(starts, outer_child, index, is_offered);
         return false;
       }
@@ -219,23 +224,26 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
         ends = leave_loop(starts, outer_child, index + 1);
         return false;
       }
-      // A child that blocks may run the rest on this thread, and leave a later rest in the queue.
+      // A child that blocks its thread may meanwhile run a part of this loop, and leave a later
+      // part in the queue.
       if (all_.next != index + 1 || (is_offered && queue->has_request())) [[unlikely]] {
         ends = continue_share(starts, outer_child, index + 1);
         return false;
       }
-      this->prepare_context(first_);
+      this->prepare_context(inline_context_);
     }
   }
 
-  // Readies the child `index` of `rest` to be resumed by `start`. False if kept_child task cannot
-  // be awaited, or could not be made; then no more children are started.
+  // Prepares the child `index` of `rest`, and sets `start` to the coroutine to resume. Returns
+  // false if the child's task cannot be awaited, or could not be made; in the second case no more
+  // children are started.
   [[gnu::always_inline]] bool prepare_child(task_child& target, loop& rest, std::size_t index,
                                             std::coroutine_handle<>& start) noexcept {
     if constexpr (makes_tasks<Tasks>) {
       using task_type = decltype(target.work);
       try {
-        ::new (&target.work) task_type(as_task(tasks_.make(index)));  // replaces an empty task
+        // The task replaced here is empty.
+        ::new (&target.work) task_type(as_task(tasks_.make(index)));
         target.result = &tasks_.results[index];
         if (!target.try_prepare(task_access::state(target.work), start)) [[unlikely]]
           throw_empty_task();
@@ -251,8 +259,8 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
     }
   }
 
-  // Readies the next child of `rest`, as prepare_child() does. A child that cannot be awaited
-  // counts as ended.
+  // Prepares the next child of `rest`, as prepare_child() does. A child whose task cannot be
+  // awaited counts as ended.
   [[gnu::always_inline]] bool prepare_next(task_child& target, loop& rest,
                                            std::coroutine_handle<>& start) noexcept {
     this->prepare_context(target);
@@ -262,8 +270,8 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
     return false;
   }
 
-  // Moves the result of a child that has ended, or notes kept_child end. False if the child has
-  // failed.
+  // Moves the result of a child that has ended to its place, or records the child's end. Returns
+  // false if the child has failed.
   [[gnu::always_inline]] bool take_end(task_child& ended) noexcept {
     if constexpr (makes_tasks<Tasks>) {
       return task_access::state(ended.work).move_result(*ended.result);
@@ -273,31 +281,34 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
     }
   }
 
-  // The share that continues after the short way, on which some children have ended.
+  // Returns the share that continues after the fast path, on which `ended_count` children have
+  // ended.
   share rest_of_share(child_starts& starts, const task_context* outer_child,
                       std::size_t ended_count) noexcept {
     return {.starts = starts,
             .queue = starts.queue,
             .outer_child = outer_child,
-            .is_deep = starts.depth > max_nested_starts,
-            .context = &first_,
+            .exceeds_nesting_limit = starts.depth > max_nested_starts,
+            .context = &inline_context_,
             .events = 2 * ended_count};
   }
-  // Leaves the short way before the next child: a thread has asked for a part of the loop.
+  // Leaves the fast path before the next child, for one of several reasons: another thread has
+  // requested a part of the loop, the next child cannot be prepared, or starts are nested too
+  // deeply.
   [[gnu::noinline]] bool continue_share(child_starts& starts, const task_context* outer_child,
                                         std::size_t ended_count) noexcept {
     share own_share = rest_of_share(starts, outer_child, ended_count);
     share_on_request(all_, own_share);
     return run_share(all_, own_share);
   }
-  // Leaves the short way after the start of a child that waits, or has failed.
+  // Leaves the fast path after the start of a child that waits or has failed.
   [[gnu::noinline]] bool end_disturbed_start(child_starts& starts, const task_context* outer_child,
                                              std::size_t ended_count, bool is_offered) noexcept {
     share own_share = rest_of_share(starts, outer_child, ended_count);
     end_start(all_, own_share, is_offered);
     return run_share(all_, own_share);
   }
-  // Leaves the short way because another thread has taken the loop.
+  // Leaves the fast path because another thread has taken the loop.
   [[gnu::noinline]] bool leave_loop(child_starts& starts, const task_context* outer_child,
                                     std::size_t ended_count) noexcept {
     share own_share = rest_of_share(starts, outer_child, ended_count);
@@ -305,23 +316,24 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
     return run_share(all_, own_share);
   }
 
-  // Runs the share of a thread that has stolen `rest`, or to which another thread has left it.
+  // Runs the share of a thread that has stolen `rest`, or that runs `rest` as a posted operation.
   [[gnu::noinline]] bool run_stolen(loop& rest) noexcept {
     child_starts& starts = starts_here;
     const fork_queue_scope here(starts, *parent_context().where);
     share own_share{.starts = starts,
                     .queue = starts.queue,
                     .outer_child = starts.innermost,
-                    .is_deep = starts.depth++ >= max_nested_starts,
+                    .exceeds_nesting_limit = starts.depth++ >= max_nested_starts,
                     .context = nullptr};
     if (own_share.queue != nullptr) this->split(rest, *own_share.queue, &run);
     return run_share(rest, own_share);
   }
 
-  // Starts the children of `rest`, if this thread has it. True if all have finished; otherwise the
-  // join may be gone.
+  // Starts the children of `rest`, as long as this thread owns `rest`. Returns true if all children
+  // have finished; otherwise the join may have been destroyed.
   [[gnu::noinline]] bool run_share(loop& rest, share& own_share) noexcept {
-    // A child that blocks may run the rest on this thread, and leave a later rest in the queue.
+    // A child that blocks its thread may meanwhile run a part of this loop, and leave a later part
+    // in the queue.
     while (own_share.has_loop && rest.next < rest.end) {
       if (own_share.context == nullptr) own_share.context = try_new_context(rest);
       const std::size_t index = rest.next;
@@ -338,19 +350,19 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
     own_share.starts.innermost = own_share.outer_child;
     --own_share.starts.depth;
     if (own_share.has_loop) ++own_share.events;
-    if (own_share.context != nullptr && own_share.context != &first_) [[unlikely]]
+    if (own_share.context != nullptr && own_share.context != &inline_context_) [[unlikely]]
       slab_deallocate(own_share.context, sizeof(task_child));
     return this->finish(own_share.kept_list, own_share.events, count_of(tasks_));
   }
 
-  // Runs the child `first` to kept_child end or first wait, while other threads may steal `rest` if
-  // that is not empty.
+  // Runs the child `first` until it ends or waits for the first time. Meanwhile other threads may
+  // steal `rest` if it is not empty.
   [[gnu::always_inline]] void start_child(std::coroutine_handle<> first, loop& rest,
                                           share& own_share) noexcept {
     own_share.starts.innermost = own_share.context;
     const bool is_offered =
         rest.next < rest.end && own_share.queue != nullptr && own_share.queue->push(rest);
-    if (own_share.is_deep) [[unlikely]] {
+    if (own_share.exceeds_nesting_limit) [[unlikely]] {
       start_nested(first, *own_share.context->where);
     } else {
       resume(first);
@@ -358,24 +370,24 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
     end_start(rest, own_share, is_offered);
   }
 
-  // Counts the events of the child of `own_share.context`, whose start is over, and takes `rest`
-  // back.
+  // Counts the events of the child of `own_share.context`, whose start has returned, and takes
+  // `rest` back.
   [[gnu::always_inline]] void end_start(loop& rest, share& own_share, bool is_offered) noexcept {
     own_share.events += 2;
     if (own_share.starts.innermost != nullptr) [[unlikely]] {
       this->keep_context(own_share.kept_list, *std::exchange(own_share.context, nullptr));
-      --own_share.events;  // the child has not ended
+      --own_share.events;  // the end of the child is counted when it ends
     } else if (!take_end(*own_share.context)) [[unlikely]] {
       this->child_failed(*own_share.context->end);
-      if constexpr (makes_tasks<Tasks>) {  // the task has the exception
+      if constexpr (makes_tasks<Tasks>) {  // the task in the context holds the exception
         this->keep_context(own_share.kept_list, *std::exchange(own_share.context, nullptr));
       }
     }
     own_share.has_loop = !is_offered || own_share.queue->take_back(rest);
   }
 
-  // Makes a context for the children after a context was kept. Without memory, gives up `rest` and
-  // returns null.
+  // Makes a context for further children, after the previous context was kept. Without memory gives
+  // up `rest` and returns null.
   task_child* try_new_context(loop& rest) noexcept {
     try {
       return ::new (slab_allocate(sizeof(task_child))) task_child(*this);
@@ -391,7 +403,7 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
       this->split(rest, *own_share.queue, &run);
   }
 
-  // Notes the error of the next child, whose task cannot be awaited, and passes it over.
+  // Stores the error of the next child, whose task cannot be awaited, and skips the child.
   [[gnu::noinline, gnu::cold]] void pass_over(loop& rest) noexcept {
     try {
       throw_empty_task();
@@ -407,7 +419,9 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
 
   bool undisturbed_ = false;
   union {
-    task_child first_;  // the context of the first child, and of later ones on that thread
+    // The context of the children that run_children() starts, one after the other, until one must
+    // be kept.
+    task_child inline_context_;
   };
 };
 
