@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that make the attempts of retry() and hedge(): called with the number of the attempt,
-// counted from 0, if they take one.
+// make_attempt: calls the function that makes the attempts of retry() or hedge(), with the
+// attempt's number, counted from 0, if the function takes one.
 #pragma once
 
 #include <gyre/base/detail/misuse.hpp>
@@ -32,7 +32,8 @@ concept attempt_maker =
 template <class Make>
 using attempt_result_t = task_result_t<attempt_t<Make>>;
 
-/// Takes the place of a wrong function for attempts, and explains the mistake.
+/// A parameter type that accepts only wrong arguments for a function that makes attempts, and
+/// explains the mistake in the compiler's error.
 class misused_attempt {
  public:
   GYRE_MISUSE_FAILS(misused_attempt);

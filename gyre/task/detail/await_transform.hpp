@@ -2,7 +2,8 @@
 // awaiting_promise: await_transform() of gyre's coroutines. Wraps foreign awaiters, and records the
 // place of each await for async_backtrace.
 //
-// GCC 12 copies an awaiter that is returned by reference; it gets an awaiter_reference.
+// GCC 12 copies an awaiter that await_transform() returns by reference; so there await_transform()
+// returns an awaiter_reference.
 #pragma once
 
 #include <gyre/task/context.hpp>
@@ -18,7 +19,8 @@
 
 namespace gyre::detail {
 
-/// Refers to an awaiter: a variable, or a temporary of the awaited expression.
+/// An awaiter that forwards to another awaiter, which is a variable or a temporary of the awaited
+/// expression.
 template <class Awaiter>
 class awaiter_reference {
  public:

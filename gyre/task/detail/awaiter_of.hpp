@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// awaiter_of: the awaiter of `co_await awaitable`, as the language finds it.
+// awaiter_of: the awaiter of `co_await awaitable`, found by the rules of the language.
 #pragma once
 
 #include <gyre/task/detail/transfer.hpp>
@@ -9,7 +9,8 @@
 
 namespace gyre::detail {
 
-/// The awaiter of `co_await awaitable`.
+/// Returns the awaiter of `co_await awaitable`; `awaitable` itself if it has no operator co_await
+/// that is visible here.
 template <class Awaitable>
 GYRE_INLINE_IN_GCC inline decltype(auto) awaiter_of(Awaitable&& awaitable) {
   if constexpr (requires { std::forward<Awaitable>(awaitable).operator co_await(); }) {
@@ -21,8 +22,9 @@ GYRE_INLINE_IN_GCC inline decltype(auto) awaiter_of(Awaitable&& awaitable) {
   }
 }
 
-/// Whether `Awaiter` is an awaiter. awaiter_of() returns none if the operator is only visible where
-/// the await is; the language finds it.
+/// Whether `Awaiter` is an awaiter. awaiter_of() returns no awaiter for a type whose operator
+/// co_await is visible only where the await stands, although the compiler finds that operator
+/// there.
 template <class Awaiter>
 concept is_awaiter = requires(std::remove_reference_t<Awaiter>& awaiter) { awaiter.await_ready(); };
 

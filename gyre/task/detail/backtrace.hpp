@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// backtrace: what contexts, promises and awaiters keep for async_backtrace and for the deadlock
-// report of sync_wait(). Empty where backtraces are off (async_backtrace.hpp).
+// backtrace: the data that contexts, promises and awaiters hold for async_backtrace and for the
+// deadlock report of sync_wait(). Empty where backtraces are off (async_backtrace.hpp).
 #pragma once
 
 #include <gyre/task/detail/build_options.hpp>
@@ -19,7 +19,8 @@ struct task_context;
 namespace detail {
 
 // ABI tags: an object file refers to the function of the configuration it was compiled with, and
-// the library defines its own, so that a program with mixed layouts does not link.
+// the library defines only the function of its own configuration. So a program that mixes the two
+// layouts does not link.
 #if GYRE_ASYNC_BACKTRACE
 inline constexpr bool records_backtraces = true;
 #define GYRE_BACKTRACE_TAG library_built_with_gyre_async_backtrace_1
@@ -38,7 +39,9 @@ template <bool IsListed>
 class basic_child_set;
 using child_set = basic_child_set<records_backtraces>;
 
-/// A field that only backtraces read: a `[[no_unique_address]]` member, of a type of its own.
+/// A field that only backtraces read; empty where they are off. Declared as a
+/// `[[no_unique_address]]` member. Two such members of one object need different types to share an
+/// address.
 template <class T, bool IsRecorded = records_backtraces>
 class traced {
  public:
@@ -56,7 +59,7 @@ class traced<T, false> {
   static constexpr void set(const T&) noexcept {}
 };
 
-/// An object that only backtraces need, made after its holder.
+/// An object that only backtraces need, constructed later than its holder.
 template <class T, bool IsRecorded = records_backtraces>
 class traced_optional : public std::optional<T> {};
 
@@ -68,7 +71,7 @@ class traced_optional<T, false> {
   static constexpr void reset() noexcept {}
 };
 
-/// The promise of a coroutine of gyre; null for one of another library.
+/// Returns the promise of a coroutine of gyre; null for a coroutine of another library.
 template <class Promise>
 promise_base* promise_of(std::coroutine_handle<Promise> coroutine) noexcept {
   if constexpr (std::derived_from<Promise, promise_base>) {
@@ -78,23 +81,25 @@ promise_base* promise_of(std::coroutine_handle<Promise> coroutine) noexcept {
   }
 }
 
-/// The part of a task_context.
+/// The data of a task_context that backtraces read.
 struct context_trace {
-  /// Destroys a coroutine within a handler, as if it had thrown what is being handled.
+  /// Destroys the coroutine of `outermost`, which then ends with the exception that is being
+  /// handled. Called within an exception handler.
   using destroy_function = void (*)(task_end& outermost) noexcept;
 
-  /// The coroutine that runs or waits.
+  /// The coroutine of this context that runs or waits: the last one in the chain of awaits.
   [[no_unique_address]] traced<promise_base*> innermost;
-  /// The context that waits for this one, and its coroutine that does.
+  /// The context that waits for this one, and the coroutine of that context that awaits this one.
   [[no_unique_address]] traced<const task_context*> parent;
   [[no_unique_address]] traced<const promise_base*> awaited_by;
   [[no_unique_address]] traced<const char*> name;
-  /// The coroutines' concurrent children, the newest first.
+  /// The concurrent children of the context's coroutines, the newest set first.
   [[no_unique_address]] traced<child_set*> child_sets;
-  /// The task of the outermost coroutine, and how to destroy that.
+  /// The task of the context's outermost coroutine, and the function that destroys that coroutine.
   [[no_unique_address]] traced<task_end*> outermost;
   [[no_unique_address]] traced<destroy_function> destroy;
-  /// An executor besides the context's own that may have the wait in its queue.
+  /// An executor, other than the context's own, whose queue may hold the operation that ends the
+  /// wait.
   [[no_unique_address]] traced<const executor*> holder;
 
   /// Clears the trace for a child of `context`.
@@ -106,7 +111,8 @@ struct context_trace {
   }
 };
 
-/// The part of a promise: the coroutine that awaits it, and the await it is suspended in.
+/// The data of a promise that backtraces read: the coroutine that awaits the promise's coroutine,
+/// and the await in which the promise's coroutine is suspended.
 struct promise_trace {
   [[no_unique_address]] traced<promise_base*> awaited_by;
   [[no_unique_address]] traced<std::source_location> place;

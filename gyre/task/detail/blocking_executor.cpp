@@ -16,7 +16,8 @@ namespace {
 constinit thread_local blocking_executor* innermost = nullptr;
 
 static_assert(std::endian::native == std::endian::little, "the lower half comes first");
-// The word that the kernel watches; nothing is read through it.
+// Returns the half of `word` that the kernel compares. gyre itself reads and writes the whole word
+// only.
 const atomic<std::uint32_t>* lower_half(const atomic<std::uintptr_t>* word) noexcept {
   return reinterpret_cast<const atomic<std::uint32_t>*>(word);
 }
@@ -54,7 +55,7 @@ bool blocking_executor::run_until(const bool& done) {
   while (!done) {
     intrusive_queue<operation> ready = queue_.take();
     if (ready.empty() && checks_deadlocks && is_single_threaded()) {
-      // The last other thread may have posted something before it ended.
+      // Another thread may have posted an operation between the first take() and its end.
       ready = queue_.take();
       if (ready.empty()) return false;
     }

@@ -14,32 +14,33 @@
 
 namespace gyre::detail {
 
-/// Lets one thread sleep on the lower half of a word until another changes it (futex(2)).
+/// Lets one thread sleep until another thread changes the lower half of a word (futex(2)).
 struct word_futex {
   static void wait(const atomic<std::uintptr_t>& word, std::uintptr_t expected) noexcept;
-  /// The word need not exist any more.
+  /// Wakes the thread that sleeps on `word`, if any. `word` need not exist any more.
   static void wake_one(const atomic<std::uintptr_t>* word) noexcept;
 };
 
-/// A queue of operations for one thread, its owner, which sleeps while the queue is empty. May be
-/// destroyed as soon as the last operation is taken: a push does not touch the queue after that.
+/// A queue of operations for one thread, its owner, which sleeps while the queue is empty. The
+/// owner may destroy the queue once it has taken the last operation: push() does not touch the
+/// queue after the owner can take the pushed operation.
 template <class Futex = word_futex>
 class basic_blocking_queue {
  public:
-  /// Any thread. Makes a system call only if the owner sleeps.
+  /// May be called from any thread. Makes a system call only if the owner sleeps.
   void push(operation& op) noexcept {
     const atomic<std::uintptr_t>* const word = &queue_.word();
-    // After the push the queue may be gone.
+    // The owner may destroy the queue as soon as the push has succeeded.
     if (queue_.push(op)) Futex::wake_one(word);
   }
 
-  /// All operations there are, the oldest first. The owner.
+  /// Takes all operations, the oldest first. Called by the owner.
   intrusive_queue<operation> take() noexcept { return queue_.take(); }
 
-  /// Whether no operation waits. The owner.
+  /// Returns whether the queue is empty. Called by the owner.
   bool empty() const noexcept { return queue_.empty(); }
 
-  /// Waits until there is an operation. The owner.
+  /// Blocks until the queue holds an operation. Called by the owner.
   void sleep() noexcept {
     if (!queue_.go_idle()) return;
     while (queue_.is_idle()) Futex::wait(queue_.word(), mpsc_queue::idle);
@@ -61,13 +62,14 @@ class blocking_executor final : public executor {
   void post(operation& op) noexcept override { queue_.push(op); }
   bool running_here() const noexcept override;
   bool runs_only_here() const noexcept override;
-  /// Whether the calling thread is in a run_until() now.
+  /// Returns whether the calling thread is in a run_until() now.
   static bool blocks_this_thread() noexcept;
 
-  /// Ends the executor, but keeps accepting posts, which never run.
+  /// Ends the executor's run on its thread. Operations that are posted later are accepted, but
+  /// never run.
   void retire() noexcept;
 
-  /// Whether every posted operation has run.
+  /// Returns whether every posted operation was taken by run_until().
   bool is_idle() const noexcept { return queue_.empty(); }
 
   /// Runs operations until one of them sets `done`. In builds that check for deadlocks, returns
@@ -76,7 +78,7 @@ class blocking_executor final : public executor {
 
  private:
   basic_blocking_queue<> queue_;
-  blocking_executor* outer_;  // of a sync_wait() around this one on the same thread
+  blocking_executor* outer_;  // the executor of the enclosing sync_wait() on this thread, or null
   nested_run run_;
 };
 

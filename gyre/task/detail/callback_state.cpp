@@ -6,7 +6,8 @@
 
 namespace gyre::detail {
 
-// The coroutine may be gone at the return, and the state as well if the caller has no completion.
+// Publishes the outcome. When publish() returns, the coroutine may have ended; the state may be
+// destroyed too, unless the caller holds a completion.
 void callback_state::publish() noexcept {
   if (core_.leave(reporter)) where->post(*this);
 }
@@ -19,7 +20,8 @@ bool callback_state::fail(failure error) noexcept {
 }
 
 void callback_state::end_completion() noexcept {
-  // release: pairs with the acquire, here as well, of the last.
+  // acquire and release: the decrement that reaches zero synchronises with all earlier ones, so
+  // that the last completion's end comes after every use of the state by another completion.
   if (completions_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   fail(std::make_error_code(std::future_errc::broken_promise));
   release();
@@ -32,7 +34,8 @@ void callback_state::abandon() noexcept {
 }
 
 void callback_state::release() noexcept {
-  // release: pairs with the acquire, here as well, of the last to go.
+  // acquire and release: the decrement that reaches zero synchronises with the other owner's, so
+  // that the deletion comes after that owner's last access.
   if (owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// callback_state: the wait of from_callback(), shared with its completions; callback_awaiter: its
-// awaiter.
+// callback_state: the state that a coroutine in from_callback() shares with its completions;
+// callback_awaiter: the awaiter of from_callback().
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -28,27 +28,29 @@ class completion;
 
 namespace detail {
 
-/// The state that a waiting coroutine and its completions share. The first to claim it sets the
-/// result: a report, a stop, or the end of the last completion.
+/// The state that a waiting coroutine shares with its completions. The first of three events to
+/// claim it sets the result: a completion's report, a stop, or the destruction of the last
+/// completion.
 class callback_state : public slab_object, public resumption {  // NOLINT: it deletes itself
  public:
   using failure = std::variant<std::monostate, std::error_code, std::exception_ptr>;
 
-  /// Claims the right to report. True for the first caller, which then sets the outcome and calls
-  /// publish().
+  /// Claims the right to report the outcome. Returns true for the first caller, which must then set
+  /// the outcome and call publish().
   bool claim() noexcept { return core_.claim(right_to_report); }
   void publish() noexcept;
   bool fail(failure error) noexcept;
 
   void add_completion() noexcept {
-    completions_.fetch_add(1, std::memory_order_relaxed);  // relaxed: the caller has one
+    // relaxed: the caller holds a completion, so the count is above zero.
+    completions_.fetch_add(1, std::memory_order_relaxed);
   }
   void end_completion() noexcept;
 
-  // The members from here on are for the waiting coroutine.
-  /// Whether the outcome is not there yet; then the coroutine will be resumed.
+  // The following members belong to the waiting coroutine.
+  /// Returns whether the outcome is not set yet; publish() then resumes the coroutine.
   bool must_wait() noexcept { return !core_.leave(starter); }
-  /// Called before the end of a coroutine that never got the outcome.
+  /// Called when the coroutine is destroyed before it received the outcome.
   void abandon() noexcept;
   void release() noexcept;
 
@@ -67,7 +69,7 @@ class callback_state : public slab_object, public resumption {  // NOLINT: it de
 
   wait_core core_{starter | reporter | right_to_report};
   atomic<unsigned> completions_{1};
-  atomic<unsigned> owners_{2};  // the coroutine, and all completions
+  atomic<unsigned> owners_{2};  // one for the coroutine, and one for all completions together
 };
 
 template <class T>
@@ -103,7 +105,8 @@ class callback_outcome final : public callback_state {
   std::optional<stored> value_;
 };
 
-/// Stands for an omitted `on_stop`: a stop request then ends the wait at once.
+/// Stands for an omitted `on_stop`: a stop request then ends the wait at once, with
+/// operation_canceled.
 struct no_stop_function {};
 
 template <class T, class Start, class OnStop>
@@ -111,7 +114,7 @@ class callback_awaiter {
  public:
   callback_awaiter(Start&& start, OnStop&& on_stop)
       : start_(std::move(start)), on_stop_(std::move(on_stop)) {}
-  // Moves an awaiter that has not been awaited.
+  // Requires that `other` was not awaited.
   callback_awaiter(callback_awaiter&& other) noexcept(std::is_nothrow_move_constructible_v<Start> &&
                                                       std::is_nothrow_move_constructible_v<OnStop>)
       : start_(std::move(other.start_)), on_stop_(std::move(other.on_stop_)) {}

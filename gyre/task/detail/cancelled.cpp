@@ -34,7 +34,8 @@ bool is_stop(std::error_code error, const task_context* context) noexcept {
   std::terminate();
 }
 
-// The first stop may find no memory for it, so the program's start makes it.
+// Creates the exception_ptr of cancellation() when the program starts, because memory may be
+// exhausted at the first stop.
 [[maybe_unused]] const std::exception_ptr& made_at_start = cancellation();
 
 }  // namespace
@@ -64,8 +65,8 @@ std::error_code failure_value(std::error_code error, const task_context* context
 
 void throw_error(std::errc error) { throw std::system_error(std::make_error_code(error)); }
 
-// The inline executor has no other work to which a coroutine could yield. Without memory the wait
-// ends at once.
+// The inline executor has no queue to which a coroutine could yield. Without memory for the
+// resumption the wait ends at once.
 bool yield_cancelled(const task_context& context, std::coroutine_handle<> coroutine) noexcept {
   return context.stop.stop_requested() && context.where != &inline_executor() &&
          post_resumption(coroutine, *context.where);
@@ -116,7 +117,7 @@ std::exception_ptr error_for(const task_context& parent, std::exception_ptr erro
 }
 
 void note_taken_error(const task_context* context) noexcept {
-  // Coroutines without a context share one.
+  // Coroutines without a context share no_context(), which is constant.
   if (context != nullptr && context != &no_context()) context->has_taken_cancellation = true;
 }
 

@@ -3,18 +3,21 @@
 
 namespace gyre::detail {
 
-// A child's end, on its thread. Once the child is on the stack the parent may run, and child and
-// group may be gone, unless the parent waits: then this function resumes it.
+// Called on the thread on which the child of `context` ends. Once the child is on the stack, the
+// parent may run and destroy child and group, unless the parent waits: then this function resumes
+// it.
 std::coroutine_handle<> child_group::on_child_end(task_context& context) noexcept {
   auto& self = static_cast<child&>(context);
   child_group& group = *self.group;
   const executor* const here = self.where;
   const auto newest = reinterpret_cast<std::uintptr_t>(&self);
-  std::uintptr_t seen = group.newest_.load(std::memory_order_relaxed);  // relaxed: a first guess
+  // relaxed: the compare-exchange reads the word again.
+  std::uintptr_t seen = group.newest_.load(std::memory_order_relaxed);
   do {
     self.next = seen == parent_waits ? nullptr : reinterpret_cast<child*>(seen);
-    // release: pairs with the acquire in take_ended_children(): the parent sees the child's result.
-    // acquire: pairs with the release in begin_wait(): this sees how to resume the parent.
+    // release: pairs with the acquire in take_ended_children(); makes the child's result visible to
+    // the parent.
+    // acquire: pairs with the release in begin_wait(); makes `waiting` and `home_` visible here.
   } while (!group.newest_.compare_exchange_weak(seen, newest, std::memory_order_acq_rel,
                                                 std::memory_order_relaxed));
   if (seen != parent_waits) return std::noop_coroutine();
@@ -23,10 +26,13 @@ std::coroutine_handle<> child_group::on_child_end(task_context& context) noexcep
   return std::noop_coroutine();
 }
 
-// Puts the ended children into the order of their ends. False if there are none.
+// Moves the ended children from the stack to the list `ended_`, into the order of their ends.
+// Returns false if there are none.
 bool child_group::take_ended_children() noexcept {
-  if (newest_.load(std::memory_order_relaxed) == 0) return false;  // relaxed: only a look
-  // acquire: pairs with the release in on_child_end(); each push continues the release sequence.
+  // relaxed: the exchange below acquires.
+  if (newest_.load(std::memory_order_relaxed) == 0) return false;
+  // acquire: pairs with the release in on_child_end(); makes the results of all children on the
+  // stack visible, as each push continues the release sequence.
   auto* each = reinterpret_cast<child*>(newest_.exchange(0, std::memory_order_acquire));
   while (each != nullptr) {
     child* const older = std::exchange(each->next, ended_);
@@ -35,11 +41,11 @@ bool child_group::take_ended_children() noexcept {
   return true;
 }
 
-// Marks the parent as waiting. False if a child has ended meanwhile.
+// Marks the parent as waiting. Returns false if a child has ended since the last look at the stack.
 bool child_group::begin_wait() noexcept {
   std::uintptr_t none = 0;
-  // release: pairs with the acquire in on_child_end(). relaxed: take_ended_children() reads with
-  // acquire what was pushed.
+  // release: pairs with the acquire in on_child_end(); makes `waiting` and `home_` visible to the
+  // child that resumes the parent. relaxed on failure: take_ended_children() acquires.
   return newest_.compare_exchange_strong(none, parent_waits, std::memory_order_release,
                                          std::memory_order_relaxed);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// child_group: children of a coroutine that reports their ends one by one.
+// child_group: the concurrent children of a coroutine that awaits their ends one by one.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -20,14 +20,14 @@
 
 namespace gyre::detail {
 
-/// The concurrent children of one coroutine, whose ends it awaits one by one. One atomic word, the
-/// stack of ended children, connects them, since the parent handles an end on its own executor.
+/// The concurrent children of one coroutine, which awaits the end of each child. Ended children
+/// wait in a lock-free stack, since the parent handles every end on its own executor.
 ///
-/// Thread-safety: all members belong to the parent; children end on any thread.
-/// Lifetime: a local of the parent, declared before the children.
+/// Thread-safety: the parent alone calls the members; children end on any thread.
+/// Lifetime: a local variable of the parent, declared before the children.
 class child_group final : resumption, public child_set {
  public:
-  /// The context of a child; stays in place from start() until wait_for_end() has returned it.
+  /// The context of a child. Must not move from start() until wait_for_end() has returned it.
   struct child : task_context {
     child_group* group = nullptr;
     child* next = nullptr;
@@ -35,7 +35,8 @@ class child_group final : resumption, public child_set {
     [[no_unique_address]] reused_contexts<child>::link listed;
   };
 
-  /// Awaited before anything else: makes the coroutine the parent.
+  /// Returns an awaitable that makes the awaiting coroutine the parent. Awaited before any other
+  /// member is used.
   auto adopt() noexcept {
     return suspension([this](auto parent) noexcept {
       fork_context(inherited_, parent);
@@ -46,7 +47,8 @@ class child_group final : resumption, public child_set {
       return gives_way(*parent_, parent);
     });
   }
-  /// Runs `work` to its first wait. Throws if it is empty; there is no child then.
+  /// Runs `work` in `context` until its first wait. If `work` is empty, throws std::logic_error and
+  /// starts no child.
   template <class T>
   void start(child& context, task<T>& work) {
     if (!work.valid()) throw_empty_task();
@@ -57,25 +59,27 @@ class child_group final : resumption, public child_set {
     ++running_;
     task_access::state(work).start_child(context);
   }
-  /// Awaited while a child runs: gives each child once after its end, in the order of the ends.
+  /// Returns an awaitable of the next child that has ended, in the order of the ends. Requires
+  /// running() > 0.
   auto wait_for_end() noexcept { return end_awaiter(*this); }
 
-  /// Whether wait_for_end() would return at once.
+  /// Returns whether wait_for_end() would return at once.
   bool has_ended() noexcept { return ended_ != nullptr || take_ended_children(); }
-  /// The number of children that wait_for_end() has not returned.
+  /// Returns the number of children that were started and not yet returned by wait_for_end().
   std::size_t running() const noexcept { return running_; }
 
   void append_children(std::vector<task_context*>& contexts) { listed_.append_to(contexts); }
 
   /// Asks the children to stop.
   void request_stop() noexcept { stop_->request_stop(); }
-  /// Whether the children or the parent were asked to stop.
+  /// Returns whether the children or the parent were asked to stop.
   bool stop_requested() const noexcept { return stop_->stop_requested(); }
 
-  /// The context of the parent. After adopt().
+  /// Returns the context of the parent. Requires adopt().
   const task_context& parent() const noexcept { return *parent_; }
 
-  /// False if the child runs, or waits, on another executor than the parent's.
+  /// Returns whether the parent may destroy the child: false while the child runs or waits on
+  /// another executor than the parent's.
   bool may_destroy(const child& context) const noexcept {
     return !context.runs || context.where == inherited_.where;
   }
@@ -100,20 +104,20 @@ class child_group final : resumption, public child_set {
   bool begin_wait() noexcept;
   child& pop_ended_child() noexcept;
 
-  // No child has this address.
+  // Marks a parent that waits in `newest_`. No child has this address.
   static constexpr std::uintptr_t parent_waits = 1;
 
   task_context inherited_;
   const task_context* parent_ = nullptr;
   std::optional<linked_stop_source> stop_;
   std::size_t running_ = 0;
-  child* ended_ = nullptr;  // the oldest first
+  child* ended_ = nullptr;  // children taken from `newest_`, the oldest first
   executor* home_ = nullptr;
-  atomic<std::uintptr_t> newest_{0};  // the child that ended last, or parent_waits
-  [[no_unique_address]] reused_contexts<child> listed_;  // all that were ever started
+  atomic<std::uintptr_t> newest_{0};  // the child that ended last, 0 or parent_waits
+  [[no_unique_address]] reused_contexts<child> listed_;  // of all children ever started
 };
 
-/// A task as a child.
+/// A child whose work is a task.
 template <class T>
 struct child_task : child_group::child {
   explicit child_task(child_group& owner, task<T>&& child_work = {}) noexcept

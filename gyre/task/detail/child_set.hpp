@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// child_set: the children of a coroutine, listed in its context for the deadlock report of
-// sync_wait(). Empty where backtraces are off (async_backtrace.hpp).
+// child_set: the children of a coroutine, listed in the coroutine's context for the deadlock report
+// of sync_wait(). Empty where backtraces are off (async_backtrace.hpp).
 #pragma once
 
 #include <gyre/task/context.hpp>
@@ -13,20 +13,23 @@
 
 namespace gyre::detail {
 
-/// Base of holders of a coroutine's children: fork_join, forked_child, child_group, scope. Listed
-/// once attached. The alias child_set has `IsListed` where backtraces are on.
+/// Base of the classes that hold a coroutine's children: fork_join, forked_child, child_group,
+/// scope. A set is listed after attach(). The alias child_set sets `IsListed` where backtraces are
+/// on.
 ///
-/// Thread-safety: attached and destroyed by the parent; all else needs a program with one thread.
+/// Thread-safety: the parent attaches and destroys the set. The other members require that the
+/// program has only one thread.
 /// Lifetime: the parent's context outlives the set.
 template <bool IsListed>
 class basic_child_set {
  public:
   basic_child_set& operator=(basic_child_set&&) = delete;
 
-  /// Appends the contexts of the children, the oldest first; some may have ended. A holder defines
-  /// this without `override`, as there is nothing to override where backtraces are off.
+  /// Appends the contexts of the children, the oldest first; some may have ended. A derived class
+  /// defines this function without `override`, as there is nothing to override where backtraces are
+  /// off.
   virtual void append_children(std::vector<task_context*>& contexts) = 0;
-  /// The set that the same context listed before this one; null if there is none.
+  /// Returns the set that the context listed before this one; null if there is none.
   basic_child_set* outer() const noexcept { return outer_; }
 
  protected:
@@ -42,7 +45,7 @@ class basic_child_set {
     newer->outer_ = outer_;
   }
 
-  /// Lists the set with the coroutine `parent`, once.
+  /// Lists the set in the context of the coroutine `parent`. Called once.
   template <class Promise>
   void attach(std::coroutine_handle<Promise> parent) noexcept {
     if constexpr (has_context<Promise>) list_in(context_of(parent));
@@ -74,8 +77,8 @@ class basic_child_set<false> {
   static constexpr void attach(traced<task_context*>) noexcept {}
 };
 
-/// Contexts that stay in place until their owner ends, and may serve one child after the other.
-/// `Child` has a member `listed` of the class `link`.
+/// A list of contexts, each of which stays in place until its owner is destroyed and may serve
+/// several children in turn. `Child` has a member `listed` of the class `link`.
 template <class Child, bool IsListed = records_backtraces>
 class reused_contexts {
  public:
@@ -89,7 +92,7 @@ class reused_contexts {
       child.listed.older = std::exchange(newest_, &child);
     }
   }
-  /// Appends the contexts, the oldest first.
+  /// Appends the contexts to `contexts`, the oldest first.
   void append_to(std::vector<task_context*>& contexts) const {
     const auto before = static_cast<std::ptrdiff_t>(contexts.size());
     for (Child* each = newest_; each != nullptr; each = each->listed.older) {
@@ -110,7 +113,7 @@ class reused_contexts<Child, false> {
   static constexpr void append_to(std::vector<task_context*>&) noexcept {}
 };
 
-/// The coroutine that forks, without the type of its promise.
+/// A handle of the coroutine that forks, independent of the type of its promise.
 struct forking_coroutine {
   template <class Promise>
   explicit forking_coroutine(std::coroutine_handle<Promise> parent) noexcept

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// completion_wait: the wait for an operation that completes once, within its start or at any time
+// completion_wait: the wait for an operation that completes once, while it is being started or
 // later, on any thread.
 #pragma once
 
@@ -11,9 +11,10 @@
 
 namespace gyre::detail {
 
-/// The coroutine starts the operation, then calls must_wait(). The end of the operation calls
-/// complete(). The later of the two calls decides: must_wait() tells the coroutine to continue, or
-/// complete() posts the coroutine to its executor. Allocates nothing.
+/// A wait for an operation that completes once. The coroutine starts the operation, then calls
+/// must_wait(); the operation's completion calls complete(). The later of the two calls continues
+/// the coroutine: must_wait() returns false, or complete() posts the coroutine to its executor.
+/// Allocates nothing.
 class completion_wait : resumption {
  protected:
   completion_wait() noexcept = default;
@@ -24,14 +25,15 @@ class completion_wait : resumption {
     where_ = &where;
     core_.begin(starter | completer);
   }
-  /// Called after the start of the operation. False if the operation has completed; if true, the
-  /// coroutine will be resumed, and the wait may be gone.
+  /// Called after the operation was started. Returns false if the operation has completed. If it
+  /// returns true, complete() resumes the coroutine, and the wait may have been destroyed.
   bool must_wait() noexcept { return !core_.leave(starter); }
-  /// Called after the outcome was stored, on any thread. The wait may be gone at the return.
+  /// Called on any thread after the outcome was stored. The wait may have been destroyed at the
+  /// return.
   void complete() noexcept {
     if (core_.leave(completer)) where_->post(*this);
   }
-  /// Whether the coroutine waits for complete().
+  /// Returns whether the coroutine waits for complete().
   bool is_waiting() const noexcept { return core_.has(completer) && !core_.has(starter); }
 
  private:

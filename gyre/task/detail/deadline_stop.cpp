@@ -17,7 +17,7 @@
 namespace gyre::detail {
 namespace {
 
-// `length` for a message, such as "2 s", "1.5 s" or "250 ms".
+// Formats `length` for a message, such as "2 s", "1.5 s" or "250 ms".
 std::string in_words(std::chrono::nanoseconds length) {
   struct unit {
     std::int64_t nanoseconds;
@@ -31,7 +31,7 @@ std::string in_words(std::chrono::nanoseconds length) {
         return each.nanoseconds <= count;
       });
   std::string words = std::to_string(count / largest_unit.nanoseconds);
-  // Thousandths, without zeros at the end.
+  // The fraction is cut to thousandths, without zeros at its end.
   const std::int64_t thousandths =
       largest_unit.nanoseconds == 1
           ? 0
@@ -72,12 +72,13 @@ std::coroutine_handle<> deadline_stop::start() noexcept {
   return finish_work() ? coroutine_ : std::noop_coroutine();
 }
 
-// The work has ended, on any thread. True if the coroutine is to be resumed here; if not, this may
-// be gone.
+// Called when the work has ended, on any thread. Returns true if the caller must resume the
+// coroutine; otherwise this object may have been destroyed.
 bool deadline_stop::finish_work() noexcept {
   replaced_stop_.reset();
   context().where = home_;
-  // The work took the stand-in for the coroutine.
+  // For backtraces the innermost coroutine is again the awaiting one: the work has recorded the
+  // stand-in, which it took for its awaiting coroutine.
   context().trace.innermost.set(traced_awaiting_.get());
   work_has_ended_ = true;
   if (home_->running_here()) return cancel_timer();
@@ -94,12 +95,12 @@ void deadline_stop::on_expiry(timer_operation& timer) {
   auto& self = static_cast<deadline_stop&>(timer);
   self.limit_came_first_ = self.source_->request_stop();
   if (!self.core_.leave(expiry)) return;
-  // A strand's timers expire outside of it.
+  // The timers of a strand expire outside of the strand, which the coroutine must not leave.
   self.home_->running_here() ? resume(self.coroutine_) : self.home_->post(self);
 }
 
-// Runs on the executor for one of three reasons: the work is to be started, the work has ended
-// elsewhere, or the timer has expired elsewhere and the coroutine waited for that.
+// Runs on the executor for one of three reasons: the work must be started, the work has ended on
+// another executor, or the timer has expired on another thread and the coroutine waited for that.
 void deadline_stop::run(operation& op) {
   auto& self = static_cast<deadline_stop&>(op);
   if (!self.work_has_ended_) return resume(self.start());

@@ -22,16 +22,18 @@
 
 namespace gyre::detail {
 
-/// Throws std::system_error: time_limit_errc::expired, with `limit` in its message.
+/// Throws std::system_error (time_limit_errc::expired), with `limit` in its message.
 [[noreturn, gnu::cold]] void throw_time_limit_expired(std::chrono::nanoseconds limit);
 
-/// Base of an awaiter of work with a time limit: a stop source, a timer of the coroutine's executor
-/// that requests its stop, and a stand-in for the coroutine, which the work resumes at its end.
+/// Base of an awaiter of work with a time limit. It holds a stop source, a timer of the coroutine's
+/// executor that requests the stop, and a stand-in for the coroutine, which the work resumes when
+/// it ends.
 ///
-/// The work runs in the context of the coroutine, whose stop token is replaced meanwhile. The
-/// stand-in puts the token back and, if the work has moved the coroutine, returns to the executor.
-/// There it cancels the timer. If that is too late, the coroutine and the expiry may be on
-/// different threads: the second of them resumes the coroutine (see wait_core).
+/// The work runs in the context of the coroutine, whose stop token is replaced meanwhile. When the
+/// work ends, the stand-in restores the token and, if the work has moved the coroutine to another
+/// executor, returns to the first one. There it cancels the timer. If the timer is already
+/// expiring, the coroutine and the expiry may be on different threads: the second of them resumes
+/// the coroutine (see wait_core).
 class deadline_stop : operation, timer_operation {
  public:
   using stand_in_handle = stand_in<deadline_stop>::handle;
@@ -41,7 +43,7 @@ class deadline_stop : operation, timer_operation {
  protected:
   explicit deadline_stop(std::chrono::nanoseconds limit) noexcept
       : operation(&run), timer_operation(&on_expiry), limit_(limit) {}
-  /// Copies an awaiter that has not been awaited.
+  /// Requires that `other` was not awaited.
   deadline_stop(const deadline_stop& other) noexcept : deadline_stop(other.limit_) {}
   /// Runs after the destructor of the derived class has destroyed the work.
   ~deadline_stop() {
@@ -49,12 +51,12 @@ class deadline_stop : operation, timer_operation {
       abandon();
   }
 
-  /// Starts the work, whose end resumes `stand_in`. Returns the coroutine to be resumed, or null if
-  /// the work has ended already. On a thread of the executor.
+  /// Starts the work, which resumes `stand_in` when it ends. Returns the coroutine to be resumed,
+  /// or null if the work has ended already. Called on a thread of the executor.
   virtual std::coroutine_handle<> start_work(stand_in_handle stand_in) noexcept = 0;
 
-  /// For await_suspend(): returns the coroutine to be resumed. Throws std::logic_error the second
-  /// time.
+  /// Begins the wait, in await_suspend(), and returns the coroutine to be resumed. Throws
+  /// std::logic_error if the awaiter was awaited before.
   template <has_context Promise>
   std::coroutine_handle<> begin(std::coroutine_handle<Promise> coroutine) {
     check_not_awaited();
@@ -64,11 +66,11 @@ class deadline_stop : operation, timer_operation {
     return begin();
   }
 
-  // The members from here on are for await_resume().
+  // The following members are for await_resume().
   task_context& context() const noexcept { return frame_.context(); }
-  /// Whether the work has run; there were no timers otherwise.
+  /// Returns whether the work has run; otherwise the executor has no timers.
   bool has_run() const noexcept { return timers_ != nullptr; }
-  /// Throws std::errc::operation_not_supported if not.
+  /// Throws std::system_error (std::errc::operation_not_supported) unless has_run().
   void check_has_run() const {
     if (!has_run()) [[unlikely]]
       throw_no_timers();
@@ -76,14 +78,15 @@ class deadline_stop : operation, timer_operation {
   static std::error_code no_timers() noexcept {
     return std::make_error_code(std::errc::operation_not_supported);
   }
-  /// Whether the limit was the reason to stop.
+  /// Returns whether the limit requested the stop before any other source did.
   bool limit_came_first() const noexcept { return limit_came_first_; }
 
-  /// Throws the error of the coroutine whose work ended with `error`: time_limit_errc::expired, and
-  /// the limit, if that ended the work.
+  /// Throws the error of a coroutine whose work ended with `error`: time_limit_errc::expired, with
+  /// the limit in its message, if the limit has cancelled the work, else `error`.
   [[noreturn, gnu::cold]] void throw_error_of_work(std::exception_ptr error) const;
   [[noreturn, gnu::cold]] void throw_error_of_work(std::error_code error) const;
-  /// As throw_error_of_work(), but returns errors that as_expected() gives as values.
+  /// Returns the code of the error that throw_error_of_work() would throw, for as_expected();
+  /// throws an exception that as_expected() does not return as a value.
   [[gnu::cold]] std::error_code value_of_error(std::exception_ptr error) const;
   [[gnu::cold]] std::error_code error_of_work(std::error_code error) const;
 
@@ -111,8 +114,8 @@ class deadline_stop : operation, timer_operation {
   executor* home_ = nullptr;
   timer_service* timers_ = nullptr;
   std::optional<linked_stop_source> source_;
-  std::optional<stopped_by> replaced_stop_;  // until the work has ended
-  bool is_working_ = false;                  // the work runs, or was destroyed while it ran
+  std::optional<stopped_by> replaced_stop_;  // set until the work has ended
+  bool is_working_ = false;                  // whether the work runs, or was destroyed while it ran
   bool work_has_ended_ = false;
   bool limit_came_first_ = false;
   wait_core core_{work_end | expiry};

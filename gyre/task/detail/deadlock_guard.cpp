@@ -19,7 +19,7 @@
 namespace gyre::detail {
 namespace {
 
-// Appends a chain of awaits, or both ends of a very long one.
+// Appends the chain of awaits from `innermost` outwards; of a very long chain only its two ends.
 void append_frames(std::string& text, const promise_base& innermost, const std::string& indent) {
   constexpr std::size_t max_shown_of_an_end = 50;
   std::size_t length = 0;
@@ -37,8 +37,8 @@ void append_frames(std::string& text, const promise_base& innermost, const std::
   }
 }
 
-// Ends a suspended task, which may be gone at the return. Returns whether that has resumed another
-// coroutine.
+// Destroys the suspended coroutine of `context`, as if it had been cancelled; `context` may be gone
+// at the return. Returns whether another coroutine was resumed.
 bool cancel(task_context& context) {
   try {
     throw_cancelled(context);
@@ -53,15 +53,16 @@ bool cancel(task_context& context) {
   return true;
 }
 
-// The tasks of a sync_wait() in a deadlock: a snapshot of a task and the tree of its concurrent
-// children. For a program with one thread, in which no other member of the tree runs.
+// The tasks of a deadlocked sync_wait(): a snapshot of a task and the tree of its concurrent
+// children. Requires that the program has one thread and that no task of the tree runs.
 class live_tasks {
  public:
   // Collects the tasks below `root`. Complexity: O(tasks). Throws std::bad_alloc.
   explicit live_tasks(task_context& root) {
     std::vector<live_task> open{{&root, 0}};
     std::vector<task_context*> children;
-    std::unordered_set<const task_context*> seen;  // shared tasks may be awaited more than once
+    // A shared task may be the child of several tasks.
+    std::unordered_set<const task_context*> seen;
     while (!open.empty()) {
       const live_task next = open.back();
       open.pop_back();
@@ -82,8 +83,8 @@ class live_tasks {
 
   std::size_t size() const noexcept { return tasks_.size(); }
 
-  // The async_backtrace of each task, below the task that waits for it. Limited to the first tasks,
-  // and to the ends of a long chain.
+  // Returns the async_backtrace of each task, each below the task that waits for it. Limited to the
+  // first 100 tasks, and to the two ends of a long chain.
   std::string to_string() const {
     constexpr std::size_t max_shown = 100;
     std::string text;
@@ -95,9 +96,9 @@ class live_tasks {
     return text;
   }
 
-  // Destroys tasks without children whose executor is `where`, with an empty queue, as if they were
-  // cancelled. Returns when that has woken a coroutine, as the tree is then out of date. False if
-  // there was no such task.
+  // Destroys the tasks without children that run on `where` and cannot be in another executor's
+  // queue, as if they were cancelled. Returns early when a coroutine was woken, since the snapshot
+  // is then out of date. Returns false if there was no such task.
   bool cancel_leaves(const blocking_executor& where) const {
     bool has_cancelled = false;
     for (std::size_t i = tasks_.size(); i-- > 0;) {
@@ -110,7 +111,8 @@ class live_tasks {
     }
     return has_cancelled;
   }
-  // Makes executors skip the tasks, which must not be destroyed. Throws std::bad_alloc.
+  // Makes executors skip the coroutines of all tasks, which must then not be destroyed. Throws
+  // std::bad_alloc.
   void never_resume() const {
     for (const live_task& task : tasks_) {
       promise_base& innermost = *task.context->trace.innermost.get();
@@ -121,7 +123,7 @@ class live_tasks {
  private:
   struct live_task {
     task_context* context;
-    std::size_t depth;  // of parents above it
+    std::size_t depth;  // the number of parents above the task
   };
   static void append(std::string& text, const live_task& task) {
     const std::string indent(2 * task.depth, ' ');
@@ -143,13 +145,13 @@ class live_tasks {
     return index + 1 == tasks_.size() || tasks_[index + 1].depth <= tasks_[index].depth;
   }
 
-  std::vector<live_task> tasks_;  // each after its parent
+  std::vector<live_task> tasks_;  // depth first: each task after its parent
 };
 
-// Ends the tasks one after the other, since a destroyed task may wake others, with a mutex that it
-// unlocks for instance. False if some tasks have not ended.
+// Cancels the remaining tasks one by one, since the destruction of a task may wake others, for
+// example by unlocking a mutex. Returns false if some tasks have not ended.
 bool cancel_remaining(task_context& root, blocking_executor& executor, const bool& done) {
-  // The rounds are limited, as a task may repeat the cancelled operation for ever.
+  // The rounds are limited, because a task may repeat the cancelled operation for ever.
   std::size_t rounds = 2 * live_tasks(root).size();
   while (rounds-- > 0 && live_tasks(root).cancel_leaves(executor)) {
     if (executor.run_until(done)) return true;

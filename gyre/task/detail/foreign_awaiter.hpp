@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// foreign_awaiter: executor affinity for awaiters that resume a coroutine on any thread, as in
-// folly and in the affine tasks of std::execution (P3552).
+// foreign_awaiter: returns a coroutine to its executor after the await of an awaiter that may
+// resume on any thread (executor affinity, as in folly and in the tasks of std::execution, P3552).
 #pragma once
 
 #include <gyre/base/operation.hpp>
@@ -15,14 +15,14 @@
 
 namespace gyre::detail {
 
-/// Awaiters that resume a coroutine on its executor only: `static constexpr bool executor_affine =
-/// true`, as all of gyre's have. The others are foreign.
+/// Awaiters that resume a coroutine only on its executor, as those of gyre do: they have the member
+/// `static constexpr bool executor_affine = true`. All other awaiters are foreign.
 template <class Awaiter>
 concept resumes_on_executor =
     requires { requires static_cast<bool>(std::remove_cvref_t<Awaiter>::executor_affine); };
 
-/// A stand-in for a coroutine: its resumption resumes the coroutine on its executor, at once on a
-/// thread of that, else in its queue.
+/// A stand-in for a coroutine, which resumes the coroutine on its executor: directly on a thread of
+/// the executor, otherwise through the executor's queue.
 class executor_return : operation {
  public:
   using frame = stand_in<executor_return>;
@@ -31,7 +31,7 @@ class executor_return : operation {
 
   executor_return() noexcept : operation(&run) {}
 
-  /// The handle that resumes `coroutine`.
+  /// Returns the handle that resumes `coroutine`.
   template <std::derived_from<promise_base> Promise>
   handle stand_for(std::coroutine_handle<Promise> coroutine) noexcept {
     coroutine_ = coroutine;
@@ -48,13 +48,14 @@ class executor_return : operation {
   std::coroutine_handle<> coroutine_;
 };
 
-/// Awaits a foreign awaiter, an object (of an operator co_await) or a reference to one.
+/// Awaits a foreign awaiter. `Awaiter` is an object type, for an awaiter that an operator co_await
+/// returns by value, or a reference.
 template <class Awaiter>
 class foreign_awaiter {
   using foreign = std::remove_reference_t<Awaiter>;
 
  public:
-  /// Calls `make`, as an awaiter need not be movable.
+  /// Constructs the awaiter from the result of `make`, since an awaiter need not be movable.
   template <class MakeAwaiter>
   explicit foreign_awaiter(MakeAwaiter&& make) : awaiter_(make()) {}
 
@@ -70,11 +71,11 @@ class foreign_awaiter {
         return awaiter_.await_suspend(stand_in);
       } else {
         const std::coroutine_handle<> next = awaiter_.await_suspend(stand_in);
-        // From here on the awaiter may be gone, and `next` left to a trampoline already.
+        // The awaiter may have been destroyed, and `next` been left to a trampoline already.
         return next.address() == stand_in.address() ? transfer_to(coroutine) : next;
       }
     } else {
-      return awaiter_.await_suspend(coroutine);  // takes this promise only
+      return awaiter_.await_suspend(coroutine);  // the awaiter accepts only this type of promise
     }
   }
   decltype(auto) await_resume() noexcept(noexcept(std::declval<foreign&>().await_resume())) {

@@ -24,7 +24,7 @@ constinit thread_local child_starts starts_here;
 
 void fork_join::append_children(std::vector<task_context*>& contexts) {
   const auto before = static_cast<std::ptrdiff_t>(contexts.size());
-  // relaxed: the program has one thread.
+  // relaxed: called for a deadlock report, when the program has only one thread.
   for (child* each = kept_.load(std::memory_order_relaxed); each != nullptr; each = each->next) {
     contexts.push_back(each);
   }
@@ -44,7 +44,7 @@ void fork_join::split(loop& rest, fork_queue& queue, operation::function run) no
   static_assert(std::is_trivially_destructible_v<loop>);
   loop* const later = ::new (memory) loop(run, *this, last - later_half, last);
   rest.end = last - later_half;
-  // relaxed: the end of `rest`, which comes later, is still to be counted.
+  // relaxed: the count cannot reach zero here, because the end of `rest` is counted later.
   pending_.fetch_add(1, std::memory_order_relaxed);
   if (!queue.push(*later)) {
     pending_.fetch_sub(1, std::memory_order_relaxed);
@@ -52,7 +52,8 @@ void fork_join::split(loop& rest, fork_queue& queue, operation::function run) no
     slab_deallocate(memory, sizeof(loop));
     return;
   }
-  // Freed at the end: take_back() must not take a younger loop at this address for this one.
+  // A split-off loop is freed only with the join: otherwise take_back() could mistake a younger
+  // loop at the same address for this one.
   later->older = split_off_.load(std::memory_order_relaxed);
   while (!split_off_.compare_exchange_weak(later->older, later, std::memory_order_relaxed)) {
   }
@@ -60,7 +61,7 @@ void fork_join::split(loop& rest, fork_queue& queue, operation::function run) no
 
 void fork_join::free_shared(const child* first, std::size_t bytes) noexcept {
   static_assert(std::is_trivially_destructible_v<child>);
-  // relaxed: the count has ordered them.
+  // relaxed: ordered by the last decrement of pending_, which acquires.
   for (loop* each = split_off_.load(std::memory_order_relaxed); each != nullptr;) {
     loop* const following = each->older;
     slab_deallocate(each, sizeof(loop));
@@ -80,7 +81,7 @@ void fork_join::keep_context(kept_contexts& kept, child& context) noexcept {
 
 void fork_join::child_failed(const task_end& end) noexcept {
   const task_end* none = nullptr;
-  // relaxed: read when the count has ordered it.
+  // relaxed: failed() is read after the last decrement of pending_, which orders it.
   if (failed_.compare_exchange_strong(none, &end, std::memory_order_relaxed) && stop_) {
     stop_->request_stop();
   }
@@ -88,7 +89,7 @@ void fork_join::child_failed(const task_end& end) noexcept {
 
 void fork_join::give_up(loop& rest) noexcept {
   rest.next = rest.end;
-  // relaxed: read when the count has ordered it.
+  // relaxed: start_error_ is read after the last decrement of pending_, which orders it.
   if (has_start_error_.exchange(true, std::memory_order_relaxed)) return;
   start_error_ = std::current_exception();
   if (stop_) stop_->request_stop();
@@ -99,20 +100,22 @@ bool fork_join::finish_with_others(const kept_contexts& kept, std::size_t events
     child* older_contexts = kept_.load(std::memory_order_relaxed);
     do {
       kept.oldest->next = older_contexts;
-      // relaxed: followed when the count has ordered it.
+      // relaxed: the list is followed after the last decrement of pending_, which orders it.
     } while (!kept_.compare_exchange_weak(older_contexts, kept.newest, std::memory_order_relaxed));
   }
-  // acquire: the last to count sees the others' results, for the parent; release: and they ours.
+  // acquire and release: the decrement that reaches zero synchronises with all others, so that the
+  // parent sees the results of all children.
   return pending_.fetch_sub(events, std::memory_order_acq_rel) == events;
 }
 
 std::coroutine_handle<> fork_join::end_elsewhere(child& ended) noexcept {
   fork_join& join = *ended.join;
   ended.end->end_without_continuation();
-  // The stop source lives until the count below.
+  // The stop source exists until this child is counted below.
   if (ended.end->failed()) join.child_failed(*ended.end);
   executor* const end_executor = ended.where;
-  // release: the last to count, who acquires for the parent, sees our result.
+  // acquire and release: the decrement that reaches zero synchronises with all others, so that the
+  // parent sees the results of all children.
   if (join.pending_.fetch_sub(1, std::memory_order_acq_rel) != 1) return nullptr;
   executor* const home = join.parent_context_->where;
   if (end_executor == home) return join.parent();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fork_join: runs several tasks concurrently, on several threads if there are any, and joins them.
+// fork_join: runs several tasks concurrently, on several threads if the executor has them, and
+// joins them.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -22,17 +23,19 @@
 
 namespace gyre::detail {
 
-/// The child that this thread starts now, and the nesting of such starts. For functions that are
-/// not inlined into coroutines.
+/// The thread's state of starting children: the innermost child that the thread starts now, and the
+/// nesting of such starts. For functions that are not inlined into coroutines.
 struct child_starts {
-  const task_context* innermost = nullptr;  // the child's; null once that has finished
-  unsigned depth = 0;                       // starts, one within the other
-  executor* where = nullptr;                // of the join that runs here, if any
-  fork_queue* queue = nullptr;              // of that executor, on this thread
+  // The context of the innermost child; null once that child has finished.
+  const task_context* innermost = nullptr;
+  unsigned depth = 0;           // the number of starts that are nested in one another
+  executor* where = nullptr;    // the executor of the join that runs on this thread, or null
+  fork_queue* queue = nullptr;  // the fork queue of `where` on this thread, or null
 };
 extern constinit thread_local child_starts starts_here;
 
-/// Keeps the fork queue of an executor at hand for the joins within one that runs on this thread.
+/// Caches the fork queue of an executor for the joins that are nested within one that runs on this
+/// thread.
 class fork_queue_scope {
  public:
   fork_queue_scope(child_starts& starts, executor& where) noexcept
@@ -51,20 +54,21 @@ class fork_queue_scope {
   fork_queue* const outer_queue_;
 };
 
-/// The join of a coroutine's children, and their contexts. Base of its awaiter, and so a part of
+/// The join of a coroutine's children, and their contexts. Base of its awaiter, and thus a part of
 /// the coroutine's frame.
 ///
-/// A loop starts the children one by one. While a child runs, an executor that forks is offered the
-/// rest of the loop, which another thread may steal (Blumofe and Leiserson, "Scheduling
-/// multithreaded computations by work stealing", 1999). The thief leaves the later half of it to
-/// others, so that many short children cost few thefts (Tzannes, Caragea, Barua and Vishkin, "Lazy
-/// binary-splitting", 2010). Children that finish within their start cost no atomic operation and
-/// share one context; the others keep theirs, and count down.
+/// A loop starts the children one by one. While a child runs, the rest of the loop is offered to an
+/// executor that forks, and another thread may steal it (Blumofe and Leiserson, "Scheduling
+/// multithreaded computations by work stealing", 1999). The thief offers the later half of the
+/// stolen rest again, so that many short children cost few thefts (Tzannes, Caragea, Barua and
+/// Vishkin, "Lazy binary-splitting", 2010). Children that finish within their start need no atomic
+/// operation and share one context. Every other child keeps a context of its own, and decrements an
+/// atomic count when it ends.
 class fork_join : protected child_set {
  public:
   enum class on_error { wait_for_all, stop_others };
 
-  // The limit bounds the stack: a start within another takes some 200 bytes to 2 KiB of it, by
+  // Bounds the use of the stack: a nested start takes some 200 bytes to 2 KiB, depending on
   // compiler and build.
   static constexpr unsigned max_nested_starts = 64;
 
@@ -73,7 +77,7 @@ class fork_join : protected child_set {
   void append_children(std::vector<task_context*>& contexts);
 
  protected:
-  // A context, and the frame to which the child's end transfers.
+  // The context of a child, and the frame to which the child transfers when it ends.
   struct child : task_context {
     explicit child(fork_join& owner) noexcept
         : task_context(context_of_child(*owner.parent_context_, owner.stop_token_)),
@@ -94,7 +98,8 @@ class fork_join : protected child_set {
               .locals = parent.locals,
               .cancellations = parent.cancellations};
     }
-    // The coroutine to resume, of the task whose child this is. False if the task is empty.
+    // Sets `start` to the coroutine that starts `task` as this child. Returns false if the task is
+    // empty.
     template <class T>
     bool try_prepare(task_state<T>& task, std::coroutine_handle<>& start) noexcept {
       end = &task;
@@ -113,24 +118,26 @@ class fork_join : protected child_set {
     child* next;
   };
 
-  // Starts children; one thread has it at a time. When the join's own loop has nothing left to
-  // start, it resumes the parent.
+  // A range of children that are still to be started, owned by one thread at a time. As an
+  // operation, it starts them on the thread that stole it; the join's own loop resumes the parent
+  // if it has no children left to start.
   struct loop : operation {
     loop(function run, fork_join& owner, std::size_t begin, std::size_t last) noexcept
         : operation(run), join(&owner), next(begin), end(last) {}
     fork_join* join;
-    loop* older = nullptr;  // of those split off
+    loop* older = nullptr;  // the loop that was split off before this one
     std::size_t next;
     std::size_t end;
   };
 
-  // The contexts that one thread's share of a loop keeps, because their children still run.
+  // Contexts that one thread's share of a loop keeps, because their children still run, or because
+  // their tasks hold an exception.
   struct kept_contexts {
     child* newest = nullptr;
     child* oldest = nullptr;
   };
 
-  /// Constructed in await_suspend() of `parent`.
+  /// Constructed in await_suspend() of the coroutine `parent`.
   fork_join(std::coroutine_handle<> parent, const forking_coroutine& origin, on_error policy,
             operation::function run, std::size_t children) noexcept
       : parent_(parent),
@@ -147,83 +154,92 @@ class fork_join : protected child_set {
   std::coroutine_handle<> parent() const noexcept { return parent_; }
   const task_context& parent_context() const noexcept { return *parent_context_; }
 
-  /// Leaves the later half of `rest` in `queue` to other threads. Called by the thread that has
+  /// Leaves the later half of `rest` in `queue` to other threads. Called by the thread that owns
   /// `rest`.
   void split(loop& rest, fork_queue& queue, operation::function run) noexcept;
-  /// Makes `context`, which a child before may have changed, that of the next one.
+  /// Resets `context` for the next child, since the previous child may have changed it.
   void prepare_context(child& context) noexcept {
     fork_context(context, *parent_context_, stop_token_);
     context.trace.awaited_by.set(awaited_by_.get());
   }
-  /// Keeps `context`, whose child was started last and still runs.
+  /// Adds `context`, whose child still runs or has left an exception in its task, to the contexts
+  /// that `kept` lists.
   static void keep_context(kept_contexts& kept, child& context) noexcept;
-  /// Drops the children of `rest`, and keeps the exception being handled. Called in a handler.
+  /// Drops the children of `rest`, and stores the exception being handled. Called in an exception
+  /// handler.
   void give_up(loop& rest) noexcept;
   void child_failed(const task_end& end) noexcept;
-  /// Ends a share that has counted `events`. True if all children have finished and this thread
-  /// counted last; otherwise the join may be gone.
+  /// Ends a share that has counted `events`. Returns true if all children have finished and this
+  /// thread counted last; otherwise the join may have been destroyed.
   bool finish(const kept_contexts& kept, std::size_t events, std::size_t children) noexcept {
     if (events == all_events(children) && kept.newest == nullptr) [[likely]]
-      return true;  // no other thread had a part in it
+      return true;  // no other thread had a share in the join
     return finish_with_others(kept, events);
   }
-  /// The contexts that were kept, linked by `next`; whole when all have finished.
+  /// Returns the list, linked by `next`, of the contexts that outlive the start of their child.
+  /// Complete only when all children have finished.
   child* kept() const noexcept {
-    return kept_.load(std::memory_order_relaxed);  // relaxed: the count has ordered it
+    // relaxed: ordered by the last decrement of pending_.
+    return kept_.load(std::memory_order_relaxed);
   }
-  /// Whether free_shared() must be called, by the destructor.
+  /// Returns whether the destructor must call free_shared().
   bool has_shared() const noexcept {
-    // relaxed: the count has ordered them.
+    // relaxed: ordered by the last decrement of pending_, which acquires.
     return kept() != nullptr || split_off_.load(std::memory_order_relaxed) != nullptr;
   }
-  /// Whether the children have a stop source that is linked to their parent's.
+  /// Returns whether the children's stop source is linked to the stop token of their parent.
   bool has_link() const noexcept { return stop_.has_value() && stop_->is_linked(); }
-  /// Frees the loops that were split off, and the contexts that were kept, of `bytes` each, but
-  /// `first`.
+  /// Frees the loops that were split off, and the kept contexts, of `bytes` each, except `first`.
   void free_shared(const child* first, std::size_t bytes) noexcept;
 
-  /// Throws if a child could not be started. Called by the parent, when all children have finished.
+  /// Throws if a child could not be started. Called by the parent when all children have finished.
   void check_started() const {
     if (start_error_) [[unlikely]]
       std::rethrow_exception(start_error_);
   }
-  /// The first child that failed, or null. Called by the parent, when all children have finished.
+  /// Returns the first child that failed, or null. Called by the parent when all children have
+  /// finished.
   const task_end* failed() const noexcept {
-    return failed_.load(std::memory_order_relaxed);  // relaxed: the count has ordered it
+    // relaxed: ordered by the last decrement of pending_.
+    return failed_.load(std::memory_order_relaxed);
   }
 
  private:
-  // The events counted: each child's end, the end of its start, and the end of the loop. A loop
-  // split off adds its own.
+  // The number of events that pending_ counts: for each child its end and the end of its start, and
+  // the end of the loop. A loop that is split off adds one event for its own end.
   static constexpr std::size_t all_events(std::size_t children) noexcept {
     return 2 * children + 1;
   }
 
   bool finish_with_others(const kept_contexts& kept, std::size_t events) noexcept;
-  // Returns the parent, if it is to be resumed here.
+  // Counts the end of a child that did not finish within its start. Returns the parent if this
+  // thread must resume it, else null.
   static std::coroutine_handle<> end_elsewhere(child& ended) noexcept;
-  // The resumption of a child's frame, when the child has ended.
+  // Called as the resumption of a child's frame, when the child has ended.
   static void after_child(void* frame);
 
-  // Every thread that has a share reads these for each child, and so they lie apart from all_.
+  // Every thread with a share reads the following members for each child, so they lie apart from
+  // all_, which is written for each child.
   const std::coroutine_handle<> parent_;
   const task_context* const parent_context_;
-  inplace_stop_token stop_token_;  // of the children
+  inplace_stop_token stop_token_;  // the children's token
   [[no_unique_address]] traced<promise_base*> awaited_by_;
 
   std::optional<linked_stop_source> stop_;
-  std::exception_ptr start_error_;  // the first; set by the thread that sets has_start_error_
+  // The first error of a start; set by the thread that sets has_start_error_.
+  std::exception_ptr start_error_;
 
   atomic<std::size_t> pending_;
   atomic<const task_end*> failed_{nullptr};
-  atomic<child*> kept_{nullptr};  // contexts of children that did not end within their start
+  // The contexts of children that did not end, or failed, within their start; the newest first.
+  atomic<child*> kept_{nullptr};
   atomic<loop*> split_off_{nullptr};
   atomic<bool> has_start_error_{false};
 
  protected:
-  // The last member, as the context of the first child comes after it in a derived class, and one
-  // thread writes both for each child.
-  loop all_;  // the children, but for those of loops split off
+  // The last member: in a derived class the context of the first child follows it, and one thread
+  // writes both for each child.
+  loop all_;  // the range of all children, except those of loops that were split off
 };
 
 }  // namespace gyre::detail

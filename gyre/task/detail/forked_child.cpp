@@ -28,8 +28,8 @@ void forked_child::start(std::coroutine_handle<> first) noexcept {
   start_nested(first, *where);
 }
 
-// Posted twice at most: to start the child, on the thread that has stolen it, and to resume the
-// parent on its own executor.
+// Called at most twice: to start the child on the thread that has stolen it, and to resume the
+// parent on the parent's executor.
 void forked_child::run(operation& self) noexcept {
   auto& child = static_cast<forked_child&>(self);
   resume(child.has_ended() ? child.parent_ : child.first_);
@@ -43,7 +43,8 @@ std::coroutine_handle<> forked_child::wait_for_end(std::coroutine_handle<> corou
   home_ = waiter.where;
   if (!stop_.follows(waiter.stop)) [[unlikely]]
     stop_by_waiter_.emplace(waiter.stop, request_stop_of{&stop_});
-  // The thread's own queue, as the parent may have come to another thread.
+  // Only this thread's own queue can return the child, and the parent may have moved to another
+  // thread.
   if (queue_ != nullptr && home_->fork_queue_here() == queue_ && queue_->take_back(*this)) {
     queue_ = nullptr;
     finished = &end_taken_back;
@@ -52,8 +53,8 @@ std::coroutine_handle<> forked_child::wait_for_end(std::coroutine_handle<> corou
   return core_.leave(parent_before_wait) ? coroutine : std::noop_coroutine();
 }
 
-// Called on the thread of the child's end. Unless the parent waits, the child may be gone when it
-// has left the wait_core.
+// Called when the child ends, on the thread of its end. Unless the parent waits, the child may be
+// destroyed as soon as it has left the wait_core.
 std::coroutine_handle<> forked_child::end(task_context& self) noexcept {
   auto& child = static_cast<forked_child&>(self);
   const executor* const end_executor = child.where;
@@ -61,7 +62,8 @@ std::coroutine_handle<> forked_child::end(task_context& self) noexcept {
   return child.parent_after_end(end_executor);
 }
 
-// The end of a child that the parent has taken back: no other thread had a part in the child.
+// Called when a child ends that the parent has taken back. No other thread can have touched the
+// child.
 std::coroutine_handle<> forked_child::end_taken_back(task_context& self) noexcept {
   auto& child = static_cast<forked_child&>(self);
   child.core_.begin(0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// forked_child: one child of a coroutine, which starts before the coroutine waits for it.
+// forked_child: one concurrent child of a coroutine, which starts before the coroutine awaits it.
 #pragma once
 
 #include <gyre/base/operation.hpp>
@@ -17,39 +17,44 @@
 
 namespace gyre::detail {
 
-/// The context of a forked child, and the meeting of its end with its parent's wait.
+/// The context of a forked child, and the synchronisation of the child's end with its parent's
+/// wait.
 ///
-/// Where the executor forks, the child lies in the queue of the parent's thread until a thread
-/// steals it, or the parent, which waits for it, takes it back and transfers to it. Elsewhere the
-/// child starts at once. An end on another thread than the parent's wait meets it in one atomic
-/// word.
+/// On an executor that forks, the child waits in the queue of the parent's thread until another
+/// thread steals it, or until the parent awaits it: then the parent takes the child back and
+/// transfers to it. On other executors the child starts at once. If the child ends on another
+/// thread than the parent's, its end and the parent's wait are decided in one atomic word
+/// (wait_core).
 ///
-/// Thread-safety: belongs to the parent, one thread at a time; the child ends on any thread.
-/// Lifetime: from the fork until the child has ended; the parent's context outlives it.
+/// Thread-safety: called by the parent, on one thread at a time; the child ends on any thread.
+/// Lifetime: must exist from the fork until the child has ended; the parent's context must outlive
+/// it.
 class forked_child : operation, task_context, child_set {
  public:
   forked_child& operator=(forked_child&&) = delete;
 
   /// Asks the child to stop.
   bool request_stop() noexcept { return stop_.request_stop(); }
-  /// Whether the child has ended; if so, the caller sees its result.
+  /// Returns whether the child has ended; if so, the child's result is visible to the caller.
   bool has_ended() const noexcept { return !core_.has(running_child); }
-  /// For await_suspend() of the parent: the coroutine to transfer to.
-  /// Throws std::logic_error if another coroutine waits already.
+  /// Returns the coroutine to transfer to, for await_suspend() of the parent. Throws
+  /// std::logic_error if another coroutine awaits the child already.
   template <class Promise>
   std::coroutine_handle<> wait(std::coroutine_handle<Promise> coroutine) {
     return wait_for_end(coroutine, context_of(coroutine));
   }
-  /// For await_resume(): removes the stop callback of the wait.
+  /// Removes the stop callback of the wait, for await_resume().
   void end_wait() noexcept { stop_by_waiter_.reset(); }
 
  protected:
   explicit forked_child(const forking_coroutine& origin) noexcept;
   ~forked_child() = default;
 
-  /// Lets the child run from now on. `first` is its coroutine, prepared in context().
+  /// Starts the child, or offers it to other threads. `first` is the child's coroutine, prepared to
+  /// run in context().
   void start(std::coroutine_handle<> first) noexcept;
-  /// For the destructor, while the child's task exists: ends the program if the child has not.
+  /// Ends the program if the child has not ended. Called by the destructor of the derived class
+  /// while the child's task exists.
   void check_ended() const noexcept {
     if (!has_ended()) [[unlikely]]
       abort_running();
@@ -73,16 +78,19 @@ class forked_child : operation, task_context, child_set {
 
   const task_context& parent_context_;
   linked_stop_source stop_;
-  // The stop of a wait within the parent, as by with_timeout().
+  // Passes on the stop of a wait that has another stop token than the parent, as within
+  // with_timeout().
   std::optional<inplace_stop_callback<request_stop_of>> stop_by_waiter_;
   std::coroutine_handle<> first_;
-  fork_queue* queue_ = nullptr;     // was given the child; null if the child started at once
-  std::coroutine_handle<> parent_;  // from the parent's wait on
-  executor* home_ = nullptr;        // the parent's executor, from its wait on
+  // The queue that the child was pushed to; null if the child started at once.
+  fork_queue* queue_ = nullptr;
+  std::coroutine_handle<> parent_;  // the coroutine that awaits the child; null before that
+  // The executor of the coroutine that awaits the child; null before that.
+  executor* home_ = nullptr;
   wait_core core_{parent_before_wait | running_child};
 };
 
-/// Awaited, waits for the child's end.
+/// An awaiter that waits for the child's end.
 class forked_child_end {
  public:
   explicit forked_child_end(forked_child& child) noexcept : child_(child) {}

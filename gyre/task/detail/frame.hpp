@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Promise types that depend on a coroutine's parameters.
+// Promise types that depend on the parameters of a coroutine.
 //
-// allocator_frame: allocates coroutine frames not from the thread's slab, as slab_frame does, but
-// from an argument of the coroutine, `task<int> f(std::allocator_arg_t, Allocator, …)`.
-// plain_frame: tells that at the coroutine's end nothing in its frame needs to be destroyed.
+// allocator_frame: allocates coroutine frames from an argument of the coroutine instead of from the
+// thread's slab as slab_frame does, for `task<int> f(std::allocator_arg_t, Allocator, …)`.
+// plain_frame: marks coroutines whose frame holds nothing to be destroyed at the coroutine's end.
 #pragma once
 
 #include <gyre/base/detail/slab_object.hpp>
@@ -20,8 +20,8 @@
 
 namespace gyre::detail {
 
-/// `Promise` with frames from a user's allocator, a copy of which lies after the frame. `Before`
-/// and `After`: the coroutine's parameters on either side of the allocator.
+/// A `Promise` whose frames come from a user's allocator; a copy of the allocator is stored after
+/// the frame. `Before` and `After` are the coroutine's parameters before and after the allocator.
 template <class Promise, class Allocator, class Before, class After>
 class allocator_frame;
 template <class... Types>
@@ -54,13 +54,13 @@ class allocator_frame<Promise, Allocator, parameters<Before...>, parameters<Afte
   }
 
  public:
-  // This operator is no template, with which GCC 12 would take operator delete for a mismatch.
+  // Not a template: GCC 12 would report operator delete as a mismatch for a template.
   static void* operator new(std::size_t bytes, const std::remove_reference_t<Before>&...,
                             std::allocator_arg_t, const Allocator& allocator,
                             const std::remove_reference_t<After>&...) {
     return allocate(rebound(allocator), bytes);
   }
-  // Clang does not pass the object of a lambda coroutine to operator new.
+  // For Clang, which does not pass the object of a lambda coroutine to operator new.
   static void* operator new(std::size_t bytes, std::allocator_arg_t, const Allocator& allocator,
                             const std::remove_reference_t<After>&...)
     requires(sizeof...(Before) > 0)
@@ -81,19 +81,23 @@ class allocator_frame<Promise, Allocator, parameters<Before...>, parameters<Afte
   }
 };
 
-/// Coroutines with an allocator have another promise type; the others do not pay for the choice.
+/// Coroutines that allocate their frames from the slab. Coroutines with an allocator have another
+/// promise type, so the choice costs no instruction here.
 template <class Coroutine>
 concept slab_coroutine = std::derived_from<typename Coroutine::promise_type, slab_frame>;
 
-/// `Promise` of a coroutine whose parameters have no destructors. With GCC its final suspension may
-/// free the frame without calling the coroutine's destroy function. Clang omits some frames.
+/// The `Promise` of a coroutine whose parameters have no destructors. With GCC the final suspension
+/// may free the frame without calling the coroutine's destroy function. Not used with Clang, which
+/// omits some frames.
 template <class Promise>
 struct plain_frame : Promise {
-  plain_frame() = default;  // so that a coroutine's parameters cannot initialise it
-  // Inlined, as GCC would warn of this with slab_frame's operator delete.
+  // Declared, so that a coroutine's parameters cannot initialise the promise.
+  plain_frame() = default;
+  // Inlined, because GCC would otherwise warn of a mismatch with slab_frame's operator delete.
   GYRE_INLINE_IN_GCC static void* operator new(std::size_t bytes) {
     void* const frame = slab_frame::operator new(bytes);
-    // The constructor is trivial and leaves this as it is.
+    // Set before the promise is constructed: its constructor is trivial and leaves is_large
+    // unchanged.
     std::coroutine_handle<plain_frame>::from_address(frame).promise().is_large =
         bytes > slab_max_bytes;
     return frame;
@@ -134,7 +138,7 @@ struct std::coroutine_traits<Coroutine, std::allocator_arg_t, Allocator, Argumen
                                     gyre::detail::parameters<>,
                                     gyre::detail::parameters<Arguments...>>;
 };
-// Member functions and lambdas: the object comes first.
+// For member functions and lambdas, whose first parameter is the object.
 template <gyre::detail::slab_coroutine Coroutine, class Self, class Allocator, class... Arguments>
 struct std::coroutine_traits<Coroutine, Self, std::allocator_arg_t, Allocator, Arguments...> {
   using promise_type =

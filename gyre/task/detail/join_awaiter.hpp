@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// join_awaiter: the awaiter that makes and runs the join of its tasks.
+// join_awaiter: the awaiter that owns the tasks of a join, and constructs and runs the join.
 #pragma once
 
 #include <gyre/task/detail/build_options.hpp>
@@ -17,8 +17,8 @@
 
 namespace gyre::detail {
 
-/// Awaited, runs `Tasks`: a vector, an array or a tuple of tasks, or made_tasks. Base of awaiters
-/// that give the results.
+/// An awaiter that runs `Tasks`: a vector, an array or a tuple of tasks, or made_tasks. Base of
+/// awaiters that return the results.
 template <class Tasks, fork_join::on_error Policy>
 class join_awaiter {
  public:
@@ -37,13 +37,13 @@ class join_awaiter {
 
  protected:
   ~join_awaiter() {
-    // The children's coroutines refer to the join, so they are destroyed before it.
+    // The children's coroutines refer to the join, so end_join() destroys them before the join.
     if (progress_ == progress::begun) [[unlikely]]
       end_join();
   }
 
-  /// For await_resume(): ends the join without its destructor if no child has waited, failed or
-  /// been taken by another thread. True then, and if there was no task.
+  /// Ends the join without its destructor, in await_resume(), if no child has waited, failed or
+  /// been taken by another thread. Returns true in that case, and if there was no task.
   bool end_undisturbed() noexcept {
     if (progress_ != progress::begun) return true;
     if (join_.was_disturbed() || join_.has_link() || records_backtraces) [[unlikely]]
@@ -56,7 +56,8 @@ class join_awaiter {
  private:
   enum class progress : unsigned char { not_awaited, begun, ended };
 
-  // Not inlined into a coroutine, because of the thread-local.
+  // Not inlined into a coroutine, because a compiler would cache the address of the thread-local
+  // variable starts_here over a suspension.
   [[gnu::noinline]] bool start(std::coroutine_handle<> parent, forking_coroutine caller) {
     if (progress_ != progress::not_awaited) [[unlikely]]
       throw_empty_task();
@@ -82,7 +83,7 @@ class join_awaiter {
  private:
   progress progress_ = progress::not_awaited;
   union {
-    tasks_join<Tasks> join_;  // once awaited
+    tasks_join<Tasks> join_;  // constructed in await_suspend()
   };
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// join_tasks: the tasks that a join runs, which are a vector, an array or a tuple of tasks, or
-// made_tasks, which are made one by one.
+// join_tasks: access to the tasks of a join, which are a vector, an array or a tuple of tasks, or
+// made_tasks, whose tasks are made one by one.
 #pragma once
 
 #include <gyre/task/task.hpp>
@@ -12,7 +12,7 @@
 
 namespace gyre::detail {
 
-/// The number of the tasks of a join.
+/// Returns the number of tasks of a join.
 template <std::ranges::sized_range Range>
 constexpr std::size_t count_of(const Range& tasks) noexcept {
   return std::ranges::size(tasks);
@@ -21,7 +21,7 @@ template <class... Ts>
 constexpr std::size_t count_of(const std::tuple<task<Ts>...>&) noexcept {
   return sizeof...(Ts);
 }
-/// Calls function(task) with the task of an index.
+/// Calls `function` with the task at `index`.
 template <std::ranges::random_access_range Range, class F>
 auto visit_task(Range& tasks, std::size_t index, F&& function) {
   return function(tasks[index]);
@@ -41,7 +41,7 @@ auto visit_task(std::tuple<task<Ts>...>& tasks, std::size_t index, F&& function)
   return visit_element<0, sizeof...(Ts)>(tasks, index, function);
 }
 
-/// The tasks that results.size() calls of `make` give; each is made when it starts.
+/// The tasks that results.size() calls of `make` return. Each task is made when it is started.
 template <class T, class Make>
 struct made_tasks {
   std::span<T> results;
@@ -52,7 +52,8 @@ std::size_t count_of(const made_tasks<T, Make>& tasks) noexcept {
   return tasks.results.size();
 }
 
-/// The part of a child beside its context: the task, if a call of `make` gives it.
+/// The data of a child besides its context: for made_tasks, the child's task and the place of its
+/// result.
 template <class Tasks>
 struct child_slot {};
 template <class T, class Make>

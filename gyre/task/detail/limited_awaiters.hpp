@@ -26,13 +26,13 @@
 
 namespace gyre::detail {
 
-/// The awaitable of with_timeout() for a task, whose error it takes without a throw.
+/// The awaitable of with_timeout() for a task. It receives the task's error without a throw.
 template <class T>
 class [[nodiscard]] limited_task final : public suspends_always, deadline_stop {
  public:
   limited_task(task<T> work, duration limit) noexcept
       : deadline_stop(limit), work_(std::move(work)) {}
-  /// For functions that take or return a task.
+  /// Converts to a task, for functions that take or return one.
   operator task<T>() && { return as_task(std::move(*this)); }
 
   template <has_context Promise>
@@ -48,7 +48,7 @@ class [[nodiscard]] limited_task final : public suspends_always, deadline_stop {
       throw_error_of_work(std::move(error));
     return state().take_result();
   }
-  /// For as_expected().
+  /// Returns the outcome of the wait, for as_expected().
   expected_t<T> result() {
     if (!has_run()) [[unlikely]]
       return std::unexpected(no_timers());
@@ -75,7 +75,7 @@ class [[nodiscard]] limited_task final : public suspends_always, deadline_stop {
   task<T> work_;
 };
 
-/// Awaiters that can wait in an awaiter of with_timeout(), without a coroutine of their own: single
+/// Awaiters that an awaiter of with_timeout() can hold without a coroutine of their own: single
 /// operations of gyre, which neither throw before they wait nor transfer to a coroutine.
 template <class Awaiter>
 concept single_operation =
@@ -87,8 +87,8 @@ concept single_operation =
       { awaiter.await_suspend(stand_in) } noexcept -> std::same_as<bool>;
     };
 
-/// The awaitable of with_timeout() for a single operation. The operation's wait reports a stop as a
-/// value, so that only the coroutine throws.
+/// The awaitable of with_timeout() for a single operation. The operation returns a stop as a value,
+/// so that an exception is thrown only in the coroutine.
 template <single_operation Operation>
 class [[nodiscard]] limited_operation final : public suspends_always, deadline_stop {
  public:
@@ -96,7 +96,7 @@ class [[nodiscard]] limited_operation final : public suspends_always, deadline_s
 
   limited_operation(Operation work, duration limit)
       : deadline_stop(limit), operation_(std::move(work)) {}
-  /// For functions that take or return a task.
+  /// Converts to a task, for functions that take or return one.
   operator task<value_type>() && { return as_task(std::move(*this)); }
 
   template <has_context Promise>
@@ -112,7 +112,7 @@ class [[nodiscard]] limited_operation final : public suspends_always, deadline_s
     if (!outcome) throw_error_of_work(outcome.error());
     if constexpr (!std::is_void_v<value_type>) return *std::move(outcome);
   }
-  /// For as_expected().
+  /// Returns the outcome of the wait, for as_expected().
   expected_t<value_type> result() {
     if (!has_run()) [[unlikely]]
       return std::unexpected(no_timers());
@@ -123,7 +123,8 @@ class [[nodiscard]] limited_operation final : public suspends_always, deadline_s
   }
 
  private:
-  // The operation would throw gyre::operation_cancelled if the context were stopped.
+  // Returns the operation's outcome while the context has no stop token: with a stopped token the
+  // operation would throw gyre::operation_cancelled.
   expected_t<value_type> result_without_stop() {
     const stopped_by nobody(context(), inplace_stop_token());
     return operation_.result();
@@ -136,14 +137,14 @@ class [[nodiscard]] limited_operation final : public suspends_always, deadline_s
   Operation operation_;
 };
 
-/// Operations whose wait belongs to one thread, that of a loop, whose timer can end it there
-/// without a stop request:
+/// Operations that wait on the thread of a loop, whose timer can end the wait there without a stop
+/// request:
 ///
-///     begin_wait(awaiting) -> bool      as await_suspend(); false: the wait is over already
-///     timers()                          while it waits: the loop
-///     expire()                          ends the wait as a stop does, unless it has ended or is
-///                                       being stopped; resumes the coroutine
-///     has_expired() -> bool             at the end: whether expire() is the reason for it
+///     begin_wait(coroutine) -> bool     as await_suspend(); false: the wait is over already
+///     timers()                          the loop; called while the operation waits
+///     expire()                          ends the wait as a stop does, unless the wait has ended or
+///                                       is being stopped; resumes the coroutine
+///     has_expired() -> bool             after the wait: whether expire() has ended it
 template <class Operation>
 concept expirable_operation =
     single_operation<Operation> &&
@@ -155,8 +156,8 @@ concept expirable_operation =
     };
 
 /// The awaitable of with_timeout() for an operation of a loop. It has a timer, but no stop source:
-/// a limit that does not expire costs the start and the end of that timer. An operation that is
-/// done at once starts no timer.
+/// a limit that does not expire costs only the start and the cancellation of the timer. An
+/// operation that completes at once starts no timer.
 template <expirable_operation Operation>
 class [[nodiscard]] expiring_operation final : timer_operation {
  public:
@@ -164,7 +165,7 @@ class [[nodiscard]] expiring_operation final : timer_operation {
 
   expiring_operation(Operation&& operation, std::chrono::nanoseconds limit) noexcept
       : timer_operation(&on_expiry), operation_(std::move(operation)), limit_(limit) {}
-  /// Moves an awaiter that has not been awaited.
+  /// Requires that `other` was not awaited.
   expiring_operation(expiring_operation&& other) noexcept
       : expiring_operation(std::move(other.operation_), other.limit_) {}
   expiring_operation(const expiring_operation& other) noexcept
@@ -172,7 +173,7 @@ class [[nodiscard]] expiring_operation final : timer_operation {
       : expiring_operation(Operation(other.operation_), other.limit_) {}
   expiring_operation& operator=(const expiring_operation&) = delete;
   ~expiring_operation() { cancel_timer(); }
-  /// For functions that take or return a task.
+  /// Converts to a task, for functions that take or return one.
   operator task<value_type>() && { return as_task(std::move(*this)); }
 
   static constexpr bool executor_affine = true;
@@ -189,7 +190,7 @@ class [[nodiscard]] expiring_operation final : timer_operation {
       throw_time_limit_expired(limit_);
     return operation_.await_resume();
   }
-  /// For as_expected().
+  /// Returns the outcome of the wait, for as_expected().
   expected_t<value_type> result() {
     cancel_timer();
     if (operation_.has_expired()) [[unlikely]]
@@ -209,7 +210,7 @@ class [[nodiscard]] expiring_operation final : timer_operation {
   const std::chrono::nanoseconds limit_;
 };
 
-/// The awaitable of with_timeout().
+/// Returns the awaitable of with_timeout(), of the cheapest kind that `awaitable` allows.
 template <awaitable Awaitable>
 [[nodiscard]] auto limit_time(Awaitable&& awaitable, duration limit) {
   if constexpr (expirable_operation<Awaitable>) {

@@ -9,7 +9,8 @@
 
 namespace gyre::detail {
 
-/// Contexts that end in any order, the oldest first, under the lock of their owner.
+/// A list of contexts in the order of their starts, which are removed in any order. Protected by a
+/// mutex of the owner.
 template <bool IsListed>
 class basic_listed_contexts {
  public:
@@ -26,7 +27,8 @@ class basic_listed_contexts {
     const std::lock_guard lock(mutex);
     entry.unlink();
   }
-  /// Calls `visit` with each context.
+  /// Calls `visit` with each context. Requires the owner's mutex, or that the program has one
+  /// thread.
   template <class Visitor>
   void for_each(Visitor&& visit) {
     for (link& each : entries_) visit(*each.context);

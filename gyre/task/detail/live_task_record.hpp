@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// live_task_record: the record of live tasks, in parts with a lock each. See task/live_tasks.hpp.
+// live_task_record: the record of live tasks, divided into parts with a lock each. See
+// task/live_tasks.hpp.
 #pragma once
 
 #include <gyre/base/cache_line.hpp>
@@ -11,15 +12,15 @@
 
 namespace gyre::detail {
 
-/// The tasks that some of the threads have started.
+/// A part of the record: the tasks that some of the threads have started.
 struct alignas(cache_line_size) live_task_record_part {
   std::mutex mutex;
-  intrusive_list<live_task_entry> entries;  // about in the order of their starts
+  intrusive_list<live_task_entry> entries;  // approximately in the order of their starts
 };
 
 inline constexpr unsigned live_task_record_parts = 16;
 
-/// All parts. A fork() finds none locked.
+/// Returns all parts. fork(2) locks them meanwhile, so that the child process finds none locked.
 std::array<live_task_record_part, live_task_record_parts>& live_task_record();
 
 }  // namespace gyre::detail

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// misused_awaitable: sentences for arguments that cannot be awaited; see base/detail/misuse.hpp.
+// misused_awaitable: explains, in the compiler's error, why an argument cannot be awaited; see
+// base/detail/misuse.hpp.
 #pragma once
 
 #include <gyre/base/detail/awaited_value.hpp>
@@ -22,7 +23,7 @@ inline constexpr bool is_task = false;
 template <class T>
 inline constexpr bool is_task<task<T>> = true;
 
-/// Types whose `co_await` is visible here.
+/// Types that have an awaiter whose operator co_await, if any, is visible here.
 template <class T>
 concept has_awaiter = is_awaiter<decltype(awaiter_of(std::declval<T>()))>;
 template <class F>
@@ -36,7 +37,7 @@ concept range_of_awaitables = requires(std::remove_cvref_t<T>& range) {
   range.end();
   requires has_awaiter<std::remove_cvref_t<decltype(*range.begin())>>;
 };
-/// std::future, std::shared_future and the like, without their headers.
+/// std::future, std::shared_future and similar types, recognised without their headers.
 template <class T>
 concept blocking_future = requires(std::remove_cvref_t<T>& future) {
   future.get();
@@ -72,14 +73,15 @@ consteval await_misuse find_await_misuse() {
   }
 }
 
-/// T, as a forwarding reference deduces it, is awaited by the mistake `Reason`.
+/// `T`, as a forwarding reference deduces it, cannot be awaited, because of the mistake `Reason`.
 template <class T, await_misuse Reason>
 concept await_misused_as = find_await_misuse<T>() == Reason;
-/// The constraint of functions that take their awaitable by a forwarding reference.
+/// The constraint of functions that take an awaitable by a forwarding reference.
 template <class T>
 concept well_awaited = await_misused_as<T, await_misuse::none>;
 
-/// Takes the place of an object that cannot be awaited, and explains the mistake.
+/// A parameter type that accepts only objects that cannot be awaited, and explains the mistake in
+/// the compiler's error.
 class misused_awaitable {
  public:
   GYRE_MISUSE_FAILS(misused_awaitable);
@@ -114,8 +116,8 @@ class misused_awaitable {
   misused_awaitable(T&&) {}
 };
 
-/// `co_await` of a T is rejected. Other types that have no awaiter may have an operator co_await
-/// that is visible only where the await is.
+/// Types for which `co_await` is rejected at once. Other types without an awaiter may have an
+/// operator co_await that is visible only where the await stands.
 template <class T>
 concept never_awaited =
     await_misused_as<T, await_misuse::lvalue_task> || await_misused_as<T, await_misuse::callable> ||
@@ -127,8 +129,8 @@ concept perhaps_awaited =
     !never_awaited<T> && !std::is_final_v<std::remove_cvref_t<T>> &&
     (await_misused_as<T, await_misuse::future> || await_misused_as<T, await_misuse::duration>);
 
-/// A future or a duration that is awaited: as such for an operator co_await that is visible where
-/// the await is, else an awaiter whose use is an error.
+/// Wraps a future or a duration that is awaited. An operator co_await that is visible where the
+/// await stands accepts the wrapper; without one the wrapper is an awaiter whose use is an error.
 template <class T>
 class without_awaiter : public T {
  public:

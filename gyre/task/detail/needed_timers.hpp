@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// needed_timers: the timers of a coroutine's executor, or the error of an operation without them.
+// needed_timers: the timers of a coroutine's executor, or an error for an executor without timers.
 #pragma once
 
 #include <gyre/task/context.hpp>
@@ -7,10 +7,12 @@
 
 namespace gyre::detail {
 
-/// Throws std::system_error (std::errc::operation_not_supported) for the operation `name`.
+/// Throws std::system_error (std::errc::operation_not_supported) with a message that names the
+/// operation `name`.
 [[noreturn, gnu::cold]] void throw_no_timers(const char* name);
 
-/// The timers of the executor of `context`; without them throws as throw_no_timers().
+/// Returns the timers of the executor of `context`. Throws as throw_no_timers() does if the
+/// executor has none.
 timer_service& needed_timers(const task_context& context, const char* name);
 
 }  // namespace gyre::detail

@@ -5,18 +5,19 @@
 namespace gyre::detail {
 
 /// A wait in which the calling thread runs other work, for the lifetime of this object: the turns
-/// of sync_wait() and of a loop that a task runs, and the tasks that a waiting worker helps with.
-/// The operation below is in the middle of its work, so no other operation of its executor may run
-/// above it: an executor is "here" only in the run in which its operation began.
+/// of sync_wait() and of a loop that a task runs, and the tasks that a waiting pool worker runs.
+/// The operation that waits is not finished, so no other operation of its executor may begin above
+/// it in the stack: running_here() is true only in the run in which the operation began.
 ///
-/// Thread-safety: belongs to its thread. Scopes are nested.
+/// Thread-safety: belongs to the thread that constructs it. Runs of one thread are destroyed in the
+/// reverse order of their construction.
 class nested_run {
  public:
   nested_run() noexcept;
   nested_run& operator=(nested_run&&) = delete;
   ~nested_run() { end(); }
 
-  /// Ends the run before its destruction.
+  /// Ends the run before the object is destroyed.
   void end() noexcept;
 
  private:
@@ -25,12 +26,12 @@ class nested_run {
   const nested_run* const outer_;
 };
 
-/// The innermost run of the calling thread: its nested_run or, without one, a mark of the thread.
-/// Not null. Not inlined, because coroutines change threads and compilers cache addresses of
-/// thread-locals.
+/// Returns the innermost run of the calling thread: its nested_run or, without one, a mark of the
+/// thread. Never null. Not inlined, because a coroutine may change threads while the compiler
+/// caches the address of a thread-local variable.
 const void* current_run() noexcept;
-/// Whether `run` is the innermost run of the calling thread or one further down in its stack. Any
-/// value may be asked for, also that of a run that has ended or belongs to another thread.
+/// Returns whether `run` is the innermost run of the calling thread or one further down in its
+/// stack. Accepts any value, even that of a run that has ended or belongs to another thread.
 bool is_run_of_this_thread(const void* run) noexcept;
 
 }  // namespace gyre::detail

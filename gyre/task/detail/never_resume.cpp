@@ -11,7 +11,7 @@ namespace {
 constinit std::atomic<bool> any_abandoned = false;
 constinit std::mutex abandoned_mutex;
 
-// The set is never destroyed: an executor may run its operations at the end of the program.
+// The set is never destroyed, because an executor may run its operations when the program exits.
 std::unordered_set<void*>& abandoned_frames() {
   static auto& frames = *new std::unordered_set<void*>;
   return frames;
@@ -26,7 +26,8 @@ void never_resume(std::coroutine_handle<> coroutine) {
 }
 
 bool is_never_resumed(std::coroutine_handle<> coroutine) noexcept {
-  // relaxed: coroutines are abandoned while the program has one thread, which starts the others.
+  // relaxed: never_resume() is called while the program has one thread; the start of another thread
+  // makes the store visible to that thread.
   if (!any_abandoned.load(std::memory_order_relaxed)) [[likely]]
     return false;
   const std::lock_guard lock(abandoned_mutex);

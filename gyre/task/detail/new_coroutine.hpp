@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// handle_of_new: the handle of a coroutine for its return object. Refuses the coroutines for which
-// GCC before 12.3 makes wrong code (GCC bug 106188).
+// handle_of_new: returns a new coroutine's handle for its return object. Rejects the coroutines for
+// which GCC before 12.3 generates wrong code (GCC bug 106188).
 #pragma once
 
 #include <coroutine>
@@ -14,15 +14,15 @@ namespace gyre::detail {
 #define GYRE_MISPLACES_FRAMES 0
 #endif
 
-/// Says on stderr how to write the coroutine instead, and ends the program.
+/// Prints on stderr how to write the coroutine instead, and ends the program.
 [[noreturn, gnu::cold]] void abort_for_misplaced_frame() noexcept;
 
 #if GYRE_MISPLACES_FRAMES
 
-/// A coroutine without local variables that awaits in the condition of an `if`, a loop or a
-/// `switch` gets a frame in which something stands before the address that resumes it; some of its
-/// handles refer to the one, some to the other. Frames are aligned to 16 bytes, which the optimiser
-/// knows, so this costs other coroutines nothing.
+/// Detects the frame of a coroutine that is affected by the bug: one without local variables that
+/// awaits in the condition of an `if`, a loop or a `switch`. Its frame begins before the address
+/// that resumes the coroutine, and some of its handles refer to the one address, some to the other.
+/// Other frames are aligned to 16 bytes, which the optimiser knows, so the check is free for them.
 template <class Promise>
 [[gnu::always_inline]] inline std::coroutine_handle<Promise> handle_of_new(
     Promise& promise) noexcept {

@@ -17,7 +17,7 @@ namespace {
 
 unsigned part_of_this_thread() noexcept {
   static constinit atomic<unsigned> threads{0};
-  // relaxed: a number of its own for each thread.
+  // relaxed: only the uniqueness of the numbers matters.
   thread_local const unsigned part =
       threads.fetch_add(1, std::memory_order_relaxed) % live_task_record_parts;
   return part;
@@ -26,7 +26,7 @@ unsigned part_of_this_thread() noexcept {
 }  // namespace
 
 std::array<live_task_record_part, live_task_record_parts>& live_task_record() {
-  // The record is never destroyed: tasks may end when static objects are destroyed.
+  // The record is never destroyed, because tasks may end while static objects are destroyed.
   static auto& parts = *new std::array<live_task_record_part, live_task_record_parts>;
   static constexpr auto unlock_all = [] {
     for (live_task_record_part& each : parts) each.mutex.unlock();

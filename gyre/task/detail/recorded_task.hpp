@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// record_if_asked: a task that is in the record of live tasks until its end. See
+// record_if_asked: adds a task to the record of live tasks until the task ends. See
 // task/live_tasks.hpp.
 #pragma once
 
@@ -22,35 +22,37 @@ struct live_task;
 
 namespace detail {
 
-/// Whether tasks that start are recorded. Not modelled: it orders nothing.
+/// Whether tasks are recorded when they start. A std::atomic, not gyre's: the model checker need
+/// not explore it, as it orders nothing.
 extern std::atomic<bool> live_tasks_are_recorded;
 
-/// The rest of a description of a live task, which its entry cannot hold.
+/// The interface for the part of a live task's description that the task's entry cannot hold.
 class live_task_details {
  public:
-  /// Completes `described`. Called on any thread while the entry exists, so it reads only members
-  /// that do not change.
+  /// Completes `described`. Called on any thread while the entry exists, so it may read only
+  /// members that do not change.
   virtual void describe(live_task& described) const = 0;
 
  protected:
   ~live_task_details() = default;
 };
 
-/// A task in the record.
+/// The entry of a task in the record.
 class live_task_entry : public slab_object, public intrusive_list_node {
  public:
-  /// `location` may be empty: the place is then not known. `details` may be null.
+  /// Adds the entry to the record. `location` may be empty, if the place is not known. `details`
+  /// may be null.
   live_task_entry(const executor& target, const char* name, std::source_location location,
                   const live_task_details* details = nullptr);
   live_task_entry(const live_task_entry&) = delete;
   live_task_entry& operator=(const live_task_entry&) = delete;
   ~live_task_entry();
 
-  // relaxed: shown to people only.
+  // relaxed: the flag is only shown to people.
   void begin() noexcept { has_begun_.store(true, std::memory_order_relaxed); }
   bool has_begun() const noexcept { return has_begun_.load(std::memory_order_relaxed); }
 
-  const char* name() const noexcept { return name_; }  ///< or null
+  const char* name() const noexcept { return name_; }  ///< null if the task has no name
   const std::source_location& from() const noexcept { return from_; }
   const executor* where() const noexcept { return where_; }
   const live_task_details* details() const noexcept { return details_; }
@@ -62,16 +64,16 @@ class live_task_entry : public slab_object, public intrusive_list_node {
   const executor* const where_;
   const live_task_details* const details_;
   const steady_time started_;
-  const unsigned part_;  // of the record
+  const unsigned part_;  // the index of the record's part that holds the entry
   atomic<bool> has_begun_{false};
 };
 
-// relaxed: orders nothing.
+// Returns whether tasks are recorded when they start. relaxed: orders nothing.
 inline bool records_live_tasks() noexcept {
   return live_tasks_are_recorded.load(std::memory_order_relaxed);
 }
 
-/// The entry of work that begins now, without a coroutine around it; null unless tasks are
+/// Makes an entry for work that begins now and is not a task; returns null unless tasks are
 /// recorded.
 inline std::unique_ptr<live_task_entry> entry_if_asked(const executor& target, const char* name,
                                                        std::source_location location) {
@@ -82,7 +84,7 @@ inline std::unique_ptr<live_task_entry> entry_if_asked(const executor& target, c
   return entry;
 }
 
-/// `work` as a task that removes `entry` from the record at its end.
+/// Runs `work`, and removes `entry` from the record when `work` ends.
 template <class T>
 task<T> record_until_end(task<T> work, std::unique_ptr<live_task_entry> entry) {
   entry->begin();
@@ -98,7 +100,7 @@ template <class T>
       record_until_end(std::move(work), std::make_unique<live_task_entry>(target, name, location));
 }
 
-/// Makes an entry for `work`, which is about to start on `target`, if tasks are recorded.
+/// Adds `work`, which is about to start on `target`, to the record if tasks are recorded.
 template <class T>
 void record_if_asked(task<T>& work, const executor& target, const char* name,
                      std::source_location location) {

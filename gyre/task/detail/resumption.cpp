@@ -8,7 +8,7 @@
 namespace gyre::detail {
 namespace {
 
-// Owns itself until it has run.
+// A resumption in memory of its own, which deletes itself when it runs.
 struct queued_resumption final : slab_object, operation {
   explicit queued_resumption(std::coroutine_handle<> coroutine) noexcept
       : operation([](operation& self) {

@@ -10,8 +10,8 @@
 
 namespace gyre::detail {
 
-/// An operation that resumes the coroutine `waiting`. Base of awaiters, which may be moved until
-/// they are awaited; so a move makes a new operation.
+/// An operation that resumes the coroutine `waiting`. Base of awaiters. A copy or a move makes a
+/// new operation, because an awaiter may be moved until it is awaited.
 struct resumption : operation {
   resumption() noexcept
       : operation([](operation& self) { resume(static_cast<resumption&>(self).waiting); }) {}
@@ -21,18 +21,19 @@ struct resumption : operation {
   std::coroutine_handle<> waiting;
 };
 
-/// Posts the resumption of `waiting` to `target`, by an operation from the slab. False without
-/// memory.
+/// Posts the resumption of `waiting` to `target`, as an operation allocated from the slab. Returns
+/// false without memory.
 bool post_resumption(std::coroutine_handle<> waiting, executor& target) noexcept;
 
-/// Base of awaiters that are never ready and resume a coroutine on its executor.
+/// Base of awaiters that are never ready, and that resume a coroutine on its executor.
 struct suspends_always {
   static constexpr bool executor_affine = true;
   static constexpr bool await_ready() noexcept { return false; }
   static constexpr void await_resume() noexcept {}
 };
 
-/// Awaited, calls `suspend` with the coroutine's handle; it returns whether the coroutine waits.
+/// An awaiter that calls `suspend` with the coroutine's handle. `suspend` returns whether the
+/// coroutine must wait.
 template <class Suspend>
 class suspension : public suspends_always {
  public:

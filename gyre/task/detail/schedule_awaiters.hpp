@@ -13,14 +13,16 @@
 
 namespace gyre::detail {
 
-/// Whether certain deadlocks are reported instead of happening: in Debug builds.
+/// Whether certain deadlocks are reported as errors: true in builds that record backtraces, such as
+/// Debug builds.
 inline constexpr bool checks_deadlocks = records_backtraces;
 
 /// Throws std::system_error (std::errc::resource_deadlock_would_occur) if the coroutine of
-/// `context` waits, in a sync_wait(), on the only thread that could run it on `target`.
+/// `context` runs in a sync_wait() on the only thread that could run it on `target`.
 void throw_if_deadlock(const task_context& context, const executor& target);
 
-/// Awaited, resumes in the queue of an executor of known type, which saves a virtual call.
+/// An awaiter that moves the coroutine to the executor `target`, through the queue of `target`. The
+/// known type of the executor saves a virtual call.
 template <class Executor>
 class schedule_awaiter : resumption, public suspends_always {
  public:
@@ -66,10 +68,11 @@ class yield_awaiter : resumption, public suspends_always {
   }
 
  private:
-  const task_context* stopped_ = nullptr;  // when it began to wait
+  // The context of a coroutine that was asked to stop before it waited, else null.
+  const task_context* stopped_ = nullptr;
 };
 
-/// Yields once in 256 awaits.
+/// An awaiter that yields once in 256 awaits of one context.
 class consume_budget_awaiter : yield_awaiter {
  public:
   using yield_awaiter::await_ready;
@@ -84,7 +87,8 @@ class consume_budget_awaiter : yield_awaiter {
   }
 };
 
-/// Reads from the context of the coroutine that awaits it, without waiting.
+/// An awaiter that returns `read(context)`, for the context of the awaiting coroutine, without
+/// waiting.
 template <class Read>
 class context_awaiter : public suspends_always {
  public:

@@ -9,7 +9,7 @@
 namespace gyre::detail {
 namespace {
 
-// The last work that this thread is asking to stop, or null.
+// The last work in this thread's list of works to be stopped, or null: see unlock_and_stop().
 constinit thread_local shared_work* last_to_stop = nullptr;
 
 [[noreturn, gnu::cold]] void throw_refused() {
@@ -31,14 +31,14 @@ void shared_child::append_children(std::vector<task_context*>& contexts) {
 
 bool shared_waiter::await_ready() const noexcept { return work_->is_ready(); }
 
-// Returns the coroutine to resume on this thread.
+// Starts the wait. Returns the coroutine to resume on this thread.
 std::coroutine_handle<> shared_waiter::wait() noexcept {
   work_->acquire();
   progress_ = progress::suspended;
   if (context_->stop.stop_possible()) on_stop_.emplace(context_->stop, cancel{this});
   const std::coroutine_handle<> self = waiting;
   const task_context& context = *context_;
-  // A waiter that waits may be gone now.
+  // If the coroutine waits, it may have been resumed and have destroyed this waiter.
   const std::coroutine_handle<> resumed = work_->add_waiter(*this);
   if (resumed == self && gives_way(context, self)) return std::noop_coroutine();
   return resumed;
@@ -76,33 +76,34 @@ shared_work::shared_work(executor* target, bool has_owner) noexcept
 }
 
 void shared_work::start_owned(void (*discard)(operation& self) noexcept) {
-  // relaxed: not shared yet.
+  // relaxed: the work is not shared yet.
   phase_.store(phase::running, std::memory_order_relaxed);
   where = target_;
-  acquire();  // for the time it runs
+  acquire();  // the work owns itself while it runs
   target_->post_discardable(*this, discard);
 }
 
 void shared_work::remove_owner() noexcept {
   std::unique_lock lock(mutex_);
-  // relaxed: changes under the lock only.
+  // relaxed: phase_ changes only with the lock held.
   if (--awaiter_count_ == 0 && phase_.load(std::memory_order_relaxed) < phase::done) {
     unlock_and_stop(lock);
   }
 }
 
 bool shared_work::request_stop() noexcept {
-  acquire();  // all owners may leave in it
+  acquire();  // all owners may release the work within request_stop()
   const bool is_first = stop_source_.request_stop();
   release();
   return is_first;
 }
 
-// Returns the coroutine to resume on this thread: that of `waiter` if it need not wait, the work's
-// if the waiter is the first, else none. A waiter that waits may be gone at the return.
+// Adds `waiter`, whose coroutine has suspended. Returns the coroutine to resume on this thread:
+// that of `waiter` if it need not wait, the work's if the waiter is the first, else none. If it
+// waits, the waiter may have been destroyed at the return.
 std::coroutine_handle<> shared_work::add_waiter(shared_waiter& waiter) noexcept {
   std::unique_lock lock(mutex_);
-  // relaxed, here and below: changes under the lock only.
+  // relaxed, here and below: phase_ changes only with the lock held.
   const phase state = phase_.load(std::memory_order_relaxed);
   if (state == phase::done) {
     waiter.outcome_ = shared_waiter::outcome::result;
@@ -118,14 +119,15 @@ std::coroutine_handle<> shared_work::add_waiter(shared_waiter& waiter) noexcept 
   if (state == phase::running) return std::noop_coroutine();
   phase_.store(phase::running, std::memory_order_relaxed);
   where = target_ != nullptr ? target_ : waiter.context_->where;
-  acquire();  // for the time it runs
+  acquire();  // the work owns itself while it runs
   lock.unlock();
   if (target_ == nullptr) return start(*this);
   target_->post(*this);
   return std::noop_coroutine();
 }
 
-// Called by the stop callback of `waiter`, which may not have entered yet, or may be woken already.
+// Called by the stop callback of `waiter`, which may not have been added yet, or may have been
+// woken already.
 void shared_work::cancel_waiter(shared_waiter& waiter) noexcept {
   std::unique_lock lock(mutex_);
   if (phase_.load(std::memory_order_relaxed) >= phase::done) return;
@@ -151,11 +153,12 @@ void shared_work::remove_waiter(shared_waiter& waiter) noexcept {
   if (--awaiter_count_ == 0) unlock_and_stop(lock);
 }
 
-// Asks the work to stop, and admits no more awaiters. The work and its awaiters may end within the
+// Asks the work to stop, and refuses further awaiters. The work and its awaiters may end within the
 // call.
 //
-// Work that is asked to stop may be the last to await other work, which is stopped in turn. The
-// calls of a chain of works would nest; so the outermost one makes them one after the other.
+// Work that is asked to stop may itself be the last awaiter of other work, which is then stopped,
+// too. For a chain of works these calls would nest; instead the outermost call stops the works one
+// after the other.
 void shared_work::unlock_and_stop(std::unique_lock<std::mutex>& lock) noexcept {
   if (phase_.load(std::memory_order_relaxed) == phase::stopping) return;
   phase_.store(phase::stopping, std::memory_order_relaxed);
@@ -180,11 +183,13 @@ std::coroutine_handle<> shared_work::wake_awaiters() noexcept {
     const std::lock_guard lock(mutex_);
     const bool was_stopped =
         has_failed() && phase_.load(std::memory_order_relaxed) == phase::stopping;
-    // release: pairs with the acquire in is_done(), for readers without the lock.
+    // release: pairs with the acquire in is_done() and is_ready(); makes the result visible to
+    // readers without the lock.
     phase_.store(was_stopped ? phase::stopped : phase::done, std::memory_order_release);
     woken.splice_back(waiters_);
   }
-  // One waiter on the executor of the work is resumed by the caller, the others are posted.
+  // The caller resumes one waiter that runs on the executor of the work; the other waiters are
+  // posted.
   std::coroutine_handle<> next_coroutine;
   while (shared_waiter* const waiter = woken.pop_front()) {
     executor* const target = waiter->context_->where;

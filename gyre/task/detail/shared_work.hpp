@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// shared_work: work that several coroutines await, of a shared_task or a join_handle, and its
-// awaiter.
+// shared_work: the work of a shared_task or a join_handle, which several coroutines may await;
+// shared_waiter: its awaiter.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -35,7 +35,7 @@ template <class T>
 using shared_result_t =
     std::conditional_t<std::is_object_v<T>, std::add_lvalue_reference_t<const T>, T>;
 
-/// Shared work as a child of a coroutine that awaits it.
+/// Lists shared work as a child of a coroutine that awaits it.
 class shared_child final : public child_set {
  public:
   template <class Promise>
@@ -48,7 +48,7 @@ class shared_child final : public child_set {
   shared_work& work_;
 };
 
-/// The awaiter of shared work. Holds a reference to the work while it is suspended, since the
+/// The awaiter of shared work. Owns a share of the work while the coroutine is suspended, since the
 /// handle may be destroyed or assigned to meanwhile.
 class shared_waiter : public resumption, public intrusive_list_node {
  public:
@@ -71,20 +71,21 @@ class shared_waiter : public resumption, public intrusive_list_node {
   }
 
  protected:
-  /// Throws if the wait was cancelled or refused. Called first in await_resume().
+  /// Throws if the wait was cancelled or refused. Must be called first in await_resume().
   void end_wait_or_throw() {
     if (progress_ != progress::ready) take_wait_outcome();
   }
   shared_work& work() const noexcept { return *work_; }
-  /// Null unless the coroutine has suspended, as it does whenever the work has not ended.
+  /// Returns the context of the coroutine; null if the work had ended before the await, so that the
+  /// coroutine did not suspend.
   const task_context* context() const noexcept { return context_; }
 
  private:
   friend shared_work;
 
   enum class progress : std::uint8_t {
-    ready,      // has not suspended
-    suspended,  // waits, or is posted
+    ready,      // the coroutine has not suspended
+    suspended,  // the coroutine waits, or its resumption is posted
     resumed,
   };
   enum class outcome : std::uint8_t { result, cancelled, refused };
@@ -98,60 +99,64 @@ class shared_waiter : public resumption, public intrusive_list_node {
   void leave_work() noexcept;
 
   shared_work* work_;
-  const task_context* context_ = nullptr;  // once it has suspended
-  progress progress_ = progress::ready;    // belongs to the coroutine
-  outcome outcome_ = outcome::result;      // belongs to the lock of the work
+  const task_context* context_ = nullptr;  // the coroutine's context, from its suspension on
+  progress progress_ = progress::ready;    // used only by the coroutine
+  outcome outcome_ = outcome::result;      // protected by the lock of the work
   std::optional<inplace_stop_callback<cancel>> on_stop_;
-  [[no_unique_address]] traced_optional<shared_child> child_;  // while it is suspended
+  // Set while the coroutine is suspended.
+  [[no_unique_address]] traced_optional<shared_child> child_;
 };
 
-/// A task with its awaiters and a reference count. Runs in a context of its own.
+/// A task with its awaiters, a context of its own, and a count of owners.
 // NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): it deletes itself
 class shared_work : public slab_object, protected task_context, protected operation {
  public:
   void acquire() noexcept {
-    owners_.fetch_add(1, std::memory_order_relaxed);  // relaxed: the caller is or has an owner
+    // relaxed: the caller is an owner or holds one, so the count is above zero.
+    owners_.fetch_add(1, std::memory_order_relaxed);
   }
   void release() noexcept {
-    // release: pairs with the acquire, here as well, of the last to go.
+    // acquire and release: the decrement that reaches zero synchronises with all others, so that
+    // the deletion comes after every access.
     if (owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
 
   bool is_done() const noexcept {
-    // acquire, here and below: pairs with the release in wake_awaiters().
+    // acquire, here and below: pairs with the release in wake_awaiters(); makes the result visible.
     return phase_.load(std::memory_order_acquire) >= phase::done;
   }
-  /// Whether awaiting the work gives the result at once.
+  /// Returns whether an await of the work returns at once, with the result.
   bool is_ready() const noexcept { return phase_.load(std::memory_order_acquire) == phase::done; }
   bool is_abandoned() const noexcept {
-    // relaxed: does not announce the result.
+    // relaxed: neither phase announces the result.
     const phase state = phase_.load(std::memory_order_relaxed);
     return state == phase::stopping || state == phase::stopped;
   }
 
  protected:
-  /// `target` may be null: the work then runs on the executor of its first awaiter.
+  /// Makes work for the executor `target`; if that is null, the work runs on the executor of its
+  /// first awaiter.
   explicit shared_work(executor* target, bool has_owner = false) noexcept;
   virtual ~shared_work() = default;
 
-  // For work with an owner (join_handle), which counts as an awaiter: so the work continues when
-  // all coroutines that await it were asked to stop, until the owner has left as well.
+  // The owner of work (join_handle) counts as an awaiter. So work whose other awaiters were all
+  // asked to stop continues until the owner has left as well.
 
-  /// Starts the work on its executor, by the owner. Throws what executor::post_discardable()
-  /// throws.
+  /// Starts the work on its executor. Called by the owner. Throws the exceptions of
+  /// executor::post_discardable().
   void start_owned(void (*discard)(operation& self) noexcept);
-  /// The owner leaves. As the last awaiter it asks the work to stop.
+  /// Removes the owner from the awaiters, and asks the work to stop if there is no other awaiter.
   void remove_owner() noexcept;
-  /// Whether a coroutine waits for the end of the work.
+  /// Returns whether a coroutine waits for the end of the work.
   bool has_waiters() noexcept {
     const std::lock_guard lock(mutex_);
     return !waiters_.empty();
   }
-  /// Asks the work to stop; whoever awaits the work still gets its result. False if the work was
+  /// Asks the work to stop; its awaiters still receive its result. Returns false if the work was
   /// asked before.
   bool request_stop() noexcept;
-  /// Wakes the awaiters at the end of the work. Returns the one that the caller resumes, or null.
-  /// The work may be gone at the return.
+  /// Wakes the awaiters when the work has ended. Returns the coroutine that the caller must resume,
+  /// or null. The work may have been destroyed at the return.
   std::coroutine_handle<> wake_awaiters() noexcept;
 
  private:
@@ -167,9 +172,9 @@ class shared_work : public slab_object, protected task_context, protected operat
   // | stopped | refused | - | - | - |
   enum class phase : std::uint8_t { unstarted, running, stopping, done, stopped };
 
-  // Returns the coroutine to resume.
+  // Prepares the work to run in `own_context`. Returns the coroutine to resume.
   virtual std::coroutine_handle<> start(task_context& own_context) noexcept = 0;
-  // Whether the task, which has ended, failed.
+  // Returns whether the task has failed. Called when the task has ended.
   virtual bool has_failed() const noexcept = 0;
 
   std::coroutine_handle<> add_waiter(shared_waiter& waiter) noexcept;
@@ -179,12 +184,13 @@ class shared_work : public slab_object, protected task_context, protected operat
 
   executor* const target_;
   inplace_stop_source stop_source_;
-  shared_work* next_to_stop_ = nullptr;  // see unlock_and_stop()
+  // The next in the list of works to be stopped: see unlock_and_stop().
+  shared_work* next_to_stop_ = nullptr;
   atomic<unsigned> owners_{1};
-  atomic<phase> phase_{phase::unstarted};  // set under the lock
+  atomic<phase> phase_{phase::unstarted};  // changes only with the lock held
   std::mutex mutex_;
-  intrusive_list<shared_waiter> waiters_;  // belongs to the lock
-  std::size_t awaiter_count_;              // the length of the list, and one for an owner
+  intrusive_list<shared_waiter> waiters_;  // protected by mutex_
+  std::size_t awaiter_count_;              // the length of waiters_, plus one for an owner
 };
 
 template <class T>
@@ -193,7 +199,7 @@ class shared_state final : public shared_work {
   shared_state(task<T>&& work, executor* target) noexcept
       : shared_work(target), work_(std::move(work)) {}
 
-  /// A shared_task that is done.
+  /// Returns the result of a shared_task. Requires is_done().
   shared_result_t<T> result() const { return task_access::state(work_).shared_result(); }
 
  private:

@@ -16,13 +16,13 @@
 
 namespace gyre::detail {
 
-/// Waits for a timer of the coroutine's executor.
+/// An awaiter that waits for a timer of the coroutine's executor.
 class sleep_awaiter final : stoppable_wait, timer_operation {
  public:
   explicit sleep_awaiter(duration delay) noexcept : timer_operation(&expire), delay_(delay) {}
   explicit sleep_awaiter(time_point deadline) noexcept
       : timer_operation(&expire), deadline_(deadline) {}
-  // Copies an awaiter that has not been awaited.
+  // Requires that `other` was not awaited.
   sleep_awaiter(const sleep_awaiter& other) noexcept
       : stoppable_wait(),
         timer_operation(&expire),
@@ -51,7 +51,8 @@ class sleep_awaiter final : stoppable_wait, timer_operation {
   static void expire(timer_operation& self);
 
   std::chrono::nanoseconds delay_{};
-  std::optional<steady_time> deadline_;  // null: after delay_
+  // Null until start() has added delay_ to the time of the executor's timers.
+  std::optional<steady_time> deadline_;
   std::errc error_{};
 };
 

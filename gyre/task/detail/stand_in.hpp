@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// stand_in: a hand-made coroutine frame, by which an awaiter stands in for the coroutine that
-// awaits it: the frame's resumption calls a function of the awaiter.
+// stand_in: a hand-made coroutine frame, with which an awaiter stands in for the coroutine that
+// awaits it: resuming the frame calls a function of the awaiter.
 #pragma once
 
 #include <gyre/task/context.hpp>
@@ -9,22 +9,22 @@
 #include <concepts>
 #include <coroutine>
 
-// Marks a function that is the resumption of a stand-in: it continues with the coroutine by a jump,
-// so that a loop of awaits which come back by symmetric transfer needs no stack. With noexcept GCC
-// would make a call.
+// Marks a function that is the resumption of a stand-in. It continues with the coroutine by a jump,
+// so that a loop of awaits that return by symmetric transfer uses no stack. Such a function must
+// not be noexcept: GCC would then make a call.
 #ifdef __clang__
 #define GYRE_TAIL_CALL [[clang::musttail]]
 #define GYRE_MAKES_TAIL_CALLS
 #else
 #define GYRE_TAIL_CALL
-#define GYRE_MAKES_TAIL_CALLS [[gnu::optimize("O2", "optimize-sibling-calls")]]  // at -O0, too
+#define GYRE_MAKES_TAIL_CALLS [[gnu::optimize("O2", "optimize-sibling-calls")]]  // even at -O0
 #endif
 
 namespace gyre::detail {
 
-/// The last call of a stand-in's resumption: resumes the coroutine with this frame, as
-/// gyre::detail::resume() does; but that would start another trampoline, where one that resumed the
-/// stand-in takes the coroutine's transfers.
+/// Resumes the coroutine with this frame, as the last call of a stand-in's resumption. Unlike
+/// gyre::detail::resume() it starts no trampoline: the one that resumed the stand-in takes the
+/// coroutine's transfers.
 GYRE_MAKES_TAIL_CALLS inline void continue_with(void* frame) {
   if (!may_resume(std::coroutine_handle<>::from_address(frame))) [[unlikely]]
     return;
@@ -32,8 +32,8 @@ GYRE_MAKES_TAIL_CALLS inline void continue_with(void* frame) {
   GYRE_TAIL_CALL return (*static_cast<function*>(frame))(frame);
 }
 
-/// Laid out as a coroutine frame of both compilers: the functions that resume and destroy it, then
-/// the promise; as libstdc++ makes std::noop_coroutine().
+/// A frame with the layout of both compilers' coroutine frames: the functions that resume and
+/// destroy the coroutine, then the promise. libstdc++ makes std::noop_coroutine() in the same way.
 template <class Owner>
 class stand_in {
  public:
@@ -43,8 +43,8 @@ class stand_in {
 
   stand_in(function resume, function destroy) noexcept : resume_(resume), destroy_(destroy) {}
 
-  /// The handle whose resumption calls `resume` with the frame of `owner`, in the context of
-  /// `coroutine`.
+  /// Returns a handle whose resumption calls the function `resume` of the constructor with this
+  /// frame, which belongs to `owner`, in the context of `coroutine`.
   template <has_context Promise>
   handle stand_for(std::coroutine_handle<Promise> coroutine, Owner& owner) noexcept {
     owner_ = &owner;
@@ -56,7 +56,7 @@ class stand_in {
     }
     return get_handle();
   }
-  /// The handle of a frame that stands for no coroutine and has `context`.
+  /// Returns the handle of a frame that stands in for no coroutine and has `context`.
   handle stand_in_context(task_context& context, Owner& owner) noexcept {
     owner_ = &owner;
     promise_.context = &context;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// started_task: a coroutine that an object starts and owns which is no coroutine itself, such as
-// one with callbacks.
+// started_task: a coroutine that is started and owned by an object that is no coroutine, for
+// example one with callbacks.
 #pragma once
 
 #include <gyre/task/context.hpp>
@@ -13,24 +13,23 @@
 
 namespace gyre::detail {
 
-/// The base of an `Owner`, and the context of its coroutine. When the coroutine has ended, it calls
-/// the owner's `void work_ended() noexcept`, which may destroy the owner.
+/// The base of an `Owner`, and the context of the owner's coroutine. When the coroutine has ended,
+/// it calls the owner's `void work_ended() noexcept`, which may destroy the owner.
 ///
 /// Thread-safety: belongs to the thread of the coroutine's executor.
-/// Lifetime: the destructor destroys a coroutine that has not ended, which must allow that: see
-/// task.
+/// Lifetime: the destructor destroys a coroutine that has not ended; the coroutine must allow that
+/// (see task).
 template <class Owner, class T = void>
 class started_task : protected task_context {
  public:
   started_task& operator=(started_task&&) = delete;
 
  protected:
-  /// Runs the coroutine until its first wait; once.
+  /// Runs the coroutine until its first wait. Called once.
   void start() { task_access::state(work_).start(*this); }
-  /// Destroys a coroutine that waits, or its result.
+  /// Destroys the coroutine, if it waits, or its result.
   void discard() noexcept { work_ = {}; }
-  /// The coroutine's exception, or null. take_error() and take_result() are called after the end,
-  /// once.
+  /// Returns the coroutine's exception, or null. Called once, when the coroutine has ended.
   std::exception_ptr take_error() noexcept { return task_access::state(work_).take_error(); }
   T take_result() { return task_access::state(work_).take_success(); }
 

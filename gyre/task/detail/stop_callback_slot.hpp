@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // stop_callback_slot: the memory of a wait's stop callback, without a flag and without a pointer to
-// the wait, as millions of coroutines may wait at once.
+// the wait: a saving for millions of waiting coroutines.
 #pragma once
 
 #include <gyre/task/stop_token.hpp>
@@ -10,8 +10,8 @@
 
 namespace gyre::detail {
 
-/// A base of `Wait`, which has `void stop() noexcept`, called as the function of an
-/// inplace_stop_callback. The wait remembers whether it has a callback, which must not outlive it.
+/// A base of `Wait`, which has a member `void stop() noexcept` that the stop callback calls. The
+/// derived class must remember whether a callback exists, and remove it before the destructor.
 template <class Wait>
 class stop_callback_slot {
  public:
@@ -20,7 +20,7 @@ class stop_callback_slot {
  protected:
   ~stop_callback_slot() {}
 
-  /// May call stop(), here or on another thread, before it returns.
+  /// Adds the callback. May call stop(), here or on another thread, before it returns.
   void add_stop_callback(inplace_stop_token token) noexcept {
     ::new (static_cast<void*>(&callback_)) bare_stop_callback(token, &call_stop);
   }

@@ -18,9 +18,9 @@ bool stoppable_wait::begin(executor& home, std::coroutine_handle<> coroutine,
   return true;
 }
 
-// Returns whether the wait is over.
+// Starts the wait on a thread of the home. Returns whether the wait is over.
 bool stoppable_wait::start_here() noexcept {
-  step_ = step::cancel;  // the next one
+  step_ = step::cancel;  // the next call of run() cancels the event, unless another step is set
   if (start()) return core_.leave(starting | event);
   const inplace_stop_token stop = context_->stop;
   if (stop.stop_possible()) on_stop_.emplace(stop, stop_function{this});
@@ -32,14 +32,15 @@ void stoppable_wait::stop() noexcept {
   if (!core_.join(cancelling, event)) return;
   if (!home_->running_here()) return home_->post(*this);
   step_ = cancel() ? step::exit_in_time : step::exit_too_late;
-  // The coroutine resumes after request_stop(): the inline executor would run it within.
+  // The coroutine is posted, so that it resumes after request_stop() has returned. The inline
+  // executor would run it within request_stop(), so the home resumes it.
   executor& where = *context_->where;
   (&where == &inline_executor() ? *home_ : where).post(*this);
 }
 
 void stoppable_wait::resume_coroutine() noexcept {
   executor& where = *context_->where;
-  // The event may have come outside of the home, if that is a strand.
+  // The event may have completed outside of the home's strand, if the home is a strand.
   if (where.running_here()) return resume(coroutine_);
   step_ = step::resume;
   where.post(*this);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// stoppable_wait: the race between completion, stop and destruction of a coroutine's wait.
+// stoppable_wait: decides the race between the completion, the stop and the destruction of a
+// coroutine's wait.
 #pragma once
 
 #include <gyre/base/operation.hpp>
@@ -15,10 +16,11 @@
 
 namespace gyre::detail {
 
-/// A wait for an event of an executor, its home, such as a timer.
+/// A wait for an event, such as a timer, of an executor, which is the wait's home.
 ///
-/// The thread that starts the wait, the one that completes the event and the one that cancels it
-/// are its parties (see wait_core), which are one thread on a loop and may be three elsewhere.
+/// The wait has three parties (see wait_core): the thread that starts it, the thread that completes
+/// the event and the thread that cancels it. On a loop they are one thread, elsewhere they may be
+/// three.
 ///
 /// | parties | start() returns | complete_event() | stop | cancel() in time | too late |
 /// |---|---|---|---|---|---|
@@ -32,27 +34,30 @@ class stoppable_wait : operation {
   stoppable_wait() noexcept : operation(&run) {}
   ~stoppable_wait() = default;
 
-  /// Starts the wait, on a thread of `home`. False if it is over, so that the coroutine continues.
+  /// Starts the wait, on a thread of `home`. Returns false if the wait is over, so that the
+  /// coroutine continues.
   bool begin(executor& home, std::coroutine_handle<> coroutine,
              const task_context& context) noexcept;
-  /// Starts waiting for the event; true if it has completed already. On a thread of the home.
+  /// Starts waiting for the event. Returns true if the event has completed already. Called on a
+  /// thread of the home.
   virtual bool start() noexcept = 0;
-  /// Cancels the event; false if it has completed, or completes nevertheless. On a thread of the
-  /// home, maybe within request_stop().
+  /// Cancels the event. Returns false if the event has completed, or will complete nevertheless.
+  /// Called on a thread of the home, possibly within request_stop().
   virtual bool cancel() noexcept = 0;
-  /// The event, after start() has returned false. The wait may be gone afterwards.
+  /// Called when the event completes, unless start() returned true. Resumes the coroutine, unless a
+  /// cancellation must end first. The wait may have been destroyed at the return.
   void complete_event() noexcept {
     if (core_.leave(event)) resume_coroutine();
   }
 
   /// Removes the stop callback. Called first in await_resume().
   void end() noexcept { on_stop_.reset(); }
-  /// For the destructor of the derived class: whether that must cancel the event. On a thread of
-  /// the home, unless the wait is about to start or was stopped.
+  /// Returns whether the destructor of the derived class, which calls this, must cancel the event.
+  /// Called on a thread of the home, unless the wait is about to start or was stopped.
   bool abandon() noexcept;
 
   executor& home() const noexcept { return *home_; }
-  /// The context of the coroutine; null before begin().
+  /// Returns the context of the coroutine; null before begin() or set_context().
   const task_context* context() const noexcept { return context_; }
   void set_context(const task_context& context) noexcept { context_ = &context; }
 

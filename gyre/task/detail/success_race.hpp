@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// success_race: children of a group of which the first that succeeds wins.
+// success_race: a race between the children of a group, which the first child that succeeds wins.
 #pragma once
 
 #include <gyre/task/detail/cancelled.hpp>
@@ -11,7 +11,7 @@
 
 namespace gyre::detail {
 
-/// The race of the children of a group.
+/// A race between the children of a child_group.
 ///
 /// Thread-safety: belongs to the parent of the group.
 template <class T>
@@ -19,7 +19,8 @@ class success_race {
  public:
   explicit success_race(child_group& group) noexcept : group_(group) {}
 
-  /// Adds a child_task<T> that has ended. The first one with a result makes the others stop.
+  /// Adds a child_task<T> that has ended. The first child with a result wins, and the others are
+  /// asked to stop.
   void add(child_group::child& child) noexcept {
     if (winner_ != nullptr) return;
     auto& contender = static_cast<child_task<T>&>(child);
@@ -30,20 +31,21 @@ class success_race {
       group_.request_stop();
     }
   }
-  /// Adds the error of a child that failed, or could not be started.
+  /// Adds the error of a child that failed or could not be started.
   void fail(std::exception_ptr error) noexcept {
-    // The other children fail because the winner has stopped them.
+    // A stored cancellation stays the error once the group was asked to stop: errors that come
+    // later are only consequences of the stop.
     const bool is_stopped = error_ == cancellation() && group_.stop_requested();
     if (!is_stopped) error_ = std::move(error);
   }
 
   bool is_won() const noexcept { return winner_ != nullptr; }
-  /// The error for the parent, which came last, if no child has won; else null. Called when all
-  /// children have ended.
+  /// Returns the last error (see fail()), for the parent, if no child has won; else null. Called
+  /// when all children have ended.
   std::exception_ptr take_error() noexcept {
     return is_won() ? nullptr : error_for(group_.parent(), std::move(error_));
   }
-  /// The task that has won.
+  /// Returns the task that has won. Requires is_won().
   task<T>& winner() noexcept { return winner_->work; }
 
  private:

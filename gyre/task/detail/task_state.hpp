@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// task_state: the coroutine of a task, its promise and its result.
+// task_state: the coroutine of a task and its promise, later the task's result.
 #pragma once
 
 #include <gyre/base/detail/block_cache.hpp>
@@ -36,7 +36,7 @@ template <class T>
 inline constexpr bool needs_destructor = !std::is_trivially_destructible_v<stored_result_t<T>>;
 
 /// The state of a task in one word: the address of the awaiting coroutine, and flags. A coroutine
-/// that succeeds only reads it.
+/// that succeeds only reads the word, if its result is trivial and the coroutine is awaited.
 ///
 /// | word | state | await | return, trivial | return | throw | take_result() |
 /// |---|---|---|---|---|---|---|
@@ -46,29 +46,30 @@ inline constexpr bool needs_destructor = !std::is_trivially_destructible_v<store
 /// | …, has_value | has a result | - | - | replaced | has_error | 0 |
 /// | …, has_error | has an exception | - | - | - | - | 0, throws |
 ///
-/// "ready" is also the word of a task that was started in a context of its own. A trivial result
-/// has no destructor, and sets no flag while a coroutine awaits it. A plain frame (frame.hpp) may
-/// not be a block of a slab: then "ready" has the flag large, and the address has the flag ready.
+/// A task that was started in a context of its own keeps the word "ready". A trivial result has no
+/// destructor; it sets no flag while a coroutine awaits it. A plain frame (frame.hpp) may be too
+/// large for a block of a slab: then "ready" has the flag `large`, and the address has the flag
+/// `ready`.
 class task_end {
  public:
   bool empty() const noexcept { return word_ == 0; }
   bool is_unawaited() const noexcept { return (word_ & ~large) == ready; }
   bool failed() const noexcept { return (word_ & has_error) != 0; }
 
-  /// The awaiting coroutine; null if context.finished() gives the next one.
+  /// Returns the awaiting coroutine; null if context.finished() returns the coroutine to resume.
   std::coroutine_handle<> continuation() const noexcept {
     return std::coroutine_handle<>::from_address(reinterpret_cast<void*>(word_ & ~flags));
   }
-  /// Whether the coroutine, which has ended, has a result and an awaiting coroutine, and its frame,
-  /// if that is plain, is a block of a slab.
+  /// Returns whether the coroutine has a result and an awaiting coroutine, and its frame, if it is
+  /// a plain one, is a block of a slab. Called when the coroutine has ended.
   bool has_success_for_awaiter() const noexcept { return (word_ & (has_error | ready)) == 0; }
-  /// The awaiting coroutine, if has_success_for_awaiter().
+  /// Returns the awaiting coroutine. Requires has_success_for_awaiter().
   template <class T>
   std::coroutine_handle<> continuation_after_success() const noexcept {
     return std::coroutine_handle<>::from_address(
         reinterpret_cast<void*>(word_ - (needs_destructor<T> ? has_value : 0)));
   }
-  /// Notes the end of a coroutine that is not awaited.
+  /// Records the end of a coroutine that has no awaiting coroutine.
   void end_without_continuation() noexcept { word_ = failed() ? has_error : has_value; }
   /// Drops the coroutine without destroying it.
   void abandon() noexcept { word_ = 0; }
@@ -78,7 +79,8 @@ class task_end {
   static constexpr std::uintptr_t has_value = 2;
   static constexpr std::uintptr_t ready = 4;
   static constexpr std::uintptr_t flags = 7;
-  static constexpr std::uintptr_t large = 8;  // not beside an address, which may have this bit
+  // Never combined with an address, which may have this bit.
+  static constexpr std::uintptr_t large = 8;
 
   explicit task_end(std::uintptr_t begin) noexcept : word_(begin) {}
 
@@ -87,30 +89,33 @@ class task_end {
 
 /// Throws std::logic_error.
 [[noreturn, gnu::cold]] void throw_empty_task();
-/// Resumes `first`, a concurrent child, until it suspends. Calls nest if `first` starts others;
-/// beyond some depth it starts in the queue of `where`, so that the stack is bounded.
+/// Resumes `first`, a concurrent child, until it suspends. Calls nest if `first` itself starts
+/// children; at some depth `first` starts in the queue of `where` instead, so that the stack is
+/// bounded.
 void start_nested(std::coroutine_handle<> first, executor& where) noexcept;
 [[noreturn, gnu::cold, gnu::noinline]] void rethrow_and_clear(std::exception_ptr& error);
 
-/// Constructs caught_error() at `error`.
+/// Constructs the exception_ptr `error` with caught_error().
 [[gnu::cold]] void catch_into(std::exception_ptr* error) noexcept;
 
 struct task_promise_base : awaiting_promise, slab_frame {
   union {
     task_end* end;
-    bool is_large;  // in a plain frame, until the task has it
+    // Used in a plain frame until get_return_object() has passed the flag to the task.
+    bool is_large;
   };
 };
 
-/// Frees the frame `self` of a coroutine that failed or is not awaited, and returns the next
-/// coroutine. Out of line, so that coroutines need not keep their context.
+/// Frees the frame `self` of a coroutine that failed or is not awaited, and returns the coroutine
+/// to resume. Out of line, so that coroutines need not keep their context in a register.
 [[gnu::noinline]] std::coroutine_handle<> end_failed_or_unawaited(
     task_promise_base& promise, std::coroutine_handle<> self) noexcept;
 
-/// The std::logic_error of a coroutine that ended without its result.
+/// Returns the std::logic_error of a coroutine that ended without a result.
 [[gnu::cold]] std::exception_ptr missing_result();
 
-/// Frees the frame, as the task has the result, and transfers to the awaiting coroutine.
+/// The final awaiter: frees the frame, since the task holds the result, and transfers to the
+/// awaiting coroutine.
 template <class T>
 struct task_final_awaiter {
   static constexpr bool await_ready() noexcept { return false; }
@@ -123,7 +128,8 @@ struct task_final_awaiter {
       if (!self.promise().returned.get() && !promise.end->failed()) [[unlikely]]
         self.promise().fail(missing_result());
     }
-    // The two branches do the same; each compiler needs fewer instructions for its own.
+    // The two branches have the same effect; each compiler needs fewer instructions for its own
+    // branch.
 #ifdef __clang__
     const std::coroutine_handle<> next = promise.end->continuation();
     if (!next) [[unlikely]]
@@ -167,13 +173,14 @@ class task_promise_result<void> : public task_promise_base {
   void return_void() noexcept {}
 };
 
-/// The coroutine of a task until it has finished, then its result; also the task's awaiter.
+/// The coroutine of a task until it has finished, then the task's result. Also the task's awaiter.
 template <class T>
 class task_state : public task_end {
  public:
   class promise_type : public task_promise_result<T> {
    public:
-    using frees_plain_frames = promise_type;  // but not promises derived from this one
+    // Names this class, which excludes promises that derive from it.
+    using frees_plain_frames = promise_type;
     task<T> get_return_object(bool large_frame = false) noexcept {
       return task<T>(handle_of_new(*this), large_frame);
     }
@@ -206,7 +213,8 @@ class task_state : public task_end {
       std::coroutine_handle<Promise> coroutine) {
     return transfer_to(prepare(coroutine));
   }
-  /// As await_suspend(), but returns the coroutine to be resumed.
+  /// Prepares the coroutine for the await by `coroutine`, and returns the task's coroutine, which
+  /// the caller must resume.
   template <has_context Promise>
   GYRE_INLINE_IN_GCC std::coroutine_handle<> prepare(std::coroutine_handle<Promise> coroutine) {
     if (!is_unawaited()) [[unlikely]]
@@ -220,8 +228,8 @@ class task_state : public task_end {
     return coroutine_;
   }
   T await_resume() { return take_result(); }
-  /// Prepares the coroutine to run in `context` and to transfer to the frame `next` at its end;
-  /// `start` is then the coroutine to be resumed. False if the task is empty.
+  /// Prepares the coroutine to run in `context` and to transfer to the frame `next` when it ends.
+  /// Sets `start` to the coroutine that the caller must resume. Returns false if the task is empty.
   bool try_prepare(std::coroutine_handle<> next, task_context& context,
                    std::coroutine_handle<>& start) noexcept {
     const auto address = reinterpret_cast<std::uintptr_t>(next.address());
@@ -239,9 +247,10 @@ class task_state : public task_end {
     return true;
   }
 
-  /// Runs the coroutine in its own context until it suspends; its end calls context.finished().
+  /// Runs the coroutine in `context`, a context of its own, until it suspends. When the coroutine
+  /// ends, it calls context.finished().
   void start(task_context& context) { resume(prepare(context)); }
-  /// As start(), but returns the coroutine to be resumed.
+  /// Prepares the coroutine for start(), and returns the coroutine that the caller must resume.
   std::coroutine_handle<> prepare(task_context& context) {
     if (!is_unawaited()) [[unlikely]]
       throw_empty_task();
@@ -256,17 +265,19 @@ class task_state : public task_end {
     }
     return coroutine_;
   }
-  /// As start(), for a child of a coroutine: see start_nested().
+  /// Starts the coroutine as a concurrent child of another one: see start_nested().
   void start_child(task_context& context) { start_nested(prepare(context), *context.where); }
 
-  /// Gives an empty task `error` for its end; null if it is not empty.
+  /// Makes an empty task one that has failed with `error`, and returns its task_end; returns null
+  /// if the task is not empty.
   [[gnu::cold]] const task_end* fail_if_empty(std::exception_ptr error) noexcept {
     if (!empty()) return nullptr;
     fail(std::move(error));
     return this;
   }
 
-  /// The exception of a coroutine that has failed, else null; take_result() is then not called.
+  /// Returns the exception of a coroutine that has failed, else null. Must not be followed by
+  /// take_result() if an exception was returned.
   std::exception_ptr take_error() noexcept {
     if (!failed()) [[likely]]
       return nullptr;
@@ -275,7 +286,8 @@ class task_state : public task_end {
     std::destroy_at(&error_);
     return error;
   }
-  /// The result of a coroutine that has finished, which stays here; or throws its exception.
+  /// Returns the result of a coroutine that has finished, without removing it, or throws the
+  /// coroutine's exception.
   decltype(auto) shared_result() const {
     if (failed()) [[unlikely]]
       std::rethrow_exception(error_);
@@ -285,8 +297,8 @@ class task_state : public task_end {
       return (value_);
     }
   }
-  /// Moves the result of a coroutine that has ended and is not awaited to `result`. False if the
-  /// coroutine has failed.
+  /// Moves the result of a coroutine that has ended and is not awaited to `result`. Returns false
+  /// if the coroutine has failed.
   template <std::same_as<T> Result>
   bool move_result(Result& result) noexcept {
     if (failed()) [[unlikely]] {
@@ -296,13 +308,14 @@ class task_state : public task_end {
     result = take_success();
     return true;
   }
-  /// Returns the result, or throws the exception, of a coroutine that has finished; once.
+  /// Returns the result of a coroutine that has finished, or throws the coroutine's exception.
+  /// Called once.
   T take_result() {
     if (failed()) [[unlikely]]
       rethrow();
     return take_success();
   }
-  /// Returns the result of a coroutine that has finished and not failed; once.
+  /// Returns the result of a coroutine that has finished and not failed. Called once.
   T take_success() {
     if constexpr (std::is_void_v<T>) {
       word_ = 0;
@@ -346,12 +359,14 @@ class task_state : public task_end {
       if constexpr (needs_destructor<T>) word_ |= has_value;
     }
   }
-  // A local's destructor threw after a co_return, and the handler returns another value.
+  // Drops the first result of a coroutine that returns a second one: a local's destructor threw
+  // after the first co_return, and the handler returned again.
   [[gnu::cold, gnu::noinline]] void drop_value() noexcept {
     std::destroy_at(&value_);
     word_ &= ~has_value;
   }
-  // A local's destructor may throw after a co_return.
+  // Stores the exception being handled. Drops a result, because a local's destructor may throw
+  // after co_return.
   [[gnu::cold, gnu::noinline]] void fail() noexcept {
     if ((word_ & has_value) != 0) drop_value();
     catch_into(&error_);
@@ -377,7 +392,7 @@ class task_state : public task_end {
       std::construct_at(&value_, std::move(other.value_));
       std::destroy_at(&other.value_);
     } else {
-      coroutine_ = handle();  // for GCC's warnings
+      coroutine_ = handle();  // avoids a warning of GCC about an uninitialised member
     }
     other.word_ = 0;
   }
@@ -403,7 +418,7 @@ class task_state : public task_end {
   };
 };
 
-/// Access to a task's state for the rest of gyre.
+/// Grants the rest of gyre access to a task's state.
 struct task_access {
   template <class T>
   static task_state<T>& state(task<T>& object) noexcept {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Awaiters for combinators that are coroutines: their context, and ends without a throw.
+// this_context, stopped_by, await_ready_state, fail_with, take_result: awaiters for combinators
+// that are coroutines, which read their context, replace its stop token, and end without a throw.
 #pragma once
 
 #include <gyre/task/context.hpp>
@@ -16,7 +17,7 @@
 
 namespace gyre::detail {
 
-/// Awaited, gives the context of the coroutine, without waiting.
+/// An awaiter that returns the context of the coroutine, without waiting.
 class this_context : public suspends_always {
  public:
   template <has_context Promise>
@@ -30,7 +31,7 @@ class this_context : public suspends_always {
   task_context* context_ = nullptr;
 };
 
-/// Replaces the stop token of a coroutine's context until the end of a block.
+/// Replaces the stop token of a coroutine's context during the lifetime of this object.
 class stopped_by {
  public:
   stopped_by(task_context& context, inplace_stop_token token) noexcept
@@ -40,7 +41,7 @@ class stopped_by {
   stopped_by& operator=(stopped_by&&) = delete;
   ~stopped_by() {
     context_.stop = outer_;
-    // Only cancellations by the inner token have been counted since the constructor.
+    // The cancellations that were counted since the constructor came from the inner token only.
     if (!outer_.stop_requested()) context_.cancellations = outer_cancellations_;
   }
 
@@ -50,7 +51,7 @@ class stopped_by {
   std::uint32_t outer_cancellations_;
 };
 
-/// Awaited, runs a task to its end and leaves the result, or the error, in it.
+/// An awaiter that runs a task to its end, and leaves the result or the error in the task.
 template <class T>
 class await_ready_state : public suspends_always {
  public:
@@ -67,9 +68,9 @@ class await_ready_state : public suspends_always {
   task_state<T>& work_;
 };
 
-/// Awaited, ends the coroutine with `error`, one of its locals, unless that is null: as if it were
-/// thrown, but at a hundredth of the cost, since the frame is destroyed instead of unwound. Not
-/// within a try block, as its handlers would not run.
+/// An awaiter that ends the coroutine with `error`, one of the coroutine's locals, unless `error`
+/// is null. The effect is that of a throw at a hundredth of the cost, since the frame is destroyed
+/// instead of unwound. Must not be used within a try block, since the handlers would not run.
 class fail_with : public suspends_always {
  public:
   explicit fail_with(std::exception_ptr& error) noexcept : error_(error) {}
@@ -88,7 +89,8 @@ class fail_with : public suspends_always {
   std::exception_ptr& error_;
 };
 
-/// Awaited, gives the result of a task that has ended, or ends the coroutine as fail_with does.
+/// An awaiter that returns the result of a task that has ended, or ends the coroutine with the
+/// task's error as fail_with does.
 template <class T>
 class take_result : public suspends_always {
  public:

@@ -18,7 +18,8 @@ std::coroutine_handle<> leave_to_trampoline(std::coroutine_handle<> next) noexce
   if (next_on_trampoline == nullptr) {
     run_on_trampoline(next);
   } else if (std::coroutine_handle<> other = std::exchange(*next_on_trampoline, next)) {
-    // A coroutine was resumed by hand between the two; neither may be lost.
+    // `other` was left to the trampoline, then a coroutine was resumed by hand and left `next`.
+    // Neither may be lost.
     run_on_trampoline(other);
   }
   return std::noop_coroutine();

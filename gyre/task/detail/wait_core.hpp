@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// wait_core: the claim word of a wait; it decides which of several threads resumes the coroutine.
+// wait_core: the claim word of a wait, which decides which of several threads resumes the
+// coroutine.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -8,15 +9,16 @@
 
 namespace gyre::detail {
 
-/// The threads that start, complete and stop a wait are its parties, each a bit of the word. A
-/// party leaves once, after it has touched the wait for the last time. The last one to leave
-/// resumes the coroutine, or lets it continue if it has not suspended yet.
+/// The claim word of a wait. The threads that start, complete and stop the wait are its parties,
+/// each a bit of the word. A party leaves once, after its last access to the wait. The last party
+/// to leave resumes the coroutine, or lets it continue if it has not suspended yet.
 ///
-/// `Word` stores the parties: an atomic, or a word that is used with a lock held.
+/// `Word` stores the parties: an atomic, or a word that a lock protects.
 ///
-/// Thread-safety: any thread, except begin(); or with the lock held.
-/// Complexity: one locked instruction for each party that leaves, claims or joins; none in a word
-/// that a lock protects.
+/// Thread-safety: all members but begin() may be called from any thread; with the lock held if a
+/// lock protects `Word`.
+/// Complexity: one locked instruction for each party that leaves, claims or joins; none if a lock
+/// protects `Word`.
 template <class Parties, class Word = atomic<Parties>>
 class basic_wait_core {
  public:
@@ -26,24 +28,28 @@ class basic_wait_core {
 
   /// Sets the parties, before the wait is shared.
   void begin(parties present) noexcept {
-    present_.store(present, std::memory_order_relaxed);  // relaxed: not shared yet
+    present_.store(present, std::memory_order_relaxed);  // relaxed: the wait is not shared yet
   }
-  /// Whether one of `candidates` is present. What those that have left did before happens before
-  /// the return.
+  /// Returns whether one of `candidates` is present. All actions of the candidates that have left
+  /// happen before the return.
   [[nodiscard]] bool has(parties candidates) const noexcept {
-    // acquire: pairs with the release in leave().
+    // acquire: pairs with the release in leave(); makes the actions of the parties that have left
+    // visible.
     return (present_.load(std::memory_order_acquire) & candidates) != 0;
   }
-  /// Removes `party`, all bits of which are present; true if nobody is left, and what the others
-  /// did happens before the return. Otherwise the wait may be gone.
+  /// Removes `party`, all bits of which must be present. Returns true if no party is left; all
+  /// actions of the other parties then happen before the return. If it returns false, the wait may
+  /// have been destroyed.
   [[nodiscard]] bool leave(parties party) noexcept {
-    // release: pairs with the acquire of the last party, here as well.
+    // acquire and release: the call that removes the last party synchronises with all earlier
+    // calls.
     return present_.fetch_sub(party, std::memory_order_acq_rel) == party;
   }
-  /// Adds `party` unless `needed`, the party that it acts on, has left.
+  /// Adds `party`. Returns false instead if `needed`, the party that `party` acts on, has left.
   [[nodiscard]] bool join(parties party, parties needed) noexcept {
-    // acquire: pairs with the release in leave(), of a party that has left. release: what the
-    // caller did before is seen by the last party.
+    // acquire: pairs with the release in leave(); makes the actions of the parties that have left
+    // visible. release: pairs with the acquire in leave(); makes the caller's earlier actions
+    // visible to the last party.
     parties seen = present_.load(std::memory_order_acquire);
     do {
       if ((seen & needed) == 0) return false;
@@ -51,15 +57,15 @@ class basic_wait_core {
                                              std::memory_order_acq_rel, std::memory_order_acquire));
     return true;
   }
-  /// Takes `right`, a bit that is no party; true for the first caller. To be called before the
-  /// party that uses the right leaves.
+  /// Claims `right`, a bit that is not a party. Returns true for the first caller. Must be called
+  /// before the party that uses the right leaves.
   [[nodiscard]] bool claim(parties right) noexcept {
     const auto rest = static_cast<parties>(~right);
-    // relaxed: what the claimant sets is handed over by leave().
+    // relaxed: the claimant's writes become visible by its leave().
     return (present_.fetch_and(rest, std::memory_order_relaxed) & right) != 0;
   }
 
-  /// The word, for its owner.
+  /// Returns the word, for the class that owns the wait.
   [[nodiscard]] Word& word() noexcept { return present_; }
   [[nodiscard]] const Word& word() const noexcept { return present_; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// waiting_thread: the thread that waits in a sync_wait().
+// waiting_thread: the state of a thread that waits in a sync_wait().
 #pragma once
 
 #include <gyre/base/detail/slab_object.hpp>
@@ -19,7 +19,7 @@
 
 namespace gyre::detail {
 
-/// Sets a flag on the thread of an executor.
+/// An operation that sets a flag, on the thread of the executor that runs it.
 struct done_operation : operation {
   explicit done_operation(bool& flag) noexcept
       : operation([](operation& self) { static_cast<done_operation&>(self).done = true; }),
@@ -27,7 +27,8 @@ struct done_operation : operation {
   bool& done;
 };
 
-/// Returns the result, or throws the exception, of a task that has ended, in ordinary code.
+/// Returns the result, or throws the exception, of a task that has ended, for a caller that is no
+/// coroutine: see error_outside().
 template <class T>
 T take_outside(task_state<T>& state) {
   if (state.failed()) [[unlikely]]
@@ -35,11 +36,11 @@ T take_outside(task_state<T>& state) {
   return state.take_result();
 }
 
-/// A thread that waits for a coroutine, as the coroutine's context.
+/// The state of a thread that waits for a coroutine; also the coroutine's context.
 class waiting_thread : public slab_object, task_context {
  public:
   waiting_thread(inplace_stop_token stop_when, std::source_location place);
-  /// Destroys the thread's part, unless coroutines that are left suspended refer to it.
+  /// Destroys the state, unless suspended coroutines remain that refer to it.
   struct release {
     void operator()(waiting_thread* thread) const noexcept;
   };
@@ -61,11 +62,11 @@ class waiting_thread : public slab_object, task_context {
   [[no_unique_address]] deadlock_guard deadlock_;
   blocking_executor executor_;
   bool done_ = false;
-  done_operation end_elsewhere_{done_};  // posted where the coroutine ends on another thread
+  done_operation end_elsewhere_{done_};  // posted if the coroutine ends on another thread
   std::unique_ptr<live_task_entry> recorded_;
 };
 
-/// A waiting_thread that coroutines may outlive.
+/// Owns a waiting_thread, which coroutines may outlive.
 class kept_waiting_thread {
  public:
   kept_waiting_thread(inplace_stop_token stop_when, std::source_location place)

@@ -24,7 +24,7 @@
 
 namespace gyre::detail {
 
-/// The result of a task that has not failed.
+/// Returns the result of a task that has not failed.
 template <class T>
 element_t<T> take_element(task<T>& child) {
   if constexpr (std::is_void_v<T>) {
@@ -53,12 +53,12 @@ std::expected<T, std::exception_ptr> take_outcome(task<T>& child, bool& cancelle
   }
 }
 
-/// Counts the cancellation of children, which their parent gets as a value and may ignore.
+/// Counts a cancellation of children, which their parent receives as a value and may ignore.
 inline void count_cancelled_children(const task_context& parent) {
   if (parent.stop.stop_requested()) count_cancellation(parent);
 }
 
-/// The results of `take` for each task: a tuple, an array or a vector.
+/// Returns the results of `take` for each task, as a tuple, an array or a vector.
 template <class... Ts, class Take>
 auto results_of(std::tuple<task<Ts>...>& tasks, Take&& take) {
   return std::apply([&](auto&... one) { return std::tuple<decltype(take(one))...>{take(one)...}; },
@@ -85,8 +85,8 @@ inline constexpr bool gives_nothing<std::vector<task<>>> = true;
 template <std::size_t N>
 inline constexpr bool gives_nothing<std::array<task<>, N>> = true;
 
-/// The awaitable of when_all(); gives a tuple, an array or a vector, or nothing if no task of a
-/// range does.
+/// The awaitable of when_all(). Its result is a tuple, an array or a vector, or nothing for a range
+/// of task<>.
 template <class Tasks>
 class [[nodiscard]] when_all_awaiter
     : public join_awaiter<Tasks, fork_join::on_error::stop_others> {
@@ -166,7 +166,7 @@ class [[nodiscard]] when_all_ready_awaiter
   }
 };
 
-/// The elements of a range as a vector of tasks.
+/// Returns the elements of a range as a vector of tasks.
 template <class Range>
 auto vector_of_tasks(Range&& range) {
   using reference = std::ranges::range_rvalue_reference_t<Range>;
@@ -183,7 +183,8 @@ auto vector_of_tasks(Range&& range) {
   }
 }
 
-/// The elements of a range as tasks, in an array if the range is one.
+/// Returns the elements of a range as tasks, in an array if the range is an array, else in a
+/// vector.
 template <class Range>
 auto tasks_of(Range&& range) {
   return vector_of_tasks(std::forward<Range>(range));
