@@ -94,17 +94,17 @@ class task_operation : operation, task_context {
   void complete() noexcept {
     stop_.end();
     task_state<T>& state = task_access::state(work_);
-    if (std::exception_ptr error = ended.take_error()) {
+    if (std::exception_ptr error = state.take_error()) {
       if (error == cancellation()) return execution::set_stopped(std::move(receiver_));
       return execution::set_error(std::move(receiver_), std::move(error));
     }
     // The result moves to the stack, as the receiver may destroy the operation.
     try {
       if constexpr (std::is_void_v<T>) {
-        ended.take_result();
+        state.take_result();
         execution::set_value(std::move(receiver_));
       } else {
-        execution::set_value(std::move(receiver_), ended.take_result());
+        execution::set_value(std::move(receiver_), state.take_result());
       }
     } catch (...) {
       execution::set_error(std::move(receiver_), std::current_exception());
