@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// asio_executor, asio_awaitable, async_await: gyre's coroutines on executors of Boost.Asio, with
-// its operations, and as operations of it. Boost 1.79 or later; not in gyre/gyre.hpp.
+// asio_executor, asio_awaitable, async_await: run gyre's coroutines on executors of Boost.Asio,
+// await operations of Asio in them, and start them as operations of Asio. Boost 1.79 or later; not
+// in gyre/gyre.hpp.
 //
 //     boost::asio::io_context context;
 //     gyre::asio_executor io(context.get_executor());
@@ -54,7 +55,8 @@ namespace gyre {
 
 namespace detail {
 
-/// The handler that a thread runs: its executor, and the run in which it began.
+/// The handler that a thread is running: the handler's executor, and the run (see current_run()) in
+/// which the handler began.
 struct running_asio_handler {
   const executor* where = nullptr;
   const void* run = nullptr;
@@ -63,11 +65,12 @@ struct running_asio_handler {
 }  // namespace detail
 
 /// A gyre::executor that posts to an executor of Boost.Asio: an io_context's, a thread_pool's, a
-/// strand, any_io_executor. It has no timers: await those of Asio.
+/// strand, any_io_executor. It has no timers: await timers of Asio instead.
 ///
-/// Lifetime: outlives its coroutines. Asio's context must run every posted handler, and outlive
-/// every post(): on another thread one may still be returning when its coroutine has ended. Hold a
-/// work guard, as this executor has none, while coroutines wait for others than Asio.
+/// Lifetime: must outlive its coroutines. Asio's context must run every posted handler, and must
+/// outlive every call of post(): a call on another thread may still be returning when its coroutine
+/// has ended. This executor holds no work guard: hold one while coroutines wait for other events
+/// than those of Asio.
 /// Errors: an exception of boost::asio::post terminates the program.
 template <class AsioExecutor>
 class asio_executor final : public executor {
@@ -89,20 +92,21 @@ class asio_executor final : public executor {
   const AsioExecutor& get() const noexcept { return target_; }
 
  private:
-  static inline constinit thread_local detail::running_asio_handler running_{};  // on this thread
+  // The handler that this thread runs.
+  static inline constinit thread_local detail::running_asio_handler running_{};
 
   AsioExecutor target_;
 };
 
 /// The completion token with which an operation of Boost.Asio returns a task. Awaited, the task
-/// starts the operation and gives its result: nothing, a value or a std::tuple. A stop cancels the
-/// operation (cancellation_type::all) and waits for its end.
+/// starts the operation and returns the operation's result: nothing, a value or a std::tuple. A
+/// stop cancels the operation (cancellation_type::all) and waits until the operation has ended.
 ///
 /// Thread-safety: the coroutine's executor must run on the thread or strand of the I/O object, as
 /// the operation is cancelled there.
-/// Errors: a leading error_code as std::system_error, but throws gyre::operation_cancelled if a
-/// stop cancelled the operation; a leading std::exception_ptr is rethrown.
-/// Complexity: a coroutine frame and two allocations besides Asio's.
+/// Errors: a leading error_code is thrown as std::system_error, or as gyre::operation_cancelled if
+/// a stop cancelled the operation; a leading std::exception_ptr is rethrown.
+/// Complexity: a coroutine frame and two allocations, in addition to Asio's.
 struct asio_awaitable_t {
   constexpr asio_awaitable_t() = default;
 };
@@ -110,23 +114,23 @@ inline constexpr asio_awaitable_t asio_awaitable;
 
 namespace detail {
 
-/// Cancels an operation of Asio on the executor of the awaiting coroutine. Lives until both the
-/// operation and its cancellation are done.
+/// Cancels an operation of Asio, on the executor of the awaiting coroutine. Must exist until both
+/// the operation and its cancellation are done.
 class asio_cancellation : operation {
  public:
   explicit asio_cancellation(executor& where) noexcept
       : operation([](operation& self) {
-          // Kept alive here, as emit() may end the operation.
+          // Owned here, because emit() may end the operation and drop the other owner.
           const auto alive = std::move(static_cast<asio_cancellation&>(self).until_run_);
           alive->signal_.emit(boost::asio::cancellation_type::all);
         }),
         where_(where) {}
 
   boost::asio::cancellation_slot slot() noexcept { return signal_.slot(); }
-  /// Forgets the operation, after its end.
+  /// Disconnects the cancellation slot. Called once the operation has completed.
   void disarm() noexcept { signal_.slot().clear(); }
 
-  /// Cancels the operation, on its executor. Called once, on any thread.
+  /// Posts the cancellation of the operation to the executor. Called once, on any thread.
   static void request(const std::shared_ptr<asio_cancellation>& self) noexcept {
     self->until_run_ = self;
     self->where_.post(*self);
@@ -138,7 +142,7 @@ class asio_cancellation : operation {
   std::shared_ptr<asio_cancellation> until_run_;
 };
 
-/// The arguments of a handler of Asio as one type.
+/// The type that holds the arguments of a handler of Asio: void, a value or a tuple.
 template <class... Results>
 struct asio_result : std::type_identity<std::tuple<Results...>> {};
 template <>
@@ -192,7 +196,8 @@ task<Result> await_asio(Initiation initiation, Arguments... arguments) {
   co_return co_await std::move(waiting);
 }
 
-/// The context of a coroutine that was started for a handler of Asio. Owns itself.
+/// The context of a coroutine that was started for a handler of Asio. Deletes itself when the
+/// coroutine has ended.
 template <class T, class AsioExecutor, class Handler>
 class asio_awaiting final : task_context, operation {
  public:
@@ -265,11 +270,12 @@ struct asio_signature<void> : std::type_identity<void(std::exception_ptr)> {};
 
 }  // namespace detail
 
-/// Starts `object` on `target`, an executor of Boost.Asio, and completes as any operation of Asio
-/// with the token given (a callback, boost::asio::use_awaitable, boost::asio::use_future, …): with
-/// the std::exception_ptr that left `object`, or null, and its result unless that is void; a result
-/// must be a default-constructible object. Cancelling the Asio operation asks `object` to stop; its
-/// gyre::operation_cancelled is given as std::system_error (std::errc::operation_canceled).
+/// Starts `object` on `target`, an executor of Boost.Asio, as an operation of Asio that completes
+/// through `token` (a callback, boost::asio::use_awaitable, boost::asio::use_future, …). It
+/// completes with the std::exception_ptr that left `object`, or null, and with the result of
+/// `object` unless that is void. The result type must be a default-constructible object. Cancelling
+/// the Asio operation asks `object` to stop; its gyre::operation_cancelled is reported as
+/// std::system_error (std::errc::operation_canceled).
 template <class AsioExecutor, awaitable Awaitable, class CompletionToken>
 auto async_await(const AsioExecutor& target, Awaitable object, CompletionToken&& token) {
   using result = task_result_t<Awaitable>;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// from_sender, as_sender, as_scheduler: senders of std::execution (P2300) for gyre's coroutines,
-// and gyre's coroutines and executors for senders. With std::execution or, where its header is
-// found, NVIDIA's stdexec; not in gyre/gyre.hpp. In the examples `ex` is its namespace.
+// from_sender, as_sender, as_scheduler: await senders of std::execution (P2300) in gyre's
+// coroutines, and make gyre's coroutines and executors senders and schedulers. With NVIDIA's
+// stdexec where its header is found, else with std::execution; not in gyre/gyre.hpp. In the
+// examples `ex` is the namespace of the senders.
 //
 //     gyre::task<std::size_t> hash_on(gyre::executor& pool, std::string text) {
 //       auto hashing = ex::then(ex::schedule(gyre::as_scheduler(pool)), [&] { return hash(text); });
@@ -44,14 +45,14 @@ class schedule_sender;
 /// A scheduler whose senders complete on an executor of gyre: a loop, a pool, a strand.
 ///
 /// Thread-safety: every member may be called from any thread; so may the start of its senders.
-/// Lifetime: the executor outlives the operations.
-/// Errors: none for a receiver whose stop token can never stop, so that it suits the task and the
-/// scopes of std::execution; an operation that the executor does not run, as a loop that is
-/// destroyed before, then never completes. For other receivers completes with set_stopped() if a
-/// stop was requested before the operation's turn came; or if the executor discards it, as
-/// executor::post_discardable() does when a loop is destroyed before or without memory, then on the
-/// thread that discards.
-/// Complexity: that of executor::post() or post_discardable(); no other allocation.
+/// Lifetime: the executor must outlive the operations.
+/// Errors: none for a receiver whose stop token can never stop, as the task and the scopes of
+/// std::execution require; an operation that the executor never runs, because a loop is destroyed
+/// first, then never completes. For other receivers the operation completes with set_stopped() if a
+/// stop was requested before the operation ran, or if the executor discards the operation, as
+/// executor::post_discardable() does when a loop is destroyed first or without memory; then it
+/// completes on the thread that discards it.
+/// Complexity: that of executor::post() or post_discardable(); no further allocation.
 class executor_scheduler {
  public:
   using scheduler_concept = detail::execution::scheduler_t;
@@ -61,21 +62,21 @@ class executor_scheduler {
   [[nodiscard]] detail::schedule_sender schedule() const noexcept;
   [[nodiscard]] executor& get() const noexcept { return *target_; }
 
-  /// Whether both have the same executor.
+  /// Returns whether both schedulers have the same executor.
   friend bool operator==(const executor_scheduler&, const executor_scheduler&) noexcept = default;
 
  private:
   executor* target_;
 };
 
-/// The scheduler of `target`.
+/// Returns a scheduler for `target`.
 [[nodiscard]] inline executor_scheduler as_scheduler(executor& target) noexcept {
   return executor_scheduler(target);
 }
 
 namespace detail {
 
-/// Whether an operation with this environment is never asked to stop.
+/// Whether an operation whose receiver has this environment is never asked to stop.
 template <class Environment>
 concept unstoppable = execution::unstoppable_token<execution::stop_token_of_t<Environment>>;
 
@@ -154,16 +155,17 @@ inline detail::schedule_sender executor_scheduler::schedule() const noexcept {
   return detail::schedule_sender(*this);
 }
 
-/// A sender that runs `awaitable` on `target`, from the start of its operation on. It completes
+/// Returns a sender that runs `awaitable` on `target` once its operation is started. It completes
 /// with the result, on the executor on which `awaitable` ends; with the exception as a
 /// std::exception_ptr; or with set_stopped() after gyre::operation_cancelled. A stop of the
-/// receiver asks `awaitable` to stop. The coroutine's frame is gone when the sender completes.
+/// receiver asks `awaitable` to stop. The coroutine's frame has been destroyed when the sender
+/// completes.
 ///
 /// Thread-safety: the operation may be started on any thread.
-/// Lifetime: `target` outlives the operation.
+/// Lifetime: `target` must outlive the operation.
 /// Errors: std::logic_error for an empty task. Completes with set_stopped() if `target` discards
 /// the operation, as executor_scheduler does.
-/// Complexity: none but a coroutine frame, made here unless `awaitable` is a task, and that of
+/// Complexity: a coroutine frame, made here unless `awaitable` is a task, and the cost of
 /// executor::post_discardable().
 template <awaitable Awaitable>
 [[nodiscard]] auto as_sender(executor& target, Awaitable awaitable) {
@@ -178,14 +180,15 @@ template <class Query>
 struct answers_only {
   executor_scheduler query(Query) const noexcept;
 };
-/// get_start_scheduler, which not all implementations have: the query by which get_scheduler is
-/// answered, too.
+/// The query get_start_scheduler, which not all implementations have. It is recognised as the other
+/// query by which an environment supports get_scheduler().
 template <class Query>
 concept start_scheduler_query =
     !std::same_as<Query, execution::get_scheduler_t> &&
     requires(const answers_only<Query>& environment) { execution::get_scheduler(environment); };
 
-/// The environment of a sender that a coroutine awaits: the coroutine's stop token and executor.
+/// The environment of a sender that a coroutine awaits: it provides the coroutine's stop token and
+/// executor.
 class awaiting_environment {
  public:
   explicit awaiting_environment(const task_context& context) noexcept : context_(&context) {}
@@ -203,7 +206,7 @@ class awaiting_environment {
   const task_context* context_;
 };
 
-/// The values of one completion as one type.
+/// The type that holds the values of one completion: void, a value or a tuple.
 template <class... Values>
 struct sender_values : std::type_identity<std::tuple<std::decay_t<Values>...>> {};
 template <>
@@ -211,7 +214,7 @@ struct sender_values<> : std::type_identity<void> {};
 template <class Value>
 struct sender_values<Value> : std::type_identity<std::decay_t<Value>> {};
 
-/// The result of a sender, from the sender_values of its completions.
+/// The result type of a sender, from the sender_values of its completions, which must agree.
 template <class... Completions>
 struct sender_result;
 template <>
@@ -263,7 +266,7 @@ class sender_awaiter : completion_wait {
     sender_awaiter* awaiter_;
   };
 
-  // Constructs the operation in place.
+  // Constructs the operation in place, because an operation state cannot be moved.
   struct connected {
     connected(Sender&& sender, receiver end)
         : operation(execution::connect(std::move(sender), end)) {}
@@ -272,7 +275,7 @@ class sender_awaiter : completion_wait {
 
  public:
   explicit sender_awaiter(Sender&& sender) : sender_(std::move(sender)) {}
-  // Moves an awaiter that has not been awaited.
+  // Requires that `other` was not awaited.
   sender_awaiter(sender_awaiter&& other) noexcept(std::is_nothrow_move_constructible_v<Sender>)
       : sender_(std::move(other.sender_)) {}
   ~sender_awaiter() {
@@ -287,7 +290,8 @@ class sender_awaiter : completion_wait {
     const task_context& context = context_of(coroutine);
     context_ = &context;
     if (context.stop.stop_requested()) return gives_way(context, coroutine);
-    // A deadlock report must not destroy the coroutine, as operations cannot be abandoned.
+    // A deadlock report must not destroy the coroutine, because a started sender cannot be
+    // abandoned.
     set_holder(coroutine, inline_executor());
     begin(coroutine, *context.where);
     connected_.emplace(std::move(sender_), receiver(*this));
@@ -306,7 +310,7 @@ class sender_awaiter : completion_wait {
   }
 
  private:
-  // Indices of `outcome_`.
+  // The indices of `outcome_`.
   enum outcome : std::size_t { stopped, value, error_code, exception };
 
   template <std::size_t Outcome, class... Arguments>
@@ -327,20 +331,20 @@ class sender_awaiter : completion_wait {
 
 }  // namespace detail
 
-/// Awaited, starts `sender`, waits for its completion, and gives the value: nothing, the only one
-/// or a std::tuple of several. Values are decayed: a reference is copied from, as it may refer to
-/// the operation. A stop of the coroutine is one of the sender's environment, which also has the
-/// coroutine's executor as its scheduler; the wait lasts until the sender completes. If a stop was
-/// requested before, `sender` is not started.
+/// Awaited, starts `sender`, waits for its completion, and returns the value: nothing, the only
+/// value, or a std::tuple of several. Values are decayed: a reference is copied from, as it may
+/// refer to the operation. The sender's environment has the coroutine's stop token, and the
+/// coroutine's executor as its scheduler. The wait lasts until the sender completes, even after a
+/// stop. If a stop was requested before the await, `sender` is not started.
 ///
 /// Thread-safety: the sender may complete on any thread; the coroutine resumes on its executor.
-/// Lifetime: a coroutine that waits must not be destroyed. The operation is, before the coroutine
-/// goes on.
-/// Errors: a std::exception_ptr is rethrown, a std::error_code thrown as std::system_error, and an
-/// error of another type as it is. Throws gyre::operation_cancelled for set_stopped() or
-/// std::errc::operation_canceled if the coroutine was asked to stop, else std::system_error.
-/// Complexity: no allocation: the operation lies in the awaiting coroutine. With GCC 12 name the
-/// returned object: see invoke().
+/// Lifetime: a coroutine that waits must not be destroyed. The operation is destroyed before the
+/// coroutine continues.
+/// Errors: rethrows a std::exception_ptr, throws a std::error_code as std::system_error, and throws
+/// an error of another type unchanged. For set_stopped() or std::errc::operation_canceled throws
+/// gyre::operation_cancelled if the coroutine was asked to stop, else std::system_error.
+/// Complexity: no allocation: the operation is a part of the awaiting coroutine. With GCC 12 name
+/// the returned object: see invoke().
 template <detail::awaited_sender Sender>
 [[nodiscard]] auto from_sender(Sender sender) {
   return detail::sender_awaiter<Sender>(std::move(sender));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gyre::detail::execution: the names of std::execution or of NVIDIA's stdexec.
+// gyre::detail::execution: a namespace with the names of std::execution or of NVIDIA's stdexec.
 #pragma once
 
 #include <version>
@@ -16,7 +16,7 @@
 
 namespace gyre::detail {
 
-/// The implementation of senders.
+/// The names of the implementation of senders that was found.
 namespace execution {
 #if __has_include(<stdexec/execution.hpp>)
 using namespace ::stdexec;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// task_sender: a task as a sender of std::execution.
+// task_sender: makes a task a sender of std::execution.
 #pragma once
 
 #include <gyre/base/operation.hpp>
@@ -21,7 +21,7 @@
 
 namespace gyre::detail {
 
-/// Posts `op`, or calls `discard`; after either, `op` may be gone.
+/// Posts `op`, or calls `discard(op)`. `op` may have been destroyed at the return.
 inline void post_or_discard(executor& target, operation& op,
                             void (*discard)(operation& op) noexcept) noexcept {
   try {
@@ -30,7 +30,7 @@ inline void post_or_discard(executor& target, operation& op,
   }
 }
 
-/// The stop of a receiver as a token of gyre, between begin() and end().
+/// Translates the stop token of a receiver into a token of gyre, valid between begin() and end().
 template <class Token>
 class received_stop {
  public:
@@ -58,7 +58,8 @@ class received_stop<Token> {
   static void end() noexcept {}
 };
 
-/// A task that was connected to a receiver, as the context of the task's coroutine.
+/// The operation state of a task that is connected to a receiver; also the context of the task's
+/// coroutine.
 template <class T, class Receiver>
 class task_operation : operation, task_context {
  public:
@@ -98,7 +99,7 @@ class task_operation : operation, task_context {
       if (error == cancellation()) return execution::set_stopped(std::move(receiver_));
       return execution::set_error(std::move(receiver_), std::move(error));
     }
-    // The result moves to the stack, as the receiver may destroy the operation.
+    // The result is moved to the stack, because the receiver may destroy the operation.
     try {
       if constexpr (std::is_void_v<T>) {
         state.take_result();
