@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// as_expected: awaits an operation and gives its error as a value.
+// as_expected: awaits an operation and returns its error as a value.
 //
 //     std::expected<void, std::error_code> slept = co_await gyre::as_expected(gyre::sleep_for(1s));
 #pragma once
@@ -18,7 +18,7 @@
 namespace gyre {
 namespace detail {
 
-/// Awaiters whose result() gives the error as a value.
+/// Awaiters whose result() returns the error as a value.
 template <class T>
 concept has_result = requires(T& object) { object.result(); };
 template <class T>
@@ -31,18 +31,19 @@ task<expected_t<task_result_t<Awaitable>>> catch_system_error(Awaitable awaitabl
 
 }  // namespace detail
 
-/// Awaits `awaitable` and gives a std::expected of its result, or of the std::error_code with which
-/// it failed. A reference comes in a std::reference_wrapper.
+/// Awaits `awaitable` and returns a std::expected of its result, or of the std::error_code with
+/// which it failed. A result that is a reference is held in a std::reference_wrapper.
 ///
 /// Lifetime: rvalues are moved in; lvalues must outlive the await.
 /// Errors: throws gyre::operation_cancelled when the coroutine was asked to stop. A task,
 /// combinator or foreign awaitable also throws exceptions that are neither a std::system_error nor
-/// a std::bad_alloc, which is given as std::errc::not_enough_memory.
-/// Complexity: none for single operations of gyre (a read, a sleep); else a frame, and the throw.
+/// a std::bad_alloc; the latter is returned as std::errc::not_enough_memory.
+/// Complexity: no allocation for single operations of gyre (a read, a sleep); for other awaitables
+/// a coroutine frame, and the throw.
 template <awaitable Awaitable>
 [[nodiscard]] auto as_expected(Awaitable&& awaitable) {
   using awaiter = decltype(detail::awaiter_of(std::declval<Awaitable>()));
-  // The awaiter of operator co_await may refer to the awaitable, and would outlive it.
+  // An awaiter that operator co_await returns may refer to the awaitable, and would outlive it.
   constexpr bool awaits_itself =
       std::is_same_v<std::remove_cvref_t<awaiter>, std::remove_cvref_t<Awaitable>>;
   if constexpr (awaits_itself && detail::has_result<awaiter>) {
@@ -56,7 +57,7 @@ std::suspend_never as_expected(detail::misused_awaitable explained);
 
 namespace detail {
 
-/// An awaiter that gives the result() of `Awaiter`.
+/// An awaiter whose await_resume() returns result() of `Awaiter`.
 template <class Awaiter>
 class expecting_awaiter {
  public:

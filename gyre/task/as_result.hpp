@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// as_result: awaits an operation and gives its exception, of whatever type, as a value.
+// as_result: awaits an operation and returns its exception, of any type, as a value.
 //
 //     std::expected<reply, std::exception_ptr> got = co_await gyre::as_result(ask(server));
 #pragma once
@@ -21,7 +21,7 @@
 namespace gyre {
 namespace detail {
 
-/// Awaiters that only await_resume() may throw from.
+/// Awaiters of which only await_resume() may throw.
 template <class Awaiter>
 concept waits_without_throw =
     has_result<Awaiter> && resumes_on_executor<Awaiter> &&
@@ -36,19 +36,19 @@ class operation_result_awaiter;
 
 }  // namespace detail
 
-/// Awaits `awaitable` and gives a std::expected of its result, or of the exception with which it
-/// failed: as when_all_ready() does for several. A reference comes in a std::reference_wrapper. For
-/// failures of the system as std::error_code see as_expected().
+/// Awaits `awaitable` and returns a std::expected of its result, or of the exception with which it
+/// failed, as when_all_ready() does for several awaitables. A result that is a reference is held in
+/// a std::reference_wrapper. To get failures of the system as std::error_code use as_expected().
 ///
 /// Lifetime: rvalues are moved in; lvalues must outlive the await.
-/// Errors: throws only gyre::operation_cancelled, as a stop is no result; std::logic_error for an
-/// empty task.
-/// Complexity: nothing for a task, whose exception is moved without a throw, and for single
+/// Errors: throws gyre::operation_cancelled, as a stop is not a result, and std::logic_error for an
+/// empty task; no other exceptions.
+/// Complexity: no allocation for a task, whose exception is moved without a throw, and for single
 /// operations of gyre (a read, a sleep); a coroutine frame for other awaitables.
 template <awaitable Awaitable>
 [[nodiscard]] auto as_result(Awaitable&& awaitable) {
   using awaiter = std::remove_cvref_t<decltype(detail::awaiter_of(std::declval<Awaitable>()))>;
-  // The awaiter of operator co_await may refer to the awaitable, and would outlive it.
+  // An awaiter that operator co_await returns may refer to the awaitable, and would outlive it.
   constexpr bool awaits_itself = std::is_same_v<awaiter, std::remove_cvref_t<Awaitable>>;
   if constexpr (!detail::is_task<awaiter> && awaits_itself &&
                 detail::waits_without_throw<awaiter>) {
@@ -67,7 +67,8 @@ template <class T>
 using result_of_t =
     std::expected<std::conditional_t<std::is_void_v<T>, void, element_t<T>>, std::exception_ptr>;
 
-/// Calls `take`, which returns a T or throws; every exception but a stop becomes a value.
+/// Calls `take`, which returns a T or throws, and returns its result. Returns every exception but
+/// gyre::operation_cancelled as a value.
 template <class T, class Take>
 result_of_t<T> catch_error(Take&& take) {
   try {
@@ -84,7 +85,7 @@ result_of_t<T> catch_error(Take&& take) {
   }
 }
 
-/// The awaitable of as_result() for a task, whose exception it takes without a throw.
+/// The awaitable of as_result() for a task. It moves the task's exception without a throw.
 template <class T>
 class [[nodiscard]] task_result_awaiter : public suspends_always {
  public:

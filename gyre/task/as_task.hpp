@@ -22,7 +22,7 @@ concept awaiter = requires(T& object, std::coroutine_handle<task<>::promise_type
   object.await_resume();
 };
 
-/// A result as an element of a tuple, a vector or a variant.
+/// The form in which a tuple, a vector or a variant holds a result of type T.
 template <class T>
 using element_t =
     std::conditional_t<std::is_void_v<T>, std::monostate,
@@ -38,19 +38,21 @@ concept awaitable = requires(T&& object) {
       std::remove_reference_t<decltype(detail::awaiter_of(std::forward<T>(object)))>>;
 };
 
-/// The type that `co_await` of a T gives.
+/// The type of the expression `co_await object` for an object of type T.
 template <awaitable T>
 using await_result_t =
     decltype(std::declval<
                  std::remove_reference_t<decltype(detail::awaiter_of(std::declval<T>()))>&>()
                  .await_resume());
 
-/// The result type of a task that awaits a T: await_result_t, but a value for an rvalue reference.
+/// The result type of a task that awaits a T: await_result_t, but a value in place of an rvalue
+/// reference.
 template <awaitable T>
 using task_result_t = std::conditional_t<std::is_rvalue_reference_v<await_result_t<T>>,
                                          std::remove_cvref_t<await_result_t<T>>, await_result_t<T>>;
 
-/// Converts `object` to a task that awaits it; a task, always an rvalue, is returned as it is.
+/// Converts `object` to a task that awaits it. A task, which must be an rvalue, is returned
+/// unchanged.
 ///
 /// Lifetime: rvalues are moved into the task; lvalues must outlive the task.
 /// Complexity: a coroutine frame, unless `object` is a task.
@@ -70,7 +72,8 @@ void as_task(detail::misused_awaitable explained);
 
 namespace detail {
 
-/// As as_task(), without the result. Throws std::logic_error for an empty task.
+/// Converts `object` to a task that awaits it and drops the result. Throws std::logic_error for an
+/// empty task.
 template <awaitable T>
 task<> as_task_without_result(T object) {
   if constexpr (is_task<T>) {

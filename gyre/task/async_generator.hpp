@@ -33,15 +33,16 @@ class async_generator_promise;
 /// A coroutine that yields a sequence of values, and may await before each of them.
 ///
 /// If `T` is an object type, it must be copyable to yield lvalues, which are copied, as the
-/// consumer may move from an element; if `T` is an lvalue reference, the consumer gets the yielded
-/// object. The coroutine runs only while next() is awaited, with the consumer's stop token,
-/// task-local values and executor; resume_on() within the generator moves the consumer as well.
+/// consumer may move from an element. If `T` is an lvalue reference, the consumer receives a
+/// reference to the yielded object. The coroutine runs only while next() is awaited, with the
+/// consumer's stop token, task-local values and executor; resume_on() within the generator moves
+/// the consumer as well.
 ///
 /// Thread-safety: one thread at a time; one next() at a time.
 /// Lifetime: an element lives until next() is awaited again. The generator must not be destroyed
 /// while next() is awaited, unless the awaiting coroutine is destroyed with it.
-/// Errors: next() throws what leaves the coroutine, which ends the sequence.
-/// Complexity: next() is two jumps, without allocation. The frame comes from the slab, or from an
+/// Errors: next() throws an exception that leaves the coroutine; the sequence then ends.
+/// Complexity: next() costs two jumps, no allocation. The frame comes from the slab, or from an
 /// allocator passed after std::allocator_arg.
 template <class T>
 class [[nodiscard]] async_generator {
@@ -80,7 +81,7 @@ class [[nodiscard]] async_generator {
   };
 
  public:
-  /// A generator of nothing.
+  /// Makes a generator of an empty sequence.
   async_generator() noexcept = default;
   async_generator(async_generator&& other) noexcept
       : coroutine_(std::exchange(other.coroutine_, nullptr)) {}
@@ -92,7 +93,7 @@ class [[nodiscard]] async_generator {
     if (coroutine_) coroutine_.destroy();
   }
 
-  /// Awaited, gives a pointer to the next element; null at the end, and from then on.
+  /// Awaited, returns a pointer to the next element; null at the end of the sequence and after it.
   [[nodiscard]] auto next() noexcept { return next_awaiter(coroutine_); }
 
  private:
@@ -103,7 +104,7 @@ class [[nodiscard]] async_generator {
 
 namespace detail {
 
-/// The promise of an async_generator<T>. It has its consumer's context, and none between elements.
+/// The promise of an async_generator<T>. It has the consumer's context while next() is awaited.
 template <class T>
 class async_generator_promise : public awaiting_promise, public slab_frame {
  public:
@@ -124,7 +125,7 @@ class async_generator_promise : public awaiting_promise, public slab_frame {
     element_ = std::addressof(value);
     return back_to_consumer{};
   }
-  // The consumer may move from the element: an object that the generator keeps is copied.
+  // The consumer may move from the element, so an object that the generator keeps is copied.
   auto yield_value(element&& value) noexcept
     requires(!std::is_lvalue_reference_v<T>)
   {
@@ -137,7 +138,8 @@ class async_generator_promise : public awaiting_promise, public slab_frame {
     return copy_for_consumer{{}, value};
   }
 
-  /// Continues to the next element, for `consumer`.
+  /// Returns the transfer to the generator, which runs to its next element and then resumes
+  /// `consumer`.
   template <has_context Promise>
   GYRE_INLINE_IN_GCC std::coroutine_handle<> advance_for(
       std::coroutine_handle<Promise> consumer) noexcept {
@@ -146,7 +148,7 @@ class async_generator_promise : public awaiting_promise, public slab_frame {
     this->trace.awaited_by.set(promise_of(consumer));
     return transfer_to(handle::from_promise(*this));
   }
-  /// The element, or null at the end. Throws the exception that left the coroutine.
+  /// Returns the element, or null at the end. Throws the exception that left the coroutine.
   element* take() {
     if (error_) [[unlikely]]
       rethrow();

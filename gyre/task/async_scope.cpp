@@ -8,7 +8,8 @@
 namespace gyre {
 namespace detail {
 
-// Returns false if all tasks have ended. An awaiter that waits may be gone at the return.
+// Closes the scope and adds this awaiter to the scope's joiners. Returns false if all tasks have
+// ended. If it returns true, the awaiter may have been destroyed.
 bool scope_join::wait() noexcept {
   if (context_->stop.stop_possible()) {
     on_stop_.emplace(context_->stop, request_stop_of{&scope_->stop_});
@@ -22,7 +23,8 @@ bool scope_join::wait() noexcept {
   }
   waits_ = true;
   const auto self = reinterpret_cast<std::uintptr_t>(this);
-  // acquire, here and below: pairs with the release in take_joiners(): the errors are seen.
+  // acquire, here and below: pairs with the release in take_joiners(); makes the errors of the
+  // tasks visible.
   std::uintptr_t seen = scope_->joiners_.load(std::memory_order_acquire);
   do {
     if (seen == async_scope::ended) {
@@ -30,7 +32,8 @@ bool scope_join::wait() noexcept {
       return false;
     }
     next_ = reinterpret_cast<scope_join*>(seen);
-    // release: pairs with the acquire in take_joiners(), by the thread that resumes this.
+    // release: pairs with the acquire in take_joiners(); makes this awaiter visible to the thread
+    // that resumes it.
   } while (!scope_->joiners_.compare_exchange_weak(seen, self, std::memory_order_release,
                                                    std::memory_order_acquire));
   return true;
@@ -66,16 +69,18 @@ async_scope::async_scope(executor& target, inplace_stop_token parent, scope_erro
 
 async_scope::~async_scope() { abort_if_running("async_scope", "co_await its join() before"); }
 
-// Called once, after the last task. The scope may be gone at the return, unless the caller joins
-// it.
+// Called once, after the last task has ended. The scope may be destroyed once its joiners are
+// resumed, unless the caller is a joiner.
 detail::scope_join* async_scope::take_joiners() noexcept {
-  // acquire, release: pair with those in scope_join::wait().
+  // acquire and release: pair with the release and the acquire in scope_join::wait(); make the
+  // joiners visible here, and the tasks' errors visible to later joiners.
   return reinterpret_cast<detail::scope_join*>(joiners_.exchange(ended, std::memory_order_acq_rel));
 }
 
 std::coroutine_handle<> async_scope::resume_joiners(scope& self,
                                                     const executor* end_executor) noexcept {
-  // One joiner on the executor of the last task is resumed by the caller, the others are posted.
+  // The caller resumes one joiner that runs on the executor of the last task; the other joiners are
+  // posted.
   std::coroutine_handle<> next;
   for (detail::scope_join* each = static_cast<async_scope&>(self).take_joiners();
        each != nullptr;) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// async_scope: structured concurrency for classes; a scope that is a member and ends by join().
+// async_scope: structured concurrency for classes: a scope that is a member, and ends with join().
 //
 //     class price_feed {
 //      public:
@@ -43,22 +43,21 @@ class scope_join;
 
 }  // namespace detail
 
-/// A gyre::scope with the lifetime of an object: tasks are started until a coroutine joins it, and
-/// join() waits for them all. Use with_scope() where a block of code is the lifetime.
+/// A gyre::scope with the lifetime of an object: tasks may be started until a coroutine joins the
+/// scope, and join() waits for all of them. Use with_scope() where the lifetime is a block of code.
 ///
 /// Thread-safety: every member may be called from any thread, and several coroutines may join.
-/// Lifetime: the scope outlives its tasks and every call of its members. To know that the tasks
-/// have ended, await join() before the destructor, which ends the program with a message if it
-/// finds tasks running. A task of the scope must not join it, as it would
-/// wait for itself.
-/// Errors: join() throws the errors of the tasks, see scope_errors. They are dropped if the scope
-/// is destroyed without a join(), after its last task.
-/// Complexity: construction and joining allocate nothing, spawn() as scope::spawn().
+/// Lifetime: the scope must outlive its tasks and every call of its members. Await join() before
+/// the destructor, which ends the program with a message if tasks are running. A task of the scope
+/// must not join it, as it would wait for itself.
+/// Errors: join() throws the errors of the tasks, see scope_errors. A scope that is destroyed
+/// without a join(), after its last task has ended, drops them.
+/// Complexity: construction and joining allocate nothing; spawn() costs as much as scope::spawn().
 class async_scope final : public scope {
  public:
-  /// Tasks start on `target` unless spawn() names another executor; it must outlive the tasks. They
-  /// have no task-local values. A stop of `parent`, whose source must outlive the scope, asks all
-  /// tasks to stop, as request_stop() does.
+  /// Makes a scope whose tasks start on `target` unless spawn() names another executor; `target`
+  /// must outlive the tasks. The tasks have no task-local values. A stop of `parent`, whose source
+  /// must outlive the scope, asks all tasks to stop, as request_stop() does.
   explicit async_scope(executor& target, inplace_stop_token parent = {},
                        scope_errors errors = scope_errors::stop_at_first) noexcept;
   async_scope(executor& target, scope_errors errors) noexcept : async_scope(target, {}, errors) {}
@@ -66,18 +65,20 @@ class async_scope final : public scope {
   async_scope& operator=(const async_scope&) = delete;
   ~async_scope();
 
-  /// Awaited, closes the scope and waits until all tasks have ended; then throws their errors.
-  /// Until the last task has ended more may be spawned, which the wait includes; then spawn()
-  /// throws std::logic_error. A further join(), at the same time or later, gives the same result.
+  /// Awaited, closes the scope and waits until all tasks have ended; then throws their errors. More
+  /// tasks may be spawned until the last task has ended, and join() waits for them, too; after that
+  /// spawn() throws std::logic_error. A further join(), at the same time or later, has the same
+  /// result.
   ///
-  /// A stop of the awaiting coroutine asks all tasks to stop, and the wait continues until they
-  /// have ended, as in with_scope(). So no task is running when join() has returned or thrown.
+  /// A stop of the awaiting coroutine asks all tasks to stop; join() still waits until they have
+  /// ended, as with_scope() does. So no task is running when join() has returned or thrown.
   ///
   /// Thread-safety: the coroutine resumes on its own executor.
   /// Lifetime: the coroutine must not be destroyed while it waits; if it is, the program ends with
   /// a message.
   /// Errors: those of the tasks. Throws gyre::operation_cancelled if the coroutine was asked to
-  /// stop and a task ended with that. Tasks that end so after request_stop() are no error.
+  /// stop and a task ended with that. Tasks that end with operation_cancelled after request_stop()
+  /// are no error.
   /// Complexity: no allocation.
   detail::scope_join join() noexcept;
 
@@ -87,20 +88,20 @@ class async_scope final : public scope {
   static std::coroutine_handle<> resume_joiners(scope& self, const executor* end_executor) noexcept;
   detail::scope_join* take_joiners() noexcept;
 
-  // No joiner has this address.
+  // Marks in `joiners_` that the last task has ended. No joiner has this address.
   static constexpr std::uintptr_t ended = 1;
 
-  // The stack of coroutines that wait, the newest first; then `ended`.
+  // The stack of the waiting joiners, the newest first; `ended` once the last task has ended.
   detail::atomic<std::uintptr_t> joiners_{0};
 };
 
 namespace detail {
 
-/// The awaiter of async_scope::join(); once it waits, one of the scope's joiners.
+/// The awaiter of async_scope::join(). While it waits, it is one of the scope's joiners.
 class [[nodiscard]] scope_join : resumption {
  public:
   explicit scope_join(async_scope& scope) noexcept : scope_(&scope) {}
-  // Copies an awaiter that has not been awaited.
+  // Requires that `other` was not awaited.
   scope_join(const scope_join& other) noexcept : scope_join(*other.scope_) {}
   scope_join& operator=(const scope_join&) = delete;
   ~scope_join() {
@@ -122,7 +123,7 @@ class [[nodiscard]] scope_join : resumption {
 
  private:
   friend async_scope;
-  // The tasks of the scope as children of a coroutine that joins it.
+  // Lists the tasks of the scope as children of a coroutine that joins it.
   class children final : public child_set {
    public:
     template <class Promise>

@@ -25,31 +25,32 @@
 
 namespace gyre {
 
-/// Awaits the awaitables of a range, at most `limit` at a time, and gives a std::vector of their
+/// Awaits the awaitables of a range, at most `limit` at a time, and returns a std::vector of their
 /// results in the order of the range; nothing if they are void, std::reference_wrapper for
-/// references. The next one starts as soon as one ends. `range` is moved in and read one element at
-/// a time, so it may be a view that makes tasks.
+/// references. The next awaitable starts as soon as one has ended. `range` is moved in and read one
+/// element at a time, so it may be a view that makes tasks.
 ///
 /// Thread-safety: reads the range, starts the children and resumes on the coroutine's executor.
-/// Lifetime: what a view refers to must outlive the await. Destroying the coroutine: as when_any().
-/// Errors: std::invalid_argument at once for a limit of zero. When a child fails, the range throws
-/// or the coroutine is asked to stop, no more children start and the others are asked to stop; when
-/// they have ended the first error is thrown. An empty task fails with std::logic_error.
+/// Lifetime: the objects that a view refers to must outlive the await. A coroutine that waits may
+/// be destroyed as in when_any().
+/// Errors: std::invalid_argument at once for a limit of zero. When a child fails, `range` throws or
+/// the coroutine is asked to stop, no more children start and the others are asked to stop; when
+/// all children have ended, the first error is thrown. An empty task fails with std::logic_error.
 /// Complexity: memory for the results and `limit` children; a frame for an element that is no task.
 template <awaitable_range Range>
 [[nodiscard]] auto collect(Range&& range, std::size_t limit);
 // Explains wrong arguments: see base/detail/misuse.hpp.
 std::suspend_never collect(detail::misused_awaitable explained, std::size_t limit);
 
-/// As collect(range, limit), for the awaitables `make(0)` to `make(count - 1)`, each made when it
-/// starts. `make` lives until all have ended.
+/// Awaits the awaitables `make(0)` to `make(count - 1)`, each made when it starts, as
+/// collect(range, limit) does. `make` exists until all awaitables have ended.
 template <std::copy_constructible Make>
   requires awaitable<std::invoke_result_t<Make&, std::size_t>>
 [[nodiscard]] auto collect(std::size_t count, Make make, std::size_t limit);
 
 namespace detail {
 
-/// Results that arrive in any order.
+/// The results of a collect(), which arrive in any order.
 template <class T>
 class collected_results {
  public:
@@ -95,7 +96,7 @@ class collection {
     if constexpr (std::ranges::sized_range<Range>) results_.expect(std::ranges::size(range_));
   }
 
-  /// Starts the next child if fewer than `limit` run. False if none was started.
+  /// Starts the next child if fewer than `limit` run. Returns false if none was started.
   bool start_next(std::size_t limit) noexcept {
     if (group_.running() >= limit || error_ != nullptr) return false;
     try {
@@ -112,7 +113,7 @@ class collection {
       return false;
     }
   }
-  /// Keeps the result of a child that has ended, and its slot for another.
+  /// Stores the result of a child that has ended, and frees the child's slot for another child.
   void finish(child_group::child& child) noexcept {
     auto& child_slot = static_cast<slot&>(child);
     if (std::exception_ptr error = task_access::state(child_slot.work).take_error()) {
@@ -126,7 +127,7 @@ class collection {
     }
     child_slot.next = std::exchange(free_, &child_slot);
   }
-  /// The error that came first, or null. Called when all children have ended.
+  /// Returns the first error, or null. Called when all children have ended.
   std::exception_ptr take_error() noexcept { return error_for(group_.parent(), std::move(error_)); }
   auto release() { return results_.release(); }
 
@@ -166,7 +167,7 @@ task<typename collected_results<T>::type> collect_range(Range range, std::size_t
   co_await group.adopt();
   collection<T, Range> work(group, std::move(range));
   for (;;) {
-    // Children that need not wait end at once, and share a slot.
+    // A child that need not wait has ended when start_next() returns; its slot is used again.
     while (!group.has_ended() && work.start_next(limit)) {
     }
     if (group.running() == 0) break;

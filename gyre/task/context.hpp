@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // task_context: the execution context of coroutines that await each other: executor, stop token,
-// task-local values. A child that runs concurrently (of when_all, of a scope) has its own.
+// task-local values. A child that runs concurrently (of when_all, of a scope) has a context of its
+// own.
 #pragma once
 
 #include <gyre/task/detail/backtrace.hpp>
@@ -17,39 +18,43 @@ struct promise_base;
 struct local_binding;
 }  // namespace detail
 
-/// The state that a chain of coroutines shares while they await each other. For authors of awaiters
-/// and promises; coroutines use current_executor(), current_stop_token() and task_local.
+/// The state that is shared by a chain of coroutines that await each other. For authors of awaiters
+/// and promises; other code uses current_executor(), current_stop_token() and task_local.
 ///
-/// Thread-safety: read and written only by the coroutine of the chain that runs.
-/// Lifetime: outlives the coroutines.
+/// Thread-safety: accessed only by the coroutine of the chain that runs.
+/// Lifetime: must outlive the coroutines.
 struct task_context {
-  /// Resumes the coroutine after a wait.
+  /// The executor that resumes the coroutine after a wait.
   executor* where = &inline_executor();
-  /// Observed by every wait that can end early.
+  /// The stop token, which every wait that can end early observes.
   inplace_stop_token stop;
-  /// Task-local values, the innermost first.
+  /// The task-local values, the innermost first.
   const detail::local_binding* locals = nullptr;
-  /// Called when the outermost coroutine has finished and its frame is gone; returns the coroutine
-  /// to resume next on this thread. May destroy the context.
+  /// Called when the outermost coroutine has finished and its frame has been destroyed. Returns the
+  /// coroutine to resume next on this thread. May destroy the context.
   std::coroutine_handle<> (*finished)(task_context& self) noexcept = nullptr;
-  /// How often a wait has thrown gyre::operation_cancelled since `stop` was requested. Mutable, as
-  /// waits refer to a const context: coroutines without a context share a constant one.
+  /// The number of times that a wait has thrown gyre::operation_cancelled since `stop` was
+  /// requested. Mutable, because waits refer to a const context: coroutines without a context share
+  /// a constant one.
   mutable std::uint32_t cancellations = 0;
-  /// How often consume_budget() was awaited since it last gave way.
+  /// The number of awaits of consume_budget() since the last one that yielded.
   std::uint8_t budget_used = 0;
-  /// Whether the last cancellation is the result of other work, which a wait has taken, such as a
-  /// task that was stopped: so no time limit was its reason. Mutable as `cancellations`.
+  /// Whether a wait has returned the error of other work, such as a task that was stopped. A
+  /// cancellation is then not attributed to a time limit. Mutable for the same reason as
+  /// `cancellations`.
   mutable bool has_taken_cancellation = false;
-  /// Whether `finished` is called while that frame still exists, too, and its result ignored: to
-  /// end stop callbacks, as the frame may own their source. That call clears this.
+  /// Whether `finished` is also called before the frame of the outermost coroutine is destroyed,
+  /// with its result ignored. This call ends stop callbacks, as the frame may own their source, and
+  /// clears the flag.
   bool announces_end = false;
-  /// The part of backtraces; empty where they are off.
+  /// The data of backtraces; empty where they are off.
   [[no_unique_address]] detail::context_trace trace{};
 };
 
 namespace detail {
 
-// ABI tags, as those of backtrace.hpp: the containers of a program are part of its layout.
+// ABI tags like those of backtrace.hpp: the layout of standard containers is a part of the
+// program's layout.
 #if defined(_GLIBCXX_DEBUG)
 void library_built_with_glibcxx_debug() noexcept;
 [[gnu::used, gnu::retain]] inline constexpr auto debug_containers_on =
@@ -60,25 +65,28 @@ void library_built_without_glibcxx_debug() noexcept;
     &library_built_without_glibcxx_debug;
 #endif
 
-/// The common part of all promises of gyre. Comes first in them: a bare handle leads to it.
+/// The base of every promise of gyre. Must be the first base, so that a type-erased coroutine
+/// handle can reach it.
 struct promise_base {
   task_context* context;
   [[no_unique_address]] promise_trace trace;
 };
 
-/// A promise with a context: one of gyre, or another with `task_context& context()`.
+/// A promise with a context: a promise of gyre, or another one with a member `task_context&
+/// context()`.
 template <class Promise>
 concept has_context = std::derived_from<Promise, promise_base> || requires(Promise& promise) {
   { promise.context() } -> std::same_as<task_context&>;
 };
 
-/// The context of coroutines without one: no stop token, resumed inline.
+/// Returns the context of coroutines without a context of their own: no stop token, resumed inline.
 inline const task_context& no_context() noexcept {
   static const task_context none;
   return none;
 }
 
-/// The context of the coroutine `h`, as `task_context&` if it has one, else a constant.
+/// Returns the context of the coroutine `h`, as a `task_context&` if the coroutine has one; else
+/// no_context(), which is const.
 template <class Promise>
 auto& context_of(std::coroutine_handle<Promise> h) noexcept {
   if constexpr (std::derived_from<Promise, promise_base>) {
@@ -90,7 +98,7 @@ auto& context_of(std::coroutine_handle<Promise> h) noexcept {
   }
 }
 
-/// For await_suspend(): notes that `holder` may have the awaiter in its queue, so that the deadlock
+/// Records in await_suspend() that the queue of `holder` may hold the awaiter, so that the deadlock
 /// report does not destroy the coroutine if `holder` is not its executor.
 template <class Promise>
 void set_holder([[maybe_unused]] std::coroutine_handle<Promise> coroutine,
@@ -101,14 +109,15 @@ void set_holder([[maybe_unused]] std::coroutine_handle<Promise> coroutine,
   }
 }
 
-/// Called before the frame of the outermost coroutine is destroyed: see
+/// Announces the end of `context`, before the frame of its outermost coroutine is destroyed: see
 /// task_context::announces_end.
 inline void announce_end(task_context& context) noexcept {
   if (context.announces_end) static_cast<void>(context.finished(context));
 }
 
-/// Makes `child` a context, without an end, for work that runs concurrently with that of
-/// `parent`, and observes `stop`, or the token of `parent`.
+/// Initialises `child`, except for `finished`, as the context of work that runs concurrently with
+/// the coroutines of `parent`. The work observes `stop`; without that argument the token of
+/// `parent`.
 inline void fork_context(task_context& child, const task_context& parent,
                          inplace_stop_token stop) noexcept {
   child.where = parent.where;
@@ -120,7 +129,8 @@ inline void fork_context(task_context& child, const task_context& parent,
 inline void fork_context(task_context& child, const task_context& parent) noexcept {
   fork_context(child, parent, parent.stop);
 }
-/// Makes `child` a context, without an end, for work that runs concurrently with `parent`.
+/// Initialises `child`, except for `finished`, as the context of work that runs concurrently with
+/// the coroutine `parent`.
 template <class Promise>
 void fork_context(task_context& child, std::coroutine_handle<Promise> parent) noexcept {
   fork_context(child, context_of(parent));

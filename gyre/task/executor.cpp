@@ -20,7 +20,7 @@ class inline_executor_type final : public executor {
   bool running_here() const noexcept override { return true; }
 
  private:
-  // All threads share the executor, and each has its own queue.
+  // Each thread has a queue of its own, although all threads share the executor.
   static inline constinit thread_local intrusive_queue<operation> waiting_;
   static inline constinit thread_local bool running_ = false;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// finally: clean-up that awaits, run whichever way the work before it ends.
+// finally: awaits clean-up after work, no matter how the work ends.
 //
 //     gyre::task<> transfer(connection& database) {
 //       co_await database.begin();
@@ -20,7 +20,7 @@
 namespace gyre {
 namespace detail {
 
-/// Awaits `cleanup`, or calls it and awaits what it returns, if that can be awaited.
+/// Awaits `cleanup`; or calls it, and awaits its result if that is an awaitable.
 template <class Cleanup>
 task<> run_cleanup(Cleanup cleanup) {
   if constexpr (awaitable<Cleanup>) {
@@ -35,18 +35,22 @@ task<> run_cleanup(Cleanup cleanup) {
 
 }  // namespace detail
 
-/// Awaits `body`, then `cleanup`, also if `body` throws or is stopped; gives the result of `body`.
-/// `cleanup` is an awaitable, or a function that is called when `body` has ended and may return
-/// one. A stop does not reach `cleanup`; shielded(…, limit) around its awaits limits their time.
+/// Awaits `body`, then `cleanup`, even if `body` throws or is stopped; returns the result of
+/// `body`. `cleanup` is an awaitable, or a function that is called when `body` has ended and may
+/// return an awaitable. A stop does not reach `cleanup`; shielded(…, limit) around its awaits
+/// limits their time.
 ///
 /// Lifetime: rvalues are moved into the coroutine. With GCC 12 a lambda that captures by value
-/// needs a name (see invoke()). A coroutine that is destroyed while it waits runs no clean-up.
-/// Errors: those of `body`, else those of `cleanup`. Without memory for the frames neither runs.
+/// needs a name (see invoke()). If the coroutine is destroyed while it waits, `cleanup` does not
+/// run.
+/// Errors: those of `body`, else those of `cleanup`. Without memory for the frames neither of them
+/// runs.
 /// Complexity: three coroutine frames, and one more if `body` is no task.
 template <awaitable Body, class Cleanup>
   requires awaitable<Cleanup> || std::invocable<Cleanup&>
 task<task_result_t<Body>> finally(Body body, Cleanup cleanup) {
-  // Made before anything can go wrong.
+  // The clean-up's frame is allocated first, so that the clean-up cannot fail for lack of memory
+  // after `body`.
   task<> last = shielded(detail::run_cleanup(std::move(cleanup)));
   task<task_result_t<Body>> work = as_task(std::move(body));
   co_await detail::await_ready_state(work);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// first_success: a race of several awaitables, which gives the result of the first that succeeds.
+// first_success: a race of several awaitables that returns the result of the first one that
+// succeeds.
 //
 //     std::string page = co_await gyre::first_success(fetch(mirror), fetch(other_mirror));
 #pragma once
@@ -32,16 +33,16 @@ task<T> valid_first_success_of(Tasks tasks);
 
 }  // namespace detail
 
-/// Runs awaitables of one result type concurrently until the first succeeds, and gives its result;
-/// failures before that are dropped. The awaitables start in order, each up to its first wait,
-/// until one has succeeded. The others are then asked to stop, and awaited to their ends; results
-/// that they still give are destroyed. For the results of all that completed use when_any(),
-/// which also ends with the first failure; to start one awaitable after the other use hedge().
+/// Runs awaitables of one result type concurrently until one succeeds, and returns its result;
+/// earlier failures are dropped. The awaitables start in order, each up to its first wait, until
+/// one has succeeded. The others are then asked to stop, and awaited until they end; results that
+/// they still return are destroyed. To get the results of all that completed use when_any(), which
+/// also ends with the first failure; to start one awaitable after the other use hedge().
 ///
 /// Thread-safety, Lifetime: as when_any().
-/// Errors: if all fail, that of the one that failed last. After a stop of the coroutine one that
-/// succeeds still wins; else throws gyre::operation_cancelled. Empty tasks:
-/// std::logic_error at once.
+/// Errors: if all awaitables fail, the error of the one that failed last. After a stop of the
+/// coroutine an awaitable that succeeds still wins; otherwise throws gyre::operation_cancelled. For
+/// an empty task throws std::logic_error at once.
 /// Complexity: a coroutine frame, and one for each awaitable that is not a task.
 template <awaitable First, awaitable... Others>
   requires(std::same_as<task_result_t<First>, task_result_t<Others>> && ...)
@@ -51,8 +52,8 @@ template <awaitable First, awaitable... Others>
       as_task(std::move(first)), as_task(std::move(others))...});
 }
 
-/// As first_success(first, others…), for a range, which must not be empty (std::invalid_argument).
-/// Costs a frame and a vector of the children.
+/// Does the same as first_success(first, others…) for a range, which must not be empty
+/// (std::invalid_argument). Costs a frame and a vector of the children.
 template <awaitable_range Range>
 [[nodiscard]] auto first_success(Range&& range) {
   using element = std::remove_cvref_t<std::ranges::range_rvalue_reference_t<Range>>;

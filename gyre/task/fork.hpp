@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fork: starts a child of a coroutine now, which the coroutine awaits later.
+// fork: starts a child of a coroutine at once; the coroutine awaits it later.
 //
 //     gyre::task<int> fibonacci(int n) {
 //       if (n < 2) co_return n;
@@ -30,19 +30,20 @@ class fork_awaiter;
 
 }  // namespace detail
 
-/// A child that `co_await fork(…)` has started. Awaited, once, it gives the child's result or
-/// throws its exception. Several handles may be awaited in any order; the reverse of that of the
-/// forks is the fastest. The handle stays in place, in the coroutine's frame.
+/// A child that `co_await fork(…)` has started. Awaited, once, it returns the child's result or
+/// throws its exception. Several handles may be awaited in any order; the reverse of the order of
+/// the forks is the fastest. The handle must stay in place, in the coroutine's frame.
 ///
-/// Awaiting it is due on every path, also that of an exception: a destructor cannot wait. If the
-/// child has not ended by the destructor, the program ends with a message. So where something may
-/// throw between the fork and the await, as every wait does after a stop, await `join()` by
-/// finally(), or use when_all().
+/// The handle must be awaited on every path, even after an exception, because a destructor cannot
+/// wait. If the child has not ended when the handle is destroyed, the program ends with a message.
+/// So if an exception may be thrown between the fork and the await, as by every wait after a stop,
+/// await `join()` by finally(), or use when_all().
 ///
-/// Thread-safety: one thread at a time. The coroutine that awaits it resumes on its own executor.
+/// Thread-safety: one thread at a time. The coroutine that awaits the handle resumes on its own
+/// executor.
 /// Lifetime: the coroutine must not be destroyed before the child has ended.
-/// Errors: awaiting it again, or while another coroutine waits for it, throws std::logic_error. An
-/// exception of a child whose handle is only joined is dropped.
+/// Errors: awaiting the handle again, or while another coroutine awaits it, throws
+/// std::logic_error. The exception of a child whose handle is only joined is dropped.
 /// Complexity: some 300 bytes of the coroutine's frame. Awaiting a child that no other thread has
 /// taken needs no atomic operation.
 template <class T>
@@ -52,10 +53,12 @@ class [[nodiscard]] forked : detail::forked_child {
 
   ~forked() { check_ended(); }
 
-  /// Asks the child to stop; so does a stop of the coroutine, or of the wait alone, as by
-  /// with_timeout(child.join(), 1s). False if it was asked before.
+  /// Asks the child to stop. Returns false if the child was asked before. A stop of the coroutine
+  /// also reaches the child, and so does a stop of the wait alone, as by with_timeout(child.join(),
+  /// 1s).
   using detail::forked_child::request_stop;
-  /// Awaited, waits until the child has ended, also after a stop. Its result stays in the handle.
+  /// Awaited, waits until the child has ended, even after a stop. The child's result stays in the
+  /// handle.
   [[nodiscard]] auto join() noexcept { return detail::forked_child_end(*this); }
 
   static constexpr bool executor_affine = true;
@@ -87,8 +90,8 @@ class [[nodiscard]] forked : detail::forked_child {
 
 namespace detail {
 
-/// The awaitable of fork(). The coroutine does not wait: the handle starts the child when it is
-/// made, in its final place.
+/// The awaitable of fork(). The coroutine does not wait: the constructor of the handle, which is in
+/// its final place, starts the child.
 template <class T>
 class [[nodiscard]] fork_awaiter {
  public:
@@ -111,17 +114,18 @@ class [[nodiscard]] fork_awaiter {
 
 }  // namespace detail
 
-/// Awaited, starts `awaitable` beside the coroutine and gives the handle by which the coroutine
-/// awaits it: `auto child = co_await gyre::fork(…)`. The coroutine does not wait.
+/// Awaited, starts `awaitable` as a concurrent child of the coroutine and returns the handle with
+/// which the coroutine awaits it: `auto child = co_await gyre::fork(…)`. The coroutine does not
+/// wait.
 ///
-/// On an executor that forks, such as a thread_pool that steals, another thread may take the child
-/// from now on; if none does, the child runs when its handle is awaited, or when the thread has
-/// nothing newer to do. On other executors it starts at once, up to its first wait. It begins with
-/// the coroutine's executor, stop token and task-local values, as a child of when_all() does, but
-/// its error stops nobody.
+/// On an executor that forks, such as a thread_pool that steals, another thread may take the child;
+/// if none does, the child runs when its handle is awaited, or when the thread has nothing newer to
+/// do. On other executors the child starts at once, up to its first wait. It begins with the
+/// coroutine's executor, stop token and task-local values, as a child of when_all() does, but its
+/// error stops no other work.
 ///
 /// Errors: std::logic_error for an empty task.
-/// Complexity: allocates nothing but a frame if `awaitable` is no task.
+/// Complexity: no allocation but a frame if `awaitable` is not a task.
 template <awaitable Awaitable>
 [[nodiscard]] auto fork(Awaitable awaitable) {
   return detail::fork_awaiter<task_result_t<Awaitable>>(as_task(std::move(awaitable)));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// from_future: awaits a std::future. spawn_future() of spawn.hpp makes one of an awaitable.
+// from_future: awaits a std::future. To make a std::future of an awaitable use spawn_future() of
+// spawn.hpp.
 //
 //     auto answer = co_await gyre::from_future(std::move(future), blocking_pool);
 #pragma once
@@ -22,11 +23,12 @@ class future_awaiter;
 
 }  // namespace detail
 
-/// Awaited, gives the value of `future` or throws its exception. If `future` is not ready, a thread
-/// of `blocking` waits for it, or runs its deferred function: `blocking` must be a pool for
+/// Awaited, returns the value of `future` or throws its exception. If `future` is not ready, a
+/// thread of `blocking` waits for it, or runs its deferred function: `blocking` must be a pool for
 /// blocking calls, not a loop. A stop does not end the wait.
 ///
-/// Thread-safety: resumes on the coroutine's executor; without one, on the thread that waited.
+/// Thread-safety: resumes on the coroutine's executor; a coroutine without an executor resumes on
+/// the thread that waited.
 /// Lifetime: `blocking` must outlive the wait, during which the coroutine must not be destroyed.
 /// Errors: std::future_error (std::future_errc::no_state) if `future` is empty.
 /// Complexity: no allocation.
@@ -34,8 +36,8 @@ template <class T>
 [[nodiscard]] auto from_future(std::future<T> future, executor& blocking) noexcept {
   return detail::future_awaiter<std::future<T>>(std::move(future), blocking);
 }
-/// As from_future(future, blocking), for a std::shared_future; gives a reference, valid as long as
-/// any copy of `future`.
+/// Awaits a std::shared_future, as from_future(future, blocking) does for a std::future. Returns a
+/// reference, valid as long as any copy of `future`.
 template <class T>
 [[nodiscard]] auto from_future(std::shared_future<T> future, executor& blocking) noexcept {
   return detail::future_awaiter<std::shared_future<T>>(std::move(future), blocking);
@@ -43,13 +45,13 @@ template <class T>
 
 namespace detail {
 
-/// Waits in an operation on one executor, and resumes the coroutine on another.
+/// An awaiter that waits in an operation on one executor, and resumes the coroutine on another.
 template <class Future>
 class future_awaiter : operation {
  public:
   future_awaiter(Future&& future, executor& blocking) noexcept
       : operation(&wait), future_(std::move(future)), blocking_(&blocking) {}
-  // Moves an awaiter that has not been awaited.
+  // Requires that `other` was not awaited.
   future_awaiter(future_awaiter&& other) noexcept
       : future_awaiter(std::move(other.future_), *other.blocking_) {}
 

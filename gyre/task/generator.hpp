@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// generator: std::generator of C++23, which GCC has only from 14 on.
+// generator: std::generator of C++23, which GCC provides only since version 14.
 //
 //     gyre::generator<int> in_order(const node* tree) {
 //       if (tree == nullptr) co_return;
@@ -25,9 +25,11 @@
 
 namespace gyre {
 
-/// The operand with which `co_yield elements_of(range)` yields each element of `range`. `allocator`
-/// allocates the frame for a range that is no generator of the same type; the default is the slab.
-template <std::ranges::range Range, class Allocator = std::allocator<std::byte>>  // the slab
+/// The operand with which `co_yield elements_of(range)` yields each element of `range`. If `range`
+/// is not a generator of the same type, `allocator` allocates the frame that walks it; the default
+/// is the slab.
+// This type stands for the slab.
+template <std::ranges::range Range, class Allocator = std::allocator<std::byte>>
 struct elements_of {
   [[no_unique_address]] Range range;
   [[no_unique_address]] Allocator allocator = Allocator();
@@ -41,13 +43,14 @@ class generator;
 
 namespace detail {
 
-/// The yielded form of an Element: itself if that is possible, else a copy.
+/// The type as which an Element is yielded: the element itself if it converts to `Yielded`, else a
+/// copy.
 template <class Element, class Yielded>
 using yielded_from = std::conditional_t<std::convertible_to<Element, Yielded>, Yielded,
                                         std::remove_cvref_t<Yielded>>;
 
-/// The promise of all generators that yield the same type, so that they can nest. The outermost,
-/// the root, resumes the innermost directly in each step.
+/// The promise of all generators that yield the same type, so that they can nest. In each step the
+/// outermost generator, the root, resumes the innermost one directly.
 template <class Yielded>
 class generator_promise : public slab_frame {
  public:
@@ -61,7 +64,7 @@ class generator_promise : public slab_frame {
   static constexpr auto final_suspend() noexcept { return final_awaiter{}; }
   static constexpr void return_void() noexcept {}
   void unhandled_exception() noexcept { error_ = std::current_exception(); }
-  // A generator cannot co_await.
+  // Deleted, because a generator cannot co_await.
   void await_transform() = delete;
 
   std::suspend_always yield_value(Yielded value) noexcept {
@@ -90,7 +93,8 @@ class generator_promise : public slab_frame {
                                                std::ranges::end(elements.range))};
   }
 
-  /// Runs the generator, a root, to the next element, if any, or throws the exception that left it.
+  /// Runs the generator, which must be a root, to the next element, if any, or throws the exception
+  /// that left it.
   void advance() {
     value_ = nullptr;
     for (;;) {
@@ -125,7 +129,7 @@ class generator_promise : public slab_frame {
     static constexpr void await_resume() noexcept {}
   };
 
-  // Suspends to advance(), which continues with the nested generator.
+  // Suspends the generator and returns to advance(), which continues with the nested generator.
   template <class Generator>
   struct nested_awaiter {
     Generator nested;
@@ -163,9 +167,10 @@ class generator_promise : public slab_frame {
   }
 
   generator_promise* root_ = this;
-  generator_promise* outer_ = nullptr;              // null in the root
-  handle innermost_ = handle::from_promise(*this);  // used in the root
-  pointer value_ = nullptr;                         // used in the root
+  // The generator that yields this one's elements; null in the root.
+  generator_promise* outer_ = nullptr;
+  handle innermost_ = handle::from_promise(*this);  // used only in the root
+  pointer value_ = nullptr;                         // used only in the root
   std::exception_ptr error_;
 };
 
@@ -175,15 +180,17 @@ class generator_promise : public slab_frame {
 /// view with the interface of std::generator. It cannot co_await: see async_generator.
 ///
 /// `Ref` is the iterator's reference type; an object type stands for `Ref&&`, unless `Value` names
-/// the range's value type. A yielded lvalue is copied only where the iterator gives an rvalue.
+/// the range's value type. A yielded lvalue is copied only if the iterator returns an rvalue.
 /// begin(), called once, runs the coroutine to the first co_yield, operator++ to the next.
 ///
 /// Thread-safety: one thread at a time.
 /// Lifetime: an element lives until the next increment. Destroying the generator in the middle
 /// destroys the coroutine's locals.
-/// Errors: begin() and operator++ throw what leaves the coroutine, which ends the sequence.
+/// Errors: begin() and operator++ throw an exception that leaves the coroutine; the sequence then
+/// ends.
 /// Complexity: the frame comes from the slab, or from an allocator passed after std::allocator_arg.
-/// elements_of() a generator that yields the same type adds nothing to a step at any depth.
+/// Yielding elements_of() a generator of the same yielded type costs nothing extra per step, at any
+/// depth.
 template <class Ref, class Value>
 class [[nodiscard]] generator : public std::ranges::view_interface<generator<Ref, Value>> {
   using value = std::conditional_t<std::is_void_v<Value>, std::remove_cvref_t<Ref>, Value>;

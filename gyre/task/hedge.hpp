@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// hedge: starts a second attempt when the first takes long, and gives the result that comes first.
+// hedge: starts a second attempt when the first one takes long, and returns the result that comes
+// first.
 //
 //     auto reply = co_await gyre::hedge([&](std::size_t i) { return ask(replicas[i]); },
 //                                       {.delay = 10ms, .attempts = 2});
@@ -33,27 +34,28 @@ namespace gyre {
 
 /// Options of hedge().
 struct hedge_options {
-  /// The time that an attempt has before the next one starts; must be positive. The 95th percentile
-  /// of the expected duration adds only some 5 % of load.
+  /// The time after an attempt's start at which the next one starts; must be positive. The 95th
+  /// percentile of the expected duration adds only some 5 % of load.
   duration delay = duration::zero();
-  /// The most attempts, the first included; at least one.
+  /// The maximum number of attempts, the first included; at least one.
   std::size_t attempts = 2;
 };
 
-/// Starts an attempt, an awaitable that `make` returns, and another each time the latest has not
-/// succeeded within `delay`, or has failed, up to `attempts`. Gives the result of the first that
-/// succeeds; the others are then asked to stop, and awaited to their ends. `make` is called without
-/// an argument or with the number of the attempt, counted from 0. For requests that may be carried
-/// out twice, such as reads.
+/// Starts an attempt, which is an awaitable that `make` returns, and another one each time the
+/// latest has failed, or has not succeeded within `delay`, up to `attempts`. Returns the result of
+/// the first attempt that succeeds; the others are then asked to stop, and awaited until they end.
+/// `make` is called without an argument or with the number of the attempt, counted from 0. For
+/// requests that may be carried out twice, such as reads.
 ///
 /// Thread-safety: calls `make`, starts the attempts and resumes on the coroutine's executor.
-/// Lifetime: `make` lives until all attempts have ended. Destroying the coroutine: as when_any().
+/// Lifetime: `make` exists until all attempts have ended. A coroutine that waits may be destroyed
+/// as in when_any().
 /// Errors: std::invalid_argument at once for a delay that is not positive or no attempts. If all
-/// attempts fail, the error of the one that failed last; an exception of `make` is the failure of
-/// its attempt. A stop of the coroutine stops all attempts: throws gyre::operation_cancelled unless
-/// one succeeds. std::errc::operation_not_supported if the executor has no timers.
-/// Complexity: a coroutine frame, one for each delay and one for an attempt that is no task, and
-/// two allocations for the list of attempts.
+/// attempts fail, the error of the attempt that failed last; an exception of `make` is the failure
+/// of its attempt. A stop of the coroutine stops all attempts, and throws gyre::operation_cancelled
+/// unless one of them succeeds. std::errc::operation_not_supported if the executor has no timers.
+/// Complexity: a coroutine frame, one for each delay and one for each attempt that is not a task,
+/// and two allocations for the list of attempts.
 template <detail::attempt_maker Make>
 [[nodiscard]] auto hedge(Make make, hedge_options options);
 // Explains wrong arguments: see base/detail/misuse.hpp.
@@ -61,10 +63,10 @@ std::suspend_never hedge(detail::misused_attempt explained, hedge_options option
 
 namespace detail {
 
-/// Throws std::invalid_argument for options that make no sense.
+/// Throws std::invalid_argument if an option is out of its range.
 void check(const hedge_options& options);
 
-/// The attempts of a hedge(), and the delay until the next.
+/// The attempts of a hedge(), and the delay until the next attempt.
 template <class T, class Make>
 class hedged_attempts {
  public:
@@ -77,8 +79,8 @@ class hedged_attempts {
         delay_(group),
         race_(group) {}
 
-  /// Starts the next attempt if it is due, and the delay if there may be another. False when all
-  /// have ended.
+  /// Starts the next attempt if it is due, and the delay if another attempt may follow. Returns
+  /// false when all children have ended.
   bool proceed() noexcept {
     while (may_start() && timers_.now() >= next_start_) {
       if (start_next()) break;
@@ -87,7 +89,7 @@ class hedged_attempts {
     if (may_start()) {
       start_delay();
     } else if (running_ == 0) {
-      group_.request_stop();  // of the delay
+      group_.request_stop();  // ends the delay, the only child that still runs
     }
     return group_.running() > 0;
   }
@@ -109,7 +111,7 @@ class hedged_attempts {
   }
   void start_next_at_once() noexcept { next_start_ = timers_.now(); }
 
-  // Returns false if the attempt failed before it ran.
+  // Starts the next attempt. Returns false if `make` failed or the attempt is empty.
   bool start_next() noexcept {
     latest_ = nullptr;
     try {
@@ -126,14 +128,14 @@ class hedged_attempts {
       return false;
     }
   }
-  // Called while an attempt runs.
+  // Starts the delay until the next attempt. Called while an attempt runs.
   void start_delay() noexcept {
     if (delay_.runs) return;
     try {
       delay_.work = as_task(sleep_until(next_start_));
       delay_.start();
     } catch (const std::bad_alloc&) {
-      return;  // the next attempt starts when the others have failed
+      return;  // without memory for the delay, the next attempt starts when the latest has failed
     }
   }
 
@@ -146,7 +148,7 @@ class hedged_attempts {
   std::size_t running_ = 0;
   std::deque<child_task<T>> attempts_;
   const child_group::child* latest_ = nullptr;
-  child_task<void> delay_;  // wakes the parent when the next attempt is due
+  child_task<void> delay_;  // a child that wakes the parent when the next attempt is due
   success_race<T> race_;
 };
 

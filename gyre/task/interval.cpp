@@ -19,7 +19,8 @@ void interval::reset() noexcept {
   first_delay_ = period_;
 }
 
-// The tick after the one that was due at `previous`, which is given by `timers` at this moment.
+// Returns the time of the tick that follows the one that was due at `previous`, which is being
+// returned at the present time of `timers`.
 steady_time interval::next_due(steady_time previous, const timer_service& timers,
                                bool is_late) const noexcept {
   const steady_time next = detail::later(previous, period_);

@@ -30,7 +30,7 @@ class interval;
 ///
 /// With a period of 10 ms, and a tick() for the tick of 10 ms that is awaited at 35 ms:
 ///
-/// | policy | ticks are given at | and tell their scheduled times |
+/// | policy | ticks are returned at | with their scheduled times |
 /// |---|---|---|
 /// | skip | 35, 40, 50, 60 | 10, 40, 50, 60 |
 /// | burst | 35, 35, 35, 40 | 10, 20, 30, 40 |
@@ -39,19 +39,19 @@ class interval;
 /// Source: Tokio's MissedTickBehavior.
 enum class missed_ticks {
   /// Leaves out the missed ticks, and keeps to multiples of the period. The default: a program that
-  /// cannot keep up does not lag further with each tick.
+  /// is too slow does not fall further behind with each tick.
   skip,
-  /// Makes up for the missed ticks one after the other, so that none is left out.
+  /// Returns the missed ticks one after the other, so that none is left out.
   burst,
-  /// Starts a new schedule at a tick that was missed, or awaited late, so that the next one is a
-  /// period after it.
+  /// Starts a new schedule at a tick that was missed or awaited late, so that the next tick comes a
+  /// period later.
   delay,
 };
 
 /// Options of an interval.
 struct interval_options {
   missed_ticks missed = missed_ticks::skip;
-  /// The time from the first tick() until it ends. Zero, the default: at once.
+  /// The delay of the first tick(). Zero, the default, means that it returns at once.
   duration first_delay = duration::zero();
 };
 
@@ -77,41 +77,44 @@ class interval_tick {
   interval* interval_;
   timer_service* timers_ = nullptr;
   steady_time due_{};
-  bool is_late_ = false;  // was due before it was awaited; of missed_ticks::delay
+  // Whether the tick was due before it was awaited; set for missed_ticks::delay only.
+  bool is_late_ = false;
   std::optional<sleep_awaiter> sleep_;
 };
 
 }  // namespace detail
 
 /// A schedule of ticks that a coroutine awaits one by one. The first tick() starts the schedule.
-/// The n-th tick is due n periods later, however late a tick is given and however long the work
-/// between two of them takes. For a callback instead of a coroutine use gyre::timer.
+/// The n-th tick is due n periods later, no matter how late a tick is returned and how long the
+/// work between two of them takes. For a callback instead of a coroutine use gyre::timer.
 ///
-/// Thread-safety: belongs to one coroutine at a time, whose executor's timers give the time; a
+/// Thread-safety: used by one coroutine at a time, with the clock of its executor's timers. A
 /// coroutine that moves between executors needs executors with the same clock.
 /// Lifetime: must outlive its ticks.
 /// Errors: the constructor throws std::invalid_argument unless `period` > 0 and `first_delay` >= 0.
 /// Complexity: a tick is one timer in the awaiter; no allocation.
 class interval {
  public:
-  /// The awaitable of tick(), which gives a steady_time.
+  /// The awaitable of tick(); awaited, it returns a steady_time.
   using tick_operation = detail::interval_tick;
 
   explicit interval(duration period, interval_options options = {});
 
-  /// Awaited, suspends the coroutine until the next tick is due, and gives the time at which it was
-  /// scheduled. A tick that is overdue is given in the executor's next turn. One at a time.
+  /// Awaited, suspends the coroutine until the next tick is due, and returns the time at which the
+  /// tick was scheduled. A tick that is overdue is returned in the executor's next turn. Only one
+  /// tick() may be awaited at a time.
   ///
   /// Lifetime: as sleep_for().
-  /// Errors: throws gyre::operation_cancelled when asked to stop, and the next tick() gives the
-  /// tick that was not given; so does one after a with_timeout() has expired.
-  /// std::errc::operation_not_supported if the executor has no timers.
+  /// Errors: throws gyre::operation_cancelled when asked to stop;
+  /// std::errc::operation_not_supported if the executor has no timers. After a stop, or an expired
+  /// with_timeout(), the next tick() returns the tick that was not returned.
   tick_operation tick() noexcept { return tick_operation(*this); }
 
-  /// Starts a new schedule: the next tick() waits for one period. Not while one is awaited.
+  /// Starts a new schedule: the next tick() waits for one period. Must not be called while a tick
+  /// is awaited.
   void reset() noexcept;
-  /// Starts a new schedule, whose first tick is due at `first`; a time before the clock's epoch is
-  /// the epoch. Not while one is awaited.
+  /// Starts a new schedule, whose first tick is due at `first`; a time before the clock's epoch
+  /// counts as the epoch. Must not be called while a tick is awaited.
   void reset_at(time_point first) noexcept { due_ = std::max<steady_time>(first, steady_time{}); }
 
   [[nodiscard]] std::chrono::nanoseconds period() const noexcept { return period_; }
@@ -119,12 +122,13 @@ class interval {
  private:
   friend tick_operation;
 
-  steady_time next_due(steady_time previous, const timer_service& timers, bool is_late) const noexcept;
+  steady_time next_due(steady_time previous, const timer_service& timers,
+                       bool is_late) const noexcept;
 
   std::chrono::nanoseconds period_;
   std::chrono::nanoseconds first_delay_;
   missed_ticks missed_;
-  std::optional<steady_time> due_;  // the next tick; none: the schedule has not begun
+  std::optional<steady_time> due_;  // the time of the next tick; none before the schedule has begun
 };
 
 }  // namespace gyre

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// invoke: runs a lambda as a coroutine and keeps its captures, which otherwise die with the lambda,
-// often before the coroutine runs.
+// invoke: runs a lambda as a coroutine and keeps the lambda's captures, which otherwise are
+// destroyed with the lambda, often before the coroutine runs.
 //
 //     auto work = gyre::invoke([name = std::move(name)]() -> gyre::task<> {
 //       co_await gyre::yield();
@@ -21,7 +21,8 @@
 namespace gyre {
 namespace detail {
 
-/// Takes the place of a wrong function of invoke(), and explains the mistake.
+/// A parameter type that accepts only wrong functions for invoke(), and explains the mistake in the
+/// compiler's error.
 class misused_coroutine {
  public:
   GYRE_MISUSE_FAILS(misused_coroutine);
@@ -49,11 +50,11 @@ concept invoked_as_coroutine =
 }  // namespace detail
 
 /// Returns a task that calls `function`, as an lvalue, with `arguments` as rvalues, awaits the
-/// returned awaitable and gives its result. std::ref passes a reference.
+/// returned awaitable and returns its result. std::ref passes a reference.
 ///
-/// Lifetime: `function`, with its captures, and `arguments` are moved into the task and live until
-/// it ends. With GCC 12 name the task before awaiting it: else the compiler calls the destructors
-/// of the captures twice. See "What to look out for" in docs/guide/coroutines.md.
+/// Lifetime: `function`, with its captures, and `arguments` are moved into the task and exist until
+/// the task ends. With GCC 12 name the task before awaiting it: otherwise the compiler calls the
+/// destructors of the captures twice. See "What to look out for" in docs/guide/coroutines.md.
 /// Complexity: a coroutine frame.
 template <class Function, class... Arguments>
   requires(detail::invoked_as_coroutine<std::decay_t<Function>, std::decay_t<Arguments>...> &&

@@ -47,7 +47,8 @@ void joinable_work::observe_parent() noexcept {
 }
 
 void joinable_work::detach() noexcept {
-  // release: pairs with the acquire in on_end().
+  // release: pairs with the acquire in on_end(); makes an earlier claim of the result visible
+  // there.
   detached_.store(true, std::memory_order_release);
   release();
 }
@@ -60,7 +61,7 @@ std::coroutine_handle<> joinable_work::on_end(task_context& context) noexcept {
   }
   scope* const owner = self.owner_;
   const executor* const end_executor = self.where;
-  // acquire: pairs with the release in detach(). A coroutine that joins gets the error itself.
+  // acquire: pairs with the release in detach(). A coroutine that joins receives the error itself.
   if (self.detached_.load(std::memory_order_acquire) && !self.has_waiters() &&
       self.claim_result()) {
     self.report_error();
@@ -71,17 +72,19 @@ std::coroutine_handle<> joinable_work::on_end(task_context& context) noexcept {
   }
   scope_access::unlist(*owner, self);
   const std::coroutine_handle<> resumed = self.wake_awaiters();
-  // The end of the task comes before that of the scope; only one of them resumes a coroutine here.
+  // The task's awaiters are woken before the scope's parent; only one coroutine may be resumed on
+  // this thread.
   const std::coroutine_handle<> joins_scope =
       scope_access::finish_task(*owner, resumed ? nullptr : end_executor);
   return resumed ? resumed : joins_scope;
 }
 
-// The executor was destroyed, or is out of memory.
+// Called by an executor that was destroyed before the task started, or is out of memory.
 void joinable_work::discard(operation& starter) noexcept {
   auto& self = static_cast<joinable_work&>(starter);
   self.trace.innermost.set(nullptr);
-  self.where = nullptr;  // no coroutine resumes within the executor's end
+  // Matches no coroutine's executor, so that none resumes within the executor's destructor.
+  self.where = nullptr;
   self.fail_unstarted(make_error(std::errc::operation_canceled));
   resume(on_end(self));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// join_handle: a task that has started, whose result one coroutine awaits later.
+// join_handle: a handle of a started task, whose result one coroutine awaits later.
 //
 //     gyre::join_handle<std::string> first = gyre::spawn_joinable(workers, fetch("one"));
 //     std::string second = co_await fetch("two");  // while the first is fetched
@@ -27,10 +27,11 @@ namespace gyre {
 
 /// Settings of a task that spawn_joinable() starts.
 struct joinable_options {
-  /// Asks the task to stop, besides its handle. The source must outlive the task's code: it may be
-  /// destroyed with the task's frame, as a parameter of its coroutine.
+  /// A stop token that asks the task to stop, in addition to its handle. The token's source must
+  /// outlive the task's code; it may be destroyed with the task's frame, as a parameter of its
+  /// coroutine.
   inplace_stop_token stop = {};
-  /// Shown by live_tasks(), and by backtraces where they are on; must outlive the task.
+  /// The name that live_tasks() shows, and backtraces where they are on. Must outlive the task.
   const char* name = nullptr;
 };
 
@@ -40,30 +41,32 @@ namespace detail {
 [[noreturn, gnu::cold]] void throw_empty_join_handle();
 [[noreturn, gnu::cold]] void throw_joined_twice();
 
-/// A started task and its join_handle: shared work, with the handle as its owner.
+/// A started task and its join_handle: shared work whose owner is the handle.
 // NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): it deletes itself
 class joinable_work : public shared_work, scope_entry {
  public:
-  /// Starts the task, once, by the handle; if this throws, the handle leaves.
+  /// Starts the task. Called once, by the handle. If it throws, the handle drops the work.
   void launch();
   using shared_work::request_stop;
-  /// The handle leaves: the task is asked to stop, and its result dropped.
+  /// Removes the handle from the work's owners: asks the task to stop unless a coroutine joins it,
+  /// and drops its result.
   void drop() noexcept {
     remove_owner();
     release();
   }
-  /// The handle leaves, and the task continues.
+  /// Removes the handle from the work's owners, and lets the task continue.
   void detach() noexcept;
 
  protected:
-  // `owner` is the scope of the task, or null.
+  // Makes work whose scope is `owner`, or null.
   joinable_work(executor& target, scope* owner, const joinable_options& options) noexcept;
 
-  /// Called when the task starts, not before: a frame that never runs may own the parent's source.
+  /// Starts to observe the parent's stop token. Called when the task starts, not earlier, because a
+  /// frame that never runs may own the token's source.
   void observe_parent() noexcept;
-  /// Whether the caller is the first to take the result.
+  /// Returns whether the caller is the first to take the result.
   bool claim_result() noexcept {
-    // relaxed: the result was seen by waiting for it.
+    // relaxed: the wait for the result has made it visible.
     return !claimed_.exchange(true, std::memory_order_relaxed);
   }
 
@@ -73,7 +76,7 @@ class joinable_work : public shared_work, scope_entry {
     void operator()() const noexcept { self->request_stop(); }
   };
 
-  /// Ends the task, which has not started, with `error`.
+  /// Ends a task that has not started, with `error`.
   virtual void fail_unstarted(std::exception_ptr error) noexcept = 0;
   virtual std::exception_ptr take_error() noexcept = 0;
 
@@ -83,7 +86,7 @@ class joinable_work : public shared_work, scope_entry {
 
   scope* const owner_;
   const inplace_stop_token parent_;
-  std::optional<inplace_stop_callback<pass_on_stop>> on_stop_;  // while the task runs
+  std::optional<inplace_stop_callback<pass_on_stop>> on_stop_;  // set while the task runs
   atomic<bool> detached_{false};
   atomic<bool> claimed_{false};
 };
@@ -93,15 +96,16 @@ class joinable_state final : public joinable_work {
  public:
   joinable_state(task<T>&& work, executor& target, scope* owner, const joinable_options& options)
       : joinable_work(target, owner, options), work_(std::move(work)) {
-    // Backtraces know the task before it begins.
+    // Prepared here, so that backtraces show the task before it begins.
     if constexpr (records_backtraces) {
       task_access::state(work_).prepare(static_cast<task_context&>(*this));
     }
   }
 
-  /// Whether it has ended, with a result.
+  /// Returns whether the task has ended with a result.
   bool has_result() const noexcept { return is_ready() && !has_failed(); }
-  /// The result, once, of a task that has ended, for a coroutine in `reader`, or in none (null).
+  /// Returns the result of a task that has ended, once. `reader` is the context of the coroutine
+  /// that takes the result; null outside of coroutines.
   T take(const task_context* reader) {
     if (!claim_result()) throw_joined_twice();
     if (std::exception_ptr error = take_error()) [[unlikely]] {
@@ -133,7 +137,8 @@ template <class T>
 class [[nodiscard]] join_wait : public shared_waiter {
  public:
   explicit join_wait(joinable_state<T>& work) noexcept : shared_waiter(work) {}
-  // A failed task needs the context, which await_suspend() finds.
+  // False for a failed task, whose error is reported to the coroutine's context, known only from
+  // await_suspend().
   bool await_ready() const noexcept { return state().has_result(); }
   T await_resume() {
     end_wait_or_throw();
@@ -147,37 +152,40 @@ class [[nodiscard]] join_wait : public shared_waiter {
 }  // namespace detail
 
 /// A move-only handle of a task that spawn_joinable() or scope::spawn_joinable() has started: the
-/// coroutine's form of std::jthread, or Tokio's JoinHandle. The task runs in any case; join() gives
-/// its result to one coroutine, once, on any thread.
+/// coroutine's form of std::jthread, or Tokio's JoinHandle. The task runs in any case; join()
+/// returns its result to one coroutine, once, on any thread.
 ///
-/// A class that owns tasks which use the class has an async_scope instead: its end can be awaited.
+/// A class that owns tasks which use the class should have an async_scope instead, whose end can be
+/// awaited.
 ///
 /// Destroying the handle of a task that has not ended asks the task to stop, without waiting for
-/// its end, and drops its result or error. (Tokio's JoinHandle detaches: see detach(). std::jthread
-/// waits: see scope.) So no task works in vain after its coroutine has failed or was stopped
-/// between start and join().
+/// its end, and drops its result or error. (The JoinHandle of Tokio detaches instead: see detach().
+/// std::jthread waits: see scope.) So no task runs for nothing after its coroutine has failed or
+/// was stopped between the start and join().
 ///
 /// | | the task is asked to stop | its result | its error |
 /// |---|---|---|---|
 /// | join() | no | to the caller | to the caller |
 /// | the destructor | yes, unless a coroutine joins it | dropped | dropped |
-/// | detach() | no | dropped | as of spawn(), or scope::spawn() |
+/// | detach() | no | dropped | handled as by spawn(), or scope::spawn() |
 ///
-/// A handle that is destroyed or detached while a coroutine joins it leaves the result, or error,
-/// to that coroutine. After the destructor a stop of that coroutine asks the task to stop.
+/// If the handle is destroyed or detached while a coroutine joins the task, that coroutine receives
+/// the result or error. After the handle's destruction a stop of that coroutine asks the task to
+/// stop.
 ///
-/// Thread-safety: one thread at a time; request_stop() and is_done() also during a join().
-/// Lifetime: the task may outlive its handle, and the handle the executor and the scope of its
-/// task. A handle may be destroyed, detached or moved while it is joined.
+/// Thread-safety: one thread at a time; request_stop() and is_done() may also be called during a
+/// join().
+/// Lifetime: the task may outlive its handle; the handle may outlive the executor and the scope of
+/// its task. A handle may be destroyed, detached or moved while a coroutine joins the task.
 /// Errors: members throw std::logic_error if the handle is empty.
-/// Complexity: some 250 bytes from the slab and a frame for each task; joining is a load if the
-/// task has a result, else a short lock, without allocation.
+/// Complexity: some 250 bytes from the slab and a frame for each task. Joining costs a load if the
+/// task has a result, else a short lock; no allocation.
 template <class T = void>
 class [[nodiscard]] join_handle {
  public:
   using value_type = T;
 
-  /// An empty handle.
+  /// Makes an empty handle.
   join_handle() noexcept = default;
   join_handle(join_handle&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
   join_handle& operator=(join_handle&& other) noexcept {
@@ -189,32 +197,33 @@ class [[nodiscard]] join_handle {
   }
   void swap(join_handle& other) noexcept { std::swap(state_, other.state_); }
 
-  /// Whether the handle is not empty: it has a task, which may have been joined.
+  /// Returns whether the handle is not empty: it has a task, which may have been joined.
   [[nodiscard]] bool valid() const noexcept { return state_ != nullptr; }
-  /// Whether the task has ended, so that join() does not wait.
+  /// Returns whether the task has ended, so that join() does not wait.
   [[nodiscard]] bool is_done() const { return state().is_done(); }
 
-  /// Awaited, waits for the task's end and returns its result or throws its exception, once. A stop
-  /// of the awaiting coroutine ends the wait at once; the task continues, and can be joined again.
+  /// Awaited, waits until the task has ended and returns its result or throws its exception, once.
+  /// A stop of the awaiting coroutine ends the wait at once; the task continues, and can be joined
+  /// again.
   ///
   /// Thread-safety: the coroutine resumes on its own executor.
   /// Errors: those of the task; std::system_error (std::errc::operation_canceled) if the task was
-  /// asked to stop and did, or its executor was destroyed before the task had started;
-  /// gyre::operation_cancelled if the awaiting coroutine was asked to stop; std::logic_error if the
-  /// result has been taken.
-  /// Lifetime: await it, or convert it to a task, while the handle exists.
+  /// stopped, or its executor was destroyed before the task had started; gyre::operation_cancelled
+  /// if the awaiting coroutine was asked to stop; std::logic_error if the result has been taken.
+  /// Lifetime: the returned awaitable must be awaited, or converted to a task, while the handle
+  /// exists.
   detail::join_wait<T> join() const { return detail::join_wait<T>(state()); }
-  /// `co_await std::move(handle)` is join(), for combinators, which keep the handle:
-  /// `with_timeout(std::move(handle), 1s)` asks the task to stop after a second.
+  /// Makes `co_await std::move(handle)` equivalent to join(), for combinators, which keep the
+  /// handle: `with_timeout(std::move(handle), 1s)` asks the task to stop after a second.
   detail::join_wait<T> operator co_await() && { return join(); }
 
-  /// Asks the task to stop (Tokio: abort), and returns false if that was done before. The handle
-  /// can be joined, which waits for the end, and still gives the result of a task that ends with
+  /// Asks the task to stop (Tokio: abort). Returns false if the task was asked before. The task can
+  /// still be joined; join() waits for its end, and returns the result of a task that ends with
   /// one.
   bool request_stop() const { return state().request_stop(); }
-  /// Lets the task continue without a handle, as one of spawn() or scope::spawn().
-  /// An error that has come before is dropped; a later one goes to a coroutine that joins the task,
-  /// else to the scope, or terminates the program.
+  /// Lets the task continue without a handle, like a task of spawn() or scope::spawn(). An error
+  /// that was thrown before is dropped; a later one is thrown in a coroutine that joins the task,
+  /// else it is added to the scope, or terminates the program.
   void detach() {
     state().detach();
     state_ = nullptr;
@@ -246,15 +255,15 @@ class [[nodiscard]] join_handle {
   detail::joinable_state<T>* state_ = nullptr;
 };
 
-/// Starts `awaitable`, by executor::post_discardable() on `target`, and returns the handle by which
-/// it is joined. Its context is its own: without task-local values, and asked to stop by the handle
-/// and `options.stop` only.
+/// Starts `awaitable`, by executor::post_discardable() on `target`, and returns the handle with
+/// which a coroutine joins it. The task has a context of its own: no task-local values, and only
+/// the handle and `options.stop` ask it to stop.
 ///
-/// Thread-safety: any thread.
+/// Thread-safety: may be called from any thread.
 /// Lifetime: `target` must outlive the task. Only a loop may be destroyed before the task has
 /// started; it then destroys the task.
 /// Errors: std::bad_alloc; std::logic_error for an empty task.
-/// Complexity: as join_handle says; the frame is that of `awaitable` if that is a task.
+/// Complexity: that of join_handle; `awaitable` brings its own frame if it is a task.
 template <awaitable Awaitable>
 join_handle<task_result_t<Awaitable>> spawn_joinable(
     executor& target, Awaitable awaitable, joinable_options options = {},

@@ -59,7 +59,7 @@ void write_age(std::ostream& out, std::chrono::nanoseconds age) {
   out << tenths.count() / 10 << '.' << tenths.count() % 10 << " s";
 }
 
-/// The tasks with one name that were started at one place.
+/// The key of tasks that have one name and were started at one place.
 struct place {
   std::string_view file;
   unsigned line;

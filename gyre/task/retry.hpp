@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// retry: awaits an operation again after it has failed, with exponential backoff and jitter.
+// retry: awaits an operation again after a failure, with exponential backoff and jitter.
 //
 //     const auto attempt = [&] { return gyre::with_timeout(fetch(url), 1s); };
 //     std::string page = co_await gyre::retry(attempt, {.attempts = 3, .time_limit = 10s});
@@ -32,24 +32,25 @@ namespace gyre {
 
 /// Options of retry().
 struct retry_options {
-  /// The most attempts, the first included; at least one.
+  /// The maximum number of attempts, the first included; at least one.
   std::size_t attempts = 5;
-  /// The delays between them.
+  /// The delays between the attempts.
   exponential_backoff delay = {};
-  /// Whether each delay is a random time of at most that of `delay` (full jitter).
+  /// Whether each delay is a random time between zero and that of `delay` (full jitter).
   bool jitter = true;
-  /// The time from the first attempt's start after which no other starts. Does not stop an attempt
-  /// that runs, as with_timeout() around the attempt or the whole does. None: no limit.
+  /// The time after the start of the first attempt at which the last one may start. It does not
+  /// stop an attempt that runs: use with_timeout() around the attempt or around retry(). None: no
+  /// limit.
   std::optional<duration> time_limit = {};
   /// Seed of the random delays; the same seed gives the same delays. None: a random one.
   std::optional<std::uint64_t> seed = {};
 };
 
-/// Whether retry() tries again after `error`, unless it is given another condition: after a
-/// std::runtime_error, which by its definition has causes outside of the program, such as a
-/// std::system_error; but not after std::errc::operation_canceled, as somebody cancelled on
-/// purpose, or std::errc::invalid_argument, as of a malformed address, which stays wrong. Not after
-/// others, such as std::logic_error, a bug, or std::bad_alloc.
+/// Returns whether retry() tries again after `error`, unless it has another condition: true for a
+/// std::runtime_error, which by definition has causes outside of the program, such as a
+/// std::system_error. False for std::errc::operation_canceled, a deliberate cancellation; for
+/// std::errc::invalid_argument, such as a malformed address, which stays wrong; and for other
+/// exceptions, such as std::logic_error, a bug, or std::bad_alloc.
 [[nodiscard]] bool is_retryable(const std::exception_ptr& error) noexcept;
 
 namespace detail {
@@ -58,18 +59,18 @@ using retry_condition = bool (*)(const std::exception_ptr& error) noexcept;
 
 }  // namespace detail
 
-/// Awaits an attempt, an awaitable that `make` returns, and after each failure another, until one
-/// succeeds, and gives its result. `make` is called without an argument or with the number of the
-/// attempt, counted from 0. `retry_if(error)` tells whether there may be another attempt after that
-/// std::exception_ptr; the default is is_retryable(). It is not asked about a stop: one ends the
-/// attempt, or the delay, and thus all, at once.
+/// Awaits an attempt, which is an awaitable that `make` returns, and another one after each
+/// failure, until one succeeds, and returns its result. `make` is called without an argument or
+/// with the number of the attempt, counted from 0. `retry_if(error)` returns whether another
+/// attempt may follow that std::exception_ptr; the default is is_retryable(). It is not called for
+/// a stop, which ends the attempt or the delay, and thereby retry(), at once.
 ///
-/// Lifetime: `make` and `retry_if` live until the end.
+/// Lifetime: `make` and `retry_if` exist until retry() has ended.
 /// Errors: the error of the last attempt, which may be an exception of `make`; exceptions of
 /// `retry_if`; gyre::operation_cancelled when asked to stop. std::invalid_argument at once for no
 /// attempts or a negative time. std::errc::operation_not_supported if the executor has no timers.
-/// Complexity: a coroutine frame, and one for each attempt that is no task; a failed attempt throws
-/// nothing again except for is_retryable(), which rethrows to see the type.
+/// Complexity: a coroutine frame, and one for each attempt that is not a task. A failed attempt
+/// causes no further throw, except in is_retryable(), which rethrows the error to find its type.
 template <detail::attempt_maker Make,
           std::predicate<const std::exception_ptr&> RetryIf = detail::retry_condition>
 [[nodiscard]] auto retry(Make make, retry_options options = {}, RetryIf retry_if = &is_retryable);
@@ -80,16 +81,16 @@ std::suspend_never retry(detail::misused_attempt explained, retry_options option
 
 namespace detail {
 
-/// Throws std::invalid_argument for options that make no sense.
+/// Throws std::invalid_argument if an option is out of its range.
 void check(const retry_options& options);
 
 /// The delays of a retry().
 class retry_schedule {
  public:
-  /// Throws std::errc::operation_not_supported without timers.
+  /// Throws std::system_error (std::errc::operation_not_supported) if the executor has no timers.
   retry_schedule(const retry_options& options, const task_context& context);
 
-  /// The delay after `failed` attempts; none if no other attempt may start.
+  /// Returns the delay after `failed` failed attempts; none if no other attempt may start.
   std::optional<std::chrono::nanoseconds> next_delay(std::size_t failed) noexcept;
 
  private:

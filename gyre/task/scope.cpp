@@ -25,7 +25,7 @@ namespace {
 
 const char* scope_error::what() const noexcept { return "tasks of a gyre::scope failed"; }
 
-// A task that has started. Owns itself and its memory.
+// A task that has started. Destroys itself and frees its memory when the task ends.
 class scope::child : public task_context, public detail::scope_entry {
  public:
   child(scope& owner, executor& target, task<>&& work) noexcept
@@ -35,7 +35,7 @@ class scope::child : public task_context, public detail::scope_entry {
   }
 
   void start() { detail::task_access::state(work_).start(*this); }
-  // Makes the task known to backtraces before it begins.
+  // Prepares the task, so that backtraces show it before it begins.
   void prepare() noexcept { detail::task_access::state(work_).prepare(*this); }
 
  private:
@@ -45,7 +45,7 @@ class scope::child : public task_context, public detail::scope_entry {
   task<> work_;
 };
 
-// A task from spawn() to its end, known to backtraces before it begins.
+// A task from spawn() to its end, which backtraces show before it begins.
 class scope::traced_child final : public detail::slab_object, public child, public operation {
  public:
   static void post(scope& owner, executor& target, task<>&& work, const char* task_name) {
@@ -62,7 +62,8 @@ class scope::traced_child final : public detail::slab_object, public child, publ
   static void release(child* node) noexcept { delete static_cast<traced_child*>(node); }
 };
 
-// A task that waits in its executor's queue for its start, with memory for the child it becomes.
+// A task posted to its executor and not yet started. Its block is large enough for the child that
+// replaces it there.
 class scope::posted_child final : operation {
   static constexpr std::size_t bytes = sizeof(child);
 
@@ -121,7 +122,8 @@ scope::scope(inplace_stop_token parent, scope_errors policy, end_function* end,
     : stop_(parent), end_(end), policy_(policy), outlives_end_(outlives_end) {}
 
 void scope::abort_if_running(const char* name, const char* advice) const noexcept {
-  // acquire: pairs with the release in finish_task(): the errors, which go next, are seen.
+  // acquire: pairs with the release in finish_task(); makes the errors visible to the destructor,
+  // which destroys them next.
   const std::size_t running = open_.load(std::memory_order_acquire) / one_task;
   if (running == 0) return;
   static_cast<void>(std::fprintf(
@@ -131,9 +133,10 @@ void scope::abort_if_running(const char* name, const char* advice) const noexcep
 }
 
 void scope::add_task(detail::scope_entry& entry, task_context& context) {
-  // relaxed: the end of the task is ordered by finish_task(), and the end of the scope is final.
+  // relaxed: a task's end is ordered by finish_task(), and a scope that has ended stays so.
   if (!outlives_end_) {
-    open_.fetch_add(one_task, std::memory_order_relaxed);  // the caller keeps the scope open
+    // Not zero: the caller keeps the scope open.
+    open_.fetch_add(one_task, std::memory_order_relaxed);
   } else {
     std::size_t seen = open_.load(std::memory_order_relaxed);
     do {
@@ -164,10 +167,11 @@ void scope::append_children(std::vector<task_context*>& contexts) {
   children_.for_each([&](task_context& each) { contexts.push_back(&each); });
 }
 
-// Called at the end of a task. The scope may be gone at the return.
+// Called when a task has ended. The scope may have been destroyed at the return.
 std::coroutine_handle<> scope::finish_task(const executor* end_executor) noexcept {
-  // release: pairs with the acquire of the last task, or of close(): the errors are seen.
-  // acquire: pairs with the release in close(): this sees how to resume the parent.
+  // acquire and release: the last task's decrement pairs with those of the other tasks, so that
+  // their errors are visible at the end; and with the release in close(), which makes the parent's
+  // handle and executor visible.
   if (open_.fetch_sub(one_task, std::memory_order_acq_rel) != one_task) {
     return std::noop_coroutine();
   }

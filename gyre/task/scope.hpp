@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scope: structured concurrency; no task outlives the scope in which it was started.
+// scope: structured concurrency: no task outlives the scope in which it was started.
 //
 //     co_await gyre::with_scope([&](gyre::scope& scope) -> gyre::task<> {
 //       while (auto connection = co_await listener.accept()) {
@@ -40,9 +40,10 @@ namespace gyre {
 template <class T>
 class join_handle;
 
-/// A scope's reaction to an error.
+/// The reaction of a scope to an error.
 enum class scope_errors {
-  /// The first error asks the body and all tasks to stop; when they have ended, it alone is thrown.
+  /// The first error asks the body and all tasks to stop; when they have ended, only that error is
+  /// thrown.
   stop_at_first,
   /// No task is stopped; when all have ended, all errors are thrown in a scope_error.
   collect,
@@ -65,7 +66,7 @@ namespace detail {
 
 struct scope_access;
 
-/// A task in the list of its scope, which only backtraces need.
+/// The link of a task in the list of its scope; only backtraces need the list.
 using scope_entry = listed_contexts::link;
 
 }  // namespace detail
@@ -73,11 +74,12 @@ using scope_entry = listed_contexts::link;
 /// The set of tasks that a with_scope(), or the join() of an async_scope, waits for.
 ///
 /// Thread-safety: every member may be called from any thread.
-/// Lifetime: until the body of with_scope() and all tasks, which may use the scope, have ended.
+/// Lifetime: exists until the body of with_scope() and all tasks, which may use the scope, have
+/// ended.
 class scope : detail::child_set {
  public:
   /// Starts `awaitable`, by an executor::post() to the executor where with_scope() was awaited, or
-  /// that of the async_scope. Its result is dropped, its error handled according to scope_errors.
+  /// that of the async_scope. The result is dropped; an error is handled according to scope_errors.
   /// After a stop the task still starts, with a stopped token. `name` is shown by live_tasks() and
   /// backtraces, and must outlive the task.
   ///
@@ -89,7 +91,7 @@ class scope : detail::child_set {
              std::source_location location = std::source_location::current()) {
     spawn(*inherited_.where, std::move(awaitable), name, location);
   }
-  /// As spawn(awaitable), on `target`, which must outlive the scope.
+  /// Starts `awaitable` as spawn(awaitable) does, but on `target`, which must outlive the scope.
   template <awaitable Awaitable>
   void spawn(executor& target, Awaitable awaitable, const char* name = nullptr,
              std::source_location location = std::source_location::current()) {
@@ -101,9 +103,9 @@ class scope : detail::child_set {
   void spawn(detail::misused_awaitable explained, const char* name = nullptr);
   void spawn(executor& target, detail::misused_awaitable explained, const char* name = nullptr);
 
-  /// As spawn(), but returns a handle by which the task's result is awaited; the caller includes
-  /// join_handle.hpp. The scope waits for the task, and asks it to stop, but the task's error goes
-  /// to the handle alone, unless that is detached before.
+  /// Starts `awaitable` as spawn() does, and returns a handle with which a coroutine awaits the
+  /// task's result; the caller includes join_handle.hpp. The scope waits for the task, and can ask
+  /// it to stop, but the task's error goes only to the handle, unless the handle is detached first.
   template <awaitable Awaitable>
   join_handle<task_result_t<Awaitable>> spawn_joinable(
       Awaitable awaitable, const char* name = nullptr,
@@ -124,47 +126,51 @@ class scope : detail::child_set {
                                     const char* name = nullptr);
 
   /// Asks the body and all tasks to stop. Their gyre::operation_cancelled, or a std::system_error
-  /// (std::errc::operation_canceled), is then no error. False if they were asked before.
+  /// (std::errc::operation_canceled), is then no error. Returns false if they were asked before.
   bool request_stop() noexcept { return stop_.request_stop(); }
-  /// The token of the body and the tasks.
+  /// Returns the stop token of the body and the tasks.
   inplace_stop_token get_token() const noexcept { return stop_.get_token(); }
-  /// The number of tasks that have not ended.
+  /// Returns the number of tasks that have not ended.
   std::size_t size() const noexcept {
-    // relaxed: a number that may have changed when it is read.
+    // relaxed: the number may have changed by the time it is used.
     return open_.load(std::memory_order_relaxed) / one_task;
   }
 
-  /// The backtraces of tasks that have not ended, the oldest first; empty where backtraces are off.
-  /// None of the tasks may run on another thread meanwhile. O(tasks).
+  /// Returns the backtraces of the tasks that have not ended, the oldest first; empty where
+  /// backtraces are off. None of the tasks may run on another thread meanwhile. O(tasks).
   std::vector<async_backtrace> live_tasks();
 
  protected:
   using detail::child_set::attach;
-  /// Called once the scope is closed and its last task has ended, on the executor `here`; returns
-  /// the coroutine to resume. The scope may be gone afterwards.
+  /// Called on `end_executor` once the scope is closed and its last task has ended. Returns the
+  /// coroutine to resume. May destroy the scope.
   using end_function = std::coroutine_handle<>(scope& self, const executor* end_executor) noexcept;
 
-  // `outlives_end`: spawn() and close() may be called after the end, which costs them a loop.
+  // Makes an open scope. `outlives_end`: spawn() and close() may be called after the end; spawn()
+  // then needs a compare-exchange instead of one fetch_add.
   scope(inplace_stop_token parent, scope_errors policy, end_function* end,
         bool outlives_end) noexcept;
   ~scope() = default;
 
-  /// Admits no tasks once the last one has ended. True, and `end` is not called, if none is left.
+  /// Closes the scope: no task may start once the last one has ended. Returns true, and does not
+  /// call `end`, if no task is left.
   bool close() noexcept {
-    // release: pairs with the acquire in finish_task(), which calls `end`; acquire: pairs with the
-    // release there: the errors are seen.
+    // release: pairs with the acquire in finish_task(), which calls `end`; makes the waiting
+    // coroutine visible there. acquire: pairs with the release in finish_task(); makes the errors
+    // visible.
     const std::size_t seen = outlives_end_ ? open_.fetch_and(~not_closed, std::memory_order_acq_rel)
                                            : open_.fetch_sub(not_closed, std::memory_order_acq_rel);
     return seen == not_closed;
   }
-  /// Called by the destructor of `name`: if tasks are running, ends the program with a message and
-  /// `advice`.
+  /// Ends the program with a message and `advice` if tasks are running. Called by the destructor of
+  /// the class `name`.
   void abort_if_running(const char* name, const char* advice) const noexcept;
 
-  // Keeps the error of the body or of a task, unless that was asked to stop and did.
+  // Stores the error of the body or of a task, unless the error only reports a cancellation after a
+  // stop of the scope.
   void add_error(std::exception_ptr error) noexcept;
-  /// The exception for the coroutine of `joiner` after the end, of the errors or its stop; null if
-  /// there is none. Counts a cancellation unless that `was_counted`.
+  /// Returns the exception that the coroutine of `joiner` throws after the end, because of errors
+  /// or of its own stop; null if there is none. Counts a cancellation unless `was_counted`.
   std::exception_ptr final_error(const task_context& joiner, bool was_counted) const;
 
   void append_children(std::vector<task_context*>& contexts);
@@ -180,56 +186,60 @@ class scope : detail::child_set {
   using starter = std::conditional_t<detail::records_backtraces, traced_child, posted_child>;
 
   void spawn_task(executor& target, task<> work, const char* name);
-  // Counts a task, or throws std::logic_error after the end; from then on it is listed.
+  // Counts and lists a task. Throws std::logic_error after the end of the scope.
   void add_task(detail::scope_entry& entry, task_context& context);
   void unlist(detail::scope_entry& entry) noexcept;
   std::coroutine_handle<> finish_task(const executor* end_executor) noexcept;
 
   static constexpr std::size_t not_closed = 1;
   static constexpr std::size_t one_task = 2;
-  // The sum of one_task for each task that has not ended, and not_closed. Zero is the end.
+  // The sum of one_task for each task that has not ended, and of not_closed while the scope is
+  // open. Zero after the end.
   detail::atomic<std::size_t> open_{not_closed};
   end_function* const end_;
   const scope_errors policy_;
   const bool outlives_end_;
-  // Until the end, mutex_ guards the members from here on.
-  bool cancelled_ = false;  // the body or a task ended because of the stop
+  // mutex_ protects the following members until the end.
+  bool cancelled_ = false;  // whether the body or a task ended because of the stop
   std::exception_ptr first_error_;
-  std::vector<std::exception_ptr> more_errors_;  // if they are collected
+  // The errors after the first, for scope_errors::collect.
+  std::vector<std::exception_ptr> more_errors_;
   std::mutex mutex_;
-  [[no_unique_address]] detail::listed_contexts children_;  // those that have not ended
+  [[no_unique_address]] detail::listed_contexts children_;  // the tasks that have not ended
 };
 
 namespace detail {
 
-/// A scope's interface for tasks of other kinds than those of scope::spawn().
+/// The interface of a scope for tasks that are not started by scope::spawn().
 struct scope_access {
   static const task_context& inherited(const scope& owner) noexcept { return owner.inherited_; }
-  /// Counts the task of `context`, and lists it. Throws std::logic_error after the end.
+  /// Counts and lists the task of `context`. Throws std::logic_error after the end of the scope.
   static void add_task(scope& owner, scope_entry& entry, task_context& context) {
     owner.add_task(entry, context);
   }
   static void unlist(scope& owner, scope_entry& entry) noexcept { owner.unlist(entry); }
-  /// Adds `work`, which is about to start on `target`, to the record of live tasks if that is on.
+  /// Adds `work`, which is about to start on `target`, to the record of live tasks if tasks are
+  /// recorded.
   template <class T>
   static void record_if_asked(task<T>& work, const executor& target, const char* name,
                               std::source_location location) {
     detail::record_if_asked(work, target, name, location);
   }
-  /// Gives `owner` the error of `task`, unless something else than the scope has stopped that task.
+  /// Adds the error of `task` to `owner`, unless `task` was cancelled by another stop source than
+  /// that of the scope.
   static void add_error_of(const task_context& task, scope& owner,
                            std::exception_ptr error) noexcept {
     if (task.stop.stop_requested() && !owner.stop_.stop_requested() && is_cancelled(error)) return;
     owner.add_error(std::move(error));
   }
-  /// A task's end on `here`, after unlist(): returns the coroutine to resume. With a null pointer
-  /// none is resumed on this thread.
+  /// Called when a task has ended on `end_executor`, after unlist(). Returns the coroutine to
+  /// resume; if `end_executor` is null, no coroutine is resumed on this thread.
   static std::coroutine_handle<> finish_task(scope& owner, const executor* end_executor) noexcept {
     return owner.finish_task(end_executor);
   }
 };
 
-/// A scope with the members for the coroutine that waits for it.
+/// The scope of with_scope(): a scope with a coroutine that waits for it.
 class open_scope final : public scope {
  public:
   open_scope(inplace_stop_token parent, scope_errors policy) noexcept
@@ -238,7 +248,8 @@ class open_scope final : public scope {
     abort_if_running("with_scope()", "let the coroutine end, by a stop request if need be");
   }
 
-  /// Awaited before anything else: makes the coroutine the parent.
+  /// Returns an awaitable that makes the awaiting coroutine the parent. Awaited before any other
+  /// member is used.
   auto adopt() noexcept {
     return suspension([this](auto parent) noexcept {
       fork_context(inherited_, parent);
@@ -247,7 +258,7 @@ class open_scope final : public scope {
       return false;
     });
   }
-  /// Awaited after the body: waits until all tasks have ended.
+  /// Returns an awaitable that waits until all tasks have ended. Awaited after the body.
   auto join() noexcept {
     return suspension([this](auto parent) noexcept {
       parent_.waiting = parent;
@@ -255,9 +266,11 @@ class open_scope final : public scope {
       return !close();
     });
   }
-  /// After join(): the exception for the coroutine, of the errors or its stop; null if none.
+  /// Returns the exception for the coroutine, because of errors or of its own stop; null if there
+  /// is none. Called after join().
   std::exception_ptr take_error(const task_context& parent) const {
-    const bool was_counted = parent.cancellations != inherited_.cancellations;  // in the body
+    // Whether a wait in the body has counted the cancellation.
+    const bool was_counted = parent.cancellations != inherited_.cancellations;
     return final_error(parent, was_counted);
   }
 
@@ -270,7 +283,8 @@ class open_scope final : public scope {
   executor* home_ = nullptr;
 };
 
-/// Takes the place of a wrong body of with_scope(), and explains the mistake.
+/// A parameter type that accepts only wrong bodies of with_scope(), and explains the mistake in the
+/// compiler's error.
 class misused_body {
  public:
   GYRE_MISUSE_FAILS(misused_body);
@@ -287,15 +301,16 @@ using scope_result_t = task_result_t<std::invoke_result_t<Body&, scope&>>;
 
 }  // namespace detail
 
-/// Opens a scope, awaits the awaitable that `body(scope)` returns and all tasks started in the
-/// scope, and gives the result of the body. The body is stopped with the tasks, and its errors
-/// count like theirs: see scope_errors. A stop of the coroutine stops all of them.
+/// Opens a scope, awaits the awaitable that `body(scope)` returns and all tasks that are started in
+/// the scope, and returns the result of the body. The body is stopped with the tasks, and its
+/// errors are handled like theirs: see scope_errors. A stop of the coroutine stops the body and all
+/// tasks.
 ///
 /// Thread-safety: the coroutine resumes on the executor on which the body ended.
-/// Lifetime: `body` lives until all have ended. The coroutine must not be destroyed before; if it
-/// is, the program ends with a message.
+/// Lifetime: `body` exists until the scope has ended. The coroutine must not be destroyed earlier;
+/// if it is, the program ends with a message.
 /// Errors: those of the body and the tasks. Throws gyre::operation_cancelled if the coroutine was
-/// asked to stop and the body or a task ended with that; std::errc::operation_canceled if
+/// asked to stop and the body or a task was cancelled; std::errc::operation_canceled if
 /// scope::request_stop() ended a body that has a result.
 /// Complexity: two coroutine frames.
 template <class Body>

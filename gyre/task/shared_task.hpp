@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// shared_task: a coroutine that runs once, and whose result any number of coroutines await.
+// shared_task: a coroutine that runs once and whose result any number of coroutines may await.
 //
 //     gyre::shared_task<config> settings = load_settings();  // starts when first awaited
 //
@@ -16,21 +16,22 @@
 
 namespace gyre {
 
-/// A copyable handle on a coroutine that runs once, when a copy is first awaited, and gives its
-/// result to all awaiters. Return type of a coroutine, or made from any task.
+/// A copyable handle of a coroutine that runs once, when a copy of the handle is first awaited, and
+/// whose result all awaiters receive. Can be the return type of a coroutine, or be made from any
+/// task.
 ///
-/// Awaiting an lvalue gives `const T&` (`T` if that is a reference or void), which lives as long as
-/// any copy of the handle; awaiting an rvalue gives a copy of the result, or that reference if T is
-/// not copyable. The work runs on the executor of its first awaiter, or on the one it was made
-/// with: name one if the first awaiter's may be destroyed before the work has ended. The work has a
-/// stop token of its own, and no task-local values.
+/// Awaiting an lvalue returns `const T&` (`T` if that is a reference or void), which is valid as
+/// long as any copy of the handle exists. Awaiting an rvalue returns a copy of the result, or the
+/// reference if T is not copyable. The work runs on the executor of its first awaiter, or on the
+/// executor passed to the constructor: pass one if the first awaiter's executor may be destroyed
+/// before the work has ended. The work has a stop token of its own, and no task-local values.
 ///
-/// Handles do not cancel the work: the last awaiter that leaves does. For work that one handle owns
-/// and stops, see join_handle (gyre/task/join_handle.hpp).
-/// A stop ends the wait of one awaiter at once while others wait. The last awaiter asks the work to
-/// stop and waits for its end; if the last awaiter's coroutine is destroyed, the work is asked to
-/// stop as well. The work is then abandoned: awaiting it fails at once with std::errc::owner_dead.
-/// If the work still ends with a value, that counts. A cache replaces an abandoned handle:
+/// Destroying handles does not cancel the work: it is cancelled when the last awaiter leaves. For
+/// work that one handle owns and stops, see join_handle (gyre/task/join_handle.hpp). A stop ends
+/// the wait of one awaiter at once while others wait. The last awaiter asks the work to stop and
+/// waits for its end; if the coroutine of the last awaiter is destroyed, the work is asked to stop
+/// as well. The work is then abandoned: awaiting it fails at once with std::errc::owner_dead,
+/// unless the work still ends with a value. A cache replaces an abandoned handle:
 ///
 ///     try {
 ///       co_return co_await loading;
@@ -42,10 +43,11 @@ namespace gyre {
 /// Thread-safety: one handle belongs to one thread at a time; copies may be used on any threads at
 /// once. Each awaiter resumes on its own executor.
 /// Lifetime: a handle may be destroyed or assigned to while it is awaited.
-/// Errors: awaiting throws the work's exception, the same object for all; std::logic_error if the
-/// handle is empty; gyre::operation_cancelled; std::system_error (std::errc::owner_dead).
-/// Complexity: copying is an atomic increment, awaiting a load when the work is done, else a short
-/// lock, without allocation. State and frame come from the slab. Chains take constant stack.
+/// Errors: awaiting throws the work's exception, the same object for all awaiters; std::logic_error
+/// if the handle is empty; gyre::operation_cancelled; std::system_error (std::errc::owner_dead).
+/// Complexity: copying costs an atomic increment; awaiting costs a load when the work is done, else
+/// a short lock; no allocation. State and frame come from the slab. Chains of shared tasks use
+/// constant stack.
 template <class T = void>
 class [[nodiscard]] shared_task {
   using state = detail::shared_state<T>;
@@ -64,11 +66,11 @@ class [[nodiscard]] shared_task {
   using promise_type = typename task<T>::promise_type;
   using value_type = T;
 
-  /// An empty handle.
+  /// Makes an empty handle.
   shared_task() noexcept = default;
-  /// Throws std::logic_error if `work` is empty; std::bad_alloc.
+  /// Makes a handle of `work`. Throws std::logic_error if `work` is empty, or std::bad_alloc.
   shared_task(task<T> work) : shared_task(std::move(work), nullptr) {}  // NOLINT: return type
-  /// As shared_task(work), to run on `target`.
+  /// Makes a handle of `work`, as shared_task(work) does, that runs on `target`.
   shared_task(task<T> work, executor& target) : shared_task(std::move(work), &target) {}
 
   shared_task(const shared_task& other) noexcept : state_(other.state_) {
@@ -83,12 +85,12 @@ class [[nodiscard]] shared_task {
     if (state_ != nullptr) state_->release();
   }
 
-  /// Whether the handle is not empty.
+  /// Returns whether the handle is not empty.
   [[nodiscard]] bool valid() const noexcept { return state_ != nullptr; }
-  /// Whether the work has ended, so that awaiting it does not wait.
+  /// Returns whether the work has ended, so that an await need not wait.
   [[nodiscard]] bool is_done() const noexcept { return state_ != nullptr && state_->is_done(); }
-  /// Whether awaiting it fails with std::errc::owner_dead, as the last awaiter has left. False
-  /// again if the work ends with a value.
+  /// Returns whether an await fails with std::errc::owner_dead, because the last awaiter has left.
+  /// Returns false again if the work ends with a value.
   [[nodiscard]] bool is_abandoned() const noexcept {
     return state_ != nullptr && state_->is_abandoned();
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// shielded: awaits an operation that stops of the awaiting coroutine do not reach.
+// shielded: awaits an operation that a stop of the awaiting coroutine does not reach.
 //
 //     gyre::task<> close_session(session& of) {
 //       co_await gyre::shielded(of.say_goodbye(), 2s);  // also when the server is asked to stop
@@ -20,8 +20,8 @@
 namespace gyre {
 
 /// Awaits `awaitable` out of reach of stops, for clean-up that awaits: a stop of the awaiting
-/// coroutine, requested before or meanwhile, reaches neither `awaitable` nor the children that it
-/// starts (when_all, scopes). The next wait after it sees the stop again.
+/// coroutine, requested before or during the await, reaches neither `awaitable` nor the children
+/// that it starts (when_all, scopes). The next wait after shielded() observes the stop again.
 ///
 /// The coroutine then takes as long to stop as `awaitable` takes, so prefer the form with a limit
 /// wherever a peer decides how long that is. For clean-up that must run in any case see finally().
@@ -33,7 +33,7 @@ task<task_result_t<Awaitable>> shielded(Awaitable awaitable) {
   co_return co_await std::move(awaitable);
 }
 
-/// As shielded(with_timeout(awaitable, limit)).
+/// Returns shielded(with_timeout(awaitable, limit)).
 template <awaitable Awaitable>
 task<task_result_t<Awaitable>> shielded(Awaitable awaitable, duration limit) {
   return shielded(with_timeout(std::move(awaitable), limit));

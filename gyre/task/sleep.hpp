@@ -29,7 +29,8 @@ namespace gyre {
 // Explains wrong arguments: see base/detail/misuse.hpp.
 std::suspend_never sleep_for(detail::misused_duration explained);
 
-/// As sleep_for(), until `deadline` by the clock of the executor's timers.
+/// Awaited, suspends the coroutine as sleep_for() does, but until `deadline` by the clock of the
+/// executor's timers.
 [[nodiscard]] inline auto sleep_until(time_point deadline) noexcept {
   return detail::sleep_awaiter(deadline);
 }

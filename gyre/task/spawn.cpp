@@ -13,13 +13,13 @@
 namespace gyre::detail {
 namespace {
 
-/// The Handler of a coroutine without spawn_options::on_error.
+/// The Handler type for a coroutine without spawn_options::on_error.
 struct no_handler {
   explicit operator bool() const noexcept { return false; }
   void operator()(std::exception_ptr) const noexcept {}
 };
 
-/// A coroutine that was started. Owns itself and its memory.
+/// A coroutine that was started. Destroys itself and frees its memory when the coroutine ends.
 template <class Handler>
 class running_task final : started_task<running_task<Handler>> {
  public:
@@ -40,7 +40,8 @@ class running_task final : started_task<running_task<Handler>> {
   [[no_unique_address]] Handler on_error_;
 };
 
-/// A coroutine that waits in its executor's queue for its start, with memory for what it becomes.
+/// A task posted to its executor and not yet started. Its block is large enough for the
+/// running_task that replaces it there.
 template <class Handler>
 class posted_task final : operation {
  public:
@@ -52,7 +53,7 @@ class posted_task final : operation {
     void* const memory = slab_allocate(bytes());
     auto* const posted =
         new (memory) posted_task(target, std::move(work), stop, std::move(on_error), name);
-    // Runs it, or destroys it together with the executor.
+    // Runs the task, or destroys it if the executor is destroyed first.
     target.post_discardable(*posted, [](operation& self) noexcept {
       auto& op = static_cast<posted_task&>(self);
       op.~posted_task();
@@ -106,7 +107,7 @@ static_assert(records_backtraces || posted_task<no_handler>::bytes() <= 64, "spa
 
 }  // namespace
 
-// Terminates within a handler, where a std::terminate_handler finds the exception.
+// Terminates within an exception handler, so that a std::terminate_handler finds the exception.
 void terminate_detached(const std::exception_ptr& error) noexcept {
   try {
     std::rethrow_exception(error);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// spawn, spawn_future: start a detached coroutine from ordinary code. Prefer a scope, which waits.
-// spawn_future is for threads that block; join_handle.hpp has its form for coroutines.
+// spawn, spawn_future: start a detached coroutine from ordinary code. Prefer a scope, which waits
+// for the coroutine. spawn_future is for threads that block; for coroutines use spawn_joinable() of
+// join_handle.hpp.
 //
 //     gyre::spawn(loop, handle(std::move(connection)));
 #pragma once
@@ -24,13 +25,15 @@ namespace gyre {
 
 /// Settings of a coroutine that spawn() starts.
 struct spawn_options {
-  /// Asks the coroutine to stop; the source must outlive the coroutine.
+  /// A stop token that asks the coroutine to stop; its source must outlive the coroutine.
   inplace_stop_token stop = {};
-  /// Receives the exception of the coroutine, on the thread where it ends; must not throw. If a
-  /// stop ended the coroutine, that is std::system_error (std::errc::operation_canceled). The
-  /// default prints the exception and terminates the program, but ignores a stop.
+  /// Called with the exception of the coroutine, on the thread where the coroutine ends; must not
+  /// throw. If a stop ended the coroutine, the exception is std::system_error
+  /// (std::errc::operation_canceled). The default prints the exception and terminates the program,
+  /// but ignores a stop.
   move_only_function<void(std::exception_ptr)> on_error = {};
-  /// Shown by live_tasks(), and by backtraces where they are on; must outlive the coroutine.
+  /// The name that live_tasks() shows, and backtraces where they are on. Must outlive the
+  /// coroutine.
   const char* name = nullptr;
 };
 
@@ -45,10 +48,11 @@ void spawn_task(executor& target, task<> work, spawn_options options);
 /// Starts `awaitable`, by executor::post_discardable() on `target`, and drops its result.
 /// `location` is shown by live_tasks().
 ///
-/// Thread-safety: any thread.
+/// Thread-safety: may be called from any thread.
 /// Lifetime: `target` must outlive the coroutine. Only a loop may be destroyed before the coroutine
 /// has started; it then destroys the coroutine.
-/// Errors: std::bad_alloc; std::logic_error for an empty task; spawn_options::on_error gets others.
+/// Errors: std::bad_alloc; std::logic_error for an empty task. The coroutine's own errors go to
+/// spawn_options::on_error.
 /// Complexity: a coroutine frame and 64 bytes from the slab, 96 with on_error.
 template <awaitable Awaitable>
 void spawn(executor& target, Awaitable awaitable, spawn_options options = {},
@@ -60,10 +64,11 @@ void spawn(executor& target, Awaitable awaitable, spawn_options options = {},
 // Explains wrong arguments: see base/detail/misuse.hpp.
 void spawn(executor& target, detail::misused_awaitable explained, spawn_options options = {});
 
-/// As spawn(), with the result, or the exception, in a future. No thread of `target` may block on
-/// the future. It holds std::future_errc::broken_promise if the coroutine never started, and
-/// std::errc::operation_canceled if a stop ended the coroutine. A coroutine that awaits the result
-/// uses spawn_joinable() instead: its join_handle is awaited without a thread, and stops the task.
+/// Starts `awaitable` as spawn() does, and returns its result, or exception, in a future. No thread
+/// of `target` may block on the future. The future holds std::future_errc::broken_promise if the
+/// coroutine never started, and std::errc::operation_canceled if a stop ended the coroutine. A
+/// coroutine that awaits the result uses spawn_joinable() instead: its join_handle is awaited
+/// without blocking a thread, and can stop the task.
 template <awaitable Awaitable>
 std::future<task_result_t<Awaitable>> spawn_future(
     executor& target, Awaitable awaitable, inplace_stop_token stop = {},

@@ -1,28 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A spin lock, a bit of the list's head, guards the list of callbacks. The lock is held for a few
-// instructions, never while a callback runs.
+// The list of callbacks is protected by a spin lock, which is a bit of the list's head. The lock is
+// held for a few instructions, never while a callback runs.
 //
-// A callback is taken out before it is called, and request_stop() does not touch it afterwards; so
-// it may be destroyed while it runs by itself, and by others as soon as running_ has moved on.
+// request_stop() removes a callback from the list before it calls it, and does not touch the
+// callback afterwards. So a callback may destroy itself while it runs, and another thread may
+// destroy it as soon as running_ refers to another callback.
 #include <gyre/task/stop_token.hpp>
 
 #include <new>
 
 namespace gyre {
 
-// Sets `locked` and `also_set` and returns the state before, or leaves all as it is if a bit of
-// `blocking_bits` is set in the state that is returned.
+// Sets `locked` and `also_set`, and returns the state before that. If a bit of `blocking_bits` is
+// set, changes nothing and returns the state with this bit.
 auto inplace_stop_source::lock_unless(word blocking_bits, word also_set) const noexcept -> word {
-  constexpr int spins = 64;  // after these the holder has probably lost its processor
-  // acquire here and below: pairs with the release in unlock() and, for a stop, in request_stop().
+  constexpr int spins = 64;  // a holder that takes longer has probably been preempted
+  // acquire here and below: pairs with the release in unlock(), which makes the list visible, and,
+  // if a stop was requested, with the release in request_stop().
   word state = state_.load(std::memory_order_acquire);
   for (int tries = 0;;) {
     if ((state & blocking_bits) != 0) return state;
     if ((state & locked) != 0) {
       ++tries < spins ? detail::cpu_relax() : detail::thread_yield();
       state = state_.load(std::memory_order_acquire);
-      // release: what happened before a stop happens before its observers continue.
+      // release: makes the actions before a stop visible to the threads that observe the stop.
     } else if (state_.compare_exchange_weak(state, state | locked | also_set,
                                             std::memory_order_acq_rel, std::memory_order_acquire)) {
       return state;
@@ -31,7 +33,8 @@ auto inplace_stop_source::lock_unless(word blocking_bits, word also_set) const n
 }
 
 void inplace_stop_source::unlock(word state) const noexcept {
-  // release: pairs with the acquire in lock_unless() of the next holder.
+  // release: pairs with the acquire in lock_unless(); makes the list visible to the next holder of
+  // the lock.
   state_.store(state, std::memory_order_release);
 }
 
@@ -44,8 +47,9 @@ bool inplace_stop_source::request_stop() noexcept {
   while (auto* callback = first(state)) {
     auto* rest = callback->next_;
     if (rest != nullptr) rest->previous_ = nullptr;
-    // release: pairs with the acquire in sleep_while(): a wait for an earlier callback may end. The
-    // lock orders this store for threads that find this callback taken out.
+    // release: pairs with the acquire in sleep_while(), where a thread may wait for an earlier
+    // callback. For threads that find this callback removed from the list, the lock orders this
+    // store.
     running_.store(callback, std::memory_order_release);
     unlock(to_word(rest) | (state & unlinked) | stopped);
     callback->invoke_(*callback);
@@ -59,11 +63,12 @@ bool inplace_stop_source::request_stop() noexcept {
 }
 
 bool inplace_stop_source::link_requested_stop() const noexcept {
-  // Other threads may be making the links, and not have come to this source yet.
+  // Another thread may be making the links, and may not have reached this source yet, so the
+  // ancestors are examined, too.
   const inplace_stop_source* source = this;
   while (auto* const lazy = detail::linked_stop_source::unlinked_one(source)) {
     if (source == this) lazy->make_link();
-    // acquire: as in stop_requested().
+    // acquire: pairs with the release in request_stop(), as in stop_requested().
     if ((source->state_.load(std::memory_order_acquire) & stopped) != 0) return true;
     source = lazy->parent_.source_;
   }
@@ -72,16 +77,19 @@ bool inplace_stop_source::link_requested_stop() const noexcept {
 
 detail::linked_stop_source* detail::linked_stop_source::unlinked_one(
     const inplace_stop_source* source) noexcept {
-  // acquire: pairs with the release in unlock(); a stop that came with the link is seen.
+  // acquire: pairs with the release in unlock(); makes a stop visible that was passed on when the
+  // link was made.
   if ((source->state_.load(std::memory_order_acquire) & unlinked) == 0) return nullptr;
   return static_cast<linked_stop_source*>(const_cast<inplace_stop_source*>(source));
 }
 
-// Links this source, and its unlinked ancestors before it: in a loop, as there may be thousands.
+// Links this source and its unlinked ancestors, the ancestors first. Does so in a loop instead of
+// by recursion, as there may be thousands of them.
 void detail::linked_stop_source::make_link() noexcept {
   linked_stop_source* first = nullptr;
   for (auto* each = this; each != nullptr; each = unlinked_one(each->parent_.source_)) {
-    // relaxed: those who lose need not wait: a stop that comes with the link calls their callbacks.
+    // relaxed: a thread that finds the source claimed need not wait, because a stop that comes
+    // through the link calls that thread's callbacks.
     if (each->claimed_.exchange(true, std::memory_order_relaxed)) break;
     each->next_to_link_ = first;
     first = each;
@@ -119,7 +127,7 @@ void inplace_stop_source::detach(detail::stop_callback_base& callback) const noe
     return;
   }
   unlock(state);
-  // The callback has been called, or is being called, maybe by this very thread.
+  // The callback has been called or is being called, possibly by this thread.
   if (::pthread_equal(notifier_, ::pthread_self()) != 0) return;
   detail::sleep_while(running_, &callback);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// stop_when: awaits an operation that a second stop token stops as well.
+// stop_when: awaits an operation that a second stop token can stop, too.
 //
 //     co_await gyre::stop_when(serve(), shutdown.get_token());
 #pragma once
@@ -17,7 +17,8 @@
 namespace gyre {
 namespace detail {
 
-/// A token that stops when either of two does. Costs nothing if one of them never does.
+/// Combines two tokens into one that stops when either of them does. Costs nothing if one of them
+/// can never stop.
 class either_stop {
  public:
   either_stop(inplace_stop_token one, inplace_stop_token other) noexcept
@@ -37,11 +38,11 @@ class either_stop {
 
 }  // namespace detail
 
-/// Awaits `awaitable`, and asks it to stop at a stop request of `token` or of the awaiting
-/// coroutine. A value that comes in spite of the stop is given.
+/// Awaits `awaitable`, and asks it to stop when a stop of `token` or of the awaiting coroutine is
+/// requested. A value that `awaitable` returns in spite of the stop is returned.
 ///
-/// Lifetime: the source of `token` must outlive the wait: `awaitable` must not be its last owner.
-/// Destroying the coroutine: as `awaitable`.
+/// Lifetime: the source of `token` must outlive the wait, so `awaitable` must not be its last
+/// owner. The coroutine may be destroyed while it waits if `awaitable` allows that.
 /// Errors: those of `awaitable`; std::system_error (std::errc::operation_canceled) if only `token`
 /// ended it; throws gyre::operation_cancelled if the coroutine was asked to stop.
 /// Complexity: a coroutine frame, and a callback for each token that can stop.
@@ -52,7 +53,8 @@ task<task_result_t<Awaitable>> stop_when(Awaitable awaitable, inplace_stop_token
   std::exception_ptr error;
   try {
     const detail::stopped_by scoped(context, either.get_token());
-    // A parameter would outlive the source.
+    // Moved to a local variable, which is destroyed before the stop source; a parameter would
+    // outlive it.
     Awaitable work(std::move(awaitable));
     co_return co_await std::move(work);
   } catch (const operation_cancelled&) {

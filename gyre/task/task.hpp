@@ -22,11 +22,11 @@ namespace gyre {
 #define GYRE_CORO_AWAIT_ELIDABLE
 #endif
 
-/// A coroutine that runs when it is awaited, once, and gives a T (a value, a reference or nothing).
-/// To start one from ordinary code use sync_wait(), spawn() or a scope.
+/// A coroutine that runs when it is awaited, once, and returns a T (a value, a reference or
+/// nothing). To start a task from ordinary code use sync_wait(), spawn() or a scope.
 ///
 /// Thread-safety: one thread at a time. A task runs on the executor of the coroutine that awaits
-/// it: each wait in the task resumes there, also for foreign awaitables (except those whose
+/// it: after each wait the task resumes there, even after foreign awaitables (except those whose
 /// await_suspend() accepts only the handle of one promise type). resume_on() in a task moves the
 /// awaiting coroutines as well.
 /// Lifetime: parameters by reference must outlive the coroutine, and so must the captures of a
@@ -35,9 +35,10 @@ namespace gyre {
 /// coroutine in its queue, as after schedule(), yield() or the end of a wait. A task must not be
 /// moved once it is awaited, nor destroyed while its coroutine runs.
 /// Errors: awaiting an empty task (moved from, or awaited before) throws std::logic_error. Calling
-/// the coroutine throws std::bad_alloc. A coroutine that should give a T but ends without co_return
-/// fails with std::logic_error where backtraces are on (async_backtrace.hpp); elsewhere that is
-/// undefined, as in the language. Clang warns of it (-Wreturn-type), GCC does not.
+/// the coroutine throws std::bad_alloc. A coroutine that should return a T but ends without
+/// co_return fails with std::logic_error where backtraces are on (async_backtrace.hpp); elsewhere
+/// the behaviour is undefined, as in the language. Clang warns of that (-Wreturn-type), GCC does
+/// not.
 /// Complexity: the frame comes from the thread's slab (some nanoseconds, no lock), or from an
 /// allocator as in `task<int> f(std::allocator_arg_t, Allocator, …)`. Awaiting allocates nothing.
 template <class T>
@@ -53,17 +54,18 @@ class [[nodiscard]] GYRE_CORO_AWAIT_ELIDABLE task : private detail::task_state<T
   using value_type = T;
   using promise_type = typename state::promise_type;
 
-  /// An empty task.
+  /// Makes an empty task.
   task() noexcept = default;
   task(task&& other) noexcept = default;
   task& operator=(task&& other) noexcept = default;
-  // No copy constructor, but a better match for a task with a name.
+  // Not a copy constructor, but a better match than the move constructor for a task that is an
+  // lvalue; explains the mistake.
   template <std::same_as<task> Self>
   GYRE_MISUSE("a task is awaited once: hand it over by std::move(task)")
   task(Self&) {}
   ~task() = default;
 
-  /// Whether the task can be awaited.
+  /// Returns whether the task can be awaited.
   [[nodiscard]] bool valid() const noexcept { return this->is_unawaited(); }
 
   static constexpr bool executor_affine = true;

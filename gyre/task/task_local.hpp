@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// task_local: a value that is bound for the duration of an await, for all coroutines below it.
+// task_local: a value that is bound for the duration of an await, and visible in all coroutines
+// below that await.
 //
 //     const gyre::task_local<std::string> request_id;
 //
@@ -27,7 +28,7 @@
 namespace gyre {
 namespace detail {
 
-/// A bound value: its key, and the binding around it.
+/// A bound value: its key, and the enclosing binding.
 struct local_binding {
   const void* key;
   const local_binding* outer = nullptr;
@@ -39,12 +40,13 @@ class bound_awaiter;
 
 }  // namespace detail
 
-/// A key for values of type T, each bound for the duration of an await. Coroutines below, children
-/// of when_all() and of scopes included, see the innermost value; coroutines that spawn() starts,
-/// and the work of a shared_task, do not.
+/// A key for values of type T, each bound for the duration of an await. The coroutines below that
+/// await, including children of when_all() and of scopes, see the innermost value. Coroutines that
+/// spawn() starts, and the work of a shared_task, do not.
 ///
-/// Thread-safety: any thread. Children on other threads share the value.
-/// Lifetime: a key is its address and outlives its uses: make it a namespace-scope constant.
+/// Thread-safety: may be used on any thread. Children on other threads share the value.
+/// Lifetime: a key is identified by its address and must outlive its uses: make it a constant at
+/// namespace scope.
 /// Complexity: binding allocates nothing; a lookup is O(values bound above).
 template <class T>
 class task_local {
@@ -52,15 +54,16 @@ class task_local {
                 "a task_local holds an object: use a pointer for a reference, and no const");
 
  public:
-  /// T() where no value is bound.
+  /// Makes a key whose value is T() where no value is bound.
   constexpr task_local()
     requires std::default_initializable<T>
       : otherwise_() {}
-  /// `otherwise` where no value is bound.
+  /// Makes a key whose value is `otherwise` where no value is bound.
   constexpr explicit task_local(T otherwise) : otherwise_(std::move(otherwise)) {}
   task_local& operator=(task_local&&) = delete;
 
-  /// Awaits `object` with `value` bound to the key. Rvalues are moved in; lvalues must outlive it.
+  /// Awaits `object` with `value` bound to the key. Rvalues are moved in; an lvalue must outlive
+  /// the await.
   template <awaitable Awaitable>
   [[nodiscard]] auto with(detail::awaited_value<T> value, Awaitable&& object) const {
     return detail::bound_awaiter<T, Awaitable>(this, static_cast<T&&>(std::move(value)),
@@ -70,15 +73,15 @@ class task_local {
   std::suspend_never with(detail::awaited_value<T> value,
                           detail::misused_awaitable explained) const;
 
-  /// Awaited, gives a `const T&` to the bound value, or to the key's own, without waiting. A bound
-  /// value lives until the end of its await.
+  /// Awaited, returns a `const T&` to the bound value, or to the key's default value, without
+  /// waiting. A bound value exists until the end of its await.
   [[nodiscard]] auto get() const noexcept {
     return detail::context_awaiter([this](const task_context& context) noexcept -> const T& {
       const T* const bound = bound_in(context);
       return bound != nullptr ? *bound : otherwise_;
     });
   }
-  /// Awaited, gives a pointer to the bound value, or null, without waiting.
+  /// Awaited, returns a pointer to the bound value, or null, without waiting.
   [[nodiscard]] auto find() const noexcept {
     return detail::context_awaiter(
         [this](const task_context& context) noexcept { return bound_in(context); });
@@ -102,8 +105,8 @@ struct local_value : local_binding {
   T value;
 };
 
-/// Awaits `Awaitable` with a value bound. All that runs meanwhile in the same context is below the
-/// await, so the context may be changed in place.
+/// An awaiter that awaits `Awaitable` with a value bound. All code that runs in this context
+/// meanwhile is below the await, so the context may be changed in place.
 template <class T, awaitable Awaitable>
 class bound_awaiter {
   using awaiter_type = decltype(awaiter_of(std::declval<Awaitable>()));
@@ -121,7 +124,7 @@ class bound_awaiter {
     if (is_begun_) std::destroy_at(&awaiter_);
   }
 
-  // The awaiter is never ready: the value is not bound before the coroutine is known.
+  // Never ready, because the value can be bound only when the coroutine is known.
   static constexpr bool await_ready() noexcept { return false; }
 
   template <has_context Promise>
@@ -131,7 +134,8 @@ class bound_awaiter {
     binding_.outer = context_->locals;
     context_->locals = &binding_;
     try {
-      // Constructed in place: the awaiter may be an object that does not move, or a reference.
+      // Constructed in place, because the awaiter may be an object that cannot be moved, or a
+      // reference.
       ::new (static_cast<void*>(std::addressof(awaiter_)))
           holder{awaiter_of(std::forward<Awaitable>(awaitable_))};
       is_begun_ = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// time_limit_errc: the error of work that a time limit has ended.
+// time_limit_errc: the error of work that was ended by a time limit.
 //
 //     auto reply = co_await gyre::as_expected(gyre::with_timeout(ask(server), 2s));
 //     if (!reply && reply.error() == gyre::time_limit_errc::expired) ++too_slow;
@@ -12,11 +12,12 @@ namespace gyre {
 
 /// Errors of with_timeout(), and of a submission that waits for room in a pool.
 enum class time_limit_errc {
-  /// The time limit of the call expired; std::errc::timed_out, as a connection's own time-out is.
+  /// The time limit of the call expired. Equal to std::errc::timed_out, as a connection's own
+  /// time-out is.
   expired = 1,
 };
 
-/// The category of time_limit_errc, "gyre.time_limit". Any thread.
+/// Returns the category of time_limit_errc, "gyre.time_limit". May be called from any thread.
 const std::error_category& time_limit_category() noexcept;
 
 inline std::error_code make_error_code(time_limit_errc error) noexcept {

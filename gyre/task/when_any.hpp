@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// when_any: a race of several awaitables, which gives the results of those that completed. If the
-// first to end failed, its error is thrown and the results of the others are lost: where a failure
-// should not end the race use first_success(), to lose nothing in any case when_all_ready().
+// when_any: a race of several awaitables, which returns the results of those that completed. If the
+// first to end failed, its error is thrown and the results of the others are lost. If a failure
+// should not end the race use first_success(); to lose no result in any case use when_all_ready().
 //
 //     auto first = co_await gyre::when_any(jobs.receive(), gyre::sleep_for(1s));
 //     if (auto& job = std::get<0>(first.values)) handle(*job);  // even if the second ended first
@@ -28,17 +28,18 @@ namespace gyre {
 
 /// The result of when_any(): the index of the winner, and the results of all that completed.
 ///
-/// Several may have completed, as a stop comes too late for a wait that is over. Take values that
-/// must not be lost, such as received or read ones, from `values` for every index.
+/// Several awaitables may have completed, because a stop comes too late for a wait that is over.
+/// Take values that must not be lost, such as received or read ones, from `values` for every index.
 template <class... Ts>
 struct when_any_result {
   std::size_t index = 0;
   /// The result of each awaitable: std::monostate for void, a std::reference_wrapper for a
-  /// reference; nullopt if it was stopped, failed or never started. The one at `index` has a value.
+  /// reference; nullopt for an awaitable that was stopped, failed or never started. The element at
+  /// `index` has a value.
   std::tuple<std::optional<Ts>...> values;
 };
 
-/// The result of when_any() for a range, in its order.
+/// The result of when_any() for a range, in the order of the range.
 template <class T>
 struct when_any_range_result {
   std::size_t index = 0;
@@ -47,10 +48,10 @@ struct when_any_range_result {
 
 namespace detail {
 
-/// The race of a when_any()'s children: tells which of them ended first.
+/// Determines which child of a when_any() ended first.
 class race {
  public:
-  /// Adds a child that has ended; the first makes the others stop.
+  /// Adds a child that has ended. After the first one the other children are asked to stop.
   void add(const child_group::child& child, child_group& group) noexcept {
     if (first_ != nullptr) return;
     first_ = &child;
@@ -58,9 +59,9 @@ class race {
     group.request_stop();
   }
 
-  /// The index of the child whose value comes first; sets `error` if the first child failed.
-  /// `for_each` calls a function with each index and child. When all of them were stopped, a child
-  /// that ended because of that does not count beside one with a value, which would be lost.
+  /// Returns the index of the winner; sets `error` if the first child failed. `for_each` calls a
+  /// function with each index and child. If the whole race was stopped and the first child was
+  /// cancelled by that, another child that has a value wins, so that the value is not lost.
   template <class ForEach>
   std::size_t winner(const child_group& group, ForEach&& for_each,
                      std::exception_ptr& error) const {
@@ -85,7 +86,7 @@ class race {
     return none;
   }
 
-  /// The result of a child that completed.
+  /// Returns the result of a child that completed; nullopt for other children.
   template <class T>
   static std::optional<element_t<T>> take(task<T>& child) {
     if (!has_value(child)) return std::nullopt;
@@ -93,8 +94,8 @@ class race {
   }
 
  private:
-  // Whether `child` completed. All children have ended or never started; an error is in its task,
-  // or was taken out.
+  // Returns whether `child` completed. Requires that all children have ended or never started, and
+  // that an error is still in its task or was taken from it.
   template <class T>
   static bool has_value(task<T>& child) noexcept {
     const task_end& state = task_access::state(child);
@@ -102,7 +103,7 @@ class race {
   }
 
   const child_group::child* first_ = nullptr;
-  bool was_stopped_ = false;  // before the first ended
+  bool was_stopped_ = false;  // whether a stop was requested before the first child ended
 };
 
 template <class... Ts>
@@ -112,7 +113,7 @@ task<when_any_result<element_t<Ts>...>> when_any_of(task<Ts>... tasks) {
   co_await group.adopt();
   std::apply(
       [&group](auto&... each) {
-        // No more children start once one has ended.
+        // No further child starts once a child has ended.
         static_cast<void>(((each.start(), !group.has_ended()) && ...));
       },
       racers);
@@ -143,7 +144,8 @@ task<when_any_range_result<element_t<T>>> when_any_tasks(std::vector<task<T>> ta
   racers.reserve(tasks.size());
   for (task<T>& each : tasks) racers.emplace_back(group, std::move(each));
   when_any_range_result<element_t<T>> result;
-  result.values.reserve(tasks.size());  // nothing may fail once there are values
+  // Reserved now, because a failure after the race would lose the values.
+  result.values.reserve(tasks.size());
   co_await group.adopt();
   for (child_task<T>& each : racers) {
     each.start();
@@ -174,26 +176,27 @@ auto when_any_valid(task<Ts>&&... tasks) {
 
 }  // namespace detail
 
-/// Runs the awaitables concurrently until the first ends, and gives a when_any_result: the index of
-/// that winner, and the results of all that completed. The awaitables start in order, each up to
-/// its first wait, until one has ended. The others are then asked to stop, and awaited to their
-/// ends: a loser that ignores stops, such as from_future(), holds up the result.
+/// Runs the awaitables concurrently until the first one ends, and returns a when_any_result: the
+/// index of that winner, and the results of all awaitables that completed. The awaitables start in
+/// order, each up to its first wait, until one has ended. The others are then asked to stop, and
+/// awaited until they end: a loser that ignores stops, such as from_future(), delays the result.
 ///
 /// | the first to end | when_any() | results of the others that completed |
 /// |---|---|---|
-/// | succeeded | gives them all | are in `values` |
+/// | succeeded | returns | are in `values` |
 /// | failed | throws its error | are lost |
-/// | was stopped with the coroutine | gives them all, if there is any | are in `values` |
+/// | was stopped with the coroutine | returns, if any awaitable completed | are in `values` |
 ///
-/// So an awaitable that takes something out of a shared place, such as a receive, must not race one
-/// that may fail: wrap the latter in as_result(), whose error is a value.
+/// So an awaitable that removes a value from a shared object, such as a receive, must not race an
+/// awaitable that may fail: wrap the latter in as_result(), which returns the error as a value.
 ///
 /// Thread-safety: starts the awaitables and resumes on the coroutine's executor.
 /// Lifetime: on an executor of one thread, the coroutine may be destroyed on that thread while it
 /// waits, if no child is on another executor (asserted in debug builds).
-/// Errors: that of the first. Errors of awaitables that were asked to stop are dropped. After a
-/// stop of the coroutine, one with a value wins over a cancelled first; without a value, throws
-/// gyre::operation_cancelled. Empty tasks: std::logic_error at once.
+/// Errors: the error of the first awaitable to end. Errors of awaitables that were asked to stop
+/// are dropped. After a stop of the coroutine, an awaitable with a value wins even if a cancelled
+/// one ended first; without a value, throws gyre::operation_cancelled. For an empty task throws
+/// std::logic_error at once.
 /// Complexity: a coroutine frame, and one for each awaitable that is not a task.
 template <awaitable... Awaitables>
   requires(sizeof...(Awaitables) > 0)
@@ -201,8 +204,9 @@ template <awaitable... Awaitables>
   return detail::when_any_valid(as_task(std::move(awaitables))...);
 }
 
-/// As when_any(awaitables…), for a range, which must not be empty (std::invalid_argument); gives a
-/// when_any_range_result. Costs a frame, a vector of the children and one of the results.
+/// Runs the awaitables of a range as when_any(awaitables…) does, and returns a
+/// when_any_range_result. The range must not be empty (std::invalid_argument). Costs a frame, a
+/// vector of the children and one of the results.
 template <awaitable_range Range>
 [[nodiscard]] auto when_any(Range&& range) {
   auto tasks = detail::vector_of_tasks(std::forward<Range>(range));
