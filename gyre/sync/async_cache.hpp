@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// async_cache: an LRU cache whose values are loaded by coroutines, once for all that wait for them.
+// async_cache: an LRU cache whose values are loaded by coroutines, once for all callers that wait
+// for them.
 //
 //     gyre::async_cache<std::string, page> pages(
 //         {.capacity = 1000, .time_to_live = 5min, .clock = loop.timers()});
@@ -40,28 +41,32 @@ struct async_cache_options {
   std::size_t capacity = 0;
   /// The largest sum of the entries' weights, in the unit of `weigher`, such as bytes.
   std::size_t weight_limit = std::numeric_limits<std::size_t>::max();
-  /// Gives the weight of an entry. Called without a lock, on any thread. Null: each weighs 1.
+  /// Returns the weight of an entry. Called without a lock, on any thread. If null, each entry
+  /// weighs 1.
   std::function<std::size_t(const Key&, const T&)> weigher = nullptr;
-  /// An entry is given out for this long after it was stored; more than zero.
+  /// The time after which a stored entry counts as missing. Must be positive.
   duration time_to_live = duration::max();
-  /// Measures the time to live, which needs one. Must outlive the cache and its loads.
+  /// The clock that measures the time to live; required if time_to_live is set. Must outlive the
+  /// cache and its loads.
   const timer_service* clock = nullptr;
-  /// Runs the loads, and must outlive them. Null: the executor of a load's first caller does.
+  /// The executor that runs the loads; must outlive them. If null, a load runs on the executor of
+  /// its first caller.
   executor* where = nullptr;
 };
 
 /// The numbers of events in an async_cache since its construction.
 struct async_cache_statistics {
   std::uint64_t hits = 0;       ///< lookups that found a value
-  std::uint64_t misses = 0;     ///< lookups that found none, or one past its time to live
+  std::uint64_t misses = 0;     ///< lookups that found no value, or an expired one
   std::uint64_t loads = 0;      ///< loads that were begun
   std::uint64_t failures = 0;   ///< loads that ended with an error or a stop
-  std::uint64_t evictions = 0;  ///< entries that had to make room
+  std::uint64_t evictions = 0;  ///< entries that were dropped to make room
 };
 
 namespace detail {
 
-/// The entries of an async_cache and its loads, which share it.
+/// The state of an async_cache: its entries and counters. The cache and its running loads share
+/// ownership.
 template <class Key, class T, class Hash, class Equal>
 class async_cache_core {
  public:
@@ -81,11 +86,12 @@ class async_cache_core {
     }
   }
 
-  /// The value for `key`, or null. Counted, and the newest in use from now on.
+  /// Returns the value for `key`, or null. Counts a hit or a miss, and marks the entry as the most
+  /// recently used.
   template <class K>
   value find(const K& key) {
     const steady_time now = this->now();
-    node expired;  // destroyed without the lock, as all that leaves the table
+    node expired;  // destroyed after unlocking, like every removed entry
     const std::lock_guard hold(mutex_);
     const auto found = entries_.find(key);
     if (found != entries_.end() && found->second.expiry > now) {
@@ -98,7 +104,7 @@ class async_cache_core {
     return nullptr;
   }
 
-  /// The value of the load for `key` that runs, or of a new one.
+  /// Awaited, returns the value of the running load for `key`, or of a new load.
   template <class Loader>
   static task<value> share_load(const std::shared_ptr<async_cache_core>& self, Key key,
                                 Loader loader) {
@@ -108,8 +114,9 @@ class async_cache_core {
         });
   }
 
-  /// Stores a value, in place of the load that runs for its key. A value that was `loaded` is
-  /// stored only if its own load is still the one for the key.
+  /// Stores `content` for `key`. If `loaded`, `content` comes from the load `key`, and is stored
+  /// only if that load is still current; otherwise `content` also replaces a running load for an
+  /// equal key.
   void store(const identity& key, value content, bool loaded) {
     const std::size_t weight = settings_.weigher ? settings_.weigher(*key, *content) : 1;
     const steady_time expiry =
@@ -162,7 +169,7 @@ class async_cache_core {
 
  private:
   struct entry : intrusive_list_node {
-    const identity* key = nullptr;  // that of the table
+    const identity* key = nullptr;  // the key in the table
     value content;
     std::size_t weight = 0;
     steady_time expiry;
@@ -170,7 +177,7 @@ class async_cache_core {
   using table = shared_key_map<Key, entry, Hash, Equal>;
   using node = typename table::node_type;
 
-  /// A load that counts as a failure unless it succeeds.
+  /// Counts a load, and a failure unless succeed() is called.
   class attempt {
    public:
     explicit attempt(async_cache_core& core) : core_(core) {
@@ -190,10 +197,11 @@ class async_cache_core {
     bool succeeded_ = false;
   };
 
-  // Runs as the execution `key`, and stores the value unless that was forgotten meanwhile.
+  // Loads the value in the single_flight execution `key`, and stores it if that execution is still
+  // current, that is, unless the key was invalidated or stored meanwhile.
   template <class Loader>
   static task<value> load(std::shared_ptr<async_cache_core> self, identity key, Loader loader) {
-    // Stored by a load that has ended since the caller's lookup.
+    // Another load may have stored the value after the caller looked it up.
     if (value present = self->peek(key)) co_return present;
     attempt counted(*self);
     value loaded;
@@ -222,7 +230,7 @@ class async_cache_core {
     return valid ? found->second.content : nullptr;
   }
 
-  // With the lock held:
+  // The functions below are called with the lock held.
 
   void use(entry& target) noexcept {
     target.unlink();
@@ -235,8 +243,8 @@ class async_cache_core {
     return entries_.extract(position);
   }
 
-  // True if `content` was exchanged with the entry's, or is too heavy to be stored. False if an
-  // entry was dropped to make room: to be called again.
+  // Returns true if `content` was swapped into its entry, or is too heavy to be stored; false if
+  // another entry was dropped to make room, so that the caller must call again.
   bool store_or_make_room(const identity& key, value& content, std::size_t weight,
                           steady_time expiry, node& dropped) {
     auto found = entries_.find(key);
@@ -249,7 +257,7 @@ class async_cache_core {
     const bool fits = entries_.size() + (is_new ? 1 : 0) <= settings_.capacity &&
                       others <= settings_.weight_limit - weight;
     if (!fits) {
-      if (!is_new) use(found->second);  // the one to be replaced is not dropped for itself
+      if (!is_new) use(found->second);  // keeps the entry to be replaced
       dropped = remove(entries_.find(*by_use_.front().key));
       ++statistics_.evictions;
       return false;
@@ -268,30 +276,33 @@ class async_cache_core {
   const options settings_;
   flights loads_;
   mutable std::mutex mutex_;
-  // These belong to the lock. An entry leaves the list before the table.
+  // mutex_ guards the members below. by_use_ links the entries of entries_, so it is destroyed
+  // first.
   table entries_;
-  intrusive_list<entry> by_use_;  // the newest last
+  intrusive_list<entry> by_use_;  // the most recently used last
   std::size_t weight_ = 0;
   async_cache_statistics statistics_;
 };
 
 }  // namespace detail
 
-/// A cache of at most `capacity` entries, which drops those that were not used for longest. A value
-/// that is missing is loaded by a coroutine, once for all callers that need it at the same time: a
-/// load is an execution of a single_flight, whose page says where it runs and how it stops.
+/// A cache of at most `capacity` entries, which drops the least recently used ones. A value that is
+/// missing is loaded by a coroutine, once for all callers that need it at the same time. A load is
+/// an execution of a single_flight: see there for where it runs and how it stops.
 ///
 /// Values are shared, not copied: callers get a std::shared_ptr<const T>, which stays valid when
-/// the entry is dropped. Errors are not kept. invalidate(), clear() and put() during a load let its
-/// callers have the result, but it is not stored, and later callers load again.
+/// the entry is dropped. Errors are not cached. invalidate(), clear() and put() during a load do
+/// not affect its callers, but its result is not stored: later callers load again, or get the value
+/// of put().
 ///
 /// Thread-safety: every member may be called from any thread. Hash and Equal run while a lock is
-/// held, and must not throw; no other code of the user does.
-/// Lifetime: must outlive the calls of get(); not its loads, which may continue after their callers
-/// were destroyed.
+/// held, and must not throw; no other user code runs under the lock.
+/// Lifetime: must outlive the calls of get(), but not its loads, which may continue after their
+/// callers were destroyed.
 /// Errors: the constructor throws std::invalid_argument for a capacity of 0, and for a time to live
 /// that is not positive or has no clock.
-/// Complexity: O(1), a lock for a lookup in a hash table; storing a heavy value may drop several.
+/// Complexity: O(1): a lookup takes a lock and searches a hash table; storing a heavy value may
+/// drop several entries.
 template <class Key, class T, class Hash = std::hash<Key>, class Equal = std::equal_to<Key>>
 class async_cache {
   static_assert(std::copy_constructible<Key> && std::is_object_v<T>);
@@ -307,14 +318,15 @@ class async_cache {
   explicit async_cache(options settings) : core_(std::make_shared<core>(std::move(settings))) {}
   async_cache& operator=(async_cache&&) = delete;
 
-  /// Awaited, gives the value for `key`: a stored one, or that of the load which runs, or that of
-  /// `loader(key)`, an awaitable or a value that T can be made from.
+  /// Awaited, returns the value for `key`: the stored value, else the result of the running load,
+  /// else the result of `loader(key)`, a value that T can be made from or an awaitable of one.
   ///
-  /// Lifetime: a load owns copies of key and loader, and may outlive its first caller, if that is
-  /// stopped; objects that the loader refers to must outlive it.
+  /// Lifetime: a load owns copies of key and loader, and may outlive its first caller if that
+  /// caller is stopped; objects that the loader refers to must outlive it.
   /// Errors: the loader's exception, the same object for all callers; an exception of the weigher;
   /// operation_cancelled when the caller is asked to stop.
-  /// Complexity: a coroutine frame, which try_get() saves; for a load some more, and the value.
+  /// Complexity: allocates a coroutine frame, which calling try_get() first avoids; a load
+  /// allocates more frames, and the value.
   template <std::copy_constructible Loader>
     requires std::invocable<Loader&, const Key&>
   task<std::shared_ptr<const T>> get(detail::awaited_value<Key> requested_key, Loader loader) {
@@ -324,7 +336,7 @@ class async_cache {
     co_return co_await core::share_load(core_, std::move(key), std::move(loader));
   }
 
-  /// The value for `key` if it is stored, else null. Does not wait for a load that runs.
+  /// Returns the value for `key` if it is stored, else null. Does not wait for a running load.
   [[nodiscard]] std::shared_ptr<const T> try_get(const Key& key) { return core_->find(key); }
   /// As try_get(const Key&), for a key of another type, if Hash and Equal are transparent.
   template <detail::finds_key<Hash, Equal> K>
@@ -332,14 +344,14 @@ class async_cache {
     return core_->find(key);
   }
 
-  /// Stores `value` for `key`, also in place of a value that is being loaded. One that is heavier
-  /// than the limit is not stored. Throws std::bad_alloc, and exceptions of the weigher.
+  /// Stores `value` for `key`; the result of a load that runs for `key` is then not stored. A value
+  /// heavier than weight_limit is not stored. Throws std::bad_alloc, and exceptions of the weigher.
   void put(Key key, T value) {
     core_->store(std::make_shared<const Key>(std::move(key)),
                  std::make_shared<const T>(std::move(value)), false);
   }
 
-  /// Drops the value for `key`, also one that is being loaded. Whether there was a stored one.
+  /// Drops the value for `key`, also one that is being loaded. Returns whether a value was stored.
   bool invalidate(const Key& key) { return core_->invalidate(key); }
   /// As invalidate(const Key&), for a key of another type, if Hash and Equal are transparent.
   template <detail::finds_key<Hash, Equal> K>
@@ -349,9 +361,9 @@ class async_cache {
   /// Drops all values, also those that are being loaded.
   void clear() { core_->clear(); }
 
-  /// The number of entries, and the sum of their weights; with those whose time to live is over,
-  /// until they are looked up or dropped.
+  /// Returns the number of entries, including expired ones that were not looked up or dropped yet.
   [[nodiscard]] std::size_t size() const { return core_->size(); }
+  /// Returns the sum of the weights of the entries that size() counts.
   [[nodiscard]] std::size_t weight() const { return core_->weight(); }
   [[nodiscard]] async_cache_statistics statistics() const { return core_->statistics(); }
 

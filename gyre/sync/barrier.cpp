@@ -35,7 +35,8 @@ auto barrier_base::count(barrier_waiter& node, woken_waiters& ready) noexcept ->
   return arrival::waits;
 }
 
-// The present waiters came with a token while the completion function ran.
+// Begins the next phase. The waiters that it completes arrived in the phase that has ended, and
+// began to wait with their tokens while the completion function ran.
 void barrier_base::begin_phase(woken_waiters& ready) noexcept {
   const locked_state state(lock_);
   missing_ = expected_;

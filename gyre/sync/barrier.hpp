@@ -22,9 +22,9 @@ namespace gyre {
 namespace detail {
 
 struct barrier_waiter : waiter {
-  /// A waiter that arrives when it waits.
+  /// Makes a waiter that arrives when it begins to wait.
   barrier_waiter() noexcept = default;
-  /// A waiter that has arrived before, in `phase`.
+  /// Makes a waiter that has arrived before, in `phase`.
   explicit barrier_waiter(std::uint64_t phase) noexcept : has_arrived(true), arrival_phase(phase) {}
 
   const bool has_arrived = false;
@@ -42,10 +42,10 @@ class barrier_base {
     assert(waiting_.empty() && "a gyre::barrier was destroyed while a coroutine waited for it");
   }
 
-  /// Counts `arrivals`, of which `departures` do not come back. Returns whether all have arrived;
-  /// the waiters are then in `ready`. The caller continues with begin_phase().
+  /// Counts `arrivals`, of which `departures` do not come back. Returns whether all participants
+  /// have arrived: the waiters are then in `ready`, and the caller must call begin_phase().
   bool count(std::uint64_t arrivals, std::uint64_t departures, woken_waiters& ready) noexcept;
-  /// Counts a waiter, which waits for the others unless it is cancelled or the last.
+  /// Counts `node`, whose coroutine waits for the others unless it is cancelled or the last.
   enum class arrival : unsigned char { waits, continues, completes };
   arrival count(barrier_waiter& node, woken_waiters& ready) noexcept;
   void begin_phase(woken_waiters& ready) noexcept;
@@ -55,9 +55,9 @@ class barrier_base {
  private:
   bool subtract(std::uint64_t arrivals, woken_waiters& ready) noexcept;
 
-  state_word lock_;         // of all below
-  std::uint64_t expected_;  // in each phase
-  std::uint64_t missing_;   // in the present phase
+  state_word lock_;         // guards the members below
+  std::uint64_t expected_;  // arrivals in each phase
+  std::uint64_t missing_;   // arrivals that the present phase still needs
   std::uint64_t phase_ = 0;
   waiter_list<barrier_waiter> waiting_;
 };
@@ -71,12 +71,12 @@ struct no_completion {
 /// A meeting point for a fixed number of participants, as std::barrier: none continues before all
 /// have arrived. The last to arrive calls `Completion` on its thread; then all are released in the
 /// order of their arrival, and the next phase begins. Arrivals happen before the call of the
-/// completion function, and that before the end of the waits.
+/// completion function, and this call happens before the end of the waits.
 ///
 /// Thread-safety: every member may be called from any thread.
 /// Lifetime: must outlive its waits.
-/// Errors: an arrive_and_wait() that is asked to stop throws operation_cancelled and takes its
-/// arrival back, so that the participant may arrive again or drop out.
+/// Errors: an arrive_and_wait() that is asked to stop throws operation_cancelled and withdraws its
+/// arrival, so that the participant may arrive again or drop out.
 /// Complexity: one exchange for an arrival; three for the last one of a phase, and a post per
 /// waiter. No allocation; 48 bytes and the function.
 template <class Completion = detail::no_completion>
@@ -103,7 +103,7 @@ class barrier : detail::barrier_base {
   /// Awaited, arrives, and waits for the others. The last to arrive is not suspended.
   wait_operation arrive_and_wait() noexcept { return wait_operation(*this); }
 
-  /// Arrives `arrivals` times, without waiting. No more than the phase still waits for: asserted.
+  /// Arrives `arrivals` times, without waiting. Asserts that the phase still waits for as many.
   arrival_token arrive(std::uint64_t arrivals = 1) noexcept {
     const arrival_token token(phase());
     detail::woken_waiters ready;

@@ -64,7 +64,7 @@ class broadcast_core : public subscribers {
     return channel_status::ok;
   }
 
-  // With the lock held.
+  // The functions below, up to at(), are called with the lock held.
   [[nodiscard]] std::uint64_t sent() const noexcept { return sent_; }
   [[nodiscard]] std::uint64_t oldest() const noexcept { return sent_ - values_.size(); }
   const T& at(std::uint64_t number) noexcept {
@@ -81,7 +81,7 @@ class broadcast_core : public subscribers {
 }  // namespace detail
 
 /// Sends each value to all present receivers. Sending never waits: the newest `capacity` values are
-/// kept, and a receiver that falls behind further learns how many it missed. After close(),
+/// kept, and a receiver that is slower than that learns how many values it missed. After close(),
 /// receivers get the values that they have not seen, then nullopt.
 ///
 /// Thread-safety: every member may be called from any thread. T is moved and copied while a lock is
@@ -101,7 +101,7 @@ class broadcast {
   /// Keeps at least one value. Throws std::bad_alloc.
   explicit broadcast(std::size_t capacity) : core_(capacity) {}
 
-  /// Sends `value` to the receivers there are. Throws std::system_error (channel_errc::closed).
+  /// Sends `value` to all present receivers. Throws std::system_error (channel_errc::closed).
   void send(T value) {
     if (try_send(std::move(value)) != channel_status::ok)
       throw std::system_error(channel_errc::closed);
@@ -121,7 +121,7 @@ class broadcast {
   detail::broadcast_core<T> core_;
 };
 
-/// A position in the values of a broadcast; a copy continues from there on its own.
+/// A position in the values of a broadcast; a copy advances independently.
 ///
 /// Thread-safety: one coroutine at a time, on any thread.
 /// Lifetime: the broadcast must outlive it. Must not be moved while it is waited on.
@@ -132,11 +132,11 @@ class broadcast_receiver {
 
   /// Awaited, waits for the next value and gives a std::optional<broadcast_value<T>>; nullopt when
   /// the broadcast is closed and all values were seen. After an error (operation_cancelled, or an
-  /// exception of T's copy constructor) the value is still the next.
+  /// exception of T's copy constructor) the next receive() returns the value.
   [[nodiscard]] auto receive() noexcept {
     return detail::single_wait<detail::receiver_case<broadcast_receiver>>(std::in_place, *this);
   }
-  /// Gives the next value without waiting; or empty, or closed.
+  /// Returns the next value without waiting; or the status empty or closed.
   [[nodiscard]] std::expected<broadcast_value<T>, channel_status> try_receive() {
     const std::lock_guard hold(core_->lock());
     if (!ready()) return std::unexpected(channel_status::empty);
@@ -145,7 +145,8 @@ class broadcast_receiver {
     return std::move(*value);
   }
 
-  /// The number of values it has not seen; the oldest may have been overwritten.
+  /// Returns the number of values that this receiver has not seen; the oldest may have been
+  /// overwritten.
   [[nodiscard]] std::uint64_t pending() const noexcept {
     const std::lock_guard hold(core_->lock());
     return core_->sent() - seen_;
@@ -160,7 +161,7 @@ class broadcast_receiver {
     seen_ = core.sent();
   }
 
-  // Both with the lock held.
+  // ready() and next() are called with the lock held.
   [[nodiscard]] bool ready() const noexcept { return seen_ != core_->sent() || core_->is_closed(); }
   std::optional<broadcast_value<T>> next() {
     if (seen_ == core_->sent()) return std::nullopt;
@@ -172,7 +173,7 @@ class broadcast_receiver {
   }
 
   detail::broadcast_core<T>* core_;
-  std::uint64_t seen_;  // the number of the next value
+  std::uint64_t seen_;  // the number of the next value to receive
 };
 
 /// A case of select(): receives from `receiver`, with the result of its receive().

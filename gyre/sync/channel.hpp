@@ -41,19 +41,19 @@ class channel_interface {
  public:
   using value_type = T;
 
-  /// Awaited, waits for a value and gives the oldest as a std::optional<T>; nullopt when the
+  /// Awaited, waits for a value and returns the oldest as a std::optional<T>; nullopt when the
   /// channel is closed and empty.
   [[nodiscard]] auto receive() noexcept {
     return single_wait<receive_case<T, Buffer>>(std::in_place, core_);
   }
-  /// Gives the oldest value without waiting; or empty, or closed.
+  /// Returns the oldest value without waiting; or the status empty or closed.
   [[nodiscard]] std::expected<T, channel_status> try_receive() noexcept { return core_.try_pop(); }
 
   /// Refuses all further sends, the waiting ones included. Idempotent.
   void close() noexcept { core_.close(); }
   [[nodiscard]] bool closed() const noexcept { return core_.closed(); }
 
-  /// The number of values in the queue; those of waiting senders do not count.
+  /// Returns the number of values in the queue; the values of waiting senders do not count.
   [[nodiscard]] std::size_t size() const noexcept { return core_.size(); }
 
  protected:
@@ -80,8 +80,9 @@ struct channel_access {
 /// Values are received in the order in which they were sent, and the coroutine that has waited
 /// longest is served first. After close(), receivers get the values that were sent, then nullopt.
 ///
-/// A send or receive that need not wait takes place whether or not a stop was requested. A
-/// coroutine that always finds values gives way to others after one in 256.
+/// A send or receive that need not wait takes place whether or not a stop was requested. One in 256
+/// operations that complete at once yields to other coroutines, so that no coroutine holds its
+/// executor for ever.
 ///
 /// Thread-safety: every member may be called from any thread. T is moved while a lock is held: its
 /// move constructor and destructor must not throw, and must not use the channel.
@@ -112,7 +113,7 @@ class channel : public detail::channel_interface<T, detail::ring_buffer<T>> {
   [[nodiscard]] auto send(detail::awaited_value<T> value) noexcept {
     return send_awaiter<T>(std::in_place, core_, static_cast<T&&>(std::move(value)));
   }
-  /// As send(), for a value that is made as T(arguments…); also an aggregate.
+  /// Like send(), for a value that is constructed as T(arguments…), which may be an aggregate.
   template <class... Arguments>
     requires(std::constructible_from<T, Arguments...> &&
              !(detail::unsafe_temporary<Arguments> || ...))
@@ -125,11 +126,11 @@ class channel : public detail::channel_interface<T, detail::ring_buffer<T>> {
     requires(detail::unsafe_temporary<Arguments> || ...)
   GYRE_MISUSE(GYRE_UNSAFE_TEMPORARY)
   std::suspend_never emplace(Arguments&&... arguments) noexcept;
-  /// As send(), but moves from `value`, which must outlive the wait, only when it is sent.
+  /// Like send(), but moves from `value`, which must outlive the wait, only when `value` is sent.
   [[nodiscard]] auto send_from(T& value) noexcept {
     return send_awaiter<T&>(std::in_place, core_, value);
   }
-  /// Sends `value` without waiting: ok, full or closed. Moved from only if ok.
+  /// Sends `value` without waiting; returns ok, full or closed. Moves from `value` only if ok.
   [[nodiscard]] channel_status try_send(T&& value) noexcept { return core_.try_push(value); }
   [[nodiscard]] channel_status try_send(const T& value)
     requires std::copy_constructible<T>
@@ -160,7 +161,8 @@ class unbounded_channel : public detail::channel_interface<T, detail::segment_bu
     if (try_send(std::move(value)) != channel_status::ok)
       throw std::system_error(channel_errc::closed);
   }
-  /// Sends `value` unless the channel is closed; moved from only if ok. Throws std::bad_alloc.
+  /// Sends `value` unless the channel is closed; moves from `value` only if ok. Throws
+  /// std::bad_alloc.
   [[nodiscard]] channel_status try_send(T&& value) {
     for (;;) {
       const channel_status status = core_.try_push(value);

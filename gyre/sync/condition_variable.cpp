@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A waiter that leaves the condition variable, notified or cancelled, joins the mutex's line
-// outside of the condition variable's lock, and is resumed from there only.
+// outside of the condition variable's lock, and is resumed only by the mutex.
 #include <gyre/sync/condition_variable.hpp>
 
 namespace gyre {
@@ -33,7 +33,7 @@ void condition_variable::cancel(waiter& node) noexcept {
     const locked_state state(lock_);
     if (node.current_stage == stage::mutex) return;
     node.cancelled = true;
-    if (node.current_stage == stage::unlisted) return;  // enlist() sees it
+    if (node.current_stage == stage::unlisted) return;  // enlist() sees `cancelled`
     move(node, cancelled);
   }
   hand_over(cancelled);

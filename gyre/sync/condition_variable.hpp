@@ -24,24 +24,24 @@
 namespace gyre {
 namespace detail {
 
-/// Waits in the condition variable, and then in the line of the mutex.
+/// A waiter that waits first in the condition variable, and then in the line of the mutex.
 struct condition_waiter : waiter {
   enum class stage : unsigned char { unlisted, condition, mutex };
 
-  // The next two belong to the condition variable's lock.
+  // The condition variable's lock guards current_stage and cancelled.
   stage current_stage = stage::unlisted;
   bool cancelled = false;
-  gyre::mutex* relocked = nullptr;  // locked again before the coroutine resumes
+  gyre::mutex* relocked = nullptr;  // the mutex to lock again before resuming
 };
 
 }  // namespace detail
 
 /// A line of coroutines that wait to be notified, first come, first served. A notified coroutine
-/// joins the mutex's line and resumes when it has the lock, so that notify_all() wakes no herd.
-/// There are no spurious wake-ups, but others may have held the mutex in between.
+/// joins the mutex's line and resumes when it has the lock, so that notify_all() causes no
+/// thundering herd. There are no spurious wake-ups, but others may have held the mutex in between.
 ///
 /// Thread-safety: every member may be called from any thread; the mutex need not be held to notify.
-/// Lifetime: must outlive its waits. Waits at the same time use the same mutex.
+/// Lifetime: must outlive its waits. Simultaneous waits must use the same mutex.
 /// Errors: a wait that is asked to stop locks the mutex again, and throws operation_cancelled.
 /// Complexity: wait() and notify_one() are two exchanges each; no allocation; 24 bytes.
 class condition_variable {
@@ -78,7 +78,7 @@ class condition_variable {
   static void hand_over(line& waiters) noexcept;
 
   detail::state_word lock_;
-  line waiting_;  // condition_waiters
+  line waiting_;  // all of type condition_waiter
 };
 
 /// The awaitable of condition_variable::wait(), without a result.
@@ -109,14 +109,14 @@ class [[nodiscard]] condition_variable::wait_operation
     begin_wait(awaiting, context, stop_token.stop_possible());
     if (stop_token.stop_possible()) add_stop_callback(stop_token);
     if (!condition_->enlist(*this)) return detail::gives_way(context, awaiting);
-    // From here on this may be gone.
+    // The coroutine may resume, and destroy this, as soon as the mutex is unlocked.
     released.unlock();
     return true;
   }
   void await_resume() {
     if (const task_context* const context = finish()) detail::throw_cancelled(*context);
   }
-  /// As await_resume(), but an error is a value.
+  /// Like await_resume(), but returns the error instead of throwing it.
   std::expected<void, std::error_code> result() {
     if (const task_context* const context = finish()) return detail::cancelled_result(*context);
     return {};
@@ -127,7 +127,7 @@ class [[nodiscard]] condition_variable::wait_operation
 
   void stop() noexcept { condition_->cancel(*this); }
 
-  // The context of the wait if the wait was cancelled, else null.
+  // Ends the wait. Returns its context if the wait was cancelled, else null.
   const task_context* finish() noexcept {
     if (has_callback()) remove_stop_callback();
     const task_context* const waited_in = context();

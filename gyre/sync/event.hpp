@@ -71,7 +71,8 @@ class auto_reset_event : detail::waiting_line<auto_reset_event> {
   /// Awaited, waits until the flag is set, and resets it. A stop request counts only if it has to
   /// wait.
   wait_operation wait() noexcept { return wait_operation(*this); }
-  /// Resets the flag, and returns whether it was set. False also while another wait begins.
+  /// Resets the flag, and returns whether the flag was set. Returns false also while another wait
+  /// begins.
   [[nodiscard]] bool try_wait() noexcept {
     word set = flag;
     // acquire: pairs with the release in state_word::unlock().

@@ -23,13 +23,13 @@ struct shared_access {
 /// Holds a lock until it is destroyed or unlock() is called. Movable; one pointer.
 ///
 /// Thread-safety: may unlock on another thread than the one that locked.
-/// Lifetime: the mutex must outlive it.
+/// Lifetime: the mutex must outlive the guard.
 template <class Mutex, class Access>
 class [[nodiscard]] basic_guard {
  public:
   using mutex_type = Mutex;
 
-  /// Holds nothing.
+  /// Makes a guard that holds no lock.
   constexpr basic_guard() noexcept = default;
   /// Takes over a lock of `mutex` that the caller holds.
   basic_guard(Mutex& mutex, std::adopt_lock_t) noexcept : mutex_(&mutex) {}
@@ -45,14 +45,14 @@ class [[nodiscard]] basic_guard {
 
   [[nodiscard]] bool owns_lock() const noexcept { return mutex_ != nullptr; }
   explicit operator bool() const noexcept { return owns_lock(); }
-  /// The mutex that is held, or null.
+  /// Returns the mutex that is held, or null.
   [[nodiscard]] Mutex* mutex() const noexcept { return mutex_; }
 
-  /// Unlocks now, if it holds a lock.
+  /// Unlocks now, if the guard holds a lock.
   void unlock() noexcept {
     if (Mutex* const held = release()) Access::unlock(*held);
   }
-  /// Gives the lock up without unlocking: the caller must unlock the returned mutex, if any.
+  /// Disowns the lock without unlocking: the caller must unlock the returned mutex, if any.
   Mutex* release() noexcept { return std::exchange(mutex_, nullptr); }
   void swap(basic_guard& other) noexcept { std::swap(mutex_, other.mutex_); }
 

@@ -65,7 +65,7 @@ class join_set {
   using next_result =
       std::conditional_t<std::is_void_v<T>, bool, std::optional<detail::element_t<T>>>;
 
-  /// A set of tasks that run in `owner`, on its executor. Throws std::bad_alloc.
+  /// Makes a set of tasks that run in `owner`, on its executor. Throws std::bad_alloc.
   explicit join_set(scope& owner) : core_(new detail::join_set_core(owner)) {}
   join_set(const join_set&) = delete;
   join_set& operator=(const join_set&) = delete;
@@ -74,7 +74,7 @@ class join_set {
     core_->release();
   }
 
-  /// Starts `awaitable` as scope::spawn() does. Throws what that throws.
+  /// Starts `awaitable` as scope::spawn() does. Throws the exceptions of scope::spawn().
   template <awaitable Awaitable>
     requires std::is_same_v<task_result_t<Awaitable>, T>
   void spawn(Awaitable awaitable, const char* name = nullptr,
@@ -97,24 +97,25 @@ class join_set {
   void spawn(detail::misused_awaitable explained, const char* name = nullptr);
   void spawn(executor& target, detail::misused_awaitable explained, const char* name = nullptr);
 
-  /// Awaited, gives the result of the task that ended first of those not taken yet; waits if none
-  /// has ended. std::nullopt (false) if all were taken. A stop of the awaiting coroutine ends the
-  /// wait at once, and takes nothing.
+  /// Awaited, returns the result of the task that ended first of those not taken yet; waits if none
+  /// has ended. Returns std::nullopt (false) if all were taken. A stop of the awaiting coroutine
+  /// ends the wait at once, and takes nothing.
   ///
   /// Errors: throws the exception of the task, which is thereby taken: next() continues with the
-  /// others. That of a task that was asked to stop is std::system_error
+  /// others. The error of a task that was asked to stop is std::system_error
   /// (std::errc::operation_canceled). Throws gyre::operation_cancelled if the awaiting coroutine
   /// was asked to stop.
   [[nodiscard]] auto next() noexcept { return next_operation(*core_); }
-  /// As next(), but std::nullopt (false) also if no task has ended.
+  /// Like next(), but does not wait: returns std::nullopt (false) also if no task has ended.
   [[nodiscard]] next_result try_next() {
     if (!core_->ended().try_acquire()) return next_result{};
     return take(*core_, nullptr);
   }
 
-  /// The number of tasks that were not taken; of those, some may have ended.
+  /// Returns the number of tasks whose results were not taken, ended ones included.
   [[nodiscard]] std::size_t size() const noexcept { return core_->size(); }
-  /// Asks the tasks to stop, also those started later; not the scope. False if done before.
+  /// Asks the tasks to stop, also those started later, but not the scope. Returns false if called
+  /// before.
   bool request_stop() noexcept { return core_->request_stop(); }
 
  private:

@@ -27,8 +27,9 @@ struct latch_arrival : waiter {
 /// they came; as std::latch. Each count_down() happens before the end of the waits.
 ///
 /// Thread-safety: every member may be called from any thread.
-/// Lifetime: must outlive its waits. A caller that finds the counter at zero, and knows that it is
-/// the last to look, may destroy the latch, even though the last count_down() has not returned yet.
+/// Lifetime: must outlive its waits. A caller that finds the counter at zero, and knows that no
+/// other caller will use the latch, may destroy the latch, even though the last count_down() has
+/// not returned yet.
 /// Errors: a wait that is asked to stop throws operation_cancelled.
 /// Complexity: count_down() is one exchange, and the last one a post per waiter; wait() at zero is
 /// one load; no allocation; 24 bytes.
@@ -51,14 +52,14 @@ class latch : detail::waiting_line<latch> {
       state -= arrivals * one;
     });
   }
-  /// Whether the counter is zero.
+  /// Returns whether the counter is zero.
   [[nodiscard]] bool try_wait() const noexcept {
     // acquire: pairs with the release in state_word::unlock().
     return load(std::memory_order_acquire) < one;
   }
   /// Awaited, waits until the counter is zero. A stop request counts only if it has to wait.
   wait_operation wait() noexcept { return wait_operation(*this); }
-  /// Awaited, counts down, then waits. It has counted even if the wait is asked to stop.
+  /// Awaited, counts down, then waits. The arrivals stay counted even if the wait is asked to stop.
   arrival_operation arrive_and_wait(std::uint64_t arrivals = 1) noexcept {
     return arrival_operation(*this, arrivals);
   }

@@ -22,10 +22,10 @@ class condition_variable;
 /// A lock that coroutines wait for without blocking a thread, first come, first served. Not
 /// recursive. If nothing is awaited while it is held, std::mutex does as well.
 ///
-/// Thread-safety: every member may be called from any thread; unlock() also from another one than
-/// lock().
-/// Lifetime: must outlive its waits and guards. Its last user may destroy it as soon as it has
-/// unlocked it, or seen it unlocked.
+/// Thread-safety: every member may be called from any thread; unlock() may run on another thread
+/// than lock().
+/// Lifetime: must outlive its waits and guards. The last user may destroy the mutex as soon as it
+/// has unlocked it, or seen it unlocked.
 /// Errors: a wait that is asked to stop throws operation_cancelled and does not hold the lock.
 /// Complexity: uncontended, lock and unlock are one compare-exchange each; no allocation; 24 bytes.
 class mutex : detail::waiting_line<mutex> {
@@ -36,7 +36,7 @@ class mutex : detail::waiting_line<mutex> {
 
   constexpr mutex() noexcept = default;
   ~mutex() {
-    // relaxed: a mutex that is used while it is destroyed is lost anyway.
+    // relaxed: no order helps a mutex that is used while it is destroyed.
     assert(load(std::memory_order_relaxed) == 0 && "a gyre::mutex was destroyed in use");
   }
 
@@ -56,7 +56,7 @@ class mutex : detail::waiting_line<mutex> {
   /// Hands the lock to the coroutine that has waited longest, which resumes on its executor.
   void unlock() noexcept {
     word alone = held;
-    // release: pairs with the acquire of the next lock.
+    // release: pairs with the acquire of the next lock operation.
     if (!compare_exchange_strong(alone, 0, std::memory_order_release, std::memory_order_relaxed)) {
       change([](word& state) {
         assert((state & held) != 0 && "unlocked a gyre::mutex that is not locked");

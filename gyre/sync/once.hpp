@@ -40,7 +40,8 @@ class once_flag : detail::waiting_line<once_flag> {
   template <std::invocable Function>
   friend task<> call_once(once_flag& flag, Function function);
 
-  /// The turn of the coroutine that makes the attempt, which fails unless succeed() is called.
+  /// One coroutine's attempt to run the function. The attempt has failed unless succeed() was
+  /// called before the destructor.
   class attempt {
    public:
     explicit attempt(once_flag& flag) noexcept : flag_(flag) {}
@@ -54,7 +55,7 @@ class once_flag : detail::waiting_line<once_flag> {
   };
 
   static constexpr word succeeded = 4;
-  static constexpr word attempted = 8;  // by one coroutine
+  static constexpr word attempted = 8;  // set while one coroutine runs the function
 
   bool admit(detail::waiter&) const noexcept { return done(); }
   static bool take(word& state, const detail::waiter&) noexcept {
@@ -75,7 +76,7 @@ class once_flag : detail::waiting_line<once_flag> {
 ///
 /// Errors: the function's exception; the caller that has waited longest then makes the next
 /// attempt. A wait that is asked to stop throws operation_cancelled.
-/// Complexity: a coroutine frame, which asking flag.done() first saves.
+/// Complexity: allocates a coroutine frame, which checking flag.done() first avoids.
 template <std::invocable Function>
 task<> call_once(once_flag& flag, Function function) {
   if (flag.done()) co_return;

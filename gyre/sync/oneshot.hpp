@@ -40,8 +40,8 @@ struct oneshot {
 template <class T = void>
 [[nodiscard]] oneshot<T> make_oneshot();
 
-/// The end of a oneshot that sends. To send consumes it. If it is dropped without sending, the
-/// receiver gets nullopt.
+/// The sending end of a oneshot. Sending consumes the sender. If the sender is dropped without
+/// sending, the receiver gets nullopt.
 ///
 /// Thread-safety: both ends may be used at once, each by one coroutine at a time, on any thread. T
 /// is moved while a lock is held: its move constructor and destructor must not use the oneshot.
@@ -58,7 +58,7 @@ class oneshot_sender {
  public:
   using value_type = T;
 
-  /// An empty sender.
+  /// Makes an empty sender.
   oneshot_sender() noexcept = default;
   oneshot_sender(oneshot_sender&& other) noexcept : core_(std::exchange(other.core_, nullptr)) {}
   oneshot_sender& operator=(oneshot_sender other) noexcept {
@@ -86,17 +86,17 @@ class oneshot_sender {
   {
     return leave([](core_type& core) noexcept { core.store({}); });
   }
-  /// Lets the receiver's wait throw `error`, which is not null. False if the receiver is gone. A
-  /// gyre::operation_cancelled arrives as std::system_error (std::errc::operation_canceled), as it
-  /// was not the receiver that was asked to stop.
+  /// Makes the receiver's wait throw `error`, which must not be null. Returns false if the receiver
+  /// is gone. A gyre::operation_cancelled arrives as std::system_error
+  /// (std::errc::operation_canceled), because the receiver itself was not asked to stop.
   bool send_error(std::exception_ptr error) {
     std::exception_ptr passed_on = detail::error_for_others(std::move(error));
     return leave([&](core_type& core) noexcept { core.store_error(std::move(passed_on)); });
   }
 
-  /// Whether it can send; false once it has.
+  /// Returns whether the sender can send; false once it has sent.
   [[nodiscard]] bool valid() const noexcept { return core_ != nullptr; }
-  /// Whether the receiver is gone, so that no value would be sent.
+  /// Returns whether the receiver is gone, so that a value would not be received.
   [[nodiscard]] bool is_closed() const { return core().receiver_left(); }
   /// Awaited, waits until the receiver is gone: nobody needs the value any more.
   [[nodiscard]] auto closed() {
@@ -124,8 +124,8 @@ class oneshot_sender {
   core_type* core_ = nullptr;
 };
 
-/// The end of a oneshot that receives. Once it is destroyed, the sender is told that it sends in
-/// vain.
+/// The receiving end of a oneshot. Once the receiver is destroyed, send() returns false and
+/// closed() completes.
 ///
 /// Thread-safety: both ends may be used at once, each by one coroutine at a time, on any thread.
 /// Lifetime: independent of the sender. Must not be moved or destroyed while it is waited on; the
@@ -140,7 +140,7 @@ class oneshot_receiver {
  public:
   using value_type = T;
 
-  /// An empty receiver.
+  /// Makes an empty receiver.
   oneshot_receiver() noexcept = default;
   oneshot_receiver(oneshot_receiver&& other) noexcept
       : core_(std::exchange(other.core_, nullptr)) {}
@@ -152,14 +152,15 @@ class oneshot_receiver {
     if (core_ != nullptr) core_->retire_receiver();
   }
 
-  /// Awaited, waits for the value and gives it as a std::optional<T>; nullopt when the sender was
-  /// dropped without sending, or the value was received before. If T is void gives a bool, false
-  /// where another T has nullopt.
+  /// Awaited, waits for the value and returns it as a std::optional<T>; nullopt when the sender was
+  /// dropped without sending, or the value was received before. If T is void, the result is a bool,
+  /// which is false instead of nullopt.
   [[nodiscard]] auto receive() {
     return detail::single_wait<detail::receiver_case<oneshot_receiver>>(std::in_place,
                                                                         waited_case());
   }
-  /// Gives the value without waiting; or empty, or closed where receive() gives nullopt.
+  /// Returns the value without waiting; or the status empty, or closed where receive() returns
+  /// nullopt.
   [[nodiscard]] std::expected<T, channel_status> try_receive() {
     core_type& shared = core();
     const std::lock_guard hold(shared.lock());
@@ -173,7 +174,7 @@ class oneshot_receiver {
     }
   }
 
-  /// Whether it belongs to a oneshot: it was not moved from.
+  /// Returns whether the receiver belongs to a oneshot; false once it was moved from.
   [[nodiscard]] bool valid() const noexcept { return core_ != nullptr; }
 
  private:
@@ -194,9 +195,9 @@ class oneshot_receiver {
 
   static constexpr bool takes_without_lock = true;
   [[nodiscard]] bool must_wait() const noexcept { return !core_->sender_left(); }
-  // Whether the wait is over; called with the channel's lock held.
+  // Returns whether the wait is over. Called with the lock of the core held.
   [[nodiscard]] bool ready() const noexcept { return core_->is_closed(); }
-  // Takes the result of the wait, after must_wait() or ready() said that there is one.
+  // Takes the result of the wait. Called after must_wait() has returned false, or ready() true.
   auto next() {
     if constexpr (std::is_void_v<T>) {
       return core_->take().has_value();
@@ -221,7 +222,7 @@ template <class T>
   return detail::oneshot_access::case_of(receiver);
 }
 
-/// A case of select(): waits as `sender`'s closed() does. The result is std::monostate.
+/// A case of select(): waits like `sender`'s closed(). The result is std::monostate.
 template <class T>
 [[nodiscard]] auto on_closed(oneshot_sender<T>& sender) {
   return detail::oneshot_access::case_of(sender);

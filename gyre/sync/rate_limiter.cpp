@@ -16,7 +16,7 @@
 namespace gyre {
 namespace {
 
-// Within this sums and products of times fit in 128 bits.
+// Returns `value`, which must be in the range in which sums and products of times fit in 128 bits.
 std::uint64_t checked(std::uint64_t value, const char* name) {
   constexpr std::uint64_t max_value = std::uint64_t{1} << 62U;
   if (value > 0 && value <= max_value) return value;
@@ -24,7 +24,8 @@ std::uint64_t checked(std::uint64_t value, const char* name) {
                               std::to_string(value) + "; it must be from 1 to 2^62");
 }
 
-// Within half of the longest duration, 146 years, products of times fit in 128 bits.
+// Returns `per` in nanoseconds, but at most half of the longest duration, 146 years, so that
+// products of times fit in 128 bits.
 std::uint64_t checked_period(duration per) {
   detail::require_positive(per, "gyre::rate_limiter: per");
   return static_cast<std::uint64_t>(
@@ -62,7 +63,7 @@ rate_limiter::scaled_time rate_limiter::cost(std::uint64_t tokens) const noexcep
   return static_cast<scaled_time>(tokens) * static_cast<scaled_time>(period_);
 }
 
-// The time, not before `now`, at which there are `tokens` tokens.
+// Returns the time, not before `now`, at which `tokens` tokens are available.
 steady_time rate_limiter::ready_at(std::uint64_t tokens, steady_time now) const noexcept {
   const scaled_time ready = full_at_ - cost(burst_ - tokens);
   if (ready <= scaled(now)) return now;
@@ -73,12 +74,12 @@ steady_time rate_limiter::ready_at(std::uint64_t tokens, steady_time now) const 
       static_cast<std::chrono::nanoseconds::rep>(std::min(nanoseconds, latest))));
 }
 
-// Takes tokens that are ready at the time `now`.
+// Takes tokens that are available at the time `now`.
 void rate_limiter::take(std::uint64_t tokens, steady_time now) noexcept {
   full_at_ = std::max(full_at_, scaled(now)) + cost(tokens);
 }
 
-// Keeps the error of a wait, if any, for await_resume(), which may throw.
+// Returns the result of `wait`, and keeps its error, if any, for await_resume(), which may throw.
 template <class Wait>
 auto rate_limiter::acquire_operation::result_of(Wait& wait) noexcept {
   const detail::stopped_by nobody(frame_.context(), inplace_stop_token());
@@ -87,8 +88,8 @@ auto rate_limiter::acquire_operation::result_of(Wait& wait) noexcept {
   return ended;
 }
 
-// begin(), reach_head() and take_tokens() return whether the coroutine waits; if so, this may be
-// gone.
+// begin(), reach_head() and take_tokens() return whether the coroutine waits; if it does, this
+// object may be gone.
 bool rate_limiter::acquire_operation::begin() noexcept {
   line_wait_.emplace(limiter_->line_.lock());
   if (!line_wait_->await_ready() && line_wait_->await_suspend(frame_.get_handle())) return true;

@@ -28,20 +28,22 @@ namespace gyre {
 
 /// Options of a rate_limiter.
 struct rate_limiter_options {
-  /// The tokens that come `per` that time, evenly spread. Positive.
+  /// The number of tokens that become available in each time `per`, evenly spread. Must be
+  /// positive.
   std::uint64_t tokens = 1;
   duration per = std::chrono::seconds{1};
-  /// The most tokens that the bucket holds, and thus that can be taken at once. Positive. Timers
-  /// wake some 0.1 ms late: a limiter that is to reach its full rate needs the tokens of that time.
+  /// The most tokens that the bucket holds, and thus that can be taken at once. Must be positive.
+  /// Timers wake some 0.1 ms late: a limiter that is to reach its full rate needs the tokens of
+  /// that time.
   std::uint64_t burst = 1;
 };
 
 /// Tokens that come at a fixed rate, up to a limit, and that coroutines take and wait for: first
-/// come, first served, also for many tokens at once. In any time `t` at most `burst` plus the rate
+/// come, first served, also for many tokens at once. In any time `t`, at most `burst` plus the rate
 /// times `t` are taken, exactly. The bucket is full at first.
 ///
-/// The coroutine at the head of the line waits on its executor's timers; an executor that is busy
-/// then delays those behind it. The clocks of all executors must be the same.
+/// The coroutine at the head of the line waits on its executor's timers; a busy executor delays the
+/// coroutines after it. The clocks of all executors must be the same.
 ///
 /// Thread-safety: every member may be called from any thread.
 /// Lifetime: must outlive its waits.
@@ -64,16 +66,18 @@ class rate_limiter {
   /// delays nobody; std::errc::operation_not_supported if the executor has no timers.
   inline acquire_operation acquire(std::uint64_t tokens = 1);
 
-  /// Takes `tokens` if they are there at the time `now` (of loop::now(), of timer_service::now())
-  /// and nothing waits. May fail spuriously while another thread takes tokens.
+  /// Takes `tokens` if they are available at the time `now` (of loop::now() or
+  /// timer_service::now()) and nothing waits. May fail spuriously while another thread takes
+  /// tokens.
   [[nodiscard]] bool try_acquire(steady_time now, std::uint64_t tokens = 1);
 
  private:
-  /// A time in units of which a nanosecond has `rate_` and a token costs `period_`.
+  /// A time in units so small that a nanosecond has `rate_` of them and a token costs `period_` of
+  /// them: no calculation rounds.
   __extension__ using scaled_time = __int128;
 
   void check(std::uint64_t tokens) const;
-  // The rest belongs to the holder of the lock.
+  // The functions below are called by the holder of line_.
   steady_time ready_at(std::uint64_t tokens, steady_time now) const noexcept;
   void take(std::uint64_t tokens, steady_time now) noexcept;
   scaled_time scaled(steady_time time) const noexcept;
@@ -82,8 +86,8 @@ class rate_limiter {
   const std::uint64_t rate_;
   const std::uint64_t period_;
   const std::uint64_t burst_;
-  scaled_time full_at_;  // when the bucket is full again
-  mutex line_;           // held by the coroutine at the head, also while it waits for tokens
+  scaled_time full_at_;  // when the bucket is full again; guarded by line_
+  mutex line_;           // held by the coroutine that waits for tokens or takes them
 };
 
 /// The awaitable of rate_limiter::acquire(), without a result. It waits in the limiter's line, and
@@ -100,7 +104,7 @@ class rate_limiter::acquire_operation {
  public:
   acquire_operation(rate_limiter& limiter, std::uint64_t tokens) noexcept
       : limiter_(&limiter), tokens_(tokens) {}
-  /// Before it is awaited.
+  /// Copies an awaiter that has not been awaited.
   acquire_operation(const acquire_operation& other) noexcept
       : acquire_operation(*other.limiter_, other.tokens_) {}
   acquire_operation& operator=(const acquire_operation&) = delete;
@@ -130,7 +134,7 @@ class rate_limiter::acquire_operation {
   std::coroutine_handle<> awaiting_;
   detail::stand_in<acquire_operation> frame_{&resume_frame, &destroy_frame};
   std::errc error_{};
-  mutex::guard head_;  // of the line
+  mutex::guard head_;  // locked while this operation is the first in the line
   std::optional<mutex::lock_operation> line_wait_;
   std::optional<detail::sleep_awaiter> token_wait_;
 };

@@ -34,14 +34,14 @@ template <class T, class Buffer>
   return detail::receive_case(detail::channel_access::core(channel));
 }
 
-/// A case of select(): sends `value`, as channel::send(). The result is std::monostate.
+/// A case of select(): sends `value` like channel::send(). The result is std::monostate.
 template <class T>
 [[nodiscard]] auto on_send(channel<T>& channel,
                            std::type_identity_t<detail::awaited_value<T>> value) noexcept {
   using sending = detail::send_case<T, detail::ring_buffer<T>, T>;
   return sending(detail::channel_access::core(channel), static_cast<T&&>(std::move(value)));
 }
-/// As on_send(), but moves from `value` only when it is sent, as channel::send_from().
+/// Like on_send(), but moves from `value` only when it is sent, like channel::send_from().
 template <class T>
 [[nodiscard]] auto on_send_from(channel<T>& channel, std::type_identity_t<T>& value) noexcept {
   using sending = detail::send_case<T, detail::ring_buffer<T>, T&>;
@@ -57,27 +57,27 @@ template <class T>
   return detail::timeout_case(deadline);
 }
 
-/// Awaited, waits until one of `cases` can complete, completes that one and none of the others, and
-/// gives a std::variant with its result at its index. If several can, the choice is random. Cases
-/// may share a channel; there are 64 at most.
+/// Awaited, waits until one of `cases` can complete, completes that case and none of the others,
+/// and returns a std::variant with its result at its index. If several can, the choice is random.
+/// Cases may share a channel; there are 64 at most.
 ///
 /// A closed channel completes its case at once: a send with an exception, a receive, if the channel
-/// is empty, with nullopt. Values of on_send() that were not sent are destroyed. With a time limit
-/// a select begins on a thread of its executor.
+/// is empty, with nullopt. Values of on_send() that were not sent are destroyed. A select with a
+/// time limit begins on a thread of its executor.
 ///
-/// Lifetime: what the cases refer to must outlive the select.
+/// Lifetime: objects that the cases refer to must outlive the select.
 /// Errors: operation_cancelled when asked to stop, and no case has completed;
 /// std::errc::operation_not_supported for a time limit where the executor has no timers.
 /// Complexity: a node in the queue of each case, no allocation. The locks of all their channels are
-/// held at once for a moment.
+/// held at the same time for a few instructions.
 template <detail::selectable... Cases>
 [[nodiscard]] auto select(Cases... cases) noexcept {
   return detail::select_awaiter<Cases...>(std::move(cases)...);
 }
 
 /// Completes one of `cases` if one can complete now, else returns nullopt; needs no coroutine. Time
-/// limits are no cases here. Throws std::system_error (channel_errc::closed) for a send into a
-/// closed channel.
+/// limits are not allowed as cases. Throws std::system_error (channel_errc::closed) for a send into
+/// a closed channel.
 template <detail::select_case... Cases>
 [[nodiscard]] auto try_select(Cases... cases)
     -> std::optional<typename detail::select_cases<Cases...>::result_type> {

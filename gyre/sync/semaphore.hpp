@@ -23,8 +23,8 @@ namespace detail {
 
 class blocked_acquire;
 
-/// Waits for permits. Afterwards `permits` is the number that it was given: all, or none if the
-/// semaphore was closed.
+/// A waiter for permits. `permits` is first the number requested, and after the wait the number
+/// granted: all, fewer after serve_waits(), or none if the semaphore was closed.
 struct semaphore_waiter : waiter {
   explicit semaphore_waiter(std::uint64_t count) noexcept : permits(count) {}
   std::uint64_t permits;
@@ -35,7 +35,7 @@ struct semaphore_waiter : waiter {
 /// Permits of a semaphore, released when this object is destroyed. The semaphore must outlive it.
 class [[nodiscard]] semaphore_permit {
  public:
-  /// Holds no permits.
+  /// Makes an object that holds no permits.
   constexpr semaphore_permit() noexcept = default;
   /// Adopts `count` permits of `source` that the caller has acquired.
   semaphore_permit(semaphore& source, std::uint64_t count) noexcept
@@ -54,7 +54,7 @@ class [[nodiscard]] semaphore_permit {
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
   /// Releases the permits now.
   inline void release() noexcept;
-  /// Leaves the permits to the caller to release, and returns their number.
+  /// Disowns the permits, which the caller must then release, and returns their number.
   std::uint64_t forget() noexcept { return std::exchange(count_, 0); }
 
  private:
@@ -80,10 +80,10 @@ class semaphore : detail::waiting_line<semaphore, detail::semaphore_waiter> {
   using permit_operation =
       detail::primitive_wait<semaphore_permit, semaphore, detail::semaphore_waiter>;
 
-  /// The most permits there can be.
+  /// Returns the largest number of permits.
   [[nodiscard]] static constexpr std::uint64_t max() noexcept { return ~word{0} / one; }
 
-  /// Has `permits` at first.
+  /// Makes a semaphore that has `permits` permits.
   constexpr explicit semaphore(std::uint64_t permits) noexcept : waiting_line(permits * one) {
     assert(permits <= max());
   }
@@ -93,7 +93,7 @@ class semaphore : detail::waiting_line<semaphore, detail::semaphore_waiter> {
   acquire_operation acquire(std::uint64_t permits = 1) noexcept {
     return acquire_operation(*this, permits);
   }
-  /// As acquire(), but returns a semaphore_permit, which releases them.
+  /// Like acquire(), but returns a semaphore_permit, whose destructor releases the permits.
   permit_operation permit(std::uint64_t permits = 1) noexcept {
     return permit_operation(*this, permits);
   }
@@ -111,14 +111,14 @@ class semaphore : detail::waiting_line<semaphore, detail::semaphore_waiter> {
     }
     return false;
   }
-  /// As try_acquire(), but takes as many permits as are free, at most `max_permits`. Returns how
+  /// Like try_acquire(), but takes as many permits as are free, at most `max_permits`. Returns how
   /// many; none if something waits.
   [[nodiscard]] std::uint64_t try_acquire_some(std::uint64_t max_permits) noexcept {
     word state = load(std::memory_order_relaxed);
     while ((state & busy) == 0) {
       const std::uint64_t taken = std::min(state / one, max_permits);
       if (taken == 0) break;
-      // acquire: as in try_acquire().
+      // acquire: pairs with the release in release() and state_word::unlock().
       if (compare_exchange_weak(state, state - taken * one, std::memory_order_acquire,
                                 std::memory_order_relaxed)) {
         return taken;
@@ -132,7 +132,8 @@ class semaphore : detail::waiting_line<semaphore, detail::semaphore_waiter> {
     word state = load(std::memory_order_relaxed);
     assert(state / one + permits <= max() && "too many permits");
     while ((state & busy) == 0) {
-      // release: pairs with the acquire of later acquisitions.
+      // release: pairs with the acquire in try_acquire(), try_acquire_some() and
+      // state_word::lock().
       if (compare_exchange_weak(state, state + permits * one, std::memory_order_release,
                                 std::memory_order_relaxed)) {
         return;
@@ -141,8 +142,8 @@ class semaphore : detail::waiting_line<semaphore, detail::semaphore_waiter> {
     change([permits](word& locked_word) { locked_word += permits * one; });
   }
 
-  /// Serves the waiters in their order while permits are free, each with `max_permits` at most,
-  /// although they wait for more: for waits of permit(), which tells how many it was given.
+  /// Completes waits in their order while permits are free, each with at most `max_permits`, even
+  /// if the waiter requested more. Meant for permit(), whose result has the number of permits.
   [[gnu::noinline]] void serve_waits(std::uint64_t max_permits) noexcept {
     detail::woken_waiters ready;
     detail::locked_state state(*this);
@@ -161,14 +162,14 @@ class semaphore : detail::waiting_line<semaphore, detail::semaphore_waiter> {
     change([](word& state) { state |= closed; });
   }
 
-  /// Whether something waits; a release() then serves the waiters.
+  /// Returns whether a coroutine or thread waits; a release() then serves the waiters.
   [[nodiscard]] bool has_waiters() const noexcept {
-    return (load(std::memory_order_relaxed) & awaited) != 0;  // relaxed: a hint, nothing else
+    return (load(std::memory_order_relaxed) & awaited) != 0;  // relaxed: only a hint
   }
 
-  /// The number of free permits, also while an acquire() of more than these waits.
+  /// Returns the number of free permits, which may be positive while an acquire() of more waits.
   [[nodiscard]] std::uint64_t available() const noexcept {
-    return load(std::memory_order_relaxed) / one;  // relaxed: a number, nothing else
+    return load(std::memory_order_relaxed) / one;  // relaxed: only a number
   }
 
  private:

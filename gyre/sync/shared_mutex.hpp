@@ -25,9 +25,9 @@ struct shared_mutex_waiter : waiter {
 }  // namespace detail
 
 /// A lock that one coroutine holds exclusively or several share, first come, first served: readers
-/// wait behind a waiting writer, and readers that are next to each other in the line go in
-/// together, so that neither starves the other. Not recursive, not even for readers: a second lock
-/// behind a waiting writer waits for ever.
+/// wait after a waiting writer, and adjacent readers in the line lock together, so that neither
+/// readers nor writers starve. Not recursive, not even for readers: a second lock after a writer
+/// has begun to wait is a deadlock.
 ///
 /// Thread-safety: every member may be called from any thread; another thread may release a lock.
 /// Lifetime: must outlive its waits and guards.
@@ -45,7 +45,7 @@ class shared_mutex : detail::waiting_line<shared_mutex, detail::shared_mutex_wai
 
   constexpr shared_mutex() noexcept = default;
   ~shared_mutex() {
-    // relaxed: a mutex that is used while it is destroyed is lost anyway.
+    // relaxed: no order helps a mutex that is used while it is destroyed.
     assert(load(std::memory_order_relaxed) == 0 && "a gyre::shared_mutex was destroyed in use");
   }
 
@@ -62,7 +62,7 @@ class shared_mutex : detail::waiting_line<shared_mutex, detail::shared_mutex_wai
     return compare_exchange_strong(free, written, std::memory_order_acquire,
                                    std::memory_order_relaxed);
   }
-  /// As try_lock(), for a reader. Fails also if a coroutine waits.
+  /// Like try_lock(), but locks for a reader. Fails also if a coroutine waits.
   [[nodiscard]] bool try_lock_shared() noexcept {
     word state = load(std::memory_order_relaxed);
     while ((state & (busy | written)) == 0) {
@@ -77,7 +77,7 @@ class shared_mutex : detail::waiting_line<shared_mutex, detail::shared_mutex_wai
 
   void unlock() noexcept {
     word alone = written;
-    // release: pairs with the acquire of the next lock.
+    // release: pairs with the acquire of the next lock operation.
     if (!compare_exchange_strong(alone, 0, std::memory_order_release, std::memory_order_relaxed)) {
       hand_over(written);
     }
@@ -85,8 +85,8 @@ class shared_mutex : detail::waiting_line<shared_mutex, detail::shared_mutex_wai
   void unlock_shared() noexcept {
     word state = load(std::memory_order_relaxed);
     while ((state & busy) == 0) {
-      // release: pairs with the acquire of the writer that comes next; each exchange of another
-      // reader continues the release sequence.
+      // release: pairs with the acquire of the next writer; each exchange of another reader
+      // continues the release sequence.
       if (compare_exchange_weak(state, state - reader, std::memory_order_release,
                                 std::memory_order_relaxed)) {
         return;
@@ -102,7 +102,7 @@ class shared_mutex : detail::waiting_line<shared_mutex, detail::shared_mutex_wai
   friend lock_shared_operation;
 
   static constexpr word written = 4;
-  static constexpr word reader = 8;  // each
+  static constexpr word reader = 8;  // for each reader that holds the lock
 
   bool admit(waiter& node) noexcept { return node.writes ? try_lock() : try_lock_shared(); }
   template <class Guard>

@@ -31,19 +31,20 @@ class async_cache_core;
 }  // namespace detail
 
 /// Suppresses duplicate work, as Go's golang.org/x/sync/singleflight: while a function runs for a
-/// key, further calls with the key wait for its result, which all of them get. Nothing is kept: a
-/// call that begins after the end runs the function again. To keep results see async_cache.
+/// key, further calls with the key wait for its result, which all of them get. Results are not
+/// cached: a call that begins after the function has ended runs it again. To cache results, see
+/// async_cache.
 ///
 /// The function runs as a shared_task: on the executor of its first caller, or the one named to the
 /// constructor, with a stop token of its own, and without task-local values. A caller that is asked
-/// to stop leaves at once while others wait; if the last one is, the function is asked to stop, and
-/// the caller waits for its end. A call that comes meanwhile runs its own function.
+/// to stop stops waiting at once while others wait; if the last caller is asked to stop, so is the
+/// function, and the caller waits for its end. A call that begins meanwhile runs its own function.
 ///
 /// Thread-safety: every member may be called from any thread. Hash and Equal run while a lock is
-/// held, and must not throw; no other code of the user does.
+/// held, and must not throw; no other user code runs under the lock.
 /// Lifetime: must outlive its calls. If the first caller's executor may be destroyed before the
 /// function has ended, name one to the constructor.
-/// Complexity: O(1). A call takes a lock twice, for a look into a hash table.
+/// Complexity: O(1). A call locks and searches a hash table twice.
 template <class Key, class T = void, class Hash = std::hash<Key>, class Equal = std::equal_to<Key>>
 class single_flight {
   static_assert(std::copy_constructible<Key>);
@@ -61,13 +62,13 @@ class single_flight {
   single_flight& operator=(single_flight&&) = delete;
   ~single_flight() { assert(executions_.empty() && "destroyed while a call waits"); }
 
-  /// Awaited, gives the result of `function(key)`, an awaitable or a value: of the execution that
-  /// runs for `key`, else of a new one. The argument is a copy of `key` that lives as long as the
-  /// execution.
+  /// Awaited, returns the result of `function(key)`, which may return an awaitable: the result of
+  /// the execution that runs for `key`, else of a new one. The argument is a copy of `key` that
+  /// lives as long as the execution.
   ///
-  /// Lifetime: an execution may outlive its first caller, if that is stopped. It owns a copy of the
-  /// function; objects that the function refers to must outlive it. A function that calls run()
-  /// with the same key waits for itself.
+  /// Lifetime: an execution may outlive its first caller if that caller is stopped. The execution
+  /// owns a copy of the function; objects that the function refers to must outlive it. A function
+  /// that calls run() with the same key waits for itself.
   /// Errors: the function's exception, the same object for all callers; operation_cancelled when
   /// the caller is asked to stop.
   /// Complexity: a coroutine frame; the first caller also makes the execution: its key, its state
@@ -82,8 +83,8 @@ class single_flight {
         });
   }
 
-  /// Lets later calls with `key` run their function again, instead of waiting for the execution
-  /// that runs now; its callers still get its result. False if there is none.
+  /// Makes later calls with `key` run their function again, instead of waiting for the execution
+  /// that runs now; its callers still get its result. Returns false if none runs.
   bool forget(const Key& key) { return !extract(key).empty(); }
   /// As forget(const Key&), for a key of another type, if Hash and Equal are transparent.
   template <detail::finds_key<Hash, Equal> K>
@@ -103,7 +104,7 @@ class single_flight {
 
   explicit single_flight(executor* target) : target_(target) {}
 
-  // The key of an execution; its address tells executions for equal keys apart.
+  // The key of an execution; its address distinguishes executions for equal keys.
   using identity = detail::shared_key<Key>;
   struct execution {
     shared_task<T> work;
@@ -112,14 +113,14 @@ class single_flight {
   using table = detail::shared_key_map<Key, execution, Hash, Equal>;
   using node = typename table::node_type;
 
-  /// A call's part in an execution, which leaves the table with its last caller.
+  /// The part of one call in an execution. The execution leaves the table with its last caller.
   class participation {
    public:
     template <class Function>
     participation(single_flight& flights, const Key& key, const Function& function)
         : flights_(flights) {
       if (join(key)) return;
-      // Without the lock, as this copies the key and the function.
+      // The lock is not held here, because copying the key and the function runs user code.
       key_ = std::make_shared<const Key>(key);
       task<T> call = execute(key_, function);
       work_ = flights.target_ != nullptr ? shared_task<T>(std::move(call), *flights.target_)
@@ -136,7 +137,8 @@ class single_flight {
       const std::lock_guard hold(flights_.mutex_);
       return join(flights_.executions_.find(key));
     }
-    // With the lock held. Not an execution that has ended, or is being stopped.
+    // Joins the execution at `position`, unless there is none, or it has ended or is being stopped.
+    // Returns whether it joined. Called with the lock held.
     bool join(typename table::iterator position) {
       if (position == flights_.executions_.end()) return false;
       execution& running = position->second;
@@ -148,7 +150,7 @@ class single_flight {
     }
     void join_or_add() {
       node ended;
-      const shared_task<T> unneeded = work_;  // both are destroyed without the lock
+      const shared_task<T> unneeded = work_;  // this and `ended` are destroyed after unlocking
       const std::lock_guard hold(flights_.mutex_);
       const auto found = flights_.executions_.find(key_);
       if (join(found)) return;
@@ -171,7 +173,7 @@ class single_flight {
     }
   }
 
-  /// As run(), for a function of the execution's identity.
+  /// Like run(), but passes the identity of the execution to `function`.
   template <class Function>
   task<T> run_with_identity(Key key, Function function) {
     for (;;) {
@@ -187,13 +189,13 @@ class single_flight {
   }
 
   void leave(const identity& key) noexcept {
-    node last;  // destroyed without the lock
+    node last;  // destroyed after unlocking
     const std::lock_guard hold(mutex_);
     const auto found = executions_.find(key);
     if (found == executions_.end() || found->first != key) return;
     if (--found->second.callers == 0) last = executions_.extract(found);
   }
-  /// Whether later calls join the execution `key`.
+  /// Returns whether later calls join the execution `key`.
   bool is_current(const identity& key) const {
     const std::lock_guard hold(mutex_);
     const auto found = executions_.find(key);
@@ -214,7 +216,7 @@ class single_flight {
 
   executor* target_ = nullptr;
   mutable std::mutex mutex_;
-  table executions_;  // belongs to the lock
+  table executions_;  // guarded by mutex_
 };
 
 }  // namespace gyre

@@ -50,7 +50,7 @@ struct watch_core : subscribers {
     return value;
   }
 
-  // With the lock held.
+  // The members below are guarded by the lock.
   T value;
   std::uint64_t version = 0;
 };
@@ -80,10 +80,10 @@ class watch {
 
   /// Changes the value. An equal value is a change, too.
   void set(T value) noexcept {
-    // Exchanged, so that the old value is destroyed after the lock was given up.
+    // Swapped, so that the old value is destroyed after unlocking.
     core_.apply([&](T& current) { std::ranges::swap(current, value); });
   }
-  /// Calls `change(T&)` to change the value. If it throws, no receiver is woken.
+  /// Calls `change(T&)` to change the value. If `change` throws, no receiver is woken.
   template <std::invocable<T&> Change>
   void modify(Change&& change) {
     core_.apply([&](T& current) { std::invoke(change, current); });
@@ -102,7 +102,8 @@ class watch {
   mutable detail::watch_core<T> core_;
 };
 
-/// A reader of a watch, which knows the last change that it has seen; a copy continues on its own.
+/// A reader of a watch, which knows the last change that it has seen; a copy advances
+/// independently.
 ///
 /// Thread-safety: one coroutine at a time, on any thread.
 /// Lifetime: the watch must outlive it. Must not be moved while it is waited on.
@@ -111,18 +112,18 @@ class watch_receiver {
  public:
   using value_type = T;
 
-  /// Awaited, waits for a change since this receiver saw the value last, and gives the newest one
+  /// Awaited, waits for a change since this receiver saw the value last, and returns the newest one
   /// as a std::optional<T>; nullopt when the watch is closed and the last change was seen. After an
   /// error (operation_cancelled, or an exception of T's copy constructor) the change is unseen.
   [[nodiscard]] auto changed() noexcept {
     return detail::single_wait<detail::receiver_case<watch_receiver>>(std::in_place, *this);
   }
-  /// Whether there is a change that it has not seen.
+  /// Returns whether there is a change that this receiver has not seen.
   [[nodiscard]] bool has_changed() const noexcept {
     const std::lock_guard hold(core_->lock());
     return seen_ != core_->version;
   }
-  /// Copies the present value, which it has then seen.
+  /// Copies the present value, which this receiver has then seen.
   [[nodiscard]] T get() {
     const std::lock_guard hold(core_->lock());
     T value(core_->value);
@@ -139,7 +140,7 @@ class watch_receiver {
     seen_ = core.version;
   }
 
-  // Both with the lock held.
+  // ready() and next() are called with the lock held.
   [[nodiscard]] bool ready() const noexcept {
     return seen_ != core_->version || core_->is_closed();
   }

@@ -14,8 +14,8 @@
 
 namespace gyre::detail {
 
-/// The wait of one thread. The semaphore wakes it as it wakes coroutines, by a post to its
-/// executor: this is that executor, which ends the thread's sleep and runs nothing.
+/// The wait of one thread. The semaphore wakes the thread as it wakes coroutines, by a post to an
+/// executor. This object is that executor: its post() ends the thread's sleep and runs nothing.
 ///
 /// Thread-safety: belongs to the thread that waits.
 /// Lifetime: the semaphore must outlive this.
@@ -27,28 +27,29 @@ class blocked_acquire final : semaphore_waiter, executor {
       : semaphore_waiter(count), source_(source) {
     context_.where = this;
     begin_wait(nullptr, context_, false);
-    // relaxed: this thread reads it.
+    // relaxed: no other thread will access ended_.
     if (!source_.enlist(*this)) ended_.store(1, std::memory_order_relaxed);
   }
   blocked_acquire& operator=(blocked_acquire&&) = delete;
-  /// Gives up, and releases the permits that end() has not returned.
+  /// Ends the wait, and releases its permits, unless end() was called before.
   virtual ~blocked_acquire() {
     if (const std::uint64_t held = end(); held > 0) source_.release(held);
   }
 
-  /// Whether the wait is over: the permits have come, or the semaphore was closed.
+  /// Returns whether the wait is over: the permits were granted, or the semaphore was closed.
   [[nodiscard]] bool has_ended() const noexcept {
     // acquire: pairs with the release in post().
     return ended_.load(std::memory_order_acquire) != 0;
   }
-  /// Sleeps until the wait is over or until `deadline`, or for a while; has_ended() tells.
+  /// Sleeps until the wait is over or until `deadline`; may return early. Call has_ended() to
+  /// check.
   void sleep_until(steady_time deadline) noexcept { futex_wait_until(ended_, 0, deadline); }
-  /// Ends the wait. Returns how many permits the thread has now: those that it asked for, fewer
-  /// after a serve_waits(), or none.
+  /// Ends the wait. Returns how many permits the thread has now: the requested number, fewer after
+  /// serve_waits(), or none.
   [[nodiscard]] std::uint64_t end() noexcept {
     if (!std::exchange(waits_, false)) return 0;
     const bool gave_up = !has_ended() && source_.withdraw(*this);
-    // Completed, so its wake-up, which still needs this object, is on its way.
+    // The wait was completed, so post() is being called, and still needs this object.
     while (!gave_up && !has_ended()) sleep_until(steady_time::max());
     end_wait();
     return gave_up ? 0 : permits;
@@ -66,7 +67,7 @@ class blocked_acquire final : semaphore_waiter, executor {
   semaphore& source_;
   task_context context_;
   atomic<std::uint32_t> ended_{0};
-  bool waits_ = true;  // until end()
+  bool waits_ = true;  // whether end() was not called yet
 };
 
 }  // namespace gyre::detail

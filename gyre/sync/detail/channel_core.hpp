@@ -43,7 +43,7 @@ class channel_core : public subscribers {
   explicit channel_core(Arguments... arguments) : buffer_(arguments...) {}
   ~channel_core() { assert(senders_.empty() && "destroyed while waited for"); }
 
-  // With the lock held:
+  // The functions below, up to buffer(), are called with the lock held.
 
   channel_status push(T& value, select_wait*& woken_wait) noexcept {
     if (is_closed()) [[unlikely]]
@@ -69,7 +69,7 @@ class channel_core : public subscribers {
       }
       return channel_status::ok;
     }
-    if (select_node* const first = claim_sender(woken_wait)) {  // of a channel without a buffer
+    if (select_node* const first = claim_sender(woken_wait)) {  // if the capacity is 0
       target.emplace(std::move(*static_cast<send_node<T>&>(*first).source));
       return channel_status::ok;
     }
@@ -79,7 +79,7 @@ class channel_core : public subscribers {
   void enlist_sender(send_node<T>& sender) noexcept { senders_.push_back(sender); }
   Buffer& buffer() noexcept { return buffer_; }
 
-  // Without the lock:
+  // The functions below are called without the lock.
 
   void close() noexcept { subscribers::close(&senders_); }
   channel_status try_push(T& value) noexcept {
@@ -140,7 +140,7 @@ class receive_case : public receive_node<T> {
   channel_core<T, Buffer>* source_;
 };
 
-/// The case of sending its own value, or, if Source is T&, the one it refers to.
+/// The case of sending to a channel. Holds the value or, if Source is T&, refers to it.
 template <class T, class Buffer, class Source>
 class send_case : public send_node<T> {
  public:

@@ -29,13 +29,13 @@ std::coroutine_handle<> join_set_task::on_end(task_context& context) noexcept {
   scope& owner = set.owner();
   const executor* const here = self.where;
   scope_access::unlist(owner, self);
-  if (!set.push(self)) {  // from then on it may be gone
+  if (!set.push(self)) {  // if pushed, the set may have destroyed self
     if (std::exception_ptr error = self.take_error()) {
       scope_access::add_error_of(self, owner, std::move(error));
     }
     delete &self;
   }
-  set.release();  // before the scope, whose token it follows, may end
+  set.release();  // before the scope may end, whose token the set follows
   return scope_access::finish_task(owner, here);
 }
 

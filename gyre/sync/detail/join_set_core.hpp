@@ -25,7 +25,7 @@ namespace gyre::detail {
 class join_set_core;
 
 /// A task of a join_set: its context while it runs, then an element of the queue of ended tasks.
-/// Owned by itself until it has ended, then by the set.
+/// The task owns itself until it has ended; then the set owns it.
 // NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): the destructor is virtual
 class join_set_task : public slab_object, public task_context, public operation, scope_entry {
  public:
@@ -47,42 +47,43 @@ class join_set_task : public slab_object, public task_context, public operation,
   join_set_core& set_;
 };
 
-/// The part of a join_set that its tasks share, which the last of them, or the set, deletes.
+/// The state that a join_set shares with its tasks. The last owner, a task or the set, deletes it.
 class join_set_core : public slab_object {
  public:
   explicit join_set_core(scope& owner) noexcept : scope_(owner), stop_(owner.get_token()) {}
 
   void acquire() noexcept {
-    owners_.fetch_add(1, std::memory_order_relaxed);  // relaxed: the caller is or has an owner
+    owners_.fetch_add(1, std::memory_order_relaxed);  // relaxed: the caller keeps this alive
   }
   void release() noexcept {
-    // release: pairs with the acquire, here as well, of the last to go.
+    // acq_rel: the release of each owner pairs with the acquire of the last one, which deletes.
     if (owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
 
   scope& owner() const noexcept { return scope_; }
   inplace_stop_token get_token() const noexcept { return stop_.get_token(); }
   bool request_stop() noexcept {
-    acquire();  // all owners may leave in it
+    acquire();  // stop callbacks may release all other owners
     const bool is_first = stop_.request_stop();
     release();
     return is_first;
   }
-  /// Tasks that were started and not taken.
+  /// Returns the number of tasks that were started and whose results were not taken.
   std::size_t size() const noexcept {
-    // relaxed: a number; only the one consumer decreases it.
+    // relaxed: a count that orders nothing; only the consumer decreases it.
     return size_.load(std::memory_order_relaxed);
   }
   void add_one() noexcept { size_.fetch_add(1, std::memory_order_relaxed); }
   void remove_one() noexcept { size_.fetch_sub(1, std::memory_order_relaxed); }
 
-  /// By a task that has ended. False if the set is gone: the task deletes itself.
+  /// Queues `task`, which has ended. Returns false if the set is gone: the task then deletes
+  /// itself.
   bool push(join_set_task& task) noexcept;
-  /// The permits of pop(): one for each task in the queue.
+  /// Returns the semaphore that has one permit for each task in the queue; pop() requires a permit.
   semaphore& ended() noexcept { return ended_; }
-  /// By the holder of a permit: the task that ended first.
+  /// Removes and returns the task that ended first. Called by the holder of a permit of ended().
   std::unique_ptr<join_set_task> pop() noexcept;
-  /// By the set, when it goes: drops all results.
+  /// Drops the results in the queue. Called by the set's destructor.
   void close() noexcept;
 
  private:
@@ -94,8 +95,8 @@ class join_set_core : public slab_object {
   atomic<std::size_t> size_{0};
   semaphore ended_{0};
   spin_lock lock_;
-  bool closed_ = false;               // belongs to the lock
-  intrusive_queue<operation> queue_;  // the same; of join_set_task
+  bool closed_ = false;               // guarded by lock_
+  intrusive_queue<operation> queue_;  // ended join_set_tasks; guarded by lock_
 };
 
 template <class T>
@@ -110,7 +111,7 @@ class join_set_task_of final : public join_set_task {
             },
             shown),
         work_(std::move(work)) {
-    // Backtraces know the task before it begins.
+    // Prepares the task now, so that backtraces show it before it begins.
     if constexpr (records_backtraces) {
       task_access::state(work_).prepare(static_cast<task_context&>(*this));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneshot_core: the state of a oneshot; oneshot_closed_case: the case of a receiver that leaves.
+// oneshot_core: the state of a oneshot; oneshot_closed_case: waits until the receiver is gone.
 #pragma once
 
 #include <gyre/base/detail/slab_object.hpp>
@@ -28,8 +28,8 @@ namespace gyre::detail {
   throw std::logic_error("gyre::oneshot_receiver: is empty: it was moved from");
 }
 
-/// The state that both ends share. The end that leaves last destroys it. As to the waits of the
-/// receiver, the oneshot is closed once the sender has left.
+/// The state that both ends share. The end that retires last deletes it. In terms of the base
+/// class, the oneshot is closed once the sender has retired.
 template <class T>
 class oneshot_core : public subscribers, public slab_object {
  public:
@@ -47,7 +47,7 @@ class oneshot_core : public subscribers, public slab_object {
     if (receiver_exists) store(*this);
     set_closed();
     receivers_.claim_all(ended_waits, false);
-    lock_.unlock();  // from here on, if receiver_exists, this may be gone
+    lock_.unlock();  // if receiver_exists, this may be gone from here on
     if (!receiver_exists) delete this;
     wake_all(ended_waits);
     return receiver_exists;
@@ -55,7 +55,7 @@ class oneshot_core : public subscribers, public slab_object {
   /// Called by the receiver when it retires.
   void retire_receiver() noexcept {
     if (was_closed()) {
-      lock_.wait_until_free();  // the sender does not touch this any more then
+      lock_.wait_until_free();  // the sender touches nothing after unlocking
       delete this;
       return;
     }
@@ -64,7 +64,7 @@ class oneshot_core : public subscribers, public slab_object {
     receiver_left_ = true;
     const bool last = is_closed();
     senders_.claim_all(ended_waits, false);
-    lock_.unlock();  // from here on, unless it is the last, this may be gone
+    lock_.unlock();  // unless `last`, this may be gone from here on
     if (last) delete this;
     wake_all(ended_waits);
   }
@@ -73,15 +73,15 @@ class oneshot_core : public subscribers, public slab_object {
     return receiver_left_;
   }
 
-  /// Whether the sender has left, told without the lock.
+  /// Returns whether the sender has retired. Called without the lock.
   bool sender_left() const noexcept { return was_closed(); }
 
-  // With the lock held:
+  // The functions below are called with the lock held.
 
   void store(value_type&& value) noexcept { value_.emplace(std::move(value)); }
   void store_error(std::exception_ptr&& error) noexcept { error_ = std::move(error); }
-  /// Once it is closed, also without the lock if the sender has unlocked it: the value, or nullopt;
-  /// or throws the error. Further calls give nullopt.
+  /// Returns the value or nullopt, or throws the error. Further calls return nullopt. Needs no lock
+  /// once the oneshot is closed and the sender has unlocked it.
   std::optional<value_type> take() {
     if (error_ != nullptr) [[unlikely]]
       std::rethrow_exception(std::exchange(error_, nullptr));
@@ -92,12 +92,12 @@ class oneshot_core : public subscribers, public slab_object {
 
  private:
   bool receiver_left_ = false;
-  select_queue senders_;  // the wait for the receiver to leave
+  select_queue senders_;  // the waits of oneshot_sender::closed()
   std::optional<value_type> value_;
   std::exception_ptr error_;
 };
 
-/// The case of a receiver that leaves.
+/// The case that completes when the receiver is gone.
 template <class T>
 class oneshot_closed_case : public select_node {
  public:

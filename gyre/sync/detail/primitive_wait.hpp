@@ -16,7 +16,7 @@
 
 namespace gyre::detail {
 
-/// The result for as_expected() of a wait that was cancelled in `context`.
+/// Returns the result for as_expected() of a wait that was cancelled in `context`.
 inline std::unexpected<std::error_code> cancelled_result(const task_context& context) {
   return std::unexpected(
       failure_value(std::make_error_code(std::errc::operation_canceled), &context));
@@ -33,8 +33,9 @@ inline std::unexpected<std::error_code> cancelled_result(const task_context& con
 ///                                       // because of this one.
 ///     Result grant<Result>(const Waiter&) noexcept;  // The result, unless that is void.
 ///
-/// Its destruction in a coroutine that waits takes it out, on a thread of the coroutine's executor;
-/// but once it was woken its executor knows it, and it must not be destroyed before it has run.
+/// Lifetime: may be destroyed while the coroutine waits, on a thread of the coroutine's executor.
+/// Must not be destroyed between the wake-up and the resumption, when the executor's queue refers
+/// to it.
 template <class Result, class Primitive, class Waiter = waiter>
 class [[nodiscard]] primitive_wait : Waiter,
                                      stop_callback_slot<primitive_wait<Result, Primitive, Waiter>> {
@@ -44,7 +45,7 @@ class [[nodiscard]] primitive_wait : Waiter,
   template <class... Arguments>
   explicit primitive_wait(Primitive& primitive, Arguments... arguments) noexcept
       : Waiter(arguments...), primitive_(&primitive) {}
-  // Before it is awaited.
+  // An awaiter is copied only before it is awaited.
   primitive_wait(const primitive_wait& other) noexcept
       : Waiter(other), stop_slot(), primitive_(other.primitive_) {}
   ~primitive_wait() {
@@ -66,7 +67,7 @@ class [[nodiscard]] primitive_wait : Waiter,
     if (const task_context* const context = finish()) throw_cancelled(*context);
     if constexpr (!std::is_void_v<Result>) return primitive_->template grant<Result>(*this);
   }
-  /// As await_resume(), but an error is a value.
+  /// Like await_resume(), but returns the error instead of throwing it.
   std::expected<Result, std::error_code> result() {
     if (const task_context* const context = finish()) return cancelled_result(*context);
     if constexpr (std::is_void_v<Result>) {
@@ -83,7 +84,8 @@ class [[nodiscard]] primitive_wait : Waiter,
     if (primitive_->withdraw(*this)) this->wake();
   }
 
-  // The context of the wait if the wait was cancelled; null if it was completed or never began.
+  // Ends the wait. Returns its context if the wait was cancelled; null if it was completed or never
+  // began.
   const task_context* finish() noexcept {
     const task_context* const context = this->context();
     if (context == nullptr) return nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ring_buffer: the values of a bounded channel or a broadcast.
+// ring_buffer: holds the values of a bounded channel or a broadcast.
 #pragma once
 
 #include <cstddef>
@@ -26,20 +26,20 @@ class ring_buffer {
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
   [[nodiscard]] bool full() const noexcept { return size_ == capacity_; }
 
-  /// Requires !full().
+  /// Appends `value`. Requires !full().
   void push(T&& value) noexcept {
     std::construct_at(values_ + next_, std::move(value));
     if (++next_ == capacity_) next_ = 0;
     ++size_;
   }
-  /// The value at `index`, counted from the oldest.
+  /// Returns the value at `index`, counted from the oldest.
   T& operator[](std::size_t index) noexcept {
     const std::size_t back = size_ - index;
     return values_[next_ >= back ? next_ - back : next_ + capacity_ - back];
   }
-  /// The oldest value. Requires !empty().
+  /// Returns the oldest value. Requires !empty().
   T& front() noexcept { return (*this)[0]; }
-  /// Destroys the oldest value.
+  /// Destroys the oldest value. Requires !empty().
   void pop() noexcept {
     std::destroy_at(&front());
     --size_;
@@ -49,7 +49,7 @@ class ring_buffer {
   T* values_;
   std::size_t capacity_;
   std::size_t size_ = 0;
-  std::size_t next_ = 0;  // where the next value goes
+  std::size_t next_ = 0;  // index of the next pushed value
 };
 
 }  // namespace gyre::detail

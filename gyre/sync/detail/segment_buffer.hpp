@@ -10,14 +10,15 @@
 
 namespace gyre::detail {
 
-/// A queue in a chain of segments, at most one spare. Not thread-safe. T moves without throwing.
+/// A queue of values in a chain of segments, of which at most one is spare. Not thread-safe. T
+/// moves without throwing.
 template <class T>
 class segment_buffer {
  public:
-  /// Memory for some values, to be allocated without the lock of the buffer's owner.
+  /// Memory for several values. The owner of the buffer allocates it before locking.
   class segment {
    public:
-    segment() noexcept {}  // not defaulted: leaves the values alone
+    segment() noexcept {}  // not defaulted: leaves the values uninitialised
 
    private:
     friend segment_buffer;
@@ -45,7 +46,7 @@ class segment_buffer {
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
 
-  /// Whether push() needs an add_room() first.
+  /// Returns whether add_room() must be called before push().
   [[nodiscard]] bool full() const noexcept {
     return last_ == nullptr || (end_ == segment::size && last_->next_ == nullptr);
   }
@@ -54,7 +55,7 @@ class segment_buffer {
     if (last_ == nullptr) {
       first_ = last_ = added;
     } else {
-      // Behind the last segment in use, where there may be one already.
+      // The new segment goes after the last one in use; another spare segment may follow.
       added->next_ = std::exchange(last_->next_, added);
     }
   }
@@ -79,7 +80,7 @@ class segment_buffer {
   void retire_first() noexcept {
     begin_ = 0;
     if (first_ == last_) {
-      end_ = 0;  // starts again in the same segment
+      end_ = 0;  // the only segment is empty and is used again
       return;
     }
     segment* const left = std::exchange(first_, first_->next_);
@@ -92,9 +93,9 @@ class segment_buffer {
   }
 
   segment* first_ = nullptr;
-  segment* last_ = nullptr;  // in use; a spare one may follow
-  std::size_t begin_ = 0;    // of the oldest value in the first
-  std::size_t end_ = 0;      // of the values in the last
+  segment* last_ = nullptr;  // the last segment in use; a spare one may follow
+  std::size_t begin_ = 0;    // index of the oldest value in first_
+  std::size_t end_ = 0;      // index after the newest value in last_
   std::size_t size_ = 0;
 };
 

@@ -27,7 +27,7 @@
 namespace gyre::detail {
 
 /// Awaits the first of several cases. Must not be destroyed while its operation is in the queue of
-/// the executor: between its wake-up and its resumption, or before it has begun to wait.
+/// the executor: between its wake-up and its resumption, and while begin_at_home_ is posted.
 template <selectable... Cases>
 class select_awaiter : stop_callback_slot<select_awaiter<Cases...>> {
   using stop_slot = stop_callback_slot<select_awaiter>;
@@ -63,7 +63,7 @@ class select_awaiter : stop_callback_slot<select_awaiter<Cases...>> {
     const task_context& context = context_of(awaiting);
     const inplace_stop_token stop = context.stop;
     if constexpr (has_timeout) {
-      // Timers belong to the executor's threads.
+      // Timers may be started only on a thread of their executor.
       executor& home = wait_->where();
       if (!home.running_here() && home.timers() != nullptr) {
         home.post(begin_at_home_.emplace(*this, stop));
@@ -107,7 +107,7 @@ class select_awaiter : stop_callback_slot<select_awaiter<Cases...>> {
     inplace_stop_token stop;
   };
 
-  // Begins the wait; false if a case is ready already.
+  // Begins the wait. Returns false if a case has completed already.
   bool begin(inplace_stop_token stop) noexcept {
     if (!start_timers()) return false;
     if (stop.stop_possible()) {
@@ -128,7 +128,8 @@ class select_awaiter : stop_callback_slot<select_awaiter<Cases...>> {
   }
 
   bool suspend() noexcept {
-    // On the stack: once it is published, the awaiter may be gone when the locks are.
+    // The lock_set is on the stack: once the wait is published, the awaiter may be destroyed while
+    // unlock() runs.
     lock_set<sizeof...(Cases)> locks;
     cases_.each_waiting([&](auto& candidate, auto index) {
       candidate.wait = &*wait_;
@@ -155,7 +156,8 @@ class select_awaiter : stop_callback_slot<select_awaiter<Cases...>> {
     return false;
   }
 
-  // Begins the wait; false if a case is ready already.
+  // Starts the timers of the time limits. Returns false if the wait has ended, because a deadline
+  // has passed or the executor has no timers.
   bool start_timers() noexcept {
     bool wait = true;
     cases_.each([&](auto& candidate, auto index) {
@@ -182,7 +184,7 @@ class select_awaiter : stop_callback_slot<select_awaiter<Cases...>> {
     wait_.reset();
   }
 
-  // Takes the nodes out of the other cases' queues.
+  // Takes the nodes of all cases but `completed_case` out of their queues.
   void unlink_others(select_wait::index completed_case) noexcept {
     cases_.each_waiting([&](auto& candidate, auto index) {
       if (index == completed_case) return;
@@ -191,7 +193,8 @@ class select_awaiter : stop_callback_slot<select_awaiter<Cases...>> {
     });
   }
 
-  // Sets `waited_in` to the context of the wait, if there was a wait.
+  // Ends the wait, if there was one, and sets `waited_in` to its context. Returns the error, if
+  // any.
   std::error_code finish(const task_context*& waited_in) noexcept {
     if (wait_) {
       waited_in = &wait_->context();
@@ -216,7 +219,7 @@ class select_awaiter : stop_callback_slot<select_awaiter<Cases...>> {
                                            std::monostate> begin_at_home_;
   std::optional<select_wait> wait_;
   select_wait::index completed_case_ = 0;
-  bool ends_turn_ = false;  // the case that completed at once says so
+  bool ends_turn_ = false;  // whether the case that completed at once must yield first
   std::error_code error_;
 };
 

@@ -6,12 +6,13 @@
 namespace gyre::detail {
 namespace {
 
-// Marsaglia, "Xorshift RNGs", 2003. Each thread has a sequence of its own.
+// Returns the next random number of the calling thread. After Marsaglia, "Xorshift RNGs", 2003.
 std::uint32_t next_random() noexcept {
   static constinit std::atomic<std::uint32_t> threads{0};
   static constinit thread_local std::uint32_t state = 0;
   if (state == 0) {
-    // relaxed: only a number that no other thread gets. The golden ratio keeps seeds apart.
+    // relaxed: the counter only gives each thread another number. The golden ratio spreads the
+    // seeds.
     state = (threads.fetch_add(1, std::memory_order_relaxed) + 1) * 0x9e3779b9U;
   }
   state ^= state << 13;
@@ -22,9 +23,9 @@ std::uint32_t next_random() noexcept {
 
 }  // namespace
 
-// Out of line, because coroutines change threads and compilers cache addresses of thread-locals.
+// Not inlined, because coroutines change threads and compilers cache addresses of thread-locals.
 [[gnu::noinline]] void shuffle(std::span<std::uint8_t> order) noexcept {
-  // Fisher and Yates, from the inside out.
+  // This is the inside-out shuffle of Fisher and Yates.
   for (std::size_t i = 0; i < order.size(); ++i) {
     const std::size_t j =
         i == 0 ? 0 : static_cast<std::size_t>((std::uint64_t{next_random()} * (i + 1)) >> 32);

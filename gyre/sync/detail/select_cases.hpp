@@ -43,7 +43,7 @@ class timeout_case : public timer_operation {
   timeout_case(timeout_case&& other) noexcept
       : timer_operation(&expired), delay_(other.delay_), deadline_(other.deadline_) {}
 
-  /// False if the deadline has passed.
+  /// Starts the timer. Returns false if the deadline has passed already.
   bool start(timer_service& timers, select_wait& wait, select_wait::index index) noexcept {
     const steady_time now = timers.now();
     const steady_time deadline = deadline_ ? *deadline_ : later(now, delay_);
@@ -53,8 +53,8 @@ class timeout_case : public timer_operation {
     timers.start_timer(*this, deadline);
     return true;
   }
-  /// Afterwards the timer does not expire, and is not expiring on another thread of the executor.
-  /// For the coroutine that has ended its wait.
+  /// Cancels the timer; waits for it if it is expiring on another thread of the executor. Called by
+  /// the coroutine when its wait has ended.
   void end(timer_service& timers) noexcept {
     if (wait_ == nullptr || timers.cancel_timer(*this)) return;
     // acquire: pairs with the release in expired().
@@ -68,15 +68,15 @@ class timeout_case : public timer_operation {
     auto& self = static_cast<timeout_case&>(timer);
     select_wait& wait = *self.wait_;
     const bool must_wake = wait.decide(self.index_);
-    // release: pairs with the acquire in end(), after which all this may be gone, unless the
-    // coroutine waits to be woken from here.
+    // release: pairs with the acquire in end(), after which the awaiter may be destroyed, unless
+    // the coroutine waits for the wake() below.
     self.has_expired_.store(true, std::memory_order_release);
     if (must_wake) wait.wake();
   }
 
   std::chrono::nanoseconds delay_{};
   std::optional<steady_time> deadline_;
-  select_wait* wait_ = nullptr;  // null unless it was started
+  select_wait* wait_ = nullptr;  // null until start() succeeds
   select_wait::index index_ = 0;
   atomic<bool> has_expired_{false};
 };
@@ -88,7 +88,7 @@ concept selectable = select_case<T> || std::same_as<T, timeout_case>;
 template <class T>
 using variant_member = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 
-/// Fills `order` with a random permutation of the numbers from 0 on.
+/// Fills `order` with a random permutation of the numbers from 0 to its size - 1.
 void shuffle(std::span<std::uint8_t> order) noexcept;
 
 /// The locks of several primitives, each once, taken in the order of their addresses.
@@ -115,7 +115,7 @@ class lock_set {
   std::ptrdiff_t count_ = 0;
 };
 
-/// The cases of a select.
+/// The cases of a select(), in the order of its arguments.
 template <selectable... Cases>
 class select_cases {
  public:
@@ -148,7 +148,8 @@ class select_cases {
     });
   }
 
-  /// Tries the cases in random order; returns the index of the first for which `attempt` is true.
+  /// Calls `attempt` with the cases that wait at a primitive, in random order; returns the index of
+  /// the first case for which `attempt` returns true.
   template <class Attempt>
   std::optional<select_wait::index> first(Attempt&& attempt) noexcept {
     std::array<std::uint8_t, count> order;
@@ -164,7 +165,7 @@ class select_cases {
     return std::nullopt;
   }
 
-  /// The result of the case at `index`.
+  /// Returns the error of the completed case at `index`; take() returns the result.
   std::error_code error(std::size_t index) noexcept {
     std::error_code error;
     visit(index, [&](auto& candidate, auto) { error = candidate.error(); });

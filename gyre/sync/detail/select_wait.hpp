@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // select_wait: the wait of a coroutine for the first of several cases, exactly one of which
-// completes. select() waits so, and every operation on a channel, with a single case.
+// completes. Used by select() and, with a single case, by every operation on a channel.
 //
 // After Go's runtime (src/runtime/select.go): to wait, a coroutine takes the locks of all its
 // primitives at once, in the order of their addresses; tries each case; and, if none can complete,
-// puts a node into each primitive's queue before it unlocks. From then on it is passive: a claimant
-// takes one of its nodes out, under that primitive's lock, and loses to an earlier claimant. Two
-// selects that could serve each other cannot both be claimants, as one that tries has no nodes yet.
+// puts a node into each primitive's queue before it unlocks. From then on the coroutine is passive:
+// a claimant takes one of its nodes out, under that primitive's lock, and fails if another claimant
+// was earlier. Two selects that could serve each other cannot both be claimants, because a select
+// that tries its cases has no nodes in queues.
 //
-// A wait_core decides. Its parties are the coroutine, until publish(), and a stop or a timer; the
-// right to end the wait belongs to the first that claims it.
+// A wait_core decides which claimant succeeds. Its parties are the coroutine, until publish(), and
+// a stop or a timer; the right to end the wait belongs to the first that claims it.
 //
 // | parties           | publish()  | claim(case)       | decide(case)              |
 // |-------------------|------------|-------------------|---------------------------|
@@ -43,19 +44,21 @@ class select_word {
   explicit select_word(parties present) noexcept : bits_(present) {}
 
   parties fetch_sub(parties removed, std::memory_order order) noexcept {
-    const parties before = bits_.load(std::memory_order_relaxed);  // relaxed: the lock orders
+    // relaxed: the lock orders; without a lock only locked_bit is read, which never changes.
+    const parties before = bits_.load(std::memory_order_relaxed);
     if ((before & locked_bit) == 0) return bits_.fetch_sub(removed, order);
     bits_.store(before - removed, std::memory_order_relaxed);
     return before & ~locked_bit;
   }
   parties fetch_and(parties remaining, std::memory_order order) noexcept {
-    const parties before = bits_.load(std::memory_order_relaxed);  // relaxed: the lock orders
+    // relaxed: the lock orders; without a lock only locked_bit is read, which never changes.
+    const parties before = bits_.load(std::memory_order_relaxed);
     if ((before & locked_bit) == 0) return bits_.fetch_and(remaining, order);
     bits_.store(before & (remaining | locked_bit), std::memory_order_relaxed);
     return before & ~locked_bit;
   }
 
-  /// A bit of the initial word: a lock protects the word.
+  /// A bit of the initial word, which never changes: whether a lock protects the word.
   static constexpr parties locked_bit = 8;
 
  private:
@@ -63,9 +66,9 @@ class select_word {
 };
 
 /// A coroutine's wait, and the case that ended it. Does not move. Exactly one claim() or decide()
-/// succeeds, and its caller owes it wake() if the coroutine waits already.
+/// succeeds, and its caller must call wake() if the coroutine waits already.
 ///
-/// Thread-safety: as each member says. In a wait for a single case, every member from publish() to
+/// Thread-safety: see each member. In a wait for a single case, every member from publish() to
 /// abandon() is called with the lock of that case held.
 class select_wait : public resumption {
  public:
@@ -81,44 +84,48 @@ class select_wait : public resumption {
   }
   select_wait(const select_wait&) = delete;
 
-  /// Opens the wait to claims, with all locks held and all nodes queued. False if the wait was
-  /// decided before; the coroutine is then not resumed.
+  /// Opens the wait to claims. Called with all locks held and all nodes queued. Returns false if
+  /// the wait was decided before: no other party will then resume the coroutine.
   [[nodiscard]] bool publish() noexcept { return !core_.leave(starter); }
 
-  /// Ends the wait with the case `completed_case`, unless the wait has ended. For a caller that
-  /// found a node of the wait in a queue, with that primitive's lock held, under which the wait was
-  /// published: the coroutine waits, and no other party is left.
+  /// Ends the wait with the case `completed_case`, unless the wait has ended; returns whether it
+  /// did. Called with the lock of the primitive in whose queue the caller found a node of the wait;
+  /// the wait was published under that lock, so the coroutine is suspended.
   [[nodiscard]] bool claim(index completed_case) noexcept {
     if (!core_.claim(right)) return false;
     index_ = completed_case;
     return true;
   }
 
-  /// For a stop or a timer: ends the wait with `completed_case`, unless the wait has ended before.
-  /// True: the coroutine waits already, and the caller owes it wake().
+  /// Called by a stop or a timer: ends the wait with `completed_case`, unless the wait has ended
+  /// before. Returns true if the coroutine waits already, so that the caller must call wake().
   [[nodiscard]] bool decide(index completed_case) noexcept {
     return claim(completed_case) && core_.leave(ender);
   }
 
-  /// For the coroutine, with no node queued: ends the wait with the case `completed_case`. True:
-  /// the coroutine owes itself wake(), so that others run before it. False if a stop has ended the
-  /// wait before, or the executor has no queue; the coroutine then continues.
+  /// Called by the coroutine while no node is queued: ends the wait with the case `completed_case`.
+  /// Returns true if the coroutine must suspend and call wake(), so that others run before it;
+  /// false if a stop has ended the wait before, or the executor has no queue; the coroutine then
+  /// continues.
   [[nodiscard]] bool give_way(index completed_case) noexcept {
     return &where() != &inline_executor() && claim(completed_case);
   }
 
-  /// Prevents claims, for the destructor of a waiting coroutine. False if it was claimed before.
+  /// Prevents claims. Called when a waiting coroutine is destroyed. Returns false if the wait was
+  /// claimed before.
   [[nodiscard]] bool abandon() noexcept { return core_.claim(right); }
 
-  /// Resumes the coroutine through its executor. From then on the wait may be gone. Without locks.
+  /// Resumes the coroutine through its executor. Called without locks. The wait may be gone
+  /// afterwards.
   void wake() noexcept { where().post(*this); }
 
-  /// The result, for the coroutine that does not wait any more.
+  /// Returns the index of the completed case, or `cancelled`. Called by the coroutine when it no
+  /// longer waits.
   [[nodiscard]] index outcome() const noexcept { return index_; }
   [[nodiscard]] executor& where() const noexcept { return *context_->where; }
   [[nodiscard]] const task_context& context() const noexcept { return *context_; }
 
-  /// Whether the awaiter has registered a stop callback. For the coroutine's thread.
+  /// Returns whether the awaiter has registered a stop callback. Called on the coroutine's thread.
   [[nodiscard]] bool has_callback() const noexcept { return has_callback_; }
   void note_callback() noexcept { has_callback_ = true; }
 
@@ -134,12 +141,12 @@ class select_wait : public resumption {
   const task_context* context_;
 };
 
-/// A wait's node in a primitive's list. Belongs to the primitive's lock while it is linked.
+/// The node of a wait in a primitive's queue. Guarded by the primitive's lock while it is linked.
 struct select_node : intrusive_list_node {
   select_wait* wait = nullptr;
   select_wait::index index;
-  bool closed = false;     // the wait ended because the primitive was closed
-  bool ends_turn = false;  // the case completed at once and used up the budget: give way
+  bool closed = false;     // whether the wait ended because the primitive was closed
+  bool ends_turn = false;  // whether a case that completed at once must yield first
 };
 
 /// The queue of a primitive's nodes, the oldest first. It may hold nodes of waits that another
@@ -151,14 +158,15 @@ class select_queue {
   [[nodiscard]] bool empty() const noexcept { return nodes_.empty(); }
   void push_back(select_node& node) noexcept { nodes_.push_back(node); }
 
-  /// Claims the oldest wait, which then leaves the queue; null if there is none.
+  /// Claims the oldest wait that has not ended, and returns its node, which leaves the queue;
+  /// returns null if there is none.
   select_node* claim_first() noexcept {
     while (select_node* const oldest = nodes_.pop_front()) {
       if (oldest->wait->claim(oldest->index)) return oldest;
     }
     return nullptr;
   }
-  /// Claims all waits; wake_all() must follow, without the lock.
+  /// Claims all waits and adds them to `waits`; wake_all() must follow, without the lock.
   void claim_all(intrusive_queue<operation>& waits, bool closed) noexcept {
     while (select_node* const node = claim_first()) {
       node->closed = closed;
@@ -170,7 +178,7 @@ class select_queue {
   intrusive_list<select_node> nodes_;
 };
 
-/// Resumes the coroutines of claim_all().
+/// Resumes the coroutines of `waits`, which claim_all() has filled.
 inline void wake_all(intrusive_queue<operation>& waits) noexcept {
   while (operation* const next = waits.pop_front()) static_cast<select_wait*>(next)->wake();
 }

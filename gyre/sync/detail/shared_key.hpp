@@ -9,11 +9,12 @@
 
 namespace gyre::detail {
 
-/// A key with an identity: tables of shared_key find an equal key, and tell whether it is the same.
+/// A key with an identity: a table finds an equal key, and comparing the pointers shows whether
+/// both are the same object.
 template <class Key>
 using shared_key = std::shared_ptr<const Key>;
 
-/// Hashes a shared_key as the key, or anything that `Hash` accepts beside it.
+/// Hashes a shared_key like its key, and values of other types that `Hash` accepts.
 template <class Key, class Hash>
 struct shared_key_hash {
   using is_transparent = void;
@@ -46,7 +47,7 @@ template <class Key, class Value, class Hash, class Equal>
 using shared_key_map = std::unordered_map<shared_key<Key>, Value, shared_key_hash<Key, Hash>,
                                           shared_key_equal<Key, Equal>>;
 
-/// A type other than the key's by which a key is found.
+/// A type, other than that of the keys, by which transparent Hash and Equal can find a key.
 template <class K, class Hash, class Equal>
 concept finds_key = requires(const K& key, const Hash& hash) {
   typename Hash::is_transparent;

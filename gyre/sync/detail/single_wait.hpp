@@ -26,21 +26,21 @@ template <class T>
 concept select_case = std::derived_from<T, select_node> && std::move_constructible<T> &&
                       requires(T& object, select_wait*& woken_wait) {
                         typename T::result;
-                        // The primitive's lock, which is held in the next two.
+                        // The primitive's lock, which is held during attempt() and enlist().
                         { object.lock() } noexcept -> std::same_as<spin_lock&>;
-                        // Completes the case if it can now. May claim another coroutine's wait,
-                        // which the caller wakes without the lock.
+                        // Completes the case if that is possible now. May set `woken_wait` to a
+                        // claimed wait, which the caller wakes after unlocking.
                         { object.attempt(woken_wait) } noexcept -> std::same_as<bool>;
                         // Puts the node into a queue of the primitive.
                         { object.enlist() } noexcept -> std::same_as<void>;
-                        // The result, once the case has completed.
+                        // The error and the result of the completed case.
                         { object.error() } noexcept -> std::same_as<std::error_code>;
                         { object.take() } -> std::same_as<typename T::result>;
-                        // May have must_wait(): whether an attempt would fail now, told without the
-                        // lock; may be false in vain.
+                        // Optional: must_wait(), called without the lock, returns true only if an
+                        // attempt would fail now.
                       };
 
-/// Completes the case if it can now.
+/// Completes `candidate` if that is possible now. Returns whether it has completed.
 template <select_case Case>
 bool attempt_now(Case& candidate) noexcept {
   select_wait* woken_wait = nullptr;
@@ -52,7 +52,8 @@ bool attempt_now(Case& candidate) noexcept {
   return done;
 }
 
-/// The result of taking a completed case's result, as as_expected() gives it.
+/// Calls `take`. Returns its result or, if it throws std::system_error or std::bad_alloc, the error
+/// code.
 template <class Take>
 auto expected_of(Take take) noexcept(noexcept(take()))
     -> std::expected<std::invoke_result_t<Take>, std::error_code> {
@@ -70,7 +71,7 @@ auto expected_of(Take take) noexcept(noexcept(take()))
   }
 }
 
-/// Awaits one case. Must not be destroyed between its wake-up and its resumption.
+/// Awaits one case. Must not be destroyed between the wake-up and the resumption of the coroutine.
 template <select_case Case>
 class single_wait : stop_callback_slot<single_wait<Case>> {
   using stop_slot = stop_callback_slot<single_wait>;
@@ -129,7 +130,7 @@ class single_wait : stop_callback_slot<single_wait<Case>> {
  private:
   friend stop_slot;
 
-  // Whether there is a wait_.
+  // Returns whether wait_ is alive.
   [[nodiscard]] bool waits() const noexcept { return case_.wait != nullptr; }
 
   void stop() noexcept {
@@ -147,7 +148,7 @@ class single_wait : stop_callback_slot<single_wait<Case>> {
     if (!case_.attempt(woken_wait)) {
       case_.enlist();
       const bool suspended = wait_.publish();
-      lock.unlock();  // from here on, if suspended, this may be gone
+      lock.unlock();  // if suspended, this may be destroyed from here on
       return suspended;
     }
     lock.unlock();
@@ -166,7 +167,7 @@ class single_wait : stop_callback_slot<single_wait<Case>> {
     return must_wake;
   }
 
-  // The context of the wait if it was cancelled, else null.
+  // Ends the wait. Returns its context if the wait was cancelled, else null.
   const task_context* finish() noexcept {
     if (!waits()) return nullptr;
     const bool completed = wait_.outcome() != select_wait::cancelled;
@@ -197,7 +198,7 @@ class single_wait : stop_callback_slot<single_wait<Case>> {
 
   Case case_;
   union {
-    select_wait wait_;  // while waits()
+    select_wait wait_;  // alive while waits() is true
   };
 };
 

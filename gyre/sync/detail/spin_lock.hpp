@@ -7,8 +7,8 @@
 namespace gyre::detail {
 
 /// A lock to be held for a few instructions, never while an operation is posted. Unfair on purpose:
-/// a thread that comes back at once finds the lock, and the data it protects, in its own cache. May
-/// be destroyed as soon as no thread locks it any more: unlocking is a single store.
+/// a thread that locks again at once finds the lock, and the data it protects, in its own cache.
+/// May be destroyed as soon as no thread locks it any more: unlocking is a single store.
 class spin_lock {
  public:
   void lock() noexcept {
@@ -17,7 +17,8 @@ class spin_lock {
       lock_slowly();
   }
   bool try_lock() noexcept {
-    // relaxed: a look, which leaves the cache line to the holder; acquire: as in lock().
+    // relaxed: only a check, which leaves the cache line with the holder. acquire: pairs with the
+    // release in unlock().
     return !locked_.load(std::memory_order_relaxed) &&
            !locked_.exchange(true, std::memory_order_acquire);
   }
@@ -25,7 +26,7 @@ class spin_lock {
     // release: pairs with the acquire in lock() and try_lock().
     locked_.store(false, std::memory_order_release);
   }
-  /// Waits until it is free. For a caller that knows that nobody will lock it any more.
+  /// Waits until the lock is free. The caller knows that no thread will lock it again.
   void wait_until_free() const noexcept {
     // acquire: pairs with the release in unlock().
     while (locked_.load(std::memory_order_acquire)) thread_yield();
@@ -33,14 +34,14 @@ class spin_lock {
 
  private:
   [[gnu::noinline]] void lock_slowly() noexcept {
-    // Each pause is twice as long as the last: under contention the holder gets many turns in a
-    // row, which is cheaper for everybody than handing the cache line to and fro.
+    // Each pause is twice as long as the last: under contention the holder locks many times in a
+    // row, which costs all threads less than moving the cache line between cores.
     constexpr int longest = 64;
-    constexpr int patience = 16;  // pauses; after more the holder has lost the processor
+    constexpr int patience = 16;  // pauses; a holder that takes longer was probably preempted
     int pause = 1;
     int pauses = 0;
     do {
-      // relaxed: a look; the exchange acquires.
+      // relaxed: only a check; the exchange below acquires.
       while (locked_.load(std::memory_order_relaxed)) {
         if (++pauses > patience) {
           thread_yield();

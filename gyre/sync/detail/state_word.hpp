@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // state_word: the state of a primitive and the lock on its list of waiters, in one word. A caller
 // that need not wait changes the state with a single compare-exchange, and the primitive may be
-// destroyed as soon as its state says that it is unused, since unlocking is the store that says so.
+// destroyed as soon as its state shows that it is unused, because unlocking is the store of that
+// state.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -10,9 +11,10 @@
 
 namespace gyre::detail {
 
-/// Bit 0 locks; the other bits belong to the primitive. While it is locked only its holder changes
-/// it, so that a compare-exchange from outside must expect the bit to be clear. Held for a few
-/// instructions, never while an operation is posted or a user's code runs.
+/// Bit 0 is the lock; the other bits belong to the primitive. While the word is locked, only the
+/// holder of the lock changes it, so a compare-exchange by another caller must expect bit 0 to be
+/// clear. The lock is held for a few instructions, never while an operation is posted or user code
+/// runs.
 class state_word : public atomic<std::uint64_t> {
  public:
   using word = std::uint64_t;
@@ -20,9 +22,9 @@ class state_word : public atomic<std::uint64_t> {
 
   using atomic<word>::atomic;
 
-  /// Waits until it is free, and returns the state without the bit.
+  /// Waits until the lock is free, takes it, and returns the state without bit 0.
   word lock() noexcept {
-    // relaxed: a guess, which the exchange proves.
+    // relaxed: a guess, which the compare-exchange verifies.
     word state = load(std::memory_order_relaxed) & ~locked;
     // acquire: pairs with the release in unlock() and in the exchanges of callers without the lock.
     if (compare_exchange_strong(state, state | locked, std::memory_order_acquire,
@@ -32,7 +34,8 @@ class state_word : public atomic<std::uint64_t> {
     return lock_slowly();
   }
 
-  /// From then on nothing of the primitive may be touched.
+  /// Stores `state` and unlocks. The primitive may be destroyed by then: the caller must not touch
+  /// it any more.
   void unlock(word state) noexcept {
     // release: pairs with the acquire in lock() and in the exchanges of callers without the lock.
     store(state, std::memory_order_release);
@@ -40,13 +43,13 @@ class state_word : public atomic<std::uint64_t> {
 
  private:
   [[gnu::noinline]] word lock_slowly() noexcept {
-    constexpr int spins = 64;  // more mean that the holder has lost the processor
+    constexpr int spins = 64;  // pauses; a holder that takes longer was probably preempted
     word state = load(std::memory_order_relaxed);
     for (int tries = 0;;) {
       if ((state & locked) != 0) {
         ++tries < spins ? cpu_relax() : thread_yield();
         state = load(std::memory_order_relaxed);
-        // acquire: as in lock().
+        // acquire: pairs with the release in unlock().
       } else if (compare_exchange_weak(state, state | locked, std::memory_order_acquire,
                                        std::memory_order_relaxed)) {
         return state;
@@ -55,7 +58,7 @@ class state_word : public atomic<std::uint64_t> {
   }
 };
 
-/// Holds the lock of a state_word for a scope, and stores `value` at the end of it.
+/// Holds the lock of a state_word for a scope, and stores `value` at the end of the scope.
 class locked_state {
  public:
   explicit locked_state(state_word& state) noexcept : value(state.lock()), state_(state) {}

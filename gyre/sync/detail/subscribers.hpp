@@ -23,7 +23,7 @@ class subscribers {
     const std::lock_guard hold(lock_);
     return is_closed();
   }
-  /// Ends the waits of the receivers, and those in `senders`. Further calls do nothing.
+  /// Ends the waits of the receivers and the waits in `senders`. Further calls do nothing.
   void close(select_queue* senders = nullptr) noexcept {
     intrusive_queue<operation> ended_waits;
     {
@@ -36,27 +36,29 @@ class subscribers {
     wake_all(ended_waits);
   }
 
-  // With the lock held:
+  // The functions below, up to spend_turn_budget(), are called with the lock held.
 
   void enlist(select_node& receiver) noexcept { receivers_.push_back(receiver); }
   [[nodiscard]] bool is_closed() const noexcept {
     return closed_.load(std::memory_order_relaxed);  // relaxed: the lock orders
   }
-  /// For each case that completes at once: whether its coroutine gives way to others. One in 256
-  /// does (a cooperative budget), as a coroutine that always finds its channel full or empty would
-  /// hold its executor for ever. The count is of the primitive, whose memory is in the cache.
+  /// Counts a case that completed at once. Returns whether its coroutine must yield to others: true
+  /// once in 256 calls (a cooperative budget), because a coroutine whose operations always complete
+  /// at once would hold its executor for ever. The count is per primitive, whose memory is in the
+  /// cache.
   /// Source: Lerche, "Reducing tail latencies with automatic cooperative task yielding", 2020.
   [[nodiscard]] bool spend_turn_budget() noexcept { return ++completed_at_once_ == 0; }
 
  protected:
   ~subscribers() { assert(receivers_.empty() && "destroyed while waited for"); }
 
-  // With the lock held.
+  // Called with the lock held.
   void set_closed() noexcept {
     // release: pairs with the acquire in was_closed().
     closed_.store(true, std::memory_order_release);
   }
-  /// As is_closed(), without the lock, which the thread that closed may still hold.
+  /// Like is_closed(), but without the lock, which the thread that closed may still hold. acquire:
+  /// pairs with the release in set_closed().
   [[nodiscard]] bool was_closed() const noexcept { return closed_.load(std::memory_order_acquire); }
 
   mutable spin_lock lock_;
@@ -66,9 +68,9 @@ class subscribers {
 };
 
 /// The case of a receiver's next value. `Receiver` has a pointer core_ to subscribers and, with
-/// their lock held, ready() and next(). No other thread moves the receiver on, so that whatever
-/// made it ready is still there when take() comes, or something newer. It may have must_wait(), as
-/// cases have, and takes_without_lock, if no other thread uses the subscribers once it is ready.
+/// their lock held, ready() and next(). Only the waiting coroutine advances the receiver, so that a
+/// receiver that is ready stays ready until take(). `Receiver` may have must_wait(), as cases do,
+/// and takes_without_lock, if no other thread uses the subscribers once the receiver is ready.
 template <class Receiver>
 class receiver_case : public select_node {
  public:

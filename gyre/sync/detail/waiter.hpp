@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// waiter: a coroutine in a primitive's list, and the protocol by which it leaves.
+// waiter: a coroutine in a primitive's list, and the protocol by which the coroutine leaves the
+// list.
 //
 // A waiter lives in the awaiter, so waiting allocates nothing. A waiter joins the primitive's list,
 // and leaves the list once: completed by another coroutine or thread, cancelled by its stop token,
@@ -28,14 +29,15 @@ namespace gyre::detail {
 
 /// The word of a waiter: its context's address and, in the low bits, whether it has a stop callback
 /// and the parties of its wait_core. While the coroutine is suspended, the word belongs to the
-/// primitive's lock, so nothing is atomic.
+/// primitive's lock, so that no member needs to be atomic.
 class waiter_word {
  public:
   using parties = std::uintptr_t;
 
   constexpr explicit waiter_word(parties present) noexcept : bits_(present) {}
 
-  // For the wait_core. The orders are those of the lock.
+  // The functions below are called by the wait_core. They ignore the memory orders: the lock
+  // orders.
 
   [[nodiscard]] parties load(std::memory_order) const noexcept { return bits_ & party_bits; }
   void store(parties present, std::memory_order) noexcept {
@@ -48,12 +50,13 @@ class waiter_word {
   }
   parties fetch_and(parties remaining, std::memory_order order) noexcept {
     const parties before = load(order);
-    // A claim that comes too late does not write: the winner reads the context without the lock.
+    // A claim that comes too late does not write, because the winner reads the context without the
+    // lock.
     if ((before & ~remaining) != 0) bits_ &= remaining | ~party_bits;
     return before;
   }
 
-  // For the waiter.
+  // The functions below are called by the waiter.
 
   void set_context(const task_context& context, bool has_callback) noexcept {
     bits_ = (bits_ & party_bits) | reinterpret_cast<std::uintptr_t>(&context) |
@@ -73,18 +76,18 @@ class waiter_word {
   std::uintptr_t bits_;
 };
 
-/// A waiter in the list of its primitive.
+/// The links of a waiter that is in the list of its primitive.
 struct listed_waiter : intrusive_list_node {};
 
-/// A waiter in the queue of its executor.
+/// The operation of a waiter that is in the queue of its executor.
 class woken_waiter : public operation {
  public:
   explicit woken_waiter(function run) noexcept : operation(run) {}
   ~woken_waiter() = default;
 };
 
-/// A waiting coroutine, from which primitives derive waiters with data of their own. Copies are new
-/// waiters: an awaiter may be moved until it is awaited.
+/// A waiting coroutine, from which primitives derive waiters with data of their own. A copy is a
+/// new waiter in no list, so that an awaiter may be moved until it is awaited.
 ///
 /// The parties of its wait_core are the coroutine that starts the wait, until the waiter is listed,
 /// and the right to end the wait:
@@ -104,27 +107,29 @@ class waiter {
   waiter(const waiter&) noexcept : waiter() {}
   waiter& operator=(const waiter&) = delete;
 
-  // With the primitive's lock held:
+  // The functions below, up to withdraw(), are called with the primitive's lock held.
 
   [[nodiscard]] bool is_cancelled() const noexcept {
     return core_.has(starter) && !core_.has(right);
   }
 
-  /// Joins the end of `list`.
+  /// Appends the waiter to `list`.
   template <class List>
   void join(List& list) noexcept {
     list.push_back(*this);
-    static_cast<void>(core_.leave(starter));  // the right stays
+    static_cast<void>(core_.leave(starter));  // keeps `right`
   }
 
-  /// Takes the waiter out of its list, if any. Afterwards the wait can no longer be cancelled.
+  /// Completes the wait, and takes the waiter out of its list, if any. The wait can then no longer
+  /// be cancelled.
   void complete() noexcept {
     if (!core_.has(starter)) leave_list();
     core_.begin(nobody);
   }
 
-  /// Takes the waiter out of its list. True: the caller resumes the coroutine. False if the wait
-  /// was completed or cancelled before, or the waiter is in no list yet and must not join one.
+  /// Cancels the wait, and takes the waiter out of its list. Returns true if the caller must resume
+  /// the coroutine; false if the wait was completed or cancelled before, or if the waiter is in no
+  /// list yet and must not join one.
   bool withdraw() noexcept {
     if (!core_.claim(right) || core_.has(starter)) return false;
     leave_list();
@@ -132,25 +137,24 @@ class waiter {
     return true;
   }
 
-  // Without the lock, for the caller that took the waiter out of its list:
-
-  /// Resumes the coroutine through its executor. From then on the waiter may be gone.
+  /// Resumes the coroutine through its executor. Called without the lock, by the caller that took
+  /// the waiter out of its list. The waiter may be gone afterwards.
   void wake() noexcept { where().post(woken_); }
 
  protected:
   ~waiter() { assert((core_.has(starter) || !core_.has(right)) && "destroyed while in a list"); }
 
-  /// Before the waiter joins a list.
+  /// Prepares the waiter for a wait. Called before the waiter joins a list.
   void begin_wait(std::coroutine_handle<> awaiting, const task_context& context,
-                  bool with_callback) noexcept {
+                  bool has_stop_callback) noexcept {
     waiting_ = awaiting;
     core_.begin(starter | right);
-    core_.word().set_context(context, with_callback);
+    core_.word().set_context(context, has_stop_callback);
   }
-  /// The context of the coroutine; null unless the coroutine is suspended, or about to be.
+  /// Returns the context of the coroutine; null unless the coroutine is suspended, or about to be.
   [[nodiscard]] const task_context* context() const noexcept { return core_.word().context(); }
   [[nodiscard]] bool has_callback() const noexcept { return core_.word().has_callback(); }
-  /// After the wait: forgets the context, but not whether the wait was cancelled.
+  /// Clears the context. Called after the wait; is_cancelled() stays valid.
   void end_wait() noexcept { core_.word().clear_context(); }
 
  private:
@@ -170,7 +174,7 @@ class waiter {
     ::new (static_cast<void*>(&woken_)) woken_waiter(&resume_coroutine);
   }
 
-  // The waiter that a member of the union belongs to.
+  // Returns the waiter whose union contains `member`.
   template <class Member>
   static waiter& owner_of(Member& member) noexcept {
     return reinterpret_cast<waiter&>(member);
@@ -181,22 +185,22 @@ class waiter {
 
   union {
     listed_waiter listed_;
-    woken_waiter woken_;  // once the waiter has left a list for good
+    woken_waiter woken_;  // active from leave_list() on
   };
   std::coroutine_handle<> waiting_;
   core core_{starter | right};
 };
 
-/// The waiters of a primitive, first come, first served; belongs to its lock.
+/// The waiters of a primitive, in the order in which they came. Guarded by the primitive's lock.
 template <class Waiter>
 class waiter_list {
  public:
   [[nodiscard]] bool empty() const noexcept { return listed_.empty(); }
   [[nodiscard]] Waiter& front() noexcept { return to_waiter(listed_.front()); }
   void push_back(waiter& node) noexcept { listed_.push_back(node.listed_); }
-  /// Takes out `node`, which may join a list again.
+  /// Removes `node`, which may then join a list again.
   static void remove(Waiter& node) noexcept { static_cast<waiter&>(node).listed_.unlink(); }
-  /// Takes out the first waiter; null if there is none.
+  /// Removes and returns the first waiter; returns null if there is none.
   Waiter* pop_front() noexcept {
     listed_waiter* const first = listed_.pop_front();
     return first == nullptr ? nullptr : &to_waiter(*first);
@@ -210,14 +214,15 @@ class waiter_list {
   intrusive_list<listed_waiter> listed_;
 };
 
-/// Waiters that are completed under a lock, and woken after it: declare it before the lock.
+/// Collects waiters that are completed under a lock. The destructor wakes them, so declare the
+/// object before the lock guard.
 class woken_waiters {
  public:
   woken_waiters() noexcept = default;
   woken_waiters& operator=(woken_waiters&&) = delete;
   ~woken_waiters() {
     if (count_ > 1 && one_executor_) {
-      where_->post_all(ready_, count_);
+      first_executor_->post_all(ready_, count_);
     } else {
       while (operation* const each = ready_.pop_front()) {
         waiter::owner_of(static_cast<woken_waiter&>(*each)).wake();
@@ -225,20 +230,20 @@ class woken_waiters {
     }
   }
 
-  /// Completes `node`, which is in a list. With the primitive's lock held.
+  /// Completes `node`, which is in a list. Called with the primitive's lock held.
   void complete(waiter& node) noexcept {
     node.complete();
-    executor& where = node.where();
-    if (count_++ == 0) where_ = &where;
-    if (where_ != &where) one_executor_ = false;
+    executor& target = node.where();
+    if (count_++ == 0) first_executor_ = &target;
+    if (first_executor_ != &target) one_executor_ = false;
     ready_.push_back(node.woken_);
   }
 
  private:
   intrusive_queue<operation> ready_;
   std::size_t count_ = 0;
-  executor* where_ = nullptr;  // of the first waiter
-  bool one_executor_ = true;
+  executor* first_executor_ = nullptr;  // the executor of the first waiter
+  bool one_executor_ = true;            // whether all waiters have the executor first_executor_
 };
 
 }  // namespace gyre::detail

@@ -14,19 +14,21 @@ namespace gyre::detail {
 ///     static bool take(word& state, Waiter&) noexcept;  // Changes the state for the waiter;
 ///                                                       // false if the waiter must wait.
 ///
-/// Nothing of the primitive may be touched after a call but what its own thread keeps alive.
+/// After a call another thread may have destroyed the primitive: the caller must not touch it,
+/// unless it keeps the primitive alive itself.
 template <class Primitive, class Waiter = waiter>
 class waiting_line : public state_word {
  public:
-  static constexpr word awaited = 2;  // the line is not empty
+  static constexpr word awaited = 2;  // set while line_ is not empty
   static constexpr word busy = locked | awaited;
 
   ~waiting_line() {
     assert(line_.empty() && "a primitive was destroyed while a coroutine waited for it");
   }
 
-  // As primitive_wait asks of its primitive. No member that takes the lock is inlined: compilers
-  // may keep its locals in the coroutine's frame, which may be gone once the waiter is in the line.
+  // enlist() and withdraw() are what primitive_wait requires of its primitive. No member that takes
+  // the lock is inlined: compilers may keep its locals in the coroutine's frame, which may be gone
+  // once the waiter is in the line.
   [[gnu::noinline]] bool enlist(Waiter& node) noexcept {
     locked_state state(*this);
     if (line_.empty() && Primitive::take(state.value, node)) {
@@ -46,7 +48,7 @@ class waiting_line : public state_word {
     return waited;
   }
 
-  /// Moves the waiters of another primitive to the end of the line.
+  /// Moves `waiters`, which waited at another primitive, to the end of the line.
   [[gnu::noinline]] void append(waiter_list<Waiter>& waiters) noexcept {
     woken_waiters ready;
     locked_state state(*this);
@@ -55,7 +57,8 @@ class waiting_line : public state_word {
     serve(state.value, ready);
   }
 
-  /// Changes the state, and completes the waiters at the head that need not wait any more.
+  /// Calls `change_state` with the state, and then completes the waiters at the head of the line
+  /// that need not wait any more.
   template <class Change>
   [[gnu::noinline]] void change(Change change_state) noexcept {
     woken_waiters ready;
