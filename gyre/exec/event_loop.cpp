@@ -60,11 +60,11 @@ event_loop::event_loop(loop_options options, std::unique_ptr<gyre::poller> polle
 
 event_loop::~event_loop() {
   assert(!in_loop_thread() && "loop destroyed from its own task");
-  run_last_releases();  // of what callables owned that were destroyed with the inbox
+  run_last_releases();  // callables destroyed with the inbox may have posted releases
 }
 
 void event_loop::run() {
-  const run_scope here(*this);
+  const run_scope scope(*this);
   struct leave_at_exit {
     gyre::poller& poller;
     ~leave_at_exit() { poller.leave(); }
@@ -73,7 +73,7 @@ void event_loop::run() {
 }
 
 bool event_loop::run_once() {
-  const run_scope here(*this);
+  const run_scope scope(*this);
   while (!stopped()) {
     if (turn(steady_time::max()) > 0) return true;
   }
@@ -81,12 +81,12 @@ bool event_loop::run_once() {
 }
 
 bool event_loop::poll() {
-  const run_scope here(*this);
+  const run_scope scope(*this);
   return !stopped() && turn(steady_time::min()) > 0;
 }
 
 void event_loop::run_until(time_point deadline) {
-  const run_scope here(*this);
+  const run_scope scope(*this);
   while (!stopped() && now() < deadline) turn(deadline);
 }
 
@@ -94,18 +94,19 @@ void event_loop::stop() noexcept {
   // release: pairs with the acquire in stopped().
   stopped_.store(true, std::memory_order_release);
   if (in_loop_thread()) batch_.end();
-  // On the loop's thread too: this may be a signal handler, and the loop about to sleep.
+  // Needed on the loop's thread too: stop() may be called by a signal handler while the loop is
+  // about to sleep.
   wake_if_asleep();
 }
 
-// A turn has four phases. Tasks come first: what was posted before run() runs before the loop first
-// polls.
-//   1. Tasks: a batch of the inbox. Then the time limits begin that phases 3 and 4 of the last turn
-//      and this batch have started.
+// A turn has four phases. Tasks come first, so that tasks posted before run() run before the loop
+// first polls.
+//   1. Tasks: a batch of the inbox. Then the time limits begin that were started by this batch, or
+//      by phases 3 and 4 of the turn before.
 //   2. Events: without a task in phase 1 and without an overdue timer, waits for work; else polls
 //      for I/O.
-//   3. I/O: serves what phase 2 found, for io_time at most; then runs what that deferred, and heavy
-//      operations, for heavy_time at most.
+//   3. I/O: serves what phase 2 found, for io_time at most; then runs the operations that the I/O
+//      deferred, and heavy operations, for heavy_time at most.
 //   4. Timers that were due when phase 3 began.
 inline std::size_t event_loop::turn(steady_time deadline) {
   turns_.add(1);
@@ -113,7 +114,7 @@ inline std::size_t event_loop::turn(steady_time deadline) {
   std::size_t done = run_tasks();
   if (stopped()) return done;
   if (timers_.has_delays_to_begin()) timers_.begin_delays(now());
-  // Deferred operations are left over where on_exception has thrown.
+  // Deferred operations remain from the turn before if on_exception has thrown.
   const bool may_wait = done == 0 && deadline != steady_time::min() && !io_slice_.is_over() &&
                         deferred_.empty() && heavy_.empty() && !timers_.has_overdue();
   if (may_wait) {
@@ -151,7 +152,8 @@ std::size_t event_loop::run_tasks() {
 }
 
 void event_loop::run_all() {
-  // In turn, so that neither keeps the other out of a small batch.
+  // The inbox and the overflow queue take turns to be first, so that neither starves in small
+  // batches.
   inbox_first_ = !inbox_first_;
   if (!inbox_first_) run_overflow();
   run_stored();
@@ -171,7 +173,8 @@ void event_loop::run_limited() {
 }
 
 void event_loop::run_overflow() {
-  // The operations that this batch has no room for stay in front of those posted meanwhile.
+  // Operations that exceed this batch stay drained, in front of operations that are pushed
+  // meanwhile.
   overflow_.drain();
   while (batch_.more()) {
     operation* const next = overflow_.pop();
@@ -182,8 +185,8 @@ void event_loop::run_overflow() {
   }
 }
 
-// Timers and descriptors have waited for the batch: after one that took too long, the next has half
-// as many tasks.
+// Timers and descriptors wait for a batch, so after a batch that took too long the next one has
+// half as many tasks.
 void event_loop::adapt_batch(duration elapsed) noexcept {
   if (elapsed > options_.batch_time) {
     batch_size_ = std::max<std::size_t>(batch_.ran() / 2, 1);
@@ -207,7 +210,8 @@ inline void event_loop::wait_for_work(steady_time deadline) {
 }
 
 void event_loop::sleep_until(steady_time deadline) {
-  // A busy loop cannot tell its own tasks from those of others, so it finds out now and then.
+  // A busy loop cannot distinguish tasks posted by itself from those of other threads, so once in
+  // this many sleeps it leaves the busy state, to find out whether other threads still post.
   constexpr unsigned busy_sleeps = 64;
   const bool had_many = std::exchange(tasks_since_sleep_, 0) >= detail::sleep_gate::many_tasks;
   struct awake {
@@ -215,7 +219,8 @@ void event_loop::sleep_until(steady_time deadline) {
     bool busy;
     ~awake() { gate.wake_up(busy); }
   } const afterwards{gate_, gate_.fall_asleep() && had_many && ++busy_sleeps_ % busy_sleeps != 0};
-  // Looked at once more: a task posted before the fence is seen here, a later one wakes the loop.
+  // The second check sees a task posted before the fence in fall_asleep(); a later post wakes the
+  // loop.
   if (has_tasks() || stopped()) return;
   sleeps_.add(1);
   poller_->wait(deadline);
@@ -238,7 +243,7 @@ std::size_t event_loop::run_io() {
   return completed;
 }
 
-// Operations that the deferred ones start are posted, so the list ends.
+// The list of deferred operations ends, because defer() posts the operations that these start.
 std::size_t event_loop::run_deferred() {
   std::size_t ran = 0;
   const auto run = [&] {
@@ -254,8 +259,8 @@ std::size_t event_loop::run_deferred() {
 
 // ---- 4. timers
 
-// Input that arrived while phase 3 served others comes first: a read must not time out because
-// others took long.
+// Timers that became due after phase 3 began must wait for the next turn, which first serves input
+// that arrived meanwhile: a read must not time out because other handlers took long.
 std::size_t event_loop::run_timers() {
   if (timers_.empty()) return 0;
   const steady_time due_until = io_polled_at_ ? *io_polled_at_ : now();
@@ -272,7 +277,8 @@ std::size_t event_loop::run_timers() {
   return fired;
 }
 
-// Runs `work`, and `count` also after an exception, which on_exception gets last, as it may throw.
+// Runs `work`, then `count`, even after an exception of `work`. on_exception gets that exception
+// last, because it may throw.
 template <class Work, class Count>
 void event_loop::guard(Work&& work, Count&& count) {
   try {
@@ -294,7 +300,7 @@ void event_loop::wake_unless_awake() noexcept {
 }
 
 void event_loop::wake_poller() noexcept {
-  // relaxed: a statistic.
+  // relaxed: a statistic that orders nothing.
   wakeups_.fetch_add(1, std::memory_order_relaxed);
   poller_->wake();
 }
@@ -310,16 +316,16 @@ void event_loop::post_release(detail::release_node& release) noexcept {
 
 void event_loop::run_last_releases() noexcept {
   do {
-    overflow_.clear();  // releases_ may be there, and is pushed again
+    overflow_.clear();  // overflow_ may contain releases_, which a new release pushes again
   } while (releases_.run_at_loop_end());
 }
 
-// relaxed: a count that orders nothing.
+// Takes a slot if fewer than inbox_limit are in use. relaxed: a count that orders nothing.
 std::optional<event_loop::inbox_slot> event_loop::try_take_slot() noexcept {
   if (!limited_) return nullptr;
-  std::size_t waiting = waiting_.load(std::memory_order_relaxed);
-  while (waiting < options_.inbox_limit) {
-    if (waiting_.compare_exchange_weak(waiting, waiting + 1, std::memory_order_relaxed)) {
+  std::size_t slots_in_use = waiting_.load(std::memory_order_relaxed);
+  while (slots_in_use < options_.inbox_limit) {
+    if (waiting_.compare_exchange_weak(slots_in_use, slots_in_use + 1, std::memory_order_relaxed)) {
       return inbox_slot(this);
     }
   }

@@ -2,16 +2,15 @@
 // event_loop: the interface of every loop, for timers, watches and I/O objects; programs make a
 // `loop` (loop.hpp).
 //
-// Pending work waits in these homes. A turn runs them from top to bottom, but for the overflow,
-// which takes turns with the inbox. The poller reports ready descriptors and completions.
-//
-// | home | holds | any thread adds | at the end of the loop |
+// Pending work waits in these containers. A turn runs them from top to bottom, except that the
+// overflow queue and the inbox take turns. The poller reports ready descriptors and completions.
+// | container | holds | any thread adds | at the end of the loop |
 // |---|---|---|---|
-// | operation_chain | operations posted at once, a batch had no room for | no | do not run |
+// | operation_chain | the rest of a post_all() that exceeded a batch | no | do not run |
 // | inbox (basic_loop) | callables and operations, by Inbox::push() | yes | callables are destroyed |
 // | overflow_queue | operations for which the inbox has no memory, release_queue | yes | do not run |
-// | release_queue | deferred_release: owners that go in a later turn | yes | run |
-// | deferred_ | operations that the I/O of this turn has started | no | do not run |
+// | release_queue | releases of objects in a later turn | yes | run |
+// | deferred_ | operations that the I/O of this turn has deferred | no | do not run |
 // | heavy_queue | operations that compute for long | no | do not run |
 // | timer_wheel | timers, sleeps and callables of post_at() | no | callables are destroyed |
 #pragma once
@@ -62,9 +61,9 @@ class waiting_loop;
 /// An abstract event loop: a single-threaded reactor for posted tasks, timers, descriptors and I/O.
 /// `loop` (loop.hpp) implements it. A turn is a batch of tasks, then ready I/O, then due timers.
 ///
-/// Thread-safety: members marked "any thread" may be called from any thread, tasks of the loop
-/// included. The others belong to the thread that runs the loop; while none runs it, to one thread
-/// at a time.
+/// Thread-safety: members marked "Any thread" may be called from any thread, tasks of the loop
+/// included. The others belong to the thread that runs the loop; while no thread runs it, to one
+/// thread at a time.
 /// Lifetime: a loop must outlive its timers, watches and I/O objects, every call on it, and the
 /// coroutines that have started on it: end them first, by a scope, a runtime or sync_wait(). The
 /// destructor destroys posted callables, and spawned coroutines that have not started. Suspended
@@ -87,34 +86,34 @@ class event_loop : public executor, public timer_service, public posting<event_l
   bool run_once();
   /// Runs one turn without waiting. False if there was nothing to do, or the loop is stopped.
   bool poll();
-  /// Runs until stop(), but at most for `limit`; stopped() tells which.
+  /// Runs until stop(), but at most for `limit`; stopped() returns which of the two ended it.
   void run_for(duration limit) { run_until(deadline_after(limit)); }
   // Explains wrong arguments: see base/detail/misuse.hpp.
   void run_for(detail::misused_duration explained);
   /// Runs until stop(), but at most until `deadline`.
   void run_until(time_point deadline);
 
-  /// Makes run() return: called by a task, after that task; by a timer or watch, after those due in
-  /// the same turn; by another thread, after the current batch. A later run() returns at once,
-  /// until restart(). Waiting tasks keep waiting. Idempotent. Synchronises with run()'s return. Any
-  /// thread; async-signal-safe.
+  /// Makes run() return: called by a task, after that task; by a timer or watch, after the timers
+  /// or watches due in the same turn; by another thread, after the current batch. A later run()
+  /// returns at once, until restart(). Waiting tasks keep waiting. Idempotent. Synchronises with
+  /// run()'s return. Any thread; async-signal-safe.
   void stop() noexcept;
-  /// Undoes stop(), so that the loop can run again. Not while the loop runs.
+  /// Undoes stop(), so that the loop can run again. Must not be called while the loop runs.
   void restart() noexcept { stopped_.store(false, std::memory_order_relaxed); }
-  /// Any thread.
+  /// Returns whether stop() was called, without a restart() since. Any thread.
   bool stopped() const noexcept {
     // acquire: pairs with the release in stop().
     return stopped_.load(std::memory_order_acquire);
   }
 
-  /// Whether the calling thread is inside this loop's run(), directly or in another loop that one
-  /// of its tasks runs. Any thread.
+  /// Returns whether the calling thread is inside this loop's run(), directly or in another loop
+  /// that one of its tasks runs. Any thread.
   bool in_loop_thread() const noexcept {
     const event_loop* each = current_loop_;
     while (each != nullptr && each != this) each = each->outer_;
     return each == this;
   }
-  /// The innermost loop that the calling thread is running, or null. Any thread.
+  /// Returns the innermost loop that the calling thread is running, or null. Any thread.
   static event_loop* current() noexcept { return current_loop_; }
 
   /// Runs `op`, which must stay alive until then, once on the loop's thread. Does not fail: if the
@@ -123,14 +122,15 @@ class event_loop : public executor, public timer_service, public posting<event_l
   /// For detail::deferred_release: runs `release` once, in a later turn or when the loop is
   /// destroyed, in no order with other tasks. Does not fail. Any thread.
   void post_release(detail::release_node& release) noexcept;
-  /// As post(callable), but not before `delay` has passed. Cannot be cancelled, and allocates,
-  /// unlike a timer: std::bad_alloc goes to the caller or, later, to on_exception. Any thread.
+  /// Like post(callable), but runs `callable` only after `delay` has passed. Unlike a timer, it
+  /// cannot be cancelled, and allocates: std::bad_alloc goes to the caller or, later, to
+  /// on_exception. Any thread.
   template <class F>
     requires detail::postable<F>
   void post_after(duration delay, F&& callable) {
     post_at(deadline_after(delay), std::forward<F>(callable));
   }
-  /// As post_after(), at `deadline`.
+  /// Like post_after(), but runs `callable` at `deadline`.
   template <class F>
     requires detail::postable<F>
   void post_at(time_point deadline, F&& callable) {
@@ -145,59 +145,63 @@ class event_loop : public executor, public timer_service, public posting<event_l
   void post_after(detail::misused_duration explained, F&& callable);
   void post_at(time_point deadline, detail::misused_callable explained);
 
-  /// The time, read from the poller now. Any thread.
+  /// Reads the time from the poller. Any thread.
   steady_time now() const noexcept final { return poller_->now(); }
-  /// The time that the loop read last while it serves I/O: earlier than now() by at most half of
-  /// loop_options::io_time and the duration of one function. At other times now(). For deadlines of
-  /// many short operations, where reading the clock would cost as much as the rest. The loop's
-  /// thread.
+  /// Returns the time that the loop has read last, while it serves I/O, which is earlier than now()
+  /// by at most half of loop_options::io_time and the duration of one function; at other times,
+  /// returns now(). Meant for deadlines of many short operations, where reading the clock would
+  /// cost as much as the rest. Called on the loop's thread.
   steady_time recent_time() const noexcept {
     const steady_time looked = io_slice_.last_look();
     return looked != steady_time::min() ? looked : now();
   }
 
-  /// executor: runs_only_here() is in_loop_thread(), and running_here() is that but for the time
-  /// in which one of the loop's tasks runs another loop or a sync_wait(); timers() is the loop.
+  /// executor: runs_only_here() is in_loop_thread(). running_here() is in_loop_thread(), but false
+  /// while one of the loop's tasks runs another loop or a sync_wait(). timers() is the loop.
   bool running_here() const noexcept final {
     return in_loop_thread() &&
-           current_run() == run_.load(std::memory_order_relaxed);  // relaxed: its own
+           current_run() == run_.load(std::memory_order_relaxed);  // relaxed: own store
   }
   bool runs_only_here() const noexcept final { return in_loop_thread(); }
   timer_service* timers() noexcept final { return this; }
 
-  /// The counters, updated after each batch; read one by one, no consistent snapshot. Any thread.
+  /// Returns the counters, which the loop updates after each batch. They are read one by one and
+  /// are not a consistent snapshot. Any thread.
   loop_metrics metrics() const;
 
-  /// In the child after fork(): replaces the kernel objects, which are the parent's; watches,
-  /// timers and tasks stay. Not if another thread was running the loop or posting to it at the
-  /// fork, as that call never ends in the child. Throws std::system_error.
+  /// Replaces the kernel objects, which still belong to the parent, in a child after fork();
+  /// watches, timers and tasks stay. Must not be called if another thread was running the loop or
+  /// posting to it at the fork, because that call never ends in the child. Throws
+  /// std::system_error.
   void after_fork_in_child();
 
-  /// The backend of sockets and pipes; null if the loop's poller cannot do I/O. Any thread.
+  /// Returns the backend of sockets and pipes; null if the loop's poller cannot do I/O. Any thread.
   io::backend* io() const noexcept { return poller_->io(); }
-  /// For fd_watch. The loop's thread.
+  /// watch(), rewatch() and unwatch() are called by fd_watch, on the loop's thread.
   void watch(readiness_operation& op, readiness interest, trigger mode);
   void rewatch(readiness_operation& op, readiness interest, trigger mode) {
     poller_->rewatch(op, interest, mode);
   }
   void unwatch(readiness_operation& op) noexcept;
-  /// For operations that must not run within the call that starts them: as post(), but while the
-  /// loop serves I/O, `op` runs at the end of that, in the same turn, without a way through the
-  /// inbox and another poll. The loop's thread.
+  /// Posts an operation that must not run within the call that starts it. While the loop serves
+  /// I/O, `op` runs after the I/O, in the same turn, which saves a pass through the inbox and
+  /// another poll. Called on the loop's thread.
   void defer(operation& op) noexcept { is_serving_io_ ? deferred_.push_back(op) : post(op); }
-  /// For operations that each compute for long: runs `op` after the ready I/O of this turn or of a
-  /// later one, in the order of these calls. A turn runs them for loop_options::heavy_time, at
-  /// least one and at most 16; the loop does not sleep while some wait. The loop's thread.
+  /// Posts an operation that computes for long: runs `op` after the ready I/O of this turn or of a
+  /// later one, in the order of these calls. A turn runs such operations for
+  /// loop_options::heavy_time, at least one and at most 16; the loop does not sleep while some
+  /// wait. Called on the loop's thread.
   void defer_heavy(heavy_operation& op) noexcept { heavy_.push_back(op); }
-  /// For timer and sleeping coroutines. The loop's thread.
+  /// Starts a timer or the sleep of a coroutine. Called on the loop's thread.
   void start_timer(timer_operation& timer, steady_time deadline) noexcept final;
-  /// timer_service: `limit` counts from the turn's look for I/O, or the next turn's, so that the
-  /// limits of operations that one turn begins expire together, and cost no reading of the clock.
+  /// timer_service: `limit` counts from the time at which this turn, or the next one, looks for
+  /// I/O, so that the limits of operations that one turn begins expire together, and need no
+  /// reading of the clock.
   void start_time_limit(timer_operation& timer, duration limit) noexcept final;
-  /// False if the timer was not started, or has fired.
+  /// Cancels `timer`. Returns false if the timer was not started, or has fired.
   bool cancel_timer(timer_operation& timer) noexcept final;
-  /// now() + `delay`, at most steady_time::max(); for a delay of zero or less, a time already past
-  /// for timers, which fire in the next turn. Any thread.
+  /// Returns now() + `delay`, at most steady_time::max(); for a delay of zero or less, a time
+  /// already past for timers, which fire in the next turn. Any thread.
   steady_time deadline_after(duration delay) const noexcept;
 
  protected:
@@ -209,7 +213,8 @@ class event_loop : public executor, public timer_service, public posting<event_l
   virtual bool inbox_ready() noexcept = 0;
   virtual std::size_t inbox_pending() const noexcept = 0;
 
-  // A task's slot within inbox_limit, released unless the task was stored; null: none is counted.
+  // The deleter of an inbox_slot, which is a task's slot within inbox_limit. It releases the slot,
+  // unless the task was stored. A null inbox_slot means that slots are not counted.
   struct free_slot {
     void operator()(event_loop* counting) const noexcept { counting->release_slot(); }
   };
@@ -217,35 +222,36 @@ class event_loop : public executor, public timer_service, public posting<event_l
   inbox_slot take_slot() noexcept {
     if (!limited_) [[likely]]
       return nullptr;
-    waiting_.fetch_add(1, std::memory_order_relaxed);  // a count that orders nothing
+    waiting_.fetch_add(1, std::memory_order_relaxed);  // relaxed: a count
     return inbox_slot(this);
   }
-  // Returns nothing if no slot is left.
+  // Returns nullopt if no slot is left.
   std::optional<inbox_slot> try_take_slot() noexcept;
   [[nodiscard]] bool is_limited() const noexcept { return limited_; }
-  // in_loop_thread(), not inlined: a coroutine may be on another thread after each suspension.
+  // Calls in_loop_thread(). Not inlined, because compilers cache the addresses of thread-locals,
+  // and a coroutine may be on another thread after each suspension.
   [[nodiscard, gnu::noinline]] bool is_run_here() const noexcept;
-  // The task of several operations that were posted at once.
+  // The task that begins the chain of operations of one post_all().
   struct begin_chain {
     event_loop* loop;
     operation* first;
     void operator()() const { loop->chain_.begin(*first, loop->batch_); }
   };
   [[nodiscard]] detail::operation_chain& chain() noexcept { return chain_; }
-  // After a push by the thread that runs the loop.
+  // Called after a push by the thread that runs the loop.
   void wake_own_thread() noexcept {
     if (gate_.claim_wake_up()) [[unlikely]]
       wake_poller();
   }
-  // After a push by any thread.
+  // Called after a push by any thread.
   void wake_if_asleep() noexcept {
     if (!gate_.is_busy()) [[unlikely]]
       wake_unless_awake();
   }
-  // For an operation that the inbox had no memory for; its slot stays taken.
+  // Adds an operation that the inbox had no memory for to the overflow queue; its slot stays taken.
   [[gnu::noinline, gnu::cold]] void push_without_memory(operation& op) noexcept;
-  // For the derived destructor, while tasks can still be posted: destroys the callables of
-  // post_at(), and runs the releases.
+  // Both functions are called by the derived destructor, while tasks can still be posted. The first
+  // destroys the callables of post_at(), the second runs the releases.
   void discard_delayed() noexcept;
   void run_last_releases() noexcept;
 
@@ -287,27 +293,29 @@ class event_loop : public executor, public timer_service, public posting<event_l
   [[gnu::cold]] void wake_poller() noexcept;
   void start_delayed(steady_time deadline, move_only_function<void()> task);
 
-  // One for the library and its users, even if those hide their symbols.
+  // Visible, so that the library and its users share one variable even if the users hide their
+  // symbols.
   [[gnu::visibility("default")]] static inline constinit thread_local event_loop* current_loop_ =
       nullptr;
 
-  // Read by every post.
+  // The members below are read by every post.
   const bool limited_;
   detail::sleep_gate gate_;
   detail::atomic<bool> stopped_{false};
-  // Read by every turn, written by posting threads where the inbox has no memory.
+  // The members below are read by every turn, and written by posting threads if the inbox has no
+  // memory.
   detail::overflow_queue overflow_;
-  detail::release_queue releases_{*this};  // in overflow_ while it is not empty
+  detail::release_queue releases_{*this};  // an element of overflow_ while not empty
 
-  // The loop's thread.
-  alignas(false_sharing_range) event_loop* outer_ = nullptr;  // its task runs this loop, if any
-  detail::atomic<const detail::nested_run*> run_{nullptr};    // of the thread that runs the loop
+  // The members below are written only by the loop's thread.
+  alignas(false_sharing_range) event_loop* outer_ = nullptr;  // loop whose task runs this one
+  detail::atomic<const detail::nested_run*> run_{nullptr};    // of the loop's thread, or null
   loop_options options_;
   std::unique_ptr<gyre::poller> poller_;
   detail::timer_wheel timers_;
   detail::io_slice io_slice_;
-  std::optional<steady_time> io_polled_at_;  // the time of this turn's poll, if any
-  intrusive_list<delayed_task> delayed_;     // in timers_, for the destructor
+  std::optional<steady_time> io_polled_at_;  // when this turn polled, if it did
+  intrusive_list<delayed_task> delayed_;     // waiting in timers_; for discard_delayed()
   std::size_t batch_size_;
   std::size_t tasks_since_sleep_ = 0;
   unsigned busy_sleeps_ = 0;
@@ -315,15 +323,16 @@ class event_loop : public executor, public timer_service, public posting<event_l
   intrusive_queue<operation> deferred_;
   detail::heavy_queue heavy_;
   bool is_serving_io_ = false;
-  detail::operation_chain chain_;  // comes before the rest of the inbox
+  detail::operation_chain chain_;  // runs before the tasks in the inbox
   bool inbox_first_ = false;       // whether the last batch began with the inbox, not overflow_
   detail::wait_strategy wait_strategy_;
   detail::published_counter tasks_run_, timers_fired_, io_events_, exceptions_, turns_, polls_,
       sleeps_;
   detail::published_counter timers_pending_, descriptors_watched_;
 
-  // Written by posting threads: by each post of a limited loop, and by each wake-up.
-  alignas(false_sharing_range) detail::atomic<std::size_t> waiting_{0};
+  // The members below are written by posting threads: by each post of a limited loop, and by each
+  // wake-up.
+  alignas(false_sharing_range) detail::atomic<std::size_t> waiting_{0};  // slots in use
   detail::atomic<std::uint64_t> refused_{0};
   detail::atomic<std::uint64_t> wakeups_{0};
 };

@@ -33,7 +33,7 @@ executor_watchdog_options checked(executor_watchdog_options settings) {
 
 }  // namespace
 
-/// An operation that is posted again and again. Keeps itself alive while an executor has it.
+/// An operation that the watchdog posts periodically. It keeps itself alive while posted.
 class executor_watchdog::heartbeat final : public operation {
  public:
   heartbeat() noexcept : operation(&run) {}
@@ -41,12 +41,12 @@ class executor_watchdog::heartbeat final : public operation {
   /// Posts the heartbeat to `target`. Called by the watchdog's thread while it is not posted.
   void post(const std::shared_ptr<heartbeat>& self, executor& target, steady_time now) noexcept {
     posted_at_ = now;
-    is_posted_.store(true, std::memory_order_relaxed);  // the post orders
+    is_posted_.store(true, std::memory_order_relaxed);  // relaxed: the post orders
     self_ = self;
     try {
       target.post_discardable(
           *this, [](operation& op) noexcept { static_cast<heartbeat&>(op).finish(steady_time{}); });
-    } catch (const std::bad_alloc&) {  // NOLINT: it was discarded, and is posted again
+    } catch (const std::bad_alloc&) {  // NOLINT: discarded; the watchdog posts it again
     }
   }
   bool is_posted() const noexcept {
@@ -55,14 +55,14 @@ class executor_watchdog::heartbeat final : public operation {
   }
   std::chrono::nanoseconds delay_at(steady_time now) const noexcept { return now - posted_at_; }
 
-  // While it is not posted.
+  // Returns when the heartbeat ran last. Called while it is not posted.
   steady_time ran_at() const noexcept { return ran_at_; }
 
   pid_t thread() const noexcept {
-    return thread_.load(std::memory_order_relaxed);  // a number, for people
+    return thread_.load(std::memory_order_relaxed);  // relaxed: only a number
   }
 
-  bool is_reported = false;  // the present delay; by the watchdog's thread
+  bool is_reported = false;  // whether the present delay was reported; watchdog's thread
 
  private:
   static void run(operation& op) {

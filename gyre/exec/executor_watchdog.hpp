@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// executor_watchdog: tells when a loop or a pool has run nothing for too long, because a task, a
+// executor_watchdog: reports a loop or a pool that has run nothing for too long, because a task, a
 // handler or a coroutine holds its threads.
 //
 //     gyre::executor_watchdog watchdog({.limit = 100ms});
@@ -35,18 +35,20 @@ struct held_executor {
   /// The name given to watch(); valid during the call.
   std::string_view name;
   executor* target = nullptr;
-  /// The time since the post, at least the limit; for on_release until the run.
+  /// The time since the heartbeat was posted, at least the limit; for on_release, the time until
+  /// the heartbeat ran.
   std::chrono::nanoseconds duration{0};
   /// The kernel's id of the thread that ran the executor's last heartbeat, as in `top -H`; 0 if
-  /// there was none. The thread that is held, unless the executor has several or changed it.
+  /// there was none. This is the thread that is held, unless the executor has several threads, or
+  /// runs on another one now.
   pid_t thread = 0;
 };
 
 /// Settings of an executor_watchdog.
 struct executor_watchdog_options {
-  /// The delay that is reported. The watchdog posts a heartbeat to each executor once in this time,
-  /// so it wakes an idle loop that often, and notices a delay of `limit` after twice the limit at
-  /// the latest. Must be positive.
+  /// The shortest delay that is reported. The watchdog posts a heartbeat to each executor once in
+  /// this time, so an idle loop wakes that often, and a delay of `limit` is noticed after twice the
+  /// limit at the latest. Must be positive.
   duration limit = std::chrono::milliseconds{100};
   /// Called once for each delay, while it lasts, on the watchdog's thread; must not throw, and must
   /// not call the watchdog. Empty: prints one line to stderr. To see where the thread is, send it a
@@ -75,13 +77,14 @@ class executor_watchdog {
   executor_watchdog& operator=(executor_watchdog&&) = delete;
   ~executor_watchdog();
 
-  /// Watches `target` from now on; one that is watched already gets the new name. Throws
+  /// Watches `target` from now on; if it is watched already, changes its name. Throws
   /// std::bad_alloc.
   void watch(executor& target, std::string name);
-  /// Ends the watch of `target`, which is not used afterwards. Does nothing if it is not watched.
+  /// Ends the watch of `target`, which is not used afterwards. Does nothing if `target` is not
+  /// watched.
   void forget(executor& target) noexcept;
 
-  /// The number of delays that were reported.
+  /// Returns the number of delays that were reported.
   [[nodiscard]] std::uint64_t holds() const noexcept;
 
  private:

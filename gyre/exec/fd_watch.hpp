@@ -23,20 +23,22 @@ GYRE_MISUSED_CALLBACK(misused_watch_callback, "the callback of an fd_watch takes
 
 }  // namespace detail
 
-/// A callback on the loop's thread whenever a borrowed descriptor is ready, until stopped. A
+/// Calls a function on the loop's thread whenever a borrowed descriptor is ready, until stopped. A
 /// descriptor has one watch per loop, for reading and writing together.
 ///
-/// Thread-safety: all members belong to the loop's thread; while none runs the loop, to one thread
-/// at a time.
+/// Thread-safety: all members belong to the loop's thread; while no thread runs the loop, to one
+/// thread at a time.
 /// Lifetime: the loop must outlive the watch, and the watch must be stopped before its descriptor
 /// is closed: otherwise, while a duplicate keeps the file open, events still reach the watch's
 /// memory. The destructor stops. The function may stop, change and destroy any watch, its own
-/// included; a stopped watch is not called any more, not even for events that came before.
+/// included; the function of a stopped watch is not called any more, not even for events that came
+/// before.
 class fd_watch {
  public:
   using function = move_only_function<void(readiness)>;
 
-  /// `callback` gets the events, and error and hang_up unasked; its exceptions go to on_exception.
+  /// `callback` gets the requested events, and always error and hang_up; its exceptions go to the
+  /// loop's on_exception.
   fd_watch(event_loop& target, int fd, function callback) noexcept
       : loop_(target), node_(*this, fd), callback_(std::move(callback)) {}
   // Explains wrong arguments: see base/detail/misuse.hpp.
@@ -44,30 +46,31 @@ class fd_watch {
   fd_watch& operator=(fd_watch&&) = delete;
   ~fd_watch() { stop(); }
 
-  /// Begins to report, or changes the interest and ends a pause. One system call. Errors:
-  /// std::system_error: EPERM for a regular file, or a device that is always ready such as
+  /// Begins the reports, or changes the interest and ends a pause. Complexity: one system call.
+  /// Errors: std::system_error: EPERM for a regular file, or a device that is always ready such as
   /// /dev/null; EEXIST if the loop already watches the descriptor; EBADF.
   void start(readiness interest, trigger mode = trigger::level) {
     active() ? loop_.rewatch(node_, interest, mode) : loop_.watch(node_, interest, mode);
   }
-  /// Stops the reports; true if the watch was active.
+  /// Stops the reports. Returns true if the watch was active.
   bool stop() noexcept {
     const bool was_active = active();
     loop_.unwatch(node_);
     node_.set_pause(readiness_operation::pause::none);
     return was_active;
   }
-  /// Holds the reports of an active watch back until resume() or start(), also of events that came
-  /// before. The descriptor remains the watch's, and no other may watch it: so the watch must be
-  /// stopped before the descriptor is closed, as if it were not paused. Complexity: no system call;
-  /// the first event of a pause costs the loop a wake-up and one call, later ones nothing.
+  /// Withholds the reports of an active watch until resume() or start(), also of events that came
+  /// before. The watch stays registered: no other watch may use the descriptor, and the watch must
+  /// still be stopped before the descriptor is closed. Complexity: no system call; the first event
+  /// of a pause costs the loop a wake-up and one system call, later events nothing.
   void pause() noexcept {
     if (active() && !paused()) node_.set_pause(readiness_operation::pause::paused);
   }
-  /// Reports again, with the interest and the trigger of start(), also what became ready during the
-  /// pause and still is. Complexity: one system call if there was an event meanwhile, else none.
-  /// Errors: std::system_error where the descriptor was closed (EBADF, ENOENT); the watch remains
-  /// paused then.
+  /// Ends the pause: reports again, with the interest and the trigger of start(), including
+  /// readiness that arose during the pause and still lasts. Complexity: one system call if there
+  /// was an event during the pause, else none.
+  /// Errors: std::system_error if the descriptor was closed (EBADF, ENOENT); the watch then remains
+  /// paused.
   void resume() {
     if (node_.pause_state() == readiness_operation::pause::withheld) {
       loop_.rewatch(node_, node_.interest(), node_.mode());
@@ -75,7 +78,7 @@ class fd_watch {
     node_.set_pause(readiness_operation::pause::none);
   }
   bool paused() const noexcept { return node_.pause_state() != readiness_operation::pause::none; }
-  /// Whether it was started and not stopped, paused or not.
+  /// Returns whether the watch was started and not stopped, paused or not.
   bool active() const noexcept { return node_.is_linked(); }
   int fd() const noexcept { return node_.fd(); }
 

@@ -22,8 +22,8 @@
 namespace gyre {
 
 /// An event loop with the inbox `Inbox`, which decides the order of tasks from several threads and
-/// the cost of posting: see exec/inbox/. Posting here is inlined; through an event_loop it is a
-/// virtual call. Thread-safety, Lifetime, Errors: as event_loop; Complexity: as posting.
+/// the cost of posting: see exec/inbox/. Posting to a basic_loop is inlined; through an event_loop
+/// it is a virtual call. Thread-safety, Lifetime, Errors: as event_loop; Complexity: as posting.
 template <inbox::policy Inbox>
 class basic_loop final : public event_loop, public posting<basic_loop<Inbox>> {
  public:
@@ -35,7 +35,8 @@ class basic_loop final : public event_loop, public posting<basic_loop<Inbox>> {
 
   /// Throws std::bad_alloc, and errors of make_poller().
   explicit basic_loop(loop_options options = {}) : basic_loop(options.io, options) {}
-  /// With another poller, not null, such as one with virtual time; `options.io` is then ignored.
+  /// Uses `poller`, not null, instead of make_poller(): for example one with virtual time. Ignores
+  /// `options.io`.
   basic_loop(loop_options options, std::unique_ptr<gyre::poller> poller)
       : event_loop(std::move(options), std::move(poller)) {}
 
@@ -46,7 +47,8 @@ class basic_loop final : public event_loop, public posting<basic_loop<Inbox>> {
   }
 
   void post(operation& op) noexcept override {
-    // The loop cannot be destroyed while it runs.
+    // posts_ need not count this call: the loop cannot be destroyed by another thread while it
+    // runs.
     if (is_run_here()) {
       push_operation(op);
       return wake_own_thread();
@@ -109,7 +111,7 @@ class basic_loop final : public event_loop, public posting<basic_loop<Inbox>> {
   std::size_t inbox_pending() const noexcept override { return inbox_.pending(); }
 
   Inbox inbox_;
-  detail::calls_in_flight posts_;  // post(operation&)
+  detail::calls_in_flight posts_;  // calls that the destructor waits for
 };
 
 /// The default loop: a total order over all producers.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// loop_group: event loops that share one job, such as those of a loop_pool.
+// loop_group: the concept of a group of event loops that share one job, such as a loop_pool.
 #pragma once
 
 #include <gyre/exec/event_loop.hpp>

@@ -7,24 +7,24 @@
 
 namespace gyre {
 
-/// Counters of a loop since its construction; the last three fields are of the present.
+/// Counters of a loop since its construction; the last three fields are current values.
 struct loop_metrics {
-  /// The poller's name, "epoll" or "uring"; "several" in the sum of different ones.
+  /// The poller's name, "epoll" or "uring"; "several" in a sum over different pollers.
   const char* io = "";
   std::uint64_t tasks_run = 0;
-  std::uint64_t tasks_refused = 0;  ///< by try_post()
+  std::uint64_t tasks_refused = 0;  ///< tasks refused by try_post()
   std::uint64_t timers_fired = 0;
   std::uint64_t io_events = 0;   ///< readiness reports and completions
-  std::uint64_t exceptions = 0;  ///< given to on_exception
+  std::uint64_t exceptions = 0;  ///< exceptions passed to on_exception
   std::uint64_t turns = 0;
   std::uint64_t polls = 0;        ///< system calls that asked for events without waiting
   std::uint64_t sleeps = 0;       ///< system calls that waited for events
   std::uint64_t wakeups = 0;      ///< system calls made by posting threads
-  std::size_t tasks_pending = 0;  ///< an estimate; inbox::boost_lockfree: 0 or 1
+  std::size_t tasks_pending = 0;  ///< an estimate; only 0 or 1 with inbox::boost_lockfree
   std::size_t timers_pending = 0;
   std::size_t descriptors_watched = 0;
 
-  /// Adds the counters of another loop.
+  /// Adds the counters of `other`.
   loop_metrics& operator+=(const loop_metrics& other) noexcept;
 };
 

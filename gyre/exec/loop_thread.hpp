@@ -24,9 +24,10 @@ namespace gyre {
 /// Settings of a thread and its loop.
 template <class Loop>
 struct loop_thread_options {
-  /// The thread's name in ps and debuggers, cut to 15 bytes. Empty: that of the calling thread.
+  /// The thread's name in ps and debuggers, cut to 15 bytes. If empty, the name of the calling
+  /// thread.
   std::string name = {};
-  /// The CPUs on which the thread may run. Empty: those of the calling thread.
+  /// The CPUs on which the thread may run. If empty, the CPUs of the calling thread.
   std::vector<int> cpus = {};
   /// Called on the thread before the loop runs.
   move_only_function<void(Loop&)> on_start = {};
@@ -38,9 +39,9 @@ struct loop_thread_options {
 /// A loop and the thread that runs it, from the constructor to stop().
 ///
 /// Thread-safety: loop() and stop() may be called from any thread, the rest by the owner.
-/// Lifetime: the loop lives as long as this object. The destructor stops and joins. A task of the
-/// loop, or `on_stop`, may destroy this object: the thread then ends as after stop() and frees the
-/// loop itself.
+/// Lifetime: the loop lives as long as this object. The destructor stops the loop and joins the
+/// thread. A task of the loop, or `on_stop`, may destroy this object: the thread then ends as after
+/// stop() and frees the loop itself.
 /// Errors: an exception of `on_start` leaves the constructor. One of run() or `on_stop` ends the
 /// thread and is kept for join(); the destructor terminates the program if it is still kept.
 template <class Loop>
@@ -80,16 +81,17 @@ class basic_loop_thread {
 
   Loop& loop() noexcept { return work_->loop; }
 
-  /// As event_loop::stop(); returns at once.
+  /// Stops the loop, like event_loop::stop(), without waiting for the thread.
   void stop() noexcept { loop().stop(); }
 
-  /// Waits until the thread has ended, which needs a stop(). Rethrows the exception that ended it,
-  /// once; throws std::system_error (EDEADLK) when called by the thread itself.
+  /// Waits until the thread has ended, which requires a call of stop(). Rethrows, once, the
+  /// exception that ended the thread; throws std::system_error (EDEADLK) when called by the thread
+  /// itself.
   void join() {
     thread_->join();
     if (work_->error) std::rethrow_exception(std::exchange(work_->error, nullptr));
   }
-  /// As join(), but returns false after `timeout`.
+  /// Like join(), but returns false if the thread has not ended after `timeout`.
   [[nodiscard]] bool join_for(duration timeout) {
     if (!thread_->join_for(timeout)) return false;
     join();
@@ -123,7 +125,7 @@ class basic_loop_thread {
     options settings;
     Loop loop;
     std::exception_ptr error;
-    std::unique_ptr<work> self;  // set when the thread is the last owner
+    std::unique_ptr<work> self;  // set if the thread must free this object
   };
 
   std::unique_ptr<work> work_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// poller: waits for events on behalf of a loop, and tells the time. The library gyre::io implements
-// it on epoll and io_uring; tests implement it with virtual time.
+// poller: waits for events on behalf of a loop, and reads the clock. The library gyre::io
+// implements it on epoll and io_uring; tests implement it with virtual time.
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -17,14 +17,15 @@ class backend;
 
 namespace gyre {
 
-/// Events of a descriptor, a set: combine with `|`.
+/// A set of events of a descriptor; combine with `|`.
 enum class readiness : std::uint32_t {
   none = 0,
   readable = 1u << 0,
   writable = 1u << 1,
-  /// Reported unasked: an error is pending (read it with SO_ERROR or the next call).
+  /// An error is pending (read it with SO_ERROR or the next call). Reported even if not requested.
   error = 1u << 2,
-  /// Reported unasked: the peer has closed or, with interest in `readable`, only half-closed.
+  /// The peer has closed or, with interest in `readable`, only half-closed. Reported even if not
+  /// requested.
   hang_up = 1u << 3,
 };
 
@@ -34,13 +35,13 @@ constexpr readiness operator|(readiness a, readiness b) noexcept {
 constexpr readiness operator&(readiness a, readiness b) noexcept {
   return static_cast<readiness>(static_cast<std::uint32_t>(a) & static_cast<std::uint32_t>(b));
 }
-/// Whether `set` contains any of `events`.
+/// Returns whether `set` contains any of `events`.
 constexpr bool contains(readiness set, readiness events) noexcept {
   return (set & events) != readiness::none;
 }
 
 /// The trigger of readiness reports: `level` on every turn while readiness lasts; `edge` once when
-/// it arises, and then the user must read or write until EAGAIN.
+/// readiness arises, after which the user must read or write until EAGAIN.
 enum class trigger { level, edge };
 
 /// An intrusive node for watching a descriptor. Programs use fd_watch. Lifetime: until unwatch().
@@ -61,8 +62,8 @@ class readiness_operation : public intrusive_list_node {
     mode_ = mode;
     pause_ = pause::none;
   }
-  /// Whether reports are held back, and whether the poller has held one back, after which
-  /// rewatch() is needed to be told again.
+  /// Whether reports are paused, and whether the poller has withheld a report since the pause
+  /// began, so that rewatch() is needed to get reports again.
   enum class pause : std::uint8_t { none, paused, withheld };
   pause pause_state() const noexcept { return pause_; }
   void set_pause(pause state) noexcept { pause_ = state; }
@@ -82,22 +83,23 @@ class readiness_operation : public intrusive_list_node {
 
 /// The strategy by which one loop waits for events and reads the time.
 ///
-/// Thread-safety: wake(), now(), io() and name() may be called from any thread, the rest by the
-/// thread that runs the loop; while none runs it, by one thread at a time.
+/// Thread-safety: wake(), now(), io() and name() may be called from any thread, the other members
+/// by the thread that runs the loop; while no thread runs it, by one thread at a time.
 class poller {
  public:
   poller() = default;
   poller& operator=(poller&&) = delete;
   virtual ~poller() = default;
-  /// The present time, on the clock of wait()'s deadlines. Monotonic.
+  /// Returns the present time, on the clock of wait()'s deadlines. Monotonic.
   virtual steady_time now() const noexcept = 0;
   /// Waits until there are events, wake() is called, a signal handler has run, or `deadline` is
   /// reached; returns the number of events for complete(). `steady_time::min()` does not wait,
   /// `steady_time::max()` waits without limit. Throws std::system_error.
   virtual std::size_t wait(steady_time deadline) = 0;
   /// Reports the events of the last wait to their operations; adds 1 to `completed` before each
-  /// call. Exceptions of an operation's function pass through. After one, or when is_time_over(),
-  /// the next complete() reports the rest, even if wait() is called first.
+  /// call. Exceptions of an operation's function pass through. After an exception, or if
+  /// is_time_over(), the next complete() reports the remaining events, even if wait() is called
+  /// first.
   virtual void complete(std::size_t& completed) = 0;
   /// Makes the current wait(), or else the next one, return. Async-signal-safe.
   virtual void wake() noexcept = 0;
@@ -109,25 +111,26 @@ class poller {
   /// Ends the reports, also of events that the last wait found. Call it before closing the
   /// descriptor.
   virtual void unwatch(readiness_operation& op) noexcept = 0;
-  /// The number of operations and handles that can have events.
+  /// Returns the number of operations and handles that can have events.
   virtual std::size_t watched() const noexcept = 0;
-  /// The backend for reads, writes and the like (gyre/io/backend.hpp); null if the poller only
-  /// reports readiness or time.
+  /// Returns the backend for reads, writes and the like (gyre/io/backend.hpp); null if the poller
+  /// only reports readiness or time.
   virtual io::backend* io() noexcept { return nullptr; }
-  /// Called when the calling thread leaves run(), perhaps for ever: suspends the kernel's work for
-  /// that thread. The next run resumes the work.
+  /// Called when the calling thread returns from run(), perhaps for the last time: suspends the
+  /// kernel's work for that thread. The next run resumes the work.
   virtual void leave() noexcept {}
-  /// In a forked child: replaces the kernel objects, which stay the parent's, by new ones that
-  /// watch the same operations. Throws std::system_error.
+  /// Called in a forked child: replaces the kernel objects, which still belong to the parent, by
+  /// new ones that watch the same operations. Throws std::system_error.
   virtual void after_fork() = 0;
-  /// "epoll" or "uring", for metrics and logs.
+  /// Returns "epoll" or "uring", for metrics and logs.
   virtual const char* name() const noexcept = 0;
-  /// The loop's time limit for complete(), or null.
+  /// Sets the loop's time limit for complete(), or null for none.
   void set_slice(detail::io_slice* slice) noexcept { slice_ = slice; }
   detail::io_slice* slice() const noexcept { return slice_; }
 
  protected:
-  /// Whether complete() must leave the rest to the next turn; asked after each operation.
+  /// Returns whether complete() must leave the remaining events to the next turn. Called after each
+  /// operation.
   bool is_time_over() noexcept {
     if (slice_ == nullptr) return false;
     if (!slice_->count_completion()) [[likely]]
@@ -141,12 +144,12 @@ class poller {
 
 /// The kernel interface of a loop's I/O.
 enum class io_interface : std::uint8_t {
-  /// As the environment's GYRE_IO says (auto, epoll or uring). Without it, io_uring if the kernel
-  /// has multishot receive and deferred task running (Linux 6.1), which make it the faster; else
-  /// epoll.
+  /// The interface named by the environment variable GYRE_IO (auto, epoll or uring). By default,
+  /// io_uring if the kernel has multishot receive and deferred task running (Linux 6.1), which make
+  /// io_uring faster than epoll; else epoll.
   automatic,
   epoll,
-  /// io_uring; where it is not available, epoll, after one line on stderr.
+  /// io_uring; if it is not available, epoll, after one line on stderr.
   uring,
 };
 

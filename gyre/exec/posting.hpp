@@ -12,7 +12,7 @@ namespace gyre {
 ///
 /// Thread-safety: every member may be called from any thread, tasks of the loop included.
 /// Errors: std::bad_alloc, and exceptions of the callable's copy or move constructor: nothing has
-/// been posted then, but an rvalue may have been moved from.
+/// then been posted, but an rvalue may have been moved from.
 /// Complexity: gyre's own inboxes store a callable of up to 120 bytes, aligned no stricter than a
 /// pointer and with a move that cannot throw, in place, and any other in a block of the slab
 /// (base/slab.hpp); through an event_loop, the same and one virtual call. A system call is made if
@@ -30,7 +30,7 @@ class posting {
     self().push(std::forward<F>(callable));
     static_cast<void>(slot.release());
   }
-  /// As post(), but returns false if loop_options::inbox_limit tasks wait; `callable` is then not
+  /// Like post(), but returns false if loop_options::inbox_limit tasks wait; `callable` is then not
   /// moved from.
   template <class F>
     requires detail::postable<F>
@@ -41,8 +41,8 @@ class posting {
     static_cast<void>(slot->release());
     return true;
   }
-  /// Calls `callable` at once within a task of the loop, and passes its exceptions on; else posts
-  /// it, also while that task runs another loop or a sync_wait().
+  /// Calls `callable` at once if the caller is a task of the loop, and passes its exceptions on;
+  /// else posts it. Also posts it while a task of the loop runs another loop or a sync_wait().
   template <class F>
     requires detail::postable<F>
   void dispatch(F&& callable) {

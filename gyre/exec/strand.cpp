@@ -12,13 +12,13 @@ namespace gyre {
 namespace detail {
 namespace {
 
-/// An operation that the strand's end discards. Owns itself until it has run.
+/// An operation that the strand's destructor discards if it has not run. It owns itself until then.
 class discardable_post final : public slab_object, public operation {
  public:
   discardable_post(operation& op, run_or_discard::discard_function discard) noexcept
       : operation(&run), work_(op, discard) {}
 
-  /// Discards `candidate` if it is of this class.
+  /// Discards `candidate` if it is a discardable_post.
   static void discard_if_possible(operation& candidate) noexcept {
     if (candidate.executes(&run)) delete static_cast<discardable_post*>(&candidate);
   }
@@ -42,7 +42,7 @@ strand::strand(executor& target)
     : target_(target), core_(new detail::strand_core(target, max_per_turn)) {}
 
 strand::~strand() {
-  // Destructors of discarded coroutines may post again.
+  // The loop repeats because destructors of discarded coroutines may post again.
   for (auto remaining = core_->close(); !remaining.empty(); remaining = core_->close()) {
     while (operation* const next = remaining.pop_front()) {
       detail::discardable_post::discard_if_possible(*next);

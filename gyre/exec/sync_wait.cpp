@@ -8,7 +8,7 @@
 
 namespace gyre::detail {
 
-waiting_loop::waiting_loop(event_loop& loop, inplace_stop_token stop_when,
+waiting_loop::waiting_loop(event_loop& loop, inplace_stop_token stop_token,
                            std::source_location place)
     : loop_(loop),
       claim_(loop.run_,
@@ -19,8 +19,8 @@ waiting_loop::waiting_loop(event_loop& loop, inplace_stop_token stop_when,
     throw std::logic_error("gyre::sync_wait: called by a task of the loop it would run");
   }
   where = &loop;
-  if (stop_when.stop_possible()) {
-    on_stop_.emplace(stop_when, request_stop_of{&stop_});
+  if (stop_token.stop_possible()) {
+    on_stop_.emplace(stop_token, request_stop_of{&stop_});
     announces_end = true;
   }
   stop = stop_.get_token();
@@ -33,7 +33,7 @@ std::coroutine_handle<> waiting_loop::finish(task_context& self) noexcept {
     context.on_stop_.reset();
     return std::noop_coroutine();
   }
-  // Not context.where alone: a foreign awaitable may resume coroutines on any thread.
+  // The thread is checked too, because a foreign awaitable may resume coroutines on any thread.
   if (context.where == &context.loop_ && context.thread_ == std::this_thread::get_id()) {
     context.done_ = true;
   } else {
@@ -42,8 +42,8 @@ std::coroutine_handle<> waiting_loop::finish(task_context& self) noexcept {
   return std::noop_coroutine();
 }
 
-// A coroutine cannot stay in the queue of a loop that does not run, so a loop that is stopped, or
-// throws, runs on for it.
+// The coroutine must not be left in the queue of a loop that does not run, so a loop that is
+// stopped, or throws, continues to run until the coroutine has ended.
 void waiting_loop::run_until_done() {
   bool stopped = false;
   std::exception_ptr error;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sync_wait: runs a loop until a coroutine has finished; the main() of a program of coroutines.
+// sync_wait: runs a loop until a coroutine has finished, as in main() of a program of coroutines.
 //
 //     gyre::loop loop;
 //     gyre::sync_wait(loop, serve(loop));
@@ -22,10 +22,10 @@ namespace gyre {
 
 namespace detail {
 
-/// The context of the coroutine that a loop is run for.
+/// The context of the coroutine that sync_wait() runs a loop for.
 class waiting_loop : task_context {
  public:
-  waiting_loop(event_loop& loop, inplace_stop_token stop_when, std::source_location place);
+  waiting_loop(event_loop& loop, inplace_stop_token stop_token, std::source_location place);
 
   template <class T>
   T run(task_state<T>& task) {
@@ -41,8 +41,8 @@ class waiting_loop : task_context {
   event_loop& loop_;
   const std::thread::id thread_ = std::this_thread::get_id();
   inplace_stop_source stop_;
-  std::optional<inplace_stop_callback<request_stop_of>> on_stop_;  // until the coroutine has ended
-  run_claim claim_;  // also during the coroutine's part before the loop runs
+  std::optional<inplace_stop_callback<request_stop_of>> on_stop_;  // set until the coroutine ends
+  run_claim claim_;  // held also while the coroutine starts, before the loop runs
   bool done_ = false;
   done_operation when_elsewhere_{done_};
   std::unique_ptr<live_task_entry> recorded_;
@@ -53,23 +53,23 @@ class waiting_loop : task_context {
 /// Runs the loop `target` on the calling thread until `awaitable` has completed, and returns its
 /// result or rethrows its exception. The awaitable starts at once, before other tasks of the loop.
 ///
-/// A stop of the awaitable is requested by `stop`, by event_loop::stop(), also by an earlier one,
-/// and by an exception that run() would throw. The loop runs until the awaitable has ended
-/// nevertheless, and stays stopped after event_loop::stop(); the exception is rethrown.
+/// A stop of the awaitable is requested by `stop`, by event_loop::stop(), even before the call, and
+/// by an exception that run() would throw. The loop still runs until the awaitable has ended. After
+/// event_loop::stop() the loop then stays stopped; after an exception, sync_wait() rethrows it.
 ///
 /// Lifetime: the loop may be destroyed once sync_wait() has returned: its destructor waits for
 /// threads that are still in post(operation&), but not for those in post(callable).
 /// Errors: std::logic_error when called by a task of the loop, or while another thread runs the
-/// loop; the awaitable has not started then. To wait for a coroutine on a loop of another thread,
-/// use sync_wait(on(loop, …)). A coroutine that a stop ends throws
-/// gyre::operation_cancelled (no std::exception), a cancelled I/O request
-/// std::errc::operation_canceled; for both, sync_wait() throws std::system_error
-/// (std::errc::operation_canceled).
+/// loop; the awaitable has then not started. To wait for a coroutine on a loop of another thread,
+/// use sync_wait(on(loop, …)). A coroutine that a stop ends throws gyre::operation_cancelled (no
+/// std::exception), a cancelled I/O request std::errc::operation_canceled; for both, sync_wait()
+/// throws std::system_error (std::errc::operation_canceled).
 template <awaitable Awaitable>
   requires detail::well_awaited<Awaitable>
 decltype(auto) sync_wait(event_loop& target, Awaitable&& awaitable, inplace_stop_token stop = {},
                          std::source_location place = std::source_location::current()) {
-  detail::waiting_loop here(target, stop, place);  // outlives the coroutines, also abandoned ones
+  // `here` must outlive the coroutines, also abandoned ones.
+  detail::waiting_loop here(target, stop, place);
   auto task = as_task(std::forward<Awaitable>(awaitable));
   return here.run(detail::task_access::state(task));
 }

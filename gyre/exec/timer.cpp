@@ -31,12 +31,13 @@ void timer::expire(timer_operation& operation) {
   self.callback_();  // may destroy the timer
 }
 
-// The first deadline in the future, a whole number of periods after the last deadline.
+// Returns the first deadline in the future that is a whole number of periods after the last
+// deadline.
 steady_time timer::next_deadline() const noexcept {
   const steady_time last_deadline = node_.deadline();
   const steady_time present = loop_.now();
   if (present < last_deadline) return detail::later(last_deadline, period_);
-  // Unsigned, as the difference of two points in time may exceed the longest duration.
+  // Unsigned, because the difference of two points in time may exceed the longest duration.
   const auto count = [](std::chrono::nanoseconds duration) {
     return static_cast<std::uint64_t>(duration.count());
   };

@@ -29,8 +29,8 @@ GYRE_MISUSED_CALLBACK(misused_timer_callback,
 /// deadlines, and after I/O that arrived before: a read does not time out because the loop was
 /// busy.
 ///
-/// Thread-safety: all members belong to the loop's thread; while none runs the loop, to one thread
-/// at a time.
+/// Thread-safety: all members belong to the loop's thread; while no thread runs the loop, to one
+/// thread at a time.
 /// Lifetime: the loop must outlive the timer. The destructor cancels. The function may start,
 /// cancel and destroy any timer, its own included.
 /// Complexity: starting and cancelling are O(1) and allocate nothing.
@@ -44,7 +44,7 @@ class timer {
   timer& operator=(timer&&) = delete;
   ~timer() { cancel(); }
 
-  /// Fires once, after `delay`; in the loop's next turn if that is zero or less. Every start
+  /// Fires once, after `delay`; in the loop's next turn if `delay` is zero or less. Every start
   /// replaces an earlier one. A deadline past steady_time::max() is never reached.
   void start_after(duration delay) { start_at(loop_.deadline_after(delay)); }
   // Explains wrong arguments: see base/detail/misuse.hpp.
@@ -60,11 +60,12 @@ class timer {
   /// Fires at `first`, and every `period` after it.
   void start_every(duration period, time_point first);
 
-  /// Stops the timer; true if it was active. It does not fire again until it is started again.
+  /// Stops the timer. Returns true if the timer was active. The timer does not fire until it is
+  /// started again.
   bool cancel() noexcept;
-  /// Whether the timer will fire. False inside the callback of a one-shot timer.
+  /// Returns whether the timer will fire. False inside the callback of a one-shot timer.
   bool active() const noexcept { return node_.linked(); }
-  /// The next deadline; unspecified unless active().
+  /// Returns the next deadline; unspecified unless active().
   steady_time deadline() const noexcept { return node_.deadline(); }
 
  private:

@@ -7,43 +7,45 @@
 
 namespace gyre::detail {
 
-/// A counter of credit: a success adds `gain`, a failure takes 1 away. Without credit, attempts are
-/// made only after pauses of 8, 16 … 512 opportunities, so that an optimisation that does not pay
-/// costs next to nothing, and one that begins to pay is noticed.
+/// Decides by a score whether to attempt the optimisation: a success adds `gain` to the score, a
+/// failure subtracts 1. At a score of 0, an attempt is made only every 8, 16 … 512 opportunities,
+/// so that an optimisation that does not pay costs next to nothing, and one that begins to pay is
+/// noticed.
 class adaptive_attempt {
  public:
-  /// This many failures in a row end the attempts.
+  /// The highest score: as many failures in a row reduce it to 0.
   static constexpr int max_credit = 8;
-  /// A `gain` of 1 asks for as many successes as failures, one of `max_credit` for one success in
-  /// `max_credit` attempts.
+  /// Starts with the score `credit`. A `gain` of 1 requires as many successes as failures to keep
+  /// the score, a `gain` of `max_credit` one success in `max_credit` attempts.
   constexpr adaptive_attempt(int credit, int gain) noexcept : credit_(credit), gain_(gain) {}
-  /// Whether to make an attempt at this opportunity.
+  /// Returns whether to make an attempt at this opportunity. The caller reports its result by
+  /// succeed() or fail().
   bool is_due() noexcept {
     if (credit_ > 0) return true;
-    if (++skipped_ < pause_) return false;
+    if (++skipped_ < backoff_) return false;
     skipped_ = 0;
     return true;
   }
   void succeed() noexcept {
     credit_ = std::min(credit_ + gain_, max_credit);
-    pause_ = min_pause;
+    backoff_ = min_backoff;
   }
   void fail() noexcept {
     if (credit_ > 0) {
       --credit_;
     } else {
-      pause_ = std::min(2 * pause_, max_pause);
+      backoff_ = std::min(2 * backoff_, max_backoff);
     }
   }
 
  private:
-  static constexpr int min_pause = 8;
-  static constexpr int max_pause = 512;
+  static constexpr int min_backoff = 8;
+  static constexpr int max_backoff = 512;
 
-  int credit_;
+  int credit_;  // the score
   int gain_;
-  int pause_ = min_pause;
-  int skipped_ = 0;
+  int backoff_ = min_backoff;  // opportunities per attempt at a score of 0
+  int skipped_ = 0;            // opportunities since the last attempt
 };
 
 }  // namespace gyre::detail

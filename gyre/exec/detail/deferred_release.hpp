@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deferred_release: calls back an object that callbacks may still be inside of, in a later turn of
-// its loop or together with the loop, and keeps it alive until then.
+// deferred_release: calls back an object in a later turn of its loop, or when the loop is
+// destroyed, and keeps the object alive until then, for callbacks that still run inside of it.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -12,7 +12,7 @@
 
 namespace gyre::detail {
 
-/// A member of the object that it calls back.
+/// A callback by the loop to the object that has the deferred_release as a member.
 ///
 /// | state  | post()           | the loop's turn    | the loop's end     |
 /// |--------|------------------|--------------------|--------------------|
@@ -31,7 +31,8 @@ class deferred_release final : release_node {
 
   explicit deferred_release(function release) noexcept
       : release_node(&deferred_release::run), release_(release) {}
-  /// `loop` must be the same each time.
+  /// Posts the release to `loop`, which must be the same in each call. Does nothing if the release
+  /// is posted already.
   void post(event_loop& loop, std::shared_ptr<Owner> owner) noexcept {
     // acq_rel: pairs with the exchange in run(), which sees what a caller did before a call that
     // found the release posted.
@@ -45,13 +46,13 @@ class deferred_release final : release_node {
     auto& self = static_cast<deferred_release&>(node);
     const function release = self.release_;
     std::shared_ptr<Owner> owner = std::move(self.owner_);
-    self.posted_.exchange(false, std::memory_order_acq_rel);  // see post()
+    self.posted_.exchange(false, std::memory_order_acq_rel);  // acq_rel: see post()
     release(std::move(owner), point);
   }
 
   const function release_;
   atomic<bool> posted_{false};
-  std::shared_ptr<Owner> owner_;  // while posted
+  std::shared_ptr<Owner> owner_;  // set while posted
 };
 
 }  // namespace gyre::detail

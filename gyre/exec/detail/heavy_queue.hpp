@@ -40,7 +40,8 @@ namespace detail {
 /// Thread-safety: belongs to the loop's thread.
 class heavy_queue {
  public:
-  /// Limits the operations of a turn, beside their time, which may be virtual.
+  /// Limits the operations of a turn in addition to the time limit, because the clock may be
+  /// virtual.
   static constexpr std::size_t max_per_turn = 16;
 
   bool empty() const noexcept { return waiting_.empty(); }

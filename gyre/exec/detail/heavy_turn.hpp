@@ -16,8 +16,8 @@
 
 namespace gyre::detail {
 
-/// Awaited on the loop's thread, resumes there; see event_loop::defer_heavy(). A stop ends the wait
-/// at once, with gyre::operation_cancelled. Allocates nothing.
+/// Awaited on the loop's thread, resumes the coroutine there; see event_loop::defer_heavy(). A stop
+/// ends the wait at once, with gyre::operation_cancelled. Allocates nothing.
 class heavy_turn final : stoppable_wait, heavy_operation {
  public:
   explicit heavy_turn(event_loop& loop) noexcept

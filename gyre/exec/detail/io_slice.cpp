@@ -5,7 +5,8 @@
 
 namespace gyre::detail {
 
-// The stride follows the duration of completions, so that the loop notices a few slow ones.
+// Doubles the stride while completions are short, and halves it when they take long, so that the
+// loop notices a few slow ones.
 bool io_slice::look(steady_time present) noexcept {
   if (began_ == steady_time::min()) {
     began_ = present;

@@ -8,9 +8,9 @@
 
 namespace gyre::detail {
 
-/// Measures the time that one turn spends on I/O. Completions that remain at its end are
-/// served in the next turns, in the same order. The poller reads its clock for the slice after the
-/// first completion and then once in several, as long as these are short; a turn with a single
+/// Measures the time that one turn spends on I/O. Completions that remain at the end of the slice
+/// are served in the next turns, in the same order. The poller reads its clock after the first
+/// completion and then once in several completions, while these are short; a turn with a single
 /// completion does not read the clock.
 ///
 /// Thread-safety: belongs to the loop's thread.
@@ -23,25 +23,26 @@ class io_slice {
     stride_ = completions_to_look_ = 1;
     over_ = false;
   }
-  /// Counts a completion. Whether the poller must call look() now, instead of is_over().
+  /// Counts a completion. Returns whether the poller must now call look() instead of is_over().
   bool count_completion() noexcept { return --completions_to_look_ <= 0; }
-  /// Whether the remaining completions must wait, at the time `present`.
+  /// Updates the slice with the time `present`. Returns whether the remaining completions must
+  /// wait.
   bool look(steady_time present) noexcept;
-  /// Whether the last look() has found that the remaining completions must wait.
+  /// Returns whether the last look() has found that the remaining completions must wait.
   bool is_over() const noexcept { return over_; }
   /// Ends the turn's I/O.
   void end() noexcept { last_look_ = steady_time::min(); }
-  /// The time at the last look in this turn; min() when there was none.
+  /// Returns the time at the last look() in this turn; min() if there was none.
   steady_time last_look() const noexcept { return last_look_; }
 
  private:
   static constexpr int longest_stride = 16;
 
   const std::chrono::nanoseconds length_;
-  steady_time began_{};  // min() until the first look
+  steady_time began_{};  // start of the slice; min() until the first look()
   steady_time last_look_ = steady_time::min();
-  int stride_ = 1;  // completions between two looks
-  int completions_to_look_ = 1;
+  int stride_ = 1;               // completions between two calls of look()
+  int completions_to_look_ = 1;  // completions until the next look()
   bool over_ = false;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// operation_chain: operations that were posted to a loop at once, and run in the place of one task.
+// operation_chain: the operations of one event_loop::post_all(), which the inbox stores as one
+// task.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -12,15 +13,16 @@
 
 namespace gyre::detail {
 
-/// The chain that a loop runs now. The inbox has one task for each chain, which begins it; while
-/// operations are left over by a batch, the loop takes no other task from the inbox, so the order
-/// is that of the posts.
+/// The chain of operations that a loop is running. The inbox has one task for each chain, which
+/// calls begin(). While a batch has run only part of the chain, the loop takes no other task from
+/// the inbox, so that operations run in the order of their posts.
 ///
 /// Thread-safety: add_pending(), subtract_pending() and pending() from any thread; the rest belongs
 /// to the loop's thread.
 class operation_chain {
  public:
-  /// Counts operations that wait in chains, but for one of each, which the inbox counts as a task.
+  /// Counts operations that wait in chains, without the first one of each chain, which the inbox
+  /// counts.
   void add_pending(std::size_t operations) noexcept {
     pending_.fetch_add(operations, std::memory_order_relaxed);  // relaxed: orders nothing
   }
@@ -32,15 +34,16 @@ class operation_chain {
   }
 
   [[nodiscard]] bool empty() const noexcept { return next_ == nullptr; }
-  /// As a task of the inbox: runs `first` and those linked after it, as far as the batch has room.
-  /// The inbox counts its tasks when it returns, so the batch may become twice as long.
+  /// Begins the chain of `first` and the operations linked after it, and runs them while the batch
+  /// has room. Called as a task of the inbox. The inbox counts its tasks when it returns, so that
+  /// the batch may become twice as long.
   void begin(operation& first, inbox::batch& batch) {
     next_ = &first;
     pop().execute();
     run(batch);
   }
-  /// Runs operations of the chain while the batch has room, and ends the batch if that is not
-  /// enough. After an exception of one of them the next call continues after it.
+  /// Runs operations of the chain while the batch has room, and ends the batch if some remain.
+  /// After an exception of an operation, the next call continues with the operation after it.
   void run(inbox::batch& batch) {
     struct count_at_exit {
       operation_chain& chain;
@@ -63,7 +66,8 @@ class operation_chain {
     if (next_ != nullptr) prefetch_frame_around(*next_);
     return first;
   }
-  // The coroutine was last used before others that woke with it.
+  // Prefetches the memory around `op`, which is part of a coroutine frame: the other coroutines of
+  // the chain may have evicted that frame from the cache.
   static void prefetch_frame_around(operation& op) noexcept {
     const auto* const line = reinterpret_cast<const std::byte*>(&op);
     prefetch_to_write(line - cache_line_size);

@@ -15,14 +15,14 @@ class overflow_queue {
   void push(operation& op) noexcept { pushed_.push(op); }
 
   bool empty() const noexcept { return drained_.empty() && pushed_.empty(); }
-  /// Makes the operations that were pushed available to pop(), after those that still are.
+  /// Makes the pushed operations available to pop(), after the operations that were drained before.
   void drain() noexcept {
     auto newer = pushed_.pop_all();
     drained_.splice_back(newer);
   }
-  /// The oldest drained operation; null if there is none.
+  /// Removes and returns the oldest drained operation; returns null if there is none.
   operation* pop() noexcept { return drained_.pop_front(); }
-  /// Forgets all operations.
+  /// Drops all operations without running them.
   void clear() noexcept {
     static_cast<void>(pushed_.pop_all());
     drained_ = {};

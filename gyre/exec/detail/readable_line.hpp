@@ -23,8 +23,8 @@ namespace gyre::detail {
 template <class Source, class T>
 class readable_line;
 
-/// The awaiter of a readable_line, whose loop is its home. A stop, or its destruction on the loop's
-/// thread, takes it out of the line and takes no value.
+/// The awaiter of a readable_line. It waits on the thread of the line's loop. A stop, or destroying
+/// the awaiter on that thread, takes it out of the line without a value.
 template <class Source, class T>
 class [[nodiscard]] readable_wait final : stoppable_wait, public intrusive_list_node {
  public:
@@ -86,9 +86,9 @@ class [[nodiscard]] readable_wait final : stoppable_wait, public intrusive_list_
 ///     static constexpr const char* wait_name;                               // For messages.
 ///     void serve_again() noexcept;   // Optional. Calls serve() in the loop's next turn.
 ///
-/// The descriptor is watched while there are waits. Each turn of the loop serves the oldest. A
-/// Source that keeps values which it has read from the descriptor has serve_again(), which is
-/// called when waits are left.
+/// The descriptor is watched while there are waits. Each turn of the loop serves the oldest wait. A
+/// Source that buffers values that it has read from the descriptor has serve_again(), which is
+/// called when waits remain.
 ///
 /// Lifetime: outlives its waits; destroyed before the descriptor is closed.
 template <class Source, class T>
@@ -99,12 +99,12 @@ class readable_line {
   readable_line& operator=(readable_line&&) = delete;
   ~readable_line() { assert(waits_.empty() && "destroyed while a coroutine waited for it"); }
 
-  /// Gives a value to the oldest wait, if there are both. The coroutine may destroy this. The
-  /// loop's thread.
+  /// Passes a value to the oldest wait, if there are both. Called on the loop's thread. The resumed
+  /// coroutine may destroy this line.
   void serve() noexcept {
     if (waits_.empty()) return;
     auto value = source_.try_take();
-    if (!value) return;  // A level-triggered watch reports what is left in the next turn.
+    if (!value) return;  // A level-triggered watch reports again in the next turn.
     wait& oldest = *waits_.pop_front();
     oldest.outcome_ = std::move(value);
     if (waits_.empty()) {
@@ -119,12 +119,12 @@ class readable_line {
   friend readable_wait<Source, T>;
   using wait = readable_wait<Source, T>;
 
-  // All on the loop's thread.
+  // The functions below are called on the loop's thread.
 
-  // Whether the wait is over.
+  // Begins the wait of `node`. Returns true if the wait is over already.
   bool start(wait& node) noexcept {
     if (waits_.empty()) {
-      // A value that is there belongs to an older wait, if there is one.
+      // A value may be taken at once only if there is no older wait.
       node.outcome_ = source_.try_take();
       if (!node.outcome_) node.outcome_ = try_watch();
       if (node.outcome_) return true;
@@ -142,7 +142,7 @@ class readable_line {
       return std::unexpected(std::make_error_code(std::errc::not_enough_memory));
     }
   }
-  // False if the wait has been served.
+  // Removes `node` from the line. Returns false if the wait has been served.
   bool withdraw(wait& node) noexcept {
     if (!node.is_linked()) return false;
     node.unlink();

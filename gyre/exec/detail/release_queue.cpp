@@ -5,7 +5,7 @@ namespace gyre::detail {
 
 void release_queue::run_in_turn(operation& queue) {
   auto& self = static_cast<release_queue&>(queue);
-  // Posts the remaining releases again when one of them throws.
+  // Posts the remaining releases again if one of them throws.
   struct unfinished {
     release_queue& queue;
     intrusive_queue<release_node> releases;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// release_queue: the deferred releases that wait for their loop, or for its end.
+// release_queue: the deferred releases that a loop runs in its next turn or when it is destroyed.
 #pragma once
 
 #include <gyre/base/intrusive_queue.hpp>
@@ -17,8 +17,8 @@ enum class release_point : std::uint8_t {
   loop_end,  ///< no thread runs the loop any more; the release must not throw
 };
 
-/// A release as its loop sees it: a node that its owner has had from the beginning, so that posting
-/// it cannot fail. Unlike an operation it is not lost when the loop is destroyed.
+/// A node of a release_queue. The owner of a release has the node as a member, so that posting a
+/// release cannot fail. Unlike an operation, a release is run even if the loop is destroyed.
 class release_node : public intrusive_node {
  public:
   using function = void (*)(release_node&, release_point);
@@ -26,7 +26,7 @@ class release_node : public intrusive_node {
   explicit release_node(function callback) noexcept : run_(callback) {}
   release_node& operator=(release_node&&) = delete;
 
-  /// May destroy the node, or post it again.
+  /// Calls the function of the node, which may destroy the node, or post it again.
   void run(release_point point) { run_(*this, point); }
 
  protected:
@@ -40,9 +40,10 @@ class release_node : public intrusive_node {
 class release_queue final : public operation {
  public:
   explicit release_queue(executor& loop) noexcept : operation(&run_in_turn), loop_(loop) {}
-  /// Whether the queue was empty: then the caller posts the queue to the loop. Any thread.
+  /// Adds `release`. Returns whether the queue was empty: the caller must then post the queue to
+  /// the loop. Any thread.
   bool push(release_node& release) noexcept { return releases_.push(release); }
-  /// Runs all releases in the loop's destructor. False if there was none.
+  /// Runs all releases. Called by the loop's destructor. Returns false if there was none.
   bool run_at_loop_end() noexcept;
 
  private:

@@ -11,25 +11,27 @@ strand_core::strand_core(executor& target, std::size_t max_per_turn) noexcept
   static_cast<void>(queue_.go_idle());
 }
 
-/// A turn of the core on a thread of the target; its end leaves the core idle, or posted again.
+/// One turn of the core on a thread of the target. The destructor leaves the core idle, or posts it
+/// again.
 class strand_core::turn {
  public:
   explicit turn(strand_core& core) noexcept : core_(core) {
-    // seq_cst, with the look at closed_ after it: close() sets closed_ and then looks here, so that
-    // one of both sees the other. Its acquire pairs with the release at the end of the last turn.
+    // seq_cst, like the load of closed_ that follows: close() stores closed_ and then loads
+    // active_run_, so that at least one of the two sees the other's store. The acquire pairs with
+    // the release in ~turn() of the turn before.
     core_.active_run_.exchange(current_run(), std::memory_order_seq_cst);
   }
   turn& operator=(turn&&) = delete;
   ~turn() {
     const bool closed = is_closed();
     const bool has_more = !closed && !core_.taken_.empty();
-    // release: pairs with the acquire in close(), and with that of the next turn.
+    // release: pairs with the acquire in close() and in the constructor of the next turn.
     core_.active_run_.store(nullptr, std::memory_order_release);
     if (has_more || (!closed && !core_.queue_.go_idle())) core_.schedule();
     core_.release();
   }
 
-  /// The next operation; null if there is none.
+  /// Returns the next operation; null if there is none or the strand is closed.
   operation* next() noexcept {
     if (is_closed()) return nullptr;
     if (core_.taken_.empty()) core_.taken_ = core_.queue_.take();
@@ -52,28 +54,29 @@ void strand_core::run(operation& self) {
   }
 }
 
-// The caller has a share of its own.
+// Posts the core to the target. The caller holds a share, which keeps the core alive.
 void strand_core::schedule() noexcept {
   const auto discard = [](operation& self) noexcept { static_cast<strand_core&>(self).release(); };
-  // relaxed: the caller has a share.
+  // relaxed: the caller holds a share.
   shares_.fetch_add(1, std::memory_order_relaxed);
   try {
     target_.post_discardable(*this, discard);
   } catch (const std::bad_alloc&) {
-    shares_.fetch_add(1, std::memory_order_relaxed);  // that of the posting was discarded
+    shares_.fetch_add(1, std::memory_order_relaxed);  // replaces the discarded share
     target_.post(*this);
   }
 }
 
 void strand_core::release() noexcept {
-  // release: pairs with the acquire, here as well, of the last to go.
+  // acq_rel: the release of each holder pairs with the acquire of the last one, which deletes the
+  // core.
   if (shares_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
 }
 
 intrusive_queue<operation> strand_core::close() noexcept {
-  closed_.store(true, std::memory_order_seq_cst);  // as in turn()
+  closed_.store(true, std::memory_order_seq_cst);  // seq_cst: see turn()
   for (;;) {
-    // seq_cst, as in the constructor of turn; its acquire pairs with the release in ~turn().
+    // seq_cst: see the constructor of turn. The acquire pairs with the release in ~turn().
     const void* const running = active_run_.load(std::memory_order_seq_cst);
     if (running == nullptr || is_run_of_this_thread(running)) break;
     thread_yield();

@@ -16,31 +16,31 @@
 
 namespace gyre::detail {
 
-/// The queue is idle, or the core is posted to the target, or a thread of the target runs it. The
-/// push that finds it idle posts it. A posting owns a share of the core, as the strand does, since
-/// the last operation of a turn may lead to the strand's end.
+/// The queue is idle, or the core is posted to the target, or a thread of the target runs the core.
+/// The push that finds the queue idle posts the core. A posted core holds a share of itself,
+/// besides that of the strand, because an operation may destroy the strand.
 class strand_core final : public slab_object, operation {
  public:
   strand_core(executor& target, std::size_t max_per_turn) noexcept;
 
-  /// Any thread. The core may be gone afterwards.
+  /// Adds `op` to the queue. Any thread. The core may be gone afterwards.
   void post(operation& op) noexcept {
     if (queue_.push(op)) schedule();
   }
-  /// Whether an operation of the strand is what the calling thread runs: not one that waits while
-  /// the thread runs other work above it.
+  /// Returns whether the calling thread is running an operation of the strand; not if that
+  /// operation waits while the thread runs other work above it on the stack.
   bool running_here() const noexcept {
-    // relaxed: a thread's own run is its own store.
+    // relaxed: only the thread's own run matters, and the thread has stored that itself.
     return active_run_.load(std::memory_order_relaxed) == current_run();
   }
-  /// Whether an operation of the strand waits further down in the calling thread's stack.
+  /// Returns whether an operation of the strand waits further down on the calling thread's stack.
   bool waits_below() const noexcept {
-    // relaxed: a thread's own run is its own store.
+    // relaxed: only the thread's own run matters, and the thread has stored that itself.
     const void* const run = active_run_.load(std::memory_order_relaxed);
     return run != current_run() && is_run_of_this_thread(run);
   }
-  /// Ends the share of the strand: no operation runs from now on. Waits for one that runs on
-  /// another thread. Returns those that are left.
+  /// Closes the queue: no operation runs from now on. Waits for an operation that runs on another
+  /// thread. Returns the operations that have not run.
   intrusive_queue<operation> close() noexcept;
   void release() noexcept;
 
@@ -53,8 +53,8 @@ class strand_core final : public slab_object, operation {
 
   executor& target_;
   mpsc_queue queue_;
-  intrusive_queue<operation> taken_;         // the running thread's
-  atomic<const void*> active_run_{nullptr};  // the run of the thread, as current_run()
+  intrusive_queue<operation> taken_;         // used only by the thread that runs the core
+  atomic<const void*> active_run_{nullptr};  // current_run() of the thread that runs the core
   atomic<std::uint32_t> shares_{1};
   atomic<bool> closed_{false};
   const std::uint8_t max_per_turn_;

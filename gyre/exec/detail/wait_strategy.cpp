@@ -10,8 +10,8 @@
 
 namespace gyre::detail {
 
-// A loop whose descriptors keep it busy finds I/O; one that would mostly poll in vain, such as the
-// end of a single connection, sleeps at once.
+// Polls only while polling has mostly found I/O, as in a loop with many busy descriptors. A loop
+// that would mostly poll in vain, such as one end of a single connection, sleeps at once.
 bool wait_strategy::poll_before_sleeping(event_loop& loop, bool is_watching) {
   if (!is_watching || !poll_first_.is_due()) return false;
   const bool found = loop.poll_for_io();
@@ -25,10 +25,11 @@ bool wait_strategy::stay_awake(event_loop& loop, bool is_watching, steady_time d
          poll_busily(loop, is_watching, deadline);
 }
 
-// A loop that takes each task as soon as it is posted moves the task's cache line to and fro, and
-// its producers wait for it. So the loop runs only what waits when a batch begins, and once it has
-// caught up it waits for more: for about 25 us at most, and no longer than producers can continue
-// without being slowed down. It does not wait for producers that have stopped, or do not run.
+// A loop that takes each task as soon as it is posted moves the task's cache line between cores,
+// and its producers wait for that line. So a batch takes only the tasks that wait when it begins,
+// and a loop that has caught up waits for more tasks: for about 25 us at most, and no longer than
+// producers can post without being throttled. The loop stops waiting as soon as no task has arrived
+// between two looks.
 std::size_t wait_strategy::let_tasks_gather(event_loop& loop) noexcept {
   constexpr int looks = 32;
   constexpr int pauses = 64;
@@ -48,9 +49,9 @@ std::size_t wait_strategy::let_tasks_gather(event_loop& loop) noexcept {
   return waiting >= few ? waiting : std::numeric_limits<std::size_t>::max();
 }
 
-// Every looks_per_yield iterations the loop polls for I/O and yields its core to producers that
-// wait for a core. A CPU-bound thread may keep the core for a whole time slice, so the loop reads
-// the clock after each yield.
+// Checks for tasks until the spin budget is used up. Every looks_per_yield iterations the loop
+// polls for I/O and yields its core to producers that wait for a core. A CPU-bound thread may keep
+// the core for a whole time slice, so the loop reads the clock after each yield.
 bool wait_strategy::spin(event_loop& loop, bool is_watching, steady_time deadline) {
   constexpr int looks_per_yield = 32;
   constexpr auto max_duration = std::chrono::microseconds{100};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// wait_strategy: how a loop without work stays awake for a while before it sleeps.
+// wait_strategy: decides how long a loop without work stays awake before it sleeps.
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -16,20 +16,21 @@ class event_loop;
 
 namespace gyre::detail {
 
-/// Falling asleep may cost a heavy fence, and waking up far more. Each mechanism below spends a
-/// little time awake where that has paid recently:
+/// Falling asleep may cost a heavy fence, and waking up costs far more. Each mechanism below stays
+/// awake for a little time if that has avoided a sleep recently:
 ///
 /// | mechanism | runs when | ends when |
 /// |---|---|---|
 /// | poll before sleeping | descriptors are watched and polling has found I/O | after one poll |
 /// | gather | tasks come in large batches and nothing is watched | 2048 wait, 25 us, or none comes |
 /// | spin | tasks have come since the last sleep, or nothing is watched | the spin budget is used up |
-/// | busy poll | loop_options::busy_poll is set and has paid | its time has passed |
+/// | busy poll | loop_options::busy_poll is set and has found work | its time has passed |
 class wait_strategy {
  public:
   explicit wait_strategy(std::chrono::nanoseconds busy_poll) noexcept
       : busy_poll_time_(busy_poll) {}
-  /// The most tasks of the next batch: `limit`, or those that wait if tasks come in large batches.
+  /// Returns the most tasks of the next batch: `limit`, or the number that wait if tasks come in
+  /// large batches.
   std::size_t next_batch(event_loop& loop, bool is_watching, std::size_t limit) noexcept {
     const bool gathers = last_batch_ >= large_batch && !is_watching;
     return gathers ? std::min(let_tasks_gather(loop), limit) : limit;
@@ -39,10 +40,10 @@ class wait_strategy {
     last_batch_ = tasks;
     tasks_came_ = true;
   }
-  /// Polls for I/O where that pays; true if there is some.
+  /// Polls for I/O if that has found I/O recently. Returns whether it found some.
   bool poll_before_sleeping(event_loop& loop, bool is_watching);
-  /// Stays awake where that pays. True if there is work, or `deadline` was reached; false if the
-  /// loop is to sleep.
+  /// Stays awake if that has avoided sleeps recently. Returns true if there is work, or `deadline`
+  /// was reached; false if the loop must sleep.
   bool stay_awake(event_loop& loop, bool is_watching, steady_time deadline);
 
  private:
@@ -57,8 +58,8 @@ class wait_strategy {
   adaptive_attempt poll_first_{0, 1};
   adaptive_attempt gather_{1, 1};
   adaptive_attempt busy_poll_{adaptive_attempt::max_credit, adaptive_attempt::max_credit};
-  std::size_t last_batch_ = 0;
-  bool tasks_came_ = false;  // since the last sleep
+  std::size_t last_batch_ = 0;  // tasks
+  bool tasks_came_ = false;     // whether a batch has run tasks since the last sleep
 };
 
 }  // namespace gyre::detail

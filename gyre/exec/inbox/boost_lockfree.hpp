@@ -46,7 +46,7 @@ class boost_lockfree {
   }
 
   bool ready() noexcept { return !queue_.empty(); }
-  /// The queue does not count its elements: 1 when there are any, else 0.
+  /// Returns 1 if there are tasks, else 0, because the queue does not count its elements.
   std::size_t pending() const noexcept { return queue_.empty() ? 0 : 1; }
 
  private:

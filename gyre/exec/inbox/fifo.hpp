@@ -28,8 +28,9 @@ namespace gyre::inbox {
 /// segments are kept.
 ///
 /// A producer that is suspended between claiming and filling its cell delays the tasks after it,
-/// never the producers. After: Morrison and Afek, "Fast concurrent queues for x86 processors"
-/// (2013), but a cell is used only once per segment, so that no segment must be closed early.
+/// never the producers. Source: Morrison and Afek, "Fast concurrent queues for x86 processors"
+/// (2013), changed so that a cell is used only once per segment, and no segment must be closed
+/// early.
 ///
 /// `CellsPerSegment` is a parameter for the tests; use `fifo`.
 template <std::size_t CellsPerSegment>
@@ -37,8 +38,8 @@ class basic_fifo {
  public:
   static constexpr ordering order = ordering::total;
   /// Back-pressure: while more tasks wait, a producer that needs a new segment sleeps, for at most
-  /// 1 ms, until half as many wait. The loop's own thread does not, and none before the first
-  /// run().
+  /// 1 ms, until half as many wait. The loop's own thread never sleeps, and no thread does before
+  /// the first run().
   static constexpr std::size_t high_water = std::size_t{1} << 14;
 
   basic_fifo() : reader_(new segment_type), tail_(position(reader_.segment())) {}
@@ -80,8 +81,8 @@ class basic_fifo {
   // A position is the address of a segment, whose low and high 16 bits are zero, plus the index of
   // a cell in it, plus the number of tasks in it times 2^48. One addition claims a task's cells and
   // reads the segment in the same instruction, so a segment cannot be retired between the two. The
-  // one claim that goes from inside a segment, or from its very end, beyond it closes the segment.
-  // More than 15,000 threads may overrun a closed one.
+  // one claim that begins within a segment, or at its end, and ends beyond it closes the segment.
+  // Later claims overrun the closed segment, which has room for those of more than 15,000 threads.
   using position_type = std::uint64_t;
   static constexpr std::size_t segment_alignment = std::size_t{1} << 16;
   static constexpr int tasks_shift = 48;
@@ -110,13 +111,15 @@ class basic_fifo {
     return index_of(position) > CellsPerSegment;
   }
 
-  // The first of `cells` consecutive cells. Throws std::bad_alloc: there are none then.
+  // Claims `cells` consecutive cells and returns the first. Throws std::bad_alloc; no cells are
+  // then claimed.
   detail::task_cell& claim(std::size_t cells) {
-    // acquire: pairs with the release in claim_in_new_segment(); the segment is initialised.
+    // acquire: pairs with the release in claim_in_new_segment(), which publishes the segment.
     const position_type claimed = tail_.fetch_add(one_task(cells), std::memory_order_acquire);
     if (index_of(claimed) + cells <= CellsPerSegment) [[likely]] {
       detail::task_cell* const first = segment_of(claimed)->cells.data() + index_of(claimed);
-      // The addition waits for the stores before it, so the next cells' lines must be here by then.
+      // The next addition waits for the stores before it, so the lines of the next cells are
+      // prefetched.
       for (std::size_t i = 0; i < cells; i += cells_per_line) {
         gyre::detail::prefetch_to_write(first + cells_ahead + i);
       }
@@ -125,8 +128,9 @@ class basic_fifo {
     return claim_in_new_segment(claimed, cells);
   }
 
-  // A segment that this thread has not closed must not be dereferenced unless it is still the tail:
-  // it may have been retired since.
+  // Claims cells in a new segment after the claim at `claimed` did not fit. A segment that this
+  // thread has not closed must not be dereferenced unless it is still the tail, because it may have
+  // been retired meanwhile.
   [[gnu::noinline]] detail::task_cell& claim_in_new_segment(position_type claimed,
                                                             std::size_t cells) {
     for (;;) {
@@ -138,8 +142,9 @@ class basic_fifo {
         std::unique_ptr<segment_type, give_back> new_segment(take_segment(full, cells),
                                                              give_back{&pool_});
         do {
-          // release: pairs with the acquire in claim(), for the segment's initialisation. acquire:
-          // the full segment that is linked below. relaxed on failure: nothing is read through it.
+          // release: pairs with the acquire in claim(), and makes the initialisation of the segment
+          // visible. acquire: for the full segment that is linked below. relaxed on failure:
+          // nothing is read through the value.
           if (tail_.compare_exchange_weak(tail, position(new_segment.get()) + one_task(cells),
                                           std::memory_order_acq_rel, std::memory_order_relaxed)) {
             // release: pairs with the acquire in segment_reader::ready().
@@ -155,8 +160,9 @@ class basic_fifo {
     }
   }
 
-  // `claimed` is the end of a segment's tasks. The reader leaves the segment only after the mark
-  // or, where no cell is left for one, when a thread that has seen it closed has linked the next.
+  // Closes the segment of `claimed`, which is the end of its tasks. The reader leaves the segment
+  // only after the end mark or, if no cell is left for a mark, after a thread that has seen the
+  // segment closed has linked the next one.
   void close_segment(position_type claimed) noexcept {
     if (index_of(claimed) < CellsPerSegment) {
       segment_of(claimed)->cells[index_of(claimed)].mark_end();
@@ -168,9 +174,9 @@ class basic_fifo {
     try {
       return pool_.take();
     } catch (...) {
-      // Takes the overrun back, lest repeated failures carry from the index into the address. Any
-      // index after the closing claim's first says the same, so it does not matter whose overrun
-      // it is.
+      // Subtracts the overrun, because the index must not carry into the address after repeated
+      // failures. It does not matter which claim is subtracted: every index beyond the end means
+      // closed.
       position_type tail = tail_.load(std::memory_order_relaxed);
       while (
           segment_of(tail) == full && index_of(tail) > CellsPerSegment + cells &&
@@ -195,7 +201,8 @@ class basic_fifo {
     void operator()(segment_type* empty_segment) const noexcept { pool->give(empty_segment); }
   };
 
-  // The consumer's line, the producers' line, and what is touched once per segment.
+  // The members are on three cache lines: the consumer's, the producers', and members used once per
+  // segment.
   detail::segment_reader<segment_type> reader_;
   gyre::detail::atomic<std::uint64_t> consumed_{0};
   alignas(false_sharing_range) gyre::detail::atomic<position_type> tail_;

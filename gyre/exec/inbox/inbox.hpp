@@ -21,11 +21,11 @@ enum class ordering {
 class batch {
  public:
   explicit batch(std::size_t limit) noexcept : limit_(limit) {}
-  /// Called by the inbox: whether another task may run; left(): how many at most.
+  /// Called by the inbox: more() returns whether another task may run, left() how many at most.
   bool more() const noexcept { return !ended_ && ran_ < limit_; }
   bool ended() const noexcept { return ended_; }
   std::size_t left() const noexcept { return limit_ - ran_; }
-  /// Called by the inbox: adds tasks that have been called, a throwing one included.
+  /// Called by the inbox: counts tasks that have been called, including one that has thrown.
   void count(std::size_t tasks) noexcept { ran_ += tasks; }
 
   void end() noexcept { ended_ = true; }
@@ -41,10 +41,10 @@ class batch {
 /// An MPSC queue of callables, also of move-only ones; the consumer is the loop's thread.
 ///
 /// - `push` stores a callable. Any thread, tasks included. Throws std::bad_alloc and exceptions of
-///   the callable's constructors; the queue is then unchanged, an rvalue perhaps moved from.
+///   the callable's constructors; the queue is then unchanged; an rvalue may have been moved from.
 /// - `run` runs tasks while `batch::more()` and the queue has any. A task's exception passes
 ///   through; the next call continues after that task.
-/// - `ready` tells whether `run` would find a task.
+/// - `ready` returns whether `run` would find a task.
 /// - `pending` estimates the number of tasks that have not run. Any thread.
 /// - The destructor destroys the tasks that have not run.
 template <class Inbox>

@@ -16,7 +16,7 @@
 
 namespace gyre::inbox {
 
-/// `moodycamel::ConcurrentQueue`, taken from in bulk with a consumer token.
+/// A `moodycamel::ConcurrentQueue`, from which the loop takes tasks in bulk with a consumer token.
 ///
 /// Order: per producer. No block is freed before the inbox is destroyed.
 class moodycamel {
@@ -26,7 +26,8 @@ class moodycamel {
   moodycamel() = default;
   moodycamel& operator=(moodycamel&&) = delete;
   ~moodycamel() {
-    // One by one, while the queue is whole: destructors of tasks may post.
+    // Tasks are destroyed one by one, while the queue still works, because their destructors may
+    // post.
     while (next_ < taken_ || refill()) const task dropped = std::move(batch_[next_++]);
   }
 

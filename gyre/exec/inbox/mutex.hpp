@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// inbox::mutex: a vector behind a mutex, swapped out by the consumer.
+// inbox::mutex: a vector protected by a mutex, which the consumer swaps for an empty one.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -13,12 +13,13 @@
 
 namespace gyre::inbox {
 
-/// Two `std::vector`s behind a `std::mutex`, which keep their capacity.
+/// Two `std::vector`s that keep their capacity, one of them protected by a `std::mutex`.
 ///
 /// Order: total.
 /// Complexity: a push takes a lock, and may sleep.
 ///
-/// The queue of most event loops, for comparison. A debugger can see every task in it.
+/// Most event loops have such a queue; this one serves for comparison. A debugger shows every task
+/// in it.
 class mutex {
  public:
   static constexpr ordering order = ordering::total;
@@ -26,7 +27,8 @@ class mutex {
   mutex() = default;
   mutex& operator=(mutex&&) = delete;
   ~mutex() {
-    // One by one, while the inbox is whole: destructors of tasks may post.
+    // Tasks are destroyed one by one, while the inbox still works, because their destructors may
+    // post.
     while (next_ < running_.size() || refill()) const task dropped = std::move(running_[next_++]);
   }
 
@@ -35,7 +37,7 @@ class mutex {
     task stored(std::forward<F>(callable));
     const std::lock_guard lock(mutex_);
     arriving_.push_back(std::move(stored));
-    // relaxed: a hint; the fence of the sleep protocol orders the last look.
+    // relaxed: a hint; a fence of sleep_gate orders the last check before the loop sleeps.
     any_.store(true, std::memory_order_relaxed);
   }
 

@@ -31,13 +31,14 @@ template <std::size_t CellsPerSegment>
 class basic_sharded {
  public:
   static constexpr ordering order = ordering::per_producer;
-  /// Back-pressure as in basic_fifo, for a producer with more waiting tasks of its own.
+  /// Back-pressure as in basic_fifo, applied to a producer of which more tasks wait.
   static constexpr std::size_t high_water = std::size_t{1} << 13;
 
   basic_sharded() = default;
   basic_sharded& operator=(basic_sharded&&) = delete;
   ~basic_sharded() {
-    // Destructors of tasks may post, also to a shard that was empty already.
+    // The check repeats because destructors of tasks may post, even to a shard that was empty
+    // already.
     while (ready()) shards_.front()->drop_all();
     while (shard* each = shards_.take()) shards_.retire(*each);
   }
@@ -48,7 +49,8 @@ class basic_sharded {
       if (shard* const own = shards_.cached()) [[likely]] {
         own->push(std::forward<G>(fitting));
       } else {
-        // A copy, so that on the way above the compiler need not keep the callable in memory.
+        // Passed by value, so that the compiler need not keep the callable in memory on the fast
+        // path above.
         push_uncached<std::decay_t<G>>(std::forward<G>(fitting));
       }
     });
@@ -57,7 +59,7 @@ class basic_sharded {
 
   void run(batch& tasks) {
     shards_.admit_new_shards();
-    // Ends after a whole round without a task.
+    // Ends after a round over all shards in which no task has run.
     for (std::size_t left = shards_.size(); left > 0 && tasks.more(); --left) {
       const std::size_t before = tasks.ran();
       turn(shards_)->run(tasks);
@@ -69,7 +71,7 @@ class basic_sharded {
 
   bool ready() noexcept {
     shards_.admit_new_shards();
-    // Ends with a shard that has tasks at the front.
+    // Rotates the queue until a shard that has tasks is at the front.
     for (std::size_t left = shards_.size(); left > 0; --left) {
       if (shards_.front()->ready()) return true;
       shards_.put_back(*shards_.take());
@@ -80,22 +82,22 @@ class basic_sharded {
   std::size_t pending() const noexcept { return shards_.pending(); }
 
  private:
-  // The most tasks of one producer that run before the next one's turn.
+  // The most tasks of one producer that run before the tasks of the next producer.
   static constexpr std::size_t quantum = 256;
   static constexpr std::size_t max_cells = detail::segment_shard<CellsPerSegment>::max_cells;
 
   class shard;
   using shards = detail::shard_set<shard>;
 
-  // Takes the first shard, and afterwards puts it back in line or frees it, also when a task
-  // throws.
+  // Takes the first shard out of the queue. The destructor puts it back or retires it, even if a
+  // task has thrown.
   class turn {
    public:
     explicit turn(shards& all) noexcept
         : all_(all), shard_(all.take()), last_(shard_->abandoned()) {}
     turn& operator=(turn&&) = delete;
     ~turn() {
-      // `last_` was read before the tasks ran: nothing can follow what an abandoned shard held.
+      // `last_` was read before the tasks ran: an abandoned shard gets no more tasks.
       if (last_ && !shard_->ready()) {
         all_.retire(*shard_);
       } else {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// erased_task: a callable on its way from an event_loop, which does not know its inbox, into an
-// inbox, which does not know the callable.
+// erased_task: a type-erased callable, which an event_loop passes to an inbox whose type it does
+// not know.
 #pragma once
 
 #include <gyre/base/detail/callable_source.hpp>
@@ -12,8 +12,8 @@
 
 namespace gyre::inbox::detail {
 
-/// Refers to a callable that fits cells. An inbox with cells builds it there; other inboxes store a
-/// function of it.
+/// Refers to a callable that fits into the cells of an inbox. An inbox with cells builds the
+/// callable there; other inboxes store a move_only_function of it.
 class erased_task {
  public:
   /// `callable` is a deduced forwarding reference, and is moved from or copied at most once.
@@ -25,7 +25,7 @@ class erased_task {
 
   task_cell::erased in_cells() const noexcept { return {&functions_->in_cells, source_}; }
   std::size_t cells() const noexcept { return functions_->in_cells.cells; }
-  /// Throws std::bad_alloc.
+  /// Returns a move_only_function of the callable. Throws std::bad_alloc.
   move_only_function<void()> function() const { return functions_->make_function(source_); }
 
  private:
@@ -51,7 +51,8 @@ class erased_task {
   void* source_;
 };
 
-/// As for a callable: calls `claim_and_emplace` with what fits `Cells` cells.
+/// Calls `claim_and_emplace` with the task or, if it needs more than `Cells` cells, with a function
+/// that fits; see with_cell_sized() for callables.
 template <std::size_t Cells, class Emplace>
 void with_cell_sized(const erased_task& task, Emplace&& claim_and_emplace) {
   if (Cells < task_cell::max_cells && task.cells() > Cells) {

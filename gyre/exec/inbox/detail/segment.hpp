@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// segment: a block of cells in a list: the fifo inbox has one list, the sharded one per producer.
+// segment: a block of cells in a list. The fifo inbox has one list, the sharded inbox has one per
+// producer.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -15,12 +16,13 @@
 
 namespace gyre::inbox::detail {
 
-/// Tasks pushed and not yet run; zero if the two counts, read one after the other, cross.
+/// Returns the number of tasks pushed and not yet run; zero if `consumed` was read later and is
+/// larger.
 constexpr std::size_t waiting(std::uint64_t pushed, std::uint64_t consumed) noexcept {
   return pushed > consumed ? static_cast<std::size_t>(pushed - consumed) : 0;
 }
 
-/// Publishes how many tasks the consumer has run when a scope ends, also by an exception.
+/// Adds the tasks that the consumer has run to `total` when a scope ends, even by an exception.
 class consumed_publisher {
  public:
   consumed_publisher(gyre::detail::atomic<std::uint64_t>& total, const batch& tasks) noexcept
@@ -50,28 +52,29 @@ struct alignas(Alignment) segment {
   std::array<task_cell, Cells + 1> cells{};
 };
 
-/// Emptied segments for reuse by producers: at most `Capacity`, so that an inbox that was once long
-/// does not stay large.
+/// Keeps emptied segments for reuse by producers, at most `Capacity`, so that an inbox that was
+/// once long does not keep its memory.
 template <class Segment, std::size_t Capacity>
 class segment_pool {
  public:
   segment_pool() = default;
   segment_pool& operator=(segment_pool&&) = delete;
   ~segment_pool() { clear(); }
-  /// Frees the segments. Not while other threads use the pool.
+  /// Frees the segments. Must not be called while other threads use the pool.
   void clear() noexcept {
     for (auto& slot : slots_) delete slot.exchange(nullptr, std::memory_order_relaxed);
   }
-  /// A segment with every cell free, from the pool or new. Throws std::bad_alloc.
+  /// Returns a segment with every cell free, from the pool or new. Throws std::bad_alloc.
   Segment* take() {
     for (auto& slot : slots_) {
       if (slot.load(std::memory_order_relaxed) == nullptr) continue;
-      // acquire: pairs with the release in give(); the consumer's last writes come before ours.
+      // acquire: pairs with the release in give(); makes the consumer's writes to the segment
+      // visible.
       if (Segment* spare = slot.exchange(nullptr, std::memory_order_acquire)) return spare;
     }
     return new Segment;
   }
-  /// Returns a segment whose cells are all free.
+  /// Gives `empty_segment`, whose cells are all free, to the pool, or frees it if the pool is full.
   void give(Segment* empty_segment) noexcept {
     empty_segment->next.store(nullptr, std::memory_order_relaxed);
     for (auto& slot : slots_) {
@@ -95,12 +98,13 @@ template <class Segment>
 class segment_reader {
  public:
   explicit segment_reader(Segment* first) noexcept : segment_(first) {}
-  /// Whether a task is ready. Emptied segments go to `pool`.
+  /// Returns whether a task is ready. Gives emptied segments to `pool`.
   template <class Pool>
   bool ready(Pool& pool) noexcept {
     const task_cell::thunk task = segment_->cells[index_].look();
     if (!task_cell::is_end(task)) return task != nullptr;
-    // acquire: pairs with the producer's release store of `next`; the new segment is initialised.
+    // acquire: pairs with the producer's release store of `next`; makes the initialised segment
+    // visible.
     Segment* next = segment_->next.load(std::memory_order_acquire);
     if (next == nullptr) return false;
     if (index_ < Segment::cell_count) segment_->cells[index_].clear_end();
@@ -140,12 +144,12 @@ class segment_reader {
   }
   /// The segment being read.
   Segment* segment() const noexcept { return segment_; }
-  /// Releases the last segment to be freed.
+  /// Returns the last segment, which the caller must free.
   Segment* release() noexcept { return std::exchange(segment_, nullptr); }
 
  private:
-  // Demotes a cache line that has been read, as a producer writes it next: fetching it from this
-  // core's cache would cost the producer more than the rest of a push.
+  // Demotes a cache line that has been read, because a producer will write it next: fetching the
+  // line from this core's cache would cost the producer more than the rest of a push.
   static void demote_read_line(Segment& segment, std::size_t index) noexcept {
     constexpr std::size_t cells_per_line = cache_line_size / sizeof(task_cell);
     constexpr std::size_t distance = 8;

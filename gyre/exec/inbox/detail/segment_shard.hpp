@@ -17,8 +17,8 @@
 
 namespace gyre::inbox::detail {
 
-/// A single-producer, single-consumer list of segments, with its place in a shard_set. To be
-/// derived from. A push is two plain stores and a release.
+/// A single-producer, single-consumer list of segments, with the links of a shard_set. A base
+/// class. Complexity: a push is two plain stores and a release store.
 template <std::size_t CellsPerSegment>
 class segment_shard : public shard_base, public intrusive_list_node {
  public:
@@ -27,8 +27,8 @@ class segment_shard : public shard_base, public intrusive_list_node {
   /// The most cells that a callable may take.
   static constexpr std::size_t max_cells = std::min(CellsPerSegment, task_cell::max_cells);
 
-  /// Producer: adds a callable that fits max_cells cells; calls `before_growing` when this takes
-  /// another segment. Throws std::bad_alloc.
+  /// Producer: adds a callable that fits max_cells cells. Calls `before_growing` before another
+  /// segment is taken. Throws std::bad_alloc.
   template <class F, class BeforeGrowing>
   void push(F&& fitting, BeforeGrowing&& before_growing) {
     const std::size_t cells = task_cell::cells_of(fitting);
@@ -36,27 +36,27 @@ class segment_shard : public shard_base, public intrusive_list_node {
       before_growing();
       append_segment();
     }
-    // relaxed, here and in pushed(): whoever has seen the task, by the cell's release, has seen it
-    // counted; otherwise a statistic.
+    // relaxed, here and in pushed(): a thread that has acquired the task's cell also sees the task
+    // counted; for other threads the count is a statistic.
     pushed_.store(pushed_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     last_->cells[std::exchange(index_, index_ + cells)].emplace(std::forward<F>(fitting));
   }
-  /// Consumer: whether there is something to run.
+  /// Consumer: returns whether a task is ready.
   bool ready() noexcept { return reader_.ready(pool_); }
   /// Consumer: runs at most `limit` tasks.
   void run(batch& tasks, std::size_t limit) {
     const consumed_publisher published(consumed_, tasks);
     reader_.run(tasks, limit, pool_);
   }
-  /// Consumer, when the queue ends.
+  /// Consumer, when the queue is destroyed: destroys all tasks.
   void drop_all() noexcept { reader_.drop_all(pool_); }
-  /// Consumer, when the shard is empty and no push will follow: what remains of it may stay until
-  /// its thread ends.
+  /// Consumer, when the shard is empty and no push will follow: frees the segments, because the
+  /// shard itself may live until its thread ends.
   void free_segments() noexcept {
     pool_.clear();
     delete reader_.release();
   }
-  /// Any thread.
+  /// Returns how many tasks were ever pushed. Any thread.
   std::uint64_t pushed() const noexcept { return pushed_.load(std::memory_order_relaxed); }
   std::size_t pending() const noexcept {
     const std::uint64_t consumed = consumed_.load(std::memory_order_relaxed);

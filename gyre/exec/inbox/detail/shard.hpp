@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// shard_base: a thread's part of a sharded inbox, which outlives the first to end of the two.
+// shard_base: the tasks of one thread in a sharded inbox; reference-counted by the thread and the
+// inbox.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -12,23 +13,24 @@
 namespace gyre::inbox::detail {
 
 /// The part of a shard that does not depend on the size of its segments. Its thread and its inbox
-/// each hold a reference; the last one frees it.
+/// each hold a reference; the last one to release it frees the shard.
 class shard_base : public intrusive_node {
  public:
   shard_base() noexcept = default;
   shard_base& operator=(shard_base&&) = delete;
   virtual ~shard_base() = default;
 
-  /// Thread: releases the shard; no task will follow.
+  /// Called by the thread: releases the shard; no task will follow.
   void abandon() noexcept {
     return_reserve();
-    // release: pairs with the acquire in abandoned(); the thread's last tasks come before.
+    // release: pairs with the acquire in abandoned(); makes the thread's last tasks visible.
     abandoned_.store(true, std::memory_order_release);
     release_reference();
   }
-  /// Consumer: whether the thread is gone, so that no task will follow.
+  /// Called by the consumer: returns whether the thread has abandoned the shard, so that no task
+  /// will follow. acquire: pairs with the release in abandon().
   bool abandoned() const noexcept { return abandoned_.load(std::memory_order_acquire); }
-  /// Inbox: releases the shard; the thread may forget it.
+  /// Called by the inbox: releases the shard; the thread may then drop it from its list.
   void close() noexcept {
     closed_.store(true, std::memory_order_relaxed);
     release_reference();
@@ -36,10 +38,12 @@ class shard_base : public intrusive_node {
   bool closed() const noexcept { return closed_.load(std::memory_order_relaxed); }
 
  private:
-  /// Thread: gives back what it holds for tasks that it will not push. The inbox may be gone.
+  /// Called by the thread: returns resources that it holds for tasks that it will not push. The
+  /// inbox may be gone.
   virtual void return_reserve() noexcept {}
   void release_reference() noexcept {
-    // acq_rel: the last one sees everything the other did before it frees the shard.
+    // acq_rel: the release of the first owner pairs with the acquire of the last, which frees the
+    // shard.
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
 
@@ -48,11 +52,11 @@ class shard_base : public intrusive_node {
   gyre::detail::atomic<bool> closed_{false};
 };
 
-/// An id that is unique in the process, so that a thread cannot mistake a new inbox for a dead one
-/// of the same address. Not 0.
+/// Returns an id that is unique in the process and not 0, so that a thread cannot mistake a new
+/// inbox for a destroyed one of the same address.
 std::uint64_t next_inbox_id() noexcept;
 
-/// The calling thread's most recent shards, by the low bits of the inbox's id.
+/// The calling thread's most recently used shards, indexed by the low bits of the inbox's id.
 struct shard_cache {
   static constexpr std::size_t size = 16;
   struct entry {
@@ -61,16 +65,17 @@ struct shard_cache {
   };
   std::array<entry, size> entries{};
 };
-// Visible, so that a program that hides its symbols uses the library's copy. Not inline: g++ makes
-// one inline variable for the whole process, though each plug-in with gyre in it counts its inboxes
-// by itself.
+// Visible, so that a program that hides its symbols uses the library's copy. Not inline: g++ merges
+// an inline variable over the whole process, although each plug-in that contains gyre has its own
+// inbox ids.
 [[gnu::visibility("default")]] extern constinit thread_local shard_cache this_thread_shards;
 
-/// The calling thread's shard of that inbox, or null when it has none yet. Looks beyond the cache.
+/// Returns the calling thread's shard of the inbox with the id `inbox`, even if it is not in the
+/// cache; null if there is none.
 shard_base* find_shard(std::uint64_t inbox) noexcept;
 
-/// Enters a new shard for the calling thread; it is abandoned when the thread ends. False when the
-/// thread is already past the end of its thread-locals: the caller must abandon it itself.
+/// Registers a new shard for the calling thread, whose end abandons the shard. Returns false if the
+/// thread has already destroyed its thread-locals: the caller must abandon the shard itself.
 bool keep_shard(std::uint64_t inbox, shard_base* shard);
 
 }  // namespace gyre::inbox::detail

@@ -15,24 +15,25 @@
 
 namespace gyre::inbox::detail {
 
-/// The shards of one queue. `Shard` derives from shard_base and from intrusive_list_node, counts
-/// what was pushed() and what is pending(), and can free_segments().
+/// The shards of one queue. `Shard` derives from shard_base and from intrusive_list_node, has
+/// pushed(), pending() and free_segments().
 ///
-/// Members marked "Consumer" are for one thread at a time. Before the set ends, the consumer takes
-/// and retires every shard.
+/// Members marked "Consumer" are called by one thread at a time. Before the set is destroyed, the
+/// consumer must take and retire every shard.
 template <class Shard>
 class shard_set {
  public:
   shard_set() : id_(next_inbox_id()) {}
   shard_set& operator=(shard_set&&) = delete;
 
-  /// The calling thread's shard if it was used lately, else null. A load and a comparison.
+  /// Returns the calling thread's shard if that is in the cache, else null. Complexity: a load and
+  /// a comparison.
   Shard* cached() const noexcept {
     const auto& entry = this_thread_shards.entries[id_ % shard_cache::size];
     return entry.inbox == id_ ? static_cast<Shard*>(entry.shard) : nullptr;
   }
-  /// Ends a producer's access to its shard: abandons it where the thread is past its thread-locals,
-  /// which then has a shard for one task.
+  /// Ends a producer's access to its shard: abandons the shard if it was not `kept`, because the
+  /// thread has destroyed its thread-locals and makes a shard for each task.
   struct end_access {
     bool kept;
     void operator()(Shard* shard) const noexcept {
@@ -40,8 +41,8 @@ class shard_set {
     }
   };
   using shard_access = std::unique_ptr<Shard, end_access>;
-  /// The calling thread's shard; if it had none a new one, made from `arguments` (which may throw
-  /// std::bad_alloc) and known to the consumer.
+  /// Returns the calling thread's shard or, if there was none, a new one, made from `arguments` and
+  /// registered for the consumer. Throws std::bad_alloc.
   template <class... Arguments>
   shard_access find_or_register(const Arguments&... arguments) {
     if (shard_base* known = find_shard(id_)) return {static_cast<Shard*>(known), end_access{true}};
@@ -62,21 +63,21 @@ class shard_set {
     auto added = new_shards_.pop_all();
     while (Shard* each = added.pop_front()) put_back(*each);
   }
-  /// Consumer: the count of queued shards; the first one, null if there is none.
+  /// Consumer: size() returns the number of queued shards, front() the first one, or null.
   std::size_t size() const noexcept { return size_; }
   Shard* front() const noexcept { return queue_.front(); }
-  /// Consumer: takes the first one out of the queue, null if there is none.
+  /// Consumer: removes and returns the first shard of the queue; returns null if there is none.
   Shard* take() noexcept {
     Shard* const first = queue_.pop_front();
     if (first != nullptr) --size_;
     return first;
   }
-  /// Consumer: puts one at the end of the queue.
+  /// Consumer: puts `shard` at the end of the queue.
   void put_back(Shard& shard) noexcept {
     queue_.push_back(shard);
     ++size_;
   }
-  /// The thread that took `empty_shard`: removes the shard, which will not be filled again.
+  /// Called by the thread that took `empty_shard`: removes the shard, which must get no more tasks.
   void retire(Shard& empty_shard) noexcept {
     {
       const std::lock_guard lock(mutex_);

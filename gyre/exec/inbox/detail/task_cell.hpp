@@ -24,7 +24,7 @@ namespace gyre::inbox::detail {
 class alignas(cache_line_size / 2) task_cell {
  public:
   static constexpr std::size_t max_cells = 4;
-  /// The bytes that a callable in `cells` cells may have.
+  /// Returns the largest size of a callable in `cells` cells, in bytes.
   static constexpr std::size_t capacity(std::size_t cells) noexcept {
     return cells * sizeof(task_cell) - sizeof(thunk);
   }
@@ -32,15 +32,15 @@ class alignas(cache_line_size / 2) task_cell {
   template <class F>
   static constexpr std::size_t cells_for =
       (sizeof(F) + sizeof(void*) + cache_line_size / 2 - 1) / (cache_line_size / 2);
-  /// True when a callable of type `F`, once it is made, can be moved into `Cells` cells.
+  /// Whether a callable of type `F` can be moved into `Cells` cells without throwing.
   template <class F, std::size_t Cells = max_cells>
   static constexpr bool holds =
       cells_for<std::decay_t<F>> <= Cells && alignof(std::decay_t<F>) <= alignof(void*) &&
       std::is_nothrow_move_constructible_v<std::decay_t<F>>;
 
   enum class action : unsigned char { run, drop, measure };
-  /// Runs or drops a callable, destroys it and frees the cells after the first one. Returns the
-  /// number of its cells, which is all that `measure` does.
+  /// Runs or drops a callable, destroys it and frees its cells after the first one. Returns the
+  /// number of its cells; `measure` does nothing else.
   using thunk = std::size_t (*)(void* storage, action);
   /// A callable of a type that the producer does not know; `build` constructs it from `source`.
   struct erased {
@@ -52,7 +52,7 @@ class alignas(cache_line_size / 2) task_cell {
     const functions* type;
     void* source;
   };
-  /// The number of cells that `callable` takes.
+  /// Returns the number of cells that `callable` takes.
   template <class F>
     requires(!std::same_as<F, erased>)
   static constexpr std::size_t cells_of(const F&) noexcept {
@@ -60,7 +60,7 @@ class alignas(cache_line_size / 2) task_cell {
   }
   static std::size_t cells_of(const erased& callable) noexcept { return callable.type->cells; }
 
-  /// The thunk of a callable of type `F`.
+  /// Is the thunk of a callable of type `F`.
   template <class F>
   static std::size_t run_or_drop(void* storage, action requested) {
     struct destroyed_at_end {
@@ -82,13 +82,14 @@ class alignas(cache_line_size / 2) task_cell {
   /// Builds a callable in the cells that begin with the one of `storage`.
   template <class F, class Source>
   static void build(void* storage, Source&& source) noexcept {
-    // The memory of the next cells' atomics is the callable's until run_or_drop() constructs these
-    // again.
+    // The callable also takes the memory of the next cells' headers, until run_or_drop() constructs
+    // these again.
     for (std::size_t i = 1; i < cells_for<F>; ++i) std::destroy_at(header(storage, i));
     ::new (storage) F(std::forward<Source>(source));
   }
 
-  /// Producer: builds the callable in this cell and those after it, and hands it over.
+  /// Producer: builds the callable in this cell and the next ones, and publishes it to the
+  /// consumer.
   template <class F>
     requires(holds<F> && std::is_nothrow_constructible_v<std::decay_t<F>, F> &&
              !std::same_as<std::decay_t<F>, erased>)
@@ -98,24 +99,26 @@ class alignas(cache_line_size / 2) task_cell {
     // release: pairs with the acquire load in look(); the consumer sees the callable's bytes.
     thunk_.store(&run_or_drop<callable_type>, std::memory_order_release);
   }
-  /// Producer: the same for a callable whose type it does not know.
+  /// Producer: builds and publishes a callable of an erased type.
   void emplace(const erased& callable) noexcept {
     callable.type->build(storage(), callable.source);
-    thunk_.store(callable.type->call, std::memory_order_release);  // release: pairs with look()
+    // release: pairs with the acquire in look().
+    thunk_.store(callable.type->call, std::memory_order_release);
   }
-  /// Producer: says that the segment ends here, as the next callable needs more cells than are
-  /// left.
+  /// Producer: marks the end of the segment, because the next callable needs more cells than
+  /// remain.
   void mark_end() noexcept { thunk_.store(&end_of_segment, std::memory_order_release); }
 
-  /// Consumer: the task that has been handed over, null if there is none yet.
+  /// Consumer: returns the thunk of the published task, null if there is none yet. acquire: pairs
+  /// with the release in emplace() and mark_end().
   thunk look() const noexcept { return thunk_.load(std::memory_order_acquire); }
   bool ready() const noexcept { return look() != nullptr; }
-  /// Consumer: whether `task` is the mark of an end, not a task.
+  /// Consumer: returns whether `task` is an end mark instead of a task.
   static bool is_end(thunk task) noexcept { return task == &end_of_segment; }
-  /// Consumer: removes the mark of an end.
+  /// Consumer: removes the end mark.
   void clear_end() noexcept { thunk_.store(nullptr, std::memory_order_relaxed); }
   /// Consumer: runs the callable that look() returned, destroys it and frees its cells; returns
-  /// their number. If the callable throws, its cells are freed all the same; measure() tells their
+  /// their number. If the callable throws, its cells are freed as well; measure() returns their
   /// number.
   std::size_t run(thunk task) {
     free();
@@ -131,18 +134,18 @@ class alignas(cache_line_size / 2) task_cell {
  private:
   using header_type = gyre::detail::atomic<thunk>;
 
-  // The address of the `i`th next cell's atomic.
+  // Returns the header of the `i`th cell after the one of `storage`.
   static header_type* header(void* storage, std::size_t i) noexcept {
     return reinterpret_cast<header_type*>(static_cast<std::byte*>(storage) - sizeof(header_type) +
                                           i * (cache_line_size / 2));
   }
   static std::size_t end_of_segment(void*, action) { return 0; }
 
-  // The cell is not reused before its segment is, so it can be marked free before the callable
-  // runs; the segment's hand-over to a producer publishes this (see segment.hpp).
+  // Marks the cell free. This is possible before the callable runs, because a cell is reused only
+  // with its whole segment. relaxed: segment_pool publishes the store to the next producer.
   void free() noexcept { thunk_.store(nullptr, std::memory_order_relaxed); }
 
-  // Not the address of `storage_`: the callable may continue after this cell.
+  // Computed from `this` instead of `storage_`, because the callable may continue after this cell.
   void* storage() noexcept { return reinterpret_cast<std::byte*>(this) + sizeof(header_type); }
 
   header_type thunk_{nullptr};
@@ -165,8 +168,8 @@ class boxed_task {
   std::unique_ptr<gyre::detail::slab_box<F>> box_;
 };
 
-/// Calls `claim_and_emplace` with something to emplace without an exception in at most `Cells`
-/// cells: `callable` itself, a copy of it that is then moved, or a box.
+/// Calls `claim_and_emplace` with an object that fits into `Cells` cells and moves without
+/// throwing: `callable` itself, a copy of it, or a boxed_task.
 template <std::size_t Cells, class F, class Emplace>
 void with_cell_sized(F&& callable, Emplace&& claim_and_emplace) {
   using callable_type = std::decay_t<F>;
