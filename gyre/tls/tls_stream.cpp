@@ -30,7 +30,7 @@ const detail::engine* engine_of(const tls_stream& stream) noexcept {
   return static_cast<const detail::engine*>(stream.layer());
 }
 
-task<tls_stream> accept_with(net::tcp_stream connection, tls_context context) {
+task<tls_stream> accept_tls(net::tcp_stream connection, tls_context context) {
   if (context && !context.is_server()) {
     throw std::system_error(errc::bad_configuration, "gyre::tls::accept: a client's context");
   }
@@ -40,8 +40,8 @@ task<tls_stream> accept_with(net::tcp_stream connection, tls_context context) {
   co_return stream;
 }
 
-task<tls_stream> connect_with(net::tcp_stream connection, std::string host, tls_context context,
-                              session previous_session) {
+task<tls_stream> connect_tls(net::tcp_stream connection, std::string host, tls_context context,
+                             session previous_session) {
   if (context.is_server()) {
     throw std::system_error(errc::bad_configuration, "gyre::tls::connect: a server's context");
   }
@@ -64,11 +64,11 @@ tls::session tls_stream::session() const {
 }
 
 task<tls_stream> accept(net::tcp_stream connection, const tls_context& context) {
-  return accept_with(std::move(connection), context);
+  return accept_tls(std::move(connection), context);
 }
 task<tls_stream> connect(net::tcp_stream connection, std::string host, const tls_context& context,
                          const session& previous_session) {
-  return connect_with(std::move(connection), std::move(host), context, previous_session);
+  return connect_tls(std::move(connection), std::move(host), context, previous_session);
 }
 
 namespace detail {
@@ -80,8 +80,8 @@ task<tls_stream> connect_text(net::resolver* names, std::string target, tls_cont
   task<net::tcp_stream> connecting =
       names != nullptr ? net::connect(*names, std::move(server)) : net::connect(std::move(server));
   net::tcp_stream connection = co_await std::move(connecting);
-  task<tls_stream> work = connect_with(std::move(connection), std::move(host), std::move(context),
-                                       std::move(previous_session));
+  task<tls_stream> work = connect_tls(std::move(connection), std::move(host), std::move(context),
+                                      std::move(previous_session));
   tls_stream stream = co_await std::move(work);
   co_return stream;
 }

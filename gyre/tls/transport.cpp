@@ -12,8 +12,8 @@
 namespace gyre::tls {
 namespace {
 
-/// The newest sessions of a client, by host. Each is offered once, so that one whose resumption
-/// fails does not fail all later connections. Thread-safety: any thread.
+/// The newest session for each host of a client. take() removes the session, so that a session
+/// whose resumption fails cannot fail all later connections. Thread-safety: any thread.
 class session_memory {
  public:
   session take(const std::string& host) {
@@ -35,7 +35,7 @@ class session_memory {
   std::map<std::string, session> sessions_;
 };
 
-/// A client's engine that leaves its newest session to the memory.
+/// A client's engine whose destructor stores the newest session for the next connection.
 class remembering_engine final : public detail::engine {
  public:
   remembering_engine(const tls_context& context, std::string host, const session& previous_session,
@@ -45,7 +45,7 @@ class remembering_engine final : public detail::engine {
     try {
       memory_->keep(host(), newest_session());
     } catch (const std::bad_alloc&) {
-      memory_.reset();  // the next handshake is a full one
+      memory_.reset();  // the next handshake will be a full one
     }
   }
 

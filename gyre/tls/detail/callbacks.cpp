@@ -21,14 +21,14 @@
 namespace gyre::tls::detail {
 namespace {
 
-// The limit of steps of OpenSSL's handshake within a minute after its end, for messages such as
-// KeyUpdate, of which each takes up to five. Each key costs 50 us and its message 22 bytes, and
-// thousands may be received at once.
+// Limits the steps of OpenSSL's handshake state machine per minute after the handshake has ended. A
+// message such as KeyUpdate takes up to five steps: its key change costs 50 us, the message only 22
+// bytes, and thousands may arrive at once.
 constexpr std::size_t max_steps = 320;
 constexpr std::chrono::minutes step_period{1};
 
-// The name in a client's extension (RFC 6066, 3); empty if the extension is malformed, which fails
-// the handshake later.
+// Returns the name in a client's server_name extension (RFC 6066, 3); empty if the extension is
+// malformed, which fails the handshake later.
 std::string_view name_in(std::span<const unsigned char> extension) {
   constexpr std::size_t head = 5;  // the list's length, the name's kind and length
   if (extension.size() < head || extension[2] != TLSEXT_NAMETYPE_host_name) return {};
@@ -37,7 +37,8 @@ std::string_view name_in(std::span<const unsigned char> extension) {
   return {reinterpret_cast<const char*>(extension.data() + head), size};
 }
 
-// Bits of a key of RSA or the like, whose work grows with a power of its size; zero: another kind.
+// Returns the size in bits of a key of RSA, DSA or DH, whose use costs more than linearly in its
+// size; 0 for a key of another kind.
 int bits_of_modulus(X509* certificate) noexcept {
   const EVP_PKEY* const key = X509_get0_pubkey(certificate);
   if (key == nullptr) return 0;
@@ -50,15 +51,16 @@ int bits_of_modulus(X509* certificate) noexcept {
   }
 }
 
-// A session of TLS 1.2 belongs to the name that its client asked for (RFC 6066, 3). In TLS 1.3 the
-// name comes with each handshake, and belongs to no session.
+// Whether a client that requested `name` may resume the session. A session of TLS 1.2 belongs to
+// the name that its client requested (RFC 6066, 3); a session of TLS 1.3 belongs to no name,
+// because each handshake sends the name.
 bool is_for_name(const SSL_SESSION* session, std::string_view name) {
   if (SSL_SESSION_get_protocol_version(session) >= TLS1_3_VERSION) return true;
   const char* const own = SSL_SESSION_get0_hostname(session);
   return gyre::detail::to_lower(own == nullptr ? "" : own) == name;
 }
 
-// The cipher is fetched once; EVP_aes_256_cbc() would be looked up by its name for each ticket.
+// Fetches the cipher once: EVP_aes_256_cbc() would be looked up by its name for each ticket.
 const EVP_CIPHER* ticket_cipher() noexcept {
   static const EVP_CIPHER* const fetched = EVP_CIPHER_fetch(nullptr, "AES-256-CBC", nullptr);
   return fetched != nullptr ? fetched : EVP_aes_256_cbc();
@@ -136,7 +138,8 @@ void callbacks::note_step(const SSL* ssl, int step, int /*value*/) {
 
 // --- Servers ---
 
-// OpenSSL calls this before a session is resumed, and reads the name itself only afterwards.
+// Stores the name that the client requested. OpenSSL calls this function before it resumes a
+// session, but parses the name itself only afterwards.
 int callbacks::note_hello(SSL* ssl, int* alert, void* /*argument*/) {
   const unsigned char* bytes = nullptr;
   std::size_t size = 0;
@@ -145,7 +148,7 @@ int callbacks::note_hello(SSL* ssl, int* alert, void* /*argument*/) {
     name = name_in({bytes, size});
   }
   engine& self = engine_of(ssl);
-  // A ticket is of no use to a client that names no way to use it (RFC 8446, 4.2.9).
+  // Without this extension the client cannot use a ticket (RFC 8446, 4.2.9).
   self.may_resume_ = SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_psk_kex_modes, &bytes, &size) == 1;
   try {
     self.requested_name_ = gyre::detail::to_lower(name);
@@ -156,9 +159,9 @@ int callbacks::note_hello(SSL* ssl, int* alert, void* /*argument*/) {
   return SSL_CLIENT_HELLO_SUCCESS;
 }
 
-// OpenSSL calls this in each handshake, with a name or without, before a certificate is chosen;
-// resumed sessions choose none. To accept the name has a session of TLS 1.2 keep it: a resumed
-// connection gives that of its session.
+// Looks up the certificates for the client's name. OpenSSL calls this function in each handshake,
+// even without a name, but choose_certificate() only if no session is resumed. SSL_TLSEXT_ERR_OK
+// makes a TLS 1.2 session keep the name, which a resumed connection then returns.
 int callbacks::accept_name(SSL* ssl, int* /*alert*/, void* /*argument*/) {
   engine& self = engine_of(ssl);
   try {
@@ -175,7 +178,7 @@ int callbacks::choose_certificate(SSL* ssl, void* /*argument*/) {
   const loaded_context::entry* const own = engine_of(ssl).entry_;
   if (own == nullptr) return 0;
   SSL_set_SSL_CTX(ssl, own->context.get());
-  // In TLS 1.3 the name comes with each handshake, so its tickets need none.
+  // In TLS 1.3 each handshake sends the name, so that tickets need not contain it.
   if (SSL_version(ssl) >= TLS1_3_VERSION &&
       SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name) != nullptr) {
     SSL_SESSION_set1_hostname(SSL_get_session(ssl), nullptr);
@@ -211,7 +214,8 @@ int callbacks::staple(SSL* ssl, void* /*argument*/) {
   return SSL_TLSEXT_ERR_OK;
 }
 
-// Returns -1 for an error, 0 for a full handshake, 2 for a ticket that is to be renewed.
+// Returns -1 for an error, 0 for a full handshake, 1 for success, and 2 for success with a ticket
+// that must be renewed.
 int callbacks::protect_ticket(SSL* ssl, unsigned char* name, unsigned char* iv,
                               EVP_CIPHER_CTX* cipher, EVP_MAC_CTX* mac, int encrypts) {
   const loaded_context& loaded = *engine_of(ssl).loaded_;
@@ -229,7 +233,7 @@ int callbacks::protect_ticket(SSL* ssl, unsigned char* name, unsigned char* iv,
       const auto match = loaded.tickets->find(std::span(name, key.name.size()), present);
       if (!match) return 0;
       key = match->key;
-      // A client of TLS 1.3 uses a ticket once (RFC 8446, C.4), so it needs a new one each time.
+      // A client of TLS 1.3 uses a ticket once (RFC 8446, C.4), so it needs a new ticket each time.
       outcome = match->is_newest && SSL_version(ssl) < TLS1_3_VERSION ? 1 : 2;
     }
     char digest[] = "SHA256";
@@ -246,8 +250,9 @@ int callbacks::protect_ticket(SSL* ssl, unsigned char* name, unsigned char* iv,
   }
 }
 
-// A resumed session is not verified again, and in TLS 1.3 each one brings a ticket with a new
-// lifetime: a client could continue for ever after its certificate has expired.
+// Decides whether a decrypted ticket may resume its session. OpenSSL does not verify the
+// certificate of a resumed session again, and each resumption in TLS 1.3 issues a ticket with a new
+// lifetime: without this check a client could continue for ever after its certificate has expired.
 SSL_TICKET_RETURN callbacks::judge_ticket(SSL* ssl, SSL_SESSION* session,
                                           const unsigned char* /*name*/, std::size_t /*size*/,
                                           SSL_TICKET_STATUS status, void* /*argument*/) {
@@ -298,14 +303,14 @@ int callbacks::verified(int is_good, X509_STORE_CTX* chain) {
   try {
     engine_of(ssl).refused_names_ = hosts_of(X509_STORE_CTX_get0_cert(chain));
   } catch (const std::bad_alloc&) {
-    return is_good;  // the message will lack them
+    return is_good;  // the error message will lack the names
   }
   return is_good;
 }
 
 // --- Clients ---
 
-// Returns 0: `original` stays the connection's own.
+// Stores a copy of the session. Returns 0, so that OpenSSL keeps ownership of `original`.
 int callbacks::keep_session(SSL* ssl, SSL_SESSION* original) {
   engine& self = engine_of(ssl);
   try {
@@ -329,7 +334,8 @@ void set_server_callbacks(SSL_CTX* context, bool with_tickets) {
 }
 
 void verify_peers(SSL_CTX* context, int mode) {
-  // An intermediate authority, or a peer's own certificate, may be all that is trusted.
+  // Accepts a chain that ends at a trusted intermediate authority, or at a trusted certificate of
+  // the peer, without a root.
   X509_STORE_set_flags(SSL_CTX_get_cert_store(context), X509_V_FLAG_PARTIAL_CHAIN);
   SSL_CTX_set_verify(context, mode, &callbacks::verified);
   SSL_CTX_set_cert_verify_callback(context, &callbacks::verify_chain, nullptr);

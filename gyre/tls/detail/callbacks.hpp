@@ -11,7 +11,8 @@ namespace gyre::tls::detail {
 class engine;
 
 /// Functions that OpenSSL calls: the engine's BIO, the choices of servers, and the checks of peers.
-/// They find their engine by the BIO: data of the SSL's own would cost two allocations.
+/// Each function finds its engine through the BIO, because ex_data of the SSL would cost two
+/// allocations.
 struct callbacks {
   static engine& engine_of(BIO* bio) noexcept { return *static_cast<engine*>(BIO_get_data(bio)); }
   static engine& engine_of(const SSL* ssl) noexcept { return engine_of(SSL_get_rbio(ssl)); }
@@ -21,7 +22,7 @@ struct callbacks {
   static int read(BIO* bio, char* buffer, std::size_t size, std::size_t* count);
   static int write(BIO* bio, const char* bytes, std::size_t size, std::size_t* count);
   static long control(BIO* bio, int command, long number, void* pointer);
-  /// Null without memory.
+  /// Returns null if memory is exhausted.
   static BIO_METHOD* method();
   static void note_step(const SSL* ssl, int step, int value);
 
@@ -52,11 +53,12 @@ struct callbacks {
 /// Sets the callbacks of a server's or a client's context.
 void set_server_callbacks(SSL_CTX* context, bool with_tickets);
 void set_client_callbacks(SSL_CTX* context);
-/// As SSL_CTX_set_verify(), with the checks of engines.
+/// Calls SSL_CTX_set_verify() with `mode`, and adds the checks in `callbacks`.
 void verify_peers(SSL_CTX* context, int mode);
 
-/// OpenSSL marks the session of a connection that fails as one that cannot be resumed, without a
-/// lock. Other connections, on other threads, have copies of their own. Null without memory.
+/// Copies a session for one connection; returns null if memory is exhausted. Connections on several
+/// threads must not share a session, because OpenSSL marks the session of a failed connection as
+/// not resumable without a lock.
 ssl_session_ptr copy_of(const SSL_SESSION* shared);
 
 }  // namespace gyre::tls::detail

@@ -38,7 +38,7 @@ int native(version protocol) noexcept {
   return protocol == version::tls_1_2 ? TLS1_2_VERSION : TLS1_3_VERSION;
 }
 
-// "X25519:P-256"
+// Returns the groups in OpenSSL's form, such as "X25519:P-256".
 std::string listed_groups(const std::vector<std::string>& groups) {
   std::string list;
   for (const std::string& each : groups) list.append(list.empty() ? "" : ":").append(each);
@@ -59,7 +59,7 @@ ssl_ctx_ptr make_context(const SSL_METHOD* method, version min_version, version 
   if (SSL_CTX_set_min_proto_version(context, native(min_version)) != 1 ||
       SSL_CTX_set_max_proto_version(context, native(max_version)) != 1 ||
       min_version > max_version ||
-      // TLS 1.2, too, must have forward secrecy, and encryption that authenticates.
+      // Restricts TLS 1.2 to ciphers with forward secrecy and authenticated encryption.
       SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20") != 1) {
     throw_openssl_error(errc::bad_configuration, "gyre::tls: versions");
   }
@@ -69,8 +69,8 @@ ssl_ctx_ptr make_context(const SSL_METHOD* method, version min_version, version 
   return result;
 }
 
-// Sessions are of one context: a ticket is no use where the rules for certificates of clients, or
-// their authorities, are others than when it was made.
+// Returns a digest of the rules for clients' certificates. OpenSSL resumes a session only under the
+// digest with which it began, so that tickets become invalid when the rules or authorities change.
 std::array<unsigned char, 32> session_context_of(const server_options& options) {
   std::string rules = "gyre " + std::to_string(static_cast<int>(options.clients));
   if (options.clients != client_certificates::ignored) {
@@ -84,7 +84,8 @@ std::array<unsigned char, 32> session_context_of(const server_options& options) 
   return digest;
 }
 
-// TLS 1.3 has no longer tickets (RFC 8446, section 4.6.1), and OpenSSL could not write them.
+// Caps the lifetime at seven days: TLS 1.3 allows no longer one (RFC 8446, section 4.6.1), and
+// OpenSSL could not write it.
 duration ticket_lifetime_of(const server_options& options) {
   constexpr duration longest = std::chrono::days(7);
   gyre::detail::require_not_negative(options.ticket_lifetime,
@@ -117,7 +118,7 @@ loaded_context::entry make_entry(const server_options& options, const std::vecto
     verify_peers(context, SSL_VERIFY_PEER | (required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0));
   }
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-  SSL_CTX_set_num_tickets(context, 0);  // see engine::write_tickets()
+  SSL_CTX_set_num_tickets(context, 0);  // engine::write_tickets() writes the tickets
   const bool with_tickets = options.ticket_lifetime.count() > 0;
   if (with_tickets) {
     const duration lifetime = ticket_lifetime_of(options);
@@ -129,8 +130,8 @@ loaded_context::entry make_entry(const server_options& options, const std::vecto
   return {std::move(result), std::move(staples)};
 }
 
-// The files of these options are read once, so that all certificates and sessions are under the
-// same rules.
+// Replaces the files of authorities and revocation lists by their contents, so that all
+// certificates and sessions are under the same rules.
 server_options with_rules_read(server_options options) {
   if (options.clients == client_certificates::ignored) return options;
   if (!options.client_authorities.empty()) {
@@ -140,7 +141,8 @@ server_options with_rules_read(server_options options) {
   return options;
 }
 
-// The names that a certificate is chosen for, in lower case; an empty one if it has none.
+// Returns the names for which a certificate is chosen, in lower case; one empty name if the
+// certificate has none.
 std::vector<std::string> names_for(const certificate& own, const key_pair& pair) {
   std::vector<std::string> names = own.names.empty() ? names_of(pair.leaf.get()) : own.names;
   if (names.empty()) names.emplace_back();
@@ -148,7 +150,7 @@ std::vector<std::string> names_for(const certificate& own, const key_pair& pair)
   return names;
 }
 
-// The first of several certificates with one kind of key for one name.
+// Groups the certificates by name; of several with one kind of key, a name gets the first.
 std::map<std::string, certificate_set> certificates_by_name(
     const std::vector<certificate>& certificates, const std::vector<key_pair>& pairs) {
   std::map<std::string, certificate_set> by_name;
@@ -179,7 +181,7 @@ std::shared_ptr<loaded_context> load_server(const server_options& original) {
     if (is_new) loaded->entries.push_back(make_entry(options, pairs, set));
     return place->second;
   };
-  // The first entry is for clients without a name.
+  // The first entry serves clients that send no name.
   entry_of(by_name.at(names_for(options.certificates.front(), pairs.front()).front()));
   for (const auto& [name, set] : by_name) {
     if (!name.empty()) loaded->by_name.emplace(name, entry_of(set));

@@ -17,7 +17,7 @@
 
 namespace gyre::tls::detail {
 
-/// Objects made by one loading, which its connections keep. Immutable.
+/// OpenSSL's objects made from one version of the options. Immutable, shared by connections.
 struct loaded_context {
   /// An OCSP response for one certificate.
   struct staple {
@@ -30,14 +30,14 @@ struct loaded_context {
     std::vector<staple> staples;
   };
 
-  /// The entry for a client's server name, which may be empty; null if the name is refused.
+  /// Returns the entry for a client's server name, which may be empty; null if the name is refused.
   const entry* entry_for(std::string_view name) const;
   const entry* entry_of(const SSL_CTX* context) const noexcept;
 
   std::vector<entry> entries;                  // the first one is the default
   std::map<std::string, std::size_t> by_name;  // in lower case, wildcards included
   bool refuse_unknown_names = false;
-  std::vector<unsigned char> application_protocols;  // as in a message
+  std::vector<unsigned char> application_protocols;  // in the wire format of ALPN
   std::shared_ptr<ticket_keys> tickets;
   duration handshake_timeout;
   std::size_t max_rsa_bits = 0;
@@ -67,7 +67,7 @@ class context_state {
   void load(any_options options);
 
   const bool is_server_;
-  std::mutex loading_;  // one at a time: options that are read for long replace no newer ones
+  std::mutex loading_;  // serialises reload(): a slow one must not replace a newer one
   mutable std::mutex mutex_;
   any_options options_;
   std::shared_ptr<const loaded_context> current_;

@@ -17,14 +17,14 @@
 namespace gyre::tls::detail {
 namespace {
 
-// The limit of what a peer may send before it has proved anything.
+// Limits the bytes that a peer may send within the handshake, before it has proved anything.
 constexpr std::size_t max_handshake_bytes = std::size_t{256} << 10;
-// OpenSSL's memory for one connection until its handshake is done, without the first message of a
-// client, for which it has room as soon as its length is known.
+// OpenSSL's memory for one connection until its handshake is done, without the buffer for a
+// client's first message, which OpenSSL allocates as soon as it knows the length.
 constexpr std::size_t handshake_cost = std::size_t{44} << 10;
 constexpr std::size_t max_hello_size = std::size_t{128} << 10;
 
-// Encrypting so many bytes costs about as much as a step of OpenSSL's handshake.
+// Encrypting this many bytes costs about as much as one step of OpenSSL's handshake.
 constexpr std::size_t data_of_a_step = std::size_t{4} << 10;
 
 constexpr std::size_t record_header = 5;
@@ -38,8 +38,9 @@ std::shared_ptr<const loaded_context> current_of(const tls_context& context) {
   return context.state()->current();
 }
 
-// The host, if it is an address and no name. The zone of an IPv6 address says how this machine
-// reaches it (RFC 4007), and is in no certificate; here it need not even be one of this machine.
+// Returns the host's address, or nothing if the host is a name. Drops the zone of an IPv6 address:
+// the zone says how this machine reaches the address (RFC 4007), is in no certificate, and need not
+// exist on this machine.
 std::optional<net::ip_address> address_of(std::string_view host) {
   const std::size_t zone = host.find('%');
   const auto address = net::ip_address::parse(host.substr(0, zone));
@@ -47,16 +48,16 @@ std::optional<net::ip_address> address_of(std::string_view host) {
   return *address;
 }
 
-// Whether the session may be offered to the host: one of another name would be resumed without a
-// look at the certificate.
+// Whether the session may be offered to the host: a session for another name would be resumed
+// without a check of the certificate.
 bool is_of_host(const SSL_SESSION* session, const std::string& host) {
   const char* const name = SSL_SESSION_get0_hostname(session);
   return name == nullptr || gyre::detail::to_lower(name) == gyre::detail::to_lower(host);
 }
 
-// The server's name, and the certificate that it must have.
+// Sets the server's name and, with `verify`, the name or address that its certificate must have.
 void expect_host(SSL* ssl, const std::string& host, bool verify) {
-  // For OpenSSL a dot in front means any name below the rest.
+  // OpenSSL would accept any subdomain if the host began with a dot.
   if (host.starts_with('.')) {
     throw std::system_error(errc::bad_configuration, "gyre::tls: host " + host);
   }
@@ -70,7 +71,7 @@ void expect_host(SSL* ssl, const std::string& host, bool verify) {
   } else {
     if (!host.empty()) done = SSL_set_tlsext_host_name(ssl, host.c_str()) == 1;
     if (verify && done) {
-      // RFC 9525: a common name is no name of a host.
+      // RFC 9525: a common name does not identify a host.
       SSL_set_hostflags(ssl,
                         X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
       done = SSL_set1_host(ssl, host.c_str()) == 1;
@@ -85,7 +86,7 @@ engine::engine(const tls_context& context, std::string host, const session& prev
     : loaded_(current_of(context)), host_(std::move(host)) {
   established_ = false;
   if (host_.ends_with('.')) host_.pop_back();
-  if (loaded_->is_server) return;  // see begin_to_serve()
+  if (loaded_->is_server) return;  // begin_to_serve() creates the SSL object
   if (loaded_->verify && host_.empty()) {
     throw std::system_error(errc::bad_configuration,
                             "gyre::tls: to verify the certificate, the host's name is needed");
@@ -94,13 +95,14 @@ engine::engine(const tls_context& context, std::string host, const session& prev
   SSL* const ssl = ssl_.get();
   expect_host(ssl, host_, loaded_->verify);
   const auto& protocols = loaded_->application_protocols;
-  // Returns 0 if it succeeds.
+  // SSL_set_alpn_protos() returns 0 on success.
   if (!protocols.empty() &&
       SSL_set_alpn_protos(ssl, protocols.data(), static_cast<unsigned>(protocols.size())) != 0) {
     throw std::bad_alloc();
   }
   if (loaded_->request_ocsp_staple) SSL_set_tlsext_status_type(ssl, TLSEXT_STATUSTYPE_ocsp);
-  // OpenSSL does not verify the certificate of a resumed session again.
+  // OpenSSL does not verify the certificate of a resumed session again, so that a session with an
+  // expired certificate, or for another host, must not be offered.
   auto* const offered = static_cast<SSL_SESSION*>(previous_session.native());
   if (previous_session.may_be_offered(loaded_) &&
       !(loaded_->verify && (is_past_its_certificate(offered) || !is_of_host(offered, host_)))) {
@@ -122,8 +124,9 @@ void engine::make_ssl() {
   ssl_ = std::move(native);
 }
 
-// Takes the first bytes that the client sends: a peer that sends none costs no memory of OpenSSL's.
-// Enough of them say how long the first message will be, or that they are no TLS.
+// Collects the client's first bytes before it creates the SSL object, so that a peer that sends
+// nothing costs no memory of OpenSSL. Returns false while the bytes neither reveal the length of
+// the first message nor that they are not TLS.
 bool engine::begin_to_serve() {
   const std::size_t count = std::min(opening_.size() - opening_size_, unread_.size());
   std::ranges::copy(unread_.first(count), opening_.begin() + opening_size_);
@@ -137,7 +140,7 @@ bool engine::begin_to_serve() {
   return true;
 }
 
-// A record of less than a message's header hides the length.
+// Counts max_hello_size if the first record does not contain the length of the first message.
 std::size_t engine::held_by_handshake() const noexcept {
   if (ssl_ == nullptr || established_) return 0;
   if (!loaded_->is_server || opening_[0] != handshake_record) return handshake_cost;
@@ -159,7 +162,8 @@ engine::status engine::result_of(int returned) {
     case SSL_ERROR_NONE: return status::done;
     case SSL_ERROR_WANT_READ: is_starved_ = unread_.empty(); return status::wants_input;
     case SSL_ERROR_ZERO_RETURN:
-      // No record may come within a message (RFC 8446, 5.1), but OpenSSL accepts an alert there.
+      // No other record may come within a message (RFC 8446, 5.1), but OpenSSL accepts an alert
+      // there.
       if (is_within_message()) return fail_with(errc::bad_record);
       peer_ended_ = true;
       return status::ended;
@@ -181,13 +185,13 @@ bool engine::is_starved() noexcept {
   return is_starved_;
 }
 
-// OpenSSL sends nothing for most openings, and a peer that waits for a reply would not know why
-// none comes.
+// Appends a reply for a peer that does not speak TLS. OpenSSL sends nothing for most such bytes,
+// and the peer would wait for a reply without learning why none comes.
 void engine::refuse_other_protocol() {
   if (loaded_->is_server && !established_ &&
       is_http_request(std::span(opening_).first(opening_size_))) {
     failure_.code = errc::plain_http;
-    output().clear();  // an alert would spoil the response
+    output().clear();  // an alert before the response would corrupt it
     output().append(plain_http_response);
     return;
   }
@@ -206,7 +210,8 @@ engine::status engine::handshake() {
     established_ = true;
     requested_name_ = {};
     owe_tickets();
-    // A session of TLS 1.2 may be resumed again, and the server need not send another.
+    // Keeps the resumed session: in TLS 1.2 it may be resumed again, and the server need not send
+    // another session.
     SSL* const ssl = ssl_.get();
     if (!loaded_->is_server && !session_ && SSL_session_reused(ssl) == 1 &&
         SSL_version(ssl) < TLS1_3_VERSION) {
@@ -220,20 +225,21 @@ engine::status engine::handshake() {
   return outcome;
 }
 
-// A client gets as many tickets as by OpenSSL's default, and one if it has used one.
+// Owes the client two tickets, as many as OpenSSL sends by default, or one if the client has used
+// one.
 void engine::owe_tickets() noexcept {
   SSL* const ssl = ssl_.get();
   if (loaded_->tickets == nullptr || !may_resume_ || SSL_version(ssl) < TLS1_3_VERSION) return;
   tickets_owed_ = SSL_session_reused(ssl) == 1 ? 1 : 2;
 }
 
-// Returns what SSL_do_handshake() does.
+// Returns the result of SSL_do_handshake(), which writes the tickets.
 int engine::make_tickets() noexcept {
   SSL* const ssl = ssl_.get();
   ERR_clear_error();
   for (; tickets_owed_ > 0; --tickets_owed_) SSL_new_session_ticket(ssl);
   const int returned = SSL_do_handshake(ssl);
-  // Writing the tickets has made OpenSSL allocate a buffer for reading, too.
+  // Frees the read buffer, which OpenSSL has allocated while it wrote the tickets.
   if (returned == 1 && !awaits_rest()) SSL_free_buffers(ssl);
   return returned;
 }
@@ -246,7 +252,7 @@ engine::status engine::write_tickets() {
                                                               : fail_with(errc::bad_record);
 }
 
-// A peer that transfers data may change its keys in proportion.
+// Reduces steps_ in proportion to the data: a peer that transfers more may change keys more often.
 void engine::count_data(std::size_t bytes) noexcept {
   credit_ += bytes;
   steps_ -= std::min(steps_, credit_ / data_of_a_step);
@@ -256,7 +262,7 @@ void engine::count_data(std::size_t bytes) noexcept {
 engine::status engine::read(std::span<std::byte> buffer, std::size_t& count) {
   count = 0;
   if (failure_.code) return status::failed;
-  // OpenSSL would allocate a buffer, find nothing to read, and free it.
+  // Without input OpenSSL would only allocate a buffer and free it.
   if (is_starved()) return status::wants_input;
   while (count < buffer.size()) {
     ERR_clear_error();
@@ -265,7 +271,7 @@ engine::status engine::read(std::span<std::byte> buffer, std::size_t& count) {
         SSL_read_ex(ssl_.get(), buffer.data() + count, buffer.size() - count, &part);
     if (returned != 1) {
       const status outcome = result_of(returned);
-      return count > 0 ? status::done : outcome;  // the next call tells
+      return count > 0 ? status::done : outcome;  // the next call returns `outcome`
     }
     count += part;
     count_data(part);
@@ -285,7 +291,7 @@ engine::status engine::peek() {
 bool engine::awaits_rest() const noexcept {
   SSL* const ssl = ssl_.get();
   return SSL_has_pending(ssl) == 1 || is_within_message() ||
-         SSL_rstate_string(ssl) == std::string_view("RB");  // a record's body, after its header
+         SSL_rstate_string(ssl) == std::string_view("RB");  // read a header, but no body
 }
 
 engine::status engine::write(std::span<const std::byte> bytes) {

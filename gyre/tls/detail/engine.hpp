@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // engine: one end of a TLS connection as a layer, over bytes that its owner receives and sends.
 //
-// OpenSSL reads from the received bytes that feed() names, and appends records to the owner's
-// buffer, by a BIO of our own.
+// OpenSSL reads the received bytes that feed() names, and appends records to the owner's buffer,
+// through a BIO of gyre.
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -33,7 +33,7 @@ namespace gyre::tls::detail {
 /// Thread-safety: none. Lifetime: stays where it is.
 class engine : public net::layer {
  public:
-  /// A server's engine holds no memory of OpenSSL's until the first bytes have come. Throws
+  /// A server's engine allocates OpenSSL's objects only when the first bytes arrive. Throws
   /// std::system_error.
   engine(const tls_context& context, std::string host, const session& previous_session);
   engine(const tls_context& context, std::string host, const session& previous_session,
@@ -56,14 +56,15 @@ class engine : public net::layer {
   }
   /// Encrypts all bytes. Fails with errc::bad_record unless may_write().
   status write(std::span<const std::byte> bytes) override;
-  /// Writes the tickets that a server of TLS 1.3 owes its client. The first write() that has bytes,
-  /// or else end(), does so: to close a socket with unread bytes resets its connection, so that
-  /// tickets sent with the handshake would cost a client that only sends what it has sent last.
+  /// Writes the tickets that a server owes its client in TLS 1.3. The first write() with bytes does
+  /// so, or else end(). Tickets sent with the handshake would harm a client that never reads:
+  /// closing its socket with unread bytes would reset the connection, and its last bytes would be
+  /// lost.
   status write_tickets();
-  /// Sends close_notify; nothing unless may_write().
+  /// Sends close_notify if may_write() is true.
   void end() noexcept override;
 
-  /// Whether a part of a record, or of a message of the handshake, has come, and the rest has not.
+  /// Whether a part of a record, or of a handshake message, has arrived and the rest has not.
   bool awaits_rest() const noexcept override;
   std::error_code end_of_bytes() const noexcept override;
   std::string_view stream_name() const noexcept override { return "gyre::tls::tls_stream"; }
@@ -90,29 +91,29 @@ class engine : public net::layer {
   status fail_with(std::error_code code, std::string text = {});
   status result_of(int returned);
   bool is_starved() noexcept;
-  // A part of a message of the peer has come after the handshake.
+  // Whether only a part of a post-handshake message of the peer has arrived.
   bool is_within_message() const noexcept { return established_ && SSL_in_init(ssl_.get()) == 1; }
 
   std::shared_ptr<const loaded_context> loaded_;
   std::string host_;
-  // A server's first bytes: the headers of a record and of the message in it.
+  // The first bytes that a server received: the headers of a record and of the message in it.
   std::array<std::byte, 9> opening_{};
   std::uint8_t opening_size_ = 0;
-  std::span<const std::byte> opening_left_;  // that OpenSSL has not read
+  std::span<const std::byte> opening_left_;  // the part of opening_ that OpenSSL has not read
   std::size_t handshake_bytes_ = 0;
-  std::size_t steps_ = 0;                   // of OpenSSL's handshake after its end
-  steady_time step_period_start_{};         // the beginning of their period
-  std::size_t credit_ = 0;                  // bytes of data that have paid for no step yet
-  std::vector<std::string> refused_names_;  // in a certificate that is for another host
-  std::size_t too_large_key_ = 0;           // bits, in a certificate that was refused for it
-  std::string requested_name_;              // of a server's client, in lower case
+  std::size_t steps_ = 0;                   // handshake steps in the period, see note_step()
+  steady_time step_period_start_{};         // the beginning of the period of steps_
+  std::size_t credit_ = 0;                  // data bytes not yet deducted from steps_
+  std::vector<std::string> refused_names_;  // the names in a certificate for another host
+  std::size_t too_large_key_ = 0;           // the size in bits of the refused key; 0: none
+  std::string requested_name_;              // server: the name the client sent, in lower case
   session session_;
-  bool is_starved_ = false;  // OpenSSL has found that nothing more can be read
+  bool is_starved_ = false;  // whether OpenSSL can read nothing before more bytes are fed
   bool name_is_unknown_ = false;
   bool alert_sent_ = false;
-  bool may_resume_ = false;                       // the client of a server, in TLS 1.3
-  std::uint8_t tickets_owed_ = 0;                 // see write_tickets()
-  const loaded_context::entry* entry_ = nullptr;  // of a server, for the client's name
+  bool may_resume_ = false;        // server: whether the client can use tickets of TLS 1.3
+  std::uint8_t tickets_owed_ = 0;  // the number that write_tickets() has yet to write
+  const loaded_context::entry* entry_ = nullptr;  // server: the certificates for the client's name
   ssl_ptr ssl_;
 };
 

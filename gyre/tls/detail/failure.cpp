@@ -33,7 +33,7 @@ std::span<const unsigned char> bytes_of(const ASN1_STRING* text) {
   return {ASN1_STRING_get0_data(text), static_cast<std::size_t>(ASN1_STRING_length(text))};
 }
 
-std::string name_of(const GENERAL_NAME& name) {
+std::string lower_dns_name_of(const GENERAL_NAME& name) {
   const std::span<const unsigned char> bytes = bytes_of(name.d.dNSName);
   return to_lower({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
@@ -51,7 +51,7 @@ std::string address_text(const GENERAL_NAME& name) {
   return net::ip_address(v6).to_string();
 }
 
-// The subject's alternative names of one kind.
+// Returns the subject alternative names of one kind as text.
 std::vector<std::string> alternative_names(X509* certificate, int kind,
                                            std::string (*text_of)(const GENERAL_NAME&)) {
   const std::unique_ptr<GENERAL_NAMES, freer<&GENERAL_NAMES_free>> all(static_cast<GENERAL_NAMES*>(
@@ -64,7 +64,7 @@ std::vector<std::string> alternative_names(X509* certificate, int kind,
   return result;
 }
 
-// "a.example, b.example and 3 more"
+// Returns the first names of the list, such as "a.example, b.example and 3 more".
 std::string listed(const std::vector<std::string>& names) {
   constexpr std::size_t most = 3;
   if (names.empty()) return "no DNS name or address (a common name does not count)";
@@ -123,14 +123,14 @@ errc code_of(int reason, bool established) noexcept {
 }  // namespace
 
 std::vector<std::string> hosts_of(X509* certificate) {
-  std::vector<std::string> hosts = alternative_names(certificate, GEN_DNS, &name_of);
+  std::vector<std::string> hosts = alternative_names(certificate, GEN_DNS, &lower_dns_name_of);
   std::ranges::move(alternative_names(certificate, GEN_IPADD, &address_text),
                     std::back_inserter(hosts));
   return hosts;
 }
 
 std::vector<std::string> names_of(X509* certificate) {
-  std::vector<std::string> names = alternative_names(certificate, GEN_DNS, &name_of);
+  std::vector<std::string> names = alternative_names(certificate, GEN_DNS, &lower_dns_name_of);
   if (names.empty()) {
     if (std::string name = common_name_of(certificate); !name.empty()) names.push_back(name);
   }
@@ -147,11 +147,11 @@ failure failure_of(SSL* ssl, bool established, std::string_view host,
   const unsigned long error = ERR_peek_error();
   const int reason = ERR_GET_REASON(error);
   failure result;
-  const long verified = SSL_get_verify_result(ssl);
+  const long verify_result = SSL_get_verify_result(ssl);
   if (ERR_GET_LIB(error) == ERR_LIB_SYS || error == 0) {
     result = {established ? errc::bad_record : errc::handshake_failed, {}};
-  } else if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED && verified != X509_V_OK) {
-    result = verification_failure(verified, host, names);
+  } else if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED && verify_result != X509_V_OK) {
+    result = verification_failure(verify_result, host, names);
   } else {
     result.code = code_of(reason, established);
     if (const char* const text = ERR_reason_error_string(error)) result.text = text;

@@ -14,8 +14,9 @@ namespace gyre::tls::detail {
 
 using failure = net::layer::failure;
 
-/// The first error of OpenSSL's queue, which it clears, in a connection whose handshake was done or
-/// not. `host`: that the peer's certificate must be for, if any. `names`: those that it is for.
+/// Returns the first error of OpenSSL's queue, and clears the queue. `established`: whether the
+/// handshake was done. `host`: the name or address that the peer's certificate must have, if any.
+/// `names`: those that it has.
 failure failure_of(SSL* ssl, bool established, std::string_view host,
                    const std::vector<std::string>& names);
 

@@ -15,7 +15,7 @@ std::string content_of(BIO* memory) {
   return size > 0 ? std::string(bytes, static_cast<std::size_t>(size)) : std::string();
 }
 
-void tell_peer(SSL* ssl, connection_info& info) {
+void add_peer_certificate(SSL* ssl, connection_info& info) {
   const x509_ptr peer{SSL_get1_peer_certificate(ssl)};
   if (peer == nullptr) return;
   const bio_ptr text(BIO_new(BIO_s_mem()));
@@ -41,7 +41,7 @@ connection_info info_of(SSL* ssl) {
     info.server_name = name;
   }
   info.resumed = SSL_session_reused(ssl) == 1;
-  tell_peer(ssl, info);
+  add_peer_certificate(ssl, info);
   const unsigned char* staple = nullptr;
   const long staple_size = SSL_get_tlsext_status_ocsp_resp(ssl, static_cast<void*>(&staple));
   if (staple != nullptr && staple_size > 0 && SSL_is_server(ssl) == 0) {

@@ -23,7 +23,7 @@ bio_ptr reader_of(const std::string& text) {
   return reader;
 }
 
-// OpenSSL gets the password here; without a callback it would ask at the terminal.
+// Gives OpenSSL the password. Without a callback OpenSSL would prompt for it at the terminal.
 int give_password(char* buffer, int size, int /*for_writing*/, void* password) {
   const auto& text = *static_cast<const std::string*>(password);
   const std::size_t count = std::min(text.size(), static_cast<std::size_t>(size));
@@ -31,7 +31,7 @@ int give_password(char* buffer, int size, int /*for_writing*/, void* password) {
   return static_cast<int>(count);
 }
 
-// Throws unless reading has ended after the last object. One that is cut off is an error.
+// Throws unless the text ended after a complete object, where OpenSSL finds no further start line.
 void expect_end(const char* part) {
   const unsigned long error = ERR_peek_last_error();
   const bool is_end =

@@ -16,7 +16,7 @@ struct key_pair {
   std::vector<x509_ptr> issuers;
   key_ptr key;
 
-  /// The kind of key, EVP_PKEY_RSA or the like: a context has one certificate of each kind.
+  /// The kind of key, such as EVP_PKEY_RSA: a context has one certificate of each kind.
   int kind() const noexcept { return EVP_PKEY_get_base_id(key.get()); }
 };
 
@@ -24,8 +24,8 @@ struct key_pair {
 
 key_pair load_key_pair(const certificate& source);
 void use_key_pair(SSL_CTX* context, const key_pair& pair);
-/// Adds certificates to the trusted ones, and for `name_to_clients` to the list that a server sends
-/// to its clients. False if there were none.
+/// Adds the certificates to the trusted ones and, if `name_to_clients`, to the list of authorities
+/// that a server sends to its clients. Returns false if the text contains none.
 bool add_trusted_authorities(SSL_CTX* context, const pem& authorities, bool name_to_clients);
 void trust_all(SSL_CTX* context, const std::vector<pem>& authorities);
 void use_revocation_lists(SSL_CTX* context, const std::vector<pem>& lists);

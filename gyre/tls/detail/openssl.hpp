@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owners of OpenSSL's objects.
+// Smart pointers that own OpenSSL's objects.
 #pragma once
 
 #include <openssl/bio.h>

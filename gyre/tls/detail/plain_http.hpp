@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// is_http_request, plain_http_response: clients that speak HTTP where TLS is spoken.
+// is_http_request, plain_http_response: the reply to clients that send plain HTTP to a TLS port.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace gyre::tls::detail {
 
-/// Whether a client's first bytes begin a request of a method that HTTP has. OpenSSL knows only
-/// some methods, and takes the others for a wrong version.
+/// Whether a client's first bytes begin an HTTP request. OpenSSL recognises only some methods, and
+/// reports the others as a wrong version.
 inline bool is_http_request(std::span<const std::byte> opening) noexcept {
   constexpr std::array<std::string_view, 9> methods{
       "GET ", "HEAD ", "POST ", "PUT ", "DELETE ", "PATCH ", "OPTIONS ", "TRACE ", "CONNECT "};

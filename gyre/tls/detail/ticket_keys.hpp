@@ -13,7 +13,8 @@
 
 namespace gyre::tls::detail {
 
-/// A key that encrypts tickets, and one that authenticates them, under a random name.
+/// A key that encrypts tickets, a key that authenticates them, and the random name that identifies
+/// both in a ticket.
 struct ticket_key {
   std::array<unsigned char, 16> name;
   std::array<unsigned char, 32> cipher;
@@ -21,18 +22,19 @@ struct ticket_key {
   steady_time born;
 };
 
-/// The newest key makes tickets for half of the lifetime; then a new one does. A key opens tickets
-/// for its whole lifetime, so that a ticket is good for half of it at least, and a stolen key for
-/// no longer than that.
+/// The keys of a server. The newest key encrypts new tickets for half of its lifetime; then a new
+/// key replaces it. A key decrypts tickets for its whole lifetime, so that a ticket is valid for at
+/// least half of that time, and a stolen key is useful for no longer than the lifetime.
 ///
 /// Thread-safety: any thread.
 class ticket_keys {
  public:
   explicit ticket_keys(std::chrono::nanoseconds lifetime) noexcept : lifetime_(lifetime) {}
 
-  /// The key of new tickets; none if the system gives no random bytes.
+  /// Returns the key for new tickets, which may be generated now; none if the system gives no
+  /// random bytes.
   std::optional<ticket_key> newest(steady_time present);
-  /// The key of that name, if it is known and not too old, and whether it is still the newest.
+  /// A key, and whether it still encrypts new tickets.
   struct found_key {
     ticket_key key;
     bool is_newest;
@@ -44,7 +46,7 @@ class ticket_keys {
 
   const std::chrono::nanoseconds lifetime_;
   std::mutex mutex_;
-  std::vector<ticket_key> keys_;  // the newest is the last
+  std::vector<ticket_key> keys_;  // from the oldest to the newest
 };
 
 }  // namespace gyre::tls::detail
