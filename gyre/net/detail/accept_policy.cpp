@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::chrono::nanoseconds minimum_pause = std::chrono::milliseconds{1};
 
-// The result is empty if the process is out of descriptors already.
+// Opens the reserve; returns an empty descriptor if the process has none left.
 unique_fd open_reserve() noexcept {
   return io::detail::system::open("/dev/null", O_RDONLY).value_or(unique_fd());
 }
@@ -44,8 +44,8 @@ accept_policy::pause accept_policy::begin_pause(int listening_fd, int error) noe
   return {.length = length, .refused = refused, .first = pauses_ == 1};
 }
 
-// Accepts one connection in place of the reserve, and closes it. Returns whether another one may
-// wait.
+// Accepts one connection with the reserve's descriptor, and closes it. Returns whether another
+// connection may be waiting.
 bool accept_policy::refuse_one(int listening_fd, std::size_t& refused) noexcept {
   reserve_.reset();
   auto accepted = system::accept(listening_fd);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// accept_policy: how a listening socket sheds connections and backs off when accept(2) fails for
-// want of descriptors or memory. tcp_server and the listeners of coroutines share it.
+// accept_policy: how a listening socket sheds connections and backs off when accept(2) fails
+// because descriptors or memory are short. Used by tcp_server and by the listeners of coroutines.
 #pragma once
 
 #include <gyre/base/exponential_backoff.hpp>
@@ -12,8 +12,9 @@
 namespace gyre::net::detail {
 
 /// Keeps a descriptor in reserve. Without a free descriptor accept(2) fails whether or not a
-/// connection waits, so to try again at once would only burn the processor, and the peers that wait
-/// would not learn of it: they are accepted with the reserve and closed, and accepting pauses.
+/// connection waits: trying again at once would only burn the processor, and waiting peers would
+/// not learn of the shortage. So the policy accepts the waiting connections with the reserve,
+/// closes them, and pauses.
 ///
 /// | state     | accept succeeded | accept failed                             | pause over |
 /// |-----------|------------------|-------------------------------------------|------------|
@@ -21,7 +22,7 @@ namespace gyre::net::detail {
 /// | pausing   | -                | -                                         | retrying   |
 /// | retrying  | accepting        | pausing, twice as long, up to the longest | -          |
 ///
-/// Thread-safety: none; belongs to the loop's thread. The caller has the timer.
+/// Thread-safety: none; belongs to the loop's thread. The caller runs the timer of the pauses.
 class accept_policy {
  public:
   struct pause {
@@ -34,17 +35,17 @@ class accept_policy {
   static constexpr std::chrono::nanoseconds default_longest = std::chrono::seconds{1};
   static constexpr std::size_t max_refused_at_once = 64;
 
-  /// Pauses last at least 1 ms: without any, accepting would spin.
+  /// Pauses last at least 1 ms, so that accepting cannot spin.
   explicit accept_policy(std::chrono::nanoseconds shortest = default_shortest,
                          std::chrono::nanoseconds longest = default_longest) noexcept;
 
-  /// Whether `error` is a lack of descriptors or memory, which passes.
+  /// Whether `error` reports a temporary shortage of descriptors or memory.
   static bool is_exhaustion(int error) noexcept;
 
   /// Begins a pause because accept(2) on `listening_fd` failed with `error`; refuses connections
   /// that wait if descriptors are short.
   pause begin_pause(int listening_fd, int error) noexcept;
-  /// Notes that accept(2) succeeded: the next pause is a short one.
+  /// Call after accept(2) has succeeded: the next pause is a short one.
   void reset() noexcept { pauses_ = 0; }
 
  private:
@@ -52,7 +53,7 @@ class accept_policy {
 
   unique_fd reserve_;
   exponential_backoff backoff_;
-  std::size_t pauses_ = 0;  // in a row
+  std::size_t pauses_ = 0;  // the number of pauses since accept(2) last succeeded
 };
 
 }  // namespace gyre::net::detail

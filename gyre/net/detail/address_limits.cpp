@@ -10,8 +10,7 @@
 namespace gyre::net::detail {
 namespace {
 
-// The largest interval, 73 years: twice that and the time since the start of a machine do not
-// overflow.
+// The largest interval, 73 years: twice this interval plus the time since boot does not overflow.
 constexpr std::chrono::nanoseconds longest_interval = duration::max() / 4;
 
 }  // namespace
@@ -42,8 +41,8 @@ bool address_limits::admit(const endpoint& peer, steady_time present) noexcept {
   const std::lock_guard lock(mutex_);
   try {
     if (entries_.size() >= sweep_threshold_) {
-      // Each added entry costs a constant number of looks, because the next sweep comes after twice
-      // as many entries.
+      // A sweep costs amortised constant time per added entry, because the next sweep comes when
+      // the number of entries has doubled.
       std::erase_if(entries_, [&](const auto& each) {
         return each.second.connections == 0 && each.second.due <= present;
       });

@@ -14,26 +14,31 @@
 
 namespace gyre::net::detail {
 
-/// Counts connections by the address of their peers; of IPv6 by its /64 network, all of which one
-/// customer has. Unix peers are not limited. Without limits it costs nothing. Any thread.
+/// Counts connections by the peer's IPv4 address, or by its IPv6 /64 network, because one customer
+/// has a whole /64. Does not limit Unix peers, and does nothing if there are no limits.
+///
+/// Thread-safety: any thread.
 class address_limits {
  public:
   static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
-  /// At a time, and within `interval`, which must be positive.
+  /// Allows each address `connections` at a time, and `accepts` within `interval`, which must be
+  /// positive.
   address_limits(std::size_t connections, std::size_t accepts,
                  std::chrono::nanoseconds interval) noexcept;
 
-  /// Whether one more is allowed, then counted until release(). False also without memory to count.
+  /// Counts a connection until release() if the peer's limits allow one more. Returns false
+  /// otherwise, or if there is no memory for the count.
   bool admit(const endpoint& peer, steady_time present) noexcept;
   void release(const endpoint& peer) noexcept;
-  /// Addresses that are remembered.
+  /// The number of addresses that have an entry.
   std::size_t size() const noexcept;
 
  private:
   struct entry {
     std::size_t connections = 0;
-    /// When all that it opened would be due, had it opened them evenly (GCRA: ITU-T I.371).
+    /// The time until which the address has used up its rate: when its last connection would have
+    /// come had it opened all of them evenly (GCRA, ITU-T I.371).
     steady_time due{};
   };
 
@@ -44,7 +49,7 @@ class address_limits {
   const bool counts_accepts_;
   const std::chrono::nanoseconds interval_;
   const std::chrono::nanoseconds accept_cost_;
-  mutable std::mutex mutex_;  // of these
+  mutable std::mutex mutex_;  // guards the members below
   std::unordered_map<ip_address, entry> entries_;
   std::size_t sweep_threshold_ = 1024;
 };

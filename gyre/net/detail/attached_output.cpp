@@ -30,7 +30,7 @@ attached_output::progress attached_output::send_file_part(io::handle& socket,
       io::detail::send_file_part(socket.fd(), part.file.get(), part.offset, count);
   if (outcome.would_block()) return {};
   if (!outcome) return {.failed = outcome.error()};
-  if (outcome.count() == 0) return {.failed = io::errc::unexpected_end};  // it has become shorter
+  if (outcome.count() == 0) return {.failed = io::errc::unexpected_end};  // the file has shrunk
   io.charge(outcome.count());
   part.left -= outcome.count();
   const bool done = part.left == 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// attached_output: parts of files, and descriptors, at their places in a queue of output.
+// attached_output: parts of files, and descriptors, at their positions in a queue of output.
 #pragma once
 
 #include <gyre/base/unique_fd.hpp>
@@ -25,24 +25,27 @@ struct output_attachment {
   ::off_t offset = 0;
   std::size_t left = 0;
   std::vector<unique_fd> fds = {};
-  std::size_t bytes_before = 0;  // of the queue, after the previous attachment
+  std::size_t bytes_before = 0;  // queued bytes between the previous attachment and this one
 
   std::size_t descriptors() const noexcept { return fds.size() + (file ? 1 : 0); }
 };
 
-/// The attachments of an output queue in their order, and the request by which they wait until the
-/// socket is writable. Not thread-safe.
+/// The attachments of an output queue in their order, and the request that waits until the socket
+/// is writable.
+///
+/// Thread-safety: none.
 class attached_output {
  public:
-  /// For each descriptor that waits, in bytes of quota: a descriptor is scarcer than memory.
+  /// The bytes of quota that each waiting descriptor counts as, because descriptors are scarcer
+  /// than memory.
   static constexpr std::size_t descriptor_cost = std::size_t{16} << 10;
 
   /// The outcome of one attempt to send.
   struct progress {
     std::error_code failed = {};
     std::size_t bytes_sent = 0;
-    std::size_t bytes_of_queue = 0;  // those of `bytes_sent` that the queue holds
-    bool done = false;               // the first attachment has gone
+    std::size_t bytes_of_queue = 0;  // the part of `bytes_sent` that came from the queue
+    bool done = false;               // whether all of the first attachment was sent
   };
 
   attached_output(io::handle& socket, io::request::function on_room) noexcept
@@ -67,18 +70,20 @@ class attached_output {
     items_.front().bytes_before -= bytes;
     bytes_before_ -= bytes;
   }
-  /// Bytes of the queue up to the next attachment; after the first one, if that is due.
+  /// Returns the number of queued bytes before the next attachment; if the first one is due, before
+  /// the second one.
   std::size_t next_bytes() const noexcept {
     const std::size_t next = is_due() ? 1 : 0;
     return next < items_.size() ? items_[next].bytes_before : unlimited;
   }
-  /// Sends what the kernel takes at once of the first attachment, which is due, and removes the
-  /// attachment when all has gone. Descriptors go with bytes of `pieces`, the queue's next ones.
+  /// Sends as much of the first attachment, which is due, as the kernel takes at once, and removes
+  /// the attachment once all of it is sent. Descriptors are sent with bytes of `pieces`, the next
+  /// ones of the queue.
   progress send_first(io::handle& socket, io::backend& io, std::span<iovec> pieces) noexcept;
 
   /// The number of descriptors that wait.
   std::size_t descriptors() const noexcept { return descriptors_; }
-  /// The quota of the descriptors that wait.
+  /// The bytes of quota that the waiting descriptors use.
   std::size_t cost() const noexcept { return descriptors_ * descriptor_cost; }
 
   io::readiness_request room;
@@ -90,7 +95,7 @@ class attached_output {
   progress send_descriptors(io::handle& socket, io::backend& io, std::span<iovec> pieces) noexcept;
 
   std::deque<output_attachment> items_;
-  std::size_t bytes_before_ = 0;  // of all attachments
+  std::size_t bytes_before_ = 0;  // the sum over all attachments
   std::size_t descriptors_ = 0;
 };
 

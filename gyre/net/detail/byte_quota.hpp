@@ -10,8 +10,9 @@
 
 namespace gyre::net::detail {
 
-/// A counting limit of bytes. Each share also counts a fixed cost, so that many small ones are
-/// limited, too; one alone counts only its bytes, so that a small limit does not refuse everything.
+/// A counting limit of bytes. Each share also counts entry_cost, so that many small shares are
+/// limited, too. A single share counts only its bytes, so that a small limit does not refuse
+/// everything.
 ///
 /// Thread-safety: any thread.
 class byte_quota {
@@ -26,7 +27,7 @@ class byte_quota {
       quota->taken_.fetch_sub(bytes, std::memory_order_relaxed);
     }
   };
-  /// Bytes that count until the share is destroyed, before the quota is.
+  /// Bytes that count until the share is destroyed; the quota must outlive the share.
   using share = std::unique_ptr<byte_quota, return_of_share>;
 
   explicit byte_quota(std::size_t limit) noexcept : limit_(limit) {}

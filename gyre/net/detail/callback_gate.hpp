@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// callback_gate: lets the owner of callbacks that a loop runs stop them for good, from any thread,
-// and whether or not a thread runs the loop.
+// callback_gate: stops the callbacks of a loop for good, from any thread, even if no thread runs
+// the loop.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -10,21 +10,24 @@
 
 namespace gyre::net::detail {
 
-/// Open until close(). The loop's thread passes it before each callback, which costs a few plain
-/// instructions (Dekker's protocol with an asymmetric fence); close() waits for callbacks inside.
+/// A gate that is open until close(). The loop's thread holds a pass during each callback, which
+/// costs a few plain instructions (Dekker's protocol with an asymmetric fence); close() waits until
+/// no other callback runs.
 class callback_gate {
  public:
-  /// On the loop's thread only; may be nested. False if the gate was closed.
+  /// Held while a callback runs, on the loop's thread only; may be nested. Converts to false if the
+  /// gate is closed.
   class pass {
    public:
     explicit pass(callback_gate& gate) noexcept : gate_(gate) {
-      // relaxed: the fence orders it before the load in is_open().
+      // relaxed: the fence orders this store before the load in is_open().
       gate_.inside_.store(gate_.depth() + 1, std::memory_order_relaxed);
       asymmetric_light_fence();  // pairs with the heavy one in close()
     }
     pass(const pass&) = delete;
     pass& operator=(const pass&) = delete;
-    // release: pairs with the acquire in close(): close() sees what was done inside.
+    // release: pairs with the acquire in close(); makes the effects of the callback visible to the
+    // thread that closes the gate.
     ~pass() { gate_.inside_.store(gate_.depth() - 1, std::memory_order_release); }
     /// Whether the gate is open now.
     explicit operator bool() const noexcept { return gate_.is_open(); }
@@ -33,22 +36,24 @@ class callback_gate {
     callback_gate& gate_;
   };
 
-  /// Any thread. relaxed: see pass; on the loop's own thread the order is the program's.
+  /// May be called from any thread. relaxed: the fence in pass orders the load; on the loop's own
+  /// thread program order suffices.
   bool is_open() const noexcept { return !closed_.load(std::memory_order_relaxed); }
 
-  /// Ends all passing. On another thread than the loop's, returns when no callback is inside; on
-  /// the loop's (`here`) a callback inside is the caller.
+  /// Closes the gate, and returns when no callback runs. On the loop's own thread (`here`) returns
+  /// at once, because a running callback is the caller.
   void close(bool here) noexcept {
-    // relaxed: the fence orders it before the load of inside_.
+    // relaxed: the fence orders this store before the load of inside_.
     closed_.store(true, std::memory_order_relaxed);
     if (here) return;
     asymmetric_heavy_fence();
-    // acquire: pairs with the release of ~pass().
+    // acquire: pairs with the release in ~pass(); makes the effects of the last callback visible to
+    // the caller.
     while (inside_.load(std::memory_order_acquire) != 0) gyre::detail::thread_yield();
   }
 
  private:
-  // relaxed: only the loop's thread writes it.
+  // relaxed: only the loop's thread stores inside_.
   std::uint32_t depth() const noexcept { return inside_.load(std::memory_order_relaxed); }
 
   gyre::detail::atomic<std::uint32_t> inside_{0};

@@ -19,7 +19,7 @@ namespace gyre::net::detail {
 /// Thread-safety: none.
 class candidate_list {
  public:
-  /// Adds those that no earlier call added. Throws std::bad_alloc.
+  /// Adds the candidates that no earlier call has added. Throws std::bad_alloc.
   void add(std::span<const endpoint> candidates) {
     if (candidates.empty()) return;
     if (known_.empty()) first_family_ = candidates.front().family();
@@ -29,10 +29,10 @@ class candidate_list {
     }
     known_.insert(candidates.begin(), candidates.end());
   }
-  /// Whether any were added, taken or not.
+  /// Whether any candidate was added, even if all have been taken.
   bool has_known() const noexcept { return !known_.empty(); }
   bool has_next() const noexcept { return versions_[0].has_next() || versions_[1].has_next(); }
-  /// Takes the next one; nothing if all have been taken.
+  /// Takes the next candidate; returns nothing if all have been taken.
   std::optional<endpoint> take_next() {
     if (!has_next()) return std::nullopt;
     const std::size_t index = versions_[turn_].has_next() ? turn_ : 1 - turn_;
@@ -49,8 +49,8 @@ class candidate_list {
   };
   std::set<endpoint> known_;
   address_family first_family_ = address_family::none;
-  std::array<version, 2> versions_;  // that of the first candidate, and the other
-  std::size_t turn_ = 0;             // the version whose turn it is
+  std::array<version, 2> versions_;  // the IP version of the first candidate, then the other
+  std::size_t turn_ = 0;             // the index of the version from which the next is taken
 };
 
 }  // namespace gyre::net::detail

@@ -12,16 +12,16 @@
 
 namespace gyre::net::detail {
 
-/// A queue of the calls of other threads that wait for a client's loop: sends, connects and
-/// disconnects, first in, first out over all threads. Connects and disconnects in a row are merged,
-/// as only the last one matters: so there is at most one more of them than of sends, which have a
-/// quota. `Core` executes the commands.
+/// The calls of other threads that wait for a client's loop: sends, connects and disconnects, first
+/// in, first out over all threads. Connects and disconnects in a row are merged, because only the
+/// last one matters: the queue holds at most one more of them than sends, which have a quota.
+/// `Core` executes the commands.
 template <class Core>
 class client_commands {
  public:
   using function = move_only_function<void(Core&)>;
 
-  /// One call, or several that were merged.
+  /// One call, or several merged calls.
   struct command {
     void operator()(Core& core) {
       if (disconnects) core.disconnect();
@@ -29,11 +29,11 @@ class client_commands {
     }
     function then = {};
     bool is_connect = false;
-    bool disconnects = false;  // before `then`
+    bool disconnects = false;  // whether to disconnect before `then`
   };
 
-  /// Each adds a command, and calls `post`, which must make the loop call take(), if the queue was
-  /// empty. Throws the exceptions of `post`, and then adds nothing. Any thread.
+  /// Adds a command, and if the queue was empty calls `post`, which must make the loop call take().
+  /// Throws the exceptions of `post`, and then adds nothing. May be called from any thread.
   void send(function sending, const auto& post) {
     const std::scoped_lock lock(mutex_);
     add(post).then = std::move(sending);
@@ -49,7 +49,8 @@ class client_commands {
     merged.then = nullptr;
   }
 
-  /// The next command. None: the queue is empty, and the next call posts again. The loop's thread.
+  /// Takes the next command, on the loop's thread. Returns nothing if the queue is empty; the next
+  /// added command then calls `post` again.
   std::optional<command> take() {
     const std::scoped_lock lock(mutex_);
     posted_ = !waiting_.empty();
@@ -58,7 +59,7 @@ class client_commands {
     waiting_.pop_front();
     return next;
   }
-  /// Any thread.
+  /// May be called from any thread.
   std::size_t size() const {
     const std::scoped_lock lock(mutex_);
     return waiting_.size();
@@ -71,7 +72,8 @@ class client_commands {
     added.is_connect = true;
     return added;
   }
-  // The queue is posted under the lock, so that a call which finds it posted may rely on that.
+  // Calls `post` under the lock: another thread that finds posted_ set can rely on a completed
+  // post.
   command& add(const auto& post) {
     command& added = waiting_.emplace_back();
     if (posted_) return added;

@@ -12,9 +12,9 @@
 namespace gyre::net::detail {
 namespace {
 
-// The error of a socket that has connected and is of no use. io::errc::connected_to_itself: a TCP
-// socket is its own peer, as the kernel can choose the local port that the socket is connecting to
-// (RFC 793's simultaneous open, with itself). Another error: the peer has reset the connection.
+// Returns the error that makes a connected socket useless. io::errc::connected_to_itself: a TCP
+// socket is its own peer, because the kernel chose the local port to which the socket connects (RFC
+// 793, simultaneous open). Another error: the peer has reset the connection.
 std::error_code check_connected(socket_ref client) noexcept try {
   const endpoint local = client.local_endpoint();
   if (!local.is_ip() || local != client.peer_endpoint()) return {};

@@ -30,15 +30,16 @@ struct connect_operation : io::detail::single_request<io::connect_request> {
   static void value(io::result) noexcept {}
 };
 
-/// A stream socket for a connection to `server`, bound to `local` if that is an address, also while
-/// connections from there linger, unless `options` say otherwise. Throws std::system_error.
+/// Opens a stream socket for a connection to `server`, and binds it to `local` if that is an
+/// address. Binding succeeds even while earlier connections from `local` linger, unless `options`
+/// set reuse_address otherwise. Throws std::system_error.
 socket open_to_connect(const endpoint& server, const endpoint& local = {},
                        const socket_options& options = {});
 
-/// Throws std::system_error for an attempt that has failed.
+/// Throws std::system_error for a failed attempt to connect to `server`.
 [[noreturn, gnu::cold]] void throw_not_connected(std::error_code error, const endpoint& server);
 
-/// As net::connect(), also for the endpoint of a Unix stream socket.
+/// Connects as net::connect() does, also to a Unix stream socket.
 task<tcp_stream> connect_to(event_loop& loop, endpoint server, connect_options options);
 
 }  // namespace gyre::net::detail

@@ -6,7 +6,7 @@
 namespace gyre::net::detail {
 namespace {
 
-// The pieces that hold the first `bytes` bytes; the last piece is cut.
+// Returns the pieces that hold the first `bytes` bytes; cuts the last piece.
 std::span<iovec> first_bytes(std::span<iovec> pieces, std::size_t bytes) noexcept {
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     iovec& piece = pieces[i];

@@ -26,16 +26,17 @@ struct descriptor_input {
       : readable(socket, io::direction::read, on_readable) {}
 
   io::readiness_request readable;
-  std::vector<unique_fd> fds;  // received and not taken
+  std::vector<unique_fd> fds;  // received descriptors that the program has not taken
 };
 
-/// Members of a connection once it waits: with output, with an incomplete message, for a timeout.
+/// The members that a connection needs once something waits: output, an incomplete message or a
+/// timeout.
 struct connection_backlog {
   explicit connection_backlog(connection_io& owner) noexcept;
 
   static constexpr std::size_t max_pieces = 8;
 
-  /// The output up to the next attachment.
+  /// Returns the output up to the next attachment.
   std::span<iovec> next_output() noexcept;
   /// Notes that the first bytes of the output have left it.
   void consume_output(std::size_t bytes) noexcept {
@@ -47,17 +48,18 @@ struct connection_backlog {
   io::output_queue output;
   std::array<iovec, max_pieces> pieces;
   io::gather_request writing;
-  io::buffer rest;                            // received and not consumed
-  std::size_t counted = 0;                    // bytes of both in the group's count
-  std::unique_ptr<attached_output> attached;  // to `output`
+  io::buffer rest;                            // received bytes that are not consumed
+  std::size_t counted = 0;                    // bytes of output and rest that the group counts
+  std::unique_ptr<attached_output> attached;  // files and descriptors in `output`
   std::unique_ptr<descriptor_input> descriptors;
 
-  // The idle timeout; once the connection is closed or sending has failed, that timeout.
+  // The timer of the idle timeout; once the connection is closed or sending has failed, of the
+  // close timeout.
   progress_timer timer;
-  steady_time close_by{};          // the end of closing, at the latest
-  progress_timer message_timer;    // restarted while there is a rest when it expires
-  std::uint64_t consumptions = 0;  // times that on_message has consumed some of the rest
-  progress_timer write_timer;      // restarted while there is output when it expires
+  steady_time close_by{};          // the latest time at which closing ends
+  progress_timer message_timer;    // restarts when it expires while `rest` has bytes
+  std::uint64_t consumptions = 0;  // how often on_message has consumed bytes of `rest`
+  progress_timer write_timer;      // restarts when it expires while output waits
 };
 
 static_assert(sizeof(connection_backlog) <= 512, "tcp_connection says so");

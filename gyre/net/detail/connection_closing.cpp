@@ -78,11 +78,11 @@ void connection_closing::begin_flushing() noexcept {
   using pauser = connection_input::pauser;
   phase_ = connection_phase::flushing;
   stop_timers();
-  // Once it closes, the connection receives only to learn of the peer's end.
+  // A closing connection receives only to learn of the peer's end, so that no pause may delay it.
   whole_of(*this).resume(connection_input::pausers(pauser::program) | pauser::output);
 }
 
-// Called by the output when the kernel has taken all of it.
+// Called when the kernel has taken all output of a connection that ends its sending.
 void connection_closing::end_sending() noexcept {
   whole_of(*this).send_fin();
   if (whole_of(*this).peer_has_ended()) close();
@@ -96,9 +96,10 @@ void connection_closing::linger() noexcept {
   if (limited_when_sent_) close();
 }
 
-// The peer may have answered before it reset the connection, or closed it without having read all:
-// the answer is still there, and reading ends the connection. A Unix socket may have only the other
-// direction shut, so that reading does not end; then the timer ends the connection.
+// Continues to read: the peer may have sent a response before it reset the connection, or closed it
+// with unread input. The response is still in the kernel, and its end ends the connection. If the
+// peer of a Unix socket has shut down only one direction, no end comes; then the timer ends the
+// connection.
 void connection_closing::sending_failed(std::error_code reason) noexcept {
   connection_io& self = whole_of(*this);
   self.resume(connection_input::pauser::output);
@@ -136,7 +137,8 @@ unique_fd connection_closing::leave(std::error_code reason) noexcept {
   stop_timers();
   self.drop();
   const connection_extra* const extra = self.existing_extra();
-  // release: pairs with the acquire in tcp_connection_ref::alive().
+  // release: pairs with the acquire in tcp_connection_ref::alive(); makes the effects of the
+  // connection visible to a thread that reads false.
   if (extra != nullptr && extra->control != nullptr) {
     extra->control->alive.store(false, std::memory_order_release);
   }
@@ -187,7 +189,7 @@ void connection_closing::closing_timer_expired() {
     loop.start_timer(backlog.timer, std::min(next, backlog.close_by));
   } else if (phase_ == connection_phase::flushing && self.pending_output() > 0) {
     abort(io::errc::close_timeout);
-  } else if (self.bytes_in_kernel() > 1) {  // which the kernel continues to send
+  } else if (self.bytes_in_kernel() > 1) {  // the kernel continues to send them
     end(io::errc::close_timeout, connection_end::in_order);
   } else {
     end({}, connection_end::in_order);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// connection_closing: the part of a connection that leads it through its phases to its end.
+// connection_closing: the part of a connection that holds its phase and ends it.
 #pragma once
 
 #include <gyre/base/duration.hpp>
@@ -22,14 +22,14 @@ class connection_closing {
  public:
   bool is_open() const noexcept { return phase_ != connection_phase::ended; }
   bool has_failed() const noexcept { return phase_ == connection_phase::failed; }
-  /// Whether received bytes are the program's.
+  /// Whether received bytes are delivered to the program.
   bool delivers() const noexcept { return phase_ <= connection_phase::failed; }
   bool is_closing() const noexcept { return is_open() && !delivers(); }
   connection_phase phase() const noexcept { return phase_; }
-  /// The error of sending, if that has failed.
+  /// Returns the error with which sending has failed, if it has.
   std::error_code failure() const noexcept;
 
-  // tcp_connection documents these.
+  // tcp_connection documents the public functions of the same names.
   void close() noexcept;
   void close(duration timeout) noexcept;
   void close(duration timeout, duration limit) noexcept;
@@ -40,16 +40,17 @@ class connection_closing {
 
   /// Closes the descriptor at once; the connection itself ends in a turn of its own.
   void end(std::error_code reason, connection_end kind) noexcept;
-  /// As end(), but gives the descriptor to another owner.
+  /// Ends the connection as end() does, but returns the open descriptor for another owner.
   unique_fd leave(std::error_code reason) noexcept;
-  /// Goes from open to failed: only the peer's last bytes are still awaited. Goes to ended where
-  /// these cannot come.
+  /// Changes the phase from open to failed, in which only the peer's last bytes are awaited, or to
+  /// ended if no bytes can come.
   void sending_failed(std::error_code reason) noexcept;
-  /// Sends the FIN after all output; what follows depends on the peer.
+  /// Sends the FIN after all output, and closes the connection if the peer has ended, too.
   void end_sending() noexcept;
-  /// Goes from flushing to lingering, or to ended.
+  /// Changes the phase from flushing to lingering, or to ended.
   void linger() noexcept;
-  /// Ends a connection of an idle timeout of the group; `present` is the group's idle_clock().
+  /// Ends the connection if it was idle for longer than the group's timeout. `present`: the group's
+  /// idle_clock().
   void end_if_idle(std::uint8_t present) noexcept;
   /// Whether the limits of closing begin only after all output is sent.
   bool is_limited_when_sent() const noexcept { return limited_when_sent_; }
@@ -67,10 +68,10 @@ class connection_closing {
   void stop_timers() noexcept;
 
   connection_phase phase_ : 4 = connection_phase::open;
-  bool lingers_ : 1 = true;             // after its output: see close_without_lingering()
-  bool limited_when_sent_ : 1 = false;  // see close_when_sent()
+  bool lingers_ : 1 = true;             // false after close_without_lingering()
+  bool limited_when_sent_ : 1 = false;  // set by close_when_sent(), reset by close()
   bool has_own_idle_timeout_ : 1 = false;
-  std::uint8_t idle_since_;  // the group's idle_clock() when end_if_idle() saw a change
+  std::uint8_t idle_since_;  // the idle_clock() at which end_if_idle() last saw bytes move
 };
 
 }  // namespace gyre::net::detail

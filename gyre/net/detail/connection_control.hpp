@@ -14,22 +14,23 @@ namespace gyre::net::detail {
 
 class connection_io;
 
-/// Counted by its references and its connection; the last of them frees it.
+/// Reference-counted: the connection and each of its references count; the last one deletes it.
 struct connection_control {
   connection_control(connection_io& target, event_loop& owner_loop,
                      std::size_t output_limit) noexcept
       : loop(owner_loop), connection(&target), posted(output_limit) {}
 
   void add() noexcept {
-    references.fetch_add(1, std::memory_order_relaxed);  // relaxed: the caller has one
+    references.fetch_add(1, std::memory_order_relaxed);  // relaxed: the caller owns a reference
   }
   void drop() noexcept {
-    // acq_rel: the use of every other reference happens before the end of the last one.
+    // acq_rel: pairs with the other calls of drop(); makes all uses by other owners visible to the
+    // thread that deletes.
     if (references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
 
   event_loop& loop;
-  connection_io* connection;  // the loop's thread; null when the connection is freed
+  connection_io* connection;  // used on the loop's thread; null once the connection is freed
   byte_quota posted;          // bytes that wait in the loop's inbox
   gyre::detail::atomic<bool> close_posted{false}, abort_posted{false};
   gyre::detail::atomic<bool> alive{true};

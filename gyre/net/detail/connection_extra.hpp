@@ -15,29 +15,29 @@
 
 namespace gyre::net::detail {
 
-/// Members of a connection with a context, references or a backlog.
+/// Members of a connection that has a context, references or a backlog.
 struct connection_extra : gyre::detail::slab_object {
   move_only_any context;
   connection_control* control = nullptr;
-  std::error_code failure;  // of sending
+  std::error_code failure;  // the error with which sending has failed
   std::unique_ptr<connection_backlog> backlog;
 };
 
 static_assert(sizeof(connection_extra) <= 48, "tcp_connection says so");
 
-/// Members of a connection with a layer.
+/// Members of a connection that has a layer.
 struct layered_extra final : connection_extra {
   explicit layered_extra(std::unique_ptr<layer> protocol) noexcept : layered(std::move(protocol)) {}
 
   connection_layer layered;
 };
 
-/// The layer of a connection that has_layer().
+/// Returns the layer of a connection for which has_layer() is true.
 inline connection_layer& layer_of(const connection_io& connection) noexcept {
   return static_cast<layered_extra*>(connection.existing_extra())->layered;
 }
 
-/// Null while nothing has had to wait.
+/// Returns the backlog of a connection; null if nothing has had to wait yet.
 inline connection_backlog* backlog_of(const connection_io& connection) noexcept {
   const connection_extra* const extra = connection.existing_extra();
   return extra == nullptr ? nullptr : extra->backlog.get();

@@ -15,9 +15,9 @@
 namespace gyre::net::detail {
 namespace {
 
-// Each connection is looked at eight times within its idle timeout. A timer looks at a sixteenth of
-// the connections at a time, so that many of them do not hold up the loop. The group learns up to
-// an eighth of the timeout late that a connection is idle.
+// Each connection is checked looks_per_timeout times within the idle timeout, so that an idle one
+// is found up to an eighth of the timeout late. Each expiry of the timer checks one of
+// looks_in_parts parts of the connections, so that many connections do not hold up the loop.
 constexpr std::size_t looks_per_timeout = 8;
 constexpr std::size_t looks_in_parts = 16;
 
@@ -64,7 +64,7 @@ bool connection_group::adopt(unique_fd socket, const endpoint& peer, std::uint64
     ended_.reserve(size_ + 1);
     connection = new_connection(*this, {socket.get(), kind}, id, peer, std::move(protocol));
     io_.attach(*connection);
-  } catch (const std::exception&) {  // no memory, or too many descriptors watched
+  } catch (const std::exception&) {  // memory is exhausted, or too many descriptors are watched
     if (connection != nullptr) delete_connection(*connection);
     return false;
   }
@@ -86,7 +86,7 @@ void connection_group::remove(connection_io& connection) noexcept {
   if (empty() && idle_timer_) idle_timer_->cancel();
 }
 
-// The list stays as it is during the visit: a connection leaves it in a turn of its own.
+// The list cannot change during the visit, because connections are removed in turns of their own.
 template <class Function>
 void connection_group::visit_each(Function&& function) {
   std::exception_ptr error;
@@ -111,7 +111,8 @@ void connection_group::schedule(connection_io& due) noexcept {
   post_due_calls();
 }
 
-// The end of a connection need not wait for the next turn, unlike the next part of its input.
+// Calls defer() instead of post(): the end of a connection need not wait for the next turn, unlike
+// its next input.
 void connection_group::schedule_finish(connection_io& connection, std::error_code reason) noexcept {
   ended_.push({&connection, reason});
   if (!std::exchange(run_posted_, true)) loop_.defer(run_operation_);
@@ -121,7 +122,7 @@ void connection_group::post_due_calls() noexcept {
   if (!std::exchange(run_posted_, true)) loop_.post(run_operation_);
 }
 
-// Each function may throw; the next turn then continues with the others.
+// Each call may throw; the destructor of `turn` then posts the remaining calls for the next turn.
 void connection_group::run_due_calls() {
   struct turn {
     connection_group& self;
@@ -134,7 +135,7 @@ void connection_group::run_due_calls() {
     scheduled_now_ = scheduled_.size();
     ended_now_ = ended_.size();
   }
-  constexpr int max_calls = 64;  // so that they do not keep the loop from the sockets
+  constexpr int max_calls = 64;  // more calls would keep the loop from its sockets
   for (int left = max_calls; left > 0 && run_next_call();) --left;
 }
 
@@ -148,7 +149,7 @@ bool connection_group::run_next_call() {
     --ended_now_;
     const ending next = ended_.pop();
     if (next.connection->is_scheduled()) {
-      ended_.push(next);  // after that call
+      ended_.push(next);  // its scheduled call comes first
     } else {
       finish(*next.connection, next.reason);
     }
@@ -159,7 +160,7 @@ bool connection_group::run_next_call() {
 
 void connection_group::finish(connection_io& connection, std::error_code reason) {
   const callback_gate::pass passing(gate_);
-  if (!passing) return;  // then release() frees the connection
+  if (!passing) return;  // release() frees the connection
   connection_ends(face_of(connection));
   std::exception_ptr error;
   try {
@@ -180,8 +181,9 @@ void connection_group::start_idle_timer() {
   idle_timer_->start_after(between + std::chrono::nanoseconds{1});
 }
 
-// The list is in the order of the last look. The size of a part is fixed when a round begins, so
-// that the last connections are reached in time even if others end.
+// Checks the next part of the list, which is sorted by the time of the last check. The size of a
+// part is fixed when a round begins, so that the last connections are checked in time even if
+// others end.
 void connection_group::end_some_idle() {
   const callback_gate::pass passing(gate_);
   if (!passing) return;
@@ -207,7 +209,8 @@ void connection_group::end_patience() {
   drain_all();
 }
 
-// A call from the loop makes each connection check whether it is drained; see from_loop().
+// Visits each connection with an empty function, because from_loop() checks after each call whether
+// the connection is drained.
 void connection_group::drain_all() {
   visit_each([](connection_io&) {});
 }
@@ -258,7 +261,7 @@ void connection_group::release(std::shared_ptr<connection_group> group,
   self.ended_.clear();
   self.scheduled_now_ = self.ended_now_ = 0;
   while (!self.empty()) self.remove(self.list_.front());
-  // An operation in the loop's inbox must stay until it has run.
+  // run_operation_ is in the loop's inbox, so the group must live until it has run.
   if (self.run_posted_ && loop_goes_on) self.release_.post(self.loop(), std::move(group));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// connection_group: the connections of a server or a client on one loop. Only the group frees them,
-// and a deferred release the group, so that handlers may destroy anything.
+// connection_group: the connections of a server or a client on one loop. Only the group frees
+// connections, and only a deferred release frees the group, so that handlers may destroy anything.
 #pragma once
 
 #include <gyre/base/detail/relaxed_counter.hpp>
@@ -31,8 +31,9 @@
 
 namespace gyre::net::detail {
 
-/// Sets `options` on a TCP socket that is connected, or that listens, whose connections inherit
-/// them. Fails only where the connection has been lost already, which reading reports. Any thread.
+/// Sets `options` on a connected TCP socket, or on a listening one, whose connections inherit them.
+/// Ignores failures: they mean that the connection is lost, which reading reports. May be called
+/// from any thread.
 void apply(const connection_options& options, const socket_ref& target) noexcept;
 
 /// Owns the connections, and frees each in a turn of its own.
@@ -42,23 +43,23 @@ class connection_group {
  public:
   /// Limits for the connections of servers.
   struct limits {
-    /// Bytes that all connections may hold: waiting output and unconsumed input.
+    /// The bytes that all connections together may hold: waiting output and unconsumed input.
     std::size_t memory = std::numeric_limits<std::size_t>::max();
-    /// Bytes that each descriptor in a connection's output counts, but for the first.
+    /// The bytes that each descriptor in a connection's output counts as, except the first.
     std::size_t further_descriptor = 0;
-    /// Whether they stop reading at high_water if there is no handler for that.
+    /// Whether connections stop reading at high_water if there is no high_water handler.
     bool pause_at_high_water = false;
-    /// Unless the options say otherwise.
+    /// The idle timeout, unless the options set one.
     std::chrono::nanoseconds idle_timeout = std::chrono::nanoseconds::zero();
   };
 
-  /// `handlers` and `options` must live as long. Throws what io::backend_of() throws, and
-  /// std::invalid_argument for options that make no sense. Any thread.
+  /// `handlers` and `options` must outlive the group. Throws what io::backend_of() throws, and
+  /// std::invalid_argument for options that make no sense. May be called from any thread.
   connection_group(event_loop& loop, connection_handlers& handlers,
                    const connection_options& options, limits bounds);
   connection_group(const connection_group&) = delete;
   connection_group& operator=(const connection_group&) = delete;
-  /// Any thread: abandoned groups are empty.
+  /// May run on any thread, because an abandoned group is empty.
   virtual ~connection_group();
 
   event_loop& loop() const noexcept { return loop_; }
@@ -68,36 +69,37 @@ class connection_group {
   std::size_t low_water() const noexcept { return low_water_; }
   callback_gate& gate() noexcept { return gate_; }
 
-  /// Takes over a connected socket, with the layer of a transport whose handshake is done, if
-  /// there is one, and calls `connected`; throws what that throws. Then `early` bytes of
-  /// the program's, which were received already, are delivered. False if there is no memory for the
-  /// connection (then it is closed), or the gate is closed. `kind`: that of the socket, where the
-  /// peer's address does not tell it.
+  /// Takes over a connected socket, and calls the `connected` handler, whose exceptions it throws.
+  /// `protocol`: a transport's layer whose handshake is done, or null. `early`: plain bytes
+  /// received before, which are delivered after `connected`. `kind`: the kind of the socket, if the
+  /// peer's address does not reveal it. Returns false if the gate is closed, or if there is no
+  /// memory for the connection, which is then closed.
   bool adopt(unique_fd socket, const endpoint& peer, std::uint64_t id,
              std::unique_ptr<layer> protocol = nullptr, std::span<const std::byte> early = {},
              std::optional<io::handle_kind> kind = std::nullopt);
 
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
-  /// Calls `function` with each connection that has not ended; it may do anything. An exception
-  /// aborts its connection only; the first one is thrown in the end.
+  /// Calls `function`, which may do anything, with each connection that has not ended. An exception
+  /// aborts only the connection of its call; the first exception is thrown at the end.
   void for_each(const std::function<void(tcp_connection&)>& function);
 
-  /// Calls connection_drained() once for each connection, also those that begin later, when all
-  /// that has arrived for it was delivered; for a new connection, and one with an incomplete
-  /// message, when that has come. A connection with reading paused is drained after it resumes, one
-  /// that is closing at once.
+  /// Begins to call connection_drained() once for each connection, also for those that begin later,
+  /// when all that has arrived for it was delivered. A new connection must receive its first bytes
+  /// before, a connection with an incomplete message the rest, and a paused connection must resume.
+  /// A closing connection is drained at once.
   void begin_to_drain();
-  /// From now on, nothing is awaited any more that has not arrived, nor an end of what arrives.
+  /// Ends the wait of a drain for input: every connection that is not paused is drained at once,
+  /// even if its input is incomplete.
   void end_patience();
   /// Whether connections are being drained.
   bool drains() const noexcept { return draining_; }
-  /// Closes those that are closing already, or all, as close(timeout, timeout).
+  /// Calls close(timeout, timeout) on the connections that are closing already, or on all.
   enum class closed_by : bool { closing, all };
   void limit_closing(closed_by scope, std::chrono::nanoseconds timeout);
 
-  /// Any thread: no handler runs any more when this returns; then `group`'s connections are closed
-  /// and freed by its loop, at once where that is possible.
+  /// Abandons `group`, from any thread. No handler runs any more when this returns. The loop then
+  /// closes and frees the connections; on the loop's own thread they are closed at once.
   static void abandon(std::shared_ptr<connection_group> group) noexcept;
 
   // --- For the connections ---
@@ -116,15 +118,16 @@ class connection_group {
   bool pauses_at_high_water() const noexcept {
     return limits_.pause_at_high_water && !handlers_.high_water;
   }
-  /// Notes that a connection that held `old_bytes` holds `bytes` now. False if that is too much:
-  /// more than before and than an even share of half the memory, the other half being used up.
+  /// Counts `bytes` instead of `old_bytes` for a connection. Returns false if that is too much:
+  /// more than before, and more than an even share of half the memory while the other half is used
+  /// up.
   bool count_held(std::size_t old_bytes, std::size_t bytes) noexcept {
     held_ += bytes - old_bytes;
     const std::size_t half = limits_.memory / 2;
     return bytes <= old_bytes || held_ <= half || bytes <= half / (size_ + handshakes_);
   }
-  /// As count_held(), for a transport's handshake, which counts as a connection while it holds
-  /// bytes.
+  /// Counts the bytes of a transport's handshake as count_held() does. A handshake counts as a
+  /// connection while it holds bytes.
   bool count_held_by_handshake(std::size_t old_bytes, std::size_t bytes) noexcept {
     if (old_bytes == 0 && bytes > 0) ++handshakes_;
     if (old_bytes > 0 && bytes == 0) --handshakes_;
@@ -134,12 +137,13 @@ class connection_group {
   std::size_t held_as_descriptors(std::size_t count) const noexcept {
     return count <= 1 ? 0 : (count - 1) * limits_.further_descriptor;
   }
-  /// The loop's time in parts of the idle timeout, for connections that note when something moved.
+  /// The loop's time in units of the idle timeout divided by idle_clock_per_timeout; wraps around.
   std::uint8_t idle_clock() const noexcept {
     return static_cast<std::uint8_t>(loop_.recent_time().time_since_epoch() / idle_clock_tick_);
   }
   static constexpr std::uint8_t idle_clock_per_timeout = 32;
-  /// Called before `connected`, before `closed`, and when the connection has been freed.
+  /// Called before the `connected` handler, before the `closed` handler, after the connection has
+  /// been freed, and when it is drained.
   virtual void connection_begins(tcp_connection&) {}
   virtual void connection_ends(tcp_connection&) noexcept {}
   virtual void connection_gone() {}
@@ -147,12 +151,14 @@ class connection_group {
   void drain(connection_io& connection);
   io::receive_memory& receive_memory() const noexcept { return receive_memory_; }
   io::shared_receive_request& receiving() noexcept { return receiving_; }
-  /// Has the connection's on_scheduled() called in a turn of its own; at most once at a time.
+  /// Schedules one call of the connection's on_scheduled() in a turn of its own. At most one call
+  /// may be scheduled at a time.
   void schedule(connection_io& due) noexcept;
-  /// After that, calls `closed`, and frees the connection, in a turn of its own; once.
+  /// Schedules the call of `closed` and the end of the connection in a turn of their own, after a
+  /// scheduled call. Must be called once.
   void schedule_finish(connection_io& connection, std::error_code reason) noexcept;
 
-  /// Any thread.
+  /// May be called from any thread.
   connection_metrics metrics() const noexcept {
     return {.bytes_received = bytes_received_.get(),
             .bytes_sent = bytes_sent_.get(),
@@ -160,7 +166,7 @@ class connection_group {
   }
 
  protected:
-  /// Closes everything else of the derived class on the loop. May be called twice.
+  /// Closes everything else that the derived class has on the loop. May be called twice.
   virtual void close_others() noexcept {}
 
  private:
@@ -195,7 +201,7 @@ class connection_group {
   event_loop& loop_;
   io::backend& io_;
   io::receive_memory& receive_memory_;
-  io::shared_receive_request receiving_;  // of all connections
+  io::shared_receive_request receiving_;  // shared by all connections
   connection_handlers& handlers_;
   callback_gate gate_;
   bool draining_ = false;
@@ -204,15 +210,15 @@ class connection_group {
   const connection_options& options_;
   const std::size_t low_water_;
   const limits limits_;
-  const std::chrono::nanoseconds idle_timeout_;  // zero: never
+  const std::chrono::nanoseconds idle_timeout_;  // zero: connections are never idle for too long
   const std::chrono::nanoseconds idle_clock_tick_;
-  std::optional<timer> idle_timer_;  // until close_all(): the group may outlive the loop
-  std::size_t idle_part_ = 0;        // times that it has expired
-  std::size_t idle_part_size_ = 0;   // connections that are looked at each time
+  std::optional<timer> idle_timer_;  // reset by close_all(): the group may outlive the loop
+  std::size_t idle_part_ = 0;        // how often idle_timer_ has expired
+  std::size_t idle_part_size_ = 0;   // the number of connections that one expiry checks
   intrusive_list<connection_io> list_;
   std::size_t size_ = 0;
-  const connection_io* beginning_ = nullptr;  // while its `connected` runs
-  std::span<const std::byte> early_;          // its bytes
+  const connection_io* beginning_ = nullptr;  // the connection whose `connected` runs, or null
+  std::span<const std::byte> early_;          // the early bytes of beginning_
   // Calls that wait for the loop. Both queues have room for all connections, so that adding to them
   // needs no memory; an operation in each connection would take more.
   gyre::detail::reserved_ring<connection_io*> scheduled_;
@@ -222,10 +228,10 @@ class connection_group {
   std::size_t scheduled_now_ = 0;
   std::size_t ended_now_ = 0;
   run_operation run_operation_{*this};
-  bool run_posted_ = false;     // run_operation_ waits in the loop
-  bool patient_ = true;         // while draining
-  std::size_t held_ = 0;        // bytes, by all connections and handshakes
-  std::size_t handshakes_ = 0;  // that hold bytes
+  bool run_posted_ = false;     // whether run_operation_ waits in the loop
+  bool patient_ = true;         // whether a drain waits for pending input
+  std::size_t held_ = 0;        // bytes of all connections and handshakes
+  std::size_t handshakes_ = 0;  // the number of handshakes that hold bytes
   gyre::detail::deferred_release<connection_group> release_{&connection_group::release};
 };
 

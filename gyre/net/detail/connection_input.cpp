@@ -47,7 +47,7 @@ void connection_input::on_received(io::handle& source, io::result result) {
 void connection_input::received(io::result result) {
   if (!result) return receiving_failed(result.error());
   if (result.count() == 0) return on_peer_end();
-  // The memory is given back after the message was handled, so that the next message uses the same
+  // `data` returns the memory after the message was handled, so that the next message uses the same
   // cache lines.
   const io::received data = std::move(whole_of(*this).group().receive_memory().arrived());
   receive(data.bytes());
@@ -85,7 +85,7 @@ void connection_input::receive_layered(std::span<const std::byte> bytes) {
   protocol.feed(bytes);
   const bool has_failed = protocol.read_all(*plain) == layer::status::failed;
   protocol.keep_unread();
-  if (!protocol.unread().empty()) {  // they count as bytes that a program leaves
+  if (!protocol.unread().empty()) {  // unread bytes count as unconsumed input
     static_cast<void>(self.make_backlog());
     if (protocol.unread().size() > self.group().options().input_limit) {
       return self.abort(io::errc::input_limit);
@@ -97,11 +97,11 @@ void connection_input::receive_layered(std::span<const std::byte> bytes) {
   if (is_awaited && !failure && !self.awaits_peer()) self.send_awaiting();
   if (!plain->empty()) deliver(plain->bytes());
   if (!self.is_open()) return;
-  // Sending may have failed before, because of what the peer has said now.
+  // The layer's failure also explains an earlier failure of sending.
   if (failure) return self.end(failure, connection_end::in_order);
   if (protocol.has_ended() && self.delivers() && !peer_done_) {
     if (self.reading()) self.group().io().stop_receiving(self);
-    // The end comes after bytes that wait for their turn, or for the program.
+    // The peer's end is reported after bytes that wait for a turn of the loop, or for the program.
     if (!reading_paused() && !self.is_due(due_call::message)) on_peer_end();
   }
 }
@@ -112,7 +112,7 @@ void connection_input::deliver(std::span<const std::byte> bytes) {
   connection_io& self = whole_of(*this);
   auto& message = self.group().handlers().message;
   if (!self.delivers() || !message) return;
-  // A handler that pauses while a connection begins gets the bytes later.
+  // A `connected` handler that has paused reading gets the bytes after it resumes.
   if (reading_paused()) return keep_rest(bytes);
   self.count_message();
   const connection_backlog* const backlog = backlog_of(self);
@@ -144,7 +144,8 @@ void connection_input::keep_rest(std::span<const std::byte> unconsumed) {
   io::buffer& rest = backlog.rest;
   rest.append(unconsumed);
   const connection_options& limits = self.group().options();
-  // A paused connection may have got bytes with its handshake, and gets no others.
+  // A paused connection may exceed the limit: its bytes came with the handshake, and no others
+  // come.
   if (rest.size() > limits.input_limit && !reading_paused()) {
     return self.abort(io::errc::input_limit);
   }
@@ -227,7 +228,7 @@ void connection_input::resume(pausers reasons) noexcept {
   if (reading_paused()) return;
   if (whole_of(*this).delivers()) {
     whole_of(*this).schedule(
-        due_call::message);  // a message callback that calls this has not left it yet
+        due_call::message);  // resume() may be called within a message callback
   } else {
     start_receiving();
   }
@@ -247,11 +248,11 @@ void connection_input::take_arrivals(std::span<const std::byte> unconsumed, io::
   while (io.end_receiving_ahead(self)) {
     io::read_request reading(self, buffer->prepare(received_at_once), nullptr);
     const io::result outcome = io.attempt(reading);
-    if (!outcome && !outcome.would_block()) {  // which the socket does not tell any more
+    if (!outcome && !outcome.would_block()) {  // the socket reports this error only once
       self.end(outcome.error(), connection_end::in_order);
       throw std::system_error(outcome.error(), "tcp_connection::release");
     }
-    if (!outcome || outcome.count() == 0) break;  // the end is still in the socket
+    if (!outcome || outcome.count() == 0) break;  // the next read reports the end again
     buffer->commit(outcome.count());
     self.count_received(outcome.count());
     if (self.has_layer()) {
@@ -305,7 +306,8 @@ void connection_input::receive_with_descriptors() {
   start_receiving();
 }
 
-// Returns false if too many descriptors would wait for the program. A closed connection drops them.
+// Keeps received descriptors for the program. Returns false if too many would wait. A closed
+// connection drops them.
 bool connection_input::keep_descriptors(std::vector<unique_fd> descriptors) {
   connection_io& self = whole_of(*this);
   std::vector<unique_fd>& kept_fds = backlog_of(self)->descriptors->fds;

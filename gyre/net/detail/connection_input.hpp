@@ -17,7 +17,7 @@ namespace gyre::net::detail {
 
 class connection_io;
 
-/// Receives into the loop's memory, so that an idle connection holds no buffer; bytes that the
+/// Receives into the loop's memory, so that an idle connection holds no buffer. Bytes that the
 /// program does not consume are kept, up to the limit of the options. A base of connection_io.
 ///
 /// Thread-safety: none; belongs to the loop's thread.
@@ -27,18 +27,19 @@ class connection_input {
   enum class pauser : std::uint8_t { program = 1, output = 2 };
   using pausers = gyre::detail::flag_set<pauser>;
 
-  /// Begins to receive, if the connection may at present.
+  /// Begins to receive, unless the peer has ended, or reading is paused and no output awaits the
+  /// peer.
   void start_receiving() noexcept;
   void prepare_for_descriptors();
-  /// The backend calls it with the outcome of each receive.
+  /// Called by the backend with the result of each receive.
   static void on_received(io::handle& source, io::result result);
-  /// Counts received bytes, and delivers them or what the layer makes of them.
+  /// Counts received bytes, and delivers them, or the plain bytes that the layer makes of them.
   void receive(std::span<const std::byte> bytes);
-  /// Delivers bytes of the program's that were received by another owner.
+  /// Delivers plain bytes that were received by the former owner of the socket.
   void deliver_early(std::span<const std::byte> bytes);
-  /// Delivers what the layer has, with `bytes`, which were counted already.
+  /// Feeds `bytes`, which were counted already, to the layer, and delivers its plain bytes.
   void receive_layered(std::span<const std::byte> bytes);
-  /// Delivers what the program has left, once more; then receives.
+  /// Delivers the unconsumed input once more; then begins to receive.
   void deliver_rest();
   void receive_with_descriptors();
   void readable(io::result result);
@@ -47,12 +48,13 @@ class connection_input {
   void pause(pauser reason) noexcept;
   void resume(pausers reasons) noexcept;
   bool reading_paused() const noexcept { return !paused_.empty(); }
-  /// Whether the peer sends no more.
+  /// Whether the peer has ended its stream of bytes.
   bool peer_has_ended() const noexcept { return peer_done_; }
   std::vector<unique_fd> take_fds() noexcept;
-  /// Stops receiving, and appends to `received` what waits for the program, or `unconsumed` in its
-  /// place, and what the backend holds; with a layer, that gets the latter. Throws std::bad_alloc;
-  /// or the error of the connection that the backend holds, and ends the connection.
+  /// Stops receiving, and collects for another owner the bytes that the program has not consumed:
+  /// `unconsumed`, or else the kept input. Appends the bytes that the backend holds to `received`,
+  /// or feeds them to the layer. If the backend holds an error, ends the connection with it, and
+  /// throws. Throws std::bad_alloc.
   void take_arrivals(std::span<const std::byte> unconsumed, io::buffer& received);
 
  protected:
