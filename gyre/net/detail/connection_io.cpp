@@ -99,14 +99,16 @@ connection_backlog& connection_io::make_backlog() {
 
 event_loop& connection_io::loop() const noexcept { return group_->loop(); }
 
-// Sent bytes that the peer has not acknowledged; a FIN counts as one. A slow peer may leave many.
+// Returns the number of sent bytes that the peer has not acknowledged; a FIN counts as one. A slow
+// peer may leave many.
 std::uint64_t connection_io::bytes_in_kernel() const noexcept {
   return system::unacknowledged_bytes(fd());
 }
 
 bool connection_io::has_moved() noexcept {
   auto moved = static_cast<std::uint32_t>(bytes_received_ + bytes_sent_);
-  // Bytes that the peer has taken stay taken: for most connections this needs no system call.
+  // Bytes that the peer has taken stay taken, so that for most connections the check needs no
+  // system call.
   if (moved != moved_) moved = static_cast<std::uint32_t>(bytes_received_ + bytes_taken_by_peer());
   return std::exchange(moved_, moved) != moved;
 }
@@ -134,7 +136,7 @@ void connection_io::begin() {
     if (auto& connected = group_->handlers().connected) connected(face_of(*this));
     const std::span<const std::byte> early = group_->take_early(*this);
     if (!early.empty() && is_open()) deliver_early(early);
-    if (layered_ && is_open()) {  // some may have come with the handshake
+    if (layered_ && is_open()) {  // bytes may have come with the handshake
       const std::size_t bytes = layer_of(*this).protocol().unread().size();
       count_received(bytes);
       if (bytes > 0) group_->count_received(bytes);

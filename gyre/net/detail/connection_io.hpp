@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// connection_io: the owner of a callback connection's socket, from its layers' opening to its end.
+// connection_io: the owner of a callback connection's socket, from the opening of its layers to its
+// end.
 #pragma once
 
 #include <gyre/base/intrusive_list.hpp>
@@ -34,14 +35,16 @@ struct connection_extra;
 /// The socket that a connection is made for.
 struct socket_of_connection {
   int fd;
-  std::optional<io::handle_kind> kind;  // none: as the peer's address tells
+  std::optional<io::handle_kind> kind;  // none: the kind that the peer's address implies
 };
 
 /// One connection: its socket, memory and counters, and the three parts that use these. The group
-/// owns it; tcp_connection, which derives from it and adds no data, is what its program sees.
+/// owns the connection. Programs see it as a tcp_connection, which derives from this class and adds
+/// no data.
 ///
 /// Thread-safety: none; belongs to the loop's thread.
-/// Complexity: 112 bytes, and 32 more after them for an IPv6 peer; see connection_extra for others.
+/// Complexity: 112 bytes, and 32 more for an IPv6 peer; rarely needed members are in
+/// connection_extra.
 class connection_io : private intrusive_list_node,
                       public io::handle,
                       public connection_input,
@@ -51,7 +54,7 @@ class connection_io : private intrusive_list_node,
   connection_io(const connection_io&) = delete;
   connection_io& operator=(const connection_io&) = delete;
 
-  /// The bytes of memory that a connection with this peer needs.
+  /// Returns the bytes of memory that a connection with this peer needs.
   static std::size_t bytes_for(const endpoint& peer) noexcept { return bytes_with(form_of(peer)); }
   std::size_t bytes() const noexcept { return bytes_with(peer_form_); }
   /// Gives a new connection its layer. Throws std::bad_alloc.
@@ -60,17 +63,19 @@ class connection_io : private intrusive_list_node,
   event_loop& loop() const noexcept;
   connection_group& group() const noexcept { return *group_; }
   std::uint64_t id() const noexcept { return id_; }
-  /// The phase is open, and shutdown() has not been called.
+  /// Whether the phase is open, and shutdown() has not been called.
   bool can_send() const noexcept { return phase() == connection_phase::open && !is_shut_down(); }
 
   // --- For the group ---
 
-  /// Calls `connected`; then delivers the early bytes that the group has for it.
+  /// Calls the `connected` handler; then delivers the early bytes that the group holds for the
+  /// connection.
   void begin();
-  /// Makes the due calls.
+  /// Makes the due calls; called by the group.
   void on_scheduled();
   bool is_scheduled() const noexcept { return scheduled_; }
-  /// Whether the group was told that all that has arrived is delivered; see begin_to_drain().
+  /// Whether connection_drained() was called for the connection, or is being called; see
+  /// begin_to_drain().
   bool is_drained() const noexcept { return drained_; }
   void set_drained() noexcept { drained_ = true; }
 
@@ -89,19 +94,20 @@ class connection_io : private intrusive_list_node,
   std::uint64_t bytes_taken_by_peer() const noexcept { return bytes_sent_ - bytes_in_kernel(); }
   /// Whether bytes were received, sent or taken by the peer since the last call.
   bool has_moved() noexcept;
-  /// Counts the bytes that wait; false if the memory of the group has no room for them.
+  /// Counts the waiting output and input in the group; returns false if the memory of the group has
+  /// no room for them.
   bool update_held_bytes() noexcept;
 
   bool is_tcp() const noexcept { return kind() == io::handle_kind::stream_socket; }
   endpoint peer_endpoint() const;
   endpoint local_endpoint() const;
 
-  /// See layer_of().
+  /// Whether the connection has a layer, which layer_of() returns.
   bool has_layer() const noexcept { return layered_; }
-  /// These allocate at the first call; they throw std::bad_alloc.
+  /// extra() and make_backlog() allocate at the first call, and throw std::bad_alloc.
   connection_extra& extra();
   connection_backlog& make_backlog();
-  /// Null before the first call of extra(). See also backlog_of().
+  /// Null before the first call of extra(); see also backlog_of().
   connection_extra* existing_extra() const noexcept { return extra_; }
 
  protected:
@@ -113,12 +119,12 @@ class connection_io : private intrusive_list_node,
   friend class intrusive_list<connection_io>;
   friend class connection_group;
 
-  // Where the peer's address is stored.
+  // The place where the peer's address is stored.
   enum class peer_form : std::uint8_t {
-    kernel,     // a Unix socket: the kernel tells
-    v4,         // here
-    mapped_v4,  // the IPv4 address of an IPv6 one is here
-    v6,         // after the connection, in its memory
+    kernel,     // not stored: the kernel knows the address of a Unix socket
+    v4,         // in peer_v4_
+    mapped_v4,  // in peer_v4_: the IPv4 part of a mapped IPv6 address
+    v6,         // after the object, in the memory of the connection
   };
   static peer_form form_of(const endpoint& peer) noexcept;
   static std::size_t bytes_with(peer_form form) noexcept;
@@ -126,8 +132,8 @@ class connection_io : private intrusive_list_node,
 
   // Each message needs the handle and the members up to `messages_`: 80 bytes, in two cache lines.
   due_calls due_;
-  bool scheduled_ : 1 = false;  // the group will call on_scheduled()
-  bool layered_ : 1 = false;    // the extra members are a layered_extra
+  bool scheduled_ : 1 = false;  // whether the group will call on_scheduled()
+  bool layered_ : 1 = false;    // whether extra_ is a layered_extra
   bool drained_ : 1 = false;
   peer_form peer_form_ : 2;
   std::uint16_t peer_port_;
@@ -137,19 +143,20 @@ class connection_io : private intrusive_list_node,
   std::uint64_t bytes_sent_ = 0;
   std::uint64_t messages_ = 0;
   std::uint64_t id_;
-  std::uint32_t moved_ = 0;  // the count of bytes that has_moved() saw last
+  std::uint32_t moved_ = 0;  // the sum of bytes that has_moved() last saw
   ip_address::v4_bytes peer_v4_{};
 };
 
-/// The face of a connection, for its handlers. tcp_connection.cpp defines these.
+/// Returns the tcp_connection that handlers see. Defined in tcp_connection.cpp, like the two
+/// functions below.
 tcp_connection& face_of(connection_io& connection) noexcept;
-/// A connection in memory of the slab. Throws std::bad_alloc.
+/// Creates a connection in memory of the slab. Throws std::bad_alloc.
 connection_io* new_connection(connection_group& group, socket_of_connection own_socket,
                               std::uint64_t id, const endpoint& peer,
                               std::unique_ptr<layer> protocol);
 void delete_connection(connection_io& connection) noexcept;
 
-/// The connection of a part, which is a base of it.
+/// Returns the connection whose base is `part`.
 template <class Part>
 connection_io& whole_of(Part& part) noexcept {
   return static_cast<connection_io&>(part);

@@ -31,8 +31,8 @@ namespace {
 
 using io::detail::scratch_buffer;
 
-// A closed descriptor is an error of the program, which is told in any phase, even if the
-// descriptors would have to wait.
+// Throws std::system_error if a descriptor is closed. That is an error of the program, and is
+// reported in any phase, even if the descriptors would have to wait.
 void check_descriptors(std::span<const int> fds) {
   for (const int each : fds) {
     io::detail::system::value_or_throw(io::detail::system::flags_of(each),
@@ -40,7 +40,8 @@ void check_descriptors(std::span<const int> fds) {
   }
 }
 
-// The copies are fewer than `fds` if the process has no descriptors left. Throws std::bad_alloc.
+// Duplicates descriptors; returns fewer than `fds` if the process has no descriptors left. Throws
+// std::bad_alloc.
 std::vector<unique_fd> copies_of(std::span<const int> fds) {
   std::vector<unique_fd> copies;
   copies.reserve(fds.size());
@@ -64,8 +65,8 @@ std::size_t connection_output::pending_output() const noexcept {
 
 // --- Accepting output ---
 
-// Tries `request` at once, as the program decides how much it sends in one turn. Returns how many
-// of its bytes the kernel took. After a failure the connection accepts no more output.
+// Tries `request` at once, because the program decides how much it sends in one turn. Returns how
+// many bytes the kernel took. After a failure the connection accepts no more output.
 std::size_t connection_output::send_now(io::request& request) noexcept {
   const io::result result = whole_of(*this).group().io().attempt(request);
   if (result.would_block()) return 0;
@@ -198,8 +199,8 @@ attached_output& connection_output::attached() {
   return *attached;
 }
 
-// Descriptors cost nothing while no output is pending. A small limit would otherwise refuse every
-// descriptor, even if the kernel has room for it.
+// Returns the bytes of quota for descriptors: 0 while no output is pending, because a small limit
+// would otherwise refuse every descriptor even if the kernel has room for it.
 std::size_t connection_output::descriptor_cost_of(std::size_t count) const noexcept {
   return pending_output() == 0 ? 0 : count * attached_output::descriptor_cost;
 }
@@ -209,8 +210,8 @@ bool connection_output::refuse(std::error_code reason) noexcept {
   return false;
 }
 
-// Queues `size` bytes. If they exceed a limit or memory is short, the connection ends, because the
-// stream of bytes must have no gap.
+// Queues `size` bytes, which `append` adds. If they exceed a limit or memory is short, the
+// connection ends, because the stream of bytes must have no gap.
 template <class Append>
 bool connection_output::queue(std::size_t size, Append&& append) noexcept {
   connection_io& self = whole_of(*this);
@@ -256,7 +257,8 @@ void connection_output::flush() noexcept {
   all_is_sent();
 }
 
-// Sends as much of the first attachment as the kernel takes at once. Returns whether that was all.
+// Sends as much of the first attachment as the kernel takes at once. Returns whether all of the
+// attachment was sent.
 bool connection_output::send_attachment() noexcept {
   connection_io& self = whole_of(*this);
   connection_backlog& backlog = *backlog_of(self);
@@ -264,7 +266,7 @@ bool connection_output::send_attachment() noexcept {
   for (;;) {
     const auto outcome = attached.send_first(self, self.group().io(), backlog.next_output());
     if (outcome.failed)
-      return refuse(outcome.failed);  // only a reset tells the peer that it waits in vain
+      return refuse(outcome.failed);  // a reset tells the peer that the rest will not come
     if (outcome.bytes_of_queue > 0) {
       consume(outcome.bytes_of_queue);
     } else {
@@ -288,7 +290,8 @@ void connection_output::all_is_sent() noexcept {
   if (self.phase() == connection_phase::open) static_cast<void>(note_all_sent());
 }
 
-// The outcome of a request that writes, or that waits until the kernel can take more: a count of 0.
+// Called with the result of a request that writes, or that waits until the kernel can take more,
+// whose count is 0.
 void connection_output::written(io::result result) {
   if (!result) return whole_of(*this).sending_failed(result.error());
   whole_of(*this).has_layer() ? consume_sealed(result.count()) : consume(result.count());
@@ -311,8 +314,8 @@ void connection_output::on_shrunk() noexcept {
   }
 }
 
-// The calls of the two water marks alternate: a due call of the other mark is out of date, and
-// cancels out with this one.
+// Schedules a call for a water mark. The calls for the two marks alternate: a due call for the
+// opposite mark is out of date, so that both are cancelled.
 void connection_output::schedule_water_mark(due_call due, due_call opposite) noexcept {
   connection_io& self = whole_of(*this);
   // Without a handler for one of the two events, that event must not cancel the other one.
@@ -356,7 +359,7 @@ void connection_output::shutdown() noexcept {
 void connection_output::send_fin() noexcept {
   if (fin_sent_) return;
   fin_sent_ = true;
-  // Shutting down fails if the connection was reset. Reading reports that error.
+  // Shutting down fails if the connection was reset. Reading reports that error, so it is ignored.
   system::shut_down(whole_of(*this).fd(), SHUT_WR);
 }
 
@@ -417,7 +420,7 @@ bool connection_output::send_layered(std::span<const std::span<const std::byte>>
       const auto part = rest.first(std::min(rest.size(), max_written_at_once));
       if (const auto error = layered.write(part, *sealed)) return end_after(*sealed, error);
       rest = rest.subspan(part.size());
-      if (sealed->empty()) continue;  // the layer keeps it back
+      if (sealed->empty()) continue;  // the layer holds the bytes back
       io::write_request writing(self, sealed->bytes(), nullptr);
       sealed->consume(send_now(writing));
       if (!self.can_send()) return false;
@@ -460,7 +463,7 @@ void connection_output::flush_layered() {
     }
     if (error) return static_cast<void>(end_after(sealed, error));
     if (!has_progressed) break;
-    if (sealed.empty()) on_shrunk();  // the layer keeps it back
+    if (sealed.empty()) on_shrunk();  // the layer holds the bytes back
   }
   scratch_buffer::give_back(std::exchange(sealed, io::buffer()));
   if (!awaits_peer()) return all_is_sent();
@@ -500,7 +503,7 @@ void connection_output::send_replies(io::buffer replies) {
   if (self.is_open() && !self.has_failed()) watch();
 }
 
-// All accepted output has been sent; the layer's end is announced before the FIN.
+// Called when all accepted output was sent. Announces the layer's end before the FIN.
 void connection_output::end_layered() noexcept {
   connection_io& self = whole_of(*this);
   try {
@@ -511,7 +514,7 @@ void connection_output::end_layered() noexcept {
   if (!self.writing()) flush_layered();
 }
 
-// Ends a connection whose layer has failed, after the layer's last message.
+// Ends a connection whose layer has failed, after it has sent the layer's last message.
 bool connection_output::end_after(const io::buffer& last_message, std::error_code reason) noexcept {
   connection_io& self = whole_of(*this);
   if (!last_message.empty()) {

@@ -17,14 +17,14 @@ namespace gyre::net::detail {
 class attached_output;
 class connection_io;
 
-/// Tries the kernel first; bytes that it does not take wait in a queue with water marks, together
-/// with attachments. With a layer, the queue holds plain bytes, which are encoded when they can be
-/// sent. A base of connection_io.
+/// Tries the kernel first. Bytes that the kernel does not take wait in a queue with water marks,
+/// together with attachments. With a layer, the queue holds plain bytes, which are encoded when
+/// they can be sent. A base of connection_io.
 ///
 /// Thread-safety: none; belongs to the loop's thread.
 class connection_output {
  public:
-  // tcp_connection documents these.
+  // tcp_connection documents the functions below.
   bool send(std::span<const std::byte> bytes);
   bool send(io::buffer&& bytes);
   bool send(std::span<const std::span<const std::byte>> pieces);
@@ -36,24 +36,25 @@ class connection_output {
 
   bool is_shut_down() const noexcept { return shutdown_requested_; }
   bool fin_is_sent() const noexcept { return fin_sent_; }
-  /// Whether output, or its end, cannot be encoded yet: bytes are received for it even while the
-  /// program has reading paused, as the program may continue only when its output is sent.
+  /// Whether output, or the announcement of its end, cannot be encoded before the peer sends more.
+  /// The connection then receives even while the program has paused reading, because the program
+  /// may wait for its output before it resumes.
   bool awaits_peer() const noexcept;
 
   /// Sends the layer's own messages, before other output.
   void send_replies(io::buffer replies);
-  /// Sends output, or its end, that need wait for the peer no longer.
+  /// Sends output, or its end, that was waiting for bytes of the peer.
   void send_awaiting();
-  /// Sends what the layer still has to say, its end included, after all output.
+  /// Sends the layer's remaining bytes, its end included, after all output.
   void end_layered() noexcept;
   void send_fin() noexcept;
-  /// Limits the time in which the peer takes nothing of the waiting output.
+  /// Starts write_timeout, the limit of the time in which the peer takes no byte of waiting output.
   void watch() noexcept;
   void drop() noexcept;
-  /// No output is accepted or sent any more.
+  /// Drops waiting output; afterwards no output is accepted or sent.
   void stop() noexcept;
 
-  // Called when its requests complete and its timers expire.
+  // Called when requests complete and timers expire.
   void written(io::result result);
   void write_timer_expired();
 
@@ -83,8 +84,8 @@ class connection_output {
   attached_output& attached();
   std::size_t descriptor_cost_of(std::size_t count) const noexcept;
 
-  bool shutdown_requested_ : 1 = false;  // or sending has failed
-  bool fin_sent_ : 1 = false;            // or sending has failed
+  bool shutdown_requested_ : 1 = false;  // shutdown() was called, or sending has failed
+  bool fin_sent_ : 1 = false;            // the FIN was sent, or sending has failed
   bool above_high_water_ : 1 = false;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// connection_phase: the states of a connection's life, and the calls that its loop still owes it.
+// connection_phase: the states of a connection, and the calls that its loop has still to make.
 #pragma once
 
 #include <gyre/base/detail/flag_set.hpp>
@@ -23,7 +23,7 @@ namespace gyre::net::detail {
 /// its connection_io begins with `open`.
 enum class connection_phase : std::uint8_t { open, failed, flushing, lingering, ended };
 
-/// The kinds of a connection's end: the socket is closed, or closed with a RST.
+/// The kinds of a connection's end: the socket is closed normally, or with a RST.
 enum class connection_end : bool { in_order, reset };
 
 /// Calls that a connection's loop has still to make, in a turn of their own.
@@ -31,8 +31,8 @@ enum class due_call : std::uint8_t {
   write_complete = 1,
   high_water = 2,
   low_water = 4,
-  message = 8,    // with unconsumed input; then the connection receives
-  readable = 16,  // to receive: the kernel has reported input already
+  message = 8,    // delivers unconsumed input; then the connection receives
+  readable = 16,  // receives: the kernel has already reported input
 };
 using due_calls = gyre::detail::flag_set<due_call>;
 

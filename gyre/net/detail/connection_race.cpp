@@ -16,8 +16,8 @@
 
 namespace gyre::net::detail {
 
-/// An attempt at one address: connecting, and the handshake of the layer, each with its limit.
-/// Everything closes by destruction, never by a stop: so it may be destroyed at any time.
+/// An attempt to connect to one address and to complete the layer's handshake, each within a limit.
+/// The attempt is never stopped: its destructor closes everything, and may run at any time.
 class connection_race::attempt final : gyre::detail::started_task<attempt, opened_connection> {
  public:
   attempt(connection_race& race, const endpoint& peer)
@@ -35,7 +35,7 @@ class connection_race::attempt final : gyre::detail::started_task<attempt, opene
   const endpoint& peer() const noexcept { return peer_; }
   bool shakes_hands() const noexcept { return shakes_hands_ && !has_ended_; }
   bool has_ended() const noexcept { return has_ended_; }
-  /// After the end: none if the attempt has succeeded.
+  /// Returns the error after the end; none if the attempt has succeeded.
   std::error_code error() const noexcept { return error_; }
   using started_task::take_result;
 
@@ -64,7 +64,7 @@ class connection_race::attempt final : gyre::detail::started_task<attempt, opene
     co_return result;
   }
 
-  // A `limit` of zero is none.
+  // Limits the next step; a `limit` of zero means no limit.
   void set_limit(duration limit, std::error_code error) noexcept {
     limit_error_ = error;
     limit_.cancel();
@@ -124,7 +124,8 @@ std::expected<opened_connection, std::error_code> connection_race::take_result()
   return *std::move(winner_);
 }
 
-// A step may call a function of the user, which may throw, so all steps run in a turn of the timer.
+// Schedules advance(). The call may run a function of the user, which may throw, so that it runs in
+// a turn of the timer.
 void connection_race::wake() noexcept {
   if (!is_over()) step_.start_after(duration::zero());
 }

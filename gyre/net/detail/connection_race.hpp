@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// connection_race: Happy Eyeballs (RFC 8305, Schinazi and Pauly, 2017): connects to several
-// addresses, of which the first that succeeds wins.
+// connection_race: connects to several addresses, of which the first that succeeds wins (Happy
+// Eyeballs: RFC 8305, Schinazi and Pauly, 2017).
 #pragma once
 
 #include <gyre/base/duration.hpp>
@@ -27,25 +27,26 @@ namespace gyre::net::detail {
 struct opened_connection {
   tcp_stream stream;
   endpoint peer;
-  std::unique_ptr<layer> protocol = nullptr;  // after its handshake; null without a transport
+  std::unique_ptr<layer> protocol = nullptr;  // its handshake is done; null without a transport
 };
 
 /// Settings of the attempts of a race.
 struct attempt_settings {
   connect_options connecting = {};
-  /// As race_options::attempt_delay.
+  /// The delay before the next attempt starts; see race_options::attempt_delay.
   duration delay;
-  /// Limit of connecting to one address.
+  /// The limit of connecting to one address; none: no limit.
   std::optional<duration> time_limit = {};
-  /// Makes a layer, whose handshake belongs to the attempt; null: none. Must outlive the race.
+  /// Makes the layer of each attempt, which includes the handshake; null: no layer. Must outlive
+  /// the race.
   const net::transport* transport = nullptr;
-  /// The server's name, for the layer; empty: its address. Must outlive the race.
+  /// The server's name for the layer; empty: the layer gets the address. Must outlive the race.
   std::string_view host = {};
 };
 
-/// Attempts to connect, each started when the one before has failed or has taken too long. While
-/// the handshake of a layer is under way no other attempt starts: a slow handshake is no reason to
-/// make the servers compute another one.
+/// Attempts to connect, each started when the previous one has failed or has taken too long. While
+/// the handshake of a layer is under way no other attempt starts, because a slow handshake is no
+/// reason to make the servers compute another one.
 ///
 /// | event               | waiting for candidates | attempts under way         |
 /// |---------------------|------------------------|----------------------------|
@@ -55,29 +56,31 @@ struct attempt_settings {
 /// | an attempt succeeds | -                      | the end: closes all others |
 /// | no more candidates  | the end                | the end after the last one |
 ///
-/// Both faces use it: connect() waits for its end, and tcp_client is called back.
+/// Used by both interfaces: connect() awaits the end, and tcp_client gets a callback.
 ///
 /// Thread-safety: belongs to the loop's thread.
 /// Lifetime: the destructor closes all connections that were not taken.
 class connection_race {
  public:
-  /// Calls `callback` once, in a turn of the loop; it may destroy the race, and throw.
+  /// Calls `callback` once at the end, in a turn of the loop; the callback may destroy the race,
+  /// and may throw.
   connection_race(event_loop& loop, const attempt_settings& settings,
                   move_only_function<void()> callback) noexcept;
   connection_race(const connection_race&) = delete;
   connection_race& operator=(const connection_race&) = delete;
   ~connection_race();
 
-  /// Adds those that no earlier call added.
+  /// Adds the candidates that no earlier call has added.
   void add(std::span<const endpoint> candidates) noexcept;
-  /// Tells that no others come. `error` is the race's if there were none at all.
+  /// Call when no more candidates will come. `error`: the error of the race if there were none at
+  /// all.
   void end_of_candidates(std::error_code error = {}) noexcept;
   /// Whether any candidate was added.
   bool has_candidates() const noexcept { return candidates_.has_known(); }
 
-  /// After the end: the connection; or the error of the attempt that failed last.
+  /// After the end: returns the connection, or the error of the attempt that failed last.
   std::expected<opened_connection, std::error_code> take_result() noexcept;
-  /// The address of that attempt, if there was one.
+  /// The address of the attempt that failed last, if any.
   const endpoint& last_failed() const noexcept { return last_failed_; }
 
  private:
@@ -93,10 +96,10 @@ class connection_race {
 
   event_loop& loop_;
   const attempt_settings settings_;
-  move_only_function<void()> ended_;  // empty after the end
+  move_only_function<void()> ended_;  // the callback; empty after the end
   candidate_list candidates_;
-  bool is_complete_ = false;     // no more candidates come
-  std::list<attempt> attempts_;  // under way, or ended and not collected
+  bool is_complete_ = false;     // whether no more candidates will come
+  std::list<attempt> attempts_;  // attempts under way, or ended and not collected
   timer step_;                   // calls advance(): at once, or after the delay
   std::optional<opened_connection> winner_;
   std::error_code error_;

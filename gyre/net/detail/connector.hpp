@@ -28,20 +28,20 @@
 
 namespace gyre::net::detail {
 
-/// Connections that tell themselves whether another use is possible.
+/// Connections whose is_reusable() tells whether another use is possible.
 template <class Connection>
 concept tells_reusable = requires(const Connection& connection) {
   { connection.is_reusable() } -> std::same_as<bool>;
 };
 
-/// Streams, also encrypted ones, which tell whether nothing has come from the peer.
+/// Streams, also encrypted ones, whose is_quiet() tells whether nothing has come from the peer.
 template <class Connection>
 concept tells_quiet = requires(Connection& connection) {
   { connection.is_quiet() } -> std::same_as<bool>;
 };
 
-/// Whether an unused connection can serve another use: by its is_reusable(); else it is open, no
-/// part of a message is left in its buffers, and nothing has come from the peer.
+/// Whether an unused connection can serve another use: as its is_reusable() says, or else if the
+/// connection is open, its buffers hold no part of a message, and nothing has come from the peer.
 template <class Connection>
 bool is_reusable(Connection& connection) {
   if constexpr (tells_reusable<Connection>) {
@@ -59,7 +59,7 @@ bool is_reusable(Connection& connection) {
   }
 }
 
-/// The type of the connections that a function makes, which may return them in a unique_ptr.
+/// The type of the connections that a function makes; the function may return them in a unique_ptr.
 template <class Made>
 struct made_connection {
   using type = Made;
@@ -80,7 +80,7 @@ concept handshake_function =
 template <class F>
 concept connect_function = std::invocable<F&> && awaitable<std::invoke_result_t<F&>>;
 
-/// A server, and the resolver for its name, if that is needed.
+/// A server, and the resolver for its name if one is needed.
 class server_address {
  public:
   server_address(event_loop& loop, host_port server, race_options options)
@@ -95,20 +95,23 @@ class server_address {
   std::optional<resolver> names_;
 };
 
-/// The text of `server`; throws std::invalid_argument if it is a Unix socket.
+/// Returns the text of `server`; throws std::invalid_argument if `server` is a Unix socket.
 std::string text_of_tcp(const host_port& server);
-/// Throws std::logic_error: a user's function gave a null pointer.
+/// Throws std::logic_error because a user's function returned a null pointer.
 [[noreturn, gnu::cold]] void throw_no_connection();
-/// Throws std::system_error (io::errc::not_open): `user` was moved from.
+/// Throws std::system_error (io::errc::not_open) because `user` was moved from.
 [[noreturn, gnu::cold]] void throw_moved_from(const char* user);
 
-/// Makes connections to one server. Belongs to the loop's thread, and must outlive its calls.
+/// Makes connections to one server.
+///
+/// Thread-safety: none; belongs to the loop's thread.
+/// Lifetime: must outlive its calls.
 template <class Connection>
 class connector {
  public:
   using pointer = std::unique_ptr<Connection>;
 
-  /// Connections to `server`, each prepared by `handshake`.
+  /// Makes connections to `server`, and prepares each with `handshake`.
   template <class Handshake>
   connector(event_loop& loop, const host_port& server, Handshake handshake, race_options options)
       : loop_(loop),
@@ -117,24 +120,25 @@ class connector {
                   handshake = std::move(handshake)]() mutable {
           return connect_and_prepare(*address, handshake);
         }) {}
-  /// Connections that `connect` makes.
+  /// Makes connections with `connect`.
   template <connect_function Connect>
   connector(event_loop& loop, Connect connect)
       : loop_(loop),
         connect_([connect = std::move(connect)]() mutable { return connect_by(connect); }) {}
 
   event_loop& loop() const noexcept { return loop_; }
-  /// `user`, and the server if it is known.
+  /// Returns `user`, followed by the server if it is known.
   std::string describe(const char* user) const {
     return server_.empty() ? user : user + (' ' + server_);
   }
 
-  /// Throws std::system_error, with `user` and the server.
+  /// Throws std::system_error for `error`, with `user` and the server.
   [[noreturn, gnu::cold]] void fail(io::errc error, const char* user) const {
     throw std::system_error(make_error_code(error), describe(user));
   }
 
-  /// A new connection that is ready for use. Errors also: io::errc::connect_timeout.
+  /// Makes a new connection that is ready for use. Errors also: io::errc::connect_timeout after
+  /// `limit`.
   task<pointer> connect(std::chrono::nanoseconds limit) {
     const steady_time expiry = loop_.deadline_after(limit);
     auto connecting = with_timeout(connect_(), limit);
@@ -176,13 +180,13 @@ class connector {
   move_only_function<task<pointer>()> connect_;
 };
 
-/// The handshake of connections that need none.
+/// A handshake that does nothing.
 struct no_handshake {
   task<tcp_stream> operator()(tcp_stream connection) const { co_return connection; }
 };
 
-/// `error`, or std::system_error (io::errc::closed) in its place if it is that of a wait which the
-/// end of `user` stopped.
+/// Returns std::system_error (io::errc::closed) if `error` is that of a wait which the end of
+/// `user` stopped; otherwise `error`.
 std::exception_ptr error_of_closed(std::exception_ptr error, const std::string& user) noexcept;
 
 }  // namespace gyre::net::detail

@@ -9,7 +9,7 @@
 namespace gyre::net::detail {
 
 event_loop& loop_of(const task_context& context) {
-  // sync_wait() makes the loop the executor before the thread runs it.
+  // sync_wait() sets the loop as the executor before a thread runs the loop.
   if (auto* const loop = dynamic_cast<event_loop*>(context.where)) return *loop;
   if (event_loop* const loop = event_loop::current()) return *loop;
   fail(std::errc::operation_not_permitted, "gyre::net::connect: the coroutine runs on no loop");

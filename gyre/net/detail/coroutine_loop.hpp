@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// loop_of, require_loop: the loop that a coroutine runs on.
+// loop_of, require_loop: find and check the loop on which a coroutine runs.
 #pragma once
 
 namespace gyre {
@@ -9,7 +9,7 @@ struct task_context;
 
 namespace gyre::net::detail {
 
-/// The loop that a coroutine of this context runs on. Throws std::system_error
+/// Returns the loop on which the coroutine of `context` runs. Throws std::system_error
 /// (std::errc::operation_not_permitted) if there is none.
 event_loop& loop_of(const task_context& context);
 

@@ -15,7 +15,7 @@
 namespace gyre::net::detail {
 namespace {
 
-// The peer of a Unix socket may have sent descriptors, which nobody wants here.
+// Closes descriptors that the peer of a Unix socket has sent, because datagram sockets accept none.
 void close_descriptors(const cmsghdr& message) noexcept {
   const std::size_t count = (message.cmsg_len - CMSG_LEN(0)) / sizeof(int);
   for (std::size_t i = 0; i < count; ++i) {
@@ -29,7 +29,7 @@ bool is(const cmsghdr& control, int level, int type) noexcept {
   return control.cmsg_level == level && control.cmsg_type == type;
 }
 
-// A value that was cut off is completed by zeros.
+// Returns the value of a control message, completed by zeros if it was cut off.
 template <class Data>
 Data data_of(const cmsghdr& control) noexcept {
   Data data{};
@@ -50,7 +50,8 @@ void append(msghdr& message, int level, int type, const Data& data) noexcept {
   std::memcpy(CMSG_DATA(header_part), &data, sizeof data);
 }
 
-// `ipi_spec_dst` is the address to reply from also where the datagram was a broadcast or multicast.
+// Returns the address to reply from: `ipi_spec_dst`, which is right even if the datagram was a
+// broadcast or multicast.
 std::optional<ip_address> source_of(const in_pktinfo& info, const endpoint& peer) noexcept {
   ip_address::v4_bytes bytes;
   std::memcpy(bytes.data(), &info.ipi_spec_dst, bytes.size());
@@ -95,7 +96,7 @@ void write_control(msghdr& message, control_buffer& buffer, const endpoint& peer
   message.msg_control = buffer.bytes;
   message.msg_controllen = 0;
   if (const auto source = peer.source()) {
-    // Otherwise the kernel sees the address of another family.
+    // For a peer of another family the kernel does not use the address.
     if (peer.family() == address_family::ipv4 && source->is_v4()) {
       in_pktinfo info{};
       std::memcpy(&info.ipi_spec_dst, source->bytes().data(), sizeof info.ipi_spec_dst);

@@ -24,19 +24,19 @@ struct control_buffer {
                               CMSG_SPACE(sizeof(in6_pktinfo)) + CMSG_SPACE(sizeof(timespec))];
 };
 
-/// Properties of a received message.
+/// The properties of a received message.
 struct message_properties {
-  bool truncated;       ///< the message, or its ancillary data, so that `segment` is not known
-  std::size_t segment;  ///< 0 for none
+  bool truncated;       ///< whether the message or its ancillary data was cut off; see `segment`
+  std::size_t segment;  ///< the size of the segments; 0: none, or cut off
 };
-/// Reads the ancillary data of `message`, whose `peer` gets its source.
+/// Reads the ancillary data of `message`, and sets the source of `peer` to the local address in it.
 message_properties read_control(const msghdr& message, endpoint& peer) noexcept;
-/// Has `message` leave from the source of its peer, and the kernel cut it into segments, unless
+/// Makes the kernel send `message` from the source of `peer`, and cut it into segments unless
 /// `segment` is 0.
 void write_control(msghdr& message, control_buffer& buffer, const endpoint& peer,
                    std::size_t segment = 0) noexcept;
 
-/// Fills a header of one piece; `peer` of no bytes is none. With `buffer`, to receive.
+/// Fills a header of one piece; a `peer_size` of 0 means no peer. `buffer` receives ancillary data.
 inline void set_message(msghdr& header, iovec& piece, endpoint& peer, socklen_t peer_size,
                         control_buffer* buffer = nullptr) noexcept {
   header = {};
@@ -51,7 +51,7 @@ inline void set_message(msghdr& header, iovec& piece, endpoint& peer, socklen_t 
   header.msg_controllen = sizeof buffer->bytes;
 }
 
-/// Has a socket that is bound to all addresses note where each datagram arrives. Throws
+/// Makes a socket that is bound to all addresses report where each datagram arrives. Throws
 /// std::system_error.
 void note_sources(const socket_ref& socket, const endpoint& local);
 

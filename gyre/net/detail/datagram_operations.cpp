@@ -6,8 +6,9 @@
 namespace gyre::net::detail {
 namespace {
 
-// Whether the sender is a Unix socket that is not connected. It is not notified when a receiver's
-// queue has space again, as epoll reports the space in the sender's own buffer. So it never waits.
+// Whether sending must not wait, because the sender is a Unix socket that is not connected. It
+// would not be notified when the receiver's queue has space, as epoll reports the space in the
+// sender's own buffer.
 bool cannot_wait(const msghdr& message) noexcept {
   return message.msg_name != nullptr &&
          static_cast<const sockaddr*>(message.msg_name)->sa_family == AF_UNIX;

@@ -16,7 +16,7 @@
 
 namespace gyre::net {
 
-/// A datagram that receive_from() has put into the caller's memory.
+/// A datagram that receive_from() has stored in the caller's memory.
 struct received_datagram {
   std::size_t size;     ///< may be 0
   endpoint peer;        ///< who sent it
@@ -57,7 +57,7 @@ struct receive_from_operation : io::detail::single_request<io::receive_message_r
 struct send_to_operation : io::detail::counting_request<io::send_message_request> {
   static constexpr const char* name = "gyre::net::datagram_socket: send";
 
-  /// With a segment, the kernel cuts the bytes into datagrams of that size.
+  /// If `segment` is not 0, the kernel cuts the bytes into datagrams of that size.
   send_to_operation(io::detail::open_descriptor* descriptor, std::span<const std::byte> bytes,
                     const endpoint& peer, std::size_t segment = 0) noexcept
       : counting_request(descriptor, header_, nullptr),

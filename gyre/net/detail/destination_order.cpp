@@ -13,7 +13,7 @@
 namespace gyre::net::detail {
 namespace {
 
-constexpr std::size_t max_sorted = 64;  // an answer can have some thousands of addresses
+constexpr std::size_t max_sorted = 64;  // a host can have thousands of addresses
 
 struct policy {
   int precedence;
@@ -26,7 +26,7 @@ struct policy_entry {
   policy value;
 };
 
-// The RFC's table, the longest prefix first.
+// The policy table of RFC 6724, section 2.1, the longest prefix first.
 constexpr policy_entry policies[] = {
     {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, 128, {50, 0}},
     {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}, 96, {35, 4}},
@@ -76,7 +76,7 @@ int scope_of(const ip_address& address) {
 }  // namespace
 
 destination_rank rank_of(const ip_address& destination, const std::optional<ip_address>& source) {
-  constexpr int network_bits = 64;  // the bits after these do not tell where an address is
+  constexpr int network_bits = 64;  // the bits after these do not reveal where an address is
   const policy rules = policy_of(destination);
   destination_rank rank{.unreachable = !source,
                         .other_scope = true,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sort_destinations: which of a host's addresses to connect to first, by destination address
-// selection (RFC 6724, Thaler, Draves, Matsumoto and Chown, 2012).
+// sort_destinations: destination address selection (RFC 6724, Thaler, Draves, Matsumoto and Chown,
+// 2012), which decides the order in which a host's addresses are tried.
 #pragma once
 
 #include <gyre/net/address.hpp>
@@ -11,9 +11,9 @@
 
 namespace gyre::net::detail {
 
-/// Where a destination stands among others: the smaller, the sooner. The members are the RFC's
-/// rules of section 6, in their order; its rules 3, 4 and 7 would need to know more of the
-/// interfaces than a program is told.
+/// The rank of a destination: the smaller, the sooner. The members are the rules of RFC 6724,
+/// section 6, in their order; rules 3, 4 and 7 would need facts about the interfaces that the
+/// system does not give to programs.
 struct destination_rank {
   bool unreachable;   // 1: avoid unusable destinations
   bool other_scope;   // 2: prefer matching scope
@@ -24,14 +24,17 @@ struct destination_rank {
   friend auto operator<=>(const destination_rank&, const destination_rank&) = default;
 };
 
-/// `source` is the address from which the machine would connect; none if it could not.
+/// Returns the rank of `destination`. `source`: the address from which the machine would connect;
+/// none if it could not.
 destination_rank rank_of(const ip_address& destination, const std::optional<ip_address>& source);
 
-/// The address from which the machine would send to `destination`; four system calls, no packet.
+/// Returns the address from which the machine would send to `destination`.
+/// Complexity: four system calls, no packet.
 std::optional<ip_address> source_for(const ip_address& destination);
 
-/// Sorts addresses, the best first; those that are equally good keep their order, and those after
-/// the 64th their places. Four system calls for each address, unless there is one.
+/// Sorts addresses, the best first. Equally good ones keep their order, and all after the 64th keep
+/// their positions.
+/// Complexity: four system calls for each address; none for a single address.
 void sort_destinations(std::vector<ip_address>& addresses);
 
 }  // namespace gyre::net::detail

@@ -8,7 +8,7 @@
 
 namespace gyre::net::detail {
 
-// The size of a map's node beside the entry, roughly.
+// Returns the memory of an entry: its members, and roughly the node of the map.
 std::size_t dns_cache::cost_of(std::string_view name, std::size_t message_size) noexcept {
   constexpr std::size_t of_the_map = 64;
   return of_the_map + sizeof(key) + sizeof(entry) + name.size() + message_size;
@@ -51,7 +51,7 @@ void dns_cache::keep(std::string_view name, record_type type, int status, dns_me
     metrics_.bytes += cost;
     ++metrics_.entries;
   } catch (const std::bad_alloc&) {
-    return;  // it will be asked for again
+    return;  // the next lookup will query the servers again
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// dns_cache: answers of name servers, kept for as long as they allow.
+// dns_cache: responses of name servers, cached for their time to live.
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -16,11 +16,14 @@
 
 namespace gyre::net::detail {
 
-/// Caches answers of name servers for as long as they allow (RFC 1035 and 2308). Belongs to one
-/// thread. Finding and keeping cost O(log entries); keeping allocates.
+/// Caches the responses of name servers for as long as the servers allow (RFC 1035 and 2308).
+///
+/// Thread-safety: none; belongs to one thread.
+/// Complexity: find() and keep() take O(log entries); keep() allocates.
 class dns_cache {
  public:
-  /// `status` is what c-ares said with it. The message is empty if there is no such name or record.
+  /// `status`: the status that c-ares passed with the message. The message is empty if there is no
+  /// such name or record.
   struct answer {
     int status;
     dns_message message;
@@ -31,13 +34,15 @@ class dns_cache {
   dns_cache& operator=(const dns_cache&) = delete;
   ~dns_cache() { clear(); }
 
-  /// The answer for `name`, as host_key() spells it, if still valid. For use until the next change.
+  /// Returns the answer for `name`, in the form of host_key(), if it is still valid; null
+  /// otherwise. Valid until the next change of the cache.
   const answer* find(std::string_view name, record_type type, steady_time present);
-  /// Keeps it, if it may and can be kept; those not used for longest make room.
+  /// Caches an answer, if its lifetime and memory allow it. The least recently used entries make
+  /// room.
   void keep(std::string_view name, record_type type, int status, dns_message message,
             steady_time present) noexcept;
   void clear() noexcept;
-  /// Its hits and misses are the owner's to count.
+  /// The owner counts hits and misses with the two functions below.
   const dns_cache_metrics& metrics() const noexcept { return metrics_; }
   void count_hit() noexcept { ++metrics_.hits; }
   void count_miss() noexcept { ++metrics_.misses; }
@@ -65,7 +70,7 @@ class dns_cache {
 
   const dns_cache_options options_;
   std::map<key, entry, by_key> entries_;
-  intrusive_list<entry> by_use_;  // the last one was used last
+  intrusive_list<entry> by_use_;  // from the least to the most recently used
   dns_cache_metrics metrics_;
 };
 

@@ -21,7 +21,7 @@
 namespace gyre::net::detail {
 namespace {
 
-constexpr std::size_t max_name_size = 254;  // RFC 1035's 255 bytes, as text with a dot at its end
+constexpr std::size_t max_name_size = 254;  // RFC 1035's 255 bytes as text, with a final dot
 
 void check(int status, const char* call) {
   if (status == ARES_SUCCESS) return;
@@ -30,7 +30,7 @@ void check(int status, const char* call) {
                           std::string(call) + ": " + ares_strerror(status));
 }
 
-// c-ares counts its users without a lock.
+// Initialises c-ares once, because c-ares counts its users without a lock.
 void use_library() {
   static const int status = ares_library_init(ARES_LIB_INIT_ALL);
   check(status, "ares_library_init");
@@ -38,8 +38,9 @@ void use_library() {
 
 constexpr std::uint16_t dns_port = 53;
 
-// A name server at the wildcard address is this machine, as for other programs. It answers from the
-// loopback address, and c-ares would drop answers from another address than it asked.
+// Returns the loopback address for a name server at the wildcard address, which means this machine,
+// as for other programs. The server replies from the loopback address, and c-ares drops replies
+// from an address other than that of the query.
 ip_address reachable(const ip_address& server) noexcept {
   if (!server.is_any()) return server;
   return server.is_v4() ? ip_address::loopback_v4() : ip_address::loopback_v6();
@@ -47,7 +48,7 @@ ip_address reachable(const ip_address& server) noexcept {
 
 void set_servers(ares_channel channel, const std::vector<endpoint>& servers) {
   std::vector<ares_addr_port_node> nodes;
-  nodes.reserve(servers.size());  // each points to the next
+  nodes.reserve(servers.size());  // no reallocation: each node points to the next
   for (const endpoint& each : servers) {
     ares_addr_port_node node{};
     const ip_address address = reachable(each.address());
@@ -72,10 +73,10 @@ std::vector<endpoint> read_name_servers(const std::string& path) {
   return parse_name_servers(gyre::detail::read_file(path.c_str()).value_or(std::string()));
 }
 
-// These functions replace c-ares's own calls, because 1.18 writes to TCP connections by writev(2):
-// SIGPIPE, which ends a program by default, is then a name server's to raise. They make sockets as
-// c-ares does: non-blocking, close-on-exec, and without Nagle's algorithm. A failed call leaves its
-// error to c-ares in errno.
+// The functions below replace c-ares's own system calls. c-ares 1.18 writes to TCP connections by
+// writev(2), so that a name server could raise SIGPIPE, which ends a program by default. Like
+// c-ares, they make sockets that are non-blocking and close-on-exec, without Nagle's algorithm. A
+// failed call leaves its error in errno for c-ares.
 
 ares_ssize_t count_of(const io::result& outcome) noexcept {
   return outcome ? static_cast<ares_ssize_t>(outcome.count()) : -1;
@@ -84,7 +85,7 @@ ares_ssize_t count_of(const io::result& outcome) noexcept {
 ares_socket_t open_socket(int family, int type, int protocol, void*) {
   auto result = system::open_socket(family, type, protocol);
   if (!result) return ARES_SOCKET_BAD;
-  // If setting this option fails, a question takes longer.
+  // A failure to set this option is ignored: queries then only take longer.
   if (type == SOCK_STREAM) system::set_option(result->get(), system::tcp_nodelay, 1);
   return result->release();
 }
@@ -94,7 +95,7 @@ int close_socket(ares_socket_t fd, void*) {
   return 0;
 }
 
-// c-ares has no place for the scope of a server.
+// Connects to the server with its scope, which c-ares cannot store.
 int connect_socket(ares_socket_t fd, const sockaddr* server, ares_socklen_t size, void* servers) {
   endpoint scoped;
   std::memcpy(scoped.data(), server, std::min(size, endpoint::capacity()));
@@ -168,9 +169,9 @@ dns_channel::dns_channel(name_engine& owner, const resolver_options& options)
 
 dns_channel::~dns_channel() { ares_destroy(channel_); }
 
-// c-ares 1.18 treats the failure of a server as no answer, asks the next server, and in the end
-// reports that it could reach none. With a single server, the server's own error is reported
-// instead.
+// Opens the channel. c-ares 1.18 treats the failure of a server as a missing answer, queries the
+// next server, and in the end reports that it could reach none. With a single server, the server's
+// own error is reported instead.
 void dns_channel::open(const resolver_options& options) {
   servers_ = options.servers.empty() ? read_name_servers(options.resolv_conf) : options.servers;
   char dns_only[] = "b";
@@ -248,7 +249,7 @@ void dns_channel::wait_for_servers() noexcept {
   }
 }
 
-// c-ares calls this when it opens or closes a socket. Queries on one that the loop cannot watch
+// Called by c-ares when it opens or closes a socket. Queries on a socket that the loop cannot watch
 // time out.
 void dns_channel::on_socket_state(void* self, int fd, int readable, int writable) noexcept {
   auto& channel = *static_cast<dns_channel*>(self);
@@ -271,7 +272,8 @@ void dns_channel::on_socket_state(void* self, int fd, int readable, int writable
   }
 }
 
-// The call may destroy the watch or timer that makes it, and the channel.
+// Processes events of c-ares. The call may destroy the channel, and with it the watch or timer
+// whose callback makes the call.
 void dns_channel::process(int readable, int writable) {
   ares_process_fd(channel_, readable, writable);
   wait_for_servers();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// dns_channel: carries queries to name servers, by c-ares.
+// dns_channel: sends queries to name servers through c-ares.
 #pragma once
 
 #include <gyre/exec/fd_watch.hpp>
@@ -14,33 +14,35 @@
 #include <string_view>
 #include <vector>
 
-// Declared here so that users of this header need no ares.h.
+// Declared here so that users of this header do not need ares.h.
 struct ares_channeldata;
 
 namespace gyre::net::detail {
 
 class name_engine;
 
-/// Where names that are not fully qualified are looked for.
+/// The domains in which names are searched that are not fully qualified.
 struct search_list {
   std::vector<std::string> domains;
-  int ndots = 1;  // a name with as many dots is tried as it is first
+  int ndots = 1;  // a name with at least this many dots is tried first as it is
 
-  /// The names to ask for in turn for `host`, which is not empty; as it is, if it ends with a dot.
+  /// Returns the names to query in turn for `host`, which must not be empty; only `host` itself if
+  /// it ends with a dot.
   std::vector<std::string> names_for(std::string_view host) const;
 };
 
-/// The servers that the lines "nameserver ADDRESS" of a resolv.conf name, also with a scope
-/// ("fe80::1%eth0"), which c-ares 1.18 passes over, or a port ("[::1]:53"). Others are passed over.
+/// Returns the servers in the lines "nameserver ADDRESS" of a resolv.conf. An address may have a
+/// scope ("fe80::1%eth0"), which c-ares 1.18 does not support, or a port ("[::1]:53"). Other lines
+/// are ignored.
 std::vector<endpoint> parse_name_servers(std::string_view text);
 
-/// A channel of c-ares on a loop, which carries queries to name servers and answers back.
+/// A channel of c-ares on a loop.
 ///
 /// Thread-safety: none; belongs to the loop's thread.
 class dns_channel {
  public:
-  /// There is a message with ARES_SUCCESS, and with negative answers.
-  /// Called by c-ares: may begin queries, and not cancel or destroy anything of the channel.
+  /// Called by c-ares with the result of a query. Has a message with ARES_SUCCESS and with negative
+  /// answers. May begin queries, but not cancel or destroy anything of the channel.
   using callback = void (*)(void* context, int status, int timeouts, unsigned char* message,
                             int size);
 
@@ -51,17 +53,17 @@ class dns_channel {
   /// Ends all queries.
   ~dns_channel();
 
-  /// Calls `handler` exactly once, maybe before it returns.
+  /// Calls `handler` exactly once, possibly before it returns.
   void query(const std::string& name, record_type type, callback handler, void* context) noexcept;
-  /// After query(), to be called again in time.
+  /// Starts the timer for the next timeout of c-ares. Call after query().
   void wait_for_servers() noexcept;
-  /// Ends all queries: c-ares cannot end a single one. Not from a callback.
+  /// Ends all queries, because c-ares cannot end a single one. Must not be called from a callback.
   void cancel_all() noexcept;
   const search_list& search() const noexcept { return search_; }
 
-  // The owner of the channel counts its queries.
+  // The owner of the channel counts queries here.
   std::size_t in_flight = 0;
-  std::size_t awaited = 0;  // of these lookups wait for
+  std::size_t awaited = 0;  // queries for which lookups wait
 
  private:
   static void on_socket_state(void* self, int fd, int readable, int writable) noexcept;
@@ -75,7 +77,7 @@ class dns_channel {
   std::map<int, fd_watch> watches_;  // the sockets of c-ares
   timer query_timeout_;
   search_list search_;
-  std::vector<endpoint> servers_;  // empty: those of c-ares
+  std::vector<endpoint> servers_;  // empty: c-ares uses its own list
 };
 
 }  // namespace gyre::net::detail
