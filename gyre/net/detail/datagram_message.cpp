@@ -96,7 +96,7 @@ void write_control(msghdr& message, control_buffer& buffer, const endpoint& peer
   message.msg_control = buffer.bytes;
   message.msg_controllen = 0;
   if (const auto source = peer.source()) {
-    // For a peer of another family the kernel does not use the address.
+    // A source of another family than the peer's is left out: it would be invalid for the socket.
     if (peer.family() == address_family::ipv4 && source->is_v4()) {
       in_pktinfo info{};
       std::memcpy(&info.ipi_spec_dst, source->bytes().data(), sizeof info.ipi_spec_dst);

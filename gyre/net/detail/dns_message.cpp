@@ -25,7 +25,7 @@ namespace {
 constexpr std::size_t header_size = 12;
 constexpr std::size_t shortest_record = 12;  // a name of one byte, and no data
 
-/// Walks over a message without leaving it.
+/// Reads a message without ever leaving its bounds.
 class message_reader {
  public:
   explicit message_reader(dns_message message) noexcept : rest_(message) {}
@@ -46,7 +46,7 @@ class message_reader {
     for (const unsigned char each : bytes(size)) value = value << 8 | each;
     return value;
   }
-  // A compression pointer is skipped, not followed: c-ares compares the names.
+  // Skips a name. A compression pointer is not followed, because c-ares compares the names.
   void skip_name() noexcept {
     while (!failed_) {
       const std::uint32_t length = number(1);
@@ -82,7 +82,7 @@ record_header next_record(message_reader& from) noexcept {
   return header;
 }
 
-// The time for which a negative answer holds, by its SOA record.
+// Returns the lifetime of a negative answer, from its SOA record.
 std::chrono::seconds negative_lifetime(const record_header& soa) noexcept {
   message_reader data(soa.data);
   data.skip_name();
@@ -93,14 +93,15 @@ std::chrono::seconds negative_lifetime(const record_header& soa) noexcept {
   return std::min(soa.ttl, std::chrono::seconds(minimum));
 }
 
-// The header may promise more answers than fit into the message: the message bounds their count.
+// Returns the number of answers in the header, but at most as many as fit into the message.
 std::size_t max_answers(dns_message message) noexcept {
   if (message.size() < header_size) return 0;
   const std::size_t said = message[6] * 256u + message[7];
   return std::min(said, (message.size() - header_size) / shortest_record);
 }
 
-// The results of `Parse`: `Address` is c-ares's type for an address and its TTL.
+// Returns the addresses that `Parse` decodes; `Address` is c-ares's type for an address and its
+// TTL.
 template <class Bytes, class Address, auto Parse, auto Member>
 address_result parse_addresses(dns_message message) {
   std::vector<Address> room(std::max<std::size_t>(max_answers(message), 1));
@@ -216,7 +217,7 @@ srv_result decode_srv(dns_message message) {
   std::vector<srv_record> records;
   for (const auto* each = raw; each != nullptr; each = each->next) {
     const std::string_view target = each->host;
-    if (target.empty() || target == ".") continue;  // "decidedly not available"
+    if (target.empty() || target == ".") continue;  // the service is "decidedly not available"
     records.push_back({.target = std::string(target),
                        .port = each->port,
                        .priority = each->priority,

@@ -34,8 +34,8 @@ inline std::error_code no_memory() noexcept {
   return std::make_error_code(std::errc::not_enough_memory);
 }
 
-/// The code of an exception. One that has none counts as std::errc::protocol_error, as the failure
-/// of a layer without an error does.
+/// Returns the code of an exception; std::errc::protocol_error for an exception without a code, as
+/// for a layer that fails without an error.
 [[gnu::cold]] inline std::error_code code_of(const std::exception_ptr& error) noexcept {
   try {
     std::rethrow_exception(error);
@@ -66,7 +66,8 @@ inline void require_loops(std::span<event_loop* const> loops, const std::string&
   fail(std::make_error_code(error), what);
 }
 
-/// Cuts off the text before the first of `ends`, and returns it; drops that one, too.
+/// Removes the text before the first character of `ends` and returns it; removes that character,
+/// too.
 inline std::string_view take_until(std::string_view& text, std::string_view ends) noexcept {
   const std::size_t end = text.find_first_of(ends);
   const std::string_view part = text.substr(0, end);
@@ -74,7 +75,7 @@ inline std::string_view take_until(std::string_view& text, std::string_view ends
   return part;
 }
 
-/// Cuts off the first word of a line, and returns it; nothing is left of a line without one.
+/// Removes the first word of a line and returns it; empties a line without words.
 inline std::string_view next_word(std::string_view& line) noexcept {
   constexpr std::string_view blank = " \t\r\v\f";
   line.remove_prefix(std::min(line.find_first_not_of(blank), line.size()));

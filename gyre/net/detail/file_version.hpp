@@ -14,11 +14,12 @@
 
 namespace gyre::net::detail {
 
-/// Tells whether a file has changed. One system call for each question.
+/// Detects changes of a file, by one system call per update().
 class file_version {
  public:
-  /// Whether the file at `path` is another one, or another version, than the last time; a file that
-  /// is not there, or not a regular one, is none. True the first time, if there is one.
+  /// Returns whether the file at `path` is another file, or another version, than in the last call.
+  /// A path without a regular file counts as no file. The first call returns true if there is a
+  /// file.
   bool update(const std::string& path) noexcept {
     const auto status = io::detail::system::status_at(AT_FDCWD, path.c_str(), 0, STATX_BASIC_STATS);
     // Reading from a file of another kind, such as a pipe, could block.
@@ -29,7 +30,7 @@ class file_version {
                     : version();
     return std::exchange(last_, present) != present;
   }
-  /// Whether there was a file the last time.
+  /// Whether the last update() found a file.
   bool exists() const noexcept { return std::get<0>(last_) != 0; }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// from_loop(): runs the functions by which a loop calls a connection.
+// from_loop: runs the functions by which a loop calls a connection.
 #pragma once
 
 #include <gyre/base/timer_operation.hpp>
@@ -15,9 +15,9 @@
 
 namespace gyre::net::detail {
 
-/// Calls `work`, unless the group was abandoned. An exception ends the connection, as its place in
-/// the stream is unknown then, and is thrown on; but a lack of memory is not, because it is no
-/// defect of the program, and a peer must not be able to end that.
+/// Calls `work`, unless the group was abandoned. An exception aborts the connection, whose position
+/// in the stream is then unknown, and is rethrown. std::bad_alloc is not rethrown, because it is no
+/// defect of the program, and a peer must not be able to end the program by it.
 template <class Work>
 void from_loop(connection_io& connection, Work&& work) {
   connection_group& group = connection.group();
@@ -35,7 +35,7 @@ void from_loop(connection_io& connection, Work&& work) {
   }
 }
 
-/// Calls a member function of a part of the connection, from the loop.
+/// Calls a member function of a part of `connection` by from_loop().
 template <class Part, class... Arguments>
 void call_from_loop(connection_io& connection, void (Part::*function)(Arguments...),
                     Arguments... arguments) {
@@ -43,13 +43,13 @@ void call_from_loop(connection_io& connection, void (Part::*function)(Arguments.
   from_loop(connection, [&] { (part.*function)(arguments...); });
 }
 
-/// The callback of a connection's request, which calls a member function of a part.
+/// The callback of a connection's request, which calls the member function `Done` of a part.
 template <auto Done>
 void on_done(io::request& request, io::result result) {
   call_from_loop(static_cast<connection_io&>(request.target()), Done, result);
 }
 
-/// The callback of a progress_timer, which calls a member function of a part.
+/// The callback of a progress_timer, which calls the member function `Expired` of a part.
 template <auto Expired>
 void on_expired(timer_operation& timer) {
   call_from_loop(*static_cast<progress_timer&>(timer).owner, Expired);

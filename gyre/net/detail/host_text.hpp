@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// split_host_text: "HOST:SERVICE" in its two parts, for endpoint and host_port.
+// split_host_text: divides "HOST:SERVICE" into its parts, for endpoint and host_port.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +14,23 @@ namespace gyre::net::detail {
 struct host_text {
   std::string_view host;  ///< without brackets
   std::uint16_t port;
-  bool bracketed;  ///< so `host` can only be an IPv6 address
+  bool bracketed;  ///< in brackets, so that `host` can only be an IPv6 address
 
-  /// Every local address: no host, or "*".
+  /// Whether the text means every local address: no host, or "*".
   bool is_any() const noexcept { return !bracketed && (host.empty() || host == "*"); }
-  /// "localhost", or a name that ends in ".localhost" (RFC 6761), in any case of letters.
+  /// Whether the host is "localhost" or ends in ".localhost" (RFC 6761), in any case of letters.
   bool is_localhost() const noexcept;
 };
 
 /// Whether `host` has the form of a name (see host_port::parse()).
 bool may_be_name(std::string_view host) noexcept;
 
-/// Errors: std::errc::invalid_argument, resolve_errc::service_not_found. Reads /etc/services for
-/// the name of a service that is not built in.
+/// Divides "HOST:SERVICE". Reads /etc/services for the name of a service that is not built in.
+/// Errors: std::errc::invalid_argument, resolve_errc::service_not_found.
 std::expected<host_text, std::error_code> split_host_text(std::string_view text);
 
-/// "'TEXT', expected …", for the message of an exception about `text`. `names`: whether the name of
-/// a host would have been accepted.
+/// Returns "'TEXT', expected …" for the message of an exception about `text`. `names`: whether the
+/// name of a host would have been accepted.
 std::string expected_forms(std::string_view text, bool names);
 
 }  // namespace gyre::net::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes by which connections read from their layers and write to them.
+// layer_limits: the sizes in which connections read from their layers and write to them.
 #pragma once
 
 #include <gyre/io/backend.hpp>
@@ -22,7 +22,8 @@ inline constexpr std::size_t max_file_part = std::size_t{64} << 10;
 /// The limit of replies that a peer causes and does not read.
 inline constexpr std::size_t max_replies = std::size_t{64} << 10;
 
-/// How much may be written before sending: more than this visit may send would only wait.
+/// Returns how many bytes to write to a layer before sending: more than the socket may still send
+/// in this turn would only wait.
 inline std::size_t writable_at_once(const io::backend& io) noexcept {
   return std::clamp(io.share_left(io::direction::write), record_size, max_written_at_once);
 }
@@ -31,12 +32,13 @@ inline std::size_t writable_at_once(const io::backend& io) noexcept {
 /// each other share a part, a large one is a part by itself.
 class record_parts {
  public:
-  /// At most `limit` bytes of `pieces`. `buffer` is empty, and for small pieces.
+  /// Divides at most `limit` bytes of `pieces`. `buffer` must be empty; small pieces are copied to
+  /// it.
   record_parts(std::span<const iovec> pieces, io::buffer& buffer,
                std::size_t limit = std::size_t(-1)) noexcept
       : pieces_(pieces), buffer_(buffer), rest_(limit) {}
 
-  /// The next part, which stays until the next call; empty after the last one. Throws
+  /// Returns the next part, which is valid until the next call; empty after the last part. Throws
   /// std::bad_alloc.
   std::span<const std::byte> next() {
     buffer_.consume_all();

@@ -43,7 +43,7 @@ void layer_opening::work_ended() noexcept {
   end_timer_.start_after(duration::zero());
 }
 
-// Returns false if the handshake would exceed the memory limit.
+// Counts the memory of the handshake; returns false if it would exceed the memory limit.
 bool layer_opening::count_held(std::size_t bytes) noexcept {
   return group_.count_held_by_handshake(std::exchange(counted_, bytes), bytes);
 }

@@ -16,14 +16,15 @@
 
 namespace gyre::net::detail {
 
-/// Runs the coroutine shake_hands() for callbacks. What the handshake holds counts in the memory
-/// limit of the group.
+/// Runs the coroutine shake_hands() for code with callbacks. The memory that the handshake holds
+/// counts in the memory limit of the group.
 ///
 /// Thread-safety: none; belongs to the loop's thread.
-/// Lifetime: the group must outlive it. Destroyed before its end, it closes the connection.
+/// Lifetime: the group must outlive the opening. The destructor closes the connection if the
+/// handshake has not ended.
 class layer_opening final : gyre::detail::started_task<layer_opening>, handshake_observer {
  public:
-  /// Called once, in a turn of the loop; may destroy the opening.
+  /// Called once with the result, in a turn of the loop; may destroy the opening.
   using function = move_only_function<void(std::error_code)>;
 
   /// Throws std::bad_alloc.
@@ -33,10 +34,10 @@ class layer_opening final : gyre::detail::started_task<layer_opening>, handshake
   layer_opening& operator=(const layer_opening&) = delete;
   ~layer_opening();
 
-  /// Begins, once; `callback` is called later.
+  /// Begins the handshake; must be called once. `callback` is called in a later turn.
   void start();
 
-  /// After it is done: the connection, and its layer.
+  /// After the handshake: release() returns the connection, and take_layer() its layer.
   unique_fd release() noexcept { return core_->inner.release(); }
   std::unique_ptr<layer> take_layer() noexcept { return std::move(core_->protocol); }
 
@@ -53,9 +54,9 @@ class layer_opening final : gyre::detail::started_task<layer_opening>, handshake
   connection_group& group_;
   const core_ptr core_;
   function callback_;
-  std::error_code result_;   // of the time limit, until the work has ended
-  std::size_t counted_ = 0;  // bytes
-  timer end_timer_;          // the time limit, or the call of `callback`, which may throw
+  std::error_code result_;   // the error of the time limit, until the handshake has ended
+  std::size_t counted_ = 0;  // bytes that the group counts
+  timer end_timer_;          // runs the time limit, then the call of `callback`, which may throw
 };
 
 }  // namespace gyre::net::detail

@@ -118,7 +118,8 @@ struct wait_step {
   static void finish(layered_core& /*core*/) {}
 };
 
-/// Drives a reading operation. The step judges the end of the peer's bytes, except for a wait.
+/// Drives a reading operation. At the end of the peer's bytes, the step's finish() decides whether
+/// the end is an error.
 template <class Step>
 task<typename Step::result> drive(core_ptr core, Step step) {
   reading_lock lock(*core, core->is_reading, Step::name);
@@ -138,8 +139,8 @@ task<typename Step::result> drive(core_ptr core, Step step) {
 
 // --- A writer that must read ---
 
-// Reads the rest of a message of the peer, before which nothing can be written; or waits for the
-// coroutine that reads, if there is one.
+// Reads until the layer may write, which needs the rest of a message of the peer. If another
+// coroutine is reading, waits for it instead.
 task<> read_rest(core_ptr core, std::string_view operation) {
   while (!core->protocol->may_write()) {
     if (core->is_reading) {
@@ -160,7 +161,7 @@ bool is_of_a_gone_peer(const std::error_code& error) noexcept {
 // Reads the bytes that a peer sent before it closed: an alert says more than a connection reset.
 task<> read_peer_failure(core_ptr core, std::string_view operation) {
   try {
-    while (core->is_reading) co_await core->more_is_read(operation);  // the reader meets the alert
+    while (core->is_reading) co_await core->more_is_read(operation);  // the reader may get it
     reading_lock lock(*core, core->writer_reads, operation);
     layer& protocol = *core->protocol;
     const auto advance = [&protocol] {
@@ -180,7 +181,7 @@ task<> read_peer_failure(core_ptr core, std::string_view operation) {
 // --- The core ---
 
 void layered_core::send_now() noexcept {
-  const int fd = inner.fd();  // -1 when it is closed
+  const int fd = inner.fd();  // -1 if the stream is closed
   if (is_sending || output.empty() || fd < 0) return;
   if (const io::result outcome = system::send_without_waiting(fd, output.bytes()))
     output.consume(outcome.count());
@@ -214,7 +215,8 @@ task<> layered_core::more_is_read(std::string_view operation) {
   if (!inner.is_open()) throw_error(io::errc::closed, operation);
 }
 
-// The waiter is resumed by a post, when the coroutine that reads has continued or ended.
+// Resumes the waiter of more_is_read() by a post, after the coroutine that reads has continued or
+// ended.
 void layered_core::notify_of_reading() noexcept {
   if (std::exchange(is_awaited_, false)) more_read_.set();
 }
@@ -244,7 +246,7 @@ void layered_core::announce_end() noexcept {
   try {
     protocol->end();
   } catch (const std::exception&) {
-    output = io::buffer();  // a part of the end would be wrong
+    output = io::buffer();  // a part of the layer's end must not be sent
   }
 }
 
@@ -282,7 +284,7 @@ task<std::size_t> write(core_ptr core, std::span<const std::byte> bytes, bool wh
   if (protocol.has_announced_end() && !bytes.empty()) {
     core->throw_error({EPIPE, std::system_category()}, name);
   }
-  io::buffer copy;  // as the loop's memory is needed to receive
+  io::buffer copy;  // keeps `bytes`, because receiving needs the loop's memory
   if (!source_memory.empty() && !protocol.may_write()) {
     copy.append(bytes);
     bytes = copy.bytes();
@@ -350,7 +352,7 @@ task<std::size_t> write_file(core_ptr core, int file, ::off_t offset, std::size_
     const io::result read = io::detail::system::read_at(file, part->prepare(size).first(size),
                                                         static_cast<std::uint64_t>(offset) + done);
     if (!read) core->throw_error(read.error(), "send_file");
-    if (read.count() == 0) break;  // the file ends here
+    if (read.count() == 0) break;  // the file has ended
     part->commit(read.count());
     done += co_await write(core, part->bytes(), true);
   }

@@ -26,7 +26,9 @@
 
 namespace gyre::net::detail {
 
-/// Thread-safety: the loop's thread.
+/// The connection, the layer and the output of a layered_stream.
+///
+/// Thread-safety: none; belongs to the loop's thread.
 class layered_core {
  public:
   layered_core(tcp_stream connection, std::unique_ptr<layer> protocol_layer)
@@ -34,8 +36,8 @@ class layered_core {
     protocol->send_to(output);
   }
 
-  /// Sends last messages and replies to the peer without waiting, unless another operation sends.
-  /// The rest goes before the next write.
+  /// Sends replies and last messages to the peer without waiting, unless another operation is
+  /// sending. The next write sends the remaining bytes first.
   void send_now() noexcept;
   /// See layered_stream::is_quiet().
   bool is_quiet() noexcept;
@@ -47,17 +49,17 @@ class layered_core {
   [[noreturn]] void throw_failure(std::string_view operation);
 
   tcp_stream inner;
-  std::unique_ptr<const endpoint> known_peer;  // if the former owner has told it
-  io::buffer output;                           // of the layer, that waits to be sent
+  std::unique_ptr<const endpoint> known_peer;  // the peer's address, if a former owner passed it
+  io::buffer output;                           // bytes of the layer that wait to be sent
   std::unique_ptr<layer> protocol;
   bool is_reading = false;
   bool is_writing = false;
-  bool writer_reads = false;  // see read_rest()
+  bool writer_reads = false;  // a writer is reading, see read_rest()
 
-  bool is_sending = false;         // see sending_lock
-  std::size_t left_by_writes = 0;  // bytes of output at most, of writes that were stopped
+  bool is_sending = false;         // a sending_lock exists
+  std::size_t left_by_writes = 0;  // at most this many bytes of output are of stopped writes
 
-  /// Waits until the coroutine that reads has read more, or ends. Throws io::errc::closed.
+  /// Waits until the coroutine that reads has read more, or has ended. Throws io::errc::closed.
   task<> more_is_read(std::string_view operation);
   void notify_of_reading() noexcept;
 
@@ -69,10 +71,10 @@ class layered_core {
   auto_reset_event more_read_;
 };
 
-/// Is called after each step of a handshake.
+/// An observer of the steps of a handshake.
 class handshake_observer {
  public:
-  /// An error ends the handshake.
+  /// Called after each step; a returned error ends the handshake.
   virtual std::error_code note_step(const layer& protocol) noexcept = 0;
 
  protected:
@@ -86,15 +88,16 @@ task<std::size_t> read_until(core_ptr core, io::buffer& buffer, std::string_view
                              std::size_t limit);
 task<io::received> receive(core_ptr core);
 task<> wait_readable(core_ptr core);
-/// `source_memory`: the memory of `bytes`, which is given back when the layer has taken them.
+/// `source_memory`: the memory of `bytes`, which the loop gets back when the layer has taken the
+/// bytes.
 task<std::size_t> write(core_ptr core, std::span<const std::byte> bytes, bool whole,
                         io::received source_memory = {});
 task<std::size_t> write_pieces(core_ptr core, std::span<const iovec> pieces);
 task<std::size_t> write_received(core_ptr core, io::received bytes);
 task<std::size_t> write_file(core_ptr core, int file, ::off_t offset, std::size_t count);
 task<> end_writing(core_ptr core);
-/// Steps wait for their turns among the loop's heavy operations. `observer` may be null, and must
-/// outlive the task.
+/// Runs the handshake; its steps wait for their turns among the loop's heavy operations. `observer`
+/// may be null, and must outlive the task.
 task<> shake_hands(core_ptr core, handshake_observer* observer = nullptr);
 
 }  // namespace gyre::net::detail

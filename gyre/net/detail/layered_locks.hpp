@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// reading_lock, sending_lock: which operation of a layered_core uses a direction, and its bytes.
+// reading_lock, sending_lock: mark a direction of a layered_core as in use, and hold its bytes.
 #pragma once
 
 #include <gyre/io/buffer.hpp>
@@ -16,7 +16,7 @@
 
 namespace gyre::net::detail {
 
-/// Marks one direction as in use. Throws io::errc::busy, io::errc::not_open.
+/// Marks one direction as in use until destroyed. Throws io::errc::busy, io::errc::not_open.
 class direction_lock {
  public:
   direction_lock(layered_core& core, bool& in_use, std::string_view operation) : in_use_(in_use) {
@@ -32,23 +32,24 @@ class direction_lock {
   bool& in_use_;
 };
 
-/// The bytes that one reading operation has received. While it waits, and when it has ended, none
-/// of the loop's memory is held: the layer keeps bytes that it has not read.
+/// The right of one operation to read, and its received bytes. Returns the loop's memory before
+/// each wait and at the end: the layer then keeps a copy of the bytes that it has not read.
 class reading_lock : direction_lock {
  public:
-  /// `in_use`: is_reading, or writer_reads.
+  /// `in_use`: core.is_reading, or core.writer_reads.
   reading_lock(layered_core& core, bool& in_use, std::string_view operation)
       : direction_lock(core, in_use, operation), core_(core), operation_(operation) {}
   ~reading_lock() {
     try {
       give_back();
     } catch (const std::exception&) {
-      core_.inner.close();  // bytes are lost
+      core_.inner.close();  // unread bytes are lost
     }
     core_.notify_of_reading();
   }
 
-  /// Waits for bytes, which take() takes. Throws if the peer causes replies that it does not read.
+  /// Waits for bytes, which must be passed to take(). Throws io::errc::output_limit if the peer
+  /// causes replies and does not read them.
   auto receive() {
     if (core_.output.size() > max_replies + core_.left_by_writes) {
       core_.throw_error(io::errc::output_limit, operation_);
@@ -57,7 +58,8 @@ class reading_lock : direction_lock {
     core_.notify_of_reading();
     return core_.inner.receive();
   }
-  /// Feeds the layer. False if the connection ends here, and may; throws if it may not.
+  /// Feeds `input` to the layer. Without bytes, the connection has ended: returns false if the
+  /// layer accepts the end here, and throws its error otherwise.
   bool take(io::received input) {
     if (input.empty()) {
       const std::error_code cut_off = core_.protocol->end_of_bytes();
@@ -80,7 +82,8 @@ class reading_lock : direction_lock {
   io::received input_;
 };
 
-/// The bytes that one writing operation sends; the rest stays before those of the next one.
+/// The output that one writing operation sends. The destructor puts unsent bytes back, before
+/// output that was added meanwhile.
 class sending_lock {
  public:
   explicit sending_lock(layered_core& core) noexcept
@@ -101,7 +104,7 @@ class sending_lock {
       bytes.append(core_.output.bytes());
       core_.output = std::move(bytes);
     } catch (const std::exception&) {
-      core_.inner.close();  // a gap would be wrong
+      core_.inner.close();  // the stream of bytes must have no gap
     }
   }
 

@@ -11,10 +11,10 @@ namespace gyre::net::detail {
 
 class accept_operation;
 
-/// The peer of the connection that `request` has brought.
+/// Returns the peer of the connection that `request` has accepted.
 endpoint peer_of(const io::accept_request& request) noexcept;
 
-/// A listening socket, and the coroutine that waits for the end of a pause, if one does.
+/// A listening socket, and the coroutine that waits for the end of a pause, if any.
 class listening_socket final : public io::detail::open_descriptor {
  public:
   listening_socket(event_loop& loop, socket listening);
@@ -23,9 +23,9 @@ class listening_socket final : public io::detail::open_descriptor {
   void close() noexcept;
   [[nodiscard]] unique_fd release() noexcept;
 
-  /// Lets `waiter` try again after a pause: accept(2) failed with `error`.
+  /// Begins a pause because accept(2) failed with `error`; afterwards `waiter` tries again.
   void begin_pause(accept_operation& waiter, int error) noexcept;
-  /// Gives the waiter, or null.
+  /// Ends the pause, and returns its waiter, or null.
   accept_operation* end_pause() noexcept;
   bool is_pausing() const noexcept { return waiter_ != nullptr; }
   void note_accepted() noexcept { policy_.reset(); }
@@ -42,7 +42,7 @@ class listening_socket final : public io::detail::open_descriptor {
   accept_operation* waiter_ = nullptr;
 };
 
-/// accept(2) as an Operation. Being out of descriptors does not end it.
+/// accept(2) as an Operation. A shortage of descriptors does not end the operation.
 class accept_operation : public io::detail::single_request<io::accept_request> {
  public:
   static constexpr const char* name = "gyre::net: accept";
@@ -60,7 +60,7 @@ class accept_operation : public io::detail::single_request<io::accept_request> {
   std::optional<io::result> advance(io::result result) noexcept;
   std::optional<io::result> cancel() noexcept;
 
-  /// The accepted socket; stores its peer's address where the caller wants it.
+  /// Returns the accepted socket, and stores its peer's address where the caller wants it.
   socket take(io::result result) noexcept;
 
  private:
@@ -101,8 +101,9 @@ struct accept_stream_operation : accept_operation {
   }
 
  private:
-  // A connection that the loop cannot serve, because there is no memory or watch, is closed and the
-  // next one accepted: an error would end the coroutine that accepts, and with it most servers.
+  // Attaches an accepted connection to the loop. If the loop cannot serve it, because memory or
+  // watches are short, closes it and accepts the next one: an error would end the coroutine that
+  // accepts, and with it most servers.
   std::optional<io::result> attach(std::optional<io::result> outcome) noexcept {
     while (outcome && *outcome) {
       try {
@@ -116,7 +117,7 @@ struct accept_stream_operation : accept_operation {
     return outcome;
   }
 
-  event_loop* home_ = nullptr;  // the listener may be closed when the coroutine is resumed
+  event_loop* home_ = nullptr;  // still valid if the listener is closed before the resumption
   std::optional<Stream> stream_;
 };
 

@@ -13,13 +13,14 @@
 
 namespace gyre::net::detail {
 
-/// Arguments of sendmsg(2) or recvmsg(2). The pieces must outlive it; it stays in place.
+/// Arguments of sendmsg(2) or recvmsg(2). The pieces must outlive the object, which cannot be
+/// moved.
 class message_with_fds {
  public:
-  /// The most descriptors that go with one message (SCM_MAX_FD).
+  /// The maximum number of descriptors in one message (SCM_MAX_FD).
   static constexpr std::size_t max_fds = 253;
 
-  /// At most IOV_MAX pieces.
+  /// `pieces`: at most IOV_MAX.
   explicit message_with_fds(std::span<const iovec> pieces) noexcept {
     header.msg_iov = const_cast<iovec*>(pieces.data());  // the kernel only reads it
     header.msg_iovlen = pieces.size();
@@ -34,9 +35,10 @@ class message_with_fds {
     header.msg_control = control_;
     header.msg_controllen = sizeof control_;
   }
-  /// The received descriptors, which are owned before anything can fail. Throws std::bad_alloc.
+  /// Returns the received descriptors, which become owned before anything can fail. Throws
+  /// std::bad_alloc.
   std::vector<unique_fd> take();
-  /// Whether more came than the process could take; the kernel has closed these.
+  /// Whether more descriptors came than the process could take; the kernel has closed the others.
   bool is_truncated() const noexcept { return (header.msg_flags & MSG_CTRUNC) != 0; }
 
   msghdr header{};

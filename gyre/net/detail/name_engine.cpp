@@ -36,7 +36,7 @@ std::string_view plain_name(std::string_view name) {
 
 namespace {
 
-// There are several channels only while most questions in each are abandoned.
+// The limit of channels. There are several only while most questions in each are abandoned.
 constexpr std::size_t max_channels = 8;
 
 bool is_negative(std::error_code error) {
@@ -47,10 +47,10 @@ bool is_localhost(std::string_view key) {
   return key == "localhost" || key.ends_with(".localhost");
 }
 
-// Names below ".onion" may not be asked for in the DNS (RFC 7686).
+// Whether the name is below ".onion"; such names must not be queried in the DNS (RFC 7686).
 bool is_onion(std::string_view key) { return key == "onion" || key.ends_with(".onion"); }
 
-// Makes checks that c-ares 1.18 does not make.
+// Whether `host` can be a name. Makes checks that c-ares 1.18 does not make.
 bool can_be_name(std::string_view host) {
   return !host.empty() && host != "." && host.size() <= 254 && !host.contains('\0') &&
          !host.contains(':');
@@ -85,7 +85,7 @@ name_engine::name_engine(event_loop& loop, resolver_options options)
 
 name_engine::~name_engine() { assert(channels_.empty() && pending_ == 0); }
 
-// The loops end, because callbacks may start no lookups.
+// The loops below end, because callbacks cannot start lookups on a closed engine.
 void name_engine::close() noexcept {
   const auto alive = shared_from_this();
   closed_ = true;
@@ -124,7 +124,7 @@ std::vector<std::string> name_engine::names_for(const question_key& key) const {
   return channels_.back().search().names_for(key.first);
 }
 
-// Questions in flight stay with their servers.
+// Opens a new channel if resolv.conf has changed. Questions in flight stay with their servers.
 void name_engine::reload_if_changed() noexcept {
   const bool matters = options_.servers.empty() || !options_.search_domains || !options_.ndots;
   if (!matters || channels_.size() >= max_channels) return;
@@ -133,7 +133,7 @@ void name_engine::reload_if_changed() noexcept {
   try {
     channels_.emplace_back(*this, options_);
   } catch (...) {
-    return;  // the old servers are better than none
+    return;  // the old servers remain in use
   }
   cancel_abandoned();
 }
@@ -197,7 +197,7 @@ std::optional<resolve_result> name_engine::resolve_locally(waiting_lookup& looku
   return from_cache(lookup, key_for(lookup, host));
 }
 
-// The result is empty if a part of the answer must come from a server.
+// Returns nothing if a part of the answer must come from a server.
 std::optional<resolve_result> name_engine::from_cache(waiting_lookup& lookup,
                                                       const question_key& key) {
   if (cache_.metrics().entries == 0) return std::nullopt;
@@ -249,8 +249,8 @@ void name_engine::complete_later(waiting_lookup& lookup, resolve_result result) 
   queue_completion(lookup);
 }
 
-// The lookup's function is called later, when no frame of c-ares or of the user's call is on the
-// stack.
+// Schedules the call of the lookup's function for a turn in which no frame of c-ares or of the
+// user's call is on the stack.
 void name_engine::queue_completion(waiting_lookup& lookup) noexcept {
   lookup.pending = nullptr;
   completed_.push_back(lookup);
@@ -275,7 +275,8 @@ bool name_engine::cancel(waiting_lookup& lookup) noexcept {
   return true;
 }
 
-// Ends the questions of channels in which no lookup waits. A callback of c-ares must not call it.
+// Ends the questions of channels in which no lookup waits. Must not be called by a callback of
+// c-ares.
 void name_engine::cancel_abandoned() noexcept {
   for (auto each = channels_.begin(); each != channels_.end();) {
     const auto at = each++;
@@ -288,7 +289,7 @@ void name_engine::cancel_abandoned() noexcept {
   }
 }
 
-// Returns null if no channel may take more.
+// Returns the channel for the next question; null if no channel may take more.
 dns_channel* name_engine::channel_for_next() noexcept {
   dns_channel& present = channels_.back();
   if (present.in_flight - present.awaited < options_.max_concurrent) return &present;
@@ -308,7 +309,7 @@ void name_engine::start_queued() noexcept {
   }
 }
 
-// The question may end at once.
+// Starts a queued question on `channel`; the question may end at once.
 void name_engine::start(question& entry, dns_channel& channel) noexcept {
   entry.channel = &channel;
   ++channel.in_flight;
@@ -412,7 +413,7 @@ bool name_engine::is_preferred(const endpoint& address) const noexcept {
                    options_.addresses == address_choice::ipv4_only);
 }
 
-// Completes the lookups that do not need all addresses.
+// Completes the lookups for which the addresses of one IP version suffice.
 void name_engine::complete_first_family(question& entry) noexcept try {
   if (!entry.has_answer()) return;
   const steady_time present = loop_.now();
@@ -483,8 +484,8 @@ void name_engine::servers_processed() {
   deliver_completions();
 }
 
-// Calls the functions of the lookups that are completed now. Lookups that these start, and the ones
-// left when a function throws, are completed in the next turn.
+// Calls the functions of the lookups that are completed when this begins. Lookups that are
+// completed meanwhile, and the remaining ones if a function throws, follow in the next turn.
 void name_engine::deliver_completions() {
   const auto alive = shared_from_this();
   auto due = std::ranges::distance(completed_.begin(), completed_.end());

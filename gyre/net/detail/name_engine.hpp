@@ -33,23 +33,28 @@
 
 namespace gyre::net::detail {
 
-/// The failure to report of two: that of a name that exists before none, a passing one before both.
+/// Returns the failure to report of two: no_data, where the name exists, ranks above
+/// host_not_found, and any other failure above both.
 std::error_code graver(std::error_code one, std::error_code other);
 
-/// A query of a question for the name whose turn it is.
+/// A query for the current name of a question.
 struct dns_query {
   question* owner = nullptr;
   record_type type = record_type::a;
-  address_result answer;                    // nothing yet: empty
-  std::vector<unsigned char> message = {};  // of other records: as it came
+  address_result answer;                    // empty until the query has ended
+  std::vector<unsigned char> message = {};  // the response, for records other than addresses
 };
 
-/// A name as host_key() spells it, with the dot at its end, if any; a record type, 0 for addresses.
+/// A name in the form of host_key(), but with its final dot, if any, and a record type, 0 for
+/// addresses.
 using question_key = std::pair<std::string, std::uint16_t>;
 
-/// A dot at the end of `host` keeps search domains away: another question. Throws std::bad_alloc.
+/// Returns the key of a lookup. A final dot of `host` excludes search domains, so that it makes
+/// another question. Throws std::bad_alloc.
 question_key key_for(const waiting_lookup& lookup, std::string_view host);
 
+/// A question for name servers, shared by the lookups that wait for its answer.
+///
 /// | state     | there is room | query answered    | all answered        | no lookup waits |
 /// |-----------|---------------|-------------------|---------------------|-----------------|
 /// | queued    | in flight     | -                 | -                   | ended           |
@@ -57,23 +62,23 @@ question_key key_for(const waiting_lookup& lookup, std::string_view host);
 /// | abandoned | -             | abandoned         | ended               | -               |
 ///
 /// An answer of one IP version may complete the lookups that do not need both. A new lookup of the
-/// name takes an abandoned question back in flight, unless it has ended with its channel.
+/// name takes an abandoned question back in flight, unless the question has ended with its channel.
 struct question : intrusive_list_node {
   name_engine* engine = nullptr;
   const question_key* key = nullptr;
   intrusive_list<waiting_lookup> waiting;
-  dns_channel* channel = nullptr;  // null while it is queued
+  dns_channel* channel = nullptr;  // null while the question is queued
 
-  std::vector<std::string> names = {};  // to be tried in turn
-  std::size_t tried = 0;                // so many names
-  std::vector<dns_query> queries = {};  // for the name tried last
-  std::size_t unanswered = 0;           // so many queries
+  std::vector<std::string> names = {};  // the names to try in turn
+  std::size_t tried = 0;                // the number of names tried
+  std::vector<dns_query> queries = {};  // the queries for the name tried last
+  std::size_t unanswered = 0;           // the number of queries without an answer
   bool starting_queries = false;
-  std::error_code failure = {};                // of the names before
-  steady_time first_known{};                   // when a version's addresses were, with the timer
-  std::optional<timer> resolution_delay = {};  // of lookups that wait for the other version
+  std::error_code failure = {};                // the gravest failure of the earlier names
+  steady_time first_known{};                   // when addresses of one IP version were known
+  std::optional<timer> resolution_delay = {};  // for lookups that wait for the other version
 
-  /// Whether a query has found anything.
+  /// Whether a query has found any record.
   bool has_answer() const {
     return std::ranges::any_of(queries, [](const dns_query& each) {
       return each.answer && (!each.answer->empty() || !each.message.empty());
@@ -88,7 +93,7 @@ struct question : intrusive_list_node {
     sort_destinations(result);
     return result;
   }
-  /// The gravest failure of its queries.
+  /// The gravest failure of the queries.
   std::error_code query_failure() const {
     std::error_code error;
     for (const dns_query& each : queries) {
@@ -98,20 +103,22 @@ struct question : intrusive_list_node {
   }
 };
 
-/// Without the dot that keeps search domains away.
+/// Returns the name without its final dot, which excludes search domains.
 std::string_view plain_name(std::string_view name);
 
-/// The callbacks of c-ares only note results; deliver_completions() calls users' functions when
-/// c-ares has returned. So these may do anything, destroying the resolver included, and no
-/// exception meets a frame of C.
+/// The lookups of a resolver. The callbacks of c-ares only store results; deliver_completions()
+/// calls users' functions when c-ares has returned. So users' functions may do anything, even
+/// destroy the resolver, and no exception passes through a frame of C.
 ///
 /// c-ares cannot end a single query. A question for which no lookup waits makes room for another at
-/// once, and stays in its channel, abandoned. When a channel has too many of these, new questions
-/// go to a new one, and the old one is destroyed, with all its queries, once no lookup waits for
-/// any of them. So waiting lookups are not disturbed, and silence does not accumulate.
+/// once, and stays in its channel, abandoned. When a channel has too many abandoned questions, new
+/// questions go to a new channel, and the old channel is destroyed, with all its queries, once no
+/// lookup waits in it. So waiting lookups are not disturbed, and unanswered queries do not
+/// accumulate.
 ///
 /// Thread-safety: loop(), closed() and the destructor of a closed engine may be called from any
-/// thread (coroutines on other threads share the engine), the rest on the loop's.
+/// thread, because coroutines on other threads share the engine; all others belong to the loop's
+/// thread.
 class name_engine final : public std::enable_shared_from_this<name_engine> {
  public:
   name_engine(event_loop& loop, resolver_options options);
@@ -120,23 +127,24 @@ class name_engine final : public std::enable_shared_from_this<name_engine> {
   ~name_engine();
 
   event_loop& loop() const noexcept { return loop_; }
-  /// Completes all lookups, as cancelled. Afterwards the engine holds nothing of the loop.
+  /// Completes all lookups, those without a result with resolve_errc::resolver_destroyed.
+  /// Afterwards the engine holds no watches or timers of the loop.
   void close() noexcept;
   bool closed() const noexcept { return closed_; }
   std::size_t pending() const noexcept { return pending_; }
   std::size_t abandoned() const noexcept;
   dns_cache& cache() noexcept { return cache_; }
 
-  /// The result, if that needs no server: of numbers, the hosts file, the cache.
+  /// Returns the result if it needs no server: of numbers, the hosts file, and the cache.
   std::optional<resolve_result> resolve_locally(waiting_lookup& lookup, std::string_view host,
                                                 const service& port);
-  /// Asks servers for `host`, and completes `lookup` later.
+  /// Queries servers for `host`, and completes `lookup` later.
   void start_query(waiting_lookup& lookup, std::string_view host, const service& port);
   /// Completes `lookup` with `result`, later.
   void complete_later(waiting_lookup& lookup, resolve_result result) noexcept;
-  /// False if the lookup was completed already.
+  /// Cancels a lookup; returns false if the lookup was completed already.
   bool cancel(waiting_lookup& lookup) noexcept;
-  /// Called after c-ares has handled sockets or a time-out. May destroy channels.
+  /// Called after c-ares has handled sockets or a timeout. May destroy channels.
   void servers_processed();
 
  private:
@@ -179,7 +187,7 @@ class name_engine final : public std::enable_shared_from_this<name_engine> {
   std::map<question_key, question> questions_;
   intrusive_list<question> queue_;
   std::size_t awaited_in_flight_ = 0;         // questions in flight that are not abandoned
-  intrusive_list<waiting_lookup> completed_;  // their functions are to be called
+  intrusive_list<waiting_lookup> completed_;  // lookups whose functions are to be called
   std::size_t pending_ = 0;
 
   std::optional<timer> delivery_;

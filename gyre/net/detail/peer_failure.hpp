@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// read_peer_failure: why a peer has gone, by a transport's message such as a TLS alert.
+// read_peer_failure: the reason why a peer has closed, from a transport's message such as a TLS
+// alert.
 #pragma once
 
 #include <gyre/net/layer.hpp>
@@ -8,9 +9,9 @@
 
 namespace gyre::net::detail {
 
-/// The error of a connection on which sending has failed with `sending_failed`: what the peer has
-/// sent before it went says more than a connection reset. Reads and drops what is left in the
-/// kernel, 256 KiB at most, without waiting.
+/// Returns the error of a connection on which sending has failed with `sending_failed`: the peer's
+/// last message says more than a connection reset. Reads and drops the bytes that are left in the
+/// kernel, at most 256 KiB, without waiting.
 std::error_code read_peer_failure(int fd, layer& protocol, std::error_code sending_failed) noexcept;
 
 }  // namespace gyre::net::detail

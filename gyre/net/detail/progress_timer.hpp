@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// progress_timer: notices that a count of bytes has not changed for the time of a timeout.
+// progress_timer: detects that a count of bytes has not changed for a whole timeout.
 #pragma once
 
 #include <gyre/base/timer_operation.hpp>
@@ -12,14 +12,14 @@ namespace gyre::net::detail {
 
 class connection_io;
 
-/// Samples a count once in a quarter() of a timeout: so progress costs nothing but its counting,
-/// and a standstill is noticed up to a quarter late.
+/// Samples a count once in a quarter() of a timeout, so that progress costs only its counting, and
+/// a stall is detected up to a quarter late.
 class progress_timer final : public timer_operation {
  public:
-  progress_timer(connection_io& connection, function expired) noexcept
-      : timer_operation(expired), owner(&connection) {}
+  progress_timer(connection_io& connection, function on_expiry) noexcept
+      : timer_operation(on_expiry), owner(&connection) {}
 
-  /// Begins again: `count` is to change within `timeout`.
+  /// Restarts the timeout: `count` must change within `timeout`.
   void watch(std::chrono::nanoseconds timeout, std::uint64_t count) noexcept {
     quarter_ = timeout / quarters + std::chrono::nanoseconds{1};
     last_count_ = count;
@@ -30,7 +30,8 @@ class progress_timer final : public timer_operation {
     quarter_ = std::min(quarter_, timeout / quarters + std::chrono::nanoseconds{1});
   }
   std::chrono::nanoseconds quarter() const noexcept { return quarter_; }
-  /// To be called once in a quarter: whether `count` has not changed for the whole time.
+  /// Returns whether `count` has not changed for the whole timeout. Must be called once in a
+  /// quarter().
   bool stalled(std::uint64_t count) noexcept {
     unchanged_ = count == last_count_ ? unchanged_ + 1 : 0;
     last_count_ = count;

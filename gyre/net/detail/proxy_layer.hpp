@@ -16,13 +16,13 @@
 
 namespace gyre::net::detail {
 
-/// Takes the header off. Bytes after it pass unchanged; to save their copy, a server drops the
-/// layer after its handshake, and continues with unread().
+/// Reads the header as its handshake. Bytes after the header pass unchanged; to avoid a copy of
+/// them, a server drops the layer after the handshake, and continues with unread().
 ///
 /// Thread-safety, Lifetime, Errors: as layer.
 class proxy_layer final : public layer {
  public:
-  /// Whether bytes after the header may be received with it.
+  /// Whether bytes after the header may be received together with the header.
   enum class extent : bool { any, header_only };
 
   explicit proxy_layer(const proxy_protocol_options& options,
@@ -61,11 +61,11 @@ class proxy_layer final : public layer {
     return status::done;
   }
 
-  /// After the handshake.
+  /// Returns the header; call after the handshake.
   proxy_header take_header() noexcept { return std::move(header_); }
 
  private:
-  // The number of bytes that must still follow, whatever the header says.
+  // The number of header bytes that must still follow, whatever form the header has.
   std::size_t surely_missing() const noexcept {
     constexpr std::size_t shortest_1 = 15;  // "PROXY UNKNOWN\r\n"
     constexpr std::size_t fixed_2 = 16;

@@ -84,7 +84,7 @@ void server_core::listen(const endpoint& local) {
     listening.apply(options.sockets);
     bind_listener(listening, bound, true);
     listening.listen(options.backlog);
-    bound = listening.local_endpoint();  // the others get the port of the first
+    bound = listening.local_endpoint();  // the other sockets get the port of the first one
     sockets.push_back(std::move(listening));
   }
   add(bound, std::move(sockets), true);
@@ -123,9 +123,8 @@ void server_core::add(const endpoint& local, std::vector<socket> listening, bool
 void server_core::open_waiting() {
   for (listener& each : std::exchange(waiting_, {})) {
     post(*each.target,
-         [local_socket = std::move(each.listening), own = each.is_own](server_shard& target) mutable {
-           target.open(std::move(local_socket), own);
-         });
+         [local_socket = std::move(each.listening), own = each.is_own](
+             server_shard& target) mutable { target.open(std::move(local_socket), own); });
   }
 }
 
@@ -154,7 +153,7 @@ void server_core::adopt(unique_fd connection) {
 void server_core::adopt(released_connection connection) {
   auto released = std::make_unique<released_connection>(std::move(connection));
   unique_fd served = std::move(released->socket);
-  const endpoint connected = socket_ref(served.get()).peer_endpoint();  // throws if it is not
+  const endpoint connected = socket_ref(served.get()).peer_endpoint();  // throws if not connected
   const endpoint peer = released->peer.is_ip() ? released->peer : connected;
   adopt(std::move(served), peer, std::move(released));
 }
@@ -173,8 +172,8 @@ void server_core::set_hold(hold reason, bool is_held) {
 }
 
 connection_group::limits server_core::limits_of_one() const noexcept {
-  // This price lets the memory limit bound the descriptors, too: all connections together hold at
-  // most half of those that the process may have.
+  // Each further descriptor counts as this many bytes, so that the memory limit bounds descriptors,
+  // too: all connections together hold at most half of those that the process may have.
   return {.memory = options.memory_limit / loops_,
           .further_descriptor = options.memory_limit / half_of_descriptors(),
           .pause_at_high_water = true,
@@ -182,7 +181,7 @@ connection_group::limits server_core::limits_of_one() const noexcept {
 }
 
 // Calls a function made by `make_function` with each connection. `bytes` count in the quota until
-// all loops have made their calls.
+// all loops have made their calls. Returns false if they exceed the quota.
 template <class Make>
 bool server_core::visit_all(std::size_t bytes, Make&& make_function) {
   byte_quota::share share = broadcast_quota_.take(bytes);
@@ -236,7 +235,8 @@ void server_core::begin_to_stop(move_only_function<void()> done) {
 }
 
 void server_core::finish_one() noexcept {
-  // acq_rel: the last loop to end sees all that the others did.
+  // acq_rel: pairs with the other calls of finish_one(); makes the effects of all loops visible to
+  // the one that finishes last.
   if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   {
     const std::lock_guard lock(mutex_);
@@ -245,8 +245,8 @@ void server_core::finish_one() noexcept {
   post_server_changes(*shards_.front());
 }
 
-// Each turn makes one call, so that an exception, or a call that destroys the server, does not
-// affect the others.
+// Calls one callback of stop(). Each call has a turn of its own, so that an exception, or a
+// callback that destroys the server, does not affect the others.
 void server_core::call_one_done() {
   move_only_function<void()> done;
   bool more = false;
@@ -299,7 +299,7 @@ server_shard& server_core::choose_for(const endpoint& peer, server_shard& receiv
       if (peer.is_ip()) {
         return *shards_[std::hash<ip_address>()(peer.address()) % shards_.size()];
       }
-      break;  // all Unix peers look the same
+      break;  // Unix peers have no address to hash
     case accept_strategy::least_connections: {
       server_shard* least = shards_.front().get();
       for (auto& each : shards_) {
@@ -315,16 +315,17 @@ server_shard& server_core::choose_for(const endpoint& peer, server_shard& receiv
   return *shards_[next_shard_++ % shards_.size()];
 }
 
-// The number of slots is changed by read-modify-writes only, so that exactly one shard sees that it
-// took the last slot, and one that it released the first. That shard makes all accepting shards
-// read the number again: one that reads it too early is made to read it once more.
+// relaxed: the number of slots is changed by read-modify-writes only, so that exactly one shard
+// sees that it took the last slot, and one that it released the first. That shard makes all
+// accepting shards read the number again, so that a shard that has read an outdated number corrects
+// itself.
 bool server_core::is_full() const noexcept {
   return slots_taken_.load(memory_order_relaxed) >= options.max_connections;
 }
 
-// The number of slots taken, with this one.
+// Takes a slot, and returns the number of taken slots, this one included.
 std::size_t server_core::take_slot(server_shard& receiver) noexcept {
-  unfinished_.fetch_add(1, memory_order_relaxed);  // the caller's shard counts as well
+  unfinished_.fetch_add(1, memory_order_relaxed);  // cannot be 0 before: the caller's shard counts
   const std::size_t count = slots_taken_.fetch_add(1, memory_order_relaxed) + 1;
   if (count == options.max_connections) {
     for (auto& each : accepting_shards()) {

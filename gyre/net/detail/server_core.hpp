@@ -35,10 +35,11 @@ struct server_handlers : connection_handlers {
   move_only_function<void(tcp_connection&)> stopping;
 };
 
-/// Kept alive by the server and by the functions that it has posted to its loops.
+/// The state of a tcp_server. Kept alive by the server and by the functions that the server has
+/// posted to its loops.
 class server_core : public std::enable_shared_from_this<server_core> {
  public:
-  /// Why no connection is accepted at present.
+  /// The reasons for which no connection is accepted.
   enum class hold : std::uint8_t { paused = 1, full = 2 };
 
   server_core(const std::vector<event_loop*>& loops, tcp_server_options settings);
@@ -53,7 +54,7 @@ class server_core : public std::enable_shared_from_this<server_core> {
   void adopt(unique_fd connection);
   void adopt(released_connection connection);
   void set_hold(hold reason, bool is_held);
-  // tcp_server documents these.
+  // tcp_server documents the functions below.
   bool for_each(std::function<void(tcp_connection&)> function);
   bool broadcast(std::span<const std::byte> bytes);
   void stop(duration timeout, move_only_function<void()> done);
@@ -63,7 +64,7 @@ class server_core : public std::enable_shared_from_this<server_core> {
 
   const tcp_server_options options;
   server_handlers handlers;
-  /// To be set; throws std::logic_error once the loops may call them.
+  /// Returns the handlers for setting them; throws std::logic_error once the loops may call them.
   server_handlers& settable_handlers();
 
  private:
@@ -73,7 +74,7 @@ class server_core : public std::enable_shared_from_this<server_core> {
   struct listener {
     server_shard* target;
     socket listening;
-    bool is_own;  // no other loop or process accepts from it
+    bool is_own;  // whether no other loop or process accepts from the socket
   };
 
   std::shared_ptr<server_shard> shared(server_shard& target) noexcept {
@@ -102,17 +103,17 @@ class server_core : public std::enable_shared_from_this<server_core> {
 
   const std::size_t loops_;
   std::vector<std::unique_ptr<server_shard>> shards_;
-  byte_quota broadcast_quota_;  // of for_each() and broadcast()
+  byte_quota broadcast_quota_;  // bytes that for_each() and broadcast() have posted
   address_limits address_limits_;
-  mutable std::mutex mutex_;  // for the members up to the counters
+  mutable std::mutex mutex_;  // guards the members up to the counters
   std::vector<endpoint> endpoints_;
   std::vector<listener> waiting_;
   bool started_ = false;
   bool stopping_ = false;
   bool stopped_ = false;
-  std::vector<move_only_function<void()>> done_callbacks_;  // not called yet
+  std::vector<move_only_function<void()>> done_callbacks_;  // callbacks of stop(), not called yet
 
-  // Counters, which order nothing: relaxed.
+  // Counters, changed with relaxed operations: they guard no other data.
   gyre::detail::atomic<std::uint64_t> accepted_{0};
   gyre::detail::atomic<std::uint64_t> refused_{0};
   gyre::detail::atomic<std::uint64_t> limited_{0};
@@ -122,7 +123,7 @@ class server_core : public std::enable_shared_from_this<server_core> {
   gyre::detail::atomic<std::size_t> slots_taken_{0};
   // Connections in any stage, and loops that accept: the server has stopped when it is zero.
   gyre::detail::atomic<std::size_t> unfinished_;
-  std::size_t next_shard_ = 0;  // the accepting loop's
+  std::size_t next_shard_ = 0;  // used by the accepting loop only
 };
 
 }  // namespace gyre::net::detail

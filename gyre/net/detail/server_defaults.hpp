@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// checked, print_accept_errors: the options of a server, and its reports of accepting that pauses.
+// checked, print_accept_errors: check the options of a server, and report pauses of accepting.
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -11,11 +11,12 @@
 
 namespace gyre::net::detail {
 
-/// `options` as they are. Throws std::invalid_argument.
+/// Returns `options` unchanged. Throws std::invalid_argument for options that make no sense.
 tcp_server_options checked(tcp_server_options options);
 
-/// Prints why accepting pauses, with the server's name, within a message_limit by the clock `now`:
-/// clients that take all descriptors do not fill a log as well. For all loops of a server.
+/// Returns a function, for all loops of a server, that prints why accepting pauses, with the
+/// server's name. A message_limit by the clock `now` keeps clients that use up all descriptors from
+/// filling a log as well.
 move_only_function<void(std::error_code)> print_accept_errors(
     std::string name, steady_time (*now)() noexcept = &gyre::detail::monotonic_now);
 

@@ -23,17 +23,18 @@ using std::memory_order_relaxed;
 /// | held      | -          | accepting | calls the shard  | pausing       | -             |
 /// | pausing   | pausing    | pausing   | calls the shard  | pausing       | as holds say  |
 ///
-/// Pauses are the accept_policy's. A request that is being cancelled may still complete.
+/// The accept_policy decides on pauses. A request that is being cancelled may still complete.
 ///
 /// Thread-safety: none; belongs to the loop's thread.
 class server_shard::acceptor {
  public:
-  /// `listening` listens already. Throws what attaching throws.
+  /// `listening` must listen already. Throws what attaching throws.
   acceptor(server_shard& receiver, socket listening, bool is_own)
       : shard_(receiver),
         is_own_(is_own),
         descriptor_(receiver.loop(), listening.release(), io::handle_kind::socket),
-        // A loop that is busy must not keep connections from others, nor may a server exceed its
+        // Accepts ahead only if the socket is the server's own and connections are not limited: a
+        // busy loop must not keep connections from others, and the server must not exceed its
         // limit.
         request_(*this,
                  is_own && receiver.core_.options.max_connections == tcp_server_options::unlimited),
@@ -53,7 +54,7 @@ class server_shard::acceptor {
     if (may_accept && !accepting) static_cast<void>(descriptor_.start(request_));
   }
 
-  /// Whether no connection is left in its queue that is the server's own.
+  /// Whether the socket's queue holds no connection that only this server can accept.
   bool is_drained() noexcept {
     return !is_own_ || shard_.holds_.has(server_core::hold::paused) ||
            !descriptor_.io().has_arrivals(descriptor_.handle());
@@ -88,7 +89,7 @@ class server_shard::acceptor {
   const bool is_own_;
   io::descriptor descriptor_;
   accept_any request_;
-  timer retry_;  // active: pausing
+  timer retry_;  // active while accepting pauses
   accept_policy policy_;
 };
 
@@ -152,11 +153,12 @@ void server_shard::adopted(unique_fd connection, const endpoint& peer,
 
 void server_shard::adopt_accepted(unique_fd connection, const endpoint& peer,
                                   std::unique_ptr<released_connection> released) {
-  // Releasing the slot would post to other loops, which may be gone after the server's end.
+  // Returns without releasing the slot: that would post to other loops, which may be gone after the
+  // end of the server.
   const callback_gate::pass passing(gate());
   if (!passing) return;
   if (released != nullptr) {
-    if (!admit(peer)) return;  // closes it
+    if (!admit(peer)) return;  // closes `connection`
     return begin_connection(std::move(connection), peer, std::move(released->layer),
                             released->received.bytes(), true);
   }
@@ -178,7 +180,7 @@ void server_shard::adopt_accepted(unique_fd connection, const endpoint& peer,
         core_.options.proxy_protocol, may_bring_descriptors ? extent::header_only : extent::any);
     proxy_layer* const proxy = header.get();
     open_layer(std::move(connection), {.peer = peer, .proxy = proxy}, std::move(header));
-  } catch (...) {  // no memory, or too many descriptors watched
+  } catch (...) {  // memory is exhausted, or too many descriptors are watched
     refuse_assigned();
   }
 }
@@ -200,7 +202,8 @@ void server_shard::connection_begins(tcp_connection& connection) {
   proxy_header_.reset();
 }
 
-// Returns false if the address is at a limit; the connection then counts as refused.
+// Counts the connection in the limits of its address. If the address is at a limit, counts the
+// connection as refused, and returns false.
 bool server_shard::admit(const endpoint& peer) noexcept {
   if (core_.address_limits_.admit(peer, loop().recent_time())) return true;
   core_.limited_.fetch_add(1, memory_order_relaxed);
@@ -208,7 +211,8 @@ bool server_shard::admit(const endpoint& peer) noexcept {
   return false;
 }
 
-// Limits per address apply to the client's address, which a proxy's header has told only now.
+// Admits the connection only now, because limits per address apply to the client's address, which
+// comes in the header of a proxy.
 void server_shard::serve(unique_fd connection, const endpoint& peer,
                          std::span<const std::byte> early) {
   if (!admit(peer)) {
@@ -219,8 +223,8 @@ void server_shard::serve(unique_fd connection, const endpoint& peer,
   if (core_.options.transport == nullptr || stage_ == stop_stage::impatient) {
     return begin_connection(std::move(connection), peer, nullptr, early);
   }
-  // The header is taken before calls of the program, which may throw: no other connection may get
-  // it.
+  // Takes the header before code of the program runs, which may throw, so that no other connection
+  // can get the header.
   arriving begun{.peer = peer, .header = std::exchange(proxy_header_, std::nullopt)};
   std::unique_ptr<layer> protocol;
   std::exception_ptr error;
@@ -251,7 +255,7 @@ void server_shard::report_no_layer(const endpoint& peer, const std::exception_pt
     core_.failed_handshakes_.fetch_add(1, memory_order_relaxed);
     core_.options.transport->handshake_failed(peer, error.code(), nullptr);
   } catch (const std::bad_alloc&) {
-    return;  // refused, as any connection that there is no memory for
+    return;  // the connection was counted as refused
   }
 }
 
@@ -290,8 +294,8 @@ void server_shard::opening_ended(arriving& arrival, std::error_code reason) {
   core_.options.transport->handshake_failed(peer, reason, protocol.get());
 }
 
-// The kind of the socket, where a proxy or another owner has told the peer's address: the client of
-// a proxy that connects by a Unix socket has an IP address.
+// Returns the kind of the socket if a proxy or a former owner has passed the peer's address: behind
+// a proxy that connects by a Unix socket, the client has an IP address.
 std::optional<io::handle_kind> server_shard::kind_of(const unique_fd& connection,
                                                      const endpoint& peer,
                                                      bool was_opened) const noexcept try {
@@ -300,7 +304,7 @@ std::optional<io::handle_kind> server_shard::kind_of(const unique_fd& connection
   return socket_ref(connection.get()).local_endpoint().is_ip() ? io::handle_kind::stream_socket
                                                                : io::handle_kind::socket;
 } catch (const std::exception&) {
-  return std::nullopt;  // the connection is lost, as it will notice
+  return std::nullopt;  // the connection is lost, which receiving reports
 }
 
 void server_shard::begin_connection(unique_fd connection, const endpoint& peer,
@@ -354,7 +358,7 @@ void server_shard::stop(std::chrono::nanoseconds timeout) {
   }
   stop_by_ = std::min(stop_by_, stop_by);
   grace_ends_ = std::min(grace_ends_, stop_by_);
-  // This comes first, because the calls below may throw what callbacks throw.
+  // Starts the timer first, because the calls below may throw what callbacks throw.
   stop_timer_->start_at(stage_ == stop_stage::begun ? grace_ends_ : stop_by_);
   if (!begins) return limit_closing(closed_by::closing, timeout);
   drain_acceptors();
@@ -381,11 +385,12 @@ void server_shard::advance_stop() {
   if (is_over) limit_closing(closed_by::all, std::chrono::nanoseconds{0});
 }
 
-// The peers of connections in the queue of a socket have connected, and may have sent.
+// Removes acceptors whose queues are empty. Queued connections are accepted first, because their
+// peers have connected, and may have sent.
 void server_shard::drain_acceptors() {
   acceptors_.remove_if([](acceptor& each) { return each.is_drained(); });
   if (acceptors_.empty()) return note_accepting_ended();
-  // While accepting is held or pauses, the next connection leads here.
+  // Acceptors that are held or pausing are checked again when the next connection is accepted.
   if (std::ranges::any_of(acceptors_, &acceptor::is_accepting)) core_.post_server_changes(*this);
 }
 

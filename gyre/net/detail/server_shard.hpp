@@ -38,15 +38,16 @@ class proxy_layer;
 /// Thread-safety: members belong to the loop's thread, but for those marked for any thread.
 class server_shard final : public connection_group {
  public:
-  /// Any thread.
+  /// May be called from any thread.
   server_shard(server_core& whole, event_loop& loop);
   ~server_shard() override;
 
   void open(socket listening, bool is_own);
   void set_hold(server_core::hold reason, bool is_held) noexcept;
-  /// Reacts to changes on other loops, or before this turn.
+  /// Applies changes of the server that other loops, or earlier turns, have made.
   void apply_server_changes();
-  /// In these, `released` is null, or the rest of a connection that is open already.
+  /// Takes a connection that was accepted or adopted. `released`: null, or the state of a
+  /// connection that was open already.
   void accepted(unique_fd connection, const endpoint& peer,
                 std::unique_ptr<released_connection> released = nullptr);
   void adopted(unique_fd connection, const endpoint& peer,
@@ -55,7 +56,7 @@ class server_shard final : public connection_group {
                       std::unique_ptr<released_connection> released);
   void stop(std::chrono::nanoseconds timeout);
 
-  /// Connections given to it. Any thread.
+  /// The number of connections assigned to this shard. May be used on any thread.
   gyre::detail::atomic<std::size_t> assigned{0};
   /// Runs apply_server_changes() in a later turn of the loop, by
   /// server_core::post_server_changes().
@@ -75,12 +76,12 @@ class server_shard final : public connection_group {
   // An accepted connection whose layer opens.
   struct arriving {
     endpoint peer;
-    proxy_layer* proxy = nullptr;  // the layer, while `peer` is the proxy
+    proxy_layer* proxy = nullptr;  // the layer that reads the header, while `peer` is the proxy
     std::optional<proxy_header> header = std::nullopt;
     std::unique_ptr<layer_opening> opening = nullptr;
   };
   void open_layer(unique_fd connection, arriving&& arrival, std::unique_ptr<layer> protocol);
-  /// Destroys `arrival`.
+  /// Called when the opening of a layer has ended; destroys `arrival`.
   void opening_ended(arriving& arrival, std::error_code reason);
   void header_ended(unique_fd connection, const endpoint& proxy, proxy_layer& layer,
                     std::error_code reason);
@@ -102,7 +103,7 @@ class server_shard final : public connection_group {
   server_core& core_;
   std::list<acceptor> acceptors_;
   std::list<arriving> arriving_;
-  std::optional<proxy_header> proxy_header_;  // for the connection that begins
+  std::optional<proxy_header> proxy_header_;  // the header for the connection that begins next
   gyre::detail::flag_set<server_core::hold> holds_;
 
   // The stages of a stop: `impatient` begins at grace_ends_.
@@ -111,7 +112,7 @@ class server_shard final : public connection_group {
   bool accepting_ended_ = false;
   steady_time grace_ends_{};
   steady_time stop_by_{};
-  std::optional<timer> stop_timer_;  // as the idle timer of the group
+  std::optional<timer> stop_timer_;  // reset by close_others(): the group may outlive the loop
 };
 
 }  // namespace gyre::net::detail

@@ -51,11 +51,12 @@ class attempt_schedule {
  private:
   const reconnecting_client_options& options_;
   gyre::detail::splitmix64 random_;
-  std::size_t failures_ = 0;  // in a row
+  std::size_t failures_ = 0;  // the number of failures in a row
   steady_time next_attempt_ = steady_time::min();
 };
 
-/// `error` of the last of several failed attempts, told with their number if it has a code.
+/// Returns `error`, that of the last of several failed attempts; with their number in the message
+/// if `error` has a code.
 std::exception_ptr error_of_attempts(std::exception_ptr error, std::size_t attempts,
                                      const std::string& client) noexcept;
 
@@ -65,12 +66,12 @@ concept stops_asynchronously = requires(Connection& connection) {
   { connection.stop() } -> awaitable;
 };
 
-/// A function by which a call can use a connection.
+/// A callable for reconnecting_client::call(): takes a Connection& and returns an awaitable.
 template <class F, class Connection>
 concept use_function =
     std::invocable<F&, Connection&> && awaitable<std::invoke_result_t<F&, Connection&>>;
 
-/// In place of a use_function.
+/// A parameter type that accepts only arguments that are no use_function, to explain the mistake.
 template <class Connection>
 class misused_use_function {
  public:
@@ -141,7 +142,7 @@ class shared_connection {
     while (self->calls_ > 0) co_await self->calls_ended_.wait();
     const connection_ptr unused = self->current_;
     if (unused == nullptr) co_return;
-    const running_call ending(*self);  // another stop() waits for it
+    const running_call ending(*self);  // another stop() waits for this one
     self->retire(unused);
     co_await end(unused);
   }
@@ -155,13 +156,13 @@ class shared_connection {
  private:
   static constexpr const char* name = "gyre::net::reconnecting_client";
 
-  /// A connection and its use.
+  /// A connection and the state of its uses.
   struct counted_connection {
     std::unique_ptr<Connection> connection;
     std::size_t users = 0;
-    bool fresh = true;     // no use has ended yet
-    bool proven = false;   // a use has succeeded
-    bool retired = false;  // is replaced: its last user ends it
+    bool fresh = true;     // whether no use has ended yet
+    bool proven = false;   // whether a use has succeeded
+    bool retired = false;  // whether no call may begin to use it; its last user ends it
   };
   using connection_ptr = std::shared_ptr<counted_connection>;
 
@@ -182,7 +183,7 @@ class shared_connection {
 
   class waiter {
    public:
-    // A call that is repeated was admitted before.
+    // A repeated call is not limited again, because it was admitted before.
     waiter(shared_connection& client, bool is_repeated) : metrics_(client.metrics_) {
       if (!is_repeated && metrics_.waiting >= client.options_.max_waiting) {
         client.connector_.fail(io::errc::waiting_limit, name);
@@ -196,8 +197,8 @@ class shared_connection {
     reconnecting_client_metrics& metrics_;
   };
 
-  /// The use of a connection by one call. If the call's coroutine is destroyed meanwhile, the
-  /// connection is of no more use.
+  /// The use of a connection by one call. Retires the connection if the call's coroutine is
+  /// destroyed before end(), because the state of the connection is then unknown.
   class running_use {
    public:
     running_use(shared_connection& client, connection_ptr used) noexcept
@@ -211,7 +212,8 @@ class shared_connection {
       client_.retire(used_);
       if (--used_->users == 0) used_->connection.reset();
     }
-    /// The connection if this was its last use, and it is to be ended.
+    /// Ends the use. Returns the connection if it is retired and this was its last use; the caller
+    /// must then end it.
     connection_ptr end() noexcept {
       connection_ptr connection = std::move(used_);
       connection->fresh = false;
@@ -252,7 +254,7 @@ class shared_connection {
     }
   }
 
-  // The exception of a function that fails before it returns an awaitable.
+  // Calls `function`, and stores its awaitable in `work`. Returns the exception if the call throws.
   template <class F>
   static std::exception_ptr begin(F& function, Connection& connection, task<result_of<F>>& work) {
     try {
@@ -263,7 +265,7 @@ class shared_connection {
     }
   }
 
-  // Gives a connection that is ready for use, and a permit for it.
+  // Returns a connection that is ready for use, and sets `permit` to a permit for it.
   static task<connection_ptr> wait_for_turn(shared self, semaphore_permit& permit,
                                             bool is_repeated) {
     const waiter counted(*self, is_repeated);
@@ -277,7 +279,7 @@ class shared_connection {
       permit = co_await self->permits_.permit();
       if (used == self->current_) {
         if (self->is_ready(*used)) co_return used;
-        // The server has closed it since its last use.
+        // The connection is broken: the server has closed it since its last use.
         if (!used->proven) self->schedule_.note_failure(self->loop().now());
         self->retire(used);
         if (used->users == 0) co_await end(used);
@@ -285,13 +287,14 @@ class shared_connection {
       permit.release();
     }
   }
-  // A new connection may hold the server's greeting.
+  // Whether a connection can be used. A fresh connection is not checked, because it may hold the
+  // server's greeting.
   bool is_ready(counted_connection& used) const {
     if (used.fresh || (used.users > 0 && !tells_reusable<Connection>)) return true;
     return is_reusable(*used.connection);
   }
 
-  // Attempts until one succeeds, for all calls that wait.
+  // Attempts to connect until an attempt succeeds, or all have failed, for all calls that wait.
   static task<connection_ptr> connect(shared self) {
     for (std::size_t attempt = 1;; ++attempt) {
       const progress now(*self, client_state::waiting);
@@ -305,7 +308,8 @@ class shared_connection {
         ++self->metrics_.connected;
         auto made = std::make_shared<counted_connection>();
         made->connection = std::move(*connected);
-        // An attempt that no call waits for any more may end while another one runs.
+        // Another attempt may have set current_ meanwhile, if all calls that waited for this one
+        // were stopped.
         if (!self->closed_ && self->current_ == nullptr) self->current_ = made;
         if (self->current_ != made) co_await end(made);
         co_return made;
@@ -335,19 +339,19 @@ class shared_connection {
     if (!used.retired) schedule_.note_success();
   }
   void note_error(const connection_ptr& used, const std::exception_ptr& error) noexcept {
-    if (used->retired) return;  // another use has noted it
+    if (used->retired) return;  // another use has reported the end
     if constexpr (tells_reusable<Connection>) {
       if (is_reusable(*used->connection)) return;
     }
     note_failure(used, is_retryable(error));
     retire(used);
   }
-  // Delays the next attempt, unless the connection has served before and its end is no fault of
-  // the server.
+  // Delays the next attempt, unless the connection has served before and its end is not the
+  // server's fault.
   void note_failure(const connection_ptr& used, bool is_fault) noexcept {
     if (!used->retired && (is_fault || !used->proven)) schedule_.note_failure(loop().now());
   }
-  // Lets the next call connect again.
+  // Takes a connection out of use, so that the next call connects again.
   void retire(const connection_ptr& used) noexcept {
     if (std::exchange(used->retired, true)) return;
     ++metrics_.broken;
@@ -366,7 +370,7 @@ class shared_connection {
 
   const reconnecting_client_options options_;
   attempt_schedule schedule_;
-  semaphore permits_;  // to use the connection
+  semaphore permits_;  // permits to use the connection
   connector<Connection> connector_;
   single_flight<std::monostate, connection_ptr> connects_;
   connection_ptr current_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // system_names: the names of services and network interfaces, as the system has them. A simulated
-// world replaces these functions at link time. Name servers and the hosts file need none of them:
-// the former are asked by sockets, and the latter is a file.
+// world replaces these functions at link time. Name servers and the hosts file need no function
+// here: sockets query the former, and the latter is an ordinary file.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace gyre::net::detail::system {
 
-/// The port of a service, from /etc/services (services(5)). Throws std::bad_alloc.
+/// Returns the port of a service, from /etc/services (services(5)). Throws std::bad_alloc.
 std::optional<std::uint16_t> find_service_port(const std::string& name);
 
-/// The number of a network interface such as "eth0"; 0 if there is none of that name.
+/// Returns the number of a network interface such as "eth0"; 0 if there is none of that name.
 unsigned find_interface(const char* name) noexcept;
 
 }  // namespace gyre::net::detail::system

@@ -22,7 +22,7 @@ constexpr int new_socket = SOCK_CLOEXEC | SOCK_NONBLOCK;
 constexpr int no_wait = MSG_DONTWAIT | MSG_NOSIGNAL;
 
 template <class Call>
-opened_descriptor opened_by(Call call) noexcept {
+opened_descriptor open_with_retry(Call call) noexcept {
   const io::result outcome = retried(call);
   if (!outcome) return std::unexpected(outcome.error_number());
   return unique_fd(outcome.fd());
@@ -38,7 +38,7 @@ io::result read_endpoint(int (*call)(int, sockaddr*, socklen_t*), int socket, en
 }  // namespace
 
 opened_descriptor open_socket(int family, int type, int protocol) noexcept {
-  return opened_by([&] { return ::socket(family, type | new_socket, protocol); });
+  return open_with_retry([&] { return ::socket(family, type | new_socket, protocol); });
 }
 
 io::result open_socket_pair(int type, std::pair<unique_fd, unique_fd>& ends) noexcept {
@@ -57,14 +57,15 @@ io::result listen(int socket, int backlog) noexcept {
   return retried([&] { return ::listen(socket, backlog); });
 }
 
-// A second connect() would fail with EALREADY: the interrupted one continues.
+// Reports EINTR as EINPROGRESS: the interrupted attempt continues, and a second connect() would
+// fail with EALREADY.
 io::result connect(int socket, const sockaddr* peer, socklen_t size) noexcept {
   const io::result outcome = io::result::of_call(::connect(socket, peer, size));
   return outcome.error_number() == EINTR ? io::result::failure(EINPROGRESS) : outcome;
 }
 
 opened_descriptor accept(int listener) noexcept {
-  return opened_by([&] { return ::accept4(listener, nullptr, nullptr, new_socket); });
+  return open_with_retry([&] { return ::accept4(listener, nullptr, nullptr, new_socket); });
 }
 
 io::result shut_down(int socket, int directions) noexcept {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// system_sockets: what sockets ask of the system, apart from the requests of a loop's backend. A
+// system_sockets: the system calls of sockets, apart from the requests of a loop's backend. A
 // simulated world replaces these functions at link time.
 //
 //     const io::result sent = system::send_without_waiting(fd, bytes);
@@ -25,7 +25,7 @@
 
 namespace gyre::net::detail::system {
 
-// Sockets are made non-blocking and close-on-exec. A call that a signal interrupts is made again.
+// Sockets are made non-blocking and close-on-exec. A call that a signal interrupts is repeated.
 //
 // Errors: errno's number, as the unexpected value or as a result; errno has it as well.
 // Thread-safety: any thread.
@@ -75,7 +75,7 @@ template <class T>
 io::result set_option(int socket, const socket_option& option, const T& value) noexcept {
   return set_option(socket, option, &value, sizeof value);
 }
-/// The value of an option. Throws std::system_error with the option's name.
+/// Returns the value of an option. Throws std::system_error with the option's name.
 template <class T = int>
 T get_option(int socket, const socket_option& option) {
   T value{};
@@ -84,29 +84,30 @@ T get_option(int socket, const socket_option& option) {
   return value;
 }
 
-// The next functions fail with EAGAIN instead of waiting, also on a socket that may block.
+// The functions below fail with EAGAIN instead of waiting, even on a blocking socket.
 
 io::result receive_without_waiting(int socket, std::span<std::byte> buffer) noexcept;
-/// As recvfrom(2).
+/// Receives as recvfrom(2) does.
 io::result receive_without_waiting(int socket, std::span<std::byte> buffer, sockaddr* sender,
                                    socklen_t* sender_size) noexcept;
 io::result send_without_waiting(int socket, std::span<const std::byte> bytes) noexcept;
 io::result send_without_waiting(int socket, const msghdr& message) noexcept;
-/// The number of messages that were sent.
+/// Returns the number of messages that were sent.
 io::result send_without_waiting(int socket, std::span<mmsghdr> messages) noexcept;
-/// The bytes that a connection's peer has not acknowledged, a FIN being one; 0 if that is unknown.
+/// Returns the number of bytes that a connection's peer has not acknowledged, a FIN counting as
+/// one; 0 if the number is unknown.
 std::size_t unacknowledged_bytes(int socket) noexcept;
 
 /// Blocks the thread until the socket has one of `events` (poll(2)); 0 if `deadline` comes first.
 io::result wait_until_ready(int socket, short events, steady_time deadline) noexcept;
 
-// Descriptors of any kind.
+// The functions below take descriptors of any kind.
 
 io::result set_close_on_exec(int fd) noexcept;
 /// Locks a file or folder against other lock_file() calls (flock(2)) until it is closed. Blocks the
 /// thread while the file is locked, but returns without the lock after `limit`.
 void lock_file(int file, std::chrono::milliseconds limit) noexcept;
-/// How many descriptors the process may have open; 0 for any number.
+/// Returns the limit of open descriptors of the process; 0: no limit.
 std::size_t max_descriptors() noexcept;
 
 }  // namespace gyre::net::detail::system

@@ -16,26 +16,27 @@ class name_engine;
 struct question;
 
 struct lookup_kind {
-  // Completes with the addresses of one IP version: at once if that version is preferred, else
-  // after this delay (RFC 8305, section 3). Without it: with all addresses.
+  // The lookup completes with the addresses of one IP version: at once if that version is
+  // preferred, else after this delay (RFC 8305, section 3). Without a delay it waits for all
+  // addresses.
   std::optional<duration> resolution_delay = {};
-  std::uint16_t records = 0;  // a record type, instead of addresses
+  std::uint16_t records = 0;  // the record type to look up; 0: addresses
 };
 
-/// A lookup under way: in the list of its question, or of the completed lookups.
+/// A lookup under way, linked into the list of its question or of the completed lookups.
 struct waiting_lookup : intrusive_list_node {
   using function = void (*)(waiting_lookup&);
   explicit waiting_lookup(function callback) noexcept : complete(callback) {}
 
   bool active() const noexcept { return is_linked(); }
 
-  const function complete;  // called on the loop's thread, once, no longer linked
+  const function complete;  // called once on the loop's thread, after unlinking
   name_engine* owner = nullptr;
-  question* pending = nullptr;  // null when the lookup has its result
+  question* pending = nullptr;  // null once the lookup has its result
   std::uint16_t port = 0;
   lookup_kind kind = {};
-  resolve_result result;               // for records only an error
-  std::vector<unsigned char> message;  // for records the answer
+  resolve_result result;               // for records: only an error
+  std::vector<unsigned char> message;  // for records: the response
 };
 
 }  // namespace gyre::net::detail
