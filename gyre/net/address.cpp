@@ -18,7 +18,7 @@ namespace {
 using detail::failure;
 using parsed = std::expected<ip_address, std::error_code>;
 
-// inet_pton() and find_interface() want a terminating zero.
+// Copies `text` with a terminating zero, for inet_pton() and find_interface().
 template <std::size_t Capacity>
 bool copy_terminated(std::string_view text, std::array<char, Capacity>& result) {
   if (text.size() >= Capacity || text.contains('\0')) return false;
@@ -26,7 +26,7 @@ bool copy_terminated(std::string_view text, std::array<char, Capacity>& result) 
   return true;
 }
 
-// "2", or "eth0".
+// Reads a scope: "2" or "eth0".
 std::expected<std::uint32_t, std::error_code> parse_scope(std::string_view text) {
   if (const auto number = gyre::detail::parse_decimal<std::uint32_t>(text)) return *number;
   std::array<char, IF_NAMESIZE> name;

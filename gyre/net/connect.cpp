@@ -30,10 +30,10 @@ task<tcp_stream> connect(endpoint server, connect_options options) {
 
 namespace {
 
-/// A race that a coroutine waits for, in whose frame it lives: a stop ends the wait, and destroys
+/// A race that a coroutine awaits, in whose frame the race lives: a stop ends the wait and destroys
 /// the race.
 struct awaited_race {
-  // `lookups` are those for candidates, which the race's end stops.
+  // `lookups`: the lookups for candidates, which the end of the race stops.
   awaited_race(event_loop& loop, const race_options& options,
                inplace_stop_source* lookups = nullptr)
       : race(loop, {.connecting = options.each, .delay = options.attempt_delay}, [this, lookups] {
@@ -45,7 +45,7 @@ struct awaited_race {
     require_not_negative(options.resolution_delay, "gyre::net::connect: resolution_delay");
   }
 
-  /// Throws the error of the last attempt that failed.
+  /// Returns the stream; throws the error of the attempt that failed last.
   tcp_stream result() {
     auto outcome = race.take_result();
     if (outcome) return std::move(outcome->stream);
@@ -83,20 +83,21 @@ task<tcp_stream> connect(event_loop& loop, std::vector<endpoint> candidates, rac
   co_return attempts.result();
 }
 
-// Looks the host up and connects to it, both at the same time (RFC 8305, sections 3 and 5).
+// Looks up `host` and connects to it at the same time (RFC 8305, sections 3 and 5).
 task<tcp_stream> connect(resolver& names, std::string host, service port, race_options options) {
   const task_context& context = co_await gyre::detail::this_context();
   inplace_stop_source race_ended;
   awaited_race attempts(detail::loop_of(context), options, &race_ended);
   task<> all = add_candidates(attempts.race, names.resolve(host, port), candidates::all);
-  // This lookup adds nothing if the other one has ended first, whose order then counts.
+  // If the lookup of all addresses ends first, this one adds no candidates, and the order of the
+  // other lookup counts.
   task<> first = add_candidates(
       attempts.race,
       detail::resolver_access::resolve_first_family(names, host, port, options.resolution_delay),
       candidates::of_first_family);
   auto lookups =
       as_expected(stop_when(when_all(std::move(all), std::move(first)), race_ended.get_token()));
-  static_cast<void>(co_await std::move(lookups));  // the race knows how they ended
+  static_cast<void>(co_await std::move(lookups));  // the race has the errors of the lookups
   co_await attempts.over.wait();
   if (attempts.race.has_candidates()) co_return attempts.result();
   throw std::system_error(attempts.race.take_result().error(), "resolve " + host);

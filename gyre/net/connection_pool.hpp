@@ -83,7 +83,9 @@ namespace detail {
 /// Throws std::invalid_argument for options that make no sense.
 void check(const connection_pool_options& options);
 
-/// The state of a pool, which its connections and callers share. The loop's thread.
+/// The state of a pool, shared by the pool, its connections and its callers.
+///
+/// Thread-safety: none; belongs to the loop's thread.
 template <class Connection>
 class pool_core {
  public:
@@ -93,7 +95,7 @@ class pool_core {
   struct entry {
     pointer connection;
     steady_time end_of_life;
-    steady_time expiry = {};  // of an idle one
+    steady_time expiry = {};  // of an idle connection
   };
 
   template <class... Source>
@@ -126,10 +128,10 @@ class pool_core {
     std::unreachable();
   }
 
-  /// Keeps a connection for the next caller, if it can serve another.
+  /// Keeps a connection for the next caller if the connection can be used again.
   void give_back(entry returned, duration idle_limit) noexcept {
     const steady_time now = loop().now();
-    // Connections for callers that wait are kept in addition to max_idle.
+    // Connections for waiting callers are kept in addition to max_idle.
     const bool has_room = idle_.size() < waiting_ || idle_.size() - waiting_ < options_.max_idle;
     const bool is_kept =
         !closed_ && has_room && now < returned.end_of_life && idle_limit > duration::zero();
@@ -190,7 +192,7 @@ class pool_core {
     waiter& operator=(waiter&&) = delete;
     ~waiter() {
       --pool_.waiting_;
-      // A connection that was kept for this caller only, which was stopped.
+      // The caller may have been stopped: then a connection was kept for this caller only.
       if (pool_.has_surplus()) pool_.discard_oldest();
     }
 
@@ -221,7 +223,7 @@ class pool_core {
     co_return lease(self, std::move(permit), std::move(new_entry), false);
   }
 
-  // The connection that was used last, of those that can be used; the others are closed.
+  // Takes the usable idle connection that was used last; closes unusable ones.
   std::optional<entry> take_idle() noexcept {
     const steady_time now = loop().now();
     while (!idle_.empty()) {
@@ -252,9 +254,9 @@ class pool_core {
   }
 
   const connection_pool_options options_;
-  semaphore permits_;  // of connections that are taken or being made
+  semaphore permits_;  // held for connections that are taken or being made
   connector<Connection> connector_;
-  std::vector<entry> idle_;  // in the order in which they were given back
+  std::vector<entry> idle_;  // the connection given back last is at the end
   timer expiry_timer_;
   inplace_stop_source closing_;
   bool closed_ = false;

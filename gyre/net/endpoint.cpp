@@ -55,7 +55,7 @@ endpoint::endpoint(const ip_address& address, std::uint16_t port, std::uint32_t 
   set_source(std::nullopt);
 }
 
-// A path has a zero after it, an abstract name before it.
+// Stores a path with a zero after it, an abstract name with a zero before it.
 endpoint::endpoint(bool abstract, std::string_view name) : storage_{} {
   if (name.size() > max_name_size) fail(std::errc::filename_too_long, "gyre::net::endpoint");
   storage_.local.sun_family = AF_UNIX;
@@ -80,7 +80,8 @@ endpoint endpoint::unix_unnamed() noexcept {
   return unnamed;
 }
 
-// The answer cannot change: only booting with ipv6.disable=1 takes IPv6 away.
+// Checks for IPv6 only once, because the result cannot change: only booting with ipv6.disable=1
+// takes IPv6 away.
 endpoint endpoint::any(std::uint16_t port) noexcept {
   static const bool has_v6 = [] {
     const auto probe = detail::system::open_socket(AF_INET6, SOCK_DGRAM);
@@ -119,7 +120,9 @@ std::string endpoint::to_string() const {
   }
   std::string text(unix_prefix);
   if (is_abstract()) return (text += '@') += abstract_name();
-  if (path().starts_with('@')) text += "./";  // only the kernel can tell of such a one
+  // Marks the text as a path: only the kernel can report a path that begins like the text of an
+  // abstract name.
+  if (path().starts_with('@')) text += "./";
   return text += path();
 }
 
@@ -171,7 +174,8 @@ void endpoint::set_source(const std::optional<ip_address>& address) noexcept {
   fields.source_scope = address->scope();
 }
 
-// A Unix socket's name, with the zero before an abstract one, and without the zero after a path.
+// Returns a Unix socket's name, with the zero before an abstract name, and without the zero after a
+// path.
 std::string_view endpoint::name() const noexcept {
   if (!is_unix()) return {};
   const std::string_view all(storage_.bytes + name_offset, size_ - name_offset);

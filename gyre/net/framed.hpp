@@ -37,7 +37,7 @@ concept payload_view =
 
 namespace detail {
 
-/// Marks an operation of which there may be only one at a time.
+/// Marks an operation as under way, of which only one may run at a time.
 class exclusive_use {
  public:
   /// Throws std::system_error (io::errc::busy).
@@ -53,9 +53,10 @@ class exclusive_use {
   bool& in_use_;
 };
 
-/// Writes all of `source`, and consumes what is written: after a stop or an error the rest is left.
+/// Writes all of `source`, and consumes the written bytes; after a stop or an error the rest
+/// remains.
 task<> write_buffer(io::stream& sink, io::buffer& source);
-/// Gives memory back that only a long message needed.
+/// Frees memory that only a long message needed.
 void release_memory(io::buffer& buffer) noexcept;
 
 }  // namespace detail

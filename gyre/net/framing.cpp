@@ -33,7 +33,7 @@ std::uint64_t load_length(const std::byte* bytes, const length_prefix_options& f
 
 using length_bytes = std::array<std::byte, sizeof(std::uint64_t)>;
 
-// The bytes of `length` are the first how.width ones.
+// Returns the bytes of `length`, of which the first `format.width` are used.
 length_bytes store_length(std::uint64_t length, const length_prefix_options& format) noexcept {
   length_bytes bytes{};
   if (format.order == std::endian::little) {
@@ -44,8 +44,8 @@ length_bytes store_length(std::uint64_t length, const length_prefix_options& for
   return bytes;
 }
 
-// Memory for `size` bytes after those of `out`; a `payload` that is a part of these moves with
-// them.
+// Returns memory for `size` bytes after those of `out`. If `payload` is a part of `out`, moves
+// `payload` with the bytes of `out`.
 std::span<std::byte> prepare(io::buffer& out, std::size_t size,
                              std::span<const std::byte>& payload) {
   const std::less<> before;
@@ -62,7 +62,7 @@ std::uint64_t longest(std::size_t width) noexcept {
   return std::numeric_limits<std::uint64_t>::max() >> (64 - 8 * width);
 }
 
-// The length in front of a payload.
+// Returns the length to write before a payload.
 std::uint64_t encoded_length(std::size_t payload, const length_prefix_options& format) {
   const std::size_t prefix_size = format.counts_itself ? format.width : 0;
   if (payload > format.maximum || payload > longest(format.width) ||
@@ -162,7 +162,7 @@ std::span<std::byte> prepare_within_limit(io::buffer& buffer) {
   if (space == 0) {
     throw std::system_error(make_error_code(io::errc::limit_exceeded), "gyre::net::read_frame");
   }
-  // Reading as many bytes as the buffer holds already makes long frames take few calls.
+  // Reads as many bytes as the buffer already holds, so that long frames take few calls.
   const std::size_t size = std::max({least_read, buffer.size(), buffer.tail_room()});
   try {
     return buffer.prepare(std::min(space, size));

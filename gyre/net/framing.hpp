@@ -142,7 +142,7 @@ class delimited {
  private:
   std::string delimiter_;
   std::size_t maximum_;
-  std::size_t searched_ = 0;  // bytes at the front in which no delimiter begins
+  std::size_t searched_ = 0;  // the number of leading bytes in which no delimiter begins
 };
 
 /// The framing by fixed size: all messages have one size, and nothing stands between them.

@@ -27,7 +27,7 @@ void layer::feed(std::span<const std::byte> received) {
 
 void layer::keep_unread() {
   if (is_kept()) return;
-  if (has_ended() || why().code) unread_ = {};  // nothing reads them
+  if (has_ended() || why().code) unread_ = {};  // no operation will read these bytes
   io::buffer copy;
   copy.append(unread_);
   kept_ = std::move(copy);

@@ -146,7 +146,7 @@ class layer {
   std::span<const std::byte> unread_;
   io::buffer* output_ = nullptr;
   failure failure_;
-  bool established_ = true;  // a layer with a handshake begins with false
+  bool established_ = true;  // false at first in a layer with a handshake
   bool peer_ended_ = false;
   bool end_announced_ = false;
 
@@ -181,8 +181,8 @@ class transport {
 
 namespace detail {
 
-/// A layer of `factory`. Throws also std::system_error (std::errc::invalid_argument) in place of
-/// null.
+/// Returns a layer of `factory`. If `factory` returns null, throws std::system_error
+/// (std::errc::invalid_argument).
 std::unique_ptr<layer> make_layer(const transport& factory, std::string_view host);
 
 }  // namespace detail

@@ -25,7 +25,7 @@ constexpr int first_passed = 3;  // SD_LISTEN_FDS_START
 constexpr std::string_view separator = ":";
 constexpr std::size_t max_name_bytes = 64 << 10;
 
-// The result of getenv(), valid until the variable is changed.
+// Returns the result of getenv(), which is valid until the variable is changed.
 std::optional<std::string> taken_variable(const char* name) {
   const char* const value = std::getenv(name);
   if (value == nullptr) return std::nullopt;
@@ -36,7 +36,7 @@ std::string next_name(std::string_view& names) {
   return std::string(detail::take_until(names, separator));
 }
 
-// Another process may pass anything that is a descriptor.
+// Throws unless `fd` is a socket: another process may pass any descriptor.
 void require_socket(int fd, std::string_view name, const char* call) {
   int type = 0;
   const io::result outcome =
@@ -71,7 +71,7 @@ std::vector<passed_socket> sockets_from_environment() {
   if (!meant || !sockets) fail(std::errc::invalid_argument, "LISTEN_PID, LISTEN_FDS");
   if (std::cmp_not_equal(*meant, io::detail::system::process_id())) return {};
 
-  // This process owns all of them from now on, and closes them if one is no socket.
+  // Takes ownership of all descriptors first, so that they are closed if one is no socket.
   std::vector<unique_fd> fds;
   for (int fd = first_passed; fd < first_passed + *sockets; ++fd) {
     const io::result is_open = detail::system::set_close_on_exec(fd);

@@ -37,7 +37,7 @@ std::size_t number_in(std::string_view bytes) {
   return number;
 }
 
-// Version 1: words with one blank between them.
+// Takes a word of a version 1 header, whose words have one space between them.
 std::string_view take_word(std::string_view& line) { return detail::take_until(line, " "); }
 
 std::optional<std::uint16_t> parse_port(std::string_view text) {
@@ -48,7 +48,7 @@ std::optional<std::uint16_t> parse_port(std::string_view text) {
 parsed_proxy_header parse_line(std::string_view line, std::size_t size) {
   proxy_header header{.size = size};
   line.remove_prefix(signature_1.size());
-  // A blank at the end would begin another word, which splitting into words does not show.
+  // A space at the end would begin another word, which take_word() does not show.
   const bool ends_in_word = !line.empty() && line.back() != ' ';
   const std::string_view family = take_word(line);
   if (family == "UNKNOWN") return header;
@@ -106,7 +106,7 @@ std::optional<endpoint> parse_endpoint(unsigned family, std::string_view address
   return unix_endpoint(address);
 }
 
-// Takes the addresses off `rest`. Returns false if they make no sense.
+// Removes the addresses from the front of `rest`. Returns false if they make no sense.
 bool take_addresses(unsigned family, std::string_view& rest, proxy_header& header) {
   const std::size_t size = family == 1 ? 4 : family == 2 ? 16 : path_size;
   const std::size_t port_size = family == 3 ? 0 : 2;
@@ -125,7 +125,8 @@ bool take_addresses(unsigned family, std::string_view& rest, proxy_header& heade
   return true;
 }
 
-// Castagnoli's polynomial, bit by bit: headers are short, and few have a checksum.
+// Computes the CRC with Castagnoli's polynomial bit by bit: headers are short, and few have a
+// checksum.
 std::uint32_t crc32c(std::string_view bytes) {
   std::uint32_t crc = ~std::uint32_t{0};
   for (const char each : bytes) {
@@ -135,7 +136,7 @@ std::uint32_t crc32c(std::string_view bytes) {
   return ~crc;
 }
 
-// The checksum is computed as if its own bytes were zero.
+// Whether the checksum at `position` is right. It is computed as if its own bytes were zero.
 bool has_checksum(std::string_view whole, std::size_t position, std::size_t expected) {
   std::string copy(whole);
   copy.replace(position, 4, 4, '\0');
@@ -170,7 +171,8 @@ parsed_proxy_header parse_version_2(std::string_view text, std::size_t limit) {
   if (size > limit) return failure(io::errc::proxy_header_too_long);
   if (text.size() < size) return std::nullopt;
   proxy_header header{.size = size};
-  // The rest of a local connection's header is to be ignored, and so are addresses of no family.
+  // Ignores the rest of a local connection's header, and addresses of no family, as the protocol
+  // requires.
   if (is_local || family_and_type == 0) return header;
   const unsigned family = family_and_type >> 4, type = family_and_type & 0xfu;
   if (family < 1 || family > 3 || type < 1 || type > 2) return nonsense();

@@ -24,11 +24,11 @@ namespace gyre::net {
 
 namespace detail {
 
-/// Memory in `buffer` to read into, within its max_size; empty if a whole block of the loop's
-/// receive memory fits in besides. Throws std::system_error: io::errc::limit_exceeded if `buffer`
-/// is full, std::errc::not_enough_memory.
+/// Returns memory in `buffer` to read into, within its max_size; empty if there is also room for a
+/// whole block of the loop's receive memory. Throws std::system_error: io::errc::limit_exceeded if
+/// `buffer` is full, std::errc::not_enough_memory.
 std::span<std::byte> prepare_within_limit(io::buffer& buffer);
-/// Throws std::system_error (std::errc::not_enough_memory).
+/// Appends received bytes. Throws std::system_error (std::errc::not_enough_memory).
 void append_received(io::buffer& buffer, std::span<const std::byte> bytes);
 
 template <class Payload>
@@ -40,7 +40,7 @@ Payload payload_as(std::span<const std::byte> bytes) noexcept {
   }
 }
 
-/// read_frame() with a payload of either kind.
+/// Implements read_frame() for both kinds of payload.
 template <class Payload, framing Framing>
 task<std::optional<Payload>> read_frame_as(io::stream& source, Framing& frames,
                                            io::buffer& buffer) {

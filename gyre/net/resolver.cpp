@@ -54,7 +54,8 @@ const std::error_category& resolve_category() noexcept {
 
 namespace detail {
 
-// The user's lookup owns the object; after detach(), the object owns itself.
+// A lookup with a callback. The user's lookup owns the object; after detach(), the object owns
+// itself.
 struct callback_lookup : waiting_lookup {
   using waiting_lookup::waiting_lookup;
   callback_lookup(const callback_lookup&) = delete;

@@ -33,7 +33,7 @@ namespace gyre::net {
 
 namespace detail {
 
-/// The records of an answer, or the error of `outcome`. For srv_result and text_result.
+/// Returns the records of an answer, or the error of `outcome`. For srv_result and text_result.
 template <class Result>
 Result decode_records(const waiting_lookup& answered, const resolve_result& outcome);
 
@@ -146,7 +146,7 @@ class resolver {
 
 namespace detail {
 
-/// Waits for a name. A stoppable_wait whose home is the engine's loop.
+/// Waits for the addresses of a name; a stoppable_wait whose home is the engine's loop.
 class resolve_awaiter : gyre::detail::stoppable_wait, waiting_lookup {
  public:
   resolve_awaiter(std::shared_ptr<name_engine> engine, std::string host, service destination,
@@ -157,7 +157,7 @@ class resolve_awaiter : gyre::detail::stoppable_wait, waiting_lookup {
         service_(destination) {
     kind = requested;
   }
-  // Moves only before it is awaited.
+  // May be moved only before it is awaited.
   resolve_awaiter(resolve_awaiter&& other) noexcept
       : resolve_awaiter(std::move(other.engine_), std::move(other.host_), other.service_,
                         other.kind) {}
@@ -178,7 +178,7 @@ class resolve_awaiter : gyre::detail::stoppable_wait, waiting_lookup {
   resolve_result result();
 
  protected:
-  /// As result(), but gives every error as a value.
+  /// Returns what result() returns, but every error as a value.
   resolve_result take_result() noexcept;
   [[noreturn]] void throw_failure(std::error_code error) const;
   const waiting_lookup& answered() const noexcept { return *this; }
@@ -195,7 +195,7 @@ class resolve_awaiter : gyre::detail::stoppable_wait, waiting_lookup {
   service service_;
 };
 
-/// Waits for records.
+/// Waits for the records of a name.
 template <class Result>
 class record_awaiter final : public resolve_awaiter {
  public:
@@ -209,11 +209,11 @@ class record_awaiter final : public resolve_awaiter {
   }
 };
 
-/// Access for connect() and tcp_client.
+/// Gives connect() and tcp_client access to a resolver's engine.
 struct resolver_access {
-  /// As resolve(), but gives the addresses of the IP version that is known first: at once for the
-  /// preferred one (IPv6, unless the resolver's options say IPv4), else if the other's have not
-  /// come after `resolution_delay`.
+  /// Resolves as resolve() does, but completes with the addresses of the IP version that is known
+  /// first: at once for the preferred version (IPv6, unless the resolver's options say IPv4), and
+  /// otherwise if the addresses of the other version have not come after `resolution_delay`.
   static resolve_awaiter resolve_first_family(resolver& names, std::string host, service port,
                                               duration resolution_delay);
   static lookup resolve_first_family(resolver& names, std::string_view host, service port,

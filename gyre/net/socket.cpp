@@ -18,7 +18,7 @@ namespace {
 
 namespace files = io::detail::system;
 
-// Throws the error of `outcome`, if it is one, with the call and the address.
+// Throws the error of `outcome`, if any, with the call and the address.
 void require(const io::result& outcome, const char* call) {
   if (!outcome) detail::fail(outcome.error(), call);
 }
@@ -70,9 +70,10 @@ pipe_pair make_pipe() {
 namespace detail {
 namespace {
 
-// Whether no socket is bound to the file any more. The probe is a datagram socket, which the kernel
-// refuses with ECONNREFUSED only if no socket is bound, and otherwise because of its type. So the
-// probe also finds a socket that does not listen yet, and leaves no connection with one that does.
+// Whether no socket is bound to the file any more. Probes with a datagram socket: the kernel
+// refuses it with ECONNREFUSED only if no socket is bound, and otherwise because of its type. So
+// the probe also finds a socket that does not listen yet, and leaves no connection with one that
+// does.
 bool is_stale(const std::string& path, const endpoint& local) {
   // Connecting to a file of another kind is also refused with ECONNREFUSED.
   const auto status = files::status_at(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_TYPE);
@@ -81,9 +82,9 @@ bool is_stale(const std::string& path, const endpoint& local) {
   return system::connect(probe.fd(), local).error_number() == ECONNREFUSED;
 }
 
-// The folder of `path`, locked until it is closed: of two servers that find the same stale file,
-// the second must not remove the file of the first. If the folder cannot be opened or locked, or if
-// another process keeps it locked for a second, the server continues without the lock.
+// Returns the folder of `path`, locked until it is closed: of two servers that find the same stale
+// file, the second must not remove the new file of the first. If the folder cannot be opened or
+// locked, or another process keeps it locked for a second, the server continues without the lock.
 unique_fd lock_folder_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const std::string name = slash == path.npos ? "." : path.substr(0, slash + 1);

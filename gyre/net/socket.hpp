@@ -90,13 +90,13 @@ pipe_pair make_pipe();
 
 namespace detail {
 
-/// As socket::shutdown().
+/// Shuts a socket down as socket::shutdown() does.
 void shut_down(int socket, shutdown_side side);
 /// Makes closing reset the connection instead of ending it.
 void reset_when_closed(int socket) noexcept;
-/// Binds `unbound`, of any type, to `local`. With `replace_stale`, the file of a Unix socket that
-/// is gone is removed first; not that of one that is bound and does not listen yet. Among several
-/// that replace the same file at once, one succeeds. Throws what socket::bind() throws.
+/// Binds `unbound`, of any type, to `local`. With `replace_stale`, first removes the file of a Unix
+/// socket that no longer exists, but not of one that is bound and does not listen yet. If several
+/// processes replace the same file at once, one succeeds. Throws what socket::bind() throws.
 void bind_listener(const socket& unbound, const endpoint& local, bool replace_stale);
 
 }  // namespace detail

@@ -65,7 +65,7 @@ void set_number(int fd, const option& key, T value) {
   set<int>(fd, key, static_cast<int>(value));
 }
 
-// The longest TCP_KEEPIDLE and TCP_KEEPINTVL that Linux takes.
+// The largest TCP_KEEPIDLE and TCP_KEEPINTVL that Linux accepts.
 constexpr int max_probe_seconds = 32767;
 constexpr int largest_int = std::numeric_limits<int>::max();
 
@@ -79,7 +79,7 @@ void set_time(int fd, const option& key, duration time, int max = largest_int) {
   set<int>(fd, key, checked_units<Unit>(key, time, max));
 }
 
-// One of two options, for IPv4 and for IPv6: the one of the socket's family.
+// Returns the option for the family of the socket.
 const option& of_family(const socket_ref& socket, const option& v4, const option& v6) {
   return socket.family() == address_family::ipv6 ? v6 : v4;
 }
@@ -156,7 +156,7 @@ int socket_ref::incoming_cpu() const { return get_option(fd_, so_incoming_cpu); 
 void socket_ref::set_v6_only(bool enabled) const { set_flag(fd_, ipv6_v6only, enabled); }
 bool socket_ref::v6_only() const { return get_flag(fd_, ipv6_v6only); }
 
-// An IPv6 socket also gets the option of IPv4, for mapped addresses.
+// Sets the IPv4 option also on an IPv6 socket, for mapped addresses.
 void socket_ref::set_traffic_class(int value) const {
   if (value < 0 || value > 255) gyre::detail::throw_system_error(EINVAL, ip_tos.name);
   if (family() == address_family::ipv6) set(fd_, ipv6_tclass, value);
@@ -208,8 +208,8 @@ bool socket_ref::bind_address_no_port() const {
   return get_option(fd_, ip_bind_address_no_port) != 0;
 }
 
-// An IPv6 socket reports IPv4 datagrams by both; only IP_PKTINFO has the address to reply from to a
-// broadcast.
+// Sets both options on an IPv6 socket: it reports IPv4 datagrams by both, but only IP_PKTINFO has
+// the address from which to reply to a broadcast.
 void socket_ref::set_packet_info(bool enabled) const {
   set_flag(fd_, ip_pktinfo, enabled);
   if (family() == address_family::ipv6) set_flag(fd_, ipv6_recvpktinfo, enabled);

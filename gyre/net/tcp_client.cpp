@@ -18,7 +18,7 @@
 namespace gyre::net {
 namespace {
 
-// The limit gives other tasks of the loop their turn.
+// The limit of commands in one turn, so that other tasks of the loop get their turn.
 constexpr std::size_t commands_at_once = 64;
 
 tcp_client_options checked(tcp_client_options options) {
@@ -32,7 +32,7 @@ tcp_client_options checked(tcp_client_options options) {
   return options;
 }
 
-/// A host whose name is looked up before each attempt, or an endpoint.
+/// The server to connect to: an endpoint, or a host whose name is looked up before each attempt.
 struct client_target {
   bool is_name() const noexcept { return !direct; }
   std::string to_string() const { return is_name() ? host : direct->to_string(); }
@@ -42,11 +42,12 @@ struct client_target {
 
   std::string host = {};
   service port = 0;
-  resolver* names = nullptr;            // null: the client's own
-  std::optional<endpoint> direct = {};  // unless there is a host
+  resolver* names = nullptr;            // null: the client has its own resolver
+  std::optional<endpoint> direct = {};  // the endpoint; none: look up `host`
 };
 
-/// Settings that connections refer to, and that are constructed before them.
+/// Settings to which connections refer. A base class, because they must be constructed before the
+/// connection_group.
 struct client_settings {
   tcp_client_options client_options;
   connection_handlers client_handlers;
@@ -54,7 +55,7 @@ struct client_settings {
 
 }  // namespace
 
-/// A client's connection, its attempts to connect, and the intent to be connected.
+/// The connection of a client, its attempts to connect, and whether it should be connected.
 ///
 /// Thread-safety: members belong to the loop's thread, but for those marked for any thread.
 class tcp_client::core final : public client_settings,
@@ -63,25 +64,25 @@ class tcp_client::core final : public client_settings,
  public:
   core(event_loop& loop, tcp_client_options options);
 
-  /// Makes the loop run `commands`. Any thread.
+  /// Makes the loop run `commands`. May be called from any thread.
   void post_commands();
 
-  /// Any thread.
+  /// May be called from any thread.
   void request_connect(client_target server);
   void connect(client_target server);
   void disconnect() noexcept;
   bool send(std::span<const std::byte> bytes);
 
   tcp_connection* connection() const noexcept { return connection_; }
-  /// Any thread.
+  /// May be called from any thread.
   bool connected() const noexcept { return is_connected_.get() != 0; }
   tcp_client_metrics metrics() const noexcept;
 
-  /// Throws std::logic_error when the handlers may be in use. Any thread.
+  /// Throws std::logic_error if the handlers may be in use. May be called from any thread.
   void check_settable() const;
 
   move_only_function<void(std::error_code, std::size_t, bool)> connect_failed_handler;
-  std::optional<host_port> constructed_for;  // the server of connect() without one
+  std::optional<host_port> constructed_for;  // the server for connect() without arguments
   detail::byte_quota posted;                 // bytes of other threads that wait for the loop
   detail::client_commands<core> commands;    // calls of other threads that wait for the loop
 
@@ -110,21 +111,23 @@ class tcp_client::core final : public client_settings,
   void reset_target() noexcept;
   void end_lookups() noexcept;
 
-  gyre::detail::atomic<bool> in_use_{false};  // since the first connect()
+  gyre::detail::atomic<bool> in_use_{false};  // set by the first connect()
   client_target target_;
   std::optional<resolver> own_names_;
-  bool wanted_ = false;               // there is to be a connection
-  bool reconnect_at_once_ = false;    // when the present connection has gone
-  std::uint64_t target_changes_ = 0;  // by connect() and disconnect()
+  bool wanted_ = false;               // whether the client should be connected
+  bool reconnect_at_once_ = false;    // connect again when the present connection has ended
+  std::uint64_t target_changes_ = 0;  // made by connect() and disconnect()
   std::size_t failures_ = 0;          // attempts that failed in a row
   std::size_t fruitless_ = 0;         // failures_, and connections that received nothing
   tcp_connection* connection_ = nullptr;
   std::optional<detail::connection_race> race_;  // the attempt under way
-  lookup first_family_;  // for the race, and all addresses, which join in: see net::connect()
+  // The lookup for the addresses of one IP version, and the lookup for all addresses. Both add
+  // candidates to race_: see net::connect().
+  lookup first_family_;
   lookup all_addresses_;
   std::optional<timer> retry_;
   gyre::detail::splitmix64 random_;
-  io::buffer kept_;  // to be sent first
+  io::buffer kept_;  // sent first on the next connection
   gyre::detail::published_counter attempts_, failed_, succeeded_, is_connected_;
 };
 
@@ -143,11 +146,12 @@ void tcp_client::core::print_failure(std::error_code reason) const noexcept try 
   std::fprintf(stderr, "gyre: %s: connect %s: %s\n", client_options.name.c_str(), server.c_str(),
                reason.message().c_str());
 } catch (const std::bad_alloc&) {
-  return;  // no memory for the line
+  return;  // there is no memory for the message
 }
 
 void tcp_client::core::check_settable() const {
-  // relaxed: a program that sets handlers in time sets them before it calls connect().
+  // relaxed: this check finds mistakes of the program only; handlers set in time are set before
+  // connect().
   if (in_use_.load(std::memory_order_relaxed)) {
     throw std::logic_error("gyre::net::tcp_client: a handler is set after connect()");
   }
@@ -177,7 +181,7 @@ void tcp_client::core::run_commands() {
     if (!thrown && --left > 0) continue;
     try {
       post_commands();
-    } catch (const std::bad_alloc&) {  // then in this turn
+    } catch (const std::bad_alloc&) {  // without memory to post, continues in this turn
       if (!thrown) continue;
       run_commands();
     }
@@ -227,7 +231,8 @@ bool tcp_client::core::send(std::span<const std::byte> bytes) {
   return true;
 }
 
-// A retry may be due between the client's end and that of its core: then its resolver may be gone.
+// Passes the gate first: a retry may be due between the client's end and that of its core, when its
+// resolver may be gone.
 void tcp_client::core::attempt() {
   const detail::callback_gate::pass passing(gate());
   if (!passing) return;
@@ -271,7 +276,7 @@ void tcp_client::core::look_up_target() {
     return;
   } catch (const std::bad_alloc&) {
     lookup_error = detail::no_memory();
-  } catch (const std::system_error& error) {  // of a resolver's construction
+  } catch (const std::system_error& error) {  // thrown by the constructor of a resolver
     lookup_error = error.code();
   }
   end_lookups();

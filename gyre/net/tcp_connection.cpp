@@ -44,7 +44,7 @@ void delete_connection(connection_io& connection) noexcept {
 
 }  // namespace detail
 
-// The file must have all bytes that the call promises to the peer.
+// Throws unless the file has all bytes that the call promises to the peer.
 void tcp_connection::check_file(int file, std::uint64_t offset, std::uint64_t count) {
   namespace system = io::detail::system;
   const auto status = system::value_or_throw(system::status_of(file, STATX_TYPE | STATX_SIZE),
@@ -71,7 +71,7 @@ released_connection tcp_connection::release(std::span<const std::byte> unconsume
   try {
     take_arrivals(unconsumed, released.received);
   } catch (const std::bad_alloc&) {
-    abort(detail::no_memory());  // bytes may be lost
+    abort(detail::no_memory());  // some of the bytes may be lost
     throw;
   }
   released.socket = leave({});

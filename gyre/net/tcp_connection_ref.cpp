@@ -24,7 +24,8 @@ tcp_connection_ref::~tcp_connection_ref() {
 }
 
 bool tcp_connection_ref::alive() const noexcept {
-  // acquire: pairs with the release in connection_closing::leave().
+  // acquire: pairs with the release in connection_closing::leave(); false makes the effects of the
+  // connection visible.
   return control_ != nullptr && control_->alive.load(std::memory_order_acquire);
 }
 
@@ -74,11 +75,11 @@ bool tcp_connection_ref::post_bytes(std::size_t size, Get get) const {
   return true;
 }
 
-// Posts once only, as a further call would have no effect; if posting throws, the next call tries
-// again.
+// Posts once only, because a second call would have no effect. If posting throws, the next call
+// tries again.
 template <class Function>
 bool tcp_connection_ref::post_once(gyre::detail::atomic<bool>& posted, Function function) const {
-  // relaxed: orders nothing.
+  // relaxed: the flag guards no data.
   if (posted.exchange(true, std::memory_order_relaxed)) return true;
   try {
     post_always(function);

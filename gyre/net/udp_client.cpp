@@ -14,10 +14,10 @@ namespace gyre::net {
 namespace {
 
 constexpr std::size_t largest_datagram = 65535;
-constexpr int max_dropped = 65536;  // if datagrams come faster than ask() drops them
+constexpr int max_dropped = 65536;  // ends the loop if datagrams come faster than ask() drops them
 
-// Whether the socket became ready before the deadline. `outcome` is that of a call before, which
-// would have had to wait; throws another error of that call.
+// Waits until the socket is ready; returns false if the deadline comes first. `outcome`: the result
+// of a call that would have had to wait; throws any other error of that call.
 bool wait_after(const io::result& outcome, const char* call, int socket, short event,
                 steady_time deadline) {
   if (!outcome.would_block()) detail::fail(outcome.error(), call);
@@ -31,7 +31,7 @@ bool wait_after(const io::result& outcome, const char* call, int socket, short e
 udp_client::udp_client(const endpoint& server, const endpoint& local) {
   socket client = socket::open(server.family(), socket_type::datagram);
   if (local.family() != address_family::none) client.bind(local);
-  static_cast<void>(client.connect(server));  // of datagrams, at once
+  static_cast<void>(client.connect(server));  // completes at once for a datagram socket
   fd_ = client.release();
 }
 
@@ -58,7 +58,7 @@ std::optional<io::buffer> udp_client::receive(duration timeout) {
 }
 
 std::optional<io::buffer> udp_client::ask(std::span<const std::byte> question, duration timeout) {
-  // Drops late replies to earlier questions, and the errors that these questions met.
+  // Drops late replies to earlier questions, and the errors which these questions caused.
   for (int dropped = 0; dropped < max_dropped; ++dropped) {
     if (detail::system::receive_without_waiting(fd_.get(), {}).would_block()) break;
   }

@@ -25,7 +25,8 @@
 
 namespace gyre::net {
 
-/// State that all loops share. Kept alive by the server and by the functions that it has posted.
+/// The state that all loops share. Kept alive by the server and by the functions that the server
+/// has posted.
 class udp_server::core : public std::enable_shared_from_this<core> {
  public:
   core(std::vector<event_loop*> loops, udp_server_options settings);
@@ -41,7 +42,7 @@ class udp_server::core : public std::enable_shared_from_this<core> {
   void port_stopped();
 
   const udp_server_options options;
-  datagram_function received;  // not changed any more when there is an open port
+  datagram_function received;  // not changed once a port is open
 
  private:
   std::shared_ptr<detail::udp_port> shared(detail::udp_port& part) noexcept {
@@ -52,8 +53,8 @@ class udp_server::core : public std::enable_shared_from_this<core> {
   void post_done(move_only_function<void()> done);
 
   const std::vector<event_loop*> loops_;
-  detail::callback_gate gate_;  // for done callbacks, on the first loop
-  mutable std::mutex mutex_;    // for the members below
+  detail::callback_gate gate_;  // passed by callbacks of stop(), on the first loop
+  mutable std::mutex mutex_;    // guards the members below
   std::vector<std::unique_ptr<detail::udp_port>> ports_;
   std::vector<endpoint> endpoints_;
   std::size_t ports_running_ = 0;
@@ -69,7 +70,8 @@ namespace detail {
 /// Thread-safety: members belong to the loop's thread, but for those marked for any thread.
 class udp_port final : public udp_server::channel {
  public:
-  /// `bound` is open and bound. Any thread, as the destructor of one that was closed.
+  /// `local_socket` must be bound. May be called from any thread, like the destructor of a closed
+  /// port.
   udp_port(udp_server::core& server, event_loop& loop, socket local_socket);
   ~udp_port() = default;
 
@@ -80,13 +82,13 @@ class udp_port final : public udp_server::channel {
   /// Begins to receive. Throws std::bad_alloc, and what attaching throws.
   void open();
   bool send_to(std::span<const std::byte> bytes, const endpoint& peer);
-  /// Receives no more, and closes when all waiting replies are sent.
+  /// Stops receiving, and closes the socket when all waiting replies are sent.
   void stop();
-  /// Any thread: when this returns no handler runs any more; the loop closes the socket, now or
-  /// later.
+  /// Closes the gate from any thread: no handler runs any more when this returns. The loop closes
+  /// the socket, now or later.
   static void abandon(std::shared_ptr<udp_port> port) noexcept;
 
-  /// Any thread.
+  /// May be called from any thread.
   void add_to(udp_server_metrics& sum) const noexcept;
 
  private:
@@ -101,7 +103,7 @@ class udp_port final : public udp_server::channel {
     std::vector<reply> each;
     std::size_t sent = 0;
 
-    /// Throws std::bad_alloc, and then nothing is added.
+    /// Adds a copy of a datagram. Throws std::bad_alloc, and then adds nothing.
     void add(std::span<const std::byte> added, const endpoint& peer) {
       const std::size_t offset = bytes.size();
       bytes.insert(bytes.end(), added.begin(), added.end());
@@ -137,8 +139,8 @@ class udp_port final : public udp_server::channel {
     send_some sending;
     timer again;
   };
-  static constexpr std::size_t max_sent = 64;  // with one call
-  static constexpr int max_batches = 4;        // before the loop gets its turn
+  static constexpr std::size_t max_sent = 64;  // datagrams sent with one call
+  static constexpr int max_batches = 4;  // batches received before other work of the loop runs
 
   static void on_received(io::request& request, io::result result);
   static void on_sent(io::request& request, io::result result);
@@ -154,10 +156,10 @@ class udp_port final : public udp_server::channel {
   udp_server::core& core_;
   event_loop& loop_;
   callback_gate gate_;
-  socket bound_;  // until it is open
+  socket bound_;  // the socket until open()
   std::optional<registration> open_;
   std::optional<datagram_batch> batch_;
-  std::size_t delivered_ = 0;  // datagrams of the batch
+  std::size_t delivered_ = 0;  // the number of datagrams of batch_ that were delivered
   // Replies are added to `filling_` while the kernel is not ready to take those of `draining_`.
   replies filling_;
   replies draining_;
@@ -194,7 +196,8 @@ void udp_port::on_received(io::request& request, io::result result) {
   static_cast<receive_some&>(request).self->receive(result);
 }
 
-// Continues with `result`, until the port must wait or the loop must serve others.
+// Receives and delivers batches, beginning with `result`, until the port must wait or the loop must
+// serve others.
 void udp_port::receive(std::optional<io::result> result) {
   using namespace std::chrono_literals;
   const callback_gate::pass passing(gate_);
@@ -218,8 +221,8 @@ void udp_port::receive(std::optional<io::result> result) {
   open_->again.start_after(0ns);
 }
 
-// Returns whether to continue. After an exception, which goes to the loop, the next turn delivers
-// the rest.
+// Delivers the datagrams of the batch. Returns whether to continue receiving. After an exception,
+// which goes to the loop, the next turn delivers the rest.
 bool udp_port::deliver_batch() {
   const auto end = [this] {
     delivering_ = false;
@@ -304,7 +307,7 @@ void udp_port::on_sent(io::request& request, io::result result) {
   if (self.stopping_) self.close_when_done();
 }
 
-// An error is that of the first reply that has not been sent.
+// Notes the result of sending; an error is that of the first unsent reply, which is dropped.
 void udp_port::sent(io::result result) noexcept {
   if (!result) {
     (result.would_block() ? refused_ : errors_).add(1);
@@ -360,7 +363,7 @@ void udp_port::add_to(udp_server_metrics& sum) const noexcept {
 
 }  // namespace detail
 
-// --- What all loops share ---
+// --- State shared by all loops ---
 
 udp_server::core::core(std::vector<event_loop*> loops, udp_server_options settings)
     : options(std::move(settings)), loops_(std::move(loops)) {
@@ -399,7 +402,7 @@ void udp_server::core::listen(const endpoint& local) {
       result.set_send_buffer(static_cast<std::size_t>(options.send_buffer));
     }
     detail::bind_listener(result, address, true);
-    address = result.local_endpoint();  // the others get the port of the first
+    address = result.local_endpoint();  // the other sockets get the port of the first one
     if (options.packet_info) detail::note_sources(result, address);
     ports.push_back(std::make_unique<detail::udp_port>(*this, *loop, std::move(result)));
     if (local.is_unix()) break;
@@ -449,8 +452,8 @@ void udp_server::core::port_stopped() {
   for (auto& each : callbacks) post_done(std::move(each));
 }
 
-// Each function has a task of its own, so that one that throws, or destroys the server, does not
-// keep the others from being called.
+// Posts a callback of stop(). Each callback has a task of its own, so that one that throws, or
+// destroys the server, does not keep the others from being called.
 void udp_server::core::post_done(move_only_function<void()> done) {
   loops_.front()->post([self = shared_from_this(), done = std::move(done)]() mutable {
     const detail::callback_gate::pass passing(self->gate_);
@@ -463,7 +466,7 @@ void udp_server::core::abandon() noexcept {
     const std::lock_guard lock(mutex_);
     return index < ports_.size() ? ports_[index].get() : nullptr;
   };
-  // The mutex is not held here: closing may wait for a handler, which may ask for the metrics.
+  // Does not hold the mutex: closing may wait for a handler, which may call metrics().
   for (std::size_t i = 0; detail::udp_port* const each = port(i); ++i) {
     detail::udp_port::abandon(shared(*each));
   }

@@ -16,8 +16,8 @@ namespace {
 using sending = io::detail::request_awaiter<detail::send_to_operation>;
 using batch_sending = io::detail::request_awaiter<detail::send_batch_operation>;
 
-constexpr std::size_t max_segments = 64;   // the kernel's limits
-constexpr std::size_t max_bytes = 65'507;  // of a datagram over IPv4
+constexpr std::size_t max_segments = 64;   // the limit of Linux
+constexpr std::size_t max_bytes = 65'507;  // the largest payload of a datagram over IPv4
 
 socket noting_sources(socket native_socket) {
   detail::note_sources(native_socket, native_socket.local_endpoint());
@@ -31,7 +31,7 @@ socket bound_to(const endpoint& local, const socket_options& options) {
   return noting_sources(std::move(result));
 }
 
-// Kernels that do not know UDP_SEGMENT would send everything as one datagram.
+// Whether the kernel supports UDP_SEGMENT; otherwise it would send all bytes as one datagram.
 bool kernel_cuts(int udp_socket) {
   static const bool it_does = [udp_socket] {
     int segment = 0;
@@ -42,7 +42,8 @@ bool kernel_cuts(int udp_socket) {
   return it_does;
 }
 
-// The kernel's errors for a segment longer than a packet, and for a device without checksums.
+// Whether the error means that the kernel cannot segment: for a segment longer than a packet, or a
+// device without checksums.
 bool cannot_cut(std::error_code error) {
   return error == std::errc::invalid_argument || error == std::errc::message_size ||
          error == std::errc::io_error;

@@ -12,7 +12,7 @@
 namespace gyre::net {
 namespace {
 
-/// sendmsg(2) or recvmsg(2) as an Operation of request_awaiter; the message must stay in place.
+/// sendmsg(2) or recvmsg(2) as an Operation of request_awaiter. The message must stay in place.
 template <class Request, class Message>
 struct message_operation : io::detail::counting_request<Request> {
   static constexpr const char* name = "gyre::net: message";
