@@ -12,6 +12,7 @@
 
 #include <expected>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -529,6 +530,8 @@ TEST_F(HttpClientCallbacks, AClientThatWasMovedFromSaysSo) {
 
 TEST_F(HttpClientCallbacks, OptionsThatMakeNoSenseAreRefused) {
   EXPECT_THROW(make({.connections_per_host = 0}), std::invalid_argument);
+  EXPECT_THROW(make({.connecting = {.attempt_delay = -1ms}}), std::invalid_argument);
+  EXPECT_THROW(make({.connecting = {.resolution_delay = -1ms}}), std::invalid_argument);
   client_options options;
   options.proxy.http = url::parse("https://a/").value();
   EXPECT_THROW(make(std::move(options)), std::invalid_argument);

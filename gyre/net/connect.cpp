@@ -30,6 +30,13 @@ task<tcp_stream> connect(endpoint server, connect_options options) {
 
 namespace {
 
+// Throws std::invalid_argument for a negative delay, also where only one address is known.
+void check_delays(const race_options& options) {
+  using gyre::detail::require_not_negative;
+  require_not_negative(options.attempt_delay, "gyre::net::connect: attempt_delay");
+  require_not_negative(options.resolution_delay, "gyre::net::connect: resolution_delay");
+}
+
 /// A race that a coroutine awaits, in whose frame the race lives: a stop ends the wait and destroys
 /// the race.
 struct awaited_race {
@@ -40,9 +47,7 @@ struct awaited_race {
           if (lookups != nullptr) lookups->request_stop();
           over.set();
         }) {
-    using gyre::detail::require_not_negative;
-    require_not_negative(options.attempt_delay, "gyre::net::connect: attempt_delay");
-    require_not_negative(options.resolution_delay, "gyre::net::connect: resolution_delay");
+    check_delays(options);
   }
 
   /// Returns the stream; throws the error of the attempt that failed last.
@@ -108,6 +113,7 @@ namespace {
 // Connects to endpoints that are known without a resolver.
 task<tcp_stream> connect_known(event_loop& loop, std::vector<endpoint> endpoints,
                                race_options options) {
+  check_delays(options);
   if (endpoints.front().is_unix()) {
     throw std::system_error(
         std::make_error_code(std::errc::invalid_argument),

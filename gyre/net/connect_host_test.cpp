@@ -24,6 +24,7 @@
 #include <fstream>
 #include <future>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -158,6 +159,17 @@ TEST_F(ConnectByName, SaysWhyThereIsNoAddress) {
 }
 
 // The lookups end on one thread, the attempts on another, and a third one stops both.
+TEST_F(ConnectByName, ANegativeDelayIsRefusedEvenWithoutALookup) {
+  listen_on(v4);
+  const gyre::net::host_port server = listener_->local_endpoint();
+  for (const gyre::net::race_options& options :
+       {gyre::net::race_options{.attempt_delay = -1ms},
+        gyre::net::race_options{.resolution_delay = -1ms}}) {
+    EXPECT_THROW(gyre::sync_wait(loop_, gyre::net::connect(server, options)),
+                 std::invalid_argument);
+  }
+}
+
 TEST(ConnectByNameOfAnotherLoop, MayBeStoppedAtAnyTime) {
   const std::string hosts = testing::TempDir() + "gyre-connect-hosts-" + std::to_string(::getpid());
   std::ofstream(hosts) << "127.0.0.2 served.test\n127.0.0.1 served.test\n";

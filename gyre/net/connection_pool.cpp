@@ -13,6 +13,10 @@ void check(const connection_pool_options& options) {
   gyre::detail::require_positive(options.max_lifetime, "gyre::net::connection_pool: max_lifetime");
   gyre::detail::require_positive(options.connect_timeout,
                                  "gyre::net::connection_pool: connect_timeout");
+  gyre::detail::require_not_negative(options.connecting.attempt_delay,
+                                     "gyre::net::connection_pool: connecting.attempt_delay");
+  gyre::detail::require_not_negative(options.connecting.resolution_delay,
+                                     "gyre::net::connection_pool: connecting.resolution_delay");
 }
 
 }  // namespace gyre::net::detail

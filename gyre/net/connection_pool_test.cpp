@@ -590,6 +590,10 @@ TEST_F(ConnectionPool, RefusesOptionsThatMakeNoSense) {
   EXPECT_THROW(connection_pool(loop_, server_, {.idle_timeout = 0s}), std::invalid_argument);
   EXPECT_THROW(connection_pool(loop_, server_, {.max_lifetime = -1s}), std::invalid_argument);
   EXPECT_THROW(connection_pool(loop_, server_, {.connect_timeout = 0s}), std::invalid_argument);
+  EXPECT_THROW(connection_pool(loop_, server_, {.connecting = {.attempt_delay = -1ms}}),
+               std::invalid_argument);
+  EXPECT_THROW(connection_pool(loop_, server_, {.connecting = {.resolution_delay = -1ms}}),
+               std::invalid_argument);
   EXPECT_THROW(connection_pool(loop_, "no port"), std::system_error);
   EXPECT_THROW(connection_pool(loop_, "unix:/tmp/x"), std::invalid_argument);
 }

@@ -695,6 +695,10 @@ TEST_F(ReconnectingClient, RefusesOptionsThatMakeNoSense) {
                std::invalid_argument);
   EXPECT_THROW(reconnecting_client(loop_, "unix:/tmp/x"), std::invalid_argument);
   EXPECT_THROW(reconnecting_client(loop_, server_, {.connect_timeout = 0s}), std::invalid_argument);
+  EXPECT_THROW(reconnecting_client(loop_, server_, {.connecting = {.attempt_delay = -1ms}}),
+               std::invalid_argument);
+  EXPECT_THROW(reconnecting_client(loop_, server_, {.connecting = {.resolution_delay = -1ms}}),
+               std::invalid_argument);
   EXPECT_THROW(reconnecting_client(loop_, "no port"), std::system_error);
 }
 

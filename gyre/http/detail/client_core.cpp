@@ -42,6 +42,8 @@ void check_options(const client_options& options) {
   check_limit(times.total, "http::client: timeouts.total");
   gyre::detail::require_positive(options.idle_timeout, "http::client: idle_timeout");
   gyre::detail::require_positive(options.max_lifetime, "http::client: max_lifetime");
+  check_limit(options.connecting.attempt_delay, "http::client: connecting.attempt_delay");
+  check_limit(options.connecting.resolution_delay, "http::client: connecting.resolution_delay");
   for (const std::optional<url>* const proxy : {&options.proxy.http, &options.proxy.https}) {
     if (*proxy && (*proxy)->scheme() != "http") {
       throw std::invalid_argument("http::client: a proxy must have an http URL");

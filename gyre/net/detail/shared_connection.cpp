@@ -22,6 +22,10 @@ void check(const reconnecting_client_options& options) {
   require(options.uses > 0, "gyre::net::reconnecting_client: uses must be at least 1");
   gyre::detail::require_positive(options.connect_timeout,
                                  "gyre::net::reconnecting_client: connect_timeout");
+  gyre::detail::require_not_negative(options.connecting.attempt_delay,
+                                     "gyre::net::reconnecting_client: connecting.attempt_delay");
+  gyre::detail::require_not_negative(options.connecting.resolution_delay,
+                                     "gyre::net::reconnecting_client: connecting.resolution_delay");
 }
 
 void attempt_schedule::note_failure(steady_time now) noexcept {
