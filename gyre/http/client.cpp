@@ -85,7 +85,10 @@ void client::send(client_request request, callback done) {
         {.name = "http::client::send"});
 }
 
-cookie_jar& client::cookies() noexcept { return core_->cookies; }
+cookie_jar& client::cookies() {
+  if (core_ == nullptr) throw std::logic_error("http::client::cookies: it was moved from");
+  return core_->cookies;
+}
 client_metrics client::metrics() const noexcept {
   return core_ != nullptr ? core_->metrics() : client_metrics();
 }

@@ -92,7 +92,7 @@ class client {
 
   /// Returns the cookies of this client, which it stores and sends if client_options::cookies is
   /// set.
-  [[nodiscard]] cookie_jar& cookies() noexcept;
+  [[nodiscard]] cookie_jar& cookies();
   [[nodiscard]] client_metrics metrics() const noexcept;
 
   /// Closes idle connections, cancels waits for connections and requests with callbacks, and

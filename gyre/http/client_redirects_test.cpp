@@ -521,6 +521,7 @@ TEST_F(HttpClientCallbacks, AClientThatWasMovedFromSaysSo) {
   make();
   gyre::http::client taken = std::move(*client);
   EXPECT_EQ(finish(get()).error(), gyre::io::errc::not_open);
+  EXPECT_THROW(static_cast<void>(client->cookies()), std::logic_error);
   running_request& request = start(taken.get(server.url()));
   peer& at = accept();
   receive_head(at);
