@@ -10,7 +10,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <exception>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -345,6 +347,20 @@ TEST_F(HttpServerStop, ItsDeadlineEndsARequestThatIsArriving) {
   virtual_time.advance(6s);
   virtual_time.turn_until([&] { return done; });
   EXPECT_EQ(on.metrics().active, 0u);
+}
+
+TEST(HttpServerStopCallbacks, OneThatThrowsDoesNotKeepTheOthersFromBeingCalled) {
+  int exceptions = 0;
+  gyre::test::io_in_virtual_time virtual_time(
+      {.on_exception = [&](const std::exception_ptr&) { ++exceptions; }});
+  server on(virtual_time.loop, any_port());
+  on.start();
+  bool done = false;
+  on.stop(1h, [] { throw std::runtime_error("a callback"); });
+  on.stop(1h, [&] { done = true; });
+  virtual_time.settle();
+  EXPECT_TRUE(done);
+  EXPECT_EQ(exceptions, 1);
 }
 
 }  // namespace

@@ -261,9 +261,15 @@ void server_core::finish_stop() {
   }
   if (!tcp) return;
   tcp->stop(stop_by_, [callbacks = std::move(callbacks)]() mutable {
+    std::exception_ptr error;
     for (auto& each : callbacks) {
-      if (each) each();
+      try {
+        if (each) each();
+      } catch (...) {
+        if (!error) error = std::current_exception();
+      }
     }
+    if (error) std::rethrow_exception(error);
   });
 }
 
