@@ -44,8 +44,11 @@ class resolver;
 
 /// A connection to the one of `candidates` that answers first ("Happy Eyeballs", RFC 8305, Schinazi
 /// and Pauly, 2017). They are tried in their order, but IPv6 and IPv4 in turns. The losing attempts
-/// are cancelled, and awaited, before connect() returns. Otherwise as above; errors are the last
-/// failed attempt's, if all failed, and std::errc::invalid_argument if there are no candidates.
+/// are cancelled, and awaited, before connect() returns. Otherwise as above.
+///
+/// Errors: the last failed attempt's, if all failed; std::errc::invalid_argument if there are no
+/// candidates; std::invalid_argument for a negative delay.
+/// Complexity: each attempt allocates a block and its coroutine frames, besides the stream's block.
 [[nodiscard]] task<tcp_stream> connect(event_loop& loop, std::vector<endpoint> candidates,
                                        race_options options = {});
 /// As above, for the addresses of `host`, at a port or the name of a service, on the loop that the

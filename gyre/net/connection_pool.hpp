@@ -359,8 +359,9 @@ class [[nodiscard]] pooled_connection {
 /// `handshake` makes it of a tcp_stream, such as a framed stream that is logged in; or a function
 /// connects.
 ///
-/// Thread-safety: the loop's thread. For several loops have a pool on each:
-/// `sharded<connection_pool<>> pools(loops)`, and pools.start("localhost:7000"s).
+/// Thread-safety: the loop's thread; while none runs the loop, one thread at a time. For several
+/// loops have a pool on each: `sharded<connection_pool<>> pools(loops)`, and
+/// pools.start("localhost:7000"s).
 /// Lifetime: the loop must outlive the pool and its connections. The destructor is close(); waiting
 /// callers and taken connections may outlive the pool. After a move, acquire() of the source fails
 /// with io::errc::not_open.
@@ -416,7 +417,8 @@ class connection_pool {
   void close() noexcept {
     if (core_ != nullptr) core_->close();
   }
-  /// Awaited, is close(), and waits until all taken connections have been given back or closed.
+  /// Awaited, is close(), and waits until all taken connections have been given back or closed. A
+  /// coroutine that holds one must not await it: it would wait for itself for ever.
   [[nodiscard]] task<> stop() { return core::stop(core_); }
 
   [[nodiscard]] connection_pool_metrics metrics() const noexcept {

@@ -31,7 +31,8 @@ class host_port {
   host_port(const Text& text) : host_port(read(text)) {}
   host_port(const endpoint& server) noexcept : direct_(server), port_(server.port()) {}
   /// `host`: an address, or a name. Throws std::system_error: resolve_errc::service_not_found,
-  /// std::errc::invalid_argument for a text that can be neither.
+  /// std::errc::invalid_argument for a text that can be neither, no_such_device as
+  /// ip_address::parse().
   host_port(std::string host, service port);
 
   /// Reads what endpoint::parse() reads, and "NAME:SERVICE". A name consists of ASCII letters,

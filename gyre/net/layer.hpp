@@ -161,7 +161,7 @@ class layer {
 /// Thread-safety: the loops of a server call it at the same time, so its functions are const and
 /// must synchronise what they change.
 /// Lifetime: servers and clients share it; it lives until the last of them has been destroyed.
-/// Errors: make_layer() says which exceptions it may throw.
+/// Errors: make_layer() and handshake_failed() say which exceptions they may throw.
 class transport {
  public:
   transport() noexcept = default;
@@ -173,8 +173,9 @@ class transport {
   /// std::bad_alloc. Another exception of a client's transport ends the attempt to connect with
   /// std::errc::protocol_error; one of a server's leaves the turn of its loop.
   virtual std::unique_ptr<layer> make_layer(std::string_view host) const = 0;
-  /// Called on the loop when a server's handshake has failed; a client reports that itself.
-  /// `protocol` may be null.
+  /// Called on the loop when a server's handshake has failed, and its connection has been closed
+  /// and counted; a client reports that itself. `protocol` may be null. Exceptions leave the turn
+  /// of the loop.
   virtual void handshake_failed(const endpoint& peer, std::error_code reason,
                                 const layer* protocol) const;
 };

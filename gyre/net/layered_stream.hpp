@@ -45,7 +45,8 @@ class layered_core;
 /// outlive the stream: then they fail with io::errc::closed or not_open.
 /// Errors: those of io::stream; the layer's, after which nothing can be read or written; from
 /// reads, its error of an end that comes too early; io::errc::output_limit if the peer causes more
-/// than 64 KiB of replies that it does not read.
+/// than 64 KiB of replies that it does not read. A stream that was never open, or was moved from,
+/// throws io::errc::not_open from the call itself, not from the await.
 /// Complexity: each operation allocates a coroutine frame of the slab.
 class layered_stream {
  public:
@@ -67,7 +68,7 @@ class layered_stream {
   [[nodiscard]] endpoint local_endpoint() const;
   [[nodiscard]] endpoint peer_endpoint() const;
   [[nodiscard]] socket_ref options() const;
-  /// The layer of this end; null when the stream is a default-constructed one.
+  /// The layer of this end; null when the stream was never open, was moved from, or was released.
   [[nodiscard]] const net::layer* layer() const noexcept;
 
   /// Waits for at least one byte, and reads up to `bytes.size()`. Gives their count; 0: the peer
@@ -138,9 +139,11 @@ class layered_stream {
 /// Makes the layer's handshake, if it has one, over a connection. Its steps wait for their turns
 /// (loop_options::heavy_time): many that begin at once leave the loop's other work its share.
 ///
+/// Thread-safety: to be awaited on the connection's loop.
 /// Errors: std::invalid_argument without a layer; io::errc::not_open; the layer's; its
 /// timeout_error() after its handshake_timeout(); those of io::stream; gyre::operation_cancelled
 /// after a stop. The connection is then closed, after the layer's last message.
+/// Complexity: one block for the stream, and coroutine frames until the handshake is done.
 [[nodiscard]] task<layered_stream> open_layer(tcp_stream connection,
                                               std::unique_ptr<net::layer> protocol_layer);
 

@@ -37,25 +37,35 @@ std::vector<passed_socket> sockets_from_environment();
 /// That process calls receive_sockets() at the other end of `stream`. Both can accept from then on.
 /// Connections that wait to be accepted are not lost as long as one of the two has the socket open.
 ///
+/// Thread-safety: as io::stream.
 /// Lifetime: `stream` and `sockets` must outlive the wait.
 /// Errors: those of unix_stream::send_fds(); std::errc::invalid_argument for a name with a ':' or a
-/// zero in it, or more sockets than go with one message (253); std::errc::not_a_socket.
+/// zero in it, names of more than 64 KiB in all, or more sockets than go with one message (253);
+/// std::errc::not_a_socket. After a stop or an error, close the stream: half a message may have
+/// been sent.
 /// Complexity: allocates two coroutine frames.
 [[nodiscard]] task<> send_sockets(unix_stream& stream, std::span<const passed_socket> sockets);
 // Explains wrong arguments: see base/detail/awaited_value.hpp.
 template <gyre::detail::unsafe_temporary Sockets>
 GYRE_MISUSE(GYRE_UNSAFE_TEMPORARY)
 std::suspend_never send_sockets(unix_stream& stream, Sockets&& sockets);
-/// The sockets of send_sockets() at the other end. Lifetime: `stream` must outlive the wait.
+/// The sockets of send_sockets() at the other end. tcp_server::listen() checks that they listen.
+///
+/// Thread-safety: as io::stream.
+/// Lifetime: `stream` must outlive the wait.
 /// Errors: those of unix_stream::receive_fds(), std::errc::protocol_error if something else came,
 /// or the stream ended, and std::errc::not_a_socket for another kind of descriptor, by the name in
-/// the message; then all that came are closed. tcp_server::listen() checks that a socket listens.
+/// the message; then all that came are closed. After a stop or an error, close the stream: half a
+/// message may have been read.
 [[nodiscard]] task<std::vector<passed_socket>> receive_sockets(unix_stream& stream);
 
 /// A socket that listens at `local`, for a program that keeps the socket to pass it on later, and
 /// gives its server a copy (copy_of()). `options` are set before bind(), and connections inherit
 /// them. A Unix socket's file that no process listens at any more is replaced. Throws
 /// std::system_error as tcp_server::listen().
+///
+/// Complexity: a few system calls. To replace a Unix socket's file, the call may block for up to a
+/// second, while another process has the folder locked.
 socket listening_socket(const endpoint& local,
                         const socket_options& options = {.reuse_address = true},
                         int backlog = 4096);

@@ -74,7 +74,8 @@ using parsed_proxy_header = std::expected<std::optional<proxy_header>, std::erro
 struct proxy_protocol_options {
   /// A predicate: `peer` is a proxy that you trust and that sends headers. Anyone could forge a
   /// header, so connections of other peers are served without looking for one. Without a function,
-  /// no peer is taken for a proxy. Called on the loops' threads, at the same time on several.
+  /// no peer is taken for a proxy. Called on the loops' threads, at the same time on several. An
+  /// exception closes the connection, and goes to the loop's on_exception.
   std::function<bool(const endpoint& peer)> trusted = {};
   /// Limit of the time in which the header must come (zero: none), and of its size in bytes. A
   /// connection with a later or larger header is closed, and counted as refused; before, it counts

@@ -47,10 +47,10 @@ namespace gyre::net {
 /// tcp_client is the counterpart with callbacks, which reconnects by itself and may keep output for
 /// the next connection. For several connections at a time see connection_pool.
 ///
-/// Thread-safety: the loop's thread.
+/// Thread-safety: the loop's thread; while none runs the loop, one thread at a time.
 /// Lifetime: the loop must outlive the client. The destructor is close(); calls that it ends may
 /// outlive the client. If the Connection has a stop(), await the client's stop() before you destroy
-/// the client.
+/// the client. After a move, call() of the source fails with io::errc::not_open.
 /// Errors: the constructors throw std::invalid_argument for options that make no sense, and the
 /// exceptions of host_port.
 /// Complexity: a call costs four coroutine frames, and one system call to check the connection if

@@ -91,6 +91,8 @@ class [[nodiscard]] lookup {
 /// nor throw, and has waiting coroutines resumed on their executors.
 /// Errors: a resolve_errc, std::errc::not_enough_memory. Callbacks get them as values; coroutines
 /// as std::system_error, or as values by as_expected().
+/// Complexity: a numeric address needs no system call; another name needs one for each of the two
+/// files (statx(2)), and no query while the cache has its answer. A callback costs an allocation.
 class resolver {
  public:
   using callback = move_only_function<void(resolve_result)>;

@@ -11,9 +11,12 @@
 
 namespace gyre::net {
 
-/// A port, as resolve() and connect() take it: a number, or the name of a service ("https"; of any
-/// protocol). Names of common services are built in; the conversion of another name reads
-/// /etc/services, which blocks.
+/// A port, as resolve() and connect() take it: a number, also as a text, or the name of a service
+/// ("https"; of any protocol). Names of common services are built in; the conversion of another
+/// name reads /etc/services, which blocks.
+///
+/// Thread-safety: as a value; names may be converted on any thread.
+/// Errors: only std::bad_alloc; an unknown name gives no port().
 class service {
  public:
   service(std::uint16_t port) noexcept : port_(port) {}

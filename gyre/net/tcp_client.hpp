@@ -86,9 +86,11 @@ struct tcp_client_metrics {
 /// others was one.
 /// Lifetime: the loop must outlive the client. The destructor closes the connection at once without
 /// calling on_close. It waits for a handler that is running on another thread, which must not wait
-/// for the destroying thread (deadlock); afterwards no handler runs any more.
+/// for the destroying thread (deadlock); afterwards no handler runs any more. The loop destroys the
+/// handlers, in a later turn or when it is destroyed itself.
 /// Errors: go to on_connect_failed, and to on_close of the connection. Setters of handlers throw
 /// std::logic_error after the first connect().
+/// Complexity: see tcp_connection for a connection. Calls of other threads allocate.
 class tcp_client : public connection_handler_setters<tcp_client> {
  public:
   /// Throws std::invalid_argument for options that make no sense.
@@ -111,8 +113,8 @@ class tcp_client : public connection_handler_setters<tcp_client> {
   /// An attempt to connect has failed with `reason`: an error of connect(),
   /// io::errc::connect_timeout, a resolve_errc. `attempts` have failed in a row; after the `last`
   /// the client gives up until the next connect(). The default prints a line to stderr, for the
-  /// first in a row and the last. After an exception of a handler the client reconnects all the
-  /// same.
+  /// first in a row and the last. Called in a turn of the loop, never within connect(); exceptions
+  /// go to the loop's on_exception, and the client reconnects all the same.
   tcp_client& on_connect_failed(
       move_only_function<void(std::error_code reason, std::size_t attempts, bool last)> callback);
   // Explains wrong arguments: see base/detail/misuse.hpp.

@@ -29,6 +29,7 @@ struct connection_control;
 ///
 /// Thread-safety: any thread; copyable.
 /// Lifetime: after the destruction of the loop it may only be copied, compared and destroyed.
+/// Errors: std::bad_alloc; then nothing is posted.
 /// Complexity: each posted call allocates.
 class tcp_connection_ref {
  public:

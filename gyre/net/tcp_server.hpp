@@ -60,6 +60,8 @@ class server_core;
 /// thread's loop are closed at once, the others in the next turns of their loops, or when these
 /// loops are destroyed. Handlers are destroyed when the last loop has let go of them.
 /// Errors: thrown by the members that say so; those of a connection go to its on_close.
+/// Complexity: see tcp_connection for a connection. A command costs a post to each loop that it
+/// concerns; metrics() reads counters of each loop, without a lock.
 class tcp_server : public connection_handler_setters<tcp_server> {
  public:
   /// On one loop, several, or a thread's. Throws std::invalid_argument if there is no loop, and for
@@ -95,7 +97,8 @@ class tcp_server : public connection_handler_setters<tcp_server> {
   ~tcp_server();
 
   /// Accepting pauses (see accept_backoff). Called on the accepting loop, once for each series of
-  /// failures. The default prints a line to stderr, at most 10 at once and 1 per second. Throws
+  /// failures; its exceptions go to the loop's on_exception, and accepting resumes after the pause.
+  /// The default prints a line to stderr, at most 10 at once and 1 per second. Throws
   /// std::logic_error after start().
   tcp_server& on_accept_error(move_only_function<void(std::error_code)> callback);
   // Explains wrong arguments: see base/detail/misuse.hpp.
@@ -113,6 +116,9 @@ class tcp_server : public connection_handler_setters<tcp_server> {
   /// called for several endpoints, also after start(); no effect after stop(). Port 0: the kernel
   /// chooses. A Unix socket's file that no process listens at any more is replaced; the file stays
   /// when the server ends. Throws std::system_error: std::errc::address_in_use, permission_denied.
+  ///
+  /// Complexity: a few system calls for each socket. To replace a Unix socket's file, the call may
+  /// block for up to a second, while another process has the folder locked.
   void listen(const endpoint& local);
   /// Serves a socket that listens already, with the options that it has: one that the process was
   /// started with, that another process has passed (see passed_sockets.hpp), or a copy of one that

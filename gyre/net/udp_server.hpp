@@ -38,7 +38,9 @@ class udp_port;
 /// Thread-safety: every member may be called from any thread; the callback is set before start().
 /// Lifetime: the loops must outlive the server. The destructor drops waiting replies and waits for
 /// callbacks that run on other threads, which must not wait for it (deadlock); afterwards no
-/// callback runs.
+/// callback runs. The function of on_datagram() is destroyed when the last loop has let go of it.
+/// Errors: thrown by the members that say so. Errors of receiving and sending are only counted (see
+/// udp_server_metrics), and receiving continues after 1 ms.
 /// Complexity: two system calls (recvmmsg(2), sendmmsg(2)) for `batch` datagrams and their replies,
 /// and no allocation per datagram.
 class udp_server {
@@ -59,6 +61,7 @@ class udp_server {
       return send_to(std::as_bytes(std::span(text)), peer);
     }
     event_loop& loop() const noexcept;
+    /// Throws std::system_error: std::errc::bad_file_descriptor after stop().
     endpoint local_endpoint() const;
     int fd() const noexcept;
 
@@ -115,7 +118,10 @@ class udp_server {
   udp_server& on_datagram(misused_datagram_callback explained);
 
   /// Binds. Port 0: the kernel chooses. The file of a Unix socket that is gone is replaced, and
-  /// stays when the server ends. Throws std::system_error.
+  /// stays when the server ends. No effect after stop(). Throws std::system_error.
+  ///
+  /// Complexity: a few system calls for each socket. To replace a Unix socket's file, the call may
+  /// block for up to a second, while another process has the folder locked.
   void listen(const endpoint& local);
   /// The endpoint of the listen() call number `index`. Throws std::out_of_range if there was none.
   endpoint local_endpoint(std::size_t index = 0) const;

@@ -11,7 +11,8 @@ namespace gyre::net {
 /// Options of a udp_server, fixed when it is constructed.
 struct udp_server_options {
   std::string name = "udp_server";
-  /// Datagrams per system call, 1 to 1024. A socket holds batch * (max_datagram + 344) bytes.
+  /// Datagrams per system call, clamped to 1 to 1024. A socket holds batch * (max_datagram + 344)
+  /// bytes.
   std::size_t batch = 32;
   /// Bytes of the longest datagram; longer ones are dropped and counted.
   std::size_t max_datagram = 2048;

@@ -58,6 +58,7 @@ class unix_stream : public socket_stream {
   /// Writes at least one of `bytes`, with copies of all `fds` (SCM_RIGHTS), and returns the
   /// count of bytes; write the rest without descriptors. The descriptors stay the caller's.
   ///
+  /// Lifetime: `bytes` and `fds` must outlive the wait; the descriptors must stay open until then.
   /// Errors: std::errc::invalid_argument for no bytes or more than max_fds descriptors, and those
   /// of writing.
   /// Complexity: allocates one coroutine frame.
@@ -96,6 +97,9 @@ class unix_listener : public detail::listener<unix_stream> {
  public:
   /// Binds and listens. Throws std::system_error: std::errc::address_in_use, permission_denied,
   /// no_such_file_or_directory, too_many_files_open.
+  ///
+  /// Complexity: a few system calls. To replace a socket file, the call may block for up to a
+  /// second, while another process has the folder locked.
   unix_listener(event_loop& loop, const endpoint& local, const unix_listener_options& options = {});
   /// Serves a non-blocking socket that listens already.
   unix_listener(event_loop& loop, socket listening_socket)
