@@ -93,7 +93,7 @@ struct server_options {
   /// they go with the server's first bytes after the handshake: if they came before, a client that
   /// never reads would reset the connection when it closes, and lose bytes that it has sent.
   duration ticket_lifetime = std::chrono::hours{12};
-  /// Limit of a handshake.
+  /// Limit of a handshake; zero: none.
   duration handshake_timeout = std::chrono::seconds{10};
 };
 
@@ -121,6 +121,7 @@ struct client_options {
   std::size_t max_rsa_bits = 8192;
   /// Whether to ask the server for an OCSP response; it is given as it is, unchecked.
   bool request_ocsp_staple = false;
+  /// Limit of a handshake; zero: none.
   duration handshake_timeout = std::chrono::seconds{10};
 };
 
@@ -129,15 +130,18 @@ struct client_options {
 /// Thread-safety: any thread.
 /// Errors: server(), client() and reload() throw std::system_error with the file's name: those of
 /// reading files, and the errc of configuration; std::invalid_argument for a negative time.
-/// Complexity: a client's context with the system's authorities takes milliseconds and some MiB:
-/// share one. A copy is a shared pointer.
+/// reload() throws also std::logic_error for options of the other side, and errc::bad_configuration
+/// for an empty context.
+/// Complexity: server(), client() and reload() read files, which blocks. A client's context with
+/// the system's authorities takes milliseconds and some MiB: share one. A copy is a shared pointer.
 class tls_context {
  public:
   /// Empty: connections refuse it with errc::bad_configuration.
   tls_context() noexcept = default;
   [[nodiscard]] static tls_context server(server_options options);
   [[nodiscard]] static tls_context client(client_options options = {});
-  /// A client's context with the default options, made when it is first used.
+  /// A client's context with the default options, made when it is first used. Throws as client() if
+  /// it cannot be made; the next call then tries again.
   [[nodiscard]] static const tls_context& default_client();
 
   explicit operator bool() const noexcept { return state_ != nullptr; }

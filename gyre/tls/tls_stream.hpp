@@ -48,7 +48,10 @@ class tls_stream : public net::layered_stream {
   /// A closed stream.
   tls_stream() noexcept = default;
 
-  /// Throws io::errc::not_open for a stream that was never open.
+  /// Throws io::errc::not_open for a stream that was never open, was moved from, or was released.
+  ///
+  /// Complexity: allocates the texts, and encodes the peer's certificate, at each call: keep the
+  /// result.
   [[nodiscard]] connection_info info() const;
   /// The newest session of a client, to be resumed later; none while the server has sent none. With
   /// TLS 1.3 it comes with the first bytes that are read, or after the handshake in a read.
@@ -63,16 +66,23 @@ class tls_stream : public net::layered_stream {
 /// The server's handshake over an accepted connection. Its steps, like a client's, wait for their
 /// turns (loop_options::heavy_time): many that begin at once leave the loop's other work its share.
 ///
+/// Thread-safety: to be awaited on the connection's loop.
+/// Lifetime: the call copies the context.
 /// Errors: errc::handshake_timeout after server_options::handshake_timeout, and the other errc of
-/// handshakes, with a text that says more; those of io::stream; gyre::operation_cancelled after a
-/// stop. The connection is then closed, after an alert to the peer.
+/// handshakes, with a text that says more; errc::bad_configuration for an empty context or a
+/// client's; those of io::stream; gyre::operation_cancelled after a stop. The connection is then
+/// closed, after an alert to the peer.
 [[nodiscard]] task<tls_stream> accept(net::tcp_stream connection, const tls_context& context);
 
 /// The client's handshake over a connection to `host`, a name or an address, which goes to the
 /// server (SNI) and which the certificate must be for. `previous_session`: a session with that
 /// server.
 ///
-/// Errors: as accept(), and those of certificates: "certificate is for a.example, not b.example".
+/// Thread-safety: to be awaited on the connection's loop.
+/// Lifetime: the call copies the context and the session.
+/// Errors: as accept(), and those of certificates: "certificate is for a.example, not b.example";
+/// errc::bad_configuration for an empty context or a server's, and for an empty `host` if the
+/// certificate is to be verified. Those of default_client() come from the call, not the await.
 [[nodiscard]] task<tls_stream> connect(net::tcp_stream connection, std::string host,
                                        const tls_context& context = tls_context::default_client(),
                                        const session& previous_session = session());
@@ -91,7 +101,8 @@ template <std::convertible_to<std::string_view> Text>
   return detail::connect_text(nullptr, std::string(std::string_view(target)), context,
                               previous_session);
 }
-/// Connects by a resolver, which remembers answers, and makes the handshake.
+/// Connects by a resolver, which remembers answers and must outlive the wait, and makes the
+/// handshake. Otherwise as above.
 template <std::convertible_to<std::string_view> Text>
 [[nodiscard]] task<tls_stream> connect(net::resolver& names, const Text& target,
                                        const tls_context& context = tls_context::default_client(),

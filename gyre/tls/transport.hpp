@@ -25,9 +25,9 @@
 
 namespace gyre::tls {
 
-/// Called on the loop of a server when a handshake has failed: `text` says more than `reason`, such
-/// as the reason why a certificate was refused. Peers that are no clients cause such errors all
-/// day.
+/// Called on the loop of a server, at the same time on several, when a handshake has failed: `text`
+/// says more than `reason`, such as the reason why a certificate was refused. Peers that are no
+/// clients cause such errors all day. Exceptions go to the loop's on_exception.
 using handshake_failure_handler =
     std::function<void(const net::endpoint& peer, std::error_code reason, std::string_view text)>;
 
@@ -42,6 +42,7 @@ using handshake_failure_handler =
 ///
 /// A connection whose sending fails ends with errc::refused_by_peer if the peer has said why.
 ///
+/// Errors: std::system_error (errc::bad_configuration) for an empty context or a client's.
 /// Complexity: some 10 KiB of OpenSSL's for each connection, and 44 KiB within the handshake, which
 /// count in tcp_server_options::memory_limit; nothing before the peer's first bytes. No buffers
 /// while it is idle. Handshakes take turns: see loop_options::heavy_time.
@@ -51,10 +52,16 @@ using handshake_failure_handler =
 /// For net::tcp_client_options::transport. The certificate must be for `host`; if that is empty,
 /// for the name, or the address, that the client connects to. A failed handshake is a failed
 /// attempt to connect. The client offers the session of its last connection to the host, once.
+///
+/// Errors: std::system_error (errc::bad_configuration) for an empty context or a server's; those of
+/// default_client().
 [[nodiscard]] std::shared_ptr<const net::transport> client_transport(
     tls_context context = tls_context::default_client(), std::string host = {});
 
 /// The outcome of the connection's handshake; none if its transport is not TLS.
+///
+/// Thread-safety: the connection's loop.
+/// Complexity: as tls_stream::info().
 [[nodiscard]] std::optional<connection_info> info_of(const net::tcp_connection& connection);
 
 }  // namespace gyre::tls
