@@ -58,7 +58,8 @@ class body_writer {
   [[nodiscard]] task<> write(std::string_view text) {
     return write(std::as_bytes(std::span(text)));
   }
-  /// Adds a field to send after the body. Ignored if the body is not chunked (HTTP/1.0).
+  /// Adds a field that follows the body. Ignored where the body is not chunked (HTTP/1.0). Throws
+  /// as fields::add().
   void add_trailer(std::string_view name, std::string_view value) { trailers_.add(name, value); }
   /// A token that is stopped on the loop's thread when the server's stop() begins: a long body
   /// should end soon, because it is cut off at the time limit of stop(). Valid as long as the
@@ -110,8 +111,9 @@ class upgraded_connection : public body_writer {
 /// sent, because zero would be wrong.
 ///
 /// Thread-safety: none. Movable.
-/// Errors: set() and add() throw what the functions of http::fields throw.
-/// Complexity: a body is moved, not copied.
+/// Errors: set(), add(), and the functions that take a content type, a location or a protocol,
+/// throw as those of http::fields.
+/// Complexity: a body of the program's is moved, not copied.
 class response {
  public:
   response() noexcept = default;
@@ -135,10 +137,9 @@ class response {
   /// called; if it is truncated while it is sent, the connection is closed.
   [[nodiscard]] static response file(std::string_view content_type, unique_fd file,
                                      std::uint64_t offset, std::uint64_t count);
-  /// A response whose body is written by `write` after the head has been sent: chunked, or, to
-  /// HTTP/1.0, ended by closing the connection. If `write` throws, the connection is closed, so
-  /// that the
-  /// client does not take a part for the whole. `write` is stopped when the connection ends.
+  /// A body that `write` writes when the head has been sent: chunked; to HTTP/1.0 until the
+  /// connection ends. Its exception is reported by on_error(), and ends the connection, so that the
+  /// client does not take a part for the whole. A stop is requested when the connection ends.
   [[nodiscard]] static response stream(std::string_view content_type,
                                        move_only_function<task<>(body_writer&)> write);
   /// A streamed body of `length` bytes, which are announced by Content-Length. A write beyond
