@@ -36,13 +36,14 @@ class future_state_awaiter;
 /// Throws std::logic_error.
 [[noreturn, gnu::cold]] void throw_empty_future();
 
-/// The result of a task that calls an F.
+/// The type of the result of a task that calls an F.
 template <class F>
 using submitted_result_t =
     std::conditional_t<std::is_rvalue_reference_v<std::invoke_result_t<F&>>,
                        std::remove_cvref_t<std::invoke_result_t<F&>>, std::invoke_result_t<F&>>;
 
-/// A callable in a pool, and the state of its future, in one block of the slab (base/slab.hpp).
+/// A task that stores the result of its callable: the callable and the state of its future, in one
+/// block of the slab (base/slab.hpp).
 template <class F>
 class submitted_task final : public future_state<submitted_result_t<F>> {
  public:
@@ -50,17 +51,17 @@ class submitted_task final : public future_state<submitted_result_t<F>> {
   explicit submitted_task(Source&& callable)
       : future_state<submitted_result_t<F>>(&run), callable_(std::forward<Source>(callable)) {}
 
-  /// Ends with std::errc::operation_canceled.
+  /// Destroys the callable; the future then throws std::errc::operation_canceled.
   void drop() noexcept override {
     std::destroy_at(&callable_);
     this->finish();
   }
 
  private:
-  ~submitted_task() {}  // NOLINT: the callable is gone by then
+  ~submitted_task() {}  // NOLINT: the callable is destroyed already
   void free() noexcept override { delete this; }
 
-  // The callable is destroyed before the end of the task is seen.
+  // Destroys the callable before other threads can see the end of the task.
   static void run(operation& self) noexcept {
     auto& task = static_cast<submitted_task&>(self);
     {
@@ -76,7 +77,7 @@ class submitted_task final : public future_state<submitted_result_t<F>> {
   };
 };
 
-/// A submitted_task as a callable; drops the task if it is destroyed without a call.
+/// A callable that runs a submitted_task; drops the task if it is destroyed without a call.
 class owned_task {
  public:
   explicit owned_task(droppable_operation& task) noexcept : task_(&task) {}
@@ -87,29 +88,29 @@ class owned_task {
   std::unique_ptr<droppable_operation, task_dropper> task_;
 };
 
-/// A task for a pool, which executes or drops it, and its future.
+/// A task, which a pool must execute or drop, and its future.
 template <class F>
 struct submission {
   submitted_task<F>& task;
   future<submitted_result_t<F>> result;
 };
 
-/// Throws std::bad_alloc, or what copying or moving `callable` throws.
+/// Throws std::bad_alloc, and the exceptions of copying or moving `callable`.
 template <class F>
 submission<std::decay_t<F>> make_future_task(F&& callable);
 
 }  // namespace detail
 
 /// A move-only handle of the result of a task that was submitted to a pool. It can be waited for
-/// any number of times; get() or co_await takes the result, once. To destroy the future discards
+/// any number of times; get() or co_await takes the result, once. Destroying the future discards
 /// the result; the task still runs.
 ///
-/// A pool's worker that waits for a future, of any pool, runs other tasks of its own pool meanwhile
-/// on its stack: hold no lock that these may take. So a task that waits for others needs no thread
-/// of its own. Two kinds of deadlock are detected, in get() and wait():
-/// - A thread waits for a task that it is running itself, further down in its stack.
-/// - All workers of a pool wait for tasks of that pool, and none has stack left to run another one.
-///   A worker keeps a quarter of its stack, at most 256 KiB, free of such tasks.
+/// A worker of any pool that waits for a future runs other tasks of its own pool meanwhile, on its
+/// stack: hold no lock that these tasks may take. So a task that waits for others occupies no
+/// thread. Two kinds of deadlock are detected, in get() and wait():
+/// - A thread waits for a task that it is running itself, deeper in its stack.
+/// - All workers of a pool wait for tasks of that pool, and none has enough stack left to run
+///   another task. A worker reserves a quarter of its stack, at most 256 KiB.
 ///
 /// Other cycles of waits, between several threads or by co_await, are not detected.
 ///
@@ -136,13 +137,13 @@ class [[nodiscard]] future {
   }
   void swap(future& other) noexcept { std::swap(state_, other.state_); }
 
-  /// Whether the future has a task: not after a move, get() or co_await.
+  /// Whether the future has a task; false after a move, get() or co_await.
   [[nodiscard]] bool valid() const noexcept { return state_ != nullptr; }
 
-  /// Whether the task has finished. One load.
+  /// Whether the task has finished. Costs one load.
   [[nodiscard]] bool ready() const { return state().is_finished(); }
 
-  /// Waits for the task, and returns its result or throws its exception, once.
+  /// Waits for the task, and returns its result or throws its exception. May be called once.
   T get() {
     state().wait_until(steady_time::max());
     const future finished(std::move(*this));
@@ -150,21 +151,21 @@ class [[nodiscard]] future {
   }
 
   void wait() const { state().wait_until(steady_time::max()); }
-  /// Waits at most for `limit`, and returns whether the task has finished. A worker of a pool
-  /// that runs another task meanwhile returns only when that has ended.
+  /// Waits at most for `limit`, and returns whether the task has finished. A pool's worker that
+  /// runs another task meanwhile returns only after that task has ended.
   bool wait_for(duration limit) const {
     return state().is_finished() ||
            state().wait_until(detail::later(detail::monotonic_now(), limit));
   }
-  /// As wait_for(), until `deadline`.
+  /// Waits until `deadline` at the latest; see wait_for().
   bool wait_until(time_point deadline) const { return state().wait_until(deadline); }
 
-  /// Awaited as `co_await std::move(future)` or `co_await pool.submit(…)`, gives the result of
-  /// get(), on the coroutine's own executor. When a stop of the coroutine is requested, the wait
-  /// throws gyre::operation_cancelled at once, and the task runs all the same.
+  /// Awaited as `co_await std::move(future)` or `co_await pool.submit(…)`, returns or throws what
+  /// get() does, on the coroutine's own executor. If the coroutine is stopped, the wait immediately
+  /// throws gyre::operation_cancelled; the task runs nevertheless.
   ///
-  /// Lifetime: do not destroy a coroutine that waits here, as its wake-up may be on its way:
-  /// request a stop and let the coroutine end.
+  /// Lifetime: do not destroy a coroutine that waits here, because its wake-up may already be
+  /// posted: stop it and let it end.
   auto operator co_await() && {
     static_cast<void>(state());
     return detail::future_state_awaiter<T>(std::move(*this));
@@ -193,7 +194,7 @@ template <class T>
 class future_state_awaiter : future_state_waiter {
  public:
   explicit future_state_awaiter(future<T>&& result) noexcept : future_(std::move(result)) {}
-  // Before it is awaited.
+  // Must be moved only before it is awaited.
   future_state_awaiter(future_state_awaiter&& other) noexcept : future_(std::move(other.future_)) {}
 
   static constexpr bool executor_affine = true;
@@ -226,7 +227,7 @@ class future_state_awaiter : future_state_waiter {
   };
 
   future<T> future_;
-  std::optional<inplace_stop_callback<cancel>> on_stop_;  // ends before the future does
+  std::optional<inplace_stop_callback<cancel>> on_stop_;  // destroyed before future_
 };
 
 template <class F>

@@ -5,20 +5,21 @@
 //     gyre::parallel_invoke(pool, [&] { sort(left); }, [&] { sort(right); });
 //     double sum = gyre::parallel_reduce(pool, samples, 0.0, square, std::plus());
 //
-// They work on any executor. One that does not fork (executor::fork_queue_here()), such as an
-// event loop or a pool with one shared queue, runs everything on one of its threads. A caller
-// within a task of the executor does its share of the work. Any other caller blocks until threads
-// of the executor have done it: do not call them on a loop for another executor, nor for a loop on
-// its own thread while it does not run. A pool's worker that waits runs other tasks of its pool
-// meanwhile: hold no lock that these may take. A fork that no other worker takes costs some
-// nanoseconds and allocates nothing, so calls nest to any depth.
+// The algorithms work on any executor. An executor that does not fork
+// (executor::fork_queue_here()), such as an event loop or a pool with one shared queue, runs
+// everything on one of its threads. A caller within a task of the executor does its share of the
+// work. Any other caller blocks until threads of the executor have done it: do not call the
+// algorithms on a loop for another executor, nor for a loop on its own thread while the loop does
+// not run. A pool's worker that waits runs other tasks of its pool meanwhile: hold no lock that
+// these tasks may take. A fork that no other worker takes costs some nanoseconds and allocates
+// nothing, so calls nest to any depth.
 //
-// A strand or a loop whose operation waits further down in the caller's stack can run nothing: a
-// call for it throws std::system_error (std::errc::resource_deadlock_would_occur).
+// A strand or a loop whose operation waits deeper in the caller's stack cannot run anything: a call
+// for it throws std::system_error (std::errc::resource_deadlock_would_occur).
 //
-// When a function throws, calls that have not begun may be left out; the exception is thrown to the
-// caller when the calls that have begun have ended. Functions are not copied, but called on several
-// threads at once.
+// If a function throws, calls that have not begun may be skipped; the exception is thrown to the
+// caller after the calls in progress have ended. Functions are not copied, but called on several
+// threads at the same time.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -41,8 +42,8 @@ namespace gyre {
 
 /// The settings of parallel_for() and parallel_reduce().
 struct parallel_options {
-  /// The number of elements that a thread does in a row before others may take some. 0: a 1024th of
-  /// all, 1 to 1024. Larger grains let the compiler vectorise bodies of some nanoseconds.
+  /// The number of elements that a thread processes before others may take some. 0: a 1024th of
+  /// all, from 1 to 1024. Larger grains let the compiler vectorise bodies of some nanoseconds.
   std::size_t grain = 0;
 };
 
@@ -51,7 +52,7 @@ namespace detail {
 /// Throws std::system_error (std::errc::resource_deadlock_would_occur).
 [[noreturn, gnu::cold]] void throw_executor_waits_below();
 
-/// Runs `function` on a thread of `target` and waits for it.
+/// Runs `function` on a thread of `target` and waits for its end.
 template <class F>
 void run_on(executor& target, F& function) {
   if (target.runs_only_here()) [[unlikely]]
@@ -92,20 +93,20 @@ void invoke_all(Executor& target, F& first, Others&... others) {
   }
 }
 
-/// A loop over [first, last) that threads divide among themselves. `Part` holds the result of a
-/// piece of it: part(first, last) runs some elements, Part(prototype) begins a piece, and
-/// part.append(next) adds the piece that follows.
+/// A loop over [first, last) that threads divide among themselves. `Part` is the result of a piece
+/// of the range: part(first, last) runs elements, Part(prototype) begins a piece, and
+/// part.append(next) adds the result of the following piece.
 ///
-/// Each thread offers the second half of its range while it runs the first, in steps, and divides
-/// again as soon as that is taken: so there are few pieces if no other thread takes any (Tzannes,
-/// Caragea, Barua and Vishkin, "Lazy binary-splitting", 2010).
+/// Each thread offers the second half of its range while it runs the first half in steps, and
+/// divides again as soon as the offer is taken. So there are few pieces if no other thread takes
+/// any (Tzannes, Caragea, Barua and Vishkin, "Lazy binary-splitting", 2010).
 template <class Executor, class Index, class Part>
 class divided_loop {
  public:
   divided_loop(Executor& target, Index grain, const Part& prototype) noexcept
       : target_(target), grain_(grain), prototype_(prototype) {}
 
-  /// Throws the first exception.
+  /// Runs the whole loop. Throws the first exception of a piece.
   void run(Index first, Index last, Part& part) {
     auto divide = [&] { this->divide(first, last, part); };
     target_.running_here() ? divide() : run_on(target_, divide);
@@ -118,7 +119,7 @@ class divided_loop {
     piece(divided_loop& loop, Index first, Index last) noexcept
         : forked_operation(&run), loop_(loop), first_(first), last_(last) {}
 
-    /// The result, if another thread has run it.
+    /// The result of the piece, if another thread has run it.
     std::optional<Part> part;
 
    private:
@@ -167,12 +168,12 @@ class divided_loop {
     try {
       function();
     } catch (...) {
-      // relaxed: error_ is read after the ends of all pieces, which order it.
+      // relaxed: the ends of all pieces order error_ before it is read.
       if (!failed_.exchange(true, std::memory_order_relaxed)) error_ = std::current_exception();
     }
   }
   bool failed() const noexcept {
-    return failed_.load(std::memory_order_relaxed);  // relaxed: a hint, to end soon
+    return failed_.load(std::memory_order_relaxed);  // relaxed: a hint to end early
   }
 
   Executor& target_;
@@ -185,14 +186,14 @@ class divided_loop {
 template <class Index>
 Index grain_of(Index first, Index last, const parallel_options& options) noexcept {
   using count = std::make_unsigned_t<Index>;
-  // Narrow operands are promoted to int, and their difference may be negative.
+  // Converts first: narrow operands are promoted to int, whose difference may be negative.
   const std::size_t size = static_cast<count>(static_cast<count>(last) - static_cast<count>(first));
   const std::size_t grain =
       options.grain != 0 ? options.grain : std::clamp<std::size_t>(size / 1024, 1, 1024);
   return static_cast<Index>(std::min(grain, size));
 }
 
-/// The index of a range: the common type of its ends, or of `First` if `Last` is no integer.
+/// The type of the index: the common type of both ends, or `First` if `Last` is not an integer.
 template <class First, class Last>
 struct loop_index : std::type_identity<First> {};
 template <std::integral First, std::integral Last>
@@ -200,7 +201,7 @@ struct loop_index<First, Last> : std::common_type<First, Last> {};
 template <class First, class Last>
 using loop_index_t = typename loop_index<First, Last>::type;
 
-/// The beginning of a range as an Index.
+/// Returns the beginning of a range as an Index.
 template <class Index, class First>
 Index first_index(First first) {
   if constexpr (std::signed_integral<First> && std::unsigned_integral<Index>) {
@@ -209,7 +210,7 @@ Index first_index(First first) {
   return static_cast<Index>(first);
 }
 
-/// The end of a range as an Index; an end below zero makes the range empty.
+/// Returns the end of a range as an Index; an end below zero makes the range empty.
 template <class Index, class Last>
 Index end_index(Last last) {
   if constexpr (std::signed_integral<Last> && std::unsigned_integral<Index>) {
@@ -218,7 +219,7 @@ Index end_index(Last last) {
   return static_cast<Index>(last);
 }
 
-/// A piece of parallel_for(): no result.
+/// A piece of parallel_for(), which has no result.
 template <class Index, class Body>
 struct for_part {
   Body& body;
@@ -237,7 +238,7 @@ struct reduce_part {
   Combine& combine;
 
   void operator()(Index first, Index last) {
-    T sum = std::move(value);  // in a register, if it can be
+    T sum = std::move(value);  // a local copy can stay in a register
     for (Index i = first; i != last; ++i) {
       sum = std::invoke(combine, std::move(sum), std::invoke(transform, i));
     }
@@ -251,9 +252,9 @@ struct reduce_part {
 }  // namespace detail
 
 /// Calls each function once, on threads of the executor, and blocks until all have returned. Within
-/// a task of the executor the first one is called on the calling thread; other threads may take the
-/// others, at the same time. If several throw, the exception of the one that comes first in the
-/// argument list is thrown.
+/// a task of the executor, the first function is called on the calling thread; other threads may
+/// take the others at the same time. If several functions throw, the exception of the first of them
+/// in the argument list is thrown.
 ///
 /// Thread-safety: may be called on any thread.
 /// Complexity: a fork costs some nanoseconds if no other thread takes it, and no allocation.
@@ -269,11 +270,11 @@ void parallel_invoke(Executor& target, Functions&&... functions) {
 }
 
 /// Calls body(i) for each i in [first, last), in no particular order, and blocks until all calls
-/// have returned. If several throw, one of the exceptions is thrown. The index has the common type
-/// of `first` and `last`, which must be able to represent `last - first`.
+/// have returned. If several calls throw, one of the exceptions is thrown. The index has the common
+/// type of `first` and `last`, which must be able to represent `last - first`.
 ///
 /// Thread-safety: may be called on any thread.
-/// Errors: std::invalid_argument if the index is unsigned and `first` below zero.
+/// Errors: std::invalid_argument if the index is unsigned and `first` is below zero.
 template <std::derived_from<executor> Executor, std::integral First, class Last = First, class Body>
   requires std::convertible_to<Last, detail::loop_index_t<First, Last>> &&
            std::invocable<Body&, const detail::loop_index_t<First, Last>&>
@@ -290,7 +291,7 @@ void parallel_for(Executor& target, First first, Last last, Body&& body,
   divided.run(begin, end, whole);
 }
 
-/// Calls body(element) for each element of `range`, which is indexed by several threads at once.
+/// Calls body(element) for each element of `range`, which several threads index at the same time.
 template <std::derived_from<executor> Executor, std::ranges::random_access_range Range, class Body>
   requires std::ranges::sized_range<Range> &&
            std::invocable<Body&, std::ranges::range_reference_t<Range>>
@@ -302,12 +303,12 @@ void parallel_for(Executor& target, Range&& range, Body&& body, parallel_options
       [&](index i) { std::invoke(body, begin[i]); }, options);
 }
 
-/// Combines transform(i) of each i in [first, last), in this order, to one value, which is
-/// `identity` if there are none. `combine` must be associative and need not be commutative.
+/// Combines transform(i) for each i in [first, last), in this order, to one value; the result is
+/// `identity` if the range is empty. `combine` must be associative; it need not be commutative.
 ///
-/// combine(identity, x) must be x: each part of the range that a thread takes begins with a copy of
-/// `identity`. The division into parts varies from run to run, and with it the rounding of
-/// floating-point sums. All else as parallel_for().
+/// combine(identity, x) must equal x, because each part of the range that a thread takes begins
+/// with a copy of `identity`. The division into parts varies from run to run, and with it the
+/// rounding of floating-point sums. Otherwise like parallel_for().
 template <std::derived_from<executor> Executor, std::integral First, class Last = First,
           std::copy_constructible T, class Transform, class Combine>
   requires std::convertible_to<Last, detail::loop_index_t<First, Last>> &&
@@ -331,7 +332,7 @@ template <std::derived_from<executor> Executor, std::integral First, class Last 
   return std::move(whole.value);
 }
 
-/// Combines transform(element) of each element of `range`, as the parallel_for() of a range.
+/// Combines transform(element) for each element of `range`; see parallel_for() of a range.
 template <std::derived_from<executor> Executor, std::ranges::random_access_range Range,
           std::copy_constructible T, class Transform, class Combine>
   requires std::ranges::sized_range<Range> &&

@@ -31,31 +31,30 @@ namespace gyre {
 
 /// A bounded pool of worker threads, and an executor of coroutines.
 ///
-/// Tasks are callables without arguments; they may be only movable. A posted task's exception goes
-/// to `on_exception`, that of a submitted one to its future.
+/// Tasks are callables without arguments; they may be move-only. The exception of a posted task is
+/// passed to `on_exception`, the exception of a submitted task to its future.
 ///
 /// Order: with one worker, the tasks that a thread submits with one priority start in the order of
-/// their submission, provided that the tasks submit none themselves. In a `stealing` pool a worker
+/// their submission, provided that the tasks themselves submit none. In a `stealing` pool, a worker
 /// starts the tasks that it has submitted itself newest first, while other workers take them oldest
-/// first: the memory of a recursively divided task grows with the depth of the recursion only.
+/// first: so the memory of a recursively divided task grows only with the depth of the recursion.
 ///
-/// Capacity: at most `capacity` tasks wait, delayed ones included, and up to 1024 more that workers
-/// submit. `when_full` says what happens to a submission that finds no free slot.
-/// - Submissions that wait for a slot form a queue. Until it is served, free slots go to the queue
-///   alone, and try_post() finds the pool full, unless its thread keeps slots (see below).
-/// - Under `block`, post(), submit() and post_after() block threads that are no workers. If a loop
-///   is blocked so, all its coroutines and connections halt; for ever, if the pool's tasks wait for
-///   that loop:
-///   use async_post() and async_submit() in coroutines, try_post() in callbacks.
-/// - A worker that submits never waits for a slot. Under `block` its task waits without one. While
-///   1024 tasks do so, the worker's call runs the task itself (hold no lock that it may take);
-///   within 16 such calls, the task waits without a slot all the same.
-/// - In a `stealing` pool each thread that submits keeps a few free slots for itself: up to 1/256
-///   of the capacity, at most 64. Other threads do not get these slots, and the thread's next
-///   submissions are admitted before those that wait in the queue. A thread that ends gives its
-///   slots to the queue.
+/// Capacity: at most `capacity` tasks wait, including delayed ones, and up to 1024 more that
+/// workers submit. `when_full` decides on a submission that finds no free slot.
+/// - Submissions that wait for a slot form a queue. Until it is served, free slots go only to the
+///   queue, and try_post() finds the pool full, unless its thread has reserved slots (see below).
+/// - Under `block`, post(), submit() and post_after() block threads that are not workers. A blocked
+///   loop halts all its coroutines and connections, for ever if the pool's tasks wait for that
+///   loop: use async_post() and async_submit() in coroutines, and try_post() in callbacks.
+/// - A worker that submits never waits for a slot. Under `block`, its task waits without a slot.
+///   While 1024 tasks do so, the worker's call runs the task itself (hold no lock that the task may
+///   take); within 16 nested calls of this kind, the task waits without a slot nevertheless.
+/// - In a `stealing` pool, each submitting thread reserves a few free slots: up to 1/256 of the
+///   capacity, at most 64. Other threads cannot use these slots, and the thread's next submissions
+///   are admitted before those that wait in the queue. A thread that ends releases its slots to the
+///   queue.
 ///
-/// Thread-safety: all members may be called from any thread, tasks included.
+/// Thread-safety: all members may be called from any thread, including tasks.
 /// Lifetime: the pool must outlive the calls, and the coroutines that run on it. A task may destroy
 /// the pool if the call that submitted the task has returned, and the task does not run within
 /// another task's wait (see future).
@@ -63,9 +62,9 @@ class thread_pool final : public executor {
  public:
   using options = thread_pool_options;
 
-  /// Returns when all threads have been started. Throws std::invalid_argument for a capacity of
-  /// zero, too many workers or a negative time; std::system_error (EAGAIN: no more threads, EINVAL:
-  /// no such CPU).
+  /// Starts the workers; returns when all threads have been started. Throws std::invalid_argument
+  /// for a capacity of zero, too many workers or a negative time; std::system_error (EAGAIN: no
+  /// more threads, EINVAL: no such CPU).
   explicit thread_pool(thread_pool_options settings = {});
   explicit thread_pool(std::size_t workers)
       : thread_pool(thread_pool_options{.workers = workers}) {}
@@ -73,34 +72,35 @@ class thread_pool final : public executor {
   /// Drains the pool.
   ~thread_pool();
 
-  /// Runs `callable` on a worker, unless `when_full` says otherwise, and discards its result.
+  /// Runs `callable` on a worker, unless `when_full` decides otherwise, and discards its result.
   ///
   /// Errors: std::system_error if the task was refused: std::errc::resource_unavailable_try_again
-  /// when the pool is full, std::errc::timed_out when it was full for `block_timeout`,
-  /// std::errc::operation_canceled when it is drained or stopped; std::bad_alloc, and any exception
+  /// if the pool is full, std::errc::timed_out if it was full for `block_timeout`,
+  /// std::errc::operation_canceled if it is drained or stopped; std::bad_alloc, and any exception
   /// of copying or moving `callable`.
-  /// Complexity: a system call if a worker must be woken. A task takes a block of the slab, but one
-  /// of up to 24 bytes and normal priority is stored in the queue if it comes from outside a
-  /// `stealing` pool without `record_times`; that takes about 10 ns.
+  /// Complexity: a system call if a worker must be woken. A task takes a block of the slab, except
+  /// that a task of up to 24 bytes and normal priority is stored in the queue if it is submitted
+  /// from outside to a `stealing` pool without `record_times`; this takes about 10 ns.
   template <class F>
     requires detail::postable<F>
   void post(F&& callable, task_priority priority = task_priority::normal) {
     submit_built(detail::task_builder(std::forward<F>(callable)), priority);
   }
-  /// As post(), but never waits for a slot: false, with `callable` not moved from, if the pool is
-  /// full, drained or stopped. A full pool still accepts a task that does not wait in post()
-  /// either:
+  /// Like post(), but never waits for a slot: returns false, with `callable` not moved from, if the
+  /// pool is full, drained or stopped. A full pool still accepts a task for which post() would not
+  /// wait either:
   /// - under `caller_runs`, where this call may run the task,
-  /// - under `drop_oldest`, unless delayed tasks, which are not dropped, have all slots (or, which
-  ///   is rare, other threads take each slot that becomes free),
+  /// - under `drop_oldest`, unless delayed tasks, which are not dropped, hold all slots (or,
+  ///   rarely, other threads take each slot that becomes free),
   /// - from a worker under `block`.
   template <class F>
     requires detail::postable<F>
   [[nodiscard]] bool try_post(F&& callable, task_priority priority = task_priority::normal) {
     return try_submit_built(detail::task_builder(std::forward<F>(callable)), priority);
   }
-  /// As post(), but returns a future for the result or the exception; that of a dropped task is
-  /// std::errc::operation_canceled. Allocates a block of the slab, beside that of post() if any.
+  /// Like post(), but returns a future for the result or the exception; the exception of a dropped
+  /// task is std::errc::operation_canceled. Allocates a block of the slab, in addition to that of
+  /// post().
   template <class F>
     requires detail::postable<F>
   [[nodiscard]] future<detail::submitted_result_t<std::decay_t<F>>> submit(
@@ -110,25 +110,25 @@ class thread_pool final : public executor {
     post(detail::owned_task(submission.task), priority);
     return std::move(submission.result);
   }
-  /// Awaited, posts as post() does, but where post() would block, and under `caller_runs`, a full
-  /// pool suspends the coroutine, so that a loop's other coroutines continue. A worker's coroutine
-  /// never waits, as in post(). Waiting coroutines and blocked threads form one queue, first come,
-  /// first served. `block_timeout` does not apply: use with_timeout().
+  /// An awaitable that posts like post(). If post() would block, and under `caller_runs`, a full
+  /// pool suspends the coroutine instead, so that the loop's other coroutines continue. A coroutine
+  /// on a worker never waits, like a worker in post(). Waiting coroutines and blocked threads form
+  /// one queue, first come, first served. `block_timeout` does not apply: use with_timeout().
   ///
   /// GCC 12 destroys lambdas in a co_await expression twice: name the awaitable, `auto posting =
   /// pool.async_post([…] {…});`, and then await `std::move(posting)`.
   ///
-  /// Lifetime: do not destroy a coroutine that waits here, as its wake-up may be on its way:
-  /// request a stop and let the coroutine end.
-  /// Errors: as post(); throws gyre::operation_cancelled when a stop of the coroutine is requested,
-  /// and then the task was not submitted.
+  /// Lifetime: do not destroy a coroutine that waits here, because its wake-up may already be
+  /// posted: stop it and let it end.
+  /// Errors: those of post(); throws gyre::operation_cancelled if the coroutine is stopped, and
+  /// then the task was not submitted.
   /// Complexity: waiting allocates nothing.
   template <class F>
     requires detail::postable<F>
   [[nodiscard]] auto async_post(F&& callable, task_priority priority = task_priority::normal) {
     return detail::submission_awaiter<std::decay_t<F>>(*core_, std::forward<F>(callable), priority);
   }
-  /// As async_post(), but gives the future of submit() once the task has its slot.
+  /// Like async_post(), but awaiting it returns the future of submit() once the task has its slot.
   ///
   ///     auto submitting = pool.async_submit([] { return 6 * 7; });
   ///     gyre::future<int> answer = co_await std::move(submitting);
@@ -140,8 +140,9 @@ class thread_pool final : public executor {
     return detail::submission_awaiter<detail::owned_task, decltype(submission.result)>(
         *core_, detail::owned_task(submission.task), priority, std::move(submission.result));
   }
-  /// post() of each element of `callables`, which are moved from if the range is an rvalue and no
-  /// view. Throws as post(); the tasks before the refused one stay submitted.
+  /// Calls post() for each element of `callables`. Elements are moved from if the range is an
+  /// rvalue and not a view. Throws what post() throws; the tasks before the refused one stay
+  /// submitted.
   template <std::ranges::input_range Range>
     requires std::invocable<std::ranges::range_value_t<Range>&>
   void post_bulk(Range&& callables, task_priority priority = task_priority::normal) {
@@ -153,21 +154,21 @@ class thread_pool final : public executor {
       }
     }
   }
-  /// As post(), but the task is queued when `delay` has passed, among the coroutines, which have no
-  /// priority. It has its slot from the call on, and is dropped if the pool ends before. A full
-  /// pool refuses it under `caller_runs` too, and from a worker under `block`.
+  /// Like post(), but queues the task after `delay`, among the coroutines, which have no priority.
+  /// The task holds its slot from the call on, and is dropped if the pool ends first. A full pool
+  /// refuses it under `caller_runs`, too, and from a worker under `block`.
   template <class F>
     requires detail::postable<F>
   void post_after(duration delay, F&& callable) {
     post_at(detail::later(detail::monotonic_now(), delay), std::forward<F>(callable));
   }
-  /// As post_after(), at `deadline`.
+  /// Like post_after(), at `deadline`.
   template <class F>
     requires detail::postable<F>
   void post_at(time_point deadline, F&& callable) {
     submit_built_at(detail::task_builder(std::forward<F>(callable)), deadline);
   }
-  // Explains wrong arguments: see base/detail/misuse.hpp.
+  // These overloads explain wrong arguments: see base/detail/misuse.hpp.
   void post(detail::misused_callable explained, task_priority priority = {});
   template <class F, class... More>
   void post(F&& callable, detail::misused_argument explained, More&&... more);
@@ -184,63 +185,66 @@ class thread_pool final : public executor {
   void post_after(detail::misused_duration explained, F&& callable);
   void post_at(time_point deadline, detail::misused_callable explained);
 
-  /// executor: runs `op` once on a worker, or on the calling thread once the workers have ended.
-  /// In a pool of one worker, the operations that a thread posts start in their order: a `stealing`
-  /// pool keeps it also between them and the normal tasks of a thread that is no worker; the others
-  /// start tasks and operations by turns. Takes no slot and is never refused.
+  /// executor: runs `op` once on a worker, or on the calling thread once the workers have ended. In
+  /// a pool of one worker, the operations that a thread posts start in their order. A `stealing`
+  /// pool also keeps the order between operations and normal tasks of a thread that is not a
+  /// worker; other pools start tasks and operations alternately. Takes no slot and is never
+  /// refused.
   void post(operation& op) noexcept override;
   /// Whether the calling thread is one of the workers.
   [[nodiscard]] bool running_here() const noexcept override;
-  /// executor: the timers of sleep_for() and the like, in coroutines on the pool. They expire on
-  /// workers; the first use starts a thread that waits for them. Null if that fails.
+  /// executor: the timers of sleep_for() and similar functions, for coroutines on the pool. They
+  /// expire on workers; the first use starts a thread that waits for them. Null if the start fails.
   timer_service* timers() noexcept override;
   /// executor: the queue of the calling worker of a `stealing` pool; null on other threads and in
-  /// other pools. For parallel_for() and the like; programs need not call it.
+  /// other pools. Used by parallel_for() and similar functions; programs need not call it.
   fork_queue* fork_queue_here() noexcept override;
 
-  /// Until resume(), workers start no tasks and resume no coroutines; each may still start one that
-  /// has waited before. Calls are not counted. Does not wait for running tasks.
+  /// Pauses the pool: until resume(), workers start no tasks and resume no coroutines; each may
+  /// still start one that was already waiting. Calls are not counted. Does not wait for running
+  /// tasks.
   void pause() noexcept;
   void resume() noexcept;
   [[nodiscard]] bool paused() const noexcept;
 
-  /// Changes the number of workers, 1 to thread_pool_options::max_workers. Surplus workers end
-  /// after their current task; the tasks in their queues go to the others.
+  /// Changes the number of workers, from 1 to thread_pool_options::max_workers. Surplus workers end
+  /// after their current task; the tasks in their queues pass to the others.
   ///
-  /// Errors: std::invalid_argument for another number; std::system_error as the constructor, after
-  /// which workers that have started stay; std::system_error (std::errc::operation_canceled) when
-  /// the pool is drained or stopped.
+  /// Errors: std::invalid_argument for another number; std::system_error like the constructor,
+  /// after which workers that were started stay; std::system_error (std::errc::operation_canceled)
+  /// if the pool is drained or stopped.
   void resize(std::size_t workers);
-  /// The number that the constructor or resize() has set; surplus workers may still run.
+  /// The number set by the constructor or resize(); surplus workers may still be running.
   [[nodiscard]] std::size_t workers() const noexcept;
 
-  /// Drops the tasks that wait, on the calling thread, and returns their number. Coroutines and
-  /// delayed tasks stay. Tasks that a worker takes meanwhile run.
+  /// Drops the waiting tasks on the calling thread and returns their number. Does not drop
+  /// coroutines and delayed tasks, nor tasks that a worker takes meanwhile.
   std::size_t purge();
 
-  /// Blocks until no task waits or runs; delayed tasks that are not yet due, and suspended
-  /// coroutines, do not count. Within a task it runs other tasks meanwhile (see future), and waits
-  /// neither for the tasks that the calling thread is running nor for those within a wait_idle(),
-  /// drain() or stop() of their own. Never returns on a paused pool in which tasks wait.
+  /// Blocks until no task waits or runs; delayed tasks that are not due, and suspended coroutines,
+  /// do not count. Within a task, runs other tasks meanwhile (see future), and waits neither for
+  /// the tasks that the calling thread is running nor for tasks within their own wait_idle(),
+  /// drain() or stop(). Never returns on a paused pool in which tasks wait.
   void wait_idle();
-  /// As wait_idle(), for at most `timeout`: false if tasks still wait or run then.
+  /// Like wait_idle(), for at most `timeout`; returns false if tasks still wait or run then.
   [[nodiscard]] bool wait_idle_for(duration timeout);
 
-  /// Refuses further tasks, unless workers submit them; runs all that wait (also when paused),
-  /// drops delayed tasks that are not yet due, ends the workers, and blocks until then. Idempotent.
-  /// Within a task, drain() helps and leaves out tasks as wait_idle() does (so that several tasks
-  /// may drain the pool at once), and the thread ends after its tasks. Let the coroutines on the
-  /// pool end first: one that is resumed later runs on the thread that resumes it.
+  /// Refuses further tasks, except from workers; runs all waiting tasks (even if paused), drops
+  /// delayed tasks that are not due, ends the workers, and blocks until all this is done.
+  /// Idempotent. Within a task, drain() runs other tasks and excludes tasks like wait_idle() (so
+  /// that several tasks may drain the pool at the same time), and the thread ends after its tasks.
+  /// Let the coroutines on the pool end first: a coroutine that is resumed later runs on the thread
+  /// that resumes it.
   void drain();
-  /// As drain(), but drops the tasks that have not started when `grace` has passed, by default at
-  /// once. True if no task was dropped, delayed ones included.
+  /// Like drain(), but drops the tasks that have not started when `grace` has passed, by default at
+  /// once. Returns true if no task was dropped, including delayed ones.
   bool stop(duration grace = duration::zero());
 
-  /// The metrics, at any time; read one by one, no consistent snapshot.
+  /// The metrics, at any time. They are read one by one, so they are not a consistent snapshot.
   [[nodiscard]] thread_pool_metrics metrics() const;
 
  private:
-  // Not inlined into coroutines, as they use thread-locals.
+  // Not inlined into coroutines, because they use thread-locals.
   void submit_built(detail::task_builder builder, task_priority priority);
   bool try_submit_built(detail::task_builder builder, task_priority priority);
   void submit_built_at(detail::task_builder builder, steady_time deadline);

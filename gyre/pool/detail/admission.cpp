@@ -60,8 +60,7 @@ admission::step admission::choose_step_outside(waiting caller) const noexcept {
     case when_full::caller_runs:
       if (caller == waiting::suspends) return step::suspend;
       // Beyond this depth the task waits without a slot: a chain of tasks, each of which submits
-      // the
-      // next, would otherwise overflow the stack.
+      // the next, would otherwise overflow the stack.
       return submitter_depth < max_submitter_depth || !may_add_slotless() ? step::run_here
                                                                           : step::go_slotless;
     case when_full::block: break;
@@ -83,8 +82,8 @@ admission::step admission::choose_step_within() const noexcept {
   return may_nest && !may_add_slotless() ? step::run_here : step::go_slotless;
 }
 
-// Counts a coroutine that waits for a slot. No slot is missed: a slot released earlier is found
-// by the coroutine itself or, if others wait, by serve_waits(); a thread that releases a slot later
+// Counts a coroutine that waits for a slot. No slot is missed: a slot released earlier is found by
+// the coroutine itself or, if others wait, by serve_waits(); a thread that releases a slot later
 // sees the count.
 void admission::join_line() noexcept {
   // relaxed: the semaphore publishes the counts.
@@ -101,8 +100,8 @@ admission::grant admission::wait_until(steady_time deadline, std::size_t max_slo
   if (const std::size_t slots = try_acquire_portion(max_slots); slots > 0) {
     return {admission_result::granted, slots};
   }
-  // In a wide pool each thread waits for more slots than exist, so that only serve_waits() ends
-  // the wait. serve_waits() is called here for slots that were released before the wait.
+  // In a wide pool each thread waits for more slots than exist, so that only serve_waits() ends the
+  // wait. serve_waits() is called here for slots that were released before the wait.
   const bool is_wide = limit_ >= wide_capacity;
   bool is_urgent = !is_wide;
   if (is_urgent) urgent_waits_.fetch_add(1, std::memory_order_relaxed);  // relaxed: a hint

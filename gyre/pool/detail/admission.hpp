@@ -17,8 +17,8 @@
 //         +- run_here: the submitter runs it                    the slot is released
 //         +- refuse: full
 //
-// The slots are the permits of a semaphore, which serves its line in order: while something
-// waits, a released slot goes to the first waiter, and no later submission overtakes the line.
+// The slots are the permits of a semaphore, which serves its line in order: while something waits,
+// a released slot goes to the first waiter, and no later submission overtakes the line.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -50,15 +50,12 @@ enum class admission_result : std::uint8_t {
 /// The slots for the tasks of a pool, and the policy for submissions that find no free slot.
 ///
 /// Submitting threads, and workers, take and release slots in chunks, so that not each slot needs
-/// an
-/// atomic operation. A worker that sees is_urgent() releases each slot at once.
+/// an atomic operation. A worker that sees is_urgent() releases each slot at once.
 ///
 /// From `wide_capacity` slots on, threads in line are served when half of all slots are free, one
-/// slot
-/// each: all of them then have work for a while, and one wake-up serves thousands of tasks. A
-/// thread
-/// that has waited for some milliseconds serves the line with the slots that are free. A coroutine
-/// cannot do this, so while a coroutine waits, each release serves the line.
+/// slot each: all of them then have work for a while, and one wake-up serves thousands of tasks. A
+/// thread that has waited for some milliseconds serves the line with the slots that are free. A
+/// coroutine cannot do this, so while a coroutine waits, each release serves the line.
 ///
 /// Thread-safety: all members may be called from any thread.
 class admission {
@@ -106,8 +103,8 @@ class admission {
         [[unlikely]]
       slots_.serve_waits(1);
   }
-  /// Limits the slots of started tasks that all workers together keep to a 16th of limit(),
-  /// because a worker keeps its share while a task runs, however long that takes.
+  /// Limits the slots of started tasks that all workers together keep to a 16th of limit(), because
+  /// a worker keeps its share while a task runs, however long that takes.
   void set_workers(std::size_t count) noexcept {
     const auto share = std::clamp<std::size_t>(limit_ / (16 * count), 1, chunk_size_);
     worker_chunk_size_.store(share, std::memory_order_relaxed);  // relaxed: publishes no other data

@@ -12,8 +12,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A stolen operation often ends soon and forks more work. So a thread that can help polls for
-// work this often before it sleeps, and then sleeps only for short times.
+// A stolen operation often ends soon and forks more work. So a thread that can help polls for work
+// this often before it sleeps, and then sleeps only for short times.
 constexpr int max_join_looks = 512;
 constexpr std::chrono::nanoseconds min_join_sleep = 50us;
 constexpr std::chrono::nanoseconds max_join_sleep = 1600us;

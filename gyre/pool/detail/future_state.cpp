@@ -34,8 +34,8 @@ std::uint32_t this_thread_number() noexcept {
 
 }  // namespace
 
-// relaxed, here and in is_run_by_this_thread(): a thread compares only with the number that it
-// has stored itself.
+// relaxed, here and in is_run_by_this_thread(): a thread compares only with the number that it has
+// stored itself.
 future_state_base::running::running(future_state_base& task) noexcept : task_(task) {
   task.runner_.store(this_thread_number(), std::memory_order_relaxed);
 }
@@ -99,8 +99,7 @@ bool future_state_base::await(future_state_waiter& waiter) noexcept {
   waiter_ = &waiter;
   // release: pairs with the acquire in finish() and in cancel_wait(); makes the waiter and its
   // coroutine visible. A caller that does not wait calls is_finished() again, for its acquire,
-  // before it
-  // reads the result.
+  // before it reads the result.
   const std::uint32_t old_word = word_.fetch_or(awaited_bit, std::memory_order_release);
   return (old_word & (finished_bit | cancelled_bit)) == 0;
 }

@@ -49,17 +49,14 @@ class future_state_base : public droppable_operation, public slab_object {
   }
   /// Blocks until the task has finished (true) or `deadline` has passed (false); steady_time::max()
   /// means no deadline. Runs other tasks meanwhile if the thread has a helper. A wait without a
-  /// deadline
-  /// throws std::system_error (std::errc::resource_deadlock_would_occur) if the calling thread
-  /// itself
-  /// runs the task, or if no thread of the task's pool has stack left to run it.
+  /// deadline throws std::system_error (std::errc::resource_deadlock_would_occur) if the calling
+  /// thread itself runs the task, or if no thread of the task's pool has stack left to run it.
   bool wait_until(steady_time deadline);
   /// Sets the pool that runs the task. Must be called before a coroutine waits for the task.
   void set_pool(const void* pool) noexcept { pool_ = pool; }
   const void* pool() const noexcept { return pool_; }
   /// Makes finish() resume `waiter`. Returns false if the coroutine must not wait: the task has
-  /// finished,
-  /// or the wait was cancelled.
+  /// finished, or the wait was cancelled.
   bool await(future_state_waiter& waiter) noexcept;
   /// Ends or prevents the wait of a coroutine. May be called once, while the future exists. If it
   /// returns true, the caller must resume the coroutine.
@@ -87,9 +84,8 @@ class future_state_base : public droppable_operation, public slab_object {
 
  private:
   static constexpr std::uint32_t finished_bit = 1;
-  static constexpr std::uint32_t abandoned_bit =
-      2;  // the future is destroyed: finish() frees the state
-  static constexpr std::uint32_t awaited_bit = 4;  // the coroutine of waiter_ waits
+  static constexpr std::uint32_t abandoned_bit = 2;  // the future is gone: finish() frees the state
+  static constexpr std::uint32_t awaited_bit = 4;    // the coroutine of waiter_ waits
   static constexpr std::uint32_t cancelled_bit = 8;
   static constexpr std::uint32_t sleeping_bit = 16;  // a thread sleeps on word_
 

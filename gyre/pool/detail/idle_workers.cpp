@@ -9,9 +9,8 @@ namespace gyre::detail {
 
 bool idle_workers::start_searching(parker& self) noexcept {
   if (self.is_searching_) return true;
-  // relaxed, here and wherever state_ changes, because it publishes nothing: the fences ensure
-  // that the last check of a worker finds a notifier's work, or that the notifier finds the
-  // sleeper.
+  // relaxed, here and wherever state_ changes, because it publishes nothing: the fences ensure that
+  // the last check of a worker finds a notifier's work, or that the notifier finds the sleeper.
   std::uint64_t state = state_.load(std::memory_order_relaxed);
   const std::uint32_t max_searchers = std::max(2U, workers_.load(std::memory_order_relaxed) / 2);
   do {
@@ -55,15 +54,12 @@ std::uint64_t idle_workers::state_while_not_busy() noexcept {
 
 // Adds the worker to the sleepers. Returns whether the workers counted as busy: then the worker
 // needs the heavy fence, after which no notifier still regards them as busy. Notifications are
-// counted
-// only while the workers are not busy; so every `parks_per_recount` sleeps the busy state ends even
-// if
-// some workers are awake.
+// counted only while the workers are not busy; so every `parks_per_recount` sleeps the busy state
+// ends even if some workers are awake.
 bool idle_workers::add_sleeper(parker& self) noexcept {
   constexpr unsigned parks_per_recount = 64;
   const std::lock_guard lock(mutex_);
-  self.wake_word_.store(0,
-                        std::memory_order_relaxed);  // relaxed: mutex_ orders the notifiers after
+  self.wake_word_.store(0, std::memory_order_relaxed);  // relaxed: mutex_ orders notifiers after
   sleepers_.push_front(self);
   notifications_.store(0, std::memory_order_relaxed);
   const bool ends_busy_period = ++parks_ % parks_per_recount == 0;

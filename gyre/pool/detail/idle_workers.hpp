@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // idle_workers: an eventcount on which the workers of a pool sleep; it counts the workers that
 // search for work. Sources: the searching workers of Tokio's and Go's schedulers (Vyukov, 2012);
-// the
-// eventcount of Eigen's thread pool (Vyukov, 2016); the fences are those of sleep_gate.hpp.
+// the eventcount of Eigen's thread pool (Vyukov, 2016); the fences are those of sleep_gate.hpp.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -37,22 +36,16 @@ class parker : private intrusive_list_node {
 /// The protocol: a worker that runs out of work calls start_searching() and searches all queues;
 /// then it calls end_search() if it found work, otherwise park(). A worker that retires calls
 /// end_search(), so that a wake-up sent to it is not lost. A thread that has made work visible to
-/// the
-/// workers calls notify().
+/// the workers calls notify().
 ///
 /// While a worker searches, notify() wakes no other: the searcher finds the work, at the latest by
-/// the
-/// last check in park(). In return, the last searcher that finds work wakes the next worker,
-/// because
-/// there may be more work. So k pieces of work wake k workers, with one system call each.
+/// the last check in park(). In return, the last searcher that finds work wakes the next worker,
+/// because there may be more work. So k pieces of work wake k workers, with one system call each.
 ///
 /// The fences are those of sleep_gate: first full ones on both sides. After many notifications
-/// during
-/// which no worker fell asleep, the workers count as busy: then notify() uses the light fence, and
-/// a
-/// worker that falls asleep uses the heavy one. The busy state ends when the last worker falls
-/// asleep,
-/// and at every 64th sleep.
+/// during which no worker fell asleep, the workers count as busy: then notify() uses the light
+/// fence, and a worker that falls asleep uses the heavy one. The busy state ends when the last
+/// worker falls asleep, and at every 64th sleep.
 ///
 /// Thread-safety: functions with a parker are called by its worker, all others by any thread.
 class idle_workers {
@@ -74,8 +67,7 @@ class idle_workers {
   }
 
   /// Call after making work visible. Wakes one sleeper, which becomes a searcher, unless a worker
-  /// is
-  /// searching. If several threads notify at the same time, only one of them wakes a worker.
+  /// is searching. If several threads notify at the same time, only one of them wakes a worker.
   ///
   /// Complexity: a load if no worker sleeps, a read-modify-write if one searches, else a lock and a
   /// system call; also a full fence while the workers are not busy.
@@ -102,8 +94,7 @@ class idle_workers {
 
   /// Ends the worker's search, if it is a searcher. The last searcher wakes a sleeping worker if
   /// `has_more()`, which sees the work of every notifier that relied on this searcher. So a single
-  /// task
-  /// does not wake a second worker.
+  /// task does not wake a second worker.
   template <class HasMore>
   void end_search(parker& self, HasMore&& has_more) noexcept {
     if (stop_searching(self) && has_more()) wake_one();
@@ -111,10 +102,8 @@ class idle_workers {
 
   /// Sleeps until notified or until `deadline`, unless `has_work()`, which is called after the
   /// worker was counted as a sleeper and no longer as a searcher. Returns true if it was notified
-  /// or there
-  /// is work: the worker is then a searcher. Returns false if the deadline has passed: the worker
-  /// is then
-  /// no searcher. The worker that fell asleep last is woken first.
+  /// or there is work: the worker is then a searcher. Returns false if the deadline has passed: the
+  /// worker is then no searcher. The worker that fell asleep last is woken first.
   ///
   /// Complexity: a full fence, or a heavy one while the workers are busy; a system call to sleep.
   template <class HasWork>

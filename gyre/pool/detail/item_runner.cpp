@@ -9,10 +9,10 @@
 namespace gyre::detail {
 namespace {
 
-// The runner whose leftovers the calling thread runs.
+// The item_runner whose leftovers the calling thread runs, or null.
 constinit thread_local const item_runner* runner_of_leftovers = nullptr;
 
-/// A thread that runs leftovers may submit more, which it runs as well.
+/// The scope in which a thread runs leftovers, including those that it submits meanwhile.
 class leftover_scope {
  public:
   explicit leftover_scope(const item_runner& runner) noexcept
@@ -51,7 +51,7 @@ void item_runner::drop(pool_task& task) noexcept {
   task.drop();
   slots_.release_slot(had_slot);
   quiescence_.count_dropped();
-  quiescence_.notify();  // no worker does so for the last task if it is dropped
+  quiescence_.notify();  // no worker notifies if the last task is dropped
 }
 
 [[gnu::noinline]] bool item_runner::is_running_leftovers() const noexcept {
@@ -81,7 +81,7 @@ void item_runner::run_in_place(callable_ref callable) noexcept {
   quiescence_.count_run_outside();
 }
 
-// Counts nothing, as the timer of the task was counted as an operation.
+// Counts neither start nor end, because the timer of the task was counted as an operation.
 void item_runner::run_due(pool_task& task) noexcept {
   if (life_cycle_.is_dropping()) {
     drop_delayed(task);
@@ -95,7 +95,7 @@ void item_runner::run_due(pool_task& task) noexcept {
 void item_runner::drop_delayed(pool_task& task) noexcept {
   task.drop();
   slots_.release(1);
-  delayed_dropped_.fetch_add(1, std::memory_order_relaxed);
+  dropped_delayed_tasks_.fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace gyre::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// life_cycle: the state of a pool, in one word that its workers read between two tasks.
+// life_cycle: the state of a pool, in one word that its workers read before each task.
 #pragma once
 
 #include <gyre/base/fence.hpp>
@@ -18,9 +18,9 @@ namespace gyre::detail {
 ///   dropping | -        | -        | -        | -          | ended  | refused       | operations
 ///   ended    | -        | -        | -        | -          | -      | refused       | none
 ///
-/// A pool that is drained goes from closed to ended once it is idle; stop() calls drop() when its
-/// grace has passed. Beside the state, the flag `surplus` says that there are more workers than the
-/// pool shall have.
+/// drain() closes the pool and ends it once it is idle; stop() also calls drop() when its time
+/// limit has passed. Beside the state, the flag `surplus` means that there are more workers than
+/// the pool should have.
 ///
 /// Thread-safety: all members may be called from any thread.
 class life_cycle {
@@ -29,24 +29,24 @@ class life_cycle {
   bool is_closed() const noexcept { return has(closed); }
   bool is_dropping() const noexcept { return has(dropping); }
   bool has_ended() const noexcept { return has(ended); }
-  /// Whether a worker's own tasks are refused.
+  /// Whether the pool refuses even tasks that its own workers submit.
   bool refuses_all() const noexcept { return has(dropping | ended); }
-  /// Whether a worker must handle the state before its next task.
+  /// Whether a worker must act on the state before its next task.
   bool concerns_workers() const noexcept { return has(paused | surplus | ended); }
-  /// Whether a worker wakes up without work.
+  /// Whether a sleeping worker must wake up although there is no work.
   bool concerns_sleepers() const noexcept { return has(paused | ended); }
-  /// Whether the pool has ended, by a look that follows the calling thread's stores in any case: it
-  /// has a fence before it.
+  /// Whether the pool has ended. The load has a fence before it, so that it follows the calling
+  /// thread's stores.
   bool has_ended_after_store() const noexcept {
-    asymmetric_light_fence();  // pairs with the heavy one after end()
+    asymmetric_light_fence();  // pairs with the heavy fence after end()
     return (word_.load(std::memory_order_relaxed) & ended) != 0;
   }
 
-  /// Returns false, without an effect, if the pool is closed.
+  /// Pauses the pool. Returns false, without an effect, if the pool is closed.
   bool pause() noexcept {
     if (!is_closed()) set_flags(paused);
     if (!is_closed()) return true;
-    resume();  // close() may have cleared the flag before it was set
+    resume();  // close() may have cleared `paused` before it was set
     return false;
   }
   void resume() noexcept { clear_flags(paused); }
@@ -58,7 +58,7 @@ class life_cycle {
     is_surplus ? set_flags(surplus) : clear_flags(surplus);
   }
 
-  /// The whole state, for a wait_for_change(), which may also return for no reason.
+  /// The state word, for wait_for_change(), which may also return without a change.
   std::uint32_t snapshot() const noexcept { return load(); }
   void wait_for_change(std::uint32_t snapshot) const noexcept {
     word_.wait(snapshot, std::memory_order_acquire);

@@ -29,7 +29,7 @@ std::unique_ptr<task_scheduler> make_scheduler(const thread_pool_options& option
   return std::make_unique<stealing_scheduler>(options, state, workers, std::move(slots), runner);
 }
 
-/// A task that has its block already, in a cell of the submissions.
+/// A task that already has its block, in a cell of the submissions.
 class queued_task {
  public:
   explicit queued_task(pool_task& task) noexcept : task_(&task) {}
@@ -103,7 +103,7 @@ void pool_core::resume() noexcept {
 }
 
 bool pool_core::stop(steady_time deadline) {
-  // 1. Close. Without grace a paused pool starts nothing more.
+  // 1. Close. With a deadline that has passed, the pool also drops its tasks, even if it is paused.
   deadline <= monotonic_now() ? life_cycle_.close_and_drop() : life_cycle_.close();
   admission_->close();
   scheduler_->wake_all();
@@ -114,7 +114,7 @@ bool pool_core::stop(steady_time deadline) {
     dropped += purge();
     static_cast<void>(wait_idle(steady_time::max()));
   }
-  // 3. End. The fence pairs with the light one in life_cycle::has_ended_after_store().
+  // 3. End. The fence pairs with the light fence in life_cycle::has_ended_after_store().
   life_cycle_.end();
   asymmetric_heavy_fence();
   // 4. Join.
@@ -181,7 +181,7 @@ admission_result pool_core::submit_admitted(task_builder builder, task_priority 
   return submit_from_outside(builder, priority, admission::waiting::fails, std::move(slot));
 }
 
-// A worker does not wait for a slot: it might be the worker that has to free one.
+// A worker never waits for a slot, because it might be the worker that must free one.
 admission_result pool_core::submit_as_worker(pool_worker& self, const task_builder& builder,
                                              task_priority priority) {
   using step = admission::step;
@@ -207,7 +207,8 @@ admission_result pool_core::submit_as_worker(pool_worker& self, const task_build
   return admission_result::granted;
 }
 
-// A delayed task can neither be run at once nor wait without a slot, so those steps refuse it.
+// Refuses a delayed task when no slot is free, unless the caller can wait or a task can be dropped:
+// a delayed task can neither run at once nor wait without a slot.
 admission_result pool_core::submit_at(task_builder builder, steady_time deadline) {
   using step = admission::step;
   const auto caller =
@@ -238,8 +239,8 @@ pool_task& pool_core::make_task(const task_builder& builder, semaphore_permit& s
   return task;
 }
 
-// Queues a task. Returns false, with the callable untouched, if no slot is free and the caller has
-// none.
+// Queues a task. Returns false, and leaves the callable unmoved, if no slot is free and `slot` is
+// empty.
 bool pool_core::store(const task_builder& builder, task_priority priority, semaphore_permit& slot) {
   if (takes_inbound(priority)) [[likely]] {
     const bool stored = cells_ != nullptr && builder.fits_cell()
@@ -257,8 +258,8 @@ bool pool_core::store(const task_builder& builder, task_priority priority, semap
   return true;
 }
 
-// Returns whether the caller has a slot now. If no slot is free, the thread may hold some for its
-// next submissions of normal priority, and releases these.
+// Returns whether `slot` now holds a slot. If no slot is free, releases the slots that the thread
+// has reserved for its next submissions of normal priority, and tries once more.
 bool pool_core::take_slot(semaphore_permit& slot) noexcept {
   if (slot.count() == 0) slot = admission_->try_acquire();
   const bool may_hold_others = slot.count() == 0 && inbound_.queue != nullptr;
@@ -266,7 +267,7 @@ bool pool_core::take_slot(semaphore_permit& slot) noexcept {
   return slot.count() != 0;
 }
 
-// A worker first uses the slots of the tasks that it has started, which it releases in chunks.
+// Takes a slot for a worker: first from its `free_slots`, the slots of tasks that it has started.
 bool pool_core::take_slot(pool_worker& self, semaphore_permit& slot) noexcept {
   if (self.free_slots == 0) return take_slot(slot);
   --self.free_slots;
@@ -274,7 +275,7 @@ bool pool_core::take_slot(pool_worker& self, semaphore_permit& slot) noexcept {
   return true;
 }
 
-// `deadline` is that of the whole submission; the first wait sets it.
+// Waits for a slot. The first wait of a submission sets `deadline`, which holds for all its waits.
 admission_result pool_core::wait_for_slot(task_priority priority, steady_time& deadline,
                                           semaphore_permit& slot) {
   if (deadline == steady_time{}) deadline = admission_->blocking_deadline();
@@ -292,14 +293,14 @@ admission_result pool_core::run_here(const task_builder& builder) {
 }
 
 bool pool_core::drop_one() noexcept {
-  // The look misses a task that moves from one queue to another, so it is repeated.
+  // Repeats the search, because it misses a task that is moving from one queue to another.
   for (int attempt = 0; attempt < max_drop_attempts; ++attempt) {
     if (pool_task* const task = scheduler_->take_least_urgent()) {
       runner_.drop(*task);
       return true;
     }
     if (admission_->free_slots() > 0) return true;
-    if (admission_->limit() <= delayed_.size()) return false;  // delayed tasks have all slots
+    if (admission_->limit() <= delayed_.size()) return false;  // delayed tasks hold all slots
     thread_yield();
   }
   return false;
@@ -318,7 +319,7 @@ void pool_core::post(operation& op) noexcept {
 }
 
 std::size_t pool_core::purge() {
-  // The number is bounded, as others may continue to submit.
+  // Drops a limited number of tasks, because other threads may continue to submit.
   const std::size_t waiting = metrics().waiting;
   std::size_t dropped = 0;
   for (; dropped < waiting; ++dropped) {
@@ -330,11 +331,11 @@ std::size_t pool_core::purge() {
 }
 
 thread_pool_metrics pool_core::metrics() const {
-  // relaxed: each figure stands for itself.
-  const std::uint64_t delayed_dropped = runner_.delayed_dropped();
+  // relaxed: statistics, which guard no other data.
+  const std::uint64_t dropped_delayed_tasks = runner_.dropped_delayed_tasks();
   thread_pool_metrics sum{
-      .submitted = scheduler_->enqueued() + delayed_dropped,
-      .dropped = quiescence_.dropped() + delayed_dropped,
+      .submitted = scheduler_->enqueued() + dropped_delayed_tasks,
+      .dropped = quiescence_.dropped() + dropped_delayed_tasks,
       .refused = admission_->refusals(),
       .run_by_submitter = admission_->submitter_runs(),
       .exceptions = guard_.exceptions(),

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// pool_core: a thread pool behind its public face, put together from its parts.
+// pool_core: the implementation of thread_pool, composed of its parts.
 //
-// No task is lost at the end. stop(), which drain() and the destructor call too, takes five steps:
+// No task is lost at the end. stop(), which drain() and the destructor also call, has five steps:
 //
-//   1. Close. Outside threads are refused, their waits for slots end, and tasks that are not yet
-//      due are dropped. Workers may still submit.
-//   2. Run dry. The thread waits until every task has ended, and helps if it is a worker. When the
-//      grace is over, the tasks that wait are dropped, and workers may submit no more.
-//   3. End. The state becomes `ended`, then a heavy fence. From here on a thread that adds an item
-//      sees the end behind its own light fence, and takes step 5 itself.
-//   4. Join. The workers wake up, see the end and stop; a thread of the pool is not joined by
-//      itself.
-//   5. Run leftovers: the items that were added too late for the workers, which had looked already.
+//   1. Close. The pool refuses submissions from outside, ends their waits for slots, and drops
+//      delayed tasks that are not due. Workers may still submit.
+//   2. Run dry. The thread waits until every task has ended, and runs tasks if it is a worker. At
+//      the deadline, the pool drops the waiting tasks and also refuses submissions of workers.
+//   3. End. The state becomes `ended`, followed by a heavy fence. From here on, a thread that adds
+//      an item sees the end after its own light fence, and performs step 5 itself.
+//   4. Join. The workers wake up, see the end and stop. A thread of the pool does not join itself.
+//   5. Run leftovers: items that were added after the last check of the workers.
 //
-// Two races decide the order. An item that is added while the workers stop is seen by a worker, by
-// step 5, or by the thread that added it: the fences of step 3 leave no fourth case. An operation
-// may resume a coroutine that destroys the pool while the call that posted it still runs: so
-// shut_down() waits for these calls last of all, after it has joined the threads and the timers.
+// Two races determine the order. An item that is added while the workers stop is seen by a worker,
+// by step 5, or by the thread that added it: the fences of step 3 leave no fourth case. An operation
+// may resume a coroutine that destroys the pool while the post() of that operation still runs: so
+// shut_down() finally waits for these calls, after it has joined the threads and the timers.
 //
-// The parts know each other only downwards, in this order, and none of them knows this class:
+// Each part uses only parts in the rows above its own, and no part uses this class:
 //
 //   life_cycle, admission, exception_guard, pool_worker, timer_thread
 //   submissions, delayed_tasks, worker_set, task_scheduler with its kinds, quiescence
@@ -55,7 +54,7 @@ namespace gyre::detail {
 /// Lifetime: shared with the threads of the pool, so that a task may destroy the pool.
 class pool_core final : public executor, public std::enable_shared_from_this<pool_core> {
  public:
-  /// Makes a pool with all its workers.
+  /// Constructs a pool and starts its workers.
   static std::shared_ptr<pool_core> make(thread_pool_options options);
   explicit pool_core(thread_pool_options&& options);
   virtual ~pool_core();
@@ -65,14 +64,14 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
   detail::admission& admission() noexcept { return *admission_; }
   worker_set& workers() noexcept { return workers_; }
 
-  // These are thread_pool's members of the same names.
+  // The functions below implement the functions of thread_pool with the same names.
   void post(operation& op) noexcept override;
   fork_queue* fork_queue_here() noexcept override {
     pool_worker* const self = this_worker;
     if (self == nullptr || self->pool != this || self->idle_peers == nullptr) return nullptr;
-    return &static_cast<fork_queue&>(*self);  // of a reference: no further test for null
+    return &static_cast<fork_queue&>(*self);  // casts a reference, to avoid a test for null
   }
-  /// Whether the thread is a worker; false in a loop or a sync_wait() that a task runs.
+  /// Whether the calling thread is a worker; false in a loop or a sync_wait() that a task runs.
   bool running_here() const noexcept override {
     const pool_worker* const self = worker_here();
     return self != nullptr && self->innermost_run == current_run();
@@ -91,27 +90,28 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
   bool stop(steady_time deadline);
   thread_pool_metrics metrics() const;
 
-  /// Drains the pool, and joins its threads or detaches the calling one: for the destructor.
+  /// Drains the pool, joins its threads, and detaches the calling thread if it is one of them.
+  /// Called by the destructor of thread_pool.
   void shut_down() noexcept;
 
-  // Submissions use thread-locals, so no caller may be inlined into a coroutine.
-  /// Submits for post() and try_post(): the caller blocks or fails.
+  // The submit functions use thread-locals, so no caller may be inlined into a coroutine.
+  /// Submits for post(), where the caller blocks, and try_post(), where it fails.
   inline admission_result submit(task_builder builder, task_priority priority,
                                  admission::waiting caller);
-  /// Submits for a coroutine, which may be told to wait.
+  /// Submits for a coroutine, which must wait for a slot if the result is must_wait.
   admission_result submit_or_wait(task_builder builder, task_priority priority);
   /// Submits for a coroutine that has waited for `slot`.
   admission_result submit_admitted(task_builder builder, task_priority priority,
                                    semaphore_permit slot);
   admission_result submit_at(task_builder builder, steady_time deadline);
 
-  /// The calling thread's worker, if it is one of this pool.
+  /// The calling thread's worker if the thread is one of this pool's, otherwise null.
   pool_worker* worker_here() const noexcept {
     pool_worker* const self = this_worker;
     return self != nullptr && self->pool == this ? self : nullptr;
   }
 
-  /// Runs items that the workers may have overlooked at their end. The caller has added one.
+  /// Runs items that the workers may have missed when they ended. Called after adding an item.
   void run_leftovers_if_ended() noexcept {
     if (life_cycle_.has_ended_after_store()) [[unlikely]]
       runner_.run_leftovers(*scheduler_);
@@ -144,7 +144,7 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
   delayed_tasks delayed_;
   const std::unique_ptr<task_scheduler> scheduler_;
   const task_scheduler::inbound_queue inbound_;
-  submissions* const cells_;  // the inbound queue; null where tasks are timed
+  submissions* const cells_;  // the inbound queue; null if tasks are timed
   detail::quiescence quiescence_;
   calls_in_flight posts_;  // calls of post() for operations
   const worker_loop::pool_parts worker_parts_;
@@ -154,7 +154,7 @@ class pool_core final : public executor, public std::enable_shared_from_this<poo
                                                                  task_priority priority,
                                                                  admission::waiting caller) {
   if (pool_worker* const self = worker_here()) return submit_as_worker(*self, builder, priority);
-  // An outside thread with a slot in its stock, the usual case, needs no call.
+  // Inlines the usual case: a thread outside the pool that has a reserved slot.
   if (cells_ != nullptr && priority == task_priority::normal && builder.fits_cell() &&
       !life_cycle_.is_closed() &&
       cells_->try_push_built([&]() noexcept { return builder.in_cell(); })) [[likely]] {

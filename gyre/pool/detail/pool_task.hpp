@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pool_task, work_item: the elements of a pool's queues, which are tasks and operations. Only tasks
-// may be dropped.
+// pool_task, work_item: the elements of a pool's queues: tasks, and operations, which must not be
+// dropped.
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -14,15 +14,15 @@
 
 namespace gyre::detail {
 
-/// A callable in a block of the slab. To run it and to drop it both free the block.
+/// A callable in a block of the slab. Running or dropping it frees the block.
 class pool_task : public operation {
  public:
   /// Destroys the callable without running it.
   void drop() noexcept { drop_(*this); }
 
-  bool has_slot = false;  ///< whether it takes a slot of the pool's capacity
+  bool has_slot = false;  ///< whether it holds a slot of the pool's capacity
   task_priority priority = task_priority::normal;
-  steady_time queue_time{};  ///< when it entered its lane; for low priority only
+  steady_time queue_time{};  ///< when a task of low priority entered its lane; otherwise unused
 
  protected:
   pool_task(function run, void (*destroy)(pool_task&) noexcept) noexcept
@@ -53,7 +53,7 @@ class callable_task final : public pool_task, public short_lived_object {
   [[no_unique_address]] F callable_;
 };
 
-/// Makes a task. Throws std::bad_alloc, and what making the callable throws.
+/// Makes a task. Throws std::bad_alloc, and the exceptions of copying or moving the callable.
 template <class F>
 pool_task& make_pool_task(F&& callable) {
   return *new callable_task<std::decay_t<F>>(std::forward<F>(callable));

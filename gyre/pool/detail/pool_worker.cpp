@@ -5,7 +5,8 @@ namespace gyre::detail {
 
 constinit thread_local pool_worker* this_worker = nullptr;
 
-// Continues push_own(), which has counted the item in `submitted`, when the deque must grow.
+// The part of push_own() for a full deque, which must grow. push_own() has counted the item in
+// `submitted`.
 bool pool_worker::push_own_slowly(work_item item) noexcept {
   if (!deque.push(item)) {
     submitted.subtract(1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pool_worker: the state of one worker of a pool: its thread, its deque and its counts.
+// pool_worker: the state of one worker of a pool: its thread, its deque and its counters.
 #pragma once
 
 #include <gyre/base/detail/named_thread.hpp>
@@ -21,7 +21,7 @@ namespace gyre::detail {
 
 class future_state_base;
 
-/// Lifetime: until the pool ends, even if the worker retires, as other threads look into its deque
+/// Lifetime: until the pool ends, even if the worker retires, because other threads read its deque
 /// and its counters.
 class pool_worker final : public fork_queue {
  public:
@@ -29,8 +29,8 @@ class pool_worker final : public fork_queue {
   pool_worker(const void* owner, std::size_t number) noexcept : pool(owner), index(number) {}
   virtual ~pool_worker() = default;
 
-  /// Adds an item to the worker's own deque; false without memory. The item is counted first, as a
-  /// thief may run it before the push returns.
+  /// Pushes an item to the worker's own deque; returns false if memory is exhausted. The item is
+  /// counted first, because a thief may run it before the push returns.
   bool push_own(work_item item) noexcept {
     submitted.add(1);
     if (!deque.try_push(item)) [[unlikely]]
@@ -50,34 +50,35 @@ class pool_worker final : public fork_queue {
 
   const void* const pool;
   const std::size_t index;
-  idle_workers* idle_peers = nullptr;  // where thieves of this deque sleep; null if nobody steals
+  idle_workers* idle_peers = nullptr;  // where its thieves sleep; null if no worker steals
 
-  // These belong to the worker's own thread, except that others steal and read the counters.
+  // The members below are used by the worker's own thread only, except that other workers steal
+  // from the deque and other threads read the counters.
   work_deque<work_item> deque;
   gyre::detail::parker parker;
   spin_budget spin;
   theft_record thefts;
-  bool has_own_tasks = false;            // since push_own(), until its deque is empty
-  unsigned lookups = 0;                  // searches for the next item
-  std::uintptr_t helping_stack_end = 0;  // the stack's address below which it does not help
-  bool is_out_of_stack = false;          // at its last attempt to help
-  const void* innermost_run = nullptr;   // the run of its items, as current_run() names it
-  std::size_t depth = 0;                 // items that it runs, one within the other
+  bool has_own_tasks = false;            // pushed own items since its deque was empty
+  unsigned lookups = 0;                  // number of searches for the next item
+  std::uintptr_t helping_stack_end = 0;  // address below which the stack is too short to help
+  bool is_out_of_stack = false;          // whether it last failed to help for lack of stack
+  const void* innermost_run = nullptr;   // current_run() within its items
+  std::size_t depth = 0;                 // number of nested items that it runs
   std::size_t waiting_depth = 0;         // the depth at its innermost quiescence::wait()
-  std::size_t free_slots = 0;            // slots of started tasks that it has not released
+  std::size_t free_slots = 0;            // slots of started tasks that are not released yet
   published_counter submitted, started, finished, steals, parks;
-  std::optional<histogram> queue_wait, run_time;  // where tasks are timed
+  std::optional<histogram> queue_wait, run_time;  // empty unless tasks are timed
 
-  // The mutex of the worker_set protects these.
+  // The members below are protected by the mutex of the worker_set.
   std::unique_ptr<named_thread> thread;
   bool is_alive = false;
-  const future_state_base* stuck_wait = nullptr;  // the task that it waits for without stack
+  const future_state_base* stuck_wait = nullptr;  // for which it waits without stack to help
 
  private:
   bool push_own_slowly(work_item item) noexcept;
 };
 
-/// The worker that the calling thread is, or null. For functions that are not inlined into
+/// The worker of the calling thread, or null. Functions that use it must not be inlined into
 /// coroutines, which may be on another thread after each suspension.
 extern constinit thread_local pool_worker* this_worker;
 

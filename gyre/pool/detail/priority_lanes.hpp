@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// priority_lanes: a queue of tasks in the order of their priority, and of arrival within each
-// priority.
+// priority_lanes: a queue of tasks ordered by priority, and by arrival within each priority.
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -14,13 +13,13 @@
 
 namespace gyre::detail {
 
-/// A queue for each priority, with rules that keep tasks of lower priority from starving.
+/// Has a queue for each priority, and rules that keep tasks of lower priority from starving.
 ///
 /// Thread-safety: none.
 class priority_lanes {
  public:
-  /// Each task with this number in a row prefers normal priority, so that high priority does not
-  /// starve it.
+  /// After this many tasks in a row, one task of normal priority is preferred, so that high
+  /// priority does not starve it.
   static constexpr unsigned normal_turn = 61;
 
   explicit priority_lanes(std::chrono::nanoseconds aging) noexcept : aging_(aging) {}
@@ -31,13 +30,13 @@ class priority_lanes {
     lane(priority).push_back(task);
     ++count_[index(priority)];
   }
-  /// Puts a task back that was taken, before all others of its priority.
+  /// Puts back a task that was taken, before all others of its priority.
   void put_back(pool_task& task) noexcept {
     lane(task.priority).push_front(task);
     ++count_[index(task.priority)];
   }
 
-  /// The next task, or null. The clock is read only while a task of low priority waits.
+  /// Returns the next task, or null. Reads the clock only while a task of low priority is queued.
   pool_task* take() noexcept {
     if (pool_task* overdue = take_overdue()) return overdue;
     if (++turn_ % normal_turn != 0) {
@@ -52,13 +51,13 @@ class priority_lanes {
     if (first != nullptr) --count_[index(priority)];
     return first;
   }
-  /// A task of low priority that has waited for `aging`, or null.
+  /// Returns a task of low priority that has been queued for `aging`, or null.
   pool_task* take_overdue() noexcept {
     const pool_task* const oldest = lane(task_priority::low).front();
     if (oldest == nullptr || monotonic_now() - oldest->queue_time < aging_) return nullptr;
     return take(task_priority::low);
   }
-  /// The oldest task of the lowest priority, which drop_oldest drops; null if there is none.
+  /// Returns the oldest task of the lowest priority, which when_full::drop_oldest drops; or null.
   pool_task* take_least_urgent() noexcept {
     if (pool_task* low = take(task_priority::low)) return low;
     if (pool_task* normal = take(task_priority::normal)) return normal;

@@ -15,10 +15,10 @@ namespace gyre::detail {
 
 using namespace std::chrono_literals;
 
-// The finished tasks are summed before the submitted ones. As every task is counted as submitted
-// before it can finish, equal sums mean that between the two no task was left. If a task waits,
-// tasks that wait count as finished; their number is read between the sums, so that none is counted
-// twice.
+// Sums the finished tasks before the submitted ones. Each task is counted as submitted before it
+// can finish, so equal sums mean that no task was left between the two sums. For a task that waits
+// here (`by_task`), waiting tasks count as finished; their number is read between the sums, so that
+// no task is counted twice.
 bool quiescence::is_reached(bool by_task) const noexcept {
   std::uint64_t finished =
       dropped_.load(std::memory_order_acquire) + run_outside_.load(std::memory_order_acquire);
@@ -35,7 +35,7 @@ bool quiescence::is_reached(bool by_task) const noexcept {
 
 void quiescence::notify() noexcept {
   asymmetric_light_fence();
-  // relaxed: ordered by the fences.
+  // relaxed: the fences order it.
   if (waiters_.load(std::memory_order_relaxed) == 0) [[likely]]
     return;
   {
@@ -45,7 +45,7 @@ void quiescence::notify() noexcept {
 }
 
 bool quiescence::wait(pool_worker* self, steady_time deadline) noexcept {
-  // An outer wait of this thread has counted the tasks that were running when it began.
+  // Tasks that were running when an outer wait of this thread began are counted by that wait.
   const std::size_t outer_depth =
       self == nullptr ? 0 : std::exchange(self->waiting_depth, self->depth);
   const std::size_t tasks = self == nullptr ? 0 : self->depth - outer_depth;
@@ -62,7 +62,7 @@ bool quiescence::wait(pool_worker* self, steady_time deadline) noexcept {
     std::unique_lock lock(mutex_);
     is_done = is_reached(by_task);
     if (is_done) break;
-    // A task that waits looks for work to help with now and then.
+    // A worker wakes regularly to look for work that it can run while it waits.
     const steady_time wake_time = self == nullptr ? deadline : std::min(deadline, present + 1ms);
     if (wake_time == steady_time::max()) {
       condition_.wait(lock);

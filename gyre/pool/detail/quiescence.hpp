@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// quiescence: detects that no task of a pool waits or runs, and lets threads wait for that.
+// quiescence: detects that no task of a pool is queued or running, and lets threads wait for that.
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -16,8 +16,9 @@ class pool_worker;
 class task_scheduler;
 class worker_set;
 
-/// Counts tasks without a counter that two threads write for every task: each worker counts the
-/// tasks that it submits and finishes, and the queues of a scheduler count the items put into them.
+/// Detects quiescence without a counter that several threads write for every task: each worker
+/// counts the tasks that it submits and finishes, and a scheduler counts the items put into its
+/// queues.
 ///
 /// Thread-safety: all members may be called from any thread.
 class quiescence {
@@ -25,21 +26,21 @@ class quiescence {
   quiescence(const worker_set& workers, const task_scheduler& scheduler) noexcept
       : workers_(workers), scheduler_(scheduler) {}
 
-  // These count ended tasks that no worker counts.
+  // Count ended tasks that no worker counts.
   void count_dropped() noexcept { dropped_.fetch_add(1, std::memory_order_acq_rel); }
   void count_run_outside() noexcept { run_outside_.fetch_add(1, std::memory_order_release); }
-  // relaxed: each figure stands for itself.
+  // relaxed: statistics, which guard no other data.
   std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
   std::uint64_t run_outside() const noexcept {
     return run_outside_.load(std::memory_order_relaxed);
   }
 
-  /// Called after each count that may be the last: wakes the threads that wait. A load if none
-  /// does.
+  /// Wakes the waiting threads. Must be called after each count that may be the last. Costs one
+  /// load if no thread waits.
   void notify() noexcept;
-  /// Waits until every task has ended (true) or until `deadline`. `self` is the worker that the
-  /// calling thread is, or null. A worker helps meanwhile, and does not wait for the tasks that it
-  /// runs itself, nor for those of other workers that wait.
+  /// Waits until every task has ended (true) or until `deadline` (false). `self` is the calling
+  /// thread's worker, or null. A worker runs other tasks meanwhile; it does not wait for the tasks
+  /// that it runs itself, nor for tasks of other workers that wait here.
   bool wait(pool_worker* self, steady_time deadline) noexcept;
 
  private:
@@ -51,7 +52,7 @@ class quiescence {
   std::atomic<std::uint64_t> run_outside_{0};
 
   std::atomic<std::size_t> waiters_{0};
-  std::atomic<std::size_t> waiting_tasks_{0};  // tasks that wait here until all others have ended
+  std::atomic<std::size_t> waiting_tasks_{0};  // running tasks that wait here
   std::mutex mutex_;
   std::condition_variable condition_;
 };

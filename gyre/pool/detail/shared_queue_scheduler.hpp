@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// shared_queue_scheduler: one queue for all workers, with a mutex or a spin lock.
+// shared_queue_scheduler: one queue for all workers, protected by a mutex or a spin lock.
 #pragma once
 
 #include <gyre/base/intrusive_queue.hpp>
@@ -23,13 +23,13 @@
 
 namespace gyre::detail {
 
-/// A queue of tasks by priority and a queue of operations, from which workers take by turns. With a
-/// std::mutex, workers without work sleep; with a spin_lock, they yield to other threads, and look
+/// A queue of tasks by priority and a queue of operations, from which workers take alternately.
+/// With a std::mutex, idle workers sleep; with a spin_lock, they yield to other threads and try
 /// again.
 template <class Lock>
 class shared_queue_scheduler final : public task_scheduler {
  public:
-  /// Lifetime: all arguments must outlive this.
+  /// Lifetime: all arguments must outlive this object.
   shared_queue_scheduler(const thread_pool_options& options, const life_cycle& state,
                          const worker_set& workers)
       : life_cycle_(state), workers_(workers), lanes_(options.aging) {}
@@ -71,7 +71,7 @@ class shared_queue_scheduler final : public task_scheduler {
   void wake_all() noexcept override {
     {
       const std::lock_guard lock(lock_);
-    }  // so that a worker which is about to wait has begun to, or sees the change
+    }  // so that a worker about to wait has begun to, or sees the change
     if constexpr (sleeps) condition_.notify_all();
   }
   std::uint64_t enqueued() const noexcept override {
@@ -83,7 +83,7 @@ class shared_queue_scheduler final : public task_scheduler {
     return wakeups_;
   }
 
-  // These are for the worker_loop.
+  // Used by the worker_loop.
   void begin_work(pool_worker&) noexcept {}
   void stop_searching(pool_worker&) noexcept {}
   void wait_for_work(pool_worker& self) noexcept {

@@ -13,24 +13,24 @@
 namespace gyre::detail {
 namespace {
 
-// A worker that has items of its own looks at others' items once in this number of searches. A
-// prime, as in Go and Tokio, so that it does not fall into step with a pattern of the program.
+// Once in this number of searches, a worker with own items takes an item from another queue. The
+// number is prime, as in Go and Tokio, so that it does not align with a pattern of the program.
 constexpr unsigned fair_turn = 61;
 
-// One in this number of fair turns runs the oldest item of the worker itself, which costs a heavy
-// fence.
+// Once in this number of fair turns, the worker runs the oldest item of its own deque, which costs
+// a heavy fence.
 constexpr unsigned own_fair_turn = 16;
 
-// A worker looks for work this often at most before it sleeps.
+// The maximum number of times that a worker polls for work before it sleeps.
 constexpr int max_looks = 128;
 
-// A worker that may look more often than this, because its looks have paid, yields between looks to
-// the submitters, which may wait for its processor. Otherwise it does not yield, since the kernel
-// is late to wake a thread that has just yielded.
+// A worker that may poll more often than this, because its polls have succeeded, yields between
+// polls to the submitters, which may wait for its processor. With fewer polls it does not yield,
+// because the kernel takes long to wake a thread that has just yielded.
 constexpr int few_looks = 64;
 
-// A worker that yields searches for no longer than this: another program may keep the processor for
-// a whole time slice, in which submitters rely on the search.
+// The longest search of a worker that yields: another program may keep the processor for a whole
+// time slice, in which submitters rely on the search.
 constexpr std::chrono::microseconds max_search_duration{100};
 
 struct queued_operation {
@@ -77,7 +77,7 @@ void stealing_scheduler::enqueue_from_worker(pool_worker& self, pool_task& task)
     enqueue(task, task_priority::normal);
 }
 
-// Counts nothing, as the item was counted when it was enqueued.
+// Does not count the item, which was counted when it was enqueued.
 void stealing_scheduler::put_back(work_item item) noexcept {
   if (!item.is_task()) {
     overflow_.push(item.op());
@@ -88,9 +88,9 @@ void stealing_scheduler::put_back(work_item item) noexcept {
   count_lanes();
 }
 
-// Publishes the sizes of the lanes. The caller holds their lock.
+// Publishes the sizes of the lanes. Requires lanes_lock_.
 void stealing_scheduler::count_lanes() noexcept {
-  // release: pairs with the acquire in has_work().
+  // release: pairs with the acquire in has_inbound_items().
   lanes_waiting_.store(lanes_.size(), std::memory_order_release);
   // relaxed: a hint for workers that are awake.
   high_waiting_.store(lanes_.size(task_priority::high), std::memory_order_relaxed);
@@ -104,7 +104,7 @@ std::uint64_t stealing_scheduler::enqueued() const noexcept {
 
 template <class Take>
 pool_task* stealing_scheduler::take_lane(Take&& take) noexcept {
-  // relaxed: a hint; a worker that sleeps calls has_work().
+  // relaxed: a hint; a worker calls has_work() before it sleeps.
   if (lanes_waiting_.load(std::memory_order_relaxed) == 0) return nullptr;
   const std::lock_guard lock(lanes_lock_);
   pool_task* const task = take(lanes_);
@@ -116,7 +116,7 @@ work_item stealing_scheduler::next(pool_worker& self) noexcept {
   if (++self.lookups % fair_turn == 0) [[unlikely]] {
     if (const work_item item = take_fairly(self)) return item;
   }
-  // relaxed: a hint; a worker that sleeps calls has_work().
+  // relaxed: a hint; a worker calls has_work() before it sleeps.
   if (high_waiting_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
     if (pool_task* const urgent = take_prioritized()) return work_item(*urgent);
   }
@@ -145,7 +145,7 @@ work_item stealing_scheduler::take_fairly(pool_worker& self) noexcept {
   };
   if (pool_task* const task = take_lane(take_passed_over)) return work_item(*task);
   if (const work_item item = take_overflow(self)) return item;
-  // The oldest submissions are in the deque, unless the worker fills it with its own tasks.
+  // The deque has the oldest submissions, unless the worker fills it with its own tasks.
   if (!self.has_own_tasks) {
     if (const work_item own = self.deque.pop()) return own;
   } else if (self.lookups % (fair_turn * own_fair_turn) == 0) {
@@ -155,10 +155,11 @@ work_item stealing_scheduler::take_fairly(pool_worker& self) noexcept {
   return take_submitted(self, 1);
 }
 
-// Returns the first item. The others go to the deque, in such an order that the oldest is popped
+// Returns the first item. Pushes the others to the deque in reverse, so that the oldest is popped
 // first.
 work_item stealing_scheduler::take_submitted(pool_worker& self, std::size_t max_items) noexcept {
-  // Not a member of the worker: a task for which there is no memory runs meanwhile, and may wait.
+  // The batch is a local object, because draining may run a task for which there is no memory, and
+  // that task may wait and drain again.
   drained_batch drained(runner_);
   inbox::batch budget(max_items);
   const bool more_waits = submissions_.run_some(budget);
@@ -175,7 +176,7 @@ work_item stealing_scheduler::take_overflow(pool_worker& self) noexcept {
   auto operations = overflow_.pop_all();
   operation* const first = operations.pop_front();
   if (first == nullptr) return {};
-  intrusive_queue<operation> newest_first;  // so that the oldest is popped first
+  intrusive_queue<operation> newest_first;  // reversed, so that the oldest is popped first
   while (operation* const each = operations.pop_front()) newest_first.push_front(*each);
   while (operation* const each = newest_first.pop_front()) push_to_deque(self, work_item(*each));
   idle_.notify();
@@ -192,7 +193,7 @@ pool_task* stealing_scheduler::take_prioritized() noexcept {
 
 work_item stealing_scheduler::steal(pool_worker& self) noexcept {
   const std::size_t count = workers_.size();
-  // Begins with the worker of the next index, so that thieves spread over their victims.
+  // Begins with the worker of the next index, so that thieves spread over different victims.
   for (std::size_t step = 1; step < count; ++step) {
     pool_worker& victim = workers_[(self.index + step) % count];
     const work_item oldest = victim.deque.steal_into(self.deque);
@@ -260,7 +261,7 @@ void stealing_scheduler::release_queue(pool_worker& self) noexcept {
 }
 
 void stealing_scheduler::put_back(pool_worker& self, work_item item) noexcept {
-  // The deque has no order of priorities.
+  // The deque does not order by priority.
   if (item.is_task() && item.task().priority != task_priority::normal) {
     put_back(item);
   } else {
@@ -279,7 +280,7 @@ void stealing_scheduler::wait_for_work(pool_worker& self) noexcept {
   static_cast<void>(idle_.park(self.parker, [&] { return has_work(self); }));
 }
 
-// Looks for work repeatedly, and returns whether there is some.
+// Polls for work repeatedly, and returns whether there is some.
 bool stealing_scheduler::search(pool_worker& self) noexcept {
   const int looks = std::min(self.spin.looks(), max_looks);
   const bool yields = looks > few_looks;
@@ -309,7 +310,7 @@ bool stealing_scheduler::has_waiting_items(const pool_worker& self) noexcept {
 }
 
 bool stealing_scheduler::has_inbound_items() noexcept {
-  // acquire: pairs with the release in enqueue().
+  // acquire: pairs with the release in count_lanes().
   return lanes_waiting_.load(std::memory_order_acquire) != 0 || !overflow_.empty() ||
          submissions_.ready();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // stealing_scheduler: work stealing, with a queue for each submitting thread and each worker.
 // Sources: Blumofe and Leiserson, "Scheduling multithreaded computations by work stealing", 1999;
-// the order in which a worker looks for work, and its turns of fairness, follow Go and Tokio.
+// the order in which a worker searches queues, and its fair turns, follow Go and Tokio.
 #pragma once
 
 #include <gyre/base/intrusive_stack.hpp>
@@ -22,12 +22,12 @@
 
 namespace gyre::detail {
 
-/// A worker looks for its next item in this order: tasks of high priority; its own deque; the
-/// submissions, of which it moves up to 256 to its deque at once; other tasks with a priority; the
-/// deques of other workers. Every 61st time it takes an item that this order passes over.
+/// A worker searches for its next item in this order: tasks of high priority; its own deque; the
+/// submissions, of which it moves up to 256 to its deque at once; tasks of other priorities; the
+/// deques of other workers. Every 61st search takes an item from a later queue first.
 class stealing_scheduler final : public task_scheduler {
  public:
-  /// Lifetime: all arguments must outlive this.
+  /// Lifetime: all arguments must outlive this object.
   stealing_scheduler(const thread_pool_options& options, const life_cycle& state,
                      const worker_set& workers, std::shared_ptr<admission> slots,
                      in_place_runner& runner);
@@ -46,7 +46,7 @@ class stealing_scheduler final : public task_scheduler {
   std::uint64_t enqueued() const noexcept override;
   std::uint64_t wakeups() const noexcept override { return idle_.wakes(); }
 
-  // These are for the worker_loop.
+  // Used by the worker_loop.
   void begin_work(pool_worker& self) noexcept { self.idle_peers = &idle_; }
   void stop_searching(pool_worker& self) noexcept;
   void wait_for_work(pool_worker& self) noexcept;
@@ -77,12 +77,12 @@ class stealing_scheduler final : public task_scheduler {
   idle_workers idle_;
   atomic_intrusive_stack<operation> overflow_;  // operations for which there was no memory
 
-  // Tasks of high and low priority, tasks without a slot, and tasks that were put back.
+  // lanes_ has tasks of high and low priority, tasks without a slot, and tasks that were put back.
   spin_lock lanes_lock_;
   priority_lanes lanes_;
   std::atomic<std::size_t> lanes_waiting_{0};
   std::atomic<std::size_t> high_waiting_{0};
-  std::atomic<std::uint64_t> enqueued_{0};  // items put into the lanes and the overflow
+  std::atomic<std::uint64_t> enqueued_{0};  // items put into lanes_ and overflow_
 };
 
 }  // namespace gyre::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// submission_awaiter: submits to a pool from a coroutine, which suspends to wait for a slot.
+// submission_awaiter: submits to a pool from a coroutine, which suspends while it waits for a slot.
 #pragma once
 
 #include <gyre/pool/detail/admission.hpp>
@@ -23,7 +23,7 @@ class pool_core;
 class slot_awaiter {
  public:
   slot_awaiter(pool_core& pool, task_priority priority) noexcept;
-  slot_awaiter(slot_awaiter&& other) noexcept = default;  // before it is awaited
+  slot_awaiter(slot_awaiter&& other) noexcept = default;  // valid only before it is awaited
   slot_awaiter& operator=(slot_awaiter&&) = delete;
   ~slot_awaiter() {
     if (pool_owner_ != nullptr) [[unlikely]]
@@ -31,15 +31,16 @@ class slot_awaiter {
   }
 
  protected:
-  /// Submits the callable. False if the coroutine must wait for a slot.
+  /// Submits the callable. Returns false if the coroutine must wait for a slot.
   bool submit_now(task_builder builder);
-  /// Joins the line. False if the coroutine has a slot already.
+  /// Joins the line. Returns false if the coroutine already has a slot.
   template <class Promise>
   bool wait(std::coroutine_handle<Promise> coroutine) noexcept {
     begin_wait();
     return acquire_.await_suspend(coroutine);
   }
-  /// After a wait submits the callable. Throws unless this or submit_now() has submitted it.
+  /// Submits the callable if the coroutine has waited. Throws unless finish() or submit_now() has
+  /// submitted it.
   void finish(task_builder builder);
 
  private:
@@ -49,11 +50,11 @@ class slot_awaiter {
   pool_core* pool_;
   task_priority priority_;
   admission_result result_ = admission_result::must_wait;
-  std::shared_ptr<pool_core> pool_owner_;  // during the wait, which the pool must outlive
+  std::shared_ptr<pool_core> pool_owner_;  // keeps the pool alive during the wait
   semaphore::permit_operation acquire_;
 };
 
-/// Awaited, submits a callable, and returns `result`.
+/// An awaitable that submits a callable and returns `result`.
 template <class F, class Result = void>
 class [[nodiscard]] submission_awaiter : slot_awaiter {
   using stored = std::conditional_t<std::is_void_v<Result>, std::monostate, Result>;
@@ -77,7 +78,7 @@ class [[nodiscard]] submission_awaiter : slot_awaiter {
   }
 
  private:
-  F callable_;  // moved from once it is submitted
+  F callable_;  // moved from when it is submitted
   [[no_unique_address]] stored result_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// submissions: the queue from outside into a work-stealing pool, sharded by submitting thread.
+// submissions: the inbound queue of a work-stealing pool, sharded by submitting thread.
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -22,16 +22,16 @@ namespace gyre::detail {
 
 /// A bounded queue with many producers and many consumers, first in first out per producer.
 ///
-/// Each producing thread has a shard, which is a list of segments and a number of reserved slots,
-/// so that most pushes touch nothing that another producer writes. A thread that ends releases its
-/// slots, and so serves the threads and coroutines that wait for one.
+/// Each producing thread has a shard: a list of segments and a number of reserved slots. So most
+/// pushes write nothing that another producer writes. A thread that ends releases its reserved
+/// slots, which serves the threads and coroutines that wait for one.
 ///
-/// The shards form a queue; a consumer takes the first one that has tasks, and has it for itself
-/// while it runs them. A callable that is "run" here is expected to hand itself over to the worker
-/// that runs it.
+/// The shards form a queue. A consumer takes the first shard that has tasks and has exclusive
+/// access while it runs them. "Running" a callable here means that it passes itself to the worker's
+/// current batch.
 ///
-/// The pushing members are not inlined: a coroutine may continue on another thread, and compilers
-/// keep the addresses of thread-locals across suspensions.
+/// The pushing functions are not inlined: a coroutine may continue on another thread, and compilers
+/// cache the addresses of thread-locals across suspensions.
 ///
 /// `CellsPerSegment` is a parameter for the tests; use `submissions`.
 ///
@@ -40,25 +40,27 @@ namespace gyre::detail {
 template <std::size_t CellsPerSegment>
 class basic_submissions {
  public:
-  /// Tasks take slots of `gate`.
+  /// Tasks take slots of `slots`.
   explicit basic_submissions(std::shared_ptr<admission> slots) noexcept
       : slots_(std::move(slots)) {}
-  /// Destroys the tasks that were not run. No other thread may be inside.
+  /// Destroys the tasks that were not run. No other thread may use the object.
   ~basic_submissions() {
-    // A task's destructor may push once more, also to a shard that was empty already.
+    // The destructor of a task may push once more, even to a shard that was empty already.
     while (ready()) shards_.front()->drop_all();
     while (shard* each = shards_.take()) shards_.retire(*each);
   }
 
-  /// Adds a callable that takes a slot; false, with `callable` untouched, if none is free. About 10
-  /// ns. Throws std::bad_alloc, and what copying or moving `callable` throws: no slot is taken.
+  /// Pushes a callable that takes a slot. Returns false, and leaves `callable` unmoved, if no slot
+  /// is free. Takes about 10 ns. Throws std::bad_alloc, and the exceptions of copying or moving
+  /// `callable`; then no slot is taken.
   template <class F>
   [[nodiscard, gnu::noinline]] bool try_push(F&& callable) {
     return try_push_built([&]() noexcept -> F&& { return std::forward<F>(callable); });
   }
 
-  /// Adds the callable that `build` returns, which is called once there is a slot; false if none is
-  /// free. Throws as try_push(). The caller must not be inlined into a coroutine.
+  /// Pushes the callable that `build` returns; `build` is called once there is a slot. Returns
+  /// false if no slot is free. Throws what try_push() throws. The caller must not be inlined into a
+  /// coroutine.
   template <class Build>
   [[nodiscard, gnu::always_inline]] bool try_push_built(Build&& build) {
     if (shard* const own = shards_.cached()) [[likely]]
@@ -67,7 +69,8 @@ class basic_submissions {
     return push_to(*access, build);
   }
 
-  /// Waits until the calling thread has a slot for its next push: granted, timed_out or closed.
+  /// Waits until the calling thread has a slot for its next push. Returns granted, timed_out or
+  /// closed.
   [[nodiscard]] admission_result reserve_until(steady_time deadline) {
     if (const auto own = find_or_register(); own->reserved_slots > 0 || restock(*own)) {
       return admission_result::granted;
@@ -76,7 +79,8 @@ class basic_submissions {
     if (count > 0) add_slots(count);
     return result;
   }
-  /// Keeps acquired slots for the thread's next pushes; releases them if it throws std::bad_alloc.
+  /// Adds acquired slots to the calling thread's reserve. Releases them if it throws
+  /// std::bad_alloc.
   [[gnu::noinline]] void add_slots(std::size_t slots) {
     try {
       find_or_register()->reserved_slots += slots;
@@ -86,7 +90,7 @@ class basic_submissions {
     }
   }
 
-  /// Releases the slots that the calling thread holds for its next pushes; false if it holds none.
+  /// Releases the slots that the calling thread has reserved. Returns false if it has none.
   bool return_reserved_slots() noexcept {
     shard* const own = shards_.cached();
     if (own == nullptr || own->reserved_slots == 0) return false;
@@ -94,7 +98,7 @@ class basic_submissions {
     return true;
   }
 
-  /// Adds a callable that takes no slot. Throws as try_push().
+  /// Pushes a callable that takes no slot. Throws what try_push() throws.
   template <class F>
   [[gnu::noinline]] void push(F&& callable) {
     if (shard* const own = shards_.cached()) [[likely]] {
@@ -105,9 +109,10 @@ class basic_submissions {
     }
   }
 
-  /// Worker: runs tasks of one producer, at most `max_run` of them and as long as the batch lasts;
-  /// none if tasks wait only in shards that other workers run. True if more tasks wait: then
-  /// another worker may be woken for them. A task's exception passes, with all in good order.
+  /// Runs tasks of one producer, at most `max_run` and until the batch is used up; none if only
+  /// shards that other workers run have tasks. Returns true if more tasks wait, for which the
+  /// caller may wake another worker. Called by workers. Exceptions of tasks are passed on; the
+  /// queue stays valid.
   bool run_some(inbox::batch& batch) {
     shard_lease lease(*this);
     if (!lease) return false;
@@ -115,26 +120,27 @@ class basic_submissions {
     return lease.end();
   }
 
-  /// Whether run_some() would find a task. Sees every push that happened before, but for those to
-  /// shards that workers run: their run_some() has not returned, and will see them.
+  /// Whether run_some() would find a task. Sees every push that happened before, except pushes to
+  /// shards that workers are running: their run_some() has not returned yet and will find these.
   bool ready() noexcept {
     retired_shards retired(*this);
     const std::lock_guard lock(queue_lock_);
     return bring_work_to_front(retired);
   }
 
-  /// Tasks that wait, with or without a slot. O(producers), and a lock.
+  /// The number of waiting tasks, with or without a slot. Complexity: O(producers), and a lock.
   std::size_t pending() const noexcept { return shards_.pending(); }
-  /// How many were ever pushed, with each that the caller has seen run. O(producers), and a lock.
+  /// The number of tasks ever pushed; includes each task that the caller has seen run. Complexity:
+  /// O(producers), and a lock.
   std::uint64_t pushed() const noexcept { return shards_.pushed(); }
 
  private:
-  // The number of tasks of one producer that a worker takes at a time.
+  // The maximum number of tasks of one producer that a worker runs at a time.
   static constexpr std::size_t max_run = 256;
 
   class shard;
 
-  // The shards of ended threads, which are retired once the lock is no longer held.
+  // The shards of ended threads, which the destructor retires after the lock was released.
   class retired_shards {
    public:
     explicit retired_shards(basic_submissions& owner) noexcept : owner_(owner) {}
@@ -149,8 +155,8 @@ class basic_submissions {
     intrusive_queue<shard> shards_;
   };
 
-  // A shard that a worker has for itself. The end of the lease puts it back into the queue, also
-  // after an exception.
+  // A shard to which a worker has exclusive access. The end of the lease, even by an exception,
+  // puts the shard back into the queue.
   class shard_lease {
    public:
     explicit shard_lease(basic_submissions& owner) noexcept : owner_(owner) {
@@ -165,8 +171,8 @@ class basic_submissions {
     explicit operator bool() const noexcept { return shard_ != nullptr; }
     shard* operator->() const noexcept { return shard_; }
 
-    // Puts the shard back, and returns whether there are tasks. Both happen under one lock: a
-    // thread that calls ready() during the lease misses this shard, and relies on the look here.
+    // Puts the shard back and returns whether there are tasks. Both happen under one lock: a thread
+    // that calls ready() during the lease misses this shard and relies on the check here.
     bool end() noexcept {
       retired_shards retired(owner_);
       const std::lock_guard lock(owner_.queue_lock_);
@@ -179,12 +185,12 @@ class basic_submissions {
     shard* shard_ = nullptr;
   };
 
-  // Makes a shard with tasks the first in the queue, and returns whether there is one. The caller
-  // holds the lock.
+  // Moves a shard with tasks to the front of the queue; returns whether there is one. Requires
+  // queue_lock_.
   bool bring_work_to_front(retired_shards& retired) noexcept {
     shards_.admit_new_shards();
     for (std::size_t count = shards_.size(); count > 0; --count) {
-      // Before ready(): a shard that was abandoned first and is empty then stays empty.
+      // Reads abandoned() before ready(): a shard that was abandoned and then is empty stays empty.
       const bool is_abandoned = shards_.front()->abandoned();
       if (shards_.front()->ready()) return true;
       shard* const empty = shards_.take();
@@ -205,7 +211,7 @@ class basic_submissions {
     try {
       push_admitted(own, build());
     } catch (...) {
-      slots_->release(1);  // not kept for the thread, as another one may wait
+      slots_->release(1);  // not reserved for the thread: others may wait
       throw;
     }
     return true;
@@ -230,15 +236,15 @@ class basic_submissions {
   inbox::detail::shard_set<shard> shards_;
 };
 
-/// The tasks of one thread, and the slots that it holds for later ones. The thread releases these
-/// slots at its end, when the pool may be gone: so the shard shares the admission.
+/// The tasks of one thread, and the slots that it has reserved. The thread releases these slots
+/// when it ends, perhaps after the pool; so the shard shares ownership of the admission.
 template <std::size_t CellsPerSegment>
 class basic_submissions<CellsPerSegment>::shard final
     : public inbox::detail::segment_shard<CellsPerSegment> {
  public:
   explicit shard(std::shared_ptr<admission> slots) noexcept : slots_(std::move(slots)) {}
 
-  std::size_t reserved_slots = 0;  // belongs to the thread
+  std::size_t reserved_slots = 0;  // used only by the owning thread
 
  private:
   void return_reserve() noexcept override {
@@ -248,7 +254,7 @@ class basic_submissions<CellsPerSegment>::shard final
   const std::shared_ptr<admission> slots_;
 };
 
-/// The submissions of pools.
+/// The submissions queue that pools use.
 using submissions = basic_submissions<254>;
 
 }  // namespace gyre::detail

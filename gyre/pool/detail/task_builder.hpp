@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// task_builder: a reference to a callable, of any type, that makes a pool's task of it.
+// task_builder: a type-erased reference to a callable, from which it makes a task of a pool.
 #pragma once
 
 #include <gyre/base/detail/callable_source.hpp>
@@ -18,7 +18,7 @@
 
 namespace gyre::detail {
 
-/// A callable in a cell of the submissions. The worker that drains the cell makes it a task.
+/// A callable in a cell of the submissions. The worker that drains the cell makes a task from it.
 template <class F>
 struct queued_callable {
   F callable;
@@ -35,24 +35,24 @@ struct queued_callable {
   }
 };
 
-/// Refers to a callable that one of the members copies or moves, at most once; until then the
-/// callable stays untouched. Members throw the exceptions of the copy or move; those that make a
-/// task also std::bad_alloc.
+/// Refers to a callable, which one of the functions copies or moves, at most once; until then the
+/// callable is unmoved. The functions throw the exceptions of the copy or move; make() also throws
+/// std::bad_alloc.
 class task_builder {
  public:
-  /// Lifetime: `callable` must outlive this.
+  /// Lifetime: `callable` must outlive this object.
   template <class F>
     requires(!std::same_as<std::remove_cvref_t<F>, task_builder>)
   explicit task_builder(F&& callable) noexcept
       : source_(source_of(callable)), functions_(&functions_of<F>) {}
 
   bool fits_cell() const noexcept { return functions_->in_cell.call != nullptr; }
-  /// The callable for a cell of the submissions, if it fits.
+  /// The callable for a cell of the submissions; requires fits_cell().
   inbox::detail::task_cell::erased in_cell() const noexcept {
     return {&functions_->in_cell, source_};
   }
   pool_task& make(bool records_times) const { return functions_->make(source_, records_times); }
-  /// Calls the callable on the calling thread; an exception of the call goes to `guard`.
+  /// Calls the callable on the calling thread; passes an exception of the call to `guard`.
   void run(exception_guard& guard) const { functions_->run(source_, guard); }
 
  private:
@@ -64,7 +64,7 @@ class task_builder {
     void (*run)(void* source, exception_guard& guard);
   };
 
-  // `F` as it is deduced for a forwarding reference.
+  // `F` is the type deduced for a forwarding reference.
   template <class F>
   struct erased_callable {
     using function = std::decay_t<F>;
@@ -89,8 +89,8 @@ class task_builder {
       guard.call(callable_ref(callable));
     }
   };
-  // Hidden, as g++ makes one of each inline variable for the whole process, but each plug-in with
-  // gyre in it has pools of its own.
+  // Hidden, because g++ merges an inline variable over the whole process, but each plug-in that
+  // contains gyre has pools of its own.
   template <class F>
   [[gnu::visibility("hidden")]] static constexpr functions functions_of{
       erased_callable<F>::in_cell(), &erased_callable<F>::make, &erased_callable<F>::run};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// task_timing: how long a pool's task waits and runs, for thread_pool_options::record_times.
+// task_timing: measures how long tasks of a pool wait and run, for
+// thread_pool_options::record_times.
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -8,7 +9,8 @@ namespace gyre::detail {
 
 class pool_worker;
 
-/// Records in the calling worker's histograms how long a task waited, and the lifetime of this.
+/// Records how long a task has waited and, as the lifetime of this object, how long it runs, in the
+/// histograms of the calling worker.
 class task_timing {
  public:
   explicit task_timing(steady_time submitted) noexcept;

@@ -14,11 +14,11 @@ timer_thread::timer_thread(executor& target, std::string name)
 
 timer_thread::~timer_thread() {
   stop();
-  assert(!is_expiring_ && "the executor of the timers has not run all operations");
+  assert(!is_posted_ && "the executor of the timers has not run all operations");
 }
 
 timer_service* timer_thread::ensure_started() noexcept {
-  // acquire: pairs with the release below.
+  // acquire: pairs with the release below; makes wheel_ and thread_ visible.
   if (is_started_.load(std::memory_order_acquire)) [[likely]]
     return this;
   const std::lock_guard lock(mutex_);
@@ -33,7 +33,8 @@ timer_service* timer_thread::ensure_started() noexcept {
   return this;
 }
 
-// The notification is made with the lock held: once the timer can be seen, this may be destroyed.
+// Notifies with the lock held, because once another thread can see the timer, this object may be
+// destroyed.
 void timer_thread::start_timer(timer_operation& timer, steady_time deadline) noexcept {
   const std::lock_guard lock(mutex_);
   wheel_->start(timer, deadline);
@@ -66,8 +67,8 @@ void timer_thread::run() {
   std::unique_lock lock(mutex_);
   while (!is_stopping_) {
     const auto next_wakeup_time = wheel_->next_wakeup();
-    if (is_expiring_) {
-      wake_time_ = steady_time::min();  // sleeps until expire_one() has taken all that are due
+    if (is_posted_) {
+      wake_time_ = steady_time::min();  // sleeps until expire_one() has taken all due timers
       condition_.wait(lock);
     } else if (!next_wakeup_time) {
       wake_time_ = steady_time::max();
@@ -76,7 +77,7 @@ void timer_thread::run() {
       wake_time_ = *next_wakeup_time;
       condition_.wait_until(lock, *next_wakeup_time);
     } else {
-      is_expiring_ = true;
+      is_posted_ = true;
       lock.unlock();
       target_.post(*this);
       lock.lock();
@@ -84,8 +85,8 @@ void timer_thread::run() {
   }
 }
 
-// Runs on a thread of the executor. The next timer that is due is posted before this one's function
-// is called, so that another thread may take it.
+// Runs on a thread of the executor. Posts the operation for the next due timer before it calls the
+// function of this timer, so that another thread may run the next one.
 void timer_thread::expire_one() {
   timer_node* due_timer = nullptr;
   bool more_are_due = false;
@@ -99,7 +100,7 @@ void timer_thread::expire_one() {
       if (!next_wakeup_time) wake_time_ = steady_time::max();
       if (next_wakeup_time && !more_are_due) condition_.notify_one();
     }
-    is_expiring_ = more_are_due;
+    is_posted_ = more_are_due;
   }
   if (more_are_due) target_.post(*this);
   if (due_timer != nullptr) static_cast<timer_operation*>(due_timer)->expire();

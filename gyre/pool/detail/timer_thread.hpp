@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// timer_thread: the timers of an executor with several threads: a wheel behind a mutex, and a
-// thread that sleeps until a timer is due and then posts to the executor. It runs no user's code.
+// timer_thread: timers for an executor with several threads: a wheel protected by a mutex, and a
+// thread that sleeps until a timer is due and then posts to the executor. The thread runs no user
+// code.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -20,36 +21,38 @@
 
 namespace gyre::detail {
 
-/// A due timer stays in the wheel until a thread of the executor takes it out and at once calls its
-/// function: so cancelling is exact, and a function that takes long holds up no other timer.
+/// A due timer stays in the wheel until a thread of the executor removes it and immediately calls
+/// its function. So cancelling is exact, and a slow function delays no other timer.
 ///
-/// Thread-safety: any thread, but for stop(); a timer is started or cancelled by one at a time.
-/// Complexity: memory and a thread with the first ensure_started(). Each timer that expires costs
-/// one post; all that are due together, one wake-up of the thread. Starting and cancelling costs a
-/// mutex, and a system call only for a deadline that is earlier than all others.
+/// Thread-safety: any thread, except for stop(); a timer is started or cancelled by one thread at a
+/// time.
+/// Complexity: the first ensure_started() allocates memory and starts a thread. Each timer that
+/// expires costs one post; all that are due at the same time cost one wake-up of the thread.
+/// Starting and cancelling lock a mutex; a system call is needed only for a deadline earlier than
+/// all others.
 class timer_thread final : public timer_service, operation {
  public:
-  /// Timers expire on the threads of `target`, which must outlive this. The kernel keeps the first
-  /// 15 bytes of the thread's name.
+  /// Timers expire on the threads of `target`, which must outlive this object. The kernel keeps the
+  /// first 15 bytes of the thread's name.
   timer_thread(executor& target, std::string name);
   /// Calls stop(). The executor must have run all operations.
   ~timer_thread();
 
-  /// Starts the thread, once, and returns this object; null without memory or threads. Not after
-  /// stop(). Complexity: one load once the thread was started.
+  /// Starts the thread, once, and returns this object; null if memory or threads are exhausted.
+  /// Must not be called after stop(). Complexity: one load once the thread was started.
   timer_service* ensure_started() noexcept;
 
-  // These require an ensure_started() before.
+  // These functions require an earlier ensure_started().
   void start_timer(timer_operation& timer, steady_time deadline) noexcept override;
   bool cancel_timer(timer_operation& timer) noexcept override;
   steady_time now() const noexcept override { return monotonic_now(); }
 
-  /// The number of timers that are started.
+  /// The number of timers in the wheel.
   std::size_t pending() const noexcept;
 
-  /// Ends the thread: no timer expires any more, except those that have begun to. Returns the
-  /// number of timers that must still be cancelled. Idempotent; one thread at a time, also of the
-  /// executor.
+  /// Ends the thread: no further timer expires, except those already being expired. Returns the
+  /// number of timers that must still be cancelled. Idempotent. Must be called by one thread at a
+  /// time, which may be a thread of the executor.
   std::size_t stop() noexcept;
 
  private:
@@ -62,8 +65,8 @@ class timer_thread final : public timer_service, operation {
   mutable std::mutex mutex_;
   std::condition_variable condition_;
   std::unique_ptr<timer_wheel> wheel_;          // null until the thread is started
-  steady_time wake_time_ = steady_time::min();  // the end of the thread's sleep
-  bool is_expiring_ = false;                    // this operation is posted
+  steady_time wake_time_ = steady_time::min();  // when the thread's sleep ends
+  bool is_posted_ = false;                      // whether this operation is posted
   bool is_stopping_ = false;
 
   std::optional<named_thread> thread_;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// work_deque: the work-stealing deque of a worker, which works at one end without an atomic
-// read-modify-write and, while thieves are rare, without a fence of the processor; thieves take
-// half of the rest from the other end. Source: the THE protocol of Frigo, Leiserson and Randall,
-// "The implementation of the Cilk-5 multithreaded language", 1998, with an asymmetric fence in
-// place of its two full ones while thieves are rare.
+// work_deque: the work-stealing deque of a worker. The owner works at one end without an atomic
+// read-modify-write and, while thieves are rare, without a hardware fence. Thieves take half of the
+// elements from the other end. Source: the THE protocol of Frigo, Leiserson and Randall, "The
+// implementation of the Cilk-5 multithreaded language", 1998, with an asymmetric fence instead of
+// its two full fences while thieves are rare.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -22,22 +22,23 @@
 
 namespace gyre::detail {
 
-/// A deque of one-word elements between one owner and many thieves; T{} stands for "none" and is
-/// never in it. `InitialCapacity` is how many elements its first block holds, a power of two. Owns
-/// no element: its destructor forgets those that are left.
+/// A deque of one-word elements with one owner and many thieves. T{} means "none" and must not be
+/// added. `InitialCapacity` is the capacity of its first block, a power of two. The deque does not
+/// own its elements: its destructor drops the remaining ones.
 ///
-/// The owner takes the element at `bottom - 1` by lowering `bottom_` and then looking at `top_`; a
-/// thief takes those before `top + n` by raising `top_` and then looking at `bottom_` (Dekker). The
-/// fences in between ensure that of two that want the same element at least one notices: then the
-/// owner looks again under the thieves' lock, or the thief takes fewer elements. The owner may
-/// overwrite cells up to `limit_`, which it updates under the lock only, when no thief copies.
+/// The owner takes the element at `bottom - 1` by lowering `bottom_` and then reading `top_`; a
+/// thief takes the elements before `top + n` by raising `top_` and then reading `bottom_` (Dekker).
+/// The fences in between ensure that if two threads want the same element, at least one notices:
+/// the owner then checks again under the thieves' lock, or the thief takes fewer elements. The
+/// owner may overwrite cells up to `limit_`, which it updates only under the lock, when no thief
+/// copies.
 ///
-/// The fence of the first thief is a heavy one, a system call that interrupts the owner. The thief
-/// also asks the owner for full fences, so that thieves which come soon after need only a full
-/// fence. When `QuietFences` such fences have met no thief the owner goes back to light
-/// ones: the two ways then have cost about the same (Karlin et al., 1991).
+/// The first thief uses a heavy fence, a system call that interrupts the owner. The thief also
+/// requests full fences from the owner, so that thieves that come soon after need only a full
+/// fence. After `QuietFences` full fences without a thief, the owner returns to light fences: by
+/// then, both kinds have cost about the same (Karlin et al., 1991).
 ///
-/// Thread-safety: members marked as the owner's by one thread, all others by any.
+/// Thread-safety: functions marked "Owner" are called by one thread, all others by any thread.
 template <class T, std::size_t InitialCapacity = 256,
           unsigned QuietFences = full_fences_per_heavy_one>
 class work_deque {
@@ -45,16 +46,16 @@ class work_deque {
                 std::has_single_bit(InitialCapacity));
 
  public:
-  /// A thief takes at most so many elements at once.
+  /// The maximum number of elements that a thief takes at once.
   static constexpr std::size_t max_stolen = 128;
 
-  /// An empty deque; allocates with the first push().
+  /// Constructs an empty deque; the first push() allocates its memory.
   work_deque() noexcept = default;
   ~work_deque() { delete[] cells_; }
 
-  /// Owner: adds `element` as the newest. False, and nothing is added, only when the deque must
-  /// grow and there is no memory. One to two nanoseconds; now and then, amortised over half of the
-  /// deque's capacity, the thieves' lock and an allocation.
+  /// Owner: adds `element` as the newest. Returns false, and adds nothing, only if the deque must
+  /// grow and memory is exhausted. Takes one to two nanoseconds; amortised over half of the deque's
+  /// capacity, the thieves' lock and an allocation.
   [[nodiscard]] bool push(T element) noexcept {
     assert(element != T{} && "would be taken for none");
     if (try_push(element)) [[likely]]
@@ -62,8 +63,8 @@ class work_deque {
     return reserve_cells(1) != 0 && try_push(element);
   }
 
-  /// Owner: as push(), but also false if the deque must grow, or look for cells that thieves have
-  /// emptied.
+  /// Owner: like push(), but also returns false if the deque must grow, or must check for cells
+  /// that thieves have emptied.
   [[nodiscard]] bool try_push(T element) noexcept {
     const position bottom = own_bottom();
     if (bottom == limit_) [[unlikely]]
@@ -73,36 +74,36 @@ class work_deque {
     return true;
   }
 
-  /// Owner: takes the newest element; T{} when there is none. One to two nanoseconds, some ten
-  /// while thieves come often; the thieves' lock when the last elements are contended, or thieves
-  /// have emptied the deque.
+  /// Owner: takes the newest element; T{} if there is none. Takes one to two nanoseconds, some ten
+  /// while thieves come often; takes the thieves' lock if the last elements are contended, or
+  /// thieves have emptied the deque.
   [[nodiscard]] T pop() noexcept {
     const position newest = own_bottom() - 1;
     if (newest < floor_) return return_none();
     publish(newest);
     asymmetric_light_fence();
-    // relaxed: ordered by the fences; what is taken was put there by this thread.
+    // relaxed: the fences order it; this thread itself has written the element.
     if (top_.load(std::memory_order_relaxed) > newest) [[unlikely]]
       return pop_with_thieves(newest);
     return cell(newest);
   }
 
-  /// Owner: takes the newest element if it is `element`; false if a thief has it, or if a newer
-  /// element is there. The cost of pop().
+  /// Owner: takes the newest element if it is `element`. Returns false if a thief has taken it, or
+  /// if a newer element was added. Costs the same as pop().
   [[nodiscard]] bool pop_if(T element) noexcept {
     const position newest = own_bottom() - 1;
-    // The cell may show an element that was stolen, so the top decides.
+    // Only the top decides, because the cell may still contain an element that was stolen.
     if (newest < floor_ || cell(newest) != element) return false;
     publish(newest);
     asymmetric_light_fence();
-    // relaxed: ordered by the fences.
+    // relaxed: the fences order it.
     if (top_.load(std::memory_order_relaxed) > newest) [[unlikely]]
       return pop_with_thieves(newest) != T{};
     return true;
   }
 
-  /// Owner: whether a thief has come in vain since the last call, because the owner took the
-  /// element that the thief wanted.
+  /// Owner: whether, since the last call, a thief has failed because the owner took the element
+  /// that the thief wanted.
   [[nodiscard]] bool take_contention() noexcept {
     if (!has_contention_) [[likely]]
       return false;
@@ -110,27 +111,27 @@ class work_deque {
     return true;
   }
 
-  /// The number of elements; an estimate while threads add or take some. Two loads.
+  /// The number of elements; an estimate while other threads add or take some. Costs two loads.
   [[nodiscard]] std::size_t size() const noexcept {
     return static_cast<std::size_t>(std::max<position>(estimated_size(), 0));
   }
 
-  /// Owner: the number of elements that fit into the deque's memory.
+  /// Owner: the number of elements that fit into the allocated memory.
   [[nodiscard]] std::size_t capacity() const noexcept {
     return static_cast<std::size_t>(capacity_);
   }
 
-  /// Takes the older half of the elements, at least one and at most `max_stolen`; returns the
-  /// oldest and puts the others into `thief`, which the caller owns and which is not this deque, so
-  /// that thief.pop() gives the oldest first. T{} if there are none, another thief is here, or the
-  /// owner was faster. Two loads when there are none, else a full fence, or a heavy one when the
-  /// last theft was long ago.
+  /// Takes the older half of the elements, at least one and at most `max_stolen`. Returns the
+  /// oldest and moves the others to `thief`, so that thief.pop() returns the oldest first. The
+  /// caller must own `thief`, which must be another deque. Returns T{} if there are none, if
+  /// another thief holds the lock, or if the owner was faster. Costs two loads if there are none,
+  /// otherwise a full fence, or a heavy one if the last theft was long ago.
   [[nodiscard]] T steal_into(work_deque& thief) noexcept {
     assert(this != &thief);
     const position size = estimated_size();
     if (size <= 0) return T{};
-    // Before this deque is locked: two thieves that steal from each other must not wait for each
-    // other.
+    // Reserves before it locks this deque, so that two thieves that steal from each other do not
+    // wait for each other.
     const position cells = thief.reserve_cells(share_of(size) - 1);
     const std::unique_lock lock(lock_, std::try_to_lock);
     if (!lock.owns_lock()) return T{};
@@ -145,7 +146,7 @@ class work_deque {
     return cell(end - count);
   }
 
-  /// Takes the oldest element only; also for the owner. Otherwise as steal_into().
+  /// Takes only the oldest element; may also be called by the owner. Otherwise like steal_into().
   [[nodiscard]] T steal_oldest() noexcept {
     if (estimated_size() <= 0) return T{};
     const std::unique_lock lock(lock_, std::try_to_lock);
@@ -154,10 +155,11 @@ class work_deque {
   }
 
  private:
-  using position = std::int64_t;  // of an element, counted from the first one ever; signed, as the
-                                  // bottom may for a moment be one less than the top
+  // The number of an element, counted from the first one ever pushed. Signed, because the bottom may
+  // briefly be one less than the top.
+  using position = std::int64_t;
 
-  // A flag in `top_` by which thieves ask for full fences: the owner reads that word anyway.
+  // A flag in `top_`, a word that the owner reads anyway, by which thieves request full fences.
   static constexpr position fence_request = position{1} << 62;
 
   /// An empty deque that can hold more than this frees its memory.
@@ -165,13 +167,13 @@ class work_deque {
 
   T& cell(position index) noexcept { return cells_[index & (capacity_ - 1)]; }
 
-  // relaxed: written by the owner only, who calls this.
+  // relaxed: called only by the owner, the only thread that writes the bottom.
   position own_bottom() const noexcept { return bottom_.load(std::memory_order_relaxed); }
 
   void publish(position bottom) noexcept {
-    // release: pairs with the acquire in claim(); a thief that sees this bottom sees the elements
-    // below it and the memory they point to. That holds even when an element is taken, as the next
-    // store of the bottom may be the only one that a thief sees.
+    // release: pairs with the acquire in claim(); makes the elements below this bottom, and the
+    // memory to which they point, visible to thieves. Needed even when an element is taken, because
+    // a thief may see only the latest store of the bottom.
     bottom_.store(bottom, std::memory_order_release);
   }
 
@@ -182,7 +184,7 @@ class work_deque {
   }
 
   static constexpr position position_of(position top) noexcept { return top & ~fence_request; }
-  // relaxed: changes under the lock only, which the caller holds.
+  // relaxed: the top changes only under the lock, which the caller holds.
   position locked_top() const noexcept { return position_of(top_.load(std::memory_order_relaxed)); }
 
   static position share_of(position size) noexcept {
@@ -192,7 +194,7 @@ class work_deque {
   /// Thief, under the lock: moves the top over at most `max_elements` of the oldest elements, and
   /// returns their number.
   position claim(position max_elements) noexcept {
-    // relaxed: the top changes under the lock only, and the bottom is read again after the fence.
+    // relaxed: the top changes only under the lock, and the bottom is read again after the fence.
     const position old_top = top_.load(std::memory_order_relaxed);
     const position top = position_of(old_top);
     const position count =
@@ -205,16 +207,16 @@ class work_deque {
     if (bottom >= top + count) [[likely]]
       return count;
     const position left_by_owner = std::max<position>(bottom - top, 0);
-    // relaxed: an owner that misses this store looks again under the lock.
+    // relaxed: an owner that misses this store checks again under the lock.
     top_.store((top + left_by_owner) | fence_request, std::memory_order_relaxed);
     return left_by_owner;
   }
 
-  /// Owner, which has lowered the bottom to `newest`: continues when a thief is there, or was
-  /// lately.
+  /// Owner, after lowering the bottom to `newest`: the slow part of pop(), while a thief is active
+  /// or was recently.
   [[gnu::noinline]] T pop_with_thieves(position newest) noexcept {
     full_fence();
-    const position top = top_.load(std::memory_order_relaxed);  // relaxed: ordered by the fence
+    const position top = top_.load(std::memory_order_relaxed);  // relaxed: the fence orders it
     if (position_of(top) > newest) return pop_contended(newest);
     if (top != top_at_fence_) {
       top_at_fence_ = top;
@@ -227,7 +229,7 @@ class work_deque {
     return cell(newest);
   }
 
-  /// Owner, which has lowered the bottom to `newest`: decides under the lock, without thieves.
+  /// Owner, after lowering the bottom to `newest`: decides under the lock, which excludes thieves.
   T pop_contended(position newest) noexcept {
     {
       const std::lock_guard lock(lock_);
@@ -241,14 +243,15 @@ class work_deque {
     return return_none();
   }
 
-  /// Owner, under the lock: notes that no thief needs the cells before the top any more.
+  /// Owner, under the lock: updates floor_ and limit_; no thief still needs the cells before the
+  /// top.
   void update_limits() noexcept {
     floor_ = locked_top();
     limit_ = floor_ + capacity_;
   }
 
-  /// Owner: makes space for `count` elements, and returns the number, at most `count`, that can be
-  /// added with no further check.
+  /// Owner: makes space for `count` elements. Returns how many, at most `count`, can be added
+  /// without a further check.
   position reserve_cells(position count) noexcept {
     if (limit_ - own_bottom() >= count) [[likely]]
       return count;
@@ -259,12 +262,12 @@ class work_deque {
     const std::lock_guard lock(lock_);
     update_limits();
     const position size = own_bottom() - floor_;
-    // For twice the present size, so that this is seldom called.
+    // Allocates for twice the present size, so that growing is rare.
     if (2 * size + count > capacity_) reallocate(2 * size + count);
     return std::min(count, limit_ - own_bottom());
   }
 
-  /// Owner, under the lock: moves the elements to a larger block. No effect without memory.
+  /// Owner, under the lock: moves the elements to a larger block. No effect if memory is exhausted.
   void reallocate(position min_capacity) noexcept {
     const std::size_t capacity =
         std::max(InitialCapacity, std::bit_ceil(static_cast<std::size_t>(min_capacity)));
@@ -279,14 +282,14 @@ class work_deque {
     limit_ = floor_ + capacity_;
   }
 
-  // Owner: the end of a pop() from an empty deque.
+  // Owner: completes a pop() from an empty deque.
   T return_none() noexcept {
     if (capacity_ > kept_capacity) [[unlikely]]
       release_memory();
     return T{};
   }
 
-  /// Owner, whose deque is empty: frees its memory.
+  /// Owner of an empty deque: frees its memory.
   [[gnu::noinline]] void release_memory() noexcept {
     const std::lock_guard lock(lock_);
     delete[] cells_;
@@ -295,18 +298,17 @@ class work_deque {
     update_limits();
   }
 
-  // These are written by the owner.
+  // Written by the owner.
   alignas(false_sharing_range) gyre::detail::atomic<position> bottom_{0};  // after the newest
-  position floor_ = 0;     // the top at the owner's last look under the lock
-  position limit_ = 0;     // the highest value that the bottom may have
-  position capacity_ = 0;  // of cells_: a power of two, or 0; both change under the lock
+  position floor_ = 0;     // the top when the owner last held the lock
+  position limit_ = 0;     // the maximum of the bottom
+  position capacity_ = 0;  // of cells_: a power of two, or 0; changes under the lock
   T* cells_ = nullptr;
   position top_at_fence_ = 0;  // the top after the last full fence
   unsigned fences_ = 0;        // full fences since top_at_fence_ changed
   bool has_contention_ = false;
 
-  // These are written by thieves.
-  // The position of the oldest element, and fence_request.
+  // Written by thieves: the position of the oldest element, and fence_request.
   alignas(false_sharing_range) gyre::detail::atomic<position> top_{0};
   spin_lock lock_;  // held by a thief for the time of a fence and a short copy
 };

@@ -16,8 +16,8 @@
 namespace gyre::detail {
 namespace {
 
-// The address of the stack below which a worker does not help: the last quarter of the stack, 256
-// KiB at most, is kept for its other calls.
+// Returns the stack address below which a worker does not help. The last quarter of the stack, at
+// most 256 KiB, is reserved for the other calls of a task.
 std::uintptr_t end_of_helping() noexcept {
   pthread_attr_t attributes;
   if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) return 0;
@@ -31,7 +31,7 @@ std::uintptr_t end_of_helping() noexcept {
 
 }  // namespace
 
-/// The scope in which a worker runs an item above the item that waits.
+/// The scope in which a worker runs an item on the stack above the item that waits.
 class worker_loop::nested_items {
  public:
   explicit nested_items(pool_worker& worker) noexcept
@@ -46,7 +46,7 @@ class worker_loop::nested_items {
 };
 
 void worker_loop::run() noexcept {
-  // A worker that retires may have a successor before its thread has ended.
+  // Copies the index, because a retiring worker may have a successor before its thread has ended.
   const std::size_t number = self_.index;
   const auto call = [&](auto& hook) {
     if (hook) pool_.guard.call([&] { hook(number); });
@@ -78,7 +78,7 @@ void worker_loop::run_items(Scheduler& scheduler) noexcept {
       if (self_.parker.is_searching()) [[unlikely]]
         scheduler.stop_searching(self_);
       if (pool_.life_cycle.is_paused()) [[unlikely]] {
-        // The pool was paused since the first look, and a paused pool starts no tasks.
+        // The pool was paused since the first check, and a paused pool starts no tasks.
         scheduler.put_back(self_, item);
       } else {
         pool_.runner.run(self_, item);
@@ -90,7 +90,7 @@ void worker_loop::run_items(Scheduler& scheduler) noexcept {
   }
 }
 
-// Acts on the state of the pool between two items. Returns false if the worker is to end.
+// Acts on the state of the pool between two items. Returns false if the worker must end.
 bool worker_loop::handle_state() noexcept {
   for (;;) {
     const std::uint32_t snapshot = pool_.life_cycle.snapshot();
@@ -111,19 +111,19 @@ bool worker_loop::retire() noexcept {
   release_slots_and_notify();
   pool_.queues.release_queue(self_);
   if (!pool_.workers.retire(self_)) return false;
-  pool_.queues.wake_all();  // for the items of its deque
+  pool_.queues.wake_all();  // the items of its deque are now available to others
   return true;
 }
 
-// A worker without work releases the slots of the tasks that it has started, and notifies threads
-// that wait for the end of all tasks.
+// Called by a worker without work: releases the slots of the tasks that it has started, and
+// notifies threads that wait for the end of all tasks.
 void worker_loop::release_slots_and_notify() noexcept {
   if (self_.free_slots > 0) pool_.slots.release(std::exchange(self_.free_slots, 0));
   pool_.quiescence.notify();
 }
 
 bool worker_loop::help_once() noexcept {
-  // The item would run on the stack above the task that waits.
+  // The item runs on the stack above the task that waits, so enough stack must be left.
   self_.is_out_of_stack =
       reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) < self_.helping_stack_end;
   if (self_.is_out_of_stack || pool_.life_cycle.is_paused()) return false;

@@ -30,11 +30,11 @@ class worker_loop final : public helper {
     item_runner& runner;
   };
 
-  /// Lifetime: the worker and the parts must outlive this.
+  /// Lifetime: the worker and the parts must outlive this object.
   worker_loop(pool_worker& worker, const pool_parts& parts) noexcept
       : self_(worker), pool_(parts) {}
 
-  /// Runs items until the worker is to end.
+  /// Runs items until the worker must end.
   void run() noexcept;
 
   bool help_once() noexcept override;

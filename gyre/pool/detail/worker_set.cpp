@@ -34,7 +34,8 @@ void worker_set::start(std::size_t index) {
   std::vector<int> cpus;
   if (!options_.cpus.empty()) cpus.push_back(options_.cpus[index % options_.cpus.size()]);
   worker.is_alive = true;
-  // Before the worker can submit anything. release: pairs with the acquire in size().
+  // Precedes the start of the thread, so that any thread that sees a submission of the worker
+  // counts it. release: pairs with the acquire in size(); makes the worker visible.
   size_.store(std::max(size_.load(std::memory_order_relaxed), index + 1),
               std::memory_order_release);
   try {
@@ -83,7 +84,7 @@ void worker_set::resize(std::size_t workers, task_scheduler& scheduler) {
   scheduler.wake_all();
 }
 
-// Decides under the lock, as a resize() on another thread may want more workers again.
+// Checks again under the lock, because resize() on another thread may have raised the target.
 bool worker_set::retire(pool_worker& self) noexcept {
   const std::lock_guard lock(mutex_);
   if (!is_surplus(self)) return false;
@@ -92,7 +93,7 @@ bool worker_set::retire(pool_worker& self) noexcept {
   return true;
 }
 
-// The caller holds the mutex.
+// Requires mutex_.
 bool worker_set::has_surplus() const noexcept {
   for (std::size_t index = target(); index < size(); ++index) {
     if (workers_[index]->is_alive) return true;
@@ -100,7 +101,7 @@ bool worker_set::has_surplus() const noexcept {
   return false;
 }
 
-// Takes the threads one at a time, as a list would need memory.
+// Takes the threads one at a time, because a list of them would need memory.
 void worker_set::join() noexcept {
   const std::lock_guard joining(join_mutex_);
   while (const std::unique_ptr<named_thread> thread = take_thread()) {
@@ -131,7 +132,7 @@ bool worker_set::begin_sleep(pool_worker& self, const future_state_base& task) n
   for (std::size_t index = 0; index < size(); ++index) {
     const pool_worker& each = *workers_[index];
     if (!each.is_alive) continue;
-    // The task of a stuck worker exists until the worker has called on_wake_up(), under the mutex.
+    // The task of a stuck worker exists until the worker calls on_wake_up(), which needs the mutex.
     if (each.stuck_wait == nullptr || each.stuck_wait->is_finished()) return true;
   }
   self.stuck_wait = nullptr;
