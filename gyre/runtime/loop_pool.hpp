@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// loop_pool: several loops, each with a thread of its own.
+// loop_pool: several loops, each on its own thread.
 //
 //     gyre::loop_pool loops(4, {.name = "io"});
 //     loops.next().post(…);              // in turn
@@ -26,32 +26,34 @@
 namespace gyre {
 
 /// Settings of the loops and their threads. `on_start` and `on_stop` are called for each loop on
-/// its thread, `on_stop` on several threads at once; their exceptions are as in loop_thread.
+/// its thread, `on_stop` on several threads at the same time. Their exceptions are handled as in
+/// loop_thread.
 template <class Loop>
 struct loop_pool_options {
-  /// The name of thread i is NAME-i.
+  /// The prefix of the threads' names: thread i is called NAME-i.
   std::string name = {};
-  /// Thread i runs only on cpus[i % cpus.size()]. Empty: on those of the calling thread.
+  /// The CPUs: thread i runs only on cpus[i % cpus.size()]. Empty: the CPUs of the calling thread.
   std::vector<int> cpus = {};
   move_only_function<void(Loop&, std::size_t index)> on_start = {};
   move_only_function<void(Loop&, std::size_t index)> on_stop = {};
-  /// Returns the options of each loop; called by the constructor. Empty: the defaults.
+  /// Returns the options of each loop; called by the constructor. Empty: default options.
   move_only_function<loop_options(std::size_t index)> loop = {};
 };
 
 /// A fixed number of loops with their threads, all running when the constructor returns.
 ///
-/// Thread-safety: any thread, but join() and join_for() are the owner's.
-/// Lifetime: the destructor stops and joins all. A task of one of the loops may destroy the pool:
-/// the destructor then joins the other threads, and the task's thread ends after its turn.
-/// Errors: as loop_thread.
+/// Thread-safety: any thread, except that join() and join_for() are called by the owner only.
+/// Lifetime: the destructor stops and joins all threads. A task of one of the loops may destroy the
+/// pool: the destructor then joins the other threads, and the task's thread ends after its turn.
+/// Errors: those of loop_thread.
 template <class Loop>
 class basic_loop_pool {
  public:
   using loop_type = Loop;
   using options = loop_pool_options<Loop>;
 
-  /// Throws std::invalid_argument for zero threads, and exceptions of loop_thread's constructor.
+  /// Throws std::invalid_argument for zero threads, and the exceptions of loop_thread's
+  /// constructor.
   explicit basic_loop_pool(std::size_t threads, options settings = {})
       : options_(std::make_shared<options>(std::move(settings))) {
     if (threads == 0) throw std::invalid_argument("gyre::loop_pool: at least one thread is needed");
@@ -61,7 +63,7 @@ class basic_loop_pool {
     }
   }
   basic_loop_pool& operator=(basic_loop_pool&&) = delete;
-  // All loops are asked to stop before the first thread is joined.
+  // Requests all loops to stop before the first thread is joined.
   ~basic_loop_pool() { stop(); }
 
   std::size_t size() const noexcept { return threads_.size(); }
@@ -74,17 +76,18 @@ class basic_loop_pool {
     return loops;
   }
 
-  /// The loops in turn. One atomic addition.
+  /// Returns the loops in turn. Complexity: one atomic addition.
   Loop& next() noexcept {
-    // relaxed: which loop is next orders nothing.
+    // relaxed: the choice of the next loop orders nothing.
     return (*this)[next_.fetch_add(1, std::memory_order_relaxed) % size()];
   }
-  /// Gives one loop for all calls with one hash and size(). The hash need not be good: its bits are
-  /// mixed.
+  /// Returns the same loop for all calls with the same hash and size(). The bits of the hash are
+  /// mixed, so a weak hash suffices.
   Loop& for_hash(std::uint64_t hash) noexcept { return (*this)[index_for_hash(hash)]; }
-  /// The index of for_hash().
+  /// Returns the index of the loop that for_hash() returns.
   std::size_t index_for_hash(std::uint64_t hash) const noexcept {
-    // Fibonacci hashing (Knuth, 1973), and the high half scaled to the range (Lemire, 2019).
+    // Multiplies as in Fibonacci hashing (Knuth, 1973), and scales the high half to the range
+    // (Lemire, 2019).
     const std::uint64_t mixed = (hash * 0x9E37'79B9'7F4A'7C15u) >> 32;
     return static_cast<std::size_t>((mixed * size()) >> 32);
   }
@@ -93,15 +96,15 @@ class basic_loop_pool {
   void stop() noexcept {
     for (auto& each : threads_) each->stop();
   }
-  /// Waits until all threads have ended, after stop(). Rethrows the exception that ended a thread,
-  /// of several that of the lowest index.
+  /// Waits until all threads have ended, after stop(). Rethrows the exception that ended a thread;
+  /// if there are several, the one of the lowest index.
   void join() {
     static_cast<void>(join_each([](basic_loop_thread<Loop>& each) {
       each.join();
       return true;
     }));
   }
-  /// As join(), but returns false after `timeout`; may throw while other threads still run.
+  /// Like join(), but returns false after `timeout`. May throw while other threads still run.
   [[nodiscard]] bool join_for(duration timeout) {
     const steady_time deadline = detail::later(detail::monotonic_now(), timeout);
     return join_each([deadline](basic_loop_thread<Loop>& each) {
@@ -110,7 +113,7 @@ class basic_loop_pool {
   }
 
  private:
-  // Joins each thread, even after an exception, and returns whether all have ended.
+  // Joins each thread, even after an exception; returns whether all have ended.
   template <class Join>
   bool join_each(Join join) {
     bool all_ended = true;
@@ -141,13 +144,13 @@ class basic_loop_pool {
     return result;
   }
 
-  // Shared with the threads, as a thread that destroys the pool outlives it.
+  // Shared with the threads, because a thread that destroys the pool outlives it.
   std::shared_ptr<options> options_;
   std::vector<std::unique_ptr<basic_loop_thread<Loop>>> threads_;
   alignas(false_sharing_range) std::atomic<std::size_t> next_{0};
 };
 
-/// A pool of the default loop.
+/// A pool of loops of the default type.
 using loop_pool = basic_loop_pool<loop>;
 
 }  // namespace gyre

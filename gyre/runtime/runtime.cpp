@@ -16,9 +16,10 @@
 namespace gyre {
 namespace {
 
-// Runtimes may be made and end on several threads; the last one to end restores the signal.
+// Several threads may construct and destroy runtimes; the last runtime restores the signal's
+// action.
 std::mutex sigpipe_mutex;
-int sigpipe_ignorers = 0;  // runtimes; by the mutex
+int sigpipe_ignorers = 0;  // number of runtimes that ignore SIGPIPE; protected by sigpipe_mutex
 
 }  // namespace
 
@@ -60,7 +61,8 @@ std::unique_ptr<signal_set> runtime::take_signals() {
 
 void runtime::release_signals() noexcept {
   if (signals_ == nullptr) return;
-  // Before signals_.reset(), which unblocks signals, so that pending signals end the process.
+  // Comes before signals_.reset(), which unblocks the signals, so that pending ones end the
+  // process.
   detail::let_signals_end_init(options_.signals);
   signals_.reset();
 }
@@ -87,7 +89,7 @@ int runtime::run_main(task<int> body) {
     throw std::logic_error("gyre::runtime: it can be run only once");
   int code = 0;
   detail::shutdown_sequence::task_membership membership(sequence_);
-  sequence_.advance();  // the main task sees earlier requests
+  sequence_.advance();  // so that the main task sees earlier requests
   gyre::spawn(loops_[0], run_task(*this, std::move(membership), run_body(std::move(body), code)),
               {.stop = stop_token(), .name = "main task"});
   end();
@@ -113,7 +115,7 @@ void runtime::report(std::exception_ptr error) noexcept {
   }
 }
 
-// A hook is asked to stop only when `force` begins, so its cancellation is no error.
+// A hook is requested to stop only when `force` begins, so its cancellation is not an error.
 void runtime::report_hook(const std::exception_ptr& error) noexcept {
   if (!detail::is_cancelled(error)) sequence_.fail(error);
 }
@@ -124,7 +126,7 @@ void runtime::end() {
   release_signals();
   debug_signal_.reset();
   watchdog_.reset();
-  // A posted stop() comes after the tasks that were posted before.
+  // Posts stop(), so that it runs after all tasks that were posted before.
   for (std::size_t each = 0; each < loops_.size(); ++each) {
     loop& ending = loops_[each];
     ending.post([&ending] { ending.stop(); });

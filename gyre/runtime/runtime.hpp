@@ -13,7 +13,7 @@
 //       });
 //     }
 //
-// examples/echo_coroutine.cpp is the complete program.
+// The complete program is examples/echo_coroutine.cpp.
 #pragma once
 
 #include <gyre/base/duration.hpp>
@@ -50,60 +50,64 @@
 
 namespace gyre {
 
-/// Settings of a runtime, fixed when it is made.
+/// Settings of a runtime, fixed at its construction.
 struct runtime_options {
-  /// The number of loops; 0: available_parallelism(), which heeds the quota of a container.
+  /// The number of loops; 0: available_parallelism(), which respects the quota of a container.
   std::size_t loops = 0;
-  /// Whether loop i is pinned to the i-th of the CPUs that the calling thread may use, instead of
+  /// Whether to pin loop i to the i-th CPU that the calling thread may use, instead of the CPUs in
   /// `each_loop.cpus`.
   bool pin_loops = false;
   /// Settings of the loops and their threads: `.name`, `.loop`, `.on_start` …
   loop_pool_options<gyre::loop> each_loop = {.name = "loop"};
   thread_pool_options pool = {};
-  /// Signals that call shutdown() or, during the shutdown, force_shutdown(). They are pending until
-  /// run() or, without it, the destructor. From `force` on, and when only the threads are left to
-  /// end, a signal takes its ordinary effect. For the first process of a container (PID 1), for
-  /// which the kernel drops signals with the default action, that is to exit with 128 + the signal.
-  /// The signals are blocked in run()'s thread and in the threads and child processes that inherit
-  /// its mask; see unblock_signals().
+  /// Signals that call shutdown() or, during the shutdown, force_shutdown(). They stay pending
+  /// until run() or, without run(), the destructor. From `force` on, and once only the threads have
+  /// to end, a signal has its ordinary effect. In the first process of a container (PID 1), for
+  /// which the kernel drops signals with the default action, the effect is then to exit with 128 +
+  /// the signal. The signals are blocked in run()'s thread, and in the threads and child processes
+  /// that inherit its mask; see unblock_signals().
   std::vector<int> signals = {SIGINT, SIGTERM};
   /// A signal, such as SIGUSR1, at which the runtime prints live_tasks_summary() to stderr, from
-  /// run() on and also in the shutdown: for programs that hang. It switches the record of live
-  /// tasks on (see live_tasks.hpp), and is blocked as `signals` are. 0: none.
+  /// run() on and even during the shutdown: for programs that hang. It enables the recording of
+  /// live tasks (see live_tasks.hpp), and is blocked like `signals`. 0: none.
   int debug_signal = 0;
-  /// Ignores SIGPIPE in the whole process while the runtime lives, unless the program has a handler
-  /// for it: writing to a pipe without reader then fails with EPIPE (on sockets in any case).
+  /// Whether to ignore SIGPIPE in the whole process while the runtime exists, unless the program
+  /// has a handler for it. Writing to a pipe without a reader then fails with EPIPE (as on sockets
+  /// always).
   bool ignore_sigpipe = true;
   /// The time from the beginning of the shutdown to `force`. `max()`: no limit.
   duration drain_time = std::chrono::seconds{10};
-  /// The time limit of `force`. Then the program prints the number of tasks and hooks that are
-  /// left, and the tasks if they are recorded (live_tasks.hpp), and calls
-  /// std::_Exit(EXIT_FAILURE), as running tasks cannot be destroyed. `max()`: no limit.
+  /// The time limit of `force`. After it the program prints the number of remaining tasks and
+  /// hooks, and the tasks themselves if they are recorded (live_tasks.hpp), and calls
+  /// std::_Exit(EXIT_FAILURE), because running tasks cannot be destroyed. `max()`: no limit.
   duration force_time = std::chrono::seconds{5};
-  /// Lets an executor_watchdog tell when a loop or the pool is held for too long. Empty: none.
+  /// Options of an executor_watchdog, which reports when a loop or the pool is blocked for too
+  /// long. Empty: none.
   std::optional<executor_watchdog_options> watchdog = {};
-  /// Receives exceptions of spawned tasks on the threads where they end, several at once. Must not
-  /// throw. Empty: the first exception shuts the runtime down, and run() throws it.
+  /// Receives exceptions of spawned tasks on the threads where they end, on several at the same
+  /// time. Must not throw. Empty: the first exception shuts the runtime down, and run() throws it.
   move_only_function<void(std::exception_ptr)> on_exception = {};
 };
 
-/// Sums of the counters of a runtime's loops, and those of its pool.
+/// Sums of the counters of a runtime's loops, and the counters of its pool.
 struct runtime_metrics {
   loop_metrics loops;
   thread_pool_metrics pool;
-  /// Tasks that have been spawned and not ended: also the main task, and those in drained().
+  /// Number of tasks that have been spawned and not ended, including the main task and tasks in
+  /// drained().
   std::size_t tasks = 0;
 };
 
 /// An application runtime: loops with their threads, a thread pool, signals, orderly shutdown.
 ///
-/// The shutdown goes through phases (shutdown_phase). It begins when the main task has ended, or at
-/// a signal or shutdown(): the main task is asked to stop, hooks are called, and tasks are awaited.
-/// When all hooks and tasks have ended, the loops run the callables still posted to them and end,
-/// and so does the pool, but after a forced shutdown the pool drops its callables.
+/// The shutdown has phases (shutdown_phase). It begins when the main task has ended, at a signal or
+/// by shutdown(): the main task is requested to stop, hooks are called, and tasks are awaited. When
+/// all hooks and tasks have ended, the loops run the callables still posted to them and end. So
+/// does the pool, except that it drops its callables after a forced shutdown.
 ///
-/// Thread-safety: all members but run() may be called from any thread. One thread makes, runs and
-/// destroys the runtime. Make it before the program's other threads, unless they block its signals.
+/// Thread-safety: all members except run() may be called from any thread. One thread constructs,
+/// runs and destroys the runtime. Construct it before the program's other threads, unless they
+/// block its signals.
 /// Lifetime: without a run(), the destructor shuts down and waits for spawned tasks. Only the
 /// runtime may stop its loops.
 class runtime {
@@ -112,7 +116,7 @@ class runtime {
 
   /// Starts the loops and the pool. Throws std::system_error (EAGAIN: too many threads; EMFILE: too
   /// many descriptors; EINVAL: a signal that cannot be caught), std::invalid_argument for a
-  /// negative time, and exceptions of `on_start`.
+  /// negative time, and the exceptions of `on_start`.
   explicit runtime(options settings = {})
       : options_(with_defaults(std::move(settings))),
         sequence_(control_, {.drain = options_.drain_time, .force = options_.force_time},
@@ -129,8 +133,8 @@ class runtime {
   runtime& operator=(runtime&&) = delete;
   ~runtime();
 
-  /// Makes a runtime, runs it with `body`, and returns the exit code; for main(). Prints the
-  /// exception that leaves run() or the constructor to stderr, and returns 1.
+  /// Constructs a runtime, runs it with `body`, and returns the exit code; for main(). Prints an
+  /// exception of run() or of the constructor to stderr, and returns 1.
   template <class Body>
   [[nodiscard]] static int main(options settings, Body&& body) noexcept {
     try {
@@ -147,27 +151,28 @@ class runtime {
   }
 
   /// Runs the awaitable `body(*this)`, the main task, on the first loop, and blocks the calling
-  /// thread until the shutdown is over. Returns the main task's result: an int, or 0 if it has none
-  /// or was ended by a stop. `body` lives as long as its task.
+  /// thread until the shutdown is over. Returns the main task's result: an int, or 0 if it has no
+  /// result or was ended by a stop. `body` exists as long as its task.
   ///
-  /// Errors: the first exception of the main task, a hook or, without `on_exception`, another task;
-  /// std::logic_error for a second run().
+  /// Errors: the first exception of the main task, of a hook or, without `on_exception`, of another
+  /// task; std::logic_error for a second run().
   template <class Body>
     requires std::invocable<Body&, runtime&>
   int run(Body&& body) {
     return run_main(call(body));
   }
 
-  /// Begins the shutdown; a later run() begins with a stop. Idempotent. Async-signal-safe.
+  /// Begins the shutdown; the main task of a later run() starts with a stop requested. Idempotent.
+  /// Async-signal-safe.
   void shutdown() noexcept { sequence_.request(); }
-  /// Begins the shutdown and then `force`, without a `drain` not yet begun. Async-signal-safe.
+  /// Begins the shutdown and then `force`; skips `drain` if it has not begun. Async-signal-safe.
   void force_shutdown() noexcept { sequence_.force(); }
-  /// Whether the shutdown was requested, also by the end of the main task or by an exception.
+  /// Whether the shutdown was requested, including by the end of the main task or an exception.
   bool shutting_down() const noexcept { return sequence_.is_requested(); }
 
-  /// Starts `awaitable` at once, also before run(), on the next loop in turn, and drops its result.
-  /// The shutdown waits for the task, and asks it to stop when the phase `stop_in` begins. Its
-  /// exception goes to `on_exception`, unless the task ended because it was asked to stop.
+  /// Starts `awaitable` at once, even before run(), on the next loop in turn, and discards its
+  /// result. The shutdown waits for the task, and requests it to stop when the phase `stop_in`
+  /// begins. Its exception is passed to `on_exception`, unless the task ended because of a stop.
   ///
   /// Errors: std::bad_alloc; std::system_error (std::errc::operation_canceled: the spawn was
   /// refused) once `force` has begun or the shutdown is over.
@@ -186,24 +191,26 @@ class runtime {
     gyre::spawn(target, run_task(*this, std::move(membership), std::move(awaitable)),
                 {.stop = stop_token(stop_in)}, place);
   }
-  // Explains wrong arguments: see base/detail/misuse.hpp.
+  // These overloads explain wrong arguments: see base/detail/misuse.hpp.
   void spawn(detail::misused_awaitable explained, shutdown_phase stop_in = {});
   void spawn(executor& target, detail::misused_awaitable explained, shutdown_phase stop_in = {});
 
-  /// Posts `hook` to `target`, which must outlive it, when `phase` begins; at once if it or a later
-  /// phase has begun; never if it is skipped or not reached. The phase lasts until the hook ends:
-  /// - a hook that returns an awaitable, when that has completed;
-  /// - a hook that takes a shutdown_step, when the step is done;
-  /// - any other, when it returns.
+  /// Posts `hook` to `target`, which must outlive the hook, when `phase` begins: at once if `phase`
+  /// or a later one has begun; never if `phase` is skipped or not reached. The phase lasts until
+  /// the hook ends:
+  /// - a hook that returns an awaitable ends when the awaitable has completed;
+  /// - a hook that takes a shutdown_step ends when the step is done;
+  /// - any other hook ends when it returns.
   ///
   ///     auto hook = rt.on_shutdown(gyre::shutdown_phase::drain, loop, [&](gyre::shutdown_step step) {
   ///       const gyre::steady_time deadline = step.deadline();
   ///       server.stop(deadline, [step = std::move(step)] {});
   ///     });
   ///
-  /// The returned object unregisters the hook when it is destroyed. A hook's coroutine is asked to
-  /// stop when `force` begins. On inline_executor() the hook is called by the thread in run(),
-  /// which watches the deadlines, so the hook must not block. A hook's exception leaves run().
+  /// The returned object unregisters the hook when it is destroyed. A hook's coroutine is requested
+  /// to stop when `force` begins. On inline_executor() the hook is called by the thread in run(),
+  /// which enforces the deadlines, so the hook must not block. run() throws the exception of a
+  /// hook.
   template <class Hook>
     requires std::invocable<Hook&> || std::invocable<Hook&, shutdown_step>
   shutdown_hook on_shutdown(shutdown_phase phase, executor& target, Hook hook) {
@@ -219,8 +226,8 @@ class runtime {
     return on_shutdown(phase, loops_[0], std::move(hook));
   }
 
-  /// Awaited by the main task, waits until the shutdown has begun and hooks and all other tasks
-  /// have ended, so that they may use locals of the main task.
+  /// Waits until the shutdown has begun and hooks and all other tasks have ended, so that they may
+  /// use local variables of the main task, which awaits this.
   ///
   ///     gyre::task<> serve(gyre::runtime& rt) {
   ///       gyre::net::tcp_server echo(rt.loops());
@@ -229,24 +236,24 @@ class runtime {
   ///       co_await rt.drained();
   ///     }
   ///
-  /// A stop request does not end the wait. Several tasks may wait, and do not wait for each other,
-  /// but one task must not wait twice at once. Throws std::logic_error unless awaited by a task of
-  /// the runtime, directly or not: a hook would wait for itself.
+  /// A stop request does not end the wait. Several tasks may wait, and do not wait for one another,
+  /// but one task must not wait twice at the same time. Throws std::logic_error unless awaited by a
+  /// task of the runtime, directly or indirectly: a hook would wait for itself.
   [[nodiscard]] task<> drained() { return sequence_.wait_for_other_tasks(); }
 
-  /// A token whose stop is requested when `phase` or a later one begins. The runtime must outlive
-  /// the uses of the token. Its callbacks run on the thread in run(), and must not block.
+  /// A token that is stopped when `phase` or a later one begins. The runtime must outlive all uses
+  /// of the token. Its callbacks run on the thread in run(), and must not block.
   inplace_stop_token stop_token(
       shutdown_phase phase = shutdown_phase::stop_accepting) const noexcept {
     return sequence_.token(phase);
   }
 
   loop_pool& loops() noexcept { return loops_; }
-  /// For work that blocks or computes for long. It has available_parallelism() workers by default;
-  /// give it more if most of its tasks block.
+  /// The pool, for work that blocks or computes for long. It has available_parallelism() workers by
+  /// default; configure more if most of its tasks block.
   thread_pool& pool() noexcept { return pool_; }
 
-  /// Reads the figures one after the other, so together they are no snapshot.
+  /// Reads the counters one after the other, so together they are not a snapshot.
   [[nodiscard]] runtime_metrics metrics();
 
  private:
@@ -302,7 +309,7 @@ class runtime {
   template <class Hook, class... Step>
   void call_with(executor& target, Hook hook, shutdown_step end_of_hook, Step... step) {
     if constexpr (awaitable<std::invoke_result_t<Hook&, Step...>>) {
-      // The coroutine of a lambda refers to the lambda's captures.
+      // The hook is stored, because the coroutine of a lambda refers to the lambda's captures.
       auto owned_hook = std::make_unique<Hook>(std::move(hook));
       auto work = as_task(std::invoke(*owned_hook, std::move(step)...));
       gyre::spawn(target,
@@ -330,10 +337,10 @@ class runtime {
   void end();
 
   options options_;
-  loop control_;  // runs in run(): stop callbacks and inline hooks, no other code of users
+  loop control_;  // runs in run(): only stop callbacks and inline hooks as user code
   detail::shutdown_sequence sequence_;
   ignored_sigpipe sigpipe_;
-  std::unique_ptr<signal_set> signals_;  // blocked before the threads start
+  std::unique_ptr<signal_set> signals_;  // constructed before the threads, which inherit the mask
   std::unique_ptr<signal_set> debug_signal_;
   loop_pool loops_;
   thread_pool pool_;

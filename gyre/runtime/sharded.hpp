@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sharded: one instance of a class on each loop of a loop_pool, as Seastar's sharded.
+// sharded: one instance of a class on each loop of a loop_pool, like sharded in Seastar.
 //
 //     gyre::sharded<session_table> tables(loops);
 //     co_await tables.start(std::size_t{1024});  // session_table(1024) on each loop
@@ -40,7 +40,7 @@
 namespace gyre {
 namespace detail {
 
-/// A key's hash. Strings of any kind are equal if their characters are.
+/// Returns the hash of a key. Strings of different types with equal characters have equal hashes.
 template <class Key>
 std::uint64_t shard_hash(const Key& key) {
   if constexpr (std::convertible_to<const Key&, std::string_view>) {
@@ -50,7 +50,7 @@ std::uint64_t shard_hash(const Key& key) {
   }
 }
 
-/// The result of a call with an instance, awaited if it is awaitable.
+/// The type of the result of a call with an instance, awaited if it is awaitable.
 template <class F, class T>
 struct shard_call_result {
   using type = std::invoke_result_t<F&, T&>;
@@ -61,7 +61,7 @@ struct shard_call_result<F, T> {
   using type = task_result_t<std::invoke_result_t<F&, T&>>;
 };
 
-/// A service with a stop() of its own.
+/// A class with an awaitable stop().
 template <class T>
 concept stops_asynchronously = requires(T& instance) {
   { instance.stop() } -> awaitable;
@@ -69,26 +69,27 @@ concept stops_asynchronously = requires(T& instance) {
 
 }  // namespace detail
 
-/// One instance of T for each loop of a pool, made, used and destroyed on that loop's thread only:
-/// T needs no lock. Functions go to the data, and results come back.
+/// One instance of T for each loop of a pool, constructed, used and destroyed only on that loop's
+/// thread: T needs no lock. Functions are sent to the data, and results are sent back.
 ///
-/// A function is called with a T& on the instance's loop; it may be or return an awaitable, which
-/// runs there, in turns with other calls. Its result, or exception, comes back to the executor of
-/// the awaiting coroutine. Results are values: a reference to a loop's data must not leave it.
+/// A function is called with a T& on the instance's loop. It may be or return an awaitable, which
+/// runs on that loop, interleaved with other calls. Its result, or exception, is returned on the
+/// executor of the awaiting coroutine. Results are values: a reference to a loop's data must not
+/// leave the loop.
 ///
 /// With GCC 12, arguments of start(), keys and initial values must be variables if they are
 /// aggregates: see channel::send().
 ///
-/// Thread-safety: any thread or executor, but start() and stop() only one at a time. Calls may run
-/// meanwhile: those that come too early or too late fail.
+/// Thread-safety: any thread or executor, but only one start() or stop() at a time. Calls may be
+/// made meanwhile: calls that come too early or too late fail.
 /// Lifetime: the pool must outlive the shards, and must not be stopped before them. The destructor
-/// stops as stop() does, and blocks for that; so destroyed on a thread of the pool while it is
-/// started, or after the pool was stopped, it ends the program with a message. An exception of an
-/// instance's stop() then ends the program, too.
-/// Errors: those of functions; std::logic_error before start() and once stop() has begun.
-/// Complexity: a call costs one hop to the loop and one back, none if the coroutine is there, and
-/// two frames from the slab, three for an awaitable; no lock. start() also allocates what the end
-/// needs, three frames for each loop, so that it cannot fail.
+/// stops like stop(), and blocks until the end. If the shards are destroyed while they are started
+/// on a thread of the pool, or after the pool was stopped, the destructor therefore ends the
+/// program with a message. An exception of an instance's stop() then ends the program, too.
+/// Errors: those of the functions; std::logic_error before start() and once stop() has begun.
+/// Complexity: a call costs one post to the loop and one back, none if the coroutine is on that
+/// loop, and two frames from the slab, three for an awaitable; no lock. start() also allocates the
+/// memory that the end needs, three frames for each loop, so that the end cannot fail.
 template <class T, class Loop = gyre::loop>
 class sharded {
  public:
@@ -103,39 +104,40 @@ class sharded {
     sync_wait(std::move(end_));
   }
 
-  /// Awaited, makes all instances concurrently: T(loop, arguments…) if there is such a constructor,
-  /// else T(arguments…), of copies that live until all are made. From ordinary code:
-  /// `sync_wait(shards.start(…))`. A stop does not prevent it.
+  /// Constructs all instances concurrently: T(loop, arguments…) if there is such a constructor,
+  /// otherwise T(arguments…), from copies that exist until all are constructed. From ordinary code:
+  /// `sync_wait(shards.start(…))`. A stop request does not prevent it.
   ///
-  /// Errors: an exception of a constructor; instances that were made are destroyed again.
-  /// std::bad_alloc, then none was made. std::logic_error if it is started already.
+  /// Errors: an exception of a constructor, after which all instances are destroyed again;
+  /// std::bad_alloc, with no instance constructed; std::logic_error if it is already started.
   template <class... Arguments>
     requires(!(detail::unsafe_temporary<Arguments> || ...))
   task<> start(Arguments&&... arguments) {
     return start_with<std::decay_t<Arguments>...>(std::forward<Arguments>(arguments)...);
   }
-  // Explains wrong arguments, here and below: see base/detail/awaited_value.hpp.
+  // This overload and similar ones below explain wrong arguments: see
+  // base/detail/awaited_value.hpp.
   template <class... Arguments>
     requires(detail::unsafe_temporary<Arguments> || ...)
   GYRE_MISUSE(GYRE_UNSAFE_TEMPORARY)
   std::suspend_never start(Arguments&&... arguments);
 
-  /// Awaited, refuses further calls; awaits `instance.stop()`, if there is such an awaitable; lets
-  /// running calls end; and destroys the instances, each on its loop. Not by a call, which would
-  /// wait for itself. Nothing to do unless started. A stop request does not prevent it.
+  /// Refuses further calls; awaits `instance.stop()`, if there is such an awaitable; waits for
+  /// running calls; and destroys the instances, each on its loop. Must not be called by a call,
+  /// which would wait for itself. No effect unless started. A stop request does not prevent it.
   ///
-  /// Errors: the first exception of an instance's stop(), once all are destroyed. std::bad_alloc
-  /// from the call itself: nothing has changed then.
+  /// Errors: the first exception of an instance's stop(), once all instances are destroyed;
+  /// std::bad_alloc from the call itself, without an effect.
   task<> stop() {
     if (is_started()) co_await std::move(end_);
   }
 
-  /// Whether start() was called, and stop() has not ended since.
+  /// Whether start() was called, and stop() has not ended since then.
   bool is_started() const noexcept { return is_started_.load(std::memory_order_relaxed); }
   /// The number of loops.
   std::size_t size() const noexcept { return shards_.size(); }
 
-  /// Awaited, calls `function` with the instance that `key` belongs to: always the same one, by
+  /// Calls `function` with the instance to which `key` belongs: always the same instance, chosen by
   /// std::hash and loop_pool::for_hash().
   template <class Key, std::invocable<T&> F>
   auto call(const Key& key, F function) {
@@ -144,7 +146,7 @@ class sharded {
   template <detail::unsafe_temporary Key, class F>
   GYRE_MISUSE(GYRE_UNSAFE_TEMPORARY)
   std::suspend_never call(Key&& key, F function);
-  /// Awaited, calls `function` with the instance of the loop with that index in the pool. Throws
+  /// Calls `function` with the instance of the loop with this index in the pool. Throws
   /// std::out_of_range.
   template <std::invocable<T&> F>
   auto call_on(std::size_t index, F function) {
@@ -152,15 +154,15 @@ class sharded {
     if (index >= size()) throw std::out_of_range("gyre::sharded: no loop has this index");
     return on(loops_[index], run(index, std::move(function)));
   }
-  /// Awaited, calls a copy of `function` with each instance, concurrently, and drops the results.
-  /// The first exception is thrown when all have ended.
+  /// Calls a copy of `function` with each instance, concurrently, and discards the results. Throws
+  /// the first exception after all calls have ended.
   template <std::invocable<T&> F>
   task<> on_each(F function) {
     std::vector<task<result_of<F>>> calls = calls_of_all(function);
     static_cast<void>(co_await when_all(std::move(calls)));
   }
-  /// Awaited, calls a copy of `map` with each instance, concurrently, and then gives
-  /// reduce(… reduce(reduce(initial, first), second) …, last), in the order of the loops.
+  /// Calls a copy of `map` with each instance, concurrently, and then returns reduce(…
+  /// reduce(reduce(initial, first), second) …, last), in the order of the loops.
   template <std::invocable<T&> Map, class Value, class Reduce = std::plus<>>
     requires(!detail::unsafe_temporary<Value>)
   task<std::decay_t<Value>> map_reduce(Map map, Value&& initial, Reduce reduce = {}) {
@@ -171,9 +173,9 @@ class sharded {
   GYRE_MISUSE(GYRE_UNSAFE_TEMPORARY)
   std::suspend_never map_reduce(Map map, Value&& initial, Reduce reduce = {});
 
-  /// The instance of the loop that the calling thread runs. Throws std::logic_error elsewhere.
-  /// O(loops).
-  // Out of line, because coroutines change threads and compilers cache addresses of thread-locals.
+  /// The instance of the loop that the calling thread runs. Throws std::logic_error on other
+  /// threads. Complexity: linear in the number of loops.
+  // Not inlined, because coroutines change threads and compilers cache addresses of thread-locals.
   [[gnu::noinline]] T& local() {
     for (std::size_t index = 0; index < size(); ++index) {
       if (&loops_[index] == event_loop::current() && shards_[index] != nullptr) {
@@ -185,7 +187,7 @@ class sharded {
   }
 
  private:
-  // An instance and its calls; belongs to its loop's thread.
+  // An instance and its calls; used only on its loop's thread.
   struct alignas(false_sharing_range) shard {
     template <class... Arguments>
     explicit shard(Loop& home, const Arguments&... arguments)
@@ -202,7 +204,7 @@ class sharded {
     manual_reset_event calls_ended;
   };
 
-  // A call that runs on the loop, counted until it leaves the loop.
+  // A call that runs on the loop; counted until it leaves the loop.
   class running_call {
    public:
     explicit running_call(shard& target) noexcept : shard_(&target) { ++target.running_calls; }
@@ -221,7 +223,7 @@ class sharded {
   template <class F>
   using result_of = typename detail::shard_call_result<F, T>::type;
 
-  // The error of each loop, in the order of the loops; null where nothing failed.
+  // The error of each loop, in the order of the loops; null for loops without an error.
   using errors = std::vector<std::exception_ptr>;
 
   template <class... Arguments>
@@ -233,16 +235,16 @@ class sharded {
     for (std::size_t index = 0; index < size(); ++index) {
       starts.push_back(on(loops_[index], make_instance(each_error[index], index, arguments...)));
     }
-    // From here on only instances need memory, and their end needs none.
+    // Allocates all memory of the end now; afterwards only the instances allocate.
     end_ = prepare_end();
-    // relaxed, here and elsewhere: each shard is used on its own loop, which orders it.
+    // relaxed, here and elsewhere: each shard is used on its own loop, which orders the accesses.
     is_started_.store(true, std::memory_order_relaxed);
     co_await when_all(std::move(starts));
     const std::exception_ptr error = first_of(each_error);
     if (error == nullptr) co_return;
     try {
       co_await std::move(end_);
-    } catch (...) {  // NOLINT(bugprone-empty-catch): the first error is the one to tell
+    } catch (...) {  // NOLINT(bugprone-empty-catch): the first error is reported
     }
     std::rethrow_exception(error);
   }
@@ -258,7 +260,7 @@ class sharded {
     co_return;
   }
 
-  // Allocates all that the end needs. The task is started once.
+  // Allocates all memory that the end needs. The task is started once.
   task<> prepare_end() {
     errors each_error(size());
     std::vector<task<>> ends;
@@ -278,7 +280,7 @@ class sharded {
 
   task<> end_instance(std::exception_ptr& error, std::size_t index) {
     shard* const target = shards_[index].get();
-    if (target == nullptr) co_return;  // the constructor of the instance threw
+    if (target == nullptr) co_return;  // the instance's constructor has thrown
     target->is_stopping = true;
     if constexpr (detail::stops_asynchronously<T>) {
       try {
@@ -302,7 +304,7 @@ class sharded {
     if constexpr (awaitable<std::invoke_result_t<F&, T&>>) {
       task<result_of<F>> work = as_task(std::invoke(function, target->instance));
       co_await detail::await_ready_state(work);
-      co_await resume_on(loops_[index]);  // the function may have gone elsewhere
+      co_await resume_on(loops_[index]);  // the function may have resumed on another executor
       call.end();
       co_return co_await detail::take_result(work);
     } else {
@@ -353,9 +355,9 @@ class sharded {
   }
 
   pool_type& loops_;
-  std::vector<std::unique_ptr<shard>> shards_;  // each element belongs to its loop's thread
+  std::vector<std::unique_ptr<shard>> shards_;  // each element is used only on its loop's thread
   std::atomic<bool> is_started_{false};
-  task<> end_;  // made by start(), so that a lack of memory cannot prevent the end
+  task<> end_;  // made by start(), so that exhausted memory cannot prevent the end
 };
 
 }  // namespace gyre

@@ -10,7 +10,7 @@ void shutdown_step::end_step::operator()(detail::shutdown_sequence* sequence) co
 }
 
 void shutdown_hook::reset() noexcept {
-  if (const auto entry = std::exchange(entry_, nullptr)) entry->forget();
+  if (const auto entry = std::exchange(entry_, nullptr)) entry->unregister();
 }
 
 }  // namespace gyre

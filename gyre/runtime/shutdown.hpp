@@ -10,14 +10,15 @@
 
 namespace gyre {
 
-/// The phases of an orderly shutdown, in this order. `force` begins only if it is requested, or the
-/// time limit passes, before `drain` has ended.
+/// The phases of an orderly shutdown, in this order. `force` begins only if it is requested, or if
+/// the time limit passes, before `drain` has ended.
 enum class shutdown_phase : std::uint8_t {
-  /// Accept nothing new: close listeners, stop timers. Ends when its hooks are done.
+  /// Stop accepting new work: close listeners, stop timers. Ends when its hooks are done.
   stop_accepting,
-  /// Finish the work that has begun. Ends when its hooks are done and all tasks have ended.
+  /// Finish the work in progress. Ends when its hooks are done and all tasks have ended.
   drain,
-  /// Drop everything now, also what hooks of earlier phases still wait for. Ends as `drain`.
+  /// Drop all work now, including the work for which hooks of earlier phases still wait. Ends when
+  /// its hooks are done and all tasks have ended.
   force,
 };
 
@@ -32,9 +33,10 @@ class shutdown_sequence;
 /// Lifetime: run() does not return while a step is open.
 class shutdown_step {
  public:
-  /// The phase of the step; a later one than the hook's if the hook was registered too late.
+  /// The phase of the step; later than the hook's phase if the hook was registered too late.
   shutdown_phase phase() const noexcept { return phase_; }
-  /// The latest time at which `force` begins; in a step of `force`, the exit. max(): no limit.
+  /// The latest time at which `force` begins or, in a step of `force`, the program exits. max(): no
+  /// limit.
   steady_time deadline() const noexcept { return deadline_; }
   /// Ends the step. Idempotent.
   void done() noexcept { sequence_.reset(); }
@@ -55,11 +57,11 @@ class shutdown_step {
 };
 
 /// The registration of a function with a runtime; see runtime::on_shutdown(). The destructor
-/// unregisters, as reset(). A default-constructed one is empty.
+/// unregisters the function like reset(). A default-constructed hook is empty.
 ///
 /// Thread-safety: any thread, one at a time.
 /// Lifetime: may outlive the runtime. A step that the function keeps, and a coroutine that it
-/// returned, may outlast the registration: captures must outlive these, too.
+/// returned, may outlive the registration: captured objects must outlive these, too.
 class [[nodiscard]] shutdown_hook {
  public:
   shutdown_hook() noexcept = default;

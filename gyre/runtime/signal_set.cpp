@@ -32,8 +32,8 @@ unique_fd open_signal_queue(std::span<const int> signals) {
   return system::value_or_throw(system::open_signal_queue(set_of(signals)), "signalfd");
 }
 
-// For each signal that was not blocked before the thread's first set with it, the number of the
-// thread's sets that receive it.
+// For each signal that was not blocked before the thread's first set with it: the number of the
+// thread's sets that receive the signal.
 constinit thread_local std::array<std::uint32_t, NSIG> receiving_sets{};
 
 }  // namespace
@@ -56,7 +56,7 @@ signal_set::blocked_signals::~blocked_signals() {
   for (int signal = 1; signal <= SIGRTMAX; ++signal) {
     if (sigismember(&signals_, signal) != 1) continue;
     std::uint32_t& sets = receiving_sets[static_cast<std::size_t>(signal)];
-    if (sets > 0) --sets;  // 0 if the constructor ran on another thread
+    if (sets > 0) --sets;  // 0 if the set was constructed on another thread
     if (sets == 0) sigaddset(&unblocked, signal);
   }
   system::change_signal_mask(SIG_UNBLOCK, unblocked);
@@ -97,8 +97,8 @@ std::optional<std::expected<signal_info, std::error_code>> signal_set::try_take(
   return info;
 }
 
-// Takes one signal per call, as the function may destroy this set. The watch is level-triggered, so
-// it reports further signals in the next turn.
+// Takes one signal per call, because the function may destroy this set. The watch is
+// level-triggered, so it reports further signals in the next turn.
 void signal_set::receive() {
   if (const auto info = try_take()) callback_(**info);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// signal_set: POSIX signals as events of a loop.
+// signal_set: receives POSIX signals as events of a loop.
 //
 //     gyre::signal_set quit(loop, {SIGINT, SIGTERM}, [&](const gyre::signal_info&) { loop.stop(); });
 //
-// A coroutine takes signals as well:
+// A coroutine can wait for signals, too:
 //
 //     gyre::signal_set hang_up(loop, {SIGHUP});
 //     for (;;) {
@@ -32,7 +32,7 @@
 
 namespace gyre {
 
-/// A signal's number, sender and value; see signalfd(2).
+/// The number, sender and value of a signal; see signalfd(2).
 using signal_info = signalfd_siginfo;
 
 namespace detail {
@@ -43,57 +43,60 @@ GYRE_MISUSED_CALLBACK(misused_signal_callback,
 
 }  // namespace detail
 
-/// A subscription to POSIX signals by signalfd(2): calls a function on the loop's thread for each
-/// signal of a set that the process receives or, made without a function, lets coroutines wait for
-/// the signals.
+/// A subscription to POSIX signals by signalfd(2). With a function, calls it on the loop's thread
+/// for each signal of the set that the process receives; without a function, coroutines can wait
+/// for the signals.
 ///
-/// The constructor blocks the signals in the calling thread, and every other thread must have them
-/// blocked as well. gyre's own threads block all asynchronous signals. Other threads inherit the
-/// mask of their creator, so make the set in the main thread before them, even if another thread
-/// runs the loop later. Child processes inherit the mask, too: see unblock_signals().
+/// The constructor blocks the signals in the calling thread; they must be blocked in every other
+/// thread as well. gyre's own threads block all asynchronous signals. Other threads inherit the
+/// mask of their creator, so construct the set in the main thread before other threads, even if
+/// another thread runs the loop later. Child processes inherit the mask, too: see
+/// unblock_signals().
 ///
-/// As with any POSIX signal, several of one number that arrive before the first is served can be
-/// merged into one. A signal that is directed at one thread, as by std::raise(), reaches a set only
-/// if that thread runs the loop. A signal of several sets reaches one of them.
+/// As with any POSIX signal, several signals of one number that arrive before the first is received
+/// may be merged into one. A signal directed at one thread, as by std::raise(), reaches a set only
+/// if that thread runs the loop. A signal that is in several sets reaches one of them.
 ///
 /// Signals that arrive while no coroutine waits stay pending, and end the next waits. Each signal
 /// ends one wait, the oldest.
 ///
-/// Thread-safety: one thread makes and destroys the set, as the mask is that thread's: the loop's
-/// thread, or another while none runs the loop (else a data race). wait(): any thread.
-/// Lifetime: the loop must outlive the set, and the set the coroutines that wait for its signals.
-/// The destructor unblocks the signals that were not blocked before, unless another set of the
-/// thread receives them; a signal that is pending then takes its ordinary effect, which for the
-/// first process of a container (PID 1) is none, unless the program has a handler. The function may
-/// destroy a set that was made on the loop's thread.
-/// Errors: exceptions of the function go to the loop's on_exception.
-/// Complexity: a signal costs one system call, and two more for a wait that did not find one.
+/// Thread-safety: one thread constructs and destroys the set, because it changes that thread's
+/// mask: the loop's thread, or another thread while none runs the loop (otherwise a data race).
+/// wait(): any thread.
+/// Lifetime: the loop must outlive the set, and the set must outlive the coroutines that wait for
+/// its signals. The destructor unblocks the signals that were not blocked before, unless another
+/// set of the thread receives them. A signal that is pending then has its ordinary effect, which is
+/// none in the first process of a container (PID 1), unless the program has a handler. The function
+/// may destroy a set that was constructed on the loop's thread.
+/// Errors: exceptions of the function are passed to the loop's on_exception.
+/// Complexity: a signal costs one system call, and two more for a wait that finds no pending
+/// signal.
 class signal_set {
  public:
   using function = move_only_function<void(const signal_info&)>;
 
-  /// Throws std::system_error: EINVAL for a number that is no signal, or a signal that cannot be
+  /// Throws std::system_error: EINVAL for a number that is not a signal, or a signal that cannot be
   /// caught (SIGKILL, SIGSTOP); EMFILE.
   signal_set(event_loop& target, std::initializer_list<int> signals, function callback)
       : signal_set(target, std::span(signals.begin(), signals.size()), std::move(callback)) {}
   signal_set(event_loop& loop, std::span<const int> signals, function callback);
-  // Explains wrong arguments: see base/detail/misuse.hpp.
+  // These overloads explain wrong arguments: see base/detail/misuse.hpp.
   signal_set(event_loop& target, std::initializer_list<int> signals,
              detail::misused_signal_callback explained);
   signal_set(event_loop& target, std::span<const int> signals,
              detail::misused_signal_callback explained);
-  /// For wait(). Errors as above.
+  /// Constructs a set without a function, for wait(). Throws like the constructors with a function.
   signal_set(event_loop& target, std::initializer_list<int> signals)
       : signal_set(target, std::span(signals.begin(), signals.size())) {}
   signal_set(event_loop& loop, std::span<const int> signals);
   signal_set& operator=(signal_set&&) = delete;
 
-  /// Awaited, gives the next signal as a signal_info, and resumes on the coroutine's executor. A
-  /// stop takes no signal.
+  /// An awaitable that returns the next signal as a signal_info, and resumes on the coroutine's
+  /// executor. A stopped wait takes no signal.
   ///
-  /// Errors: throws gyre::operation_cancelled when asked to stop; std::system_error if the loop
-  /// cannot watch the descriptor; std::logic_error if the set calls a function.
-  /// Complexity: no allocation.
+  /// Errors: throws gyre::operation_cancelled when stopped; std::system_error if the loop cannot
+  /// watch the descriptor; std::logic_error if the set has a function.
+  /// Complexity: allocates nothing.
   [[nodiscard]] detail::readable_wait<signal_set, signal_info> wait() {
     if (watch_.active()) throw_has_function();
     return detail::readable_wait<signal_set, signal_info>(waits_);
@@ -122,14 +125,14 @@ class signal_set {
   blocked_signals blocked_;
   unique_fd descriptor_;
   detail::callback<const signal_info&> callback_;
-  fd_watch watch_;  // active if there is a function
+  fd_watch watch_;  // active if the set has a function
   detail::readable_line<signal_set, signal_info> waits_;
 };
 
-/// Unblocks all signals in the calling thread, also those that the program blocked itself. For the
-/// child of a fork() before it calls exec(), as a program inherits the mask, and SIGTERM would not
-/// end it. For posix_spawn() set an empty mask with POSIX_SPAWN_SETSIGMASK. system() and popen()
-/// cannot: their children inherit the blocked signals of the caller. Async-signal-safe.
+/// Unblocks all signals in the calling thread, including those that the program itself has blocked.
+/// Call it in the child of a fork() before exec(): a program inherits the mask, so SIGTERM would
+/// not terminate it. For posix_spawn(), set an empty mask with POSIX_SPAWN_SETSIGMASK. The children
+/// of system() and popen() always inherit the blocked signals of the caller. Async-signal-safe.
 void unblock_signals() noexcept;
 
 }  // namespace gyre

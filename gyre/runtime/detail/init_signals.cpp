@@ -12,7 +12,7 @@ namespace {
 
 namespace system = io::detail::system;
 
-bool ends_a_process(int signal) noexcept {
+bool terminates_by_default(int signal) noexcept {
   switch (signal) {
     case SIGCHLD:
     case SIGCONT:
@@ -42,7 +42,7 @@ bool replace_default_action(int signal, void (*handler)(int)) noexcept {
 void let_signals_end_init(std::span<const int> signals, bool is_init) noexcept {
   if (!is_init) return;
   for (const int signal : signals) {
-    if (ends_a_process(signal)) replace_default_action(signal, &exit_with_signal_status);
+    if (terminates_by_default(signal)) replace_default_action(signal, &exit_with_signal_status);
   }
 }
 

@@ -29,10 +29,11 @@ void shutdown_entry::run(operation& self) {
 
 void shutdown_entry::call(shutdown_step step) noexcept {
   shutdown_sequence& sequence = *step.sequence_;
-  // The call may end its step and then throw: this step lasts until the exception is stored.
+  // The call may end its step and then throw; this copy of the step lasts until the exception is
+  // stored.
   const shutdown_step end_of_call = sequence.copy(step);
   const std::lock_guard lock(mutex_);
-  if (is_forgotten()) return;
+  if (is_unregistered()) return;
   is_calling_ = true;
   try {
     call_(std::move(step));
@@ -43,9 +44,9 @@ void shutdown_entry::call(shutdown_step step) noexcept {
   call_ = {};
 }
 
-void shutdown_entry::forget() noexcept {
+void shutdown_entry::unregister() noexcept {
   const std::lock_guard lock(mutex_);
-  is_forgotten_.store(true, std::memory_order_relaxed);
+  is_unregistered_.store(true, std::memory_order_relaxed);
   if (!is_calling_) call_ = {};
 }
 
@@ -58,7 +59,7 @@ void print_live_tasks() noexcept try {
     static_cast<void>(std::fputs(
         "gyre::record_live_tasks(true), first in main(), makes this name them\n", stderr));
   }
-} catch (...) {  // NOLINT: without memory, without names
+} catch (...) {  // NOLINT: if memory is exhausted, prints no names
 }
 
 }  // namespace
@@ -82,7 +83,7 @@ void shutdown_sequence::run() {
   if (stage_ != stage::over) control_.run();
 }
 
-// Is async-signal-safe.
+// Must be async-signal-safe.
 void shutdown_sequence::add_request(std::uint32_t request) noexcept {
   // release: pairs with the acquire in advance().
   requests_.fetch_or(request, std::memory_order_release);
@@ -134,8 +135,8 @@ void shutdown_sequence::enter(shutdown_phase phase, steady_time deadline) {
   }
 }
 
-// The last task and step end under the lock, so that their threads are done with this object when
-// the end is seen here.
+// The last task and the last step end under the lock, so that their threads no longer use this
+// object when their end is seen here.
 bool shutdown_sequence::try_finish() noexcept {
   std::vector<std::shared_ptr<shutdown_entry>> unused_entries;  // destroyed without the lock
   std::unique_lock lock(mutex_);
@@ -175,7 +176,7 @@ shutdown_hook shutdown_sequence::add(shutdown_phase phase, executor& target,
   std::unique_lock lock(mutex_);
   if (stage_ < stage_of(phase)) {
     if (entries_.size() >= purge_size_) {
-      std::erase_if(entries_, [](const auto& each) { return each->is_forgotten(); });
+      std::erase_if(entries_, [](const auto& each) { return each->is_unregistered(); });
       purge_size_ = std::max<std::size_t>(16, 2 * entries_.size());
     }
     entries_.push_back(std::move(entry));
@@ -195,7 +196,7 @@ shutdown_step shutdown_sequence::copy(const shutdown_step& step) noexcept {
   return {*this, step.phase(), step.deadline()};
 }
 
-// The wait ignores stop requests: most tasks that wait here were asked to stop.
+// Ignores stop requests, because most tasks that wait here were requested to stop.
 task<> shutdown_sequence::wait_for_other_tasks() {
   task_context& context = co_await this_context();
   if (!has_member(context)) {
@@ -206,7 +207,7 @@ task<> shutdown_sequence::wait_for_other_tasks() {
     const std::lock_guard lock(mutex_);
     if (!other_tasks_ended_.is_set()) {
       ++waiting_members_;
-      // release: as in end_task().
+      // release: pairs with the acquire in try_finish().
       tasks_.fetch_sub(one_task, std::memory_order_release);
       wake_.raise();
     }
@@ -230,12 +231,13 @@ bool shutdown_sequence::has_steps() const noexcept {
   return steps_ > 0;
 }
 
-// A refused task is never counted, as nothing would report its end.
+// A refused task is never counted, because nothing would report its end.
 void shutdown_sequence::begin_task() {
   std::size_t old_tasks = tasks_.load(std::memory_order_relaxed);
   do {
     if ((old_tasks & closed) != 0) throw_error(std::errc::operation_canceled);
-    // relaxed: a count. Another task, or an order by other means, comes before the end.
+    // relaxed: another task that is still counted, or the caller's own synchronisation, orders this
+    // count before the end.
   } while (
       !tasks_.compare_exchange_weak(old_tasks, old_tasks + one_task, std::memory_order_relaxed));
 }

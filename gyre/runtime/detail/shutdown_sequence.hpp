@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// shutdown_sequence: the state machine of a runtime's shutdown, on a loop of its own.
+// shutdown_sequence: the state machine of a runtime's shutdown, which runs on its own loop.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -30,7 +30,7 @@
 
 namespace gyre::detail {
 
-/// A registered function and the executor that calls it.
+/// A registered shutdown hook and the executor that calls it.
 class shutdown_entry final : public operation {
  public:
   using function = move_only_function<void(shutdown_step)>;
@@ -39,12 +39,13 @@ class shutdown_entry final : public operation {
       : operation(&run), phase_(phase), target_(target), call_(std::move(call)) {}
 
   shutdown_phase phase() const noexcept { return phase_; }
-  /// Whether forget() was called. relaxed: a hint.
-  bool is_forgotten() const noexcept { return is_forgotten_.load(std::memory_order_relaxed); }
-  /// Posts the call of the function to its executor. Once; `self` owns this entry meanwhile.
+  /// Whether unregister() was called. relaxed: a hint.
+  bool is_unregistered() const noexcept { return is_unregistered_.load(std::memory_order_relaxed); }
+  /// Posts the call of the function to its executor. May be called once; `self` owns the entry
+  /// until the call.
   void begin(std::shared_ptr<shutdown_entry> self, shutdown_step step) noexcept;
-  /// Unregisters the function; blocks while another thread calls it.
-  void forget() noexcept;
+  /// Unregisters the function; blocks while another thread calls the function.
+  void unregister() noexcept;
 
  private:
   static void run(operation& self);
@@ -52,19 +53,19 @@ class shutdown_entry final : public operation {
 
   const shutdown_phase phase_;
   executor& target_;
-  // These are set while the entry is posted.
+  // Set while the entry is posted.
   std::shared_ptr<shutdown_entry> self_;
   std::optional<shutdown_step> step_;
 
-  std::recursive_mutex mutex_;  // held during the call, which may forget its own entry
+  std::recursive_mutex mutex_;  // held during the call, which may unregister its own entry
   bool is_calling_ = false;
-  atomic<bool> is_forgotten_{false};
+  atomic<bool> is_unregistered_{false};
   function call_;
 };
 
-/// Waits for hooks and tasks, keeps the deadlines, and goes through the phases. Tasks that keep
-/// their loops busy do not delay it: its loop runs no code of users but stop callbacks and hooks on
-/// inline_executor(), which must not block.
+/// Waits for hooks and tasks, enforces the deadlines, and enters the phases. Tasks that keep their
+/// loops busy do not delay it: the control loop runs no user code except stop callbacks and hooks
+/// on inline_executor(), which must not block.
 ///
 /// | stage | request | force, or drain time over | no step left | no step and no task left | force time over |
 /// |---|---|---|---|---|---|
@@ -75,7 +76,8 @@ class shutdown_entry final : public operation {
 /// | over | - | - | - | - | - |
 class shutdown_sequence {
  public:
-  /// Time limits for tasks and hooks: of the phases before `force`, and of `force`.
+  /// Time limits for tasks and hooks: `drain` for all phases before `force`, and `force` for that
+  /// phase.
   struct limits {
     std::chrono::nanoseconds drain;
     std::chrono::nanoseconds force;
@@ -86,31 +88,32 @@ class shutdown_sequence {
                     move_only_function<void(shutdown_phase)> on_phase);
   shutdown_sequence& operator=(shutdown_sequence&&) = delete;
 
-  /// These begin the shutdown; force() also skips to `force`. Any thread; async-signal-safe;
-  /// idempotent.
+  /// Begin the shutdown; force() also skips to the phase `force`. Idempotent and async-signal-safe.
+  ///
+  /// Thread-safety: any thread.
   void request() noexcept { add_request(shutdown_requested); }
   void force() noexcept { add_request(shutdown_requested | force_requested); }
   bool is_requested() const noexcept { return requests_.load(std::memory_order_relaxed) != 0; }
-  /// Makes the transitions that are due. On the control loop's thread.
+  /// Makes the transitions that are due. Called on the control loop's thread.
   void advance();
   /// Runs the control loop until the stage `over`.
   void run();
-  /// Whether `force` began. After run().
+  /// Whether `force` began. Valid after run().
   bool is_forced() const noexcept { return is_forced_; }
 
   shutdown_hook add(shutdown_phase phase, executor& target, shutdown_entry::function call);
   inplace_stop_token token(shutdown_phase phase) const noexcept {
     return sources_[static_cast<std::size_t>(phase)].get_token();
   }
-  /// A task that the shutdown waits for, from construction to destruction. Throws std::system_error
-  /// (operation_canceled) once `force` has begun or the shutdown is over.
+  /// Counts a task for which the shutdown waits, from construction to destruction. The constructor
+  /// throws std::system_error (operation_canceled) once `force` has begun or the shutdown is over.
   class task_membership {
    public:
     explicit task_membership(shutdown_sequence& sequence) {
       sequence.begin_task();
       sequence_.reset(&sequence);
     }
-    /// Marks `context`, which ends before this object, as the context of a member.
+    /// Marks `context`, which must end before this object, as the context of a member.
     void mark(task_context& context) noexcept {
       mark_ = {sequence_.get(), context.locals};
       context.locals = &mark_;
@@ -123,21 +126,21 @@ class shutdown_sequence {
     std::unique_ptr<shutdown_sequence, end_task> sequence_;
     local_binding mark_{nullptr};
   };
-  /// Tasks that have begun and not ended, also those in wait_for_other_tasks().
+  /// The number of tasks that have begun and not ended, including those in wait_for_other_tasks().
   std::size_t count_tasks() const noexcept {
     const std::lock_guard lock(mutex_);
     return unended_tasks();
   }
   /// Stores the first error, and requests the shutdown.
   void fail(std::exception_ptr error) noexcept;
-  /// The first error. After run().
+  /// The first error. Valid after run().
   std::exception_ptr error() const noexcept { return error_; }
-  /// Waits until all tasks but those that wait here have ended. Throws std::logic_error unless
-  /// awaited by a member.
+  /// Waits until all tasks have ended except those that also wait here. Throws std::logic_error
+  /// unless awaited by a member.
   task<> wait_for_other_tasks();
 
   void end_step() noexcept;
-  /// Another step of the same phase, which the phase waits for as well.
+  /// Adds another step of the same phase, which then also waits for it.
   shutdown_step copy(const shutdown_step& step) noexcept;
 
  private:
@@ -145,7 +148,7 @@ class shutdown_sequence {
   // The bits of requests_.
   static constexpr std::uint32_t shutdown_requested = 1;
   static constexpr std::uint32_t force_requested = 2;
-  // The parts of tasks_: the flag `closed` admits no more tasks; the count is above it.
+  // tasks_ has the flag `closed`, which refuses further tasks, and above it the count of tasks.
   static constexpr std::size_t closed = 1;
   static constexpr std::size_t one_task = 2;
 
@@ -153,7 +156,7 @@ class shutdown_sequence {
   void enter(shutdown_phase phase, steady_time deadline);
   bool try_finish() noexcept;
   [[noreturn]] void give_up() noexcept;
-  // The caller holds the mutex.
+  // Requires mutex_.
   std::size_t unended_tasks() const noexcept {
     return tasks_.load(std::memory_order_relaxed) / one_task + waiting_members_;
   }
@@ -181,11 +184,11 @@ class shutdown_sequence {
   std::array<inplace_stop_source, 3> sources_;
 
   mutable std::mutex mutex_;
-  stage stage_ = stage::running;  // written by the control loop
+  stage stage_ = stage::running;  // written by the control loop only
   steady_time deadline_ = steady_time::max();
   std::size_t steps_ = 0;
   std::vector<std::shared_ptr<shutdown_entry>> entries_;
-  std::size_t purge_size_ = 16;      // of entries_, from which on forgotten ones are removed
+  std::size_t purge_size_ = 16;      // the size of entries_ at which unregistered ones are removed
   std::size_t waiting_members_ = 0;  // members in wait_for_other_tasks(), not counted in tasks_
   manual_reset_event other_tasks_ended_;
   std::exception_ptr error_;
