@@ -26,7 +26,8 @@ constinit std::atomic<std::int64_t> byte_total = 0;
 constinit thread_local bool allocations_fail = false;
 
 #if GYRE_TESTING_COUNTS
-// Both are out of line: otherwise GCC inlines new and delete and finds aligned_alloc and free.
+// These functions are not inlined: otherwise GCC inlines new and delete, and warns of aligned_alloc
+// paired with delete.
 [[gnu::noinline]] void* counted_allocation(std::size_t size, std::size_t alignment) {
   ++allocation_total;
   if (allocations_fail) throw std::bad_alloc();
@@ -86,7 +87,8 @@ void detail::count_allocation() noexcept { ++allocation_total; }
 }  // namespace gyre::testing
 
 #if GYRE_TESTING_COUNTS
-// All forms: AddressSanitizer's runtime has its own, which do not call each other.
+// Replaces every form of new and delete: those of AddressSanitizer's runtime do not call one
+// another.
 #define GYRE_TESTING_OPERATORS(suffix)                                                           \
   void* operator new suffix(std::size_t size) {                                                  \
     return gyre::testing::counted_allocation(size, alignof(std::max_align_t));                   \

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// allocation_count: counts the allocations of a program within a region. Link
-// gyre::testing_allocations, which also makes allocations fail.
+// allocation_count: counts the allocations of a program within a scope. failing_allocations: makes
+// allocations fail. Both need a program linked with gyre::testing_allocations.
 //
 //     const gyre::testing::allocation_count during;
 //     answer(message);
 //     EXPECT_EQ(during.allocations(), 0U);
 //     EXPECT_EQ(during.slab_blocks(), 0);  // every frame was given back
 //
-// How it works: the library replaces operator new and operator delete of a program that links it
-// and uses a name of this header, for all code of the program and its shared libraries. A program
-// that replaces them itself cannot link it.
+// How it works: if a program links the library and uses a name of this header, the library replaces
+// operator new and operator delete for all code of the program and its shared libraries. A program
+// that replaces these operators itself cannot link the library.
 //
-// Limits: malloc(3) is not counted, and of the memory in slabs only the blocks in use and the slabs
-// that are mapped. ThreadSanitizer's runtime forbids the replacement: there all counts of
+// Limits: malloc(3) is not counted; in slabs, only the blocks in use and the mapped slabs are
+// counted. ThreadSanitizer's runtime does not allow the replacement: with it, all counts of
 // operator new stay 0, no allocation fails, and allocations_are_counted() is false.
 #pragma once
 
@@ -26,31 +26,32 @@ namespace gyre::testing {
 /// Whether operator new is replaced; false under ThreadSanitizer.
 bool allocations_are_counted() noexcept;
 
-/// Calls of operator new by all threads since the program began.
+/// The number of calls of operator new by all threads since the program began.
 ///
-/// Thread-safety: any thread, as bytes_in_use() and bytes_held().
+/// Thread-safety: any thread, also for bytes_in_use() and bytes_held().
 std::size_t allocations() noexcept;
-/// Bytes from operator new that are in use, as malloc_usable_size(3) counts them.
+/// The number of bytes in use from operator new, as malloc_usable_size(3) counts them.
 std::int64_t bytes_in_use() noexcept;
-/// Bytes that the program holds: from operator new, and in slabs after slab_trim().
+/// The number of bytes that the program holds: from operator new, and in slabs after slab_trim().
 std::int64_t bytes_held() noexcept;
 
-/// The allocations of all threads since the object was made.
+/// Counts the allocations of all threads since its construction.
 ///
-/// Thread-safety: none. To count exactly, let no other thread allocate meanwhile.
-/// Complexity: the constructor and the members of slabs read the statistics of all heaps.
+/// Thread-safety: none. For exact counts, no other thread may allocate meanwhile.
+/// Complexity: the constructor, slab_blocks() and slabs_mapped() read the statistics of all heaps.
 class allocation_count {
  public:
   allocation_count() noexcept;
 
-  /// Calls of operator new. The first run of code may allocate what later runs reuse: warm up.
+  /// The number of calls of operator new. Run the code once before counting: the first run may
+  /// allocate memory that later runs reuse.
   [[nodiscard]] std::size_t allocations() const noexcept;
-  /// Growth of bytes_in_use(); negative if more was freed.
+  /// The growth of bytes_in_use(); negative if more was freed than allocated.
   [[nodiscard]] std::int64_t bytes_in_use() const noexcept;
-  /// Growth of the number of blocks in use in slabs: coroutine frames, posted callables and the
-  /// like that were not given back.
+  /// The growth of the number of slab blocks in use: coroutine frames, posted callables and similar
+  /// objects that were not freed.
   [[nodiscard]] std::int64_t slab_blocks() const noexcept;
-  /// Slabs taken from the system.
+  /// The number of slabs that were mapped.
   [[nodiscard]] std::size_t slabs_mapped() const noexcept;
 
  private:
@@ -59,10 +60,10 @@ class allocation_count {
   slab_stats initial_slab_stats_;
 };
 
-/// Makes calls of operator new on the calling thread throw std::bad_alloc while the object lives.
-/// Slabs that have free blocks still give them.
+/// Makes calls of operator new on the calling thread throw std::bad_alloc during its lifetime.
+/// Slabs that have free blocks still allocate these.
 ///
-/// Thread-safety: the thread that made it; one at a time.
+/// Thread-safety: the thread that constructed it; one object at a time.
 class failing_allocations {
  public:
   failing_allocations() noexcept;
@@ -73,7 +74,8 @@ class failing_allocations {
 
 namespace detail {
 
-/// Counts an allocation by other means, for a program that replaces malloc, say.
+/// Counts an allocation that did not use operator new, for example in a program that replaces
+/// malloc.
 void count_allocation() noexcept;
 
 }  // namespace detail

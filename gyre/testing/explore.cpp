@@ -48,21 +48,21 @@ std::string describe(const std::exception_ptr& error) {
   }
 }
 
-// The message for stderr if this thread aborts in a schedule; empty outside of schedules.
+// The message for stderr if this thread aborts in a schedule; empty outside schedules.
 thread_local std::array<char, 128> abort_message{};
 
 struct sigaction original_handler;
 
-// Prints the message, as a program that aborts cannot return the seed. Calls async-signal-safe
-// functions only.
+// Prints abort_message, because a program that aborts cannot return the seed. Calls only
+// async-signal-safe functions.
 void on_abort(int signal) {
   const std::size_t length = ::strnlen(abort_message.data(), abort_message.size());
   static_cast<void>(!::write(STDERR_FILENO, abort_message.data(), length));
   ::sigaction(signal, &original_handler, nullptr);
-  ::raise(signal);  // runs the original handler once this one has returned
+  ::raise(signal);  // runs the original handler after this one has returned
 }
 
-/// While it exists an abort of this thread, or std::terminate(), prints the seed.
+/// A scope in which an abort of this thread, or std::terminate(), prints the seed.
 class seed_of_abort {
  public:
   explicit seed_of_abort(std::uint64_t seed) {
@@ -85,12 +85,12 @@ class seed_of_abort {
 class schedule {
  public:
   schedule(std::uint64_t seed, const explore_options& options)
-      : options_(options), choices_(seed), executor_(choices_()) {
+      : options_(options), random_(seed), executor_(random_()) {
     // Chooses the step of the stop log-uniformly, so that short and long programs are both stopped
     // early and late.
     if (!options.stops) return;
-    const std::uint64_t bits = choices_() % 12;
-    stop_step_ = choices_() % (std::size_t{1} << bits);
+    const std::uint64_t bits = random_() % 12;
+    stop_step_ = random_() % (std::size_t{1} << bits);
   }
 
   std::exception_ptr run(const std::function<task<>(executor&)>& program) {
@@ -99,12 +99,12 @@ class schedule {
       result_ = gyre::spawn_future(executor_, program(executor_), stop_.get_token());
       error = run_to_end();
       if (error != nullptr) end_other_coroutines();
-    } catch (...) {  // thrown by `program` itself, or by an operation that was posted
+    } catch (...) {  // thrown by `program` itself, or by a posted operation
       error = std::current_exception();
     }
     return error;
   }
-  /// Whether coroutines of the schedule may still refer to it.
+  /// Whether coroutines of the schedule may still refer to this object.
   bool is_left_suspended() const { return result_.valid() && !has_ended(); }
 
  private:
@@ -126,7 +126,7 @@ class schedule {
     return error_of_result();
   }
   bool take_step() {
-    const bool expires_early = options_.early_timers && choices_() % 8 == 0;
+    const bool expires_early = options_.early_timers && random_() % 8 == 0;
     if (expires_early && executor_.expire_next()) return true;
     return executor_.run_one() || executor_.expire_next();
   }
@@ -151,7 +151,7 @@ class schedule {
   }
 
   const explore_options& options_;
-  std::mt19937_64 choices_;
+  std::mt19937_64 random_;
   manual_executor executor_;
   inplace_stop_source stop_;
   std::size_t stop_step_ = never;
@@ -175,7 +175,7 @@ exploration explore(std::size_t schedules, const std::function<task<>(executor&)
     result.error = next->run(program);
     ++result.schedules;
     const bool failed = result.error != nullptr || (options.has_failed && options.has_failed());
-    // Suspended coroutines refer to the executor and the stop source.
+    // Leaks a schedule with suspended coroutines, which refer to its executor and stop source.
     if (next->is_left_suspended()) static_cast<void>(next.release());
     if (!failed) continue;
     result.failed_seed = seed;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // explore: runs a program of coroutines under many pseudo-random schedules, and reports the seed of
-// the first one that fails.
+// the first schedule that fails.
 //
 //     const auto found = gyre::testing::explore(1000, [](gyre::executor&) -> gyre::task<> {
 //       gyre::mutex mutex;
@@ -25,30 +25,32 @@ namespace gyre::testing {
 
 /// Settings of explore().
 struct explore_options {
-  /// The seed of the first schedule; the others have the numbers that follow.
+  /// The seed of the first schedule; later schedules use the numbers that follow.
   std::uint64_t first_seed = 1;
-  /// A schedule with more steps fails. A step runs an operation or expires a timer.
+  /// The maximum number of steps of a schedule, which otherwise fails. A step runs an operation or
+  /// expires a timer.
   std::size_t step_limit = 100'000;
-  /// Lets timers expire while operations are pending, as on a machine that is slow: to find races
+  /// Whether timers may expire while operations are pending, as on a slow machine: finds races
   /// between a result and its time limit. Otherwise time passes only when no operation is pending.
   bool early_timers = false;
-  /// Requests a stop of the program at a pseudo-random step of each schedule. A program that the
-  /// stop ends passes.
+  /// Whether to request a stop of the program at a pseudo-random step of each schedule. A program
+  /// that ends because of the stop passes.
   bool stops = false;
-  /// Called after each schedule: whether it failed otherwise than by an exception. With GoogleTest,
-  /// `[] { return testing::Test::HasFailure(); }`.
+  /// Called after each schedule; returns whether the schedule failed without an exception. With
+  /// GoogleTest, `[] { return testing::Test::HasFailure(); }`.
   std::function<bool()> has_failed = {};
 };
 
-/// The outcome of explore().
+/// The result of explore().
 struct exploration {
-  /// Schedules that were run.
+  /// The number of schedules that were run.
   std::size_t schedules = 0;
-  /// The seed of the schedule that failed; the last one that was run.
+  /// The seed of the schedule that failed, which is the last one that was run.
   std::optional<std::uint64_t> failed_seed = {};
-  /// The exception of that schedule; null if explore_options::has_failed told the failure.
+  /// The exception of the failed schedule; null if explore_options::has_failed reported the
+  /// failure.
   std::exception_ptr error = {};
-  /// The number of the schedule, its seed and its error; empty if none failed.
+  /// The number, the seed and the error of the failed schedule; empty if none failed.
   std::string message = {};
 
   [[nodiscard]] bool passed() const noexcept { return !failed_seed; }
@@ -58,23 +60,24 @@ struct exploration {
 /// operation by a seed (a random walk) and has virtual time, until a schedule fails. A schedule
 /// fails if
 /// - the program throws,
-/// - it waits, but no operation is pending and no timer is started (std::logic_error): a deadlock,
-/// - it takes too many steps (std::logic_error),
-/// - explore_options::has_failed says so.
+/// - the program waits, but no operation is pending and no timer is started (std::logic_error): a
+///   deadlock,
+/// - the program needs too many steps (std::logic_error),
+/// - explore_options::has_failed returns true.
 ///
-/// A seed and a program give the same schedule on every machine; so the program must make its state
-/// in each call and use no clock, no thread and no randomness of its own. Writes the message of a
-/// failure to stderr, also the seed of a schedule that aborts the process (SIGABRT), such as
-/// by an error that leaves a detached coroutine. To replay a schedule, run one with that
-/// first_seed, or set GYRE_TESTING_SEED in the environment: then explore() runs only the schedule
-/// of that seed.
+/// A seed and a program result in the same schedule on every machine, if the program constructs its
+/// state in each call and uses no clock, no thread and no randomness of its own. Writes the message
+/// of a failure to stderr, and also the seed of a schedule that aborts the process (SIGABRT), for
+/// example by an exception that leaves a detached coroutine. To replay a schedule, run one schedule
+/// with that first_seed, or set GYRE_TESTING_SEED in the environment: then explore() runs only the
+/// schedule of that seed.
 ///
-/// A schedule reorders operations that are posted, on one thread: it finds wrong orders of
-/// coroutines between their suspensions, but no data race of threads. A pass is no proof.
+/// A schedule reorders posted operations on one thread: it finds wrong orders of coroutines between
+/// their suspensions, but no data races between threads. Passing is no proof of correctness.
 ///
 /// Thread-safety: the calling thread runs everything.
-/// Lifetime: a failed schedule is asked to stop, so that its coroutines end. Coroutines that do not
-/// are leaked.
+/// Lifetime: a failed schedule is requested to stop, so that its coroutines end. Coroutines that do
+/// not end are leaked.
 /// Errors: std::invalid_argument if GYRE_TESTING_SEED is not a number, or `program` is empty.
 exploration explore(std::size_t schedules, const std::function<task<>(executor&)>& program,
                     const explore_options& options = {});

@@ -55,7 +55,7 @@ void append_name(std::string& message, std::string_view name) {
   }
   message += '\0';
 }
-// An SOA record of the root.
+// Appends an SOA record of the root.
 void append_soa(std::string& message, unsigned ttl) {
   message += '\0';
   append_number(message, type_soa);
@@ -66,7 +66,7 @@ void append_soa(std::string& message, unsigned ttl) {
   append_long(message, ttl);
 }
 
-/// The question of a message; nothing if the message has none.
+/// The first question of a message.
 struct question {
   std::string name;
   unsigned type;
@@ -96,7 +96,7 @@ unsigned response_code(const fake_dns_server::host& host) {
   }
 }
 
-/// The data of the records that a host has for a type.
+/// Returns the data of the host's records of this type.
 std::vector<std::string> records_of(const fake_dns_server::host& host, unsigned type) {
   std::vector<std::string> data;
   for (const net::ip_address& each : host.addresses) {
@@ -115,7 +115,8 @@ net::socket bound_udp() {
   socket.bind({net::ip_address::loopback_v4(), 0});
   return socket;
 }
-// A TCP socket at the port of `udp`; if that port is taken, both sockets move to another one.
+// Opens a TCP socket at the port of `udp`. If the port is in use, moves both sockets to another
+// port.
 net::socket bound_tcp(net::socket& udp) {
   for (;;) {
     auto socket = net::socket::open(net::address_family::ipv4, net::socket_type::stream);
@@ -167,23 +168,23 @@ fake_dns_server::record fake_dns_server::ptr(std::string_view name) {
 
 void fake_dns_server::release() {
   held_prefix_.reset();
-  for (const auto& [answer, to] : std::exchange(held_answers_, {})) send(answer, to);
+  for (const auto& [answer, client] : std::exchange(held_answers_, {})) send(answer, client);
 }
 
 void fake_dns_server::serve_udp() {
   std::array<char, 2048> room;
-  net::endpoint from;
+  net::endpoint client;
   for (;;) {
     socklen_t size = net::endpoint::capacity();
-    const ssize_t length = ::recvfrom(udp_.fd(), room.data(), room.size(), 0, from.data(), &size);
+    const ssize_t length = ::recvfrom(udp_.fd(), room.data(), room.size(), 0, client.data(), &size);
     if (length < 0) return;
-    from.resize(size);
+    client.resize(size);
     const auto answer = reply_to({room.data(), static_cast<std::size_t>(length)}, true);
     if (!answer) continue;
     if (held_prefix_ && questions_.back().starts_with(*held_prefix_)) {
-      held_answers_.emplace_back(*answer, from);
+      held_answers_.emplace_back(*answer, client);
     } else {
-      send(*answer, from);
+      send(*answer, client);
     }
   }
 }
@@ -224,7 +225,7 @@ void fake_dns_server::serve_tcp(connection& client) {
     std::string framed;
     append_number(framed, answer->size());
     framed += *answer;
-    // A few answers fit into the socket's buffer.
+    // A single send is enough, because a few answers fit into the socket's buffer.
     const ssize_t sent = ::send(client.socket.fd(), framed.data(), framed.size(), MSG_NOSIGNAL);
     if (sent != static_cast<ssize_t>(framed.size())) return drop();
   }
@@ -251,7 +252,7 @@ std::optional<std::string> fake_dns_server::reply_to(std::string_view message, b
   append_number(answer, 0);
   answer += query->bytes;
   for (const std::string& each : records) {
-    append_number(answer, 0xc000u | header_size);  // the name: a pointer to the question's
+    append_number(answer, 0xc000u | header_size);  // the name, as a pointer to the question's name
     append_number(answer, query->type);
     append_number(answer, class_internet);
     append_long(answer, answering_host.ttl);
@@ -260,7 +261,7 @@ std::optional<std::string> fake_dns_server::reply_to(std::string_view message, b
   }
   if (has_soa) append_soa(answer, *answering_host.negative_ttl);
   if (answering_host.reply == reply_kind::malformed) {
-    answer.replace(6, 2, "\xff\xff");  // counts of records that are missing
+    answer.replace(6, 2, "\xff\xff");  // announces records that are missing
     answer += "\xc0\xff garbage";
   }
   return answer;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fake_dns_server: a name server on the loopback interface, on the loop of the test, whose answers
-// the test decides.
+// fake_dns_server: a name server on the loopback interface, which runs on the loop of a test and
+// sends the replies that the test sets.
 //
 //     gyre::testing::fake_dns_server dns(loop);
 //     dns["www.example.org"] = {.addresses = {gyre::net::ip_address::loopback_v4()}};
@@ -26,37 +26,38 @@
 namespace gyre::testing {
 
 /// Answers questions by UDP, and by TCP at the same port. Names that the test has not set do not
-/// exist. To see no other server and no file, make the resolver with lookup_order::dns_only.
+/// exist. To use no other server and no file, construct the resolver with lookup_order::dns_only.
 ///
-/// Thread-safety: the loop's thread; while none runs the loop, one thread at a time.
-/// Lifetime: must not outlive the loop, which needs a poller with descriptors.
+/// Thread-safety: the loop's thread; while no thread runs the loop, one thread at a time.
+/// Lifetime: must not outlive the loop, whose poller must support descriptors.
 /// Errors: the constructor throws std::system_error.
 class fake_dns_server {
  public:
-  /// The server's reply to a question for a name.
+  /// How the server replies to a question for a name.
   enum class reply_kind {
-    normal,          ///< the records, or that there are none
+    normal,          ///< the records, or a reply without records
     refused,         ///< the error REFUSED
     server_failure,  ///< the error SERVFAIL
     none,            ///< no reply: the resolver's query times out
-    truncated,       ///< by UDP, that the records do not fit; by TCP as normal
-    malformed,       ///< bytes that are no valid message
+    truncated,       ///< by UDP a reply with the flag TC; by TCP a normal reply
+    malformed,       ///< bytes that are not a valid message
   };
-  /// A record of another type than A and AAAA; see srv(), txt() and ptr().
+  /// A record of a type other than A and AAAA; see srv(), txt() and ptr().
   struct record {
     unsigned type;
     std::string data;
   };
-  /// The entry of a name.
+  /// The settings of a name.
   struct host {
-    /// Sent as A and AAAA records.
+    /// Addresses, which are sent as A and AAAA records.
     std::vector<net::ip_address> addresses = {};
     reply_kind reply = reply_kind::normal;
-    /// The time for which records may be cached, in seconds.
+    /// The time for which the records may be cached, in seconds.
     unsigned ttl = 60;
-    /// The time for which the absence of a record may be cached; none: the answer does not say.
+    /// The time for which the absence of a record may be cached, in seconds; nullopt: sends no SOA
+    /// record.
     std::optional<unsigned> negative_ttl = {};
-    /// Sent in answers to questions for their type.
+    /// Records that are sent in replies to questions for their type.
     std::vector<record> records = {};
     bool exists = true;
   };
@@ -67,29 +68,29 @@ class fake_dns_server {
 
   /// The address for resolver_options::servers.
   net::endpoint local_endpoint() const { return udp_.local_endpoint(); }
-  /// The entry of `name`, such as "www.example.org"; made if there is none.
+  /// Returns the settings of `name`, such as "www.example.org"; adds the name if it is missing.
   host& operator[](const std::string& name) { return hosts_[name]; }
 
-  /// Records, with names as "www.example.org".
+  /// Construct records, with names such as "www.example.org".
   static record srv(unsigned priority, unsigned weight, unsigned port, std::string_view target);
   static record txt(const std::vector<std::string>& parts);
   static record ptr(std::string_view name);
 
-  /// The questions received so far, as "A example.org".
+  /// The questions received so far, such as "A example.org".
   const std::vector<std::string>& questions() const noexcept { return questions_; }
-  /// The number of questions that came by TCP.
+  /// The number of questions received by TCP.
   std::size_t tcp_questions() const noexcept { return tcp_questions_; }
   /// The number of open TCP connections.
   std::size_t tcp_connections() const noexcept { return connections_.size(); }
 
-  /// Delays answers by UDP to questions that begin with `prefix` ("AAAA "), until release().
+  /// Delays replies by UDP to questions that begin with `prefix`, such as "AAAA ", until release().
   void hold(std::string prefix = "") { held_prefix_ = std::move(prefix); }
-  /// The number of delayed answers.
+  /// The number of delayed replies.
   std::size_t held() const noexcept { return held_answers_.size(); }
   void release();
 
-  /// After the next UDP answer, the server resets its TCP connections, which it has shut down
-  /// before: the next write to one of them fails with EPIPE.
+  /// Makes the server reset its TCP connections after the next UDP reply. It shuts down their
+  /// sending sides first, so that the client's next write fails with EPIPE.
   void reset_tcp_after_next_answer() noexcept { resets_tcp_ = true; }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// manual_executor: an executor whose operations run, and whose time passes, only when the test says
-// so.
+// manual_executor: an executor whose operations run, and whose time passes, only when the test
+// calls it.
 //
 //     gyre::testing::manual_executor executor;
 //     gyre::spawn(executor, sleeps_for(1h, done));
@@ -29,19 +29,19 @@
 namespace gyre::testing {
 
 /// Runs operations on the thread that calls run_one(), run_all() or advance(): in the order of
-/// their posts or, made from a seed, in a pseudo-random order, which the seed decides on every
+/// their posts or, if constructed with a seed, in a pseudo-random order, which is the same on every
 /// machine. Operations left at the end are not run.
 ///
 /// Thread-safety: one thread, except for post(), running_here(), now(), pending() and posts().
-/// Lifetime: outlives the coroutines that it runs; a coroutine that is still suspended then must
-/// not be resumed.
-/// Errors: exceptions of operations and timers pass out of the member that runs them.
+/// Lifetime: must outlive the coroutines that it runs; a coroutine that is still suspended at its
+/// destruction must not be resumed.
+/// Errors: exceptions of operations and timers leave the function that runs them.
 /// Complexity: allocates nothing. With a seed, each operation costs O(pending()).
 class manual_executor final : public executor, public timer_service {
  public:
-  /// Runs operations in the order of their posts.
+  /// Constructs an executor that runs operations in the order of their posts.
   manual_executor() = default;
-  /// Runs operations in a pseudo-random order.
+  /// Constructs an executor that runs operations in a pseudo-random order.
   explicit manual_executor(std::uint64_t seed) : random_(seed) {}
   manual_executor(const manual_executor&) = delete;
   manual_executor& operator=(const manual_executor&) = delete;
@@ -63,7 +63,7 @@ class manual_executor final : public executor, public timer_service {
     return steady_time{std::chrono::nanoseconds{since_epoch_.load()}};
   }
 
-  /// Runs the oldest operation, or any with a seed. False if there is none.
+  /// Runs the oldest operation or, with a seed, any operation. Returns false if there is none.
   bool run_one() {
     operation* const next = take();
     if (next == nullptr) return false;
@@ -76,11 +76,12 @@ class manual_executor final : public executor, public timer_service {
     while (run_one()) ++ran;
     return ran;
   }
-  /// Lets `elapsed` pass: runs all operations, then each timer that expires meanwhile at its own
-  /// time, followed by the operations that are pending then. Returns the number of expired timers.
+  /// Advances the time by `elapsed`: runs all operations, then expires each timer that is due
+  /// meanwhile at its own time, followed by the operations pending then. Returns the number of
+  /// expired timers.
   std::size_t advance(duration elapsed) {
     const steady_time end = gyre::detail::later(now(), elapsed);
-    // A timer leaves the wheel at the end of its tick.
+    // Timers expire at the end of their tick.
     const steady_time last_tick = gyre::detail::later(end, gyre::detail::timer_wheel::tick_length);
     std::size_t expired = 0;
     run_all();
@@ -91,8 +92,9 @@ class manual_executor final : public executor, public timer_service {
     set_time(end);
     return expired;
   }
-  /// Lets the time pass to the earliest deadline of a timer, and expires that timer alone. Runs no
-  /// operation. False if no timer is started, or only such that never expire (steady_time::max()).
+  /// Advances the time to the earliest deadline of a timer, and expires that timer alone. Runs no
+  /// operation. Returns false if no timer is started that can expire (steady_time::max() never
+  /// does).
   bool expire_next() {
     for (auto next = wheel_.next_wakeup(); next; next = wheel_.next_wakeup()) {
       if (*next == steady_time::max()) return false;
@@ -101,17 +103,17 @@ class manual_executor final : public executor, public timer_service {
     return false;
   }
 
-  /// Operations that are pending.
+  /// The number of pending operations.
   std::size_t pending() const {
     const std::lock_guard lock(mutex_);
     return pending_;
   }
-  /// Operations posted so far.
+  /// The number of operations posted so far.
   std::size_t posts() const {
     const std::lock_guard lock(mutex_);
     return posts_;
   }
-  /// Timers that are started.
+  /// The number of started timers.
   std::size_t timers_pending() const noexcept { return wheel_.size(); }
 
  private:
@@ -150,7 +152,7 @@ class manual_executor final : public executor, public timer_service {
     since_epoch_ = std::max(since_epoch_.load(), time.time_since_epoch().count());
   }
 
-  // An odd time: no test should depend on a start that is aligned to the timing wheel.
+  // An odd time, because no test should depend on a start that is aligned to the timing wheel.
   static constexpr std::chrono::nanoseconds start{3'600'000'000'357};
 
   mutable std::mutex mutex_;
@@ -158,7 +160,7 @@ class manual_executor final : public executor, public timer_service {
   intrusive_queue<operation> waiting_;
   std::size_t pending_ = 0;
   std::size_t posts_ = 0;
-  std::atomic<const void*> running_in_{nullptr};  // the run of run_here(), as current_run()
+  std::atomic<const void*> running_in_{nullptr};  // the innermost run_here(); null outside
   std::atomic<std::chrono::nanoseconds::rep> since_epoch_{start.count()};
   gyre::detail::timer_wheel wheel_{steady_time{start}};
 };

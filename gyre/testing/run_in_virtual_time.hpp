@@ -23,10 +23,10 @@ namespace gyre::testing {
 /// rethrows its exception. Other coroutines of the executor run meanwhile.
 ///
 /// Thread-safety: one thread.
-/// Lifetime: after an error of run_in_virtual_time itself `work` is still suspended; what it refers
-/// to must live until it is resumed, or to the end of the program.
+/// Lifetime: after an error of run_in_virtual_time itself, `work` is still suspended; objects to
+/// which it refers must exist until it is resumed, or until the end of the program.
 /// Errors: std::logic_error if `work` has not ended when no operation is pending and no timer is
-/// started, so if it waits for another thread or for ever; and if it still waits after a year.
+/// started, because it waits for another thread or for ever; and if it still waits after a year.
 template <awaitable Awaitable>
 task_result_t<Awaitable> run_in_virtual_time(manual_executor& executor, Awaitable work,
                                              inplace_stop_token stop = {}) {
@@ -48,7 +48,7 @@ task_result_t<Awaitable> run_in_virtual_time(manual_executor& executor, Awaitabl
   return result.get();
 }
 
-/// Runs the coroutine on an executor of its own, in virtual time.
+/// Runs the coroutine on a new executor, in virtual time.
 template <awaitable Awaitable>
 task_result_t<Awaitable> run_in_virtual_time(Awaitable work, inplace_stop_token stop = {}) {
   manual_executor executor;

@@ -25,7 +25,7 @@ scripted_peer::~scripted_peer() { connection_->close(); }
 unique_fd scripted_peer::open() { return connection_->open(); }
 
 scripted_peer& scripted_peer::send(std::string_view bytes) {
-  // A read of no bytes would mean the end.
+  // Skips empty pieces, because a read of no bytes would mean the end.
   if (!bytes.empty())
     connection_->add(detail::scripted_connection::sent{.bytes = std::string(bytes)});
   return *this;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // scripted_peer: the other end of a stream, which follows a script in virtual time: it sends
-// pieces, waits, fails and ends the stream, takes short writes, and keeps the bytes that were
-// written.
+// pieces, waits, fails and ends the stream, limits writes, and stores the bytes that were written.
 //
 //     gyre::testing::virtual_time_loop virtual_time;
 //     gyre::testing::scripted_peer peer(virtual_time);
@@ -30,26 +29,26 @@ namespace detail {
 class scripted_connection;
 }  // namespace detail
 
-/// One connection of a loop in virtual time to a peer in the same process. No byte passes through
-/// the kernel, so the order of all events is the same in every run. A program under test gets the
+/// A connection of a loop in virtual time to a peer in the same process. No byte passes through the
+/// kernel, so the order of all events is the same in every run. A program under test uses the
 /// stream that connect() returns, an ordinary io::stream or net::tcp_stream.
 ///
-/// The script has two parts, which are independent of each other:
+/// The script has two independent parts:
 /// - The peer's actions, in order: send(), wait(), expect(), end(), fail(). They begin with
-///   connect(), whether or not the program reads. A read gives bytes of one send() at most. After
+///   connect(), whether or not the program reads. A read returns bytes of at most one send(). After
 ///   the last action, reads wait; more actions may be added at any time.
-/// - The fate of the program's writes, in order: take_at_most(), delay_write(), fail_write(). Later
-///   writes take all bytes at once.
+/// - The results of the program's writes, in order: take_at_most(), delay_write(), fail_write().
+///   Later writes take all bytes at once.
 ///
-/// These operations of streams are scripted: reading, writing and waiting for readiness. Others,
-/// such as options and shutdown(), act on a Unix socket that stands for the connection; send_file()
-/// writes to that socket, past the script. Messages with descriptors fail with
+/// Scripted operations of streams are reading, writing and waiting for readiness. Other operations,
+/// such as options and shutdown(), act on a Unix socket that represents the connection; send_file()
+/// writes to that socket, not to the script. Messages with descriptors fail with
 /// std::errc::operation_not_supported.
 ///
 /// Thread-safety: the thread that runs the loop.
-/// Lifetime: must not outlive the virtual_time_loop, but an operation of its stream that waits. New
-/// operations then fail with std::errc::bad_file_descriptor.
-/// Complexity: allocates the script and the bytes written. A stream costs two descriptors.
+/// Lifetime: must not outlive the virtual_time_loop; must outlive every waiting operation of its
+/// stream. After its destruction, new operations fail with std::errc::bad_file_descriptor.
+/// Complexity: allocates the script and the bytes written. A stream uses two descriptors.
 class scripted_peer {
  public:
   template <class Loop>
@@ -60,25 +59,25 @@ class scripted_peer {
 
   /// Sends a piece of bytes.
   scripted_peer& send(std::string_view bytes);
-  /// Lets time pass before the next action.
+  /// Lets `length` pass before the next action.
   scripted_peer& wait(duration length);
-  /// Waits until the program has written `text`, after the text of an earlier expect(), before the
-  /// next action.
+  /// Waits with the next action until the program has written `text`, after the text of an earlier
+  /// expect().
   scripted_peer& expect(std::string_view text);
-  /// Ends the stream: reads give 0 bytes.
+  /// Ends the stream: reads return 0 bytes.
   scripted_peer& end();
-  /// Lets one read fail with `error`, such as std::errc::connection_reset, and ends the stream.
+  /// Makes one read fail with `error`, such as std::errc::connection_reset, and ends the stream.
   scripted_peer& fail(std::errc error);
 
-  /// Lets one write take `bytes` bytes at most; at least one.
+  /// Makes one write take at most `bytes` bytes, which must be at least 1.
   scripted_peer& take_at_most(std::size_t bytes);
-  /// Lets one write wait, as if the peer did not read.
+  /// Makes one write wait for `length`, as if the peer did not read.
   scripted_peer& delay_write(duration length);
-  /// Lets one write fail with `error`, such as std::errc::broken_pipe.
+  /// Makes one write fail with `error`, such as std::errc::broken_pipe.
   scripted_peer& fail_write(std::errc error);
 
-  /// The stream under test. Throws std::logic_error when called twice, and std::system_error if
-  /// there is no descriptor.
+  /// Returns the stream under test. Throws std::logic_error if called twice, and std::system_error
+  /// if no descriptor is available.
   template <class Stream = io::stream>
   [[nodiscard]] Stream connect() {
     return Stream(loop_, open());

@@ -69,7 +69,7 @@ struct call_table {
   std::array<std::size_t, calls> call_counts{};
 };
 constinit thread_local call_table own_table{};
-// The caller's, on a thread that makes calls for another one while that waits.
+// The table of the caller, on a thread that makes calls for another thread while that one waits.
 constinit thread_local call_table* adopted_table = nullptr;
 
 call_table& table() noexcept { return adopted_table != nullptr ? *adopted_table : own_table; }
@@ -80,14 +80,14 @@ constexpr gyre::detail::short_lived_thread_hooks share_the_table{
     .adopt_state =
         [](void* of_caller) noexcept { adopted_table = static_cast<call_table*>(of_caller); }};
 [[maybe_unused]] const bool shares_the_table = [] {
-  // release: pairs with the acquire of the call.
+  // release: pairs with the acquire in short_lived_thread, which reads the hooks.
   gyre::detail::short_lived_thread_hooks_in_force.store(&share_the_table,
                                                         std::memory_order_release);
   return true;
 }();
 
-// Whether this call must fail; sets errno if so.
-bool is_made_to_fail(call which) noexcept {
+// Applies the fault of a call: returns whether the call must fail, and then sets errno and counts.
+bool consume_fault(call which) noexcept {
   armed& fault = fault_of(which);
   if (!fault.active) return false;
   if (fault.plan.after > 0) {
@@ -101,10 +101,10 @@ bool is_made_to_fail(call which) noexcept {
   return true;
 }
 
-// Counts a call and returns whether it must fail; sets errno if so.
+// Counts a call. Returns whether the call must fail, and then sets errno.
 bool fails(call which) noexcept {
   ++table().call_counts[static_cast<std::size_t>(which)];
-  return is_made_to_fail(which);
+  return consume_fault(which);
 }
 
 // Whether further calls will fail.
@@ -113,7 +113,7 @@ bool is_failing(call which) noexcept {
   return fault.active && fault.plan.times != 0;
 }
 
-// A completion's result that replaces the kernel's.
+// A result that replaces the kernel's result in a completion.
 struct answer {
   std::uint64_t user_data;
   int result;
@@ -138,10 +138,10 @@ call file_call_of(const io_uring_sqe& request) noexcept {
 
 void spoil_file_call(io_uring_sqe& request) {
   const call equivalent = file_call_of(request);
-  if (equivalent == calls || !is_made_to_fail(equivalent)) return;
+  if (equivalent == calls || !consume_fault(equivalent)) return;
   const std::uint64_t name = request.user_data;
   answers.push_back({name, -errno});
-  if (equivalent == close_call) return;  // a failing close still closes
+  if (equivalent == close_call) return;  // a failing close(2) still closes the descriptor
   io_uring_prep_nop(&request);
   request.user_data = name;
 }
@@ -155,8 +155,8 @@ void spoil_completions(std::span<io_uring_cqe* const> completions) noexcept {
   }
 }
 
-// Makes those requests of a ring invalid whose equivalent system call must fail: gyre then falls
-// back to the system call, which fails as the test says.
+// Makes the requests of a ring invalid whose equivalent system call must fail: gyre then uses the
+// system call, which fails as the fault specifies.
 void spoil_submissions(const io_uring& ring) {
   const bool accepting = is_failing(accept4_call);
   const bool receiving = is_failing(recv_call);
@@ -165,10 +165,10 @@ void spoil_submissions(const io_uring& ring) {
     spoil_file_call(request);
     if (accepting && request.opcode == IORING_OP_ACCEPT) request.fd = -1;
     if (receiving && request.opcode == IORING_OP_RECV) request.buf_group = 0xffff;
-    // A multishot poll has no equivalent system call: its waiter gets the error.
+    // A multishot poll has no equivalent system call, so its waiter gets the error.
     const bool watches =
         request.opcode == IORING_OP_POLL_ADD && (request.len & IORING_POLL_ADD_MULTI) != 0;
-    if (watches && is_made_to_fail(epoll_ctl_call)) request.fd = -1;
+    if (watches && consume_fault(epoll_ctl_call)) request.fd = -1;
   }
 }
 
@@ -186,8 +186,8 @@ int number_of(std::string_view call) {
 
 }  // namespace
 
-fault::fault(std::string_view call, int error, plan when) : call_(number_of(call)) {
-  fault_of(call_) = {.plan = when, .error = error, .hits = 0, .active = true};
+fault::fault(std::string_view call, int error, plan schedule) : call_(number_of(call)) {
+  fault_of(call_) = {.plan = schedule, .error = error, .hits = 0, .active = true};
 }
 fault::~fault() { fault_of(call_).active = false; }
 int fault::hits() const noexcept { return fault_of(call_).hits; }
@@ -198,14 +198,14 @@ std::size_t calls_made(std::string_view call) {
 }
 
 int open_descriptors() {
-  // The directory's own descriptor is listed, too.
+  // Subtracts the directory's own descriptor, which is listed, too.
   const std::filesystem::directory_iterator entries("/proc/self/fd");
   return static_cast<int>(std::distance(begin(entries), end(entries))) - 1;
 }
 
 }  // namespace gyre::testing
 
-// Functions with the C library's names. Each looks up the original function once.
+// Functions with the names of the C library. Each looks up the original function once.
 #define GYRE_TESTING_CALL(result, name, parameters, arguments)                            \
   extern "C" result name parameters {                                                     \
     static auto* const next_##name = gyre::testing::next(&(name), #name);                 \
@@ -217,7 +217,7 @@ GYRE_TESTING_CALL(int, accept4, (int fd, sockaddr* peer, socklen_t* size, int fl
                   (fd, peer, size, flags))
 GYRE_TESTING_CALL(int, bind, (int fd, const sockaddr* name, socklen_t size) noexcept,
                   (fd, name, size))
-// A close that fails has closed the descriptor.
+// Closes the descriptor even if the call fails, as close(2) does on Linux.
 extern "C" int close(int fd) {
   static auto* const next_close = gyre::testing::next(&close, "close");
   if (!gyre::testing::fails(gyre::testing::close_call)) return next_close(fd);
@@ -272,7 +272,7 @@ GYRE_TESTING_CALL(int, madvise, (void* address, size_t size, int advice) noexcep
                   (address, size, advice))
 GYRE_TESTING_CALL(int, mkdirat, (int folder, const char* path, mode_t mode) noexcept,
                   (folder, path, mode))
-// GCC's ThreadSanitizer calls this function before a look-up is possible.
+// Omitted in GCC's ThreadSanitizer, which calls mmap before a look-up is possible.
 #if !defined(__SANITIZE_THREAD__) || defined(__clang__)
 extern "C" void* mmap(void* address, size_t size, int access, int flags, int fd,
                       off_t offset) noexcept {
@@ -339,7 +339,7 @@ GYRE_TESTING_CALL(int, statx,
                   (int folder, const char* path, int flags, unsigned mask,
                    struct statx* status) noexcept,
                   (folder, path, flags, mask, status))
-// Only futex(2), with which gyre waits, can fail. Passes on six arguments even if there are fewer.
+// Only futex(2), with which gyre waits, can fail. Passes six arguments on, even if there are fewer.
 extern "C" [[gnu::no_sanitize_address]] long syscall(long number, ...) noexcept {
   static auto* const next_syscall = gyre::testing::next(&syscall, "syscall");
   if (number == SYS_futex && gyre::testing::fails(gyre::testing::syscall_call)) return -1;
@@ -360,14 +360,14 @@ GYRE_TESTING_CALL(int, unlinkat, (int folder, const char* path, int flags) noexc
 GYRE_TESTING_CALL(ssize_t, write, (int fd, const void* data, size_t size), (fd, data, size))
 GYRE_TESTING_CALL(ssize_t, writev, (int fd, const iovec* pieces, int count), (fd, pieces, count))
 
-// Functions of liburing, which return the error.
+// Functions of liburing that return the negative error number.
 #define GYRE_TESTING_RING_CALL(name, parameters, arguments)               \
   extern "C" int name parameters {                                        \
     static auto* const next_##name = gyre::testing::next(&(name), #name); \
     if (gyre::testing::fails(gyre::testing::name##_call)) return -errno;  \
     return next_##name arguments;                                         \
   }
-// Functions of liburing that submit.
+// Functions of liburing that submit requests.
 #define GYRE_TESTING_SUBMIT_CALL(name, parameters, arguments)             \
   extern "C" int name parameters {                                        \
     static auto* const next_##name = gyre::testing::next(&(name), #name); \

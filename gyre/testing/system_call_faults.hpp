@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// fault: makes system calls of the calling thread fail, and counts them. Link gyre::testing_faults.
+// fault: makes system calls of the calling thread fail. calls_made(): counts system calls. Link
+// gyre::testing_faults.
 //
 //     const gyre::testing::fault full("accept4", EMFILE);  // the next accept4 fails
 //     const gyre::testing::fault late("send", ENOBUFS, {.after = 2, .times = 3});
 //
-// How it works: the library has functions with the names of the C library's and of liburing, which
-// call the original ones unless a fault says otherwise. The linker takes them into a program that
-// uses a name of this header, for gyre's code and all other code of the program.
+// How it works: the library defines functions with the names of functions of the C library and
+// liburing, which call the original ones unless a fault is due. If a program uses a name of this
+// header, the linker uses these functions for gyre's code and all other code of the program.
 //
 // Limits:
 // - The program must be linked with a shared C library and a shared liburing; system calls that the
@@ -28,26 +29,26 @@
 
 namespace gyre::testing {
 
-/// Makes calls of one system call fail, on the calling thread, until the object is destroyed. A
+/// Makes calls of one system call fail on the calling thread, until the object is destroyed. A
 /// second fault for the same call replaces the first.
 ///
-/// Thread-safety: the thread that made it.
+/// Thread-safety: the thread that constructed it.
 /// Complexity: a call without a fault costs some nanoseconds more than the original.
 class fault {
  public:
   struct plan {
     int after = 0;  ///< calls that succeed before the first failure
-    int times = 1;  ///< calls that fail; negative: all
+    int times = 1;  ///< calls that fail; negative: all further calls
   };
-  /// `call` is one of known_calls(), and fails with `error`, one of errno's. Errors:
-  /// std::invalid_argument for another call.
-  fault(std::string_view call, int error, plan when);
+  /// Makes `call`, one of known_calls(), fail with `error`, a value of errno. Errors:
+  /// std::invalid_argument for an unknown call.
+  fault(std::string_view call, int error, plan schedule);
   fault(std::string_view call, int error) : fault(call, error, plan{}) {}
   fault(const fault&) = delete;
   fault& operator=(const fault&) = delete;
   ~fault();
 
-  /// Calls that the fault has failed so far.
+  /// The number of calls that the fault has made fail so far.
   int hits() const noexcept;
 
   /// The names of the calls that can fail.
@@ -57,12 +58,12 @@ class fault {
   int call_;
 };
 
-/// The number of calls of one system call by the calling thread so far; for syscall(2), only calls
-/// of futex(2) count. `call` as for a fault.
+/// The number of calls of one system call by the calling thread so far. For syscall(2), only calls
+/// of futex(2) count. `call` is one of fault::known_calls().
 std::size_t calls_made(std::string_view call);
 
-/// The number of descriptors that the process has open: equal before and after a test, no
-/// descriptor leaked. Throws std::filesystem::filesystem_error without /proc.
+/// The number of open descriptors of the process, to detect leaks: it should be equal before and
+/// after a test. Throws std::filesystem::filesystem_error without /proc.
 int open_descriptors();
 
 }  // namespace gyre::testing

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// virtual_time_loop: a loop in virtual time, which passes only when the loop waits, at once and
+// virtual_time_loop: a loop in virtual time, which passes only when the loop waits: it then jumps
 // exactly to the next deadline.
 //
 //     gyre::testing::virtual_time_loop virtual_time;
@@ -27,11 +27,11 @@
 namespace gyre::testing {
 
 /// A poller with virtual time, counted wake-ups and no descriptors; scripted_peer.hpp has streams
-/// for it. A wait with a deadline ends at the deadline; a wait without one blocks until wake(), for
-/// which another thread is needed.
+/// for it. A wait with a deadline returns at once, at the deadline; a wait without a deadline
+/// blocks until another thread calls wake().
 ///
-/// Thread-safety: as poller; advance(), waits() and wakes() on any thread.
-/// Errors: to watch a descriptor throws std::errc::operation_not_supported.
+/// Thread-safety: as poller; any thread for advance(), waits() and wakes().
+/// Errors: watching a descriptor throws std::errc::operation_not_supported.
 class virtual_poller final : public poller {
  public:
   /// Advances the time by `elapsed`, as if the calling task took that long.
@@ -42,15 +42,15 @@ class virtual_poller final : public poller {
       end = gyre::detail::later(steady_time{std::chrono::nanoseconds{present}}, elapsed);
     } while (!since_epoch_.compare_exchange_weak(present, end.time_since_epoch().count()));
   }
-  /// Sets a function that is called on the loop's thread each time the loop sleeps, not when it
-  /// polls.
+  /// Sets a function that is called on the loop's thread each time the loop sleeps, but not when it
+  /// only polls.
   void on_sleep(move_only_function<void()> function) { on_sleep_ = std::move(function); }
-  /// Lets the next wait without a deadline throw std::logic_error instead of blocking, if no wake()
-  /// came before: for programs that have no other thread.
+  /// Sets whether the next wait without a deadline throws std::logic_error instead of blocking,
+  /// unless wake() was called before: for programs that have no other thread.
   void set_report_deadlock(bool reports) noexcept { reports_deadlock_ = reports; }
-  /// Sets the backend that carries out the requests of streams.
+  /// Sets the backend that performs the requests of streams.
   void set_io(std::shared_ptr<io::backend> requests) noexcept { io_ = std::move(requests); }
-  /// Calls of wait() and wake() so far.
+  /// The numbers of calls of wait() and wake() so far.
   std::size_t waits() const noexcept { return waits_; }
   std::size_t wakes() const noexcept { return wakes_; }
 
@@ -95,7 +95,7 @@ class virtual_poller final : public poller {
   const char* name() const noexcept override { return "virtual"; }
 
  private:
-  // An odd time: no test should depend on a start that is aligned to the timing wheel.
+  // An odd time, because no test should depend on a start that is aligned to the timing wheel.
   static constexpr std::chrono::nanoseconds start{3'600'000'000'357};
 
   std::atomic<std::chrono::nanoseconds::rep> since_epoch_{start.count()};
@@ -108,7 +108,7 @@ class virtual_poller final : public poller {
 };
 
 /// A loop in virtual time, and its poller. Timers and sleeping coroutines run in the order of their
-/// deadlines; `time.advance()` makes timers due that the next turn of the loop runs.
+/// deadlines; `time.advance()` makes timers due, which the next turn of the loop runs.
 ///
 /// Thread-safety, Lifetime: as the loop.
 template <class Loop = gyre::loop>
@@ -117,9 +117,9 @@ class virtual_time_loop {
   explicit virtual_time_loop(loop_options options = {})
       : virtual_time_loop(std::move(options), std::make_unique<virtual_poller>()) {}
 
-  /// As sync_wait(loop, work, stop), for a program without other threads: if the loop would wait
-  /// for ever, throws std::logic_error after it has asked `work` to stop. Work that ignores the
-  /// stop blocks the thread.
+  /// Runs `work` like sync_wait(loop, work, stop), for a program without other threads: if the loop
+  /// would wait for ever, throws std::logic_error after it has requested `work` to stop. Work that
+  /// ignores the stop blocks the thread.
   template <class Awaitable>
   decltype(auto) run(Awaitable&& work, inplace_stop_token stop = {}) {
     struct end_of_report {

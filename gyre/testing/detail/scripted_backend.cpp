@@ -66,7 +66,7 @@ void scripted_connection::start_timer(timer_operation& op,
 
 void scripted_connection::serve_soon() noexcept { start_timer(service_, {}); }
 
-// Performs the peer's actions up to one that has to wait.
+// Performs the peer's actions up to the first that must wait.
 void scripted_connection::continue_script() {
   if (!peer_socket_) return;
   while (!is_pausing_ && !script_.empty()) {
@@ -79,7 +79,7 @@ void scripted_connection::continue_script() {
     if (const auto* const awaited = std::get_if<expected>(&next)) {
       const std::size_t match = received_.find(awaited->text, search_begin_);
       if (match == std::string::npos) {
-        // A later write may complete a match that has begun.
+        // The next search includes a partial match, which a later write may complete.
         const std::size_t overlap = std::min(received_.size(), awaited->text.size());
         search_begin_ = std::max(search_begin_, received_.size() - overlap);
         return;
@@ -106,7 +106,7 @@ void scripted_connection::end_write_delay() {
 }
 
 void scripted_connection::serve() {
-  // A callback may close the stream, or destroy the peer.
+  // Keeps the connection alive: a callback may close the stream, or destroy the peer.
   const auto alive = shared_from_this();
   while (handle != nullptr && handle->reader != nullptr && serve_one(handle->reader)) {
   }
@@ -144,7 +144,7 @@ io::result scripted_connection::perform(io::request& request, io::receive_memory
   }
 }
 
-// Gives bytes of one piece at most. A failure is given once, and the end to every read.
+// Returns bytes of at most one piece. A failure is returned once, the end of the stream every time.
 io::result scripted_connection::take_arrival(std::span<std::byte> buffer) noexcept {
   if (buffer.empty()) return io::result::of(0);
   if (arrivals_.empty()) return must_wait;

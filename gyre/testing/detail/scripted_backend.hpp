@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// scripted_backend: the I/O of a loop in virtual time; carries out requests by the scripts of
-// scripted_peers.
+// scripted_backend: the I/O backend of a loop in virtual time, which performs requests according to
+// the scripts of scripted_peers.
 #pragma once
 
 #include <gyre/base/timer_operation.hpp>
@@ -32,13 +32,13 @@ class scripted_backend;
 
 /// The script of a connection, and its state.
 ///
-/// The peer performs its actions until it has to wait; bytes, errors and the end become arrivals,
-/// which reads take. A timer ends a wait, and another one completes requests in the loop.
+/// The peer performs its actions until one must wait. Bytes, errors and the end become arrivals,
+/// which reads take. One timer ends a pause, and another one completes requests in the loop.
 class scripted_connection : public std::enable_shared_from_this<scripted_connection> {
  public:
   struct sent {
     std::string bytes;
-    std::size_t read_count = 0;  // bytes that reads have taken
+    std::size_t read_count = 0;  // bytes of `bytes` that reads have taken
   };
   struct pause {
     std::chrono::nanoseconds duration;
@@ -62,7 +62,7 @@ class scripted_connection : public std::enable_shared_from_this<scripted_connect
   scripted_connection& operator=(const scripted_connection&) = delete;
 
   unique_fd open();
-  /// Ends the connection: nothing refers to it any more.
+  /// Ends the connection: unregisters it from the loop and the backend.
   void close() noexcept;
   void add(action next);
   void add(write_action next) { write_script_.push_back(next); }
@@ -72,10 +72,10 @@ class scripted_connection : public std::enable_shared_from_this<scripted_connect
   bool has_seen_end() const noexcept;
   bool has_arrivals() const noexcept { return !arrivals_.empty(); }
 
-  // These are for the backend.
-  /// Carries out the request as far as possible at once. EAGAIN if nothing is possible.
+  // The functions below are called by the backend.
+  /// Performs as much of the request as is possible now. Returns EAGAIN if nothing is possible.
   io::result perform(io::request& request, io::receive_memory& memory) noexcept;
-  /// Completes the requests of the handle that can be carried out.
+  /// Completes the requests of the handle that can be performed.
   void serve();
   void serve_soon() noexcept;
   int fd() const noexcept { return fd_; }
@@ -102,31 +102,31 @@ class scripted_connection : public std::enable_shared_from_this<scripted_connect
   io::result scatter(std::span<const iovec> pieces) noexcept;
   io::result write(std::span<const iovec> pieces) noexcept;
   io::result write_all(io::write_request& request) noexcept;
-  /// Whether a write need not wait. If it must wait, begins the delay.
+  /// Returns whether a write need not wait. If it must wait, starts the delay.
   bool begin_write() noexcept;
 
   scripted_backend& backend_;
   event_loop& loop_;
-  int fd_ = -1;            // the program's end of a Unix socket that stands for the connection
-  unique_fd peer_socket_;  // the other end
+  int fd_ = -1;            // the program's end of a Unix socket that represents the connection
+  unique_fd peer_socket_;  // the other end of that socket
   bool is_pausing_ = false;
   bool is_write_delayed_ = false;
   std::deque<action> script_;
-  std::deque<action> arrivals_;  // bytes, failures and the end, for reads
+  std::deque<action> arrivals_;  // bytes, failures and the end that reads can take
   std::deque<write_action> write_script_;
   std::string received_;
-  std::size_t search_begin_ = 0;  // where the search for the expected text begins in received_
+  std::size_t search_begin_ = 0;  // where in received_ the search for the expected text begins
   timer<&scripted_connection::end_pause> pause_{*this};
   timer<&scripted_connection::end_write_delay> write_delay_{*this};
   timer<&scripted_connection::serve> service_{*this};
 };
 
-/// Finds a handle's connection by its descriptor.
+/// The connections of a loop; finds the connection of a handle by its descriptor.
 class scripted_backend final : public io::backend {
  public:
   scripted_backend() = default;
   virtual ~scripted_backend() = default;
-  /// The backend of a loop; made at the first call.
+  /// Returns the backend of a loop, which the first call constructs.
   static scripted_backend& find_or_create(virtual_poller& time);
 
   void add(scripted_connection& opened) { connections_.push_back(&opened); }
