@@ -69,14 +69,11 @@ class client {
   /// client_limits::body.
   [[nodiscard]] task<client_response> send(client_request request);
   /// Sends the request. The task returns the response once its head was received; read its body
-  /// with
-  /// client_response::next_chunk().
+  /// with client_response::next_chunk().
   [[nodiscard]] task<client_response> stream(client_request request);
   /// Sends the request, and calls `done` on the loop's thread with the response, which has its
-  /// whole
-  /// body, or with the error. An exception thrown by `done` ends the program, as with spawn().
-  /// After
-  /// close(), requests in progress fail with io::errc::closed.
+  /// whole body, or with the error. An exception thrown by `done` ends the program, as with
+  /// spawn(). After close(), requests in progress fail with io::errc::closed.
   ///
   /// Thread-safety: any thread.
   void send(client_request request, callback done);
@@ -96,8 +93,7 @@ class client {
   [[nodiscard]] client_metrics metrics() const noexcept;
 
   /// Closes idle connections, cancels waits for connections and requests with callbacks, and
-  /// refuses
-  /// further requests. Idempotent.
+  /// refuses further requests. Idempotent.
   void close() noexcept;
 
  private:

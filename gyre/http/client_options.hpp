@@ -26,8 +26,7 @@ struct client_timeouts {
   /// Limits the time in which no byte of the request can be sent.
   duration send = std::chrono::seconds{30};
   /// Limits the time from the end of the request to the first byte of the response. Interim
-  /// responses
-  /// (1xx) do not extend it.
+  /// responses (1xx) do not extend it.
   duration first_byte = std::chrono::minutes{1};
   /// Limits the time between bytes of the response, once the request has been sent.
   duration between_bytes = std::chrono::seconds{30};
@@ -35,8 +34,7 @@ struct client_timeouts {
   /// client_request::expect_continue().
   duration expect_continue = std::chrono::seconds{1};
   /// Limits the whole request: waiting for a connection, redirects, and reading the body, even if
-  /// it
-  /// is streamed.
+  /// it is streamed.
   duration total = std::chrono::minutes{5};
 };
 
@@ -68,8 +66,8 @@ struct client_options {
   /// io::errc::waiting_limit.
   std::size_t waiting_per_host = std::numeric_limits<std::size_t>::max();
   /// Time after which an idle connection is closed. It should be shorter than the servers' own
-  /// limit.
-  /// A server that sends "Keep-Alive: timeout=N" shortens it to N - 1 seconds for its connection.
+  /// limit. A server that sends "Keep-Alive: timeout=N" shortens it to N - 1 seconds for its
+  /// connection.
   duration idle_timeout = std::chrono::seconds{30};
   /// Age from which a connection is not used for a further request.
   duration max_lifetime = std::chrono::minutes{30};
@@ -87,8 +85,7 @@ struct client_options {
   /// The TLS context for https; tls_context::client() makes one with other authorities or a client
   /// certificate. If empty, tls::tls_context::default_client() is used, which trusts the system's
   /// authorities. New connections resume the newest session of their scheme, host and port. If a
-  /// server
-  /// selects another application protocol than http/1.1, the request fails with
+  /// server selects another application protocol than http/1.1, the request fails with
   /// tls::errc::no_shared_application.
   tls::tls_context tls = {};
   /// The proxies to use, by default none. proxy_from_environment() reads http_proxy and similar

@@ -45,8 +45,7 @@ class request_body_writer {
   /// in the kernel's send buffer. Does nothing if `bytes` is empty.
   ///
   /// Throws gyre::operation_cancelled, which the body function should not catch, when the server
-  /// refuses
-  /// the rest of the body, or when the request is stopped or its response destroyed.
+  /// refuses the rest of the body, or when the request is stopped or its response destroyed.
   ///
   /// Errors: std::system_error: errc::timed_out; errc::body_mismatch for more bytes than announced;
   /// errors of the connection.
@@ -68,8 +67,7 @@ class request_body_writer {
 
 /// A request for a client. The client adds Host, the framing of the body (Content-Length,
 /// Transfer-Encoding), Accept-Encoding, and Authorization for a URL with a user; framing fields
-/// that
-/// a program sets are replaced. `Connection: close` closes the connection after the response.
+/// that a program sets are replaced. `Connection: close` closes the connection after the response.
 ///
 /// Thread-safety: none. Movable.
 /// Errors: the constructors throw std::system_error with the text for a URL that url::parse()
@@ -112,18 +110,13 @@ class client_request {
   client_request& set_form(multipart_writer form) &;
   /// Sets a body that `write` writes after the head has been sent: in chunks, or with the announced
   /// `length`. Because `write` is called only once, the client does not repeat such a request and
-  /// does
-  /// not follow a 307 or 308 redirect with it.
+  /// does not follow a 307 or 308 redirect with it.
   ///
   /// The task returned by `write` runs as a separate coroutine on the executor of the coroutine
-  /// that
-  /// sends the request, without its task-local values. client::send() always waits for its end.
-  /// With
-  /// client::stream() the task continues while the response is read. If the response is destroyed
-  /// first,
-  /// the task is stopped but may end later: if it refers to objects that the program destroys
-  /// together
-  /// with the response, await client_response::stop() first.
+  /// that sends the request, without its task-local values. client::send() always waits for its
+  /// end. With client::stream() the task continues while the response is read. If the response is
+  /// destroyed first, the task is stopped but may end later: if it refers to objects that the
+  /// program destroys together with the response, await client_response::stop() first.
   client_request& set_stream(std::string_view content_type, body_function write,
                              std::optional<std::uint64_t> length = {}) &;
 

@@ -26,8 +26,7 @@ class client_call;
 class client_exchange;
 
 /// Destroys the exchange of a response. If the body of the request is still being sent, stops it;
-/// the
-/// exchange is then destroyed when the body function has ended.
+/// the exchange is then destroyed when the body function has ended.
 struct exchange_deleter {
   void operator()(client_exchange* exchange) const noexcept;
 };
@@ -39,11 +38,9 @@ using exchange_pointer = std::unique_ptr<client_exchange, exchange_deleter>;
 /// holds.
 ///
 /// A server may respond before it has received the whole body of the request. Unless the status is
-/// 400
-/// or above, the client then continues to send, and next_chunk() reports the end of the response
-/// only
-/// when the request has been sent completely. Read such a response to its end: its destructor stops
-/// the request. See is_request_complete().
+/// 400 or above, the client then continues to send, and next_chunk() reports the end of the
+/// response only when the request has been sent completely. Read such a response to its end: its
+/// destructor stops the request. See is_request_complete().
 ///
 /// Thread-safety: the loop's thread, one next_chunk(), read_body() or stop() at a time; a response
 /// with its whole body may be handed from thread to thread.
@@ -78,35 +75,30 @@ class client_response {
   /// The length that the server announced, in bytes before unpacking.
   [[nodiscard]] std::optional<std::uint64_t> content_length() const noexcept;
   /// Reads the next bytes of a streamed body, unpacked, valid until the next call. Returns nothing
-  /// at
-  /// the end of the body, once the request has been sent completely.
+  /// at the end of the body, once the request has been sent completely.
   ///
   /// The server must wait while the program does not call next_chunk(). If the server then stops
-  /// reading
-  /// the request, the request fails after client_timeouts::send; so read the response while a long
-  /// request is being sent.
+  /// reading the request, the request fails after client_timeouts::send; so read the response while
+  /// a long request is being sent.
   ///
   /// Errors: std::system_error: errc::truncated, bad_chunk, bad_content_coding, timed_out;
   /// body_too_large for a body that unpacks to more than client_limits::decompressed; the exception
-  /// of
-  /// the function that writes the body of the request, if it fails during the call.
+  /// of the function that writes the body of the request, if it fails during the call.
   [[nodiscard]] task<std::optional<std::span<const std::byte>>> next_chunk();
   /// Reads the rest of a streamed body into body().
   /// Errors: those of next_chunk(), and errc::body_too_large for more than client_limits::body.
   [[nodiscard]] task<> read_body();
   /// Ends the exchange early: stops the body of the request, waits until its function has ended,
   /// and closes the connection unless the response was read to its end. Afterwards, objects that
-  /// the
-  /// body function refers to may be destroyed. Needed after client::stream() with
+  /// the body function refers to may be destroyed. Needed after client::stream() with
   /// client_request::set_stream(), because a destructor cannot wait. Must not be called while
   /// next_chunk() or read_body() is awaited.
   [[nodiscard]] task<> stop();
   /// Whether the whole request was sent, including its body. False while the body is still being
   /// sent, and false if the server refused the rest of the body: by a status of 400 or above, by
-  /// closing
-  /// the connection, or by a final response in place of "100 Continue". After a refusal, even a 2xx
-  /// response may not mean that the server has received the body. A refusal before a redirect that
-  /// changed the request to a GET counts, too.
+  /// closing the connection, or by a final response in place of "100 Continue". After a refusal,
+  /// even a 2xx response may not mean that the server has received the body. A refusal before a
+  /// redirect that changed the request to a GET counts, too.
   [[nodiscard]] bool is_request_complete() const noexcept;
   /// The trailer fields of a chunked body; empty until the body has been read.
   [[nodiscard]] field_list trailers() const noexcept;

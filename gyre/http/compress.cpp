@@ -161,9 +161,8 @@ std::optional<content_coding> coding_for(const request& request, const compress_
   return coding == content_coding::identity ? std::nullopt : coding;
 }
 
-// Adjusts a response to HEAD whose handler has set the length of the body that GET would
-// return. If that body may be compressed, its length is unknown, so Content-Length is removed (RFC
-// 9110, 8.6).
+// Adjusts a response to HEAD whose handler has set the length of the body that GET would return. If
+// that body may be compressed, its length is unknown, so Content-Length is removed (RFC 9110, 8.6).
 void adapt_head(response& result, const request& request, const compress_options& options) {
   const auto length = result.fields().get("Content-Length");
   const auto size = length ? gyre::detail::parse_decimal<std::uint64_t>(*length) : std::nullopt;
@@ -183,8 +182,7 @@ task<> compress_body(compressor& encoder, std::string_view body, io::buffer& out
 task<response> compress_response(const settings& setup, request& request, next_handler next) {
   task<response> rest = next(request);
   response result = co_await std::move(rest);
-  if (result.status() == status::not_modified)
-    vary(result);  // needs the Vary of the 200
+  if (result.status() == status::not_modified) vary(result);  // needs the Vary of the 200
   if (!may_be_compressed(result)) co_return result;
   const bool is_stream = body_access::is_stream(result);
   const bool is_whole = body_access::is_whole(result);

@@ -34,15 +34,14 @@ struct compress_options {
 /// - types that compress little (is_compressible()), and events (text/event-stream);
 /// - files, for which file_server_options::precompressed exists;
 /// - responses with Content-Encoding, Content-Range, a digest or `Cache-Control: no-transform`, and
-/// responses of status 206;
+///   responses of status 206;
 /// - bodies that would not become smaller.
 ///
 /// A response to HEAD that has a Content-Length and no body loses its Content-Length if the body of
 /// the GET response may be compressed.
 ///
 /// Do not use it for pages that contain both a secret and a text from the request: the compressed
-/// size
-/// would reveal the secret step by step (BREACH).
+/// size would reveal the secret step by step (BREACH).
 ///
 /// Thread-safety: the loops of a server may call it at the same time; they share max_streams.
 /// Errors: compress() throws std::invalid_argument if the codings contain content_coding::identity.

@@ -85,17 +85,16 @@ class compressor {
 /// Options of a decompressor.
 struct decompressor_options {
   /// Maximum size of the unpacked body, in bytes; a larger body fails. A few kilobytes can unpack
-  /// to
-  /// gigabytes.
+  /// to gigabytes.
   std::uint64_t max_output = std::uint64_t{64} * 1024 * 1024;
 };
 
-/// Unpacks one body; content_coding::identity copies it. A gzip body may have several members,
-/// and zero bytes after them as padding.
+/// Unpacks one body; content_coding::identity copies it. A gzip body may have several members, and
+/// zero bytes after them as padding.
 ///
 /// Thread-safety: none; may be handed from thread to thread.
-/// Errors: format_errc::bad_compression, output_limit; later calls return the same error.
-/// Throws std::bad_alloc.
+/// Errors: format_errc::bad_compression, output_limit; later calls return the same error. Throws
+/// std::bad_alloc.
 /// Complexity: holds some 40 KiB for gzip, up to 16 MiB for br and up to 8 MiB for zstd (RFC 9659),
 /// depending on the data.
 class decompressor {

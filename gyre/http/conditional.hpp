@@ -47,19 +47,17 @@ enum class condition_outcome : std::uint8_t {
 
 /// Evaluates all conditions in the order of RFC 9110, 13.2.2. Malformed dates are ignored. A
 /// malformed list of entity tags matches nothing, and fails a request other than GET and HEAD. Call
-/// it
-/// only if the response without conditions would have a status of 2xx or 412.
+/// it only if the response without conditions would have a status of 2xx or 412.
 ///
 /// Complexity: linear; allocates nothing.
 [[nodiscard]] condition_outcome evaluate(method request_method, const conditions& request,
                                          const validators& resource) noexcept;
 
-/// Whether to honour the header Range of a request that has the header If-Range. True if its
-/// entity tag is strong and equal; or if its date is equal, strong
-/// (validators::last_modified_is_strong), and at least a second before `reference_time`, so that no
-/// change can still fall into the second of that date. Otherwise the client might combine parts of
-/// two
-/// versions. `reference_time` is the time of the response.
+/// Whether to honour the header Range of a request that has the header If-Range. True if its entity
+/// tag is strong and equal; or if its date is equal, strong (validators::last_modified_is_strong),
+/// and at least a second before `reference_time`, so that no change can still fall into the second
+/// of that date. Otherwise the client might combine parts of two versions. `reference_time` is the
+/// time of the response.
 [[nodiscard]] bool if_range_holds(std::string_view if_range, const validators& resource,
                                   std::chrono::sys_seconds reference_time) noexcept;
 

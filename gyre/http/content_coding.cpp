@@ -62,8 +62,7 @@ std::optional<content_coding> negotiate_coding(std::string_view accept_encoding,
   preferences client;
   if (!read(accept_encoding, client)) return content_coding::identity;
   // Qualities of listed codings are doubled: weight 1, for identity when it is not listed, is then
-  // less
-  // than every quality above 0.
+  // less than every quality above 0.
   const auto& listed_identity = client.listed[static_cast<std::size_t>(content_coding::identity)];
   unsigned best_weight = client.others == 0U ? 0 : 1;
   if (listed_identity) best_weight = *listed_identity * 2;

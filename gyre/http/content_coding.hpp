@@ -41,9 +41,8 @@ inline constexpr std::array<content_coding, 3> all_codings{content_coding::br, c
 
 /// Returns the offered coding, or identity, to which the client gives the highest quality value.
 /// Among equal qualities the order is br, zstd, gzip, identity. If the client does not list
-/// identity,
-/// it is the last choice. Nothing if the client excludes all of them, to which a server may respond
-/// with 406, or ignore the header.
+/// identity, it is the last choice. Nothing if the client excludes all of them, to which a server
+/// may respond with 406, or ignore the header.
 ///
 /// `accept_encoding`: the header's value; join several headers by ", ". Without the header pass "",
 /// which chooses identity. A malformed value is treated as "".

@@ -89,9 +89,8 @@ enum class same_site : std::uint8_t {
   none,    ///< always; such a cookie must be secure
 };
 
-/// Builds the value of a header Set-Cookie. By default the cookie is Secure (sent only over TLS
-/// and to localhost), HttpOnly (hidden from scripts) and SameSite=Lax; it is valid until the
-/// browser
+/// Builds the value of a header Set-Cookie. By default the cookie is Secure (sent only over TLS and
+/// to localhost), HttpOnly (hidden from scripts) and SameSite=Lax; it is valid until the browser
 /// ends, and for all paths of this host only.
 ///
 /// Thread-safety: none; may be handed from thread to thread.
@@ -100,8 +99,7 @@ enum class same_site : std::uint8_t {
 /// - for forbidden characters (blanks, '"', ',', ';', '\' and bytes beyond ASCII: encode them);
 /// - for a name and value of more than 4096 bytes, and for a path of more than 1024 bytes;
 /// - from to_string(), for SameSite=None without Secure, and for a name that begins with
-///   "__Secure-" or
-/// "__Host-" without the attributes that these prefixes require.
+///   "__Secure-" or "__Host-" without the attributes that these prefixes require.
 class set_cookie {
  public:
   static constexpr std::size_t max_size = 4096;

@@ -41,18 +41,14 @@ struct cookie_jar_options {
   std::size_t max_cookie_size = 4096;     ///< bytes of a name and its value together
 };
 
-/// A store for the cookies of many hosts. When a limit is reached, a new cookie replaces the
-/// oldest one without Secure. If all stored cookies are Secure, a new Secure cookie replaces the
-/// oldest
+/// A store for the cookies of many hosts. When a limit is reached, a new cookie replaces the oldest
+/// one without Secure. If all stored cookies are Secure, a new Secure cookie replaces the oldest
 /// one, and a new cookie without Secure is refused.
 ///
 /// The jar has no list of public suffixes. It refuses cookies for domains of a single label, such
-/// as
-/// "com", but accepts them for "co.uk", where one host could thus set cookies for all others: use a
-/// jar
-/// for each service if hosts of different owners do not trust one another. A cookie without Domain
-/// is
-/// sent to its own host only.
+/// as "com", but accepts them for "co.uk", where one host could thus set cookies for all others:
+/// use a jar for each service if hosts of different owners do not trust one another. A cookie
+/// without Domain is sent to its own host only.
 ///
 /// Thread-safety: none; may be handed from thread to thread.
 /// Errors: std::bad_alloc.
@@ -64,12 +60,9 @@ class cookie_jar {
   explicit cookie_jar(cookie_jar_options options = {}) noexcept : options_(options) {}
 
   /// Stores the cookie of a header Set-Cookie in a response of `sender`. Returns false if the
-  /// cookie
-  /// is refused: malformed, larger than the limit, for another domain, Secure without TLS, in
-  /// conflict
-  /// with a Secure cookie, or with a name "__Secure-…" or "__Host-…" without the attributes that
-  /// these
-  /// prefixes require.
+  /// cookie is refused: malformed, larger than the limit, for another domain, Secure without TLS,
+  /// in conflict with a Secure cookie, or with a name "__Secure-…" or "__Host-…" without the
+  /// attributes that these prefixes require.
   bool receive(const url& sender, std::string_view set_cookie_header,
                time_point time = system_time());
 

@@ -34,9 +34,8 @@ struct field {
 /// Thread-safety: none.
 /// Lifetime: views of names and values are valid until the fields change.
 /// Errors: add() and set() throw std::invalid_argument, and change nothing, for a name that is not
-/// a
-/// token, and for a value with CR, LF, NUL or another control character, which could end the field
-/// early (response splitting).
+/// a token, and for a value with CR, LF, NUL or another control character, which could end the
+/// field early (response splitting).
 /// Complexity: up to 4 KiB are stored in a block of the slab. A search reads all names.
 class fields {
  public:
@@ -52,8 +51,7 @@ class fields {
   /// Adds a field after the others. Blanks around the value are dropped.
   fields& add(std::string_view name, std::string_view value);
   /// Replaces all fields with this name by one field after the others. `name` and `value` may be
-  /// views
-  /// into these fields.
+  /// views into these fields.
   fields& set(std::string_view name, std::string_view value);
   /// Removes all fields with this name and returns their number.
   std::size_t erase(std::string_view name) noexcept;

@@ -209,8 +209,8 @@ response make_file_response(const request& request, found_file& file, std::strin
   return response::file(type, std::move(file.fd), 0, size);
 }
 
-// Limits Last-Modified to the Date (RFC 9110, 8.8.2.1): after a date in the future, a client
-// would regard a replaced file as unchanged until that date.
+// Limits Last-Modified to the Date (RFC 9110, 8.8.2.1): after a date in the future, a client would
+// regard a replaced file as unchanged until that date.
 response respond_with_file(const site& files, const request& request, found_file& file,
                            std::string_view name) {
   const std::string tag = entity_tag_of(file);

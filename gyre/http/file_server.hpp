@@ -43,22 +43,19 @@ struct file_server_options {
 
 /// A handler for a GET route whose pattern ends with `{path...}`. Its responses:
 /// - a regular file: its bytes, sent by the kernel (sendfile), with Content-Type by the file's
-///   name,
-/// ETag, Last-Modified and `X-Content-Type-Options: nosniff`; 304 or 412 to a conditional request;
-/// 206
-/// or 416 to a request with Range (one range by sendfile, up to 16 as multipart/byteranges);
+///   name, ETag, Last-Modified and `X-Content-Type-Options: nosniff`; 304 or 412 to a conditional
+///   request; 206 or 416 to a request with Range (one range by sendfile, up to 16 as
+///   multipart/byteranges);
 /// - a directory: its index or list; if the path has no '/' at its end, a redirect to the path with
 ///   '/';
 /// - 403, if the program may not read the file, or may not list the directory;
 /// - 503, if file descriptors or memory are exhausted, or reading the disk failed;
 /// - 404 for everything else: FIFOs, devices, sockets, paths with an empty segment, hidden files,
-///   and
-/// symlinks.
+///   and symlinks.
 ///
 /// No path leads out of the root: segments are decoded one by one, and segments that are "." or
 /// ".." or contain '/', '\\' or a zero byte are refused. The kernel then resolves the path
-/// (openat2(2),
-/// RESOLVE_BENEATH); on kernels without openat2() each segment is opened separately.
+/// (openat2(2), RESOLVE_BENEATH); on kernels without openat2() each segment is opened separately.
 ///
 /// The ETag consists of the modification time and the size. It is strong, but weak within two
 /// seconds of the last modification, because the file may change again without changing either.
@@ -68,18 +65,14 @@ struct file_server_options {
 ///
 /// Thread-safety: the loops of a server may call it at the same time. Copies share the root.
 /// Lifetime: must outlive its calls, as a handler of a server does. The root stays open until the
-/// last
-/// copy is destroyed; if its directory is renamed and replaced, the original one is still served.
+/// last copy is destroyed; if its directory is renamed and replaced, the original one is still
+/// served.
 /// Errors: the constructor throws std::system_error if `root` is not a directory that can be
-/// opened.
-/// A route without the parameter gets a 500.
+/// opened. A route without the parameter gets a 500.
 /// Complexity: paths whose names the kernel has cached are opened on the loop (RESOLVE_CACHED,
-/// Linux
-/// 5.12) in three system calls. Other paths, and lists, are opened on a thread of
-/// io::blocking_pool(),
-/// which a slow disk may block. Measured: 12 us for the three calls; the switches to the pool and
-/// back
-/// add 24 us.
+/// Linux 5.12) in three system calls. Other paths, and lists, are opened on a thread of
+/// io::blocking_pool(), which a slow disk may block. Measured: 12 us for the three calls; the
+/// switches to the pool and back add 24 us.
 class file_server {
  public:
   explicit file_server(const std::string& root, file_server_options options = {});

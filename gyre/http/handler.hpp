@@ -60,16 +60,13 @@ concept handler_function = std::invocable<Function&, request&, responder> ||
 /// Stores a handler_function of any type.
 ///
 /// Thread-safety: a server calls the function on the loop of each connection. Several loops call
-/// the
-/// same object at the same time, so the function must protect its shared state. A coroutine
-/// continues
-/// on the loop of its connection after each wait.
+/// the same object at the same time, so the function must protect its shared state. A coroutine
+/// continues on the loop of its connection after each wait.
 /// Lifetime: the server owns the function. Objects that the function refers to must live until
 /// server::stop_async() has completed. For the lifetime of the request see http::request.
 /// Errors: after an exception the client gets 500, and server::on_error() is called; after an
 /// http_error the client gets its status. A coroutine whose client has disconnected is stopped; if
-/// it
-/// then ends by operation_cancelled, nothing is sent.
+/// it then ends by operation_cancelled, nothing is sent.
 /// Complexity: an ordinary function allocates nothing; a coroutine allocates its frame.
 class handler {
  public:
@@ -102,8 +99,8 @@ class handler {
   std::variant<ordinary, coroutine, callback> function_;
 };
 
-/// The remaining middleware and the handler, which a middleware calls:
-/// `co_return co_await next(request)`. Copyable.
+/// The remaining middleware and the handler, which a middleware calls: `co_return co_await
+/// next(request)`. Copyable.
 ///
 /// Lifetime: as long as the request; may be called several times, one after the other.
 /// Errors: the await throws the handler's exception, which the middleware may catch and answer.
@@ -121,8 +118,8 @@ class next_handler {
   handler* last_;
 };
 
-/// A function that wraps handlers: it may respond itself, change the response, measure, or run
-/// code before and after. For threads, lifetime and errors see handler.
+/// A function that wraps handlers: it may respond itself, change the response, measure, or run code
+/// before and after. For threads, lifetime and errors see handler.
 using middleware = move_only_function<task<response>(request&, next_handler)>;
 
 }  // namespace gyre::http

@@ -38,14 +38,15 @@ std::string decoded_name(const detail::parameter& parameter) {
 }
 
 // Parses the value of Content-Disposition: "form-data", one name and at most one file name.
-bool read_disposition(std::string_view value, detail::backslash meaning, multipart_part& part) {
+bool read_disposition(std::string_view value, detail::backslash backslash_meaning,
+                      multipart_part& part) {
   std::string_view rest = value;
   part.file_name.reset();
   if (!equals_lower(detail::take_while(detail::in_token, rest), "form-data")) return false;
   rest = detail::without_empty_parameters(rest);
   bool has_name = false;
   while (!rest.empty()) {
-    const auto each = detail::take_parameter(rest, meaning);
+    const auto each = detail::take_parameter(rest, backslash_meaning);
     if (!each) return false;
     if (equals_lower(each->name, "name")) {
       if (std::exchange(has_name, true)) return false;
@@ -70,8 +71,8 @@ bool is_identity_encoding(std::string_view value) noexcept {
          equals_lower(value, "binary");
 }
 
-// Parses the headers of a part. `head` ends with the empty line after them; its line ends are
-// CR LF. Returns false if a header is malformed or Content-Disposition is missing.
+// Parses the headers of a part. `head` ends with the empty line after them; its line ends are CR
+// LF. Returns false if a header is malformed or Content-Disposition is missing.
 bool read_part_head(std::string_view head, multipart_part& part) {
   bool has_disposition = false;
   bool has_type = false;
@@ -116,10 +117,10 @@ multipart_reader::multipart_reader(std::string_view boundary, multipart_limits l
   }
 }
 
-// Searches for the next delimiter. Returns true after consuming all of it. Otherwise consumes
-// bytes that may belong to it, or sets `content` to consumed bytes that do not. A CR occurs only at
-// the front of a delimiter, so bytes that began like a delimiter and turn out to be data cannot
-// contain the beginning of another one.
+// Searches for the next delimiter. Returns true after consuming all of it. Otherwise consumes bytes
+// that may belong to it, or sets `content` to consumed bytes that do not. A CR occurs only at the
+// front of a delimiter, so bytes that began like a delimiter and turn out to be data cannot contain
+// the beginning of another one.
 bool multipart_reader::find_delimiter(io::input& piece,
                                       std::span<const std::byte>& content) noexcept {
   if (match_size_ == 0) {
@@ -174,8 +175,8 @@ bool multipart_reader::skip_blanks(io::input& piece, std::size_t limit,
   return !piece.empty();
 }
 
-// Reads the end of a boundary line: blanks and CR LF before the headers of the next part, or
-// "--" after the last part.
+// Reads the end of a boundary line: blanks and CR LF before the headers of the next part, or "--"
+// after the last part.
 multipart_event multipart_reader::read_boundary_end(io::input& piece) noexcept {
   const bool is_first_byte = last_byte_ == '\0' || last_byte_ == ' ';
   if (is_first_byte && !skip_blanks(piece, limits_.max_head, format_errc::part_headers_too_long)) {

@@ -24,8 +24,7 @@
 namespace gyre::http {
 
 /// Limits of a multipart body. The reader buffers at most max_head bytes and a boundary, but no
-/// data
-/// of parts.
+/// data of parts.
 struct multipart_limits {
   std::size_t max_parts = 1000;
   std::size_t max_head = 8 * 1024;      ///< bytes of the headers of a part
@@ -67,15 +66,11 @@ struct multipart_event {
 /// Reads a body of multipart/form-data (RFC 7578) that is received in pieces, cut anywhere.
 ///
 /// The reader is strict: lines end in CR LF, and only blanks may stand between a boundary and its
-/// line
-/// end. Lines after the last boundary are ignored (RFC 2046, 5.1.1). A part has one
+/// line end. Lines after the last boundary are ignored (RFC 2046, 5.1.1). A part has one
 /// Content-Disposition of form-data, with one name. In quoted names `\"` and `\\` are decoded, and
-/// so
-/// are %22, %0D and %0A, which browsers send for a quote and for line ends. The parameter
-/// `filename*`
-/// is ignored, as RFC 7578 requires. Content-Transfer-Encoding must be 7bit, 8bit or binary;
-/// headers
-/// other than this one, Content-Disposition and Content-Type are ignored.
+/// so are %22, %0D and %0A, which browsers send for a quote and for line ends. The parameter
+/// `filename*` is ignored, as RFC 7578 requires. Content-Transfer-Encoding must be 7bit, 8bit or
+/// binary; headers other than this one, Content-Disposition and Content-Type are ignored.
 ///
 /// Thread-safety: none; may be handed from thread to thread.
 /// Complexity: linear; searches data with memmem(3). Only the headers of parts are copied; their
@@ -87,8 +82,7 @@ class multipart_reader {
 
   /// Consumes bytes up to the next event. The bytes of a data event are a view into the memory of
   /// `piece`, or into the reader if an earlier piece ended like the beginning of a boundary. They
-  /// are
-  /// valid until the next call.
+  /// are valid until the next call.
   ///
   /// Errors: format_errc::bad_part, too_many_parts, part_headers_too_long (blanks after a boundary
   /// count, too), preamble_too_long, epilogue_too_long. Later calls return the same error.

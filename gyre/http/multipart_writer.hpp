@@ -14,16 +14,15 @@
 
 namespace gyre::http {
 
-/// Builds the body of a request. Its boundary is random, so that data cannot contain it unless
-/// they were made with knowledge of it.
+/// Builds the body of a request. Its boundary is random, so that data cannot contain it unless they
+/// were made with knowledge of it.
 ///
 /// To send a large file without holding it in memory, call start_file(), send the result of take(),
 /// send the file's bytes, and continue with the next part or finish().
 ///
 /// Names are encoded as browsers do: "%0D", "%0A" and "%22" for CR, LF and quotes; backslashes are
 /// doubled. multipart_reader thus returns all names unchanged, except those that contain "%22",
-/// "%0D"
-/// or "%0A".
+/// "%0D" or "%0A".
 ///
 /// Thread-safety: none; may be handed from thread to thread.
 /// Errors: members throw std::invalid_argument, and add nothing, for a value that contains the

@@ -23,8 +23,8 @@ enum class plus_sign { is_plus, is_blank };
 [[nodiscard]] std::optional<std::string> percent_decode(std::string_view text,
                                                         plus_sign plus = plus_sign::is_plus);
 
-/// Decodes the text into `memory`, which must hold at least text.size() characters and may be
-/// the memory of the text itself. Returns the part of `memory` that holds the result. Allocates
+/// Decodes the text into `memory`, which must hold at least text.size() characters and may be the
+/// memory of the text itself. Returns the part of `memory` that holds the result. Allocates
 /// nothing.
 ///
 /// Errors: std::length_error if `memory` is too small.
@@ -39,8 +39,8 @@ enum class plus_sign { is_plus, is_blank };
 [[nodiscard]] bool decodes_to(std::string_view encoded, std::string_view plain,
                               plus_sign plus = plus_sign::is_plus) noexcept;
 
-/// Appends the text with every byte encoded except letters, digits and - . _ ~; for a segment of
-/// a path, or a name or value of a query.
+/// Appends the text with every byte encoded except letters, digits and - . _ ~; for a segment of a
+/// path, or a name or value of a query.
 void append_encoded_component(std::string& output, std::string_view text);
 /// Appends the path with every byte encoded that a path may not contain; keeps '/'.
 void append_encoded_path(std::string& output, std::string_view path);

@@ -26,8 +26,7 @@ struct proxy_settings {
   /// - "example.org", ".example.org" and "*.example.org": the host and its subdomains;
   /// - "example.org:8080": only this port of them;
   /// - "10.0.0.1", "[::1]:8080", and blocks (CIDR) such as "10.0.0.0/8" and "fd00::/8": URLs whose
-  ///   host is
-  /// such an address; names are not resolved for this;
+  ///   host is such an address; names are not resolved for this;
   /// - "*": all hosts.
   ///
   /// Other entries match nothing.
@@ -44,8 +43,7 @@ struct proxy_settings {
 ///
 /// Thread-safety: no other thread may change the environment during the call.
 /// Errors: std::system_error, whose message names the variable, for a malformed URL or a scheme
-/// other
-/// than http.
+/// other than http.
 [[nodiscard]] proxy_settings proxy_from_environment();
 
 }  // namespace gyre::http

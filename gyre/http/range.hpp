@@ -42,8 +42,7 @@ class byte_ranges {
   /// Parses a header Range for a resource of `size` bytes. Ranges that overlap or touch are joined;
   /// ranges after the end are dropped. More than max_count ranges before joining, a unit other than
   /// bytes, and a malformed header result in range_outcome::whole, as the standard requires. Use it
-  /// only
-  /// for GET requests, and only if the header If-Range holds (if_range_holds()).
+  /// only for GET requests, and only if the header If-Range holds (if_range_holds()).
   [[nodiscard]] static byte_ranges parse(std::string_view header, std::uint64_t size) noexcept;
 
   [[nodiscard]] range_outcome outcome() const noexcept { return outcome_; }

@@ -40,10 +40,8 @@ class exchange;
 ///
 /// Thread-safety: the loop's thread only.
 /// Lifetime: if the handler takes a responder, until the handler returns; otherwise until the
-/// response
-/// is sent or, if the connection ends first, until the handler's task is done. All views are valid
-/// for
-/// this time.
+/// response is sent or, if the connection ends first, until the handler's task is done. All views
+/// are valid for this time.
 class request {
  public:
   request(const request&) = delete;
@@ -89,8 +87,7 @@ class request {
   [[nodiscard]] std::optional<std::uint64_t> content_length() const noexcept;
   /// Reads the next bytes of a streamed body, valid until the next call; nothing at the end of the
   /// body. The first call sends the "100 Continue" that a client may wait for. Until next_chunk()
-  /// is
-  /// called, at most 64 KiB are received and the peer must wait.
+  /// is called, at most 64 KiB are received and the peer must wait.
   ///
   /// Errors: std::system_error with errc::truncated when the connection ends within the body,
   /// errc::body_too_large, those of malformed chunks, io::errc::busy while another coroutine waits

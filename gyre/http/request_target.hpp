@@ -36,8 +36,8 @@ struct authority {
   bool is_ipv6 = false;  ///< whether the host was in brackets
 
   /// Reads "name", "name:80", "192.0.2.1" or "[2001:db8::7]:80"; "name:" has no port. A name
-  /// consists
-  /// of ASCII letters, digits, '-', '_' and '.', with at most 253 characters and 63 in each label.
+  /// consists of ASCII letters, digits, '-', '_' and '.', with at most 253 characters and 63 in
+  /// each label.
   ///
   /// Errors: format_errc::bad_host, host_not_ascii, bad_port.
   [[nodiscard]] static std::expected<authority, std::error_code> parse(std::string_view text);
@@ -53,9 +53,8 @@ class request_target {
  public:
   /// Parses the target of a request with this method. CONNECT requires the authority form; only
   /// OPTIONS may have the asterisk form; all other methods have the origin or the absolute form.
-  /// Accepts
-  /// visible ASCII characters except '#'. Refuses user information in the absolute form (RFC 9110,
-  /// 4.2.4).
+  /// Accepts visible ASCII characters except '#'. Refuses user information in the absolute form
+  /// (RFC 9110, 4.2.4).
   ///
   /// Errors: format_errc::bad_target, bad_character, bad_host, host_not_ascii, bad_port.
   /// Complexity: reads the text once; allocates nothing.
@@ -70,8 +69,7 @@ class request_target {
   [[nodiscard]] const gyre::http::authority& authority() const noexcept { return authority_; }
   /// The path, still encoded and without '?'; begins with '/' in the origin and absolute forms. "*"
   /// for OPTIONS requests for the server itself: in the asterisk form, and in the absolute form
-  /// without
-  /// a path.
+  /// without a path.
   [[nodiscard]] std::string_view path() const noexcept { return path_; }
   /// The query, still encoded and without '?'; see query::parse().
   [[nodiscard]] std::string_view query() const noexcept { return query_; }

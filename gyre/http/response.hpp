@@ -40,8 +40,7 @@ struct body_source_delete {
 ///
 /// Thread-safety: the loop of the connection. Only one write() at a time.
 /// Lifetime: valid until the coroutine of the function to which it was passed has ended, even if
-/// the
-/// connection ends first.
+/// the connection ends first.
 class body_writer {
  public:
   body_writer(const body_writer&) = delete;
@@ -49,8 +48,7 @@ class body_writer {
 
   /// Sends bytes, as a chunk if the body is chunked, and waits while more than high_water bytes of
   /// the connection are unsent. After each 256 KiB it yields to other connections, even if it need
-  /// not
-  /// wait. Does nothing if `bytes` is empty.
+  /// not wait. Does nothing if `bytes` is empty.
   ///
   /// Errors: std::system_error with io::errc::closed once the connection has ended.
   /// Complexity: one system call if no output is queued; a coroutine frame.
@@ -79,12 +77,11 @@ class body_writer {
   http::fields trailers_;
 };
 
-/// The bytes of a connection after an upgrade: next() returns the client's bytes, and write()
-/// sends bytes without framing.
+/// The bytes of a connection after an upgrade: next() returns the client's bytes, and write() sends
+/// bytes without framing.
 ///
 /// Thread-safety: the loop of the connection. Two coroutines may await one next() and one write()
-/// at
-/// the same time; a second call of the same function throws io::errc::busy.
+/// at the same time; a second call of the same function throws io::errc::busy.
 /// Lifetime: valid until the coroutine of the function to which it was passed has ended. If the
 /// connection ends first, that coroutine is stopped, next() fails, and write() throws
 /// io::errc::closed.
@@ -100,15 +97,12 @@ class upgraded_connection : public body_writer {
   explicit upgraded_connection(detail::exchange& owner) noexcept : body_writer(owner) {}
 };
 
-/// A response of a server; by default 200 without a body. The server adds Date, Connection and
-/// the framing of the body (Content-Length, Transfer-Encoding), and sends no body where HTTP
-/// forbids
+/// A response of a server; by default 200 without a body. The server adds Date, Connection and the
+/// framing of the body (Content-Length, Transfer-Encoding), and sends no body where HTTP forbids
 /// it. `Connection: close` closes the connection after the response. Other connection options that
-/// the
-/// handler sets are sent, too, and a response with Upgrade gets the option `upgrade` (RFC 9110,
-/// 7.8).
-/// A response to HEAD may set the Content-Length of the response to GET. If it does not, none is
-/// sent, because zero would be wrong.
+/// the handler sets are sent, too, and a response with Upgrade gets the option `upgrade` (RFC 9110,
+/// 7.8). A response to HEAD may set the Content-Length of the response to GET. If it does not, none
+/// is sent, because zero would be wrong.
 ///
 /// Thread-safety: none. Movable.
 /// Errors: set(), add(), and the functions that take a content type, a location or a protocol,
@@ -144,8 +138,7 @@ class response {
                                        move_only_function<task<>(body_writer&)> write);
   /// A streamed body of `length` bytes, which are announced by Content-Length. A write beyond
   /// `length` throws std::length_error. If `write` ends before `length` bytes, the connection is
-  /// closed
-  /// and on_error() is called.
+  /// closed and on_error() is called.
   [[nodiscard]] static response stream(std::string_view content_type, std::uint64_t length,
                                        move_only_function<task<>(body_writer&)> write);
   /// A response 101 that passes the connection to `run`; the connection is closed when `run` has
@@ -194,8 +187,8 @@ class response {
       source_;  // a file, a stream or an upgrade
 };
 
-/// An exception of a handler: the server responds with the status, and with the text as the
-/// body, which the client thus sees.
+/// An exception of a handler: the server responds with the status, and with the text as the body,
+/// which the client thus sees.
 ///
 /// Thread-safety: as a value.
 class http_error : public std::runtime_error {

@@ -37,35 +37,37 @@ struct route_match {
   const Handler* handler = nullptr;  ///< null unless the outcome is found
   route_parameters parameters = {};
   /// The methods of the path, including HEAD and OPTIONS; empty unless the outcome is not_allowed
-  /// or
-  /// options.
+  /// or options.
   method_set allowed = {};
 
   explicit operator bool() const noexcept { return handler != nullptr; }
 };
 
-/// A table of patterns. A pattern is a path whose segments, the parts between '/', are
+/// A table of patterns and handlers. A pattern is a path whose segments, the parts between '/', are
 ///
-/// - `text`, a literal: matches the segment that decodes to it
+/// - `text`, a literal: matches a segment that decodes to it
 /// - `{name}`: matches one segment that is not empty
 /// - `{name...}`, only at the end: matches the rest of the path, which may be empty
 ///
-/// The more specific pattern wins, from left to right: a literal before {name} before {name...}.
-/// If the most specific pattern has no handler for the method, a less specific one may have one.
-/// A handler for GET also answers HEAD, unless HEAD has its own.
+/// The most specific pattern wins, compared from left to right: a literal before {name} before
+/// {name...}. If it has no handler for the method, a less specific pattern may have one. A handler
+/// for GET also handles HEAD, unless HEAD has its own.
 ///
-/// Paths are split before they are decoded, so an encoded '/' never splits. A segment that decodes
-/// to "." or ".." or is malformed matches nothing; such a request gets not_found. An empty segment
-/// matches only an empty one: "/a/" and "/a" are different. Letters' case matters.
+/// Paths are split before they are decoded, so an encoded '/' never splits. A path with a segment
+/// that is malformed or decodes to "." or ".." matches nothing: the outcome is not_found. An empty
+/// segment matches only an empty segment: "/a/" and "/a" are different. Paths are case-sensitive.
 ///
 /// Thread-safety: find() may be called on several threads while no thread calls add().
-/// Errors: add() throws std::invalid_argument with the pattern if the pattern does not begin with
-/// '/', has a malformed parameter ("{}", "{a}b", "{a...}/b"), a parameter's name twice, more than
-/// route_parameters::max_count parameters or 64 segments, is there already for the method, or gives
-/// a parameter another name than an earlier pattern at the same place. The router is then
-/// unchanged.
-/// Complexity: find() allocates nothing. It compares the path with each pattern at most once, and
-/// mostly with one: linear in the path's size, whatever the peer sends.
+/// Errors: add() throws std::invalid_argument, whose message contains the pattern, and changes
+/// nothing, if the pattern
+/// - does not begin with '/',
+/// - has a malformed parameter ("{}", "{a}b", "{a...}/b"),
+/// - has two parameters with the same name,
+/// - has more than route_parameters::max_count parameters or 64 segments,
+/// - exists already for the method,
+/// - or names a parameter differently from an earlier pattern at the same position.
+/// Complexity: find() allocates nothing. It is linear in the size of the path for any input,
+/// because it compares the path with each pattern at most once, and usually with one.
 template <class Handler>
 class basic_router {
  public:

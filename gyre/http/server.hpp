@@ -49,14 +49,10 @@ struct server_metrics {
 /// (docs/design/http.md).
 ///
 /// Routes have literal segments, `{name}`, and `{rest...}` at the end; if several match, the one
-/// with
-/// the earlier literal segment wins. The handler of GET also handles HEAD. The server itself
-/// responds to
-/// OPTIONS with the methods of the path, to a method without a handler with 405 and Allow, and to
-/// an
-/// unknown path with 404. A handler that throws an http_error gets its status sent; any other
-/// exception
-/// results in 500 and a call of on_error().
+/// with the earlier literal segment wins. The handler of GET also handles HEAD. The server itself
+/// responds to OPTIONS with the methods of the path, to a method without a handler with 405 and
+/// Allow, and to an unknown path with 404. A handler that throws an http_error gets its status
+/// sent; any other exception results in 500 and a call of on_error().
 ///
 /// Thread-safety: any thread; routes, middleware and callbacks are set before start(). Handlers run
 /// on the connection's loop, and those of different loops at the same time.
@@ -120,10 +116,8 @@ class server {
   server& use(middleware middleware);
   /// Sets the function that is called when a handler has thrown an exception other than an
   /// http_error, unless the client has disconnected. It is called on the connection's loop, by
-  /// several
-  /// loops at the same time. The default prints a line to stderr, limited to bursts of 10 and one
-  /// per
-  /// second, so that clients cannot fill a log.
+  /// several loops at the same time. The default prints a line to stderr, limited to bursts of 10
+  /// and one per second, so that clients cannot fill a log.
   server& on_error(move_only_function<void(const request&, std::exception_ptr)> callback);
   /// Sets the function that is called after each response. It is called on the connection's loop,
   /// by several loops at the same time. An exception that it throws is reported like one of a

@@ -43,35 +43,25 @@ struct server_timeouts {
 struct server_options {
   /// Options of the underlying TCP server: the number of connections, in all and from one address,
   /// loops, water marks and time limits of sending, memory of all connections, PROXY protocol,
-  /// name.
-  /// idle_timeout and message_timeout are ignored; `timeouts` replaces them. output_limit is
-  /// ignored,
-  /// because memory_limit bounds the bodies to send. A peer that reads slowly, but some of a
-  /// response
-  /// within each write_timeout, gets all of it; close_timeout and close_limit begin when the kernel
-  /// has
-  /// the last response of the connection.
+  /// name. idle_timeout and message_timeout are ignored; `timeouts` replaces them. output_limit is
+  /// ignored, because memory_limit bounds the bodies to send. A peer that reads slowly, but some of
+  /// a response within each write_timeout, gets all of it; close_timeout and close_limit begin when
+  /// the kernel has the last response of the connection.
   net::tcp_server_options tcp = {.name = "http_server"};
   server_limits limits = {};
   server_timeouts timeouts = {};
   /// Hosts for which the server responds, in any case and without a port; empty: any host. A
-  /// request
-  /// for another host (in Host or an absolute target) gets 421, and the connection stays open
-  /// unless the
-  /// request has a body. "*.example.org" stands for names with one more label, "" for requests that
-  /// name
-  /// no host. Addresses are compared as text, IPv6 addresses in brackets. The constructor of the
-  /// server
-  /// throws std::invalid_argument for an entry that is not a host.
+  /// request for another host (in Host or an absolute target) gets 421, and the connection stays
+  /// open unless the request has a body. "*.example.org" stands for names with one more label, ""
+  /// for requests that name no host. Addresses are compared as text, IPv6 addresses in brackets.
+  /// The constructor of the server throws std::invalid_argument for an entry that is not a host.
   std::vector<std::string> hosts = {};
   /// Whether to serve a client that has ended its side of the connection (a FIN; over TLS a
   /// close_notify), such as `printf … | nc -N`. By default such a client counts as disconnected,
-  /// because
-  /// clients that give up close their sockets: running handlers, streamed responses, event streams
-  /// and
-  /// upgraded connections are stopped, and a handler that then ends by operation_cancelled sends no
-  /// response. In either case, requests received before the end are handled in order: the end is
-  /// processed after all of them.
+  /// because clients that give up close their sockets: running handlers, streamed responses, event
+  /// streams and upgraded connections are stopped, and a handler that then ends by
+  /// operation_cancelled sends no response. In either case, requests received before the end are
+  /// handled in order: the end is processed after all of them.
   bool serve_half_closed = false;
 };
 

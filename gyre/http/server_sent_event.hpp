@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Server-sent events (text/event-stream): written by servers with append_event(), read by clients
-// with
-// server_sent_event_reader.
+// with server_sent_event_reader.
 //
 //     std::string text;
 //     gyre::http::append_event(text, {.data = "{\"price\":7}", .event = "tick", .id = "42"});
@@ -35,20 +34,17 @@ struct server_sent_event {
 
 /// Appends an event to the text of a stream. Each line end in the data (CR LF, CR or LF) begins
 /// another data line. An event without data and type has no data line: clients store its id and
-/// retry,
-/// but do not dispatch it.
+/// retry, but do not dispatch it.
 ///
 /// Errors: std::invalid_argument for a line end in the type or id, a zero byte in the id, and a
-/// negative
-/// time; nothing is appended then.
+/// negative time; nothing is appended then.
 void append_event(std::string& output, const server_sent_event& event);
 /// Appends a comment, which clients ignore; it can keep an idle connection open.
 void append_comment(std::string& output, std::string_view text);
 
 /// Reads a stream of events that is received in pieces, cut anywhere, as the HTML Standard
 /// specifies: unknown fields and malformed times are ignored, and an incomplete event at the end of
-/// the
-/// stream is dropped.
+/// the stream is dropped.
 ///
 /// Thread-safety: none; may be handed from thread to thread.
 /// Complexity: linear. Copies the data; its memory is reused from event to event.
@@ -65,8 +61,7 @@ class server_sent_event_reader {
   [[nodiscard]] std::expected<bool, std::error_code> next(io::input& piece);
 
   /// The last event. Its `event` is never empty, and its `id` is last_event_id(). Its views are
-  /// valid
-  /// until the next call of next().
+  /// valid until the next call of next().
   [[nodiscard]] const server_sent_event& event() const noexcept { return event_; }
   /// The last identifier received, even in an event without data; empty if there was none.
   [[nodiscard]] std::string_view last_event_id() const noexcept { return id_; }

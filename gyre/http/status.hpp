@@ -13,8 +13,7 @@ namespace gyre::http {
 
 /// A status code. Any number from 100 to 999 may occur: `static_cast<status>(299)` is a code
 /// without a name. Unused codes, such as 306, have no name here. Codes from 600 on are invalid and
-/// count
-/// as server errors (RFC 9110, 15).
+/// count as server errors (RFC 9110, 15).
 enum class status : std::uint16_t {
   continue_ = 100,  // NOLINT(readability-identifier-naming): a keyword otherwise
   switching_protocols = 101,

@@ -36,8 +36,7 @@ class url {
 
   /// Reads "scheme://user@host:port/path?query#fragment"; everything but scheme and host may be
   /// missing. Nothing is repaired: blanks, '\', and characters that must be percent-encoded are
-  /// errors.
-  /// Internationalised names must be written as "xn--…".
+  /// errors. Internationalised names must be written as "xn--…".
   ///
   /// Errors: format_errc::no_scheme, bad_host, host_not_ascii, bad_port, bad_character,
   /// bad_percent_encoding, too_long (more than max_size).
@@ -45,8 +44,7 @@ class url {
 
   /// Resolves a reference relative to this URL (RFC 3986, 5.2), such as the value of a header
   /// Location: "https://other/", "//other/", "/path", "path", "?query" or "#fragment". The user is
-  /// kept
-  /// only if the scheme, host and port stay the same.
+  /// kept only if the scheme, host and port stay the same.
   ///
   /// Errors: those of parse().
   [[nodiscard]] std::expected<url, std::error_code> resolve(std::string_view reference) const;
