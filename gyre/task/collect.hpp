@@ -36,7 +36,8 @@ namespace gyre {
 /// Errors: std::invalid_argument at once for a limit of zero. When a child fails, `range` throws or
 /// the coroutine is asked to stop, no more children start and the others are asked to stop; when
 /// all children have ended, the first error is thrown. An empty task fails with std::logic_error.
-/// Complexity: memory for the results and `limit` children; a frame for an element that is no task.
+/// Complexity: memory for the results and `limit` children; a frame for each element that is not a
+/// task.
 template <awaitable_range Range>
 [[nodiscard]] auto collect(Range&& range, std::size_t limit);
 // Explains wrong arguments: see base/detail/misuse.hpp.
@@ -141,7 +142,7 @@ class collection {
     results_.add();
     if (free_ == nullptr) free_ = &all_slots_.emplace_back(group_);
     auto& child_slot = static_cast<slot&>(*std::exchange(free_, free_->next));
-    child_slot.index = started_++;
+    child_slot.index = started_count_++;
     child_slot.work = std::move(work);
     child_slot.start();
   }
@@ -154,7 +155,7 @@ class collection {
   child_group& group_;
   Range range_;
   std::ranges::iterator_t<Range> next_;
-  std::size_t started_ = 0;
+  std::size_t started_count_ = 0;
   collected_results<T> results_;
   std::exception_ptr error_;
   std::deque<slot> all_slots_;

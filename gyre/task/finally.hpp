@@ -45,7 +45,7 @@ task<> run_cleanup(Cleanup cleanup) {
 /// run.
 /// Errors: those of `body`, else those of `cleanup`. Without memory for the frames neither of them
 /// runs.
-/// Complexity: three coroutine frames, and one more if `body` is no task.
+/// Complexity: three coroutine frames, and one more if `body` is not a task.
 template <awaitable Body, class Cleanup>
   requires awaitable<Cleanup> || std::invocable<Cleanup&>
 task<task_result_t<Body>> finally(Body body, Cleanup cleanup) {

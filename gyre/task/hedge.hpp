@@ -88,7 +88,7 @@ class hedged_attempts {
     if (group_.has_ended()) return true;
     if (may_start()) {
       start_delay();
-    } else if (running_ == 0) {
+    } else if (running_count_ == 0) {
       group_.request_stop();  // ends the delay, the only child that still runs
     }
     return group_.running() > 0;
@@ -96,7 +96,7 @@ class hedged_attempts {
   /// Adds a child that has ended.
   void add(child_group::child& child) noexcept {
     if (&child == &delay_) return;
-    --running_;
+    --running_count_;
     race_.add(child);
     if (&child == latest_) start_next_at_once();
   }
@@ -106,8 +106,8 @@ class hedged_attempts {
 
  private:
   bool may_start() const noexcept {
-    if (started_ == 0) return true;
-    return started_ < options_.attempts && !race_.is_won() && !group_.stop_requested();
+    if (started_count_ == 0) return true;
+    return started_count_ < options_.attempts && !race_.is_won() && !group_.stop_requested();
   }
   void start_next_at_once() noexcept { next_start_ = timers_.now(); }
 
@@ -116,10 +116,10 @@ class hedged_attempts {
     latest_ = nullptr;
     try {
       child_task<T>& attempt =
-          attempts_.emplace_back(group_, as_task(make_attempt(make_, started_++)));
+          attempts_.emplace_back(group_, as_task(make_attempt(make_, started_count_++)));
       attempt.start();
       latest_ = &attempt;
-      ++running_;
+      ++running_count_;
       next_start_ = later(timers_.now(), options_.delay);
       return true;
     } catch (...) {
@@ -144,8 +144,8 @@ class hedged_attempts {
   const hedge_options& options_;
   timer_service& timers_;
   steady_time next_start_;
-  std::size_t started_ = 0;
-  std::size_t running_ = 0;
+  std::size_t started_count_ = 0;
+  std::size_t running_count_ = 0;
   std::deque<child_task<T>> attempts_;
   const child_group::child* latest_ = nullptr;
   child_task<void> delay_;  // a child that wakes the parent when the next attempt is due

@@ -37,7 +37,7 @@ struct joinable_options {
 
 namespace detail {
 
-/// Throws std::logic_error.
+/// Throws the std::logic_error for the use of an empty handle.
 [[noreturn, gnu::cold]] void throw_empty_join_handle();
 [[noreturn, gnu::cold]] void throw_joined_twice();
 

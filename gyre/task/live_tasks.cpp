@@ -89,7 +89,7 @@ std::ostream& operator<<(std::ostream& out, const live_task& task) {
 }
 
 void record_live_tasks(bool enabled) noexcept {
-  // relaxed: orders nothing.
+  // relaxed: the flag orders no other data.
   detail::live_tasks_are_recorded.store(enabled, std::memory_order_relaxed);
 }
 

@@ -26,7 +26,8 @@ struct live_task {
   std::string name;
   /// The peer that a handler serves, such as `127.0.0.1:4711`; empty for other tasks.
   std::string peer;
-  /// The call that started the task; its line is 0 if no call of the program did.
+  /// The call that started the task; its line is 0 if the task was not started by a call of the
+  /// program.
   std::source_location from;
   /// The executor on which the task was started. Only to be compared, as the executor may have been
   /// destroyed.

@@ -27,7 +27,8 @@ bool is_retryable(const std::exception_ptr& error) noexcept {
 namespace detail {
 namespace {
 
-// Braced options in an awaited expression would be destroyed twice by GCC 12.
+// GCC 12 destroys braced options in an awaited expression twice, which is harmless only for a
+// trivial destructor.
 static_assert(std::is_trivially_destructible_v<retry_options>);
 
 }  // namespace
@@ -46,12 +47,13 @@ retry_schedule::retry_schedule(const retry_options& options, const task_context&
       latest_start_(options.time_limit ? later(timers_.now(), *options.time_limit)
                                        : steady_time::max()) {}
 
-std::optional<std::chrono::nanoseconds> retry_schedule::next_delay(std::size_t failed) noexcept {
-  if (failed >= options_.attempts) return std::nullopt;
-  std::chrono::nanoseconds delay = options_.delay.delay(failed);
+std::optional<std::chrono::nanoseconds> retry_schedule::next_delay(
+    std::size_t failed_attempts) noexcept {
+  if (failed_attempts >= options_.attempts) return std::nullopt;
+  std::chrono::nanoseconds delay = options_.delay.delay(failed_attempts);
   if (options_.jitter) {
     if (!random_) random_.emplace(options_.seed ? *options_.seed : random_seed());
-    delay = options_.delay.jittered_delay(failed, *random_);
+    delay = options_.delay.jittered_delay(failed_attempts, *random_);
   }
   if (later(timers_.now(), delay) > latest_start_) return std::nullopt;
   return delay;

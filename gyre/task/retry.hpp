@@ -42,7 +42,7 @@ struct retry_options {
   /// stop an attempt that runs: use with_timeout() around the attempt or around retry(). None: no
   /// limit.
   std::optional<duration> time_limit = {};
-  /// Seed of the random delays; the same seed gives the same delays. None: a random one.
+  /// Seed of the random delays; the same seed gives the same delays. None: a random seed.
   std::optional<std::uint64_t> seed = {};
 };
 
@@ -90,8 +90,8 @@ class retry_schedule {
   /// Throws std::system_error (std::errc::operation_not_supported) if the executor has no timers.
   retry_schedule(const retry_options& options, const task_context& context);
 
-  /// Returns the delay after `failed` failed attempts; none if no other attempt may start.
-  std::optional<std::chrono::nanoseconds> next_delay(std::size_t failed) noexcept;
+  /// Returns the delay after `failed_attempts`; none if no other attempt may start.
+  std::optional<std::chrono::nanoseconds> next_delay(std::size_t failed_attempts) noexcept;
 
  private:
   const retry_options& options_;
@@ -104,11 +104,11 @@ template <class T, class Make, class RetryIf>
 task<T> retry_with(Make make, retry_options options, RetryIf retry_if) {
   const task_context& context = co_await this_context();
   retry_schedule schedule(options, context);
-  for (std::size_t failed = 0;;) {
+  for (std::size_t failed_attempts = 0;;) {
     task<T> attempt;
     std::exception_ptr error;
     try {
-      attempt = as_task(make_attempt(make, failed));
+      attempt = as_task(make_attempt(make, failed_attempts));
     } catch (...) {
       error = caught_error();
     }
@@ -117,7 +117,7 @@ task<T> retry_with(Make make, retry_options options, RetryIf retry_if) {
       error = task_access::state(attempt).take_error();
       if (error == nullptr) co_return co_await take_result(attempt);
     }
-    std::optional<duration> delay = schedule.next_delay(++failed);
+    std::optional<duration> delay = schedule.next_delay(++failed_attempts);
     if (error == cancellation() || (delay && !retry_if(std::as_const(error)))) delay.reset();
     if (!delay) co_await fail_with(error);
     co_await sleep_for(*delay);

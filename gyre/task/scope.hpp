@@ -49,7 +49,7 @@ enum class scope_errors {
   collect,
 };
 
-/// All errors of a scope, in the order in which they came; at least one.
+/// All errors of a scope, in the order in which they occurred; at least one.
 class scope_error : public std::exception {
  public:
   explicit scope_error(std::vector<std::exception_ptr> errors) noexcept
@@ -319,25 +319,25 @@ task<detail::scope_result_t<Body>> with_scope(Body body,
                                               scope_errors errors = scope_errors::stop_at_first) {
   using result = detail::scope_result_t<Body>;
   task_context& context = co_await detail::this_context();
-  detail::open_scope here(context.stop, errors);
-  co_await here.adopt();
+  detail::open_scope task_scope(context.stop, errors);
+  co_await task_scope.adopt();
   task<result> work;
   try {
-    work = as_task(std::invoke(body, static_cast<scope&>(here)));
+    work = as_task(std::invoke(body, static_cast<scope&>(task_scope)));
   } catch (...) {
-    here.add_error(detail::caught_error());
+    task_scope.add_error(detail::caught_error());
   }
   if (work.valid()) {
     {
-      const detail::stopped_by scoped(context, here.get_token());
+      const detail::stopped_by token_scope(context, task_scope.get_token());
       co_await detail::await_ready_state(work);
     }
     if (std::exception_ptr error = detail::task_access::state(work).take_error()) {
-      here.add_error(std::move(error));
+      task_scope.add_error(std::move(error));
     }
   }
-  co_await here.join();
-  std::exception_ptr error = here.take_error(context);
+  co_await task_scope.join();
+  std::exception_ptr error = task_scope.take_error(context);
   co_await detail::fail_with(error);
   const bool has_result = std::is_void_v<result> || !detail::task_access::state(work).empty();
   if (!has_result) detail::throw_cancelled(context);

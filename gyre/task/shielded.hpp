@@ -29,7 +29,7 @@ namespace gyre {
 template <awaitable Awaitable>
 task<task_result_t<Awaitable>> shielded(Awaitable awaitable) {
   task_context& context = co_await detail::this_context();
-  const detail::stopped_by nobody(context, inplace_stop_token());
+  const detail::stopped_by no_stop(context, inplace_stop_token());
   co_return co_await std::move(awaitable);
 }
 

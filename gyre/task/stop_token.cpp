@@ -12,9 +12,9 @@
 
 namespace gyre {
 
-// Sets `locked` and `also_set`, and returns the state before that. If a bit of `blocking_bits` is
+// Sets `locked` and `added_bits`, and returns the state before that. If a bit of `blocking_bits` is
 // set, changes nothing and returns the state with this bit.
-auto inplace_stop_source::lock_unless(word blocking_bits, word also_set) const noexcept -> word {
+auto inplace_stop_source::lock_unless(word blocking_bits, word added_bits) const noexcept -> word {
   constexpr int spins = 64;  // a holder that takes longer has probably been preempted
   // acquire here and below: pairs with the release in unlock(), which makes the list visible, and,
   // if a stop was requested, with the release in request_stop().
@@ -25,7 +25,7 @@ auto inplace_stop_source::lock_unless(word blocking_bits, word also_set) const n
       ++tries < spins ? detail::cpu_relax() : detail::thread_yield();
       state = state_.load(std::memory_order_acquire);
       // release: makes the actions before a stop visible to the threads that observe the stop.
-    } else if (state_.compare_exchange_weak(state, state | locked | also_set,
+    } else if (state_.compare_exchange_weak(state, state | locked | added_bits,
                                             std::memory_order_acq_rel, std::memory_order_acquire)) {
       return state;
     }
@@ -66,11 +66,11 @@ bool inplace_stop_source::link_requested_stop() const noexcept {
   // Another thread may be making the links, and may not have reached this source yet, so the
   // ancestors are examined, too.
   const inplace_stop_source* source = this;
-  while (auto* const lazy = detail::linked_stop_source::unlinked_one(source)) {
-    if (source == this) lazy->make_link();
+  while (auto* const unlinked_source = detail::linked_stop_source::unlinked_one(source)) {
+    if (source == this) unlinked_source->make_link();
     // acquire: pairs with the release in request_stop(), as in stop_requested().
     if ((source->state_.load(std::memory_order_acquire) & stopped) != 0) return true;
-    source = lazy->parent_.source_;
+    source = unlinked_source->parent_.source_;
   }
   return (source->state_.load(std::memory_order_acquire) & stopped) != 0;
 }
@@ -103,8 +103,8 @@ void detail::linked_stop_source::make_link() noexcept {
 }
 
 void inplace_stop_source::attach(detail::stop_callback_base& callback) const noexcept {
-  if (auto* const lazy = detail::linked_stop_source::unlinked_one(this)) [[unlikely]]
-    lazy->make_link();
+  if (auto* const unlinked_source = detail::linked_stop_source::unlinked_one(this)) [[unlikely]]
+    unlinked_source->make_link();
   const word state = lock_unless(stopped, 0);
   if ((state & stopped) != 0) {
     callback.source_ = nullptr;

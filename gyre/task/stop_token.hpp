@@ -162,7 +162,7 @@ class inplace_stop_source {
   constexpr explicit inplace_stop_source(word state) noexcept : state_(state) {}
 
   [[gnu::cold]] bool link_requested_stop() const noexcept;
-  word lock_unless(word blocking_bits, word also_set) const noexcept;
+  word lock_unless(word blocking_bits, word added_bits) const noexcept;
   void unlock(word state) const noexcept;
   void attach(detail::stop_callback_base& callback) const noexcept;
   void detach(detail::stop_callback_base& callback) const noexcept;

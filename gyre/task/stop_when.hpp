@@ -49,10 +49,10 @@ class either_stop {
 template <awaitable Awaitable>
 task<task_result_t<Awaitable>> stop_when(Awaitable awaitable, inplace_stop_token token) {
   task_context& context = co_await detail::this_context();
-  const detail::either_stop either(context.stop, token);
+  const detail::either_stop combined_stop(context.stop, token);
   std::exception_ptr error;
   try {
-    const detail::stopped_by scoped(context, either.get_token());
+    const detail::stopped_by token_scope(context, combined_stop.get_token());
     // Moved to a local variable, which is destroyed before the stop source; a parameter would
     // outlive it.
     Awaitable work(std::move(awaitable));

@@ -45,9 +45,9 @@ decltype(auto) sync_wait(Awaitable&& awaitable, inplace_stop_token stop = {},
   // Must outlive the coroutines, even those that a deadlock report leaves suspended.
   std::conditional_t<detail::records_backtraces, detail::kept_waiting_thread,
                      detail::waiting_thread>
-      here(stop, place);
+      thread(stop, place);
   auto task = as_task(std::forward<Awaitable>(awaitable));
-  return here.run(detail::task_access::state(task));
+  return thread.run(detail::task_access::state(task));
 }
 // Explains wrong arguments: see base/detail/misuse.hpp.
 void sync_wait(detail::misused_awaitable explained, inplace_stop_token stop = {});

@@ -149,7 +149,7 @@ class bound_awaiter {
     const struct unbinding {
       bound_awaiter* self;
       ~unbinding() { self->unbind(); }
-    } at_the_end{this};
+    } unbind_guard{this};
     return awaiter_.object.await_resume();
   }
 

@@ -10,7 +10,7 @@
 
 namespace gyre {
 
-/// Errors of with_timeout(), and of a submission that waits for room in a pool.
+/// The errors of with_timeout(), and of a submission that waits for free capacity of a pool.
 enum class time_limit_errc {
   /// The time limit of the call expired. Equal to std::errc::timed_out, as a connection's own
   /// time-out is.

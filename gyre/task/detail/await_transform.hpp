@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// awaiting_promise: await_transform() of gyre's coroutines. Wraps foreign awaiters, and records the
-// place of each await for async_backtrace.
+// awaiting_promise: the await_transform() of gyre's coroutines, which wraps foreign awaiters and
+// records the place of each await for async_backtrace.
 //
 // GCC 12 copies an awaiter that await_transform() returns by reference; so there await_transform()
 // returns an awaiter_reference.
@@ -54,7 +54,7 @@ concept cheap_to_copy = std::is_rvalue_reference_v<Awaiter> &&
                         std::is_trivially_copyable_v<std::remove_reference_t<Awaiter>> &&
                         sizeof(std::remove_reference_t<Awaiter>) <= 2 * sizeof(void*);
 
-/// Base of promises of coroutines that await.
+/// The base of the promises of all coroutines that await.
 struct awaiting_promise : promise_base {
   template <class Awaitable>
     requires(!never_awaited<Awaitable> && records_backtraces)

@@ -50,7 +50,8 @@ class basic_blocking_queue {
   mpsc_queue queue_;
 };
 
-/// Throws std::system_error (std::errc::resource_deadlock_would_occur).
+/// Throws std::system_error (std::errc::resource_deadlock_would_occur) with `report` in its
+/// message.
 [[noreturn, gnu::cold]] void throw_deadlock(const std::string& report);
 
 /// The executor of sync_wait(), for coroutines that are resumed while it waits.
@@ -62,7 +63,7 @@ class blocking_executor final : public executor {
   void post(operation& op) noexcept override { queue_.push(op); }
   bool running_here() const noexcept override;
   bool runs_only_here() const noexcept override;
-  /// Returns whether the calling thread is in a run_until() now.
+  /// Returns whether the calling thread is in a sync_wait().
   static bool blocks_this_thread() noexcept;
 
   /// Ends the executor's run on its thread. Operations that are posted later are accepted, but

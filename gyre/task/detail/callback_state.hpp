@@ -149,8 +149,8 @@ class callback_awaiter {
     const struct owner {
       callback_outcome<T>* state;
       ~owner() { state->release(); }
-    } owned{std::exchange(state_, nullptr)};
-    return owned.state->take(context_);
+    } release_guard{std::exchange(state_, nullptr)};
+    return release_guard.state->take(context_);
   }
 
  private:

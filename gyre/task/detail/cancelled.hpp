@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors of waits: failures, and the cancellation of a coroutine that was asked to stop.
+// The errors of waits: failures, and the cancellation of a coroutine that was asked to stop.
 #pragma once
 
 #include <gyre/task/context.hpp>

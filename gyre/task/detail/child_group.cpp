@@ -9,7 +9,7 @@ namespace gyre::detail {
 std::coroutine_handle<> child_group::on_child_end(task_context& context) noexcept {
   auto& self = static_cast<child&>(context);
   child_group& group = *self.group;
-  const executor* const here = self.where;
+  const executor* const end_executor = self.where;
   const auto newest = reinterpret_cast<std::uintptr_t>(&self);
   // relaxed: the compare-exchange reads the word again.
   std::uintptr_t seen = group.newest_.load(std::memory_order_relaxed);
@@ -21,7 +21,7 @@ std::coroutine_handle<> child_group::on_child_end(task_context& context) noexcep
   } while (!group.newest_.compare_exchange_weak(seen, newest, std::memory_order_acq_rel,
                                                 std::memory_order_relaxed));
   if (seen != parent_waits) return std::noop_coroutine();
-  if (here == group.home_) return group.waiting;
+  if (end_executor == group.home_) return group.waiting;
   group.home_->post(group);
   return std::noop_coroutine();
 }

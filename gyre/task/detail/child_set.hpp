@@ -19,7 +19,7 @@ namespace gyre::detail {
 ///
 /// Thread-safety: the parent attaches and destroys the set. The other members require that the
 /// program has only one thread.
-/// Lifetime: the parent's context outlives the set.
+/// Lifetime: the parent's context must outlive the set.
 template <bool IsListed>
 class basic_child_set {
  public:

@@ -45,7 +45,8 @@ class deadline_stop : operation, timer_operation {
       : operation(&run), timer_operation(&on_expiry), limit_(limit) {}
   /// Requires that `other` was not awaited.
   deadline_stop(const deadline_stop& other) noexcept : deadline_stop(other.limit_) {}
-  /// Runs after the destructor of the derived class has destroyed the work.
+  /// Cancels the timer if the work has not ended. Called after the destructor of the derived class
+  /// has destroyed the work.
   ~deadline_stop() {
     if (is_working_) [[unlikely]]
       abandon();

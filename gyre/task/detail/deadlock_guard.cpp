@@ -37,8 +37,8 @@ void append_frames(std::string& text, const promise_base& innermost, const std::
   }
 }
 
-// Destroys the suspended coroutine of `context`, as if it had been cancelled; `context` may be gone
-// at the return. Returns whether another coroutine was resumed.
+// Destroys the suspended coroutine of `context`, as if it had been cancelled; `context` may have
+// been destroyed at the return. Returns whether another coroutine was resumed.
 bool cancel(task_context& context) {
   try {
     throw_cancelled(context);

@@ -126,7 +126,7 @@ class [[nodiscard]] limited_operation final : public suspends_always, deadline_s
   // Returns the operation's outcome while the context has no stop token: with a stopped token the
   // operation would throw gyre::operation_cancelled.
   expected_t<value_type> result_without_stop() {
-    const stopped_by nobody(context(), inplace_stop_token());
+    const stopped_by no_stop(context(), inplace_stop_token());
     return operation_.result();
   }
   std::coroutine_handle<> start_work(stand_in_handle stand_in) noexcept override {

@@ -68,7 +68,7 @@ class live_task_entry : public slab_object, public intrusive_list_node {
   atomic<bool> has_begun_{false};
 };
 
-// Returns whether tasks are recorded when they start. relaxed: orders nothing.
+// Returns whether tasks are recorded when they start. relaxed: the flag orders no other data.
 inline bool records_live_tasks() noexcept {
   return live_tasks_are_recorded.load(std::memory_order_relaxed);
 }

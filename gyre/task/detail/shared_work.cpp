@@ -144,7 +144,8 @@ void shared_work::cancel_waiter(shared_waiter& waiter) noexcept {
   }
 }
 
-// Called by the destructor of `waiter`.
+// Removes `waiter`, and asks the work to stop if no awaiter is left. Called by the destructor of
+// `waiter`.
 void shared_work::remove_waiter(shared_waiter& waiter) noexcept {
   std::unique_lock lock(mutex_);
   assert(waiter.is_linked() && !is_done() &&

@@ -28,7 +28,7 @@ namespace gyre::detail {
 
 class shared_work;
 
-/// Throws std::logic_error.
+/// Throws the std::logic_error for an await of an empty shared_task.
 [[noreturn, gnu::cold]] void throw_empty_shared_task();
 
 template <class T>

@@ -16,7 +16,7 @@ namespace gyre::detail {
 /// The base of an `Owner`, and the context of the owner's coroutine. When the coroutine has ended,
 /// it calls the owner's `void work_ended() noexcept`, which may destroy the owner.
 ///
-/// Thread-safety: belongs to the thread of the coroutine's executor.
+/// Thread-safety: used only on the thread of the coroutine's executor.
 /// Lifetime: the destructor destroys a coroutine that has not ended; the coroutine must allow that
 /// (see task).
 template <class Owner, class T = void>

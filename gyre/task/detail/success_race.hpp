@@ -13,7 +13,7 @@ namespace gyre::detail {
 
 /// A race between the children of a child_group.
 ///
-/// Thread-safety: belongs to the parent of the group.
+/// Thread-safety: used only by the parent of the group.
 template <class T>
 class success_race {
  public:

@@ -25,7 +25,7 @@ class task;
 namespace detail {
 
 struct no_result {};
-/// The representation of a result of type T.
+/// The type in which a result of type T is stored.
 template <class T>
 using stored_result_t =
     std::conditional_t<std::is_void_v<T>, no_result,
@@ -87,7 +87,7 @@ class task_end {
   std::uintptr_t word_;
 };
 
-/// Throws std::logic_error.
+/// Throws the std::logic_error for an await of an empty task.
 [[noreturn, gnu::cold]] void throw_empty_task();
 /// Resumes `first`, a concurrent child, until it suspends. Calls nest if `first` itself starts
 /// children; at some depth `first` starts in the queue of `where` instead, so that the stack is
@@ -326,9 +326,9 @@ class task_state : public task_end {
       word_ = 0;
       return std::move(value_);
     } else {
-      struct taken {
+      struct result_guard {
         task_state& state;
-        ~taken() {
+        ~result_guard() {
           std::destroy_at(&state.value_);
           state.word_ = 0;
         }

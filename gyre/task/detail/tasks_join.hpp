@@ -122,11 +122,11 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
   // Runs a join that is not nested in another join on the same executor. A function of its own, so
   // that run_all() saves no registers.
   [[gnu::noinline]] bool run_outermost(child_starts& starts, executor& target) noexcept {
-    const fork_queue_scope here(starts, target);
+    const fork_queue_scope queue_scope(starts, target);
     return run_children(starts);
   }
 
-  // Runs all children on the fast path, which ends when a child waits, fails or goes to another
+  // Runs all children on the fast path, which ends when a child waits, fails or moves to another
   // thread.
   [[gnu::noinline]] bool run_children(child_starts& starts) noexcept {
     const task_context* const outer_child = starts.innermost;
@@ -153,8 +153,8 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
       start.resume();
   }
 
-  // Runs a pair on the fast path. Returns false if a child was disturbed: it waited, failed or went
-  // to another thread. `ends` is then the result of run_all().
+  // Runs a pair on the fast path. Returns false if a child was disturbed: it waited, failed or
+  // moved to another thread. `ends` is then the result of run_all().
   [[gnu::always_inline]] bool run_pair(child_starts& starts, const task_context* outer_child,
                                        bool& ends) noexcept {
     // Null if the rest of the loop is not offered to other threads.
@@ -319,7 +319,7 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
   // Runs the share of a thread that has stolen `rest`, or that runs `rest` as a posted operation.
   [[gnu::noinline]] bool run_stolen(loop& rest) noexcept {
     child_starts& starts = starts_here;
-    const fork_queue_scope here(starts, *parent_context().where);
+    const fork_queue_scope queue_scope(starts, *parent_context().where);
     share own_share{.starts = starts,
                     .queue = starts.queue,
                     .outer_child = starts.innermost,
