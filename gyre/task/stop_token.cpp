@@ -5,7 +5,7 @@
 //
 // request_stop() removes a callback from the list before it calls it, and does not touch the
 // callback afterwards. So a callback may destroy itself while it runs, and another thread may
-// destroy it as soon as running_ refers to another callback.
+// destroy it as soon as running_ no longer refers to it.
 #include <gyre/task/stop_token.hpp>
 
 #include <new>
