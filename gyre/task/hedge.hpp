@@ -111,7 +111,7 @@ class hedged_attempts {
   }
   void start_next_at_once() noexcept { next_start_ = timers_.now(); }
 
-  // Starts the next attempt. Returns false if `make` failed or the attempt is empty.
+  // Starts the next attempt. Returns false if the attempt could not be started.
   bool start_next() noexcept {
     latest_ = nullptr;
     try {
@@ -135,7 +135,8 @@ class hedged_attempts {
       delay_.work = as_task(sleep_until(next_start_));
       delay_.start();
     } catch (const std::bad_alloc&) {
-      return;  // without memory for the delay, the next attempt starts when the latest has failed
+      // Without memory for the delay, proceed() tries again when an attempt has ended.
+      return;
     }
   }
 
