@@ -202,8 +202,8 @@ class pool_core {
 
   event_loop& loop() const noexcept { return connector_.loop(); }
 
-  static task<lease> wait_and_connect(shared self, semaphore_permit given) {
-    semaphore_permit permit = std::move(given);
+  static task<lease> wait_and_connect(shared self, semaphore_permit caller_permit) {
+    semaphore_permit permit = std::move(caller_permit);
     if (permit.count() == 0) {
       const waiter counted(*self);
       permit = co_await self->permits_.permit();

@@ -118,7 +118,7 @@ class tcp_client::core final : public client_settings,
   bool reconnect_at_once_ = false;    // connect again when the present connection has ended
   std::uint64_t target_changes_ = 0;  // made by connect() and disconnect()
   std::size_t failures_ = 0;          // attempts that failed in a row
-  std::size_t fruitless_ = 0;         // failures_, and connections that received nothing
+  std::size_t fruitless_ = 0;         // failures_ plus connections that received nothing
   tcp_connection* connection_ = nullptr;
   std::optional<detail::connection_race> race_;  // the attempt under way
   // The lookup for the addresses of one IP version, and the lookup for all addresses. Both add

@@ -104,11 +104,11 @@ class udp_port final : public udp_server::channel {
     std::size_t sent = 0;
 
     /// Adds a copy of a datagram. Throws std::bad_alloc, and then adds nothing.
-    void add(std::span<const std::byte> added, const endpoint& peer) {
+    void add(std::span<const std::byte> content, const endpoint& peer) {
       const std::size_t offset = bytes.size();
-      bytes.insert(bytes.end(), added.begin(), added.end());
+      bytes.insert(bytes.end(), content.begin(), content.end());
       try {
-        each.push_back({offset, added.size(), peer});
+        each.push_back({offset, content.size(), peer});
       } catch (...) {
         bytes.resize(offset);
         throw;
@@ -345,9 +345,9 @@ void udp_port::close() noexcept {
 
 void udp_port::abandon(std::shared_ptr<udp_port> port) noexcept {
   udp_port& abandoned = *port;
-  const bool here = abandoned.loop_.in_loop_thread();
-  abandoned.gate_.close(here);
-  if (here) abandoned.close();
+  const bool on_loop_thread = abandoned.loop_.in_loop_thread();
+  abandoned.gate_.close(on_loop_thread);
+  if (on_loop_thread) abandoned.close();
   abandoned.release_.post(abandoned.loop_, std::move(port));
 }
 

@@ -32,19 +32,19 @@ socket bound_to(const endpoint& local, const socket_options& options) {
 }
 
 // Whether the kernel supports UDP_SEGMENT; otherwise it would send all bytes as one datagram.
-bool kernel_cuts(int udp_socket) {
-  static const bool it_does = [udp_socket] {
+bool supports_segments(int udp_socket) {
+  static const bool is_supported = [udp_socket] {
     int segment = 0;
     return detail::system::read_option(udp_socket, detail::system::udp_segment, &segment,
                                        sizeof segment)
         .ok();
   }();
-  return it_does;
+  return is_supported;
 }
 
 // Whether the error means that the kernel cannot segment: for a segment longer than a packet, or a
 // device without checksums.
-bool cannot_cut(std::error_code error) {
+bool cannot_segment(std::error_code error) {
   return error == std::errc::invalid_argument || error == std::errc::message_size ||
          error == std::errc::io_error;
 }
@@ -58,7 +58,7 @@ task<std::size_t> send_cut(io::detail::open_descriptor* descriptor,
       segment * std::clamp<std::size_t>(max_bytes / segment, 1, max_segments);
   std::size_t done = 0;
   bool kernel_does =
-      descriptor != nullptr && descriptor->is_open() && kernel_cuts(descriptor->fd());
+      descriptor != nullptr && descriptor->is_open() && supports_segments(descriptor->fd());
   while (kernel_does && done < bytes.size()) {
     const auto part = bytes.subspan(done, std::min(at_once, bytes.size() - done));
     const std::size_t cut = part.size() > segment ? segment : 0;
@@ -66,7 +66,7 @@ task<std::size_t> send_cut(io::detail::open_descriptor* descriptor,
     const auto outcome = co_await std::move(sent);
     if (outcome) {
       done += part.size();
-    } else if (cut > 0 && cannot_cut(outcome.error())) {
+    } else if (cut > 0 && cannot_segment(outcome.error())) {
       kernel_does = false;
     } else {
       throw std::system_error(outcome.error(), "gyre::net::udp_socket::send_segments");

@@ -19,8 +19,9 @@ std::vector<std::byte> session::save() const {
 }
 
 session session::load(std::span<const std::byte> saved) {
-  const auto* from = reinterpret_cast<const unsigned char*>(saved.data());
-  detail::ssl_session_ptr native(d2i_SSL_SESSION(nullptr, &from, static_cast<long>(saved.size())));
+  const auto* position = reinterpret_cast<const unsigned char*>(saved.data());
+  detail::ssl_session_ptr native(
+      d2i_SSL_SESSION(nullptr, &position, static_cast<long>(saved.size())));
   ERR_clear_error();
   if (native == nullptr) return {};
   return session(std::shared_ptr<SSL_SESSION>(std::move(native)));

@@ -28,7 +28,7 @@ class accept_policy {
   struct pause {
     std::chrono::nanoseconds length;
     std::size_t refused;  ///< connections that were closed
-    bool first;           ///< accepting has not paused since it last succeeded
+    bool first;           ///< whether this is the first pause since accept(2) last succeeded
   };
 
   static constexpr std::chrono::nanoseconds default_shortest = std::chrono::milliseconds{10};

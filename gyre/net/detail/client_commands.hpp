@@ -32,8 +32,9 @@ class client_commands {
     bool disconnects = false;  // whether to disconnect before `then`
   };
 
-  /// Adds a command, and if the queue was empty calls `post`, which must make the loop call take().
-  /// Throws the exceptions of `post`, and then adds nothing. May be called from any thread.
+  /// send(), connect() and disconnect() add a command, and if the queue was empty call `post`,
+  /// which must make the loop call take(). They throw the exceptions of `post`, and then add
+  /// nothing. They may be called from any thread.
   void send(function sending, const auto& post) {
     const std::scoped_lock lock(mutex_);
     add(post).then = std::move(sending);
@@ -68,15 +69,15 @@ class client_commands {
  private:
   command& last_connect(const auto& post) {
     if (!waiting_.empty() && waiting_.back().is_connect) return waiting_.back();
-    command& added = add(post);
-    added.is_connect = true;
-    return added;
+    command& entry = add(post);
+    entry.is_connect = true;
+    return entry;
   }
   // Calls `post` under the lock: another thread that finds posted_ set can rely on a completed
   // post.
   command& add(const auto& post) {
-    command& added = waiting_.emplace_back();
-    if (posted_) return added;
+    command& entry = waiting_.emplace_back();
+    if (posted_) return entry;
     try {
       post();
     } catch (...) {
@@ -84,7 +85,7 @@ class client_commands {
       throw;
     }
     posted_ = true;
-    return added;
+    return entry;
   }
 
   mutable std::mutex mutex_;

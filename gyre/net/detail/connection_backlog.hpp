@@ -57,9 +57,9 @@ struct connection_backlog {
   // close timeout.
   progress_timer timer;
   steady_time close_by{};          // the latest time at which closing ends
-  progress_timer message_timer;    // restarts when it expires while `rest` has bytes
+  progress_timer message_timer;    // limits message_timeout; restarts while `rest` has bytes
   std::uint64_t consumptions = 0;  // how often on_message has consumed bytes of `rest`
-  progress_timer write_timer;      // restarts when it expires while output waits
+  progress_timer write_timer;      // limits write_timeout; restarts while output waits
 };
 
 static_assert(sizeof(connection_backlog) <= 512, "tcp_connection says so");

@@ -97,9 +97,9 @@ void connection_closing::linger() noexcept {
 }
 
 // Continues to read: the peer may have sent a response before it reset the connection, or closed it
-// with unread input. The response is still in the kernel, and its end ends the connection. If the
-// peer of a Unix socket has shut down only one direction, no end comes; then the timer ends the
-// connection.
+// with unread input. The response is still in the kernel, and the connection ends when all of it
+// was read. If the peer of a Unix socket has shut down only one direction, reading does not end;
+// then the timer ends the connection.
 void connection_closing::sending_failed(std::error_code reason) noexcept {
   connection_io& self = whole_of(*this);
   self.resume(connection_input::pauser::output);
@@ -189,7 +189,7 @@ void connection_closing::closing_timer_expired() {
     loop.start_timer(backlog.timer, std::min(next, backlog.close_by));
   } else if (phase_ == connection_phase::flushing && self.pending_output() > 0) {
     abort(io::errc::close_timeout);
-  } else if (self.bytes_in_kernel() > 1) {  // the kernel continues to send them
+  } else if (self.bytes_in_kernel() > 1) {  // the kernel continues to send these bytes
     end(io::errc::close_timeout, connection_end::in_order);
   } else {
     end({}, connection_end::in_order);

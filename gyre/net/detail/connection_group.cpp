@@ -86,7 +86,8 @@ void connection_group::remove(connection_io& connection) noexcept {
   if (empty() && idle_timer_) idle_timer_->cancel();
 }
 
-// The list cannot change during the visit, because connections are removed in turns of their own.
+// Calls `function` with each connection that has not ended. The list cannot change meanwhile,
+// because connections are removed in turns of their own.
 template <class Function>
 void connection_group::visit_each(Function&& function) {
   std::exception_ptr error;
@@ -267,9 +268,9 @@ void connection_group::release(std::shared_ptr<connection_group> group,
 
 void connection_group::abandon(std::shared_ptr<connection_group> group) noexcept {
   connection_group& abandoned = *group;
-  const bool here = abandoned.loop().in_loop_thread();
-  abandoned.gate_.close(here);
-  if (here) abandoned.close_all();
+  const bool on_loop_thread = abandoned.loop().in_loop_thread();
+  abandoned.gate_.close(on_loop_thread);
+  if (on_loop_thread) abandoned.close_all();
   abandoned.release_.post(abandoned.loop(), std::move(group));
 }
 

@@ -85,16 +85,17 @@ class connection_group {
   void for_each(const std::function<void(tcp_connection&)>& function);
 
   /// Begins to call connection_drained() once for each connection, also for those that begin later,
-  /// when all that has arrived for it was delivered. A new connection must receive its first bytes
-  /// before, a connection with an incomplete message the rest, and a paused connection must resume.
-  /// A closing connection is drained at once.
+  /// when all that has arrived for it was delivered. A new connection must first receive bytes, a
+  /// connection with an incomplete message the rest of the message, and a paused connection must
+  /// resume. A closing connection is drained at once.
   void begin_to_drain();
   /// Ends the wait of a drain for input: every connection that is not paused is drained at once,
   /// even if its input is incomplete.
   void end_patience();
   /// Whether connections are being drained.
   bool drains() const noexcept { return draining_; }
-  /// Calls close(timeout, timeout) on the connections that are closing already, or on all.
+  /// The connections on which limit_closing() calls close(timeout, timeout): those that are closing
+  /// already, or all.
   enum class closed_by : bool { closing, all };
   void limit_closing(closed_by scope, std::chrono::nanoseconds timeout);
 
@@ -133,7 +134,7 @@ class connection_group {
     if (old_bytes > 0 && bytes == 0) --handshakes_;
     return count_held(old_bytes, bytes);
   }
-  /// Bytes that `count` descriptors of one connection count as.
+  /// Returns the bytes that `count` descriptors of one connection count as.
   std::size_t held_as_descriptors(std::size_t count) const noexcept {
     return count <= 1 ? 0 : (count - 1) * limits_.further_descriptor;
   }
@@ -151,8 +152,8 @@ class connection_group {
   void drain(connection_io& connection);
   io::receive_memory& receive_memory() const noexcept { return receive_memory_; }
   io::shared_receive_request& receiving() noexcept { return receiving_; }
-  /// Schedules one call of the connection's on_scheduled() in a turn of its own. At most one call
-  /// may be scheduled at a time.
+  /// Schedules one call of `due.on_scheduled()` in a turn of its own. At most one call of a
+  /// connection may be scheduled at a time.
   void schedule(connection_io& due) noexcept;
   /// Schedules the call of `closed` and the end of the connection in a turn of their own, after a
   /// scheduled call. Must be called once.
@@ -210,7 +211,7 @@ class connection_group {
   const connection_options& options_;
   const std::size_t low_water_;
   const limits limits_;
-  const std::chrono::nanoseconds idle_timeout_;  // zero: connections are never idle for too long
+  const std::chrono::nanoseconds idle_timeout_;  // zero: no limit
   const std::chrono::nanoseconds idle_clock_tick_;
   std::optional<timer> idle_timer_;  // reset by close_all(): the group may outlive the loop
   std::size_t idle_part_ = 0;        // how often idle_timer_ has expired

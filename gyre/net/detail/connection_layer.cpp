@@ -62,7 +62,7 @@ std::error_code connection_layer::seal_file_part(attached_output& attached, io::
   const io::result count = io::detail::system::read_at(
       part.file.get(), plain->prepare(size).first(size), static_cast<std::uint64_t>(part.offset));
   if (!count) return count.error();
-  if (count.count() == 0) return io::errc::unexpected_end;  // the file has become shorter
+  if (count.count() == 0) return io::errc::unexpected_end;  // the file has shrunk
   plain->commit(count.count());
   io.charge(plain->size());
   part.offset += static_cast<::off_t>(count.count());

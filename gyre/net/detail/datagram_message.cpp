@@ -74,14 +74,15 @@ std::optional<ip_address> source_of(const in6_pktinfo& info) noexcept {
 }  // namespace
 
 message_properties read_control(const msghdr& message, endpoint& peer) noexcept {
-  auto& header = const_cast<msghdr&>(message);  // the macros only read it
+  auto& header = const_cast<msghdr&>(message);  // the macros only read the header
   std::size_t segment = 0;
   std::optional<ip_address> source;
   for (cmsghdr* each = CMSG_FIRSTHDR(&header); each != nullptr; each = CMSG_NXTHDR(&header, each)) {
     if (each->cmsg_level == SOL_SOCKET && each->cmsg_type == SCM_RIGHTS) close_descriptors(*each);
     if (is(*each, IPPROTO_UDP, UDP_GRO)) segment = static_cast<std::size_t>(data_of<int>(*each));
     if (is(*each, IPPROTO_IP, IP_PKTINFO)) source = source_of(data_of<in_pktinfo>(*each), peer);
-    // An IPv6 socket reports both forms of address with an IPv4 datagram.
+    // For an IPv4 datagram an IPv6 socket reports both forms of the address; IP_PKTINFO has
+    // precedence.
     if (is(*each, IPPROTO_IPV6, IPV6_PKTINFO) && !source) {
       source = source_of(data_of<in6_pktinfo>(*each));
     }

@@ -18,10 +18,10 @@ namespace gyre::net {
 
 /// A datagram that receive_from() has stored in the caller's memory.
 struct received_datagram {
-  std::size_t size;     ///< may be 0
-  endpoint peer;        ///< who sent it
-  bool truncated;       ///< it was longer than there was room
-  std::size_t segment;  ///< as datagram::segment
+  std::size_t size;     ///< in bytes; may be 0
+  endpoint peer;        ///< the sender
+  bool truncated;       ///< whether the datagram was longer than the memory
+  std::size_t segment;  ///< see datagram::segment
 };
 
 namespace detail {

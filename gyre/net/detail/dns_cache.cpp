@@ -10,8 +10,8 @@ namespace gyre::net::detail {
 
 // Returns the memory of an entry: its members, and roughly the node of the map.
 std::size_t dns_cache::cost_of(std::string_view name, std::size_t message_size) noexcept {
-  constexpr std::size_t of_the_map = 64;
-  return of_the_map + sizeof(key) + sizeof(entry) + name.size() + message_size;
+  constexpr std::size_t map_node_size = 64;
+  return map_node_size + sizeof(key) + sizeof(entry) + name.size() + message_size;
 }
 
 const dns_cache::answer* dns_cache::find(std::string_view name, record_type type,
@@ -41,9 +41,9 @@ void dns_cache::keep(std::string_view name, record_type type, int status, dns_me
   while (metrics_.bytes + cost > options_.bytes) drop(*by_use_.begin());
   try {
     std::vector<unsigned char> bytes(message.begin(), message.end());
-    const auto [at, is_new] = entries_.try_emplace(key(name, type));
-    entry& slot = at->second;
-    slot.name = &at->first;
+    const auto [position, is_new] = entries_.try_emplace(key(name, type));
+    entry& slot = position->second;
+    slot.name = &position->first;
     slot.bytes = std::move(bytes);
     slot.kept = {.status = status, .message = slot.bytes};
     slot.expiry = gyre::detail::later(present, time);

@@ -71,14 +71,14 @@ struct record_header {
   dns_message data;
 };
 
-record_header next_record(message_reader& from) noexcept {
-  from.skip_name();
+record_header next_record(message_reader& reader) noexcept {
+  reader.skip_name();
   record_header header{};
-  header.type = from.number(2);
-  from.number(2);  // class
-  const std::uint32_t ttl = from.number(4);
+  header.type = reader.number(2);
+  reader.number(2);  // class
+  const std::uint32_t ttl = reader.number(4);
   header.ttl = std::chrono::seconds(ttl >> 31 != 0 ? 0 : ttl);  // RFC 2181, section 8
-  header.data = from.bytes(from.number(2));
+  header.data = reader.bytes(reader.number(2));
   return header;
 }
 
@@ -96,8 +96,8 @@ std::chrono::seconds negative_lifetime(const record_header& soa) noexcept {
 // Returns the number of answers in the header, but at most as many as fit into the message.
 std::size_t max_answers(dns_message message) noexcept {
   if (message.size() < header_size) return 0;
-  const std::size_t said = message[6] * 256u + message[7];
-  return std::min(said, (message.size() - header_size) / shortest_record);
+  const std::size_t count = message[6] * 256u + message[7];
+  return std::min(count, (message.size() - header_size) / shortest_record);
 }
 
 // Returns the addresses that `Parse` decodes; `Address` is c-ares's type for an address and its
@@ -122,36 +122,36 @@ address_result parse_addresses(dns_message message) {
 
 answer_lifetime lifetime_of(dns_message message) noexcept {
   constexpr std::uint32_t cut_off = 0x200, name_error = 3, soa = 6;
-  message_reader from(message);
-  from.number(2);
-  const std::uint32_t flags = from.number(2);
-  const std::uint32_t questions = from.number(2);
-  const std::uint32_t answers = from.number(2);
-  const std::uint32_t authorities = from.number(2);
-  from.number(2);
+  message_reader reader(message);
+  reader.number(2);
+  const std::uint32_t flags = reader.number(2);
+  const std::uint32_t questions = reader.number(2);
+  const std::uint32_t answers = reader.number(2);
+  const std::uint32_t authorities = reader.number(2);
+  reader.number(2);
   const std::uint32_t code = flags & 0xf;
-  if (from.failed() || questions != 1 || (flags & cut_off) != 0) return {};
+  if (reader.failed() || questions != 1 || (flags & cut_off) != 0) return {};
   if (code != 0 && code != name_error) return {};
-  from.skip_name();
-  const std::uint32_t type = from.number(2);
-  from.number(2);
+  reader.skip_name();
+  const std::uint32_t type = reader.number(2);
+  reader.number(2);
 
   auto shortest = std::chrono::seconds::max();
   bool answered = false;
-  for (std::uint32_t i = 0; i < answers && !from.failed(); ++i) {
-    const record_header each = next_record(from);
+  for (std::uint32_t i = 0; i < answers && !reader.failed(); ++i) {
+    const record_header each = next_record(reader);
     shortest = std::min(shortest, each.ttl);
     answered = answered || each.type == type;
   }
   if (answered && code == 0) {
-    return {.time = from.failed() ? std::chrono::seconds(0) : shortest, .negative = false};
+    return {.time = reader.failed() ? std::chrono::seconds(0) : shortest, .negative = false};
   }
   auto lifetime = std::chrono::seconds(0);
-  for (std::uint32_t i = 0; i < authorities && !from.failed(); ++i) {
-    const record_header each = next_record(from);
+  for (std::uint32_t i = 0; i < authorities && !reader.failed(); ++i) {
+    const record_header each = next_record(reader);
     if (each.type == soa) lifetime = std::min(shortest, negative_lifetime(each));
   }
-  return {.time = from.failed() ? std::chrono::seconds(0) : lifetime, .negative = true};
+  return {.time = reader.failed() ? std::chrono::seconds(0) : lifetime, .negative = true};
 }
 
 std::error_code dns_error(int status) {

@@ -48,12 +48,13 @@ inline std::error_code no_memory() noexcept {
   }
 }
 
-/// Throws std::invalid_argument unless `sensible`.
+/// Throws std::invalid_argument with the text `what` unless `sensible` is true.
 inline void require(bool sensible, const char* what) {
   if (!sensible) [[unlikely]]
     throw std::invalid_argument(what);
 }
-/// Throws std::invalid_argument, with the name `server`, unless there are loops and none is null.
+/// Throws std::invalid_argument, whose text begins with `server`, if there is no loop or one is
+/// null.
 inline void require_loops(std::span<event_loop* const> loops, const std::string& server) {
   require(!loops.empty(), (server + ": at least one loop is needed").c_str());
   require(std::ranges::count(loops, nullptr) == 0, (server + ": a loop is null").c_str());

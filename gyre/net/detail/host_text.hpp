@@ -12,7 +12,7 @@ namespace gyre::net::detail {
 
 /// The parts of "HOST:SERVICE".
 struct host_text {
-  std::string_view host;  ///< without brackets
+  std::string_view host;  ///< the host, without brackets
   std::uint16_t port;
   bool bracketed;  ///< in brackets, so that `host` can only be an IPv6 address
 

@@ -15,7 +15,7 @@
 
 namespace gyre::net::detail {
 
-/// The addresses of each host, by its name as host_key() spells it, in the file's order.
+/// The addresses of each host in the file's order, by the host's name in the form of host_key().
 using hosts = std::map<std::string, std::vector<ip_address>, std::less<>>;
 
 /// Returns a name in the form by which it is found: in lower case, without a final dot.

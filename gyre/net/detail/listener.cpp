@@ -67,8 +67,8 @@ std::optional<io::result> accept_operation::cancel() noexcept {
   return single_request::cancel();
 }
 
-void accept_operation::on_expiry(timer_operation& expired) {
-  accept_operation& self = static_cast<retry_timer&>(expired).self;
+void accept_operation::on_expiry(timer_operation& timer) {
+  accept_operation& self = static_cast<retry_timer&>(timer).self;
   self.listening().end_pause();
   const std::optional<io::result> result = self.single_request::begin();
   if (result) self.complete(*result);

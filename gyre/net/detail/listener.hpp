@@ -69,7 +69,7 @@ class accept_operation : public io::detail::single_request<io::accept_request> {
         : timer_operation(&on_expiry), self(operation) {}
     accept_operation& self;
   };
-  static void on_expiry(timer_operation& expired);
+  static void on_expiry(timer_operation& timer);
 
   friend listening_socket;
   endpoint* peer_to_;

@@ -221,12 +221,12 @@ std::optional<resolve_result> name_engine::from_cache(waiting_lookup& lookup,
 // --- Questions for servers ---
 
 void name_engine::start_query(waiting_lookup& lookup, std::string_view host, const service& port) {
-  const auto [at, is_new] = questions_.try_emplace(key_for(lookup, host));
-  question& entry = at->second;
+  const auto [position, is_new] = questions_.try_emplace(key_for(lookup, host));
+  question& entry = position->second;
   if (is_new) {
     cache_.count_miss();
     entry.engine = this;
-    entry.key = &at->first;
+    entry.key = &position->first;
     queue_.push_back(entry);
   } else if (entry.channel != nullptr && entry.waiting.empty()) {
     ++entry.channel->awaited;
@@ -279,12 +279,12 @@ bool name_engine::cancel(waiting_lookup& lookup) noexcept {
 // c-ares.
 void name_engine::cancel_abandoned() noexcept {
   for (auto each = channels_.begin(); each != channels_.end();) {
-    const auto at = each++;
-    if (at->awaited > 0) continue;
+    const auto channel = each++;
+    if (channel->awaited > 0) continue;
     if (each != channels_.end()) {
-      channels_.erase(at);
-    } else if (at->in_flight > 0) {
-      at->cancel_all();
+      channels_.erase(channel);
+    } else if (channel->in_flight > 0) {
+      channel->cancel_all();
     }
   }
 }

@@ -18,7 +18,7 @@ std::error_code read_peer_failure(int fd, layer& protocol, std::error_code sendi
   io::buffer replies;
   for (int reads = 0; reads < max_reads; ++reads) {
     const auto bytes = received->bytes();
-    // The layer may have kept bytes that came with the handshake.
+    // The first round has no new bytes: the layer may have kept some that came with the handshake.
     protocol.send_to(replies);
     protocol.feed(bytes);
     const layer::status outcome = protocol.is_established() ? protocol.read_all(*plain)

@@ -261,16 +261,16 @@ void server_shard::report_no_layer(const endpoint& peer, const std::exception_pt
 
 void server_shard::open_layer(unique_fd connection, arriving&& arrival,
                               std::unique_ptr<layer> protocol) {
-  arriving& added = arriving_.emplace_back(std::move(arrival));
+  arriving& entry = arriving_.emplace_back(std::move(arrival));
   try {
-    added.opening = std::make_unique<layer_opening>(
+    entry.opening = std::make_unique<layer_opening>(
         *this, std::move(connection), std::move(protocol),
-        [this, &added](std::error_code reason) { opening_ended(added, reason); });
+        [this, &entry](std::error_code reason) { opening_ended(entry, reason); });
   } catch (...) {
     arriving_.pop_back();
     throw;
   }
-  added.opening->start();
+  entry.opening->start();
 }
 
 void server_shard::opening_ended(arriving& arrival, std::error_code reason) {
@@ -400,8 +400,8 @@ void server_shard::note_accepting_ended() noexcept {
 
 void server_shard::connection_drained(tcp_connection& drained) {
   if (auto& stopping = core_.handlers.stopping) return stopping(drained);
-  const std::chrono::nanoseconds left = stop_by_ - std::min(stop_by_, loop().now());
-  drained.close(left, left);
+  const std::chrono::nanoseconds remaining = stop_by_ - std::min(stop_by_, loop().now());
+  drained.close(remaining, remaining);
 }
 
 void server_shard::close_others() noexcept {

@@ -38,7 +38,7 @@ namespace gyre::net::detail {
 /// Throws std::invalid_argument for options that make no sense.
 void check(const reconnecting_client_options& options);
 
-/// The earliest time of the next attempt to connect, after failures in a row.
+/// Computes the earliest time of the next attempt to connect from the failures in a row.
 class attempt_schedule {
  public:
   explicit attempt_schedule(const reconnecting_client_options& options)
@@ -306,13 +306,13 @@ class shared_connection {
       auto connected = co_await std::move(connecting);
       if (connected) {
         ++self->metrics_.connected;
-        auto made = std::make_shared<counted_connection>();
-        made->connection = std::move(*connected);
+        auto replacement = std::make_shared<counted_connection>();
+        replacement->connection = std::move(*connected);
         // Another attempt may have set current_ meanwhile, if all calls that waited for this one
         // were stopped.
-        if (!self->closed_ && self->current_ == nullptr) self->current_ = made;
-        if (self->current_ != made) co_await end(made);
-        co_return made;
+        if (!self->closed_ && self->current_ == nullptr) self->current_ = replacement;
+        if (self->current_ != replacement) co_await end(replacement);
+        co_return replacement;
       }
       ++self->metrics_.failures;
       self->schedule_.note_failure(self->loop().now());

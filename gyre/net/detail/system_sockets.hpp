@@ -33,9 +33,9 @@ namespace gyre::net::detail::system {
 
 using opened_descriptor = io::detail::system::expected<unique_fd>;
 
-/// socket(2).
+/// Opens a socket (socket(2)).
 opened_descriptor open_socket(int family, int type, int protocol = 0) noexcept;
-/// Two connected Unix sockets.
+/// Opens two connected Unix sockets.
 io::result open_socket_pair(int type, std::pair<unique_fd, unique_fd>& ends) noexcept;
 io::result bind(int socket, const endpoint& local) noexcept;
 io::result listen(int socket, int backlog) noexcept;
@@ -98,7 +98,8 @@ io::result send_without_waiting(int socket, std::span<mmsghdr> messages) noexcep
 /// one; 0 if the number is unknown.
 std::size_t unacknowledged_bytes(int socket) noexcept;
 
-/// Blocks the thread until the socket has one of `events` (poll(2)); 0 if `deadline` comes first.
+/// Blocks the thread until the socket has one of `events` (poll(2)); returns 0 if `deadline` comes
+/// first.
 io::result wait_until_ready(int socket, short events, steady_time deadline) noexcept;
 
 // The functions below take descriptors of any kind.

@@ -56,8 +56,8 @@ int bits_of_modulus(X509* certificate) noexcept {
 // because each handshake sends the name.
 bool is_for_name(const SSL_SESSION* session, std::string_view name) {
   if (SSL_SESSION_get_protocol_version(session) >= TLS1_3_VERSION) return true;
-  const char* const own = SSL_SESSION_get0_hostname(session);
-  return gyre::detail::to_lower(own == nullptr ? "" : own) == name;
+  const char* const session_name = SSL_SESSION_get0_hostname(session);
+  return gyre::detail::to_lower(session_name == nullptr ? "" : session_name) == name;
 }
 
 // Fetches the cipher once: EVP_aes_256_cbc() would be looked up by its name for each ticket.
@@ -82,14 +82,15 @@ int callbacks::read(BIO* bio, char* buffer, std::size_t size, std::size_t* count
     self.failure_.code = errc::bad_record;
     return 0;
   }
-  std::span<const std::byte>& from = self.opening_left_.empty() ? self.unread_ : self.opening_left_;
-  *count = std::min(size, from.size());
+  std::span<const std::byte>& source =
+      self.opening_left_.empty() ? self.unread_ : self.opening_left_;
+  *count = std::min(size, source.size());
   if (*count == 0) {
     BIO_set_retry_read(bio);
     return 0;
   }
-  std::memcpy(buffer, from.data(), *count);
-  from = from.subspan(*count);
+  std::memcpy(buffer, source.data(), *count);
+  source = source.subspan(*count);
   if (!self.established_) self.handshake_bytes_ += *count;
   return 1;
 }
@@ -138,8 +139,8 @@ void callbacks::note_step(const SSL* ssl, int step, int /*value*/) {
 
 // --- Servers ---
 
-// Stores the name that the client requested. OpenSSL calls this function before it resumes a
-// session, but parses the name itself only afterwards.
+// Stores the name that the client requested, and whether the client can use tickets. OpenSSL calls
+// this function before it resumes a session, but parses the name itself only afterwards.
 int callbacks::note_hello(SSL* ssl, int* alert, void* /*argument*/) {
   const unsigned char* bytes = nullptr;
   std::size_t size = 0;
@@ -175,9 +176,9 @@ int callbacks::accept_name(SSL* ssl, int* /*alert*/, void* /*argument*/) {
 }
 
 int callbacks::choose_certificate(SSL* ssl, void* /*argument*/) {
-  const loaded_context::entry* const own = engine_of(ssl).entry_;
-  if (own == nullptr) return 0;
-  SSL_set_SSL_CTX(ssl, own->context.get());
+  const loaded_context::entry* const entry = engine_of(ssl).entry_;
+  if (entry == nullptr) return 0;
+  SSL_set_SSL_CTX(ssl, entry->context.get());
   // In TLS 1.3 each handshake sends the name, so that tickets need not contain it.
   if (SSL_version(ssl) >= TLS1_3_VERSION &&
       SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name) != nullptr) {
@@ -189,11 +190,12 @@ int callbacks::choose_certificate(SSL* ssl, void* /*argument*/) {
 int callbacks::choose_application(SSL* ssl, const unsigned char** choice, unsigned char* size,
                                   const unsigned char* offered, unsigned int offered_size,
                                   void* /*argument*/) {
-  const auto& ours = engine_of(ssl).loaded_->application_protocols;
-  if (ours.empty()) return SSL_TLSEXT_ERR_NOACK;
+  const auto& protocols = engine_of(ssl).loaded_->application_protocols;
+  if (protocols.empty()) return SSL_TLSEXT_ERR_NOACK;
   unsigned char* selected = nullptr;
-  const int outcome = SSL_select_next_proto(
-      &selected, size, ours.data(), static_cast<unsigned>(ours.size()), offered, offered_size);
+  const int outcome =
+      SSL_select_next_proto(&selected, size, protocols.data(),
+                            static_cast<unsigned>(protocols.size()), offered, offered_size);
   if (outcome != OPENSSL_NPN_NEGOTIATED) return SSL_TLSEXT_ERR_ALERT_FATAL;
   *choice = selected;
   return SSL_TLSEXT_ERR_OK;

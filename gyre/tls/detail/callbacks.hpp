@@ -50,15 +50,15 @@ struct callbacks {
   static int keep_session(SSL* ssl, SSL_SESSION* original);
 };
 
-/// Sets the callbacks of a server's or a client's context.
+/// The two functions below set the callbacks of a server's or a client's context.
 void set_server_callbacks(SSL_CTX* context, bool with_tickets);
 void set_client_callbacks(SSL_CTX* context);
 /// Calls SSL_CTX_set_verify() with `mode`, and adds the checks in `callbacks`.
 void verify_peers(SSL_CTX* context, int mode);
 
 /// Copies a session for one connection; returns null if memory is exhausted. Connections on several
-/// threads must not share a session, because OpenSSL marks the session of a failed connection as
-/// not resumable without a lock.
+/// threads must not share a session, because OpenSSL takes no lock when it marks the session of a
+/// failed connection as not resumable.
 ssl_session_ptr copy_of(const SSL_SESSION* shared);
 
 }  // namespace gyre::tls::detail

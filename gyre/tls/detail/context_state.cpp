@@ -143,8 +143,8 @@ server_options with_rules_read(server_options options) {
 
 // Returns the names for which a certificate is chosen, in lower case; one empty name if the
 // certificate has none.
-std::vector<std::string> names_for(const certificate& own, const key_pair& pair) {
-  std::vector<std::string> names = own.names.empty() ? names_of(pair.leaf.get()) : own.names;
+std::vector<std::string> names_for(const certificate& source, const key_pair& pair) {
+  std::vector<std::string> names = source.names.empty() ? names_of(pair.leaf.get()) : source.names;
   if (names.empty()) names.emplace_back();
   for (std::string& each : names) each = to_lower(each);
   return names;
@@ -177,9 +177,9 @@ std::shared_ptr<loaded_context> load_server(const server_options& original) {
       certificates_by_name(options.certificates, pairs);
   std::map<certificate_set, std::size_t> entries;
   const auto entry_of = [&](const certificate_set& set) {
-    const auto [place, is_new] = entries.try_emplace(set, loaded->entries.size());
+    const auto [position, is_new] = entries.try_emplace(set, loaded->entries.size());
     if (is_new) loaded->entries.push_back(make_entry(options, pairs, set));
-    return place->second;
+    return position->second;
   };
   // The first entry serves clients that send no name.
   entry_of(by_name.at(names_for(options.certificates.front(), pairs.front()).front()));
@@ -275,9 +275,9 @@ void context_state::load(any_options options) {
 void context_state::reload() {
   const std::scoped_lock loading(loading_);
   std::unique_lock lock(mutex_);
-  any_options same = options_;
+  any_options options = options_;
   lock.unlock();
-  load(std::move(same));
+  load(std::move(options));
 }
 
 void context_state::reload(server_options options) {

@@ -46,6 +46,8 @@ struct loaded_context {
   bool request_ocsp_staple = false;
 };
 
+/// The options of a context and the objects made from them.
+///
 /// Thread-safety: any thread.
 class context_state {
  public:

@@ -119,8 +119,8 @@ void engine::make_ssl() {
   BIO_set_data(bio.get(), this);
   BIO_set_init(bio.get(), 1);
   SSL_set_info_callback(native.get(), &callbacks::note_step);
-  BIO* const both = bio.release();
-  SSL_set_bio(native.get(), both, both);
+  BIO* const shared_bio = bio.release();
+  SSL_set_bio(native.get(), shared_bio, shared_bio);
   ssl_ = std::move(native);
 }
 
@@ -140,7 +140,8 @@ bool engine::begin_to_serve() {
   return true;
 }
 
-// Counts max_hello_size if the first record does not contain the length of the first message.
+// Returns the bytes that OpenSSL holds for the handshake. Counts max_hello_size if the first record
+// does not contain the length of the first message.
 std::size_t engine::held_by_handshake() const noexcept {
   if (ssl_ == nullptr || established_) return 0;
   if (!loaded_->is_server || opening_[0] != handshake_record) return handshake_cost;
@@ -291,7 +292,7 @@ engine::status engine::peek() {
 bool engine::awaits_rest() const noexcept {
   SSL* const ssl = ssl_.get();
   return SSL_has_pending(ssl) == 1 || is_within_message() ||
-         SSL_rstate_string(ssl) == std::string_view("RB");  // read a header, but no body
+         SSL_rstate_string(ssl) == std::string_view("RB");  // the header of a record was read
 }
 
 engine::status engine::write(std::span<const std::byte> bytes) {

@@ -66,12 +66,14 @@ std::vector<std::string> alternative_names(X509* certificate, int kind,
 
 // Returns the first names of the list, such as "a.example, b.example and 3 more".
 std::string listed(const std::vector<std::string>& names) {
-  constexpr std::size_t most = 3;
+  constexpr std::size_t max_names = 3;
   if (names.empty()) return "no DNS name or address (a common name does not count)";
   std::string text = names.front();
-  for (std::size_t i = 1; i < std::min(names.size(), most); ++i) text.append(", ").append(names[i]);
-  if (names.size() > most) {
-    text.append(" and ").append(std::to_string(names.size() - most)).append(" more");
+  for (std::size_t i = 1; i < std::min(names.size(), max_names); ++i) {
+    text.append(", ").append(names[i]);
+  }
+  if (names.size() > max_names) {
+    text.append(" and ").append(std::to_string(names.size() - max_names)).append(" more");
   }
   return text;
 }

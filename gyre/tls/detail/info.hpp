@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// info_of: the outcome of OpenSSL's handshake.
+// info_of: the properties of a connection after OpenSSL's handshake.
 #pragma once
 
 #include <gyre/tls/connection_info.hpp>
@@ -7,7 +7,7 @@
 
 namespace gyre::tls::detail {
 
-/// Throws std::bad_alloc.
+/// Returns the properties of the connection after the handshake. Throws std::bad_alloc.
 connection_info info_of(SSL* ssl);
 
 }  // namespace gyre::tls::detail
