@@ -55,7 +55,7 @@ endpoint::endpoint(const ip_address& address, std::uint16_t port, std::uint32_t 
   set_source(std::nullopt);
 }
 
-// Stores a path with a zero after it, an abstract name with a zero before it.
+// Stores a path with a terminating zero, and an abstract name with a leading zero.
 endpoint::endpoint(bool abstract, std::string_view name) : storage_{} {
   if (name.size() > max_name_size) fail(std::errc::filename_too_long, "gyre::net::endpoint");
   storage_.local.sun_family = AF_UNIX;

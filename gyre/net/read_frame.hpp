@@ -24,9 +24,9 @@ namespace gyre::net {
 
 namespace detail {
 
-/// Returns memory in `buffer` to read into, within its max_size; empty if there is also room for a
-/// whole block of the loop's receive memory. Throws std::system_error: io::errc::limit_exceeded if
-/// `buffer` is full, std::errc::not_enough_memory.
+/// Returns memory in `buffer` to read into, within its max_size. Returns none if `buffer` has room
+/// for a whole block of the loop's receive memory, which the caller receives instead. Throws
+/// std::system_error: io::errc::limit_exceeded if `buffer` is full, std::errc::not_enough_memory.
 std::span<std::byte> prepare_within_limit(io::buffer& buffer);
 /// Appends received bytes. Throws std::system_error (std::errc::not_enough_memory).
 void append_received(io::buffer& buffer, std::span<const std::byte> bytes);

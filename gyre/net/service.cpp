@@ -12,7 +12,8 @@
 namespace gyre::net {
 namespace {
 
-// Ports that IANA has registered, whose names so work in a container without /etc/services.
+// Ports that IANA has registered. With this table their names work in a container without
+// /etc/services.
 constexpr std::array<std::pair<std::string_view, std::uint16_t>, 20> common_services{{
     {"amqp", 5672},  {"domain", 53},        {"echo", 7},    {"ftp", 21},   {"http", 80},
     {"https", 443},  {"imap", 143},         {"imaps", 993}, {"ldap", 389}, {"ldaps", 636},

@@ -150,8 +150,7 @@ void tcp_client::core::print_failure(std::error_code reason) const noexcept try 
 }
 
 void tcp_client::core::check_settable() const {
-  // relaxed: this check finds mistakes of the program only; handlers set in time are set before
-  // connect().
+  // relaxed: the flag guards no data. It only detects handlers that are set too late.
   if (in_use_.load(std::memory_order_relaxed)) {
     throw std::logic_error("gyre::net::tcp_client: a handler is set after connect()");
   }
@@ -181,7 +180,7 @@ void tcp_client::core::run_commands() {
     if (!thrown && --left > 0) continue;
     try {
       post_commands();
-    } catch (const std::bad_alloc&) {  // without memory to post, continues in this turn
+    } catch (const std::bad_alloc&) {  // without memory for a post, this turn continues
       if (!thrown) continue;
       run_commands();
     }

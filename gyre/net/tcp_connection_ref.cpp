@@ -24,8 +24,8 @@ tcp_connection_ref::~tcp_connection_ref() {
 }
 
 bool tcp_connection_ref::alive() const noexcept {
-  // acquire: pairs with the release in connection_closing::leave(); false makes the effects of the
-  // connection visible.
+  // acquire: pairs with the release in connection_closing::leave(); after false, the effects of the
+  // connection are visible.
   return control_ != nullptr && control_->alive.load(std::memory_order_acquire);
 }
 

@@ -53,7 +53,7 @@ class udp_server::core : public std::enable_shared_from_this<core> {
   void post_done(move_only_function<void()> done);
 
   const std::vector<event_loop*> loops_;
-  detail::callback_gate gate_;  // passed by callbacks of stop(), on the first loop
+  detail::callback_gate gate_;  // guards callbacks of stop(), on the first loop
   mutable std::mutex mutex_;    // guards the members below
   std::vector<std::unique_ptr<detail::udp_port>> ports_;
   std::vector<endpoint> endpoints_;
@@ -222,7 +222,7 @@ void udp_port::receive(std::optional<io::result> result) {
 }
 
 // Delivers the datagrams of the batch. Returns whether to continue receiving. After an exception,
-// which goes to the loop, the next turn delivers the rest.
+// which the loop gets, the next turn delivers the rest.
 bool udp_port::deliver_batch() {
   const auto end = [this] {
     delivering_ = false;

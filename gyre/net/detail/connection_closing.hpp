@@ -29,7 +29,7 @@ class connection_closing {
   /// Returns the error with which sending has failed, if it has.
   std::error_code failure() const noexcept;
 
-  // tcp_connection documents the public functions of the same names.
+  // tcp_connection documents the close functions below.
   void close() noexcept;
   void close(duration timeout) noexcept;
   void close(duration timeout, duration limit) noexcept;

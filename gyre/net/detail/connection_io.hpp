@@ -71,7 +71,7 @@ class connection_io : private intrusive_list_node,
   /// Calls the `connected` handler; then delivers the early bytes that the group holds for the
   /// connection.
   void begin();
-  /// Makes the due calls; called by the group.
+  /// Called by the group: makes the due calls.
   void on_scheduled();
   bool is_scheduled() const noexcept { return scheduled_; }
   /// Whether connection_drained() was called for the connection, or is being called; see

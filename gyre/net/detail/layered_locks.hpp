@@ -32,8 +32,9 @@ class direction_lock {
   bool& in_use_;
 };
 
-/// The right of one operation to read, and its received bytes. Returns the loop's memory before
-/// each wait and at the end: the layer then keeps a copy of the bytes that it has not read.
+/// Marks reading as in use by one operation, and holds the bytes that the operation has received.
+/// Returns the loop's memory before each wait and at the end: the layer then keeps a copy of the
+/// bytes that it has not read.
 class reading_lock : direction_lock {
  public:
   /// `in_use`: core.is_reading, or core.writer_reads.

@@ -30,7 +30,7 @@ namespace gyre::tls::detail {
 
 /// TLS as a layer: OpenSSL, without I/O.
 ///
-/// Thread-safety: none. Lifetime: stays where it is.
+/// Lifetime: must stay in place.
 class engine : public net::layer {
  public:
   /// A server's engine allocates OpenSSL's objects only when the first bytes arrive. Throws
@@ -50,7 +50,8 @@ class engine : public net::layer {
   /// Decrypts up to `buffer.size()` bytes, of one record or several.
   status read(std::span<std::byte> buffer, std::size_t& count) override;
   status peek() override;
-  /// False while a post-handshake message of the peer has arrived only in part.
+  /// Whether write() may be called: false while only a part of a post-handshake message of the peer
+  /// has arrived.
   bool may_write() const noexcept override {
     return has_announced_end() || why().code || !is_within_message();
   }
@@ -70,8 +71,9 @@ class engine : public net::layer {
   std::string_view stream_name() const noexcept override { return "gyre::tls::tls_stream"; }
   std::string_view peer_name() const noexcept override { return host_; }
 
-  /// For a server: false if the client asked for another name (SNI), and the context has another
-  /// certificate for `host`, or refuses it. True if the client asked for no name.
+  /// Whether a server may serve `host` on this connection. False if the client requested another
+  /// name (SNI), and the context has another certificate for `host`, or refuses `host`. True if the
+  /// client requested no name.
   bool covers_host(std::string_view host) const override;
   const std::string& host() const noexcept { return host_; }
   const loaded_context& loaded() const noexcept { return *loaded_; }
