@@ -30,7 +30,7 @@ task<tcp_stream> connect(endpoint server, connect_options options) {
 
 namespace {
 
-// Throws std::invalid_argument for a negative delay, also where only one address is known.
+// Throws std::invalid_argument for a negative delay, even if only one address is known.
 void check_delays(const race_options& options) {
   using gyre::detail::require_not_negative;
   require_not_negative(options.attempt_delay, "gyre::net::connect: attempt_delay");

@@ -32,7 +32,7 @@ struct connection_backlog;
 struct connection_control;
 struct connection_extra;
 
-/// The socket that a connection is made for.
+/// The socket of a new connection.
 struct socket_of_connection {
   int fd;
   std::optional<io::handle_kind> kind;  // none: the kind that the peer's address implies

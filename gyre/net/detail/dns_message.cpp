@@ -75,7 +75,7 @@ record_header next_record(message_reader& reader) noexcept {
   reader.skip_name();
   record_header header{};
   header.type = reader.number(2);
-  reader.number(2);  // class
+  reader.number(2);  // skips the class
   const std::uint32_t ttl = reader.number(4);
   header.ttl = std::chrono::seconds(ttl >> 31 != 0 ? 0 : ttl);  // RFC 2181, section 8
   header.data = reader.bytes(reader.number(2));

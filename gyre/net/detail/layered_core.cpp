@@ -105,8 +105,8 @@ struct read_until_step {
   }
 };
 
-/// Waits until a read need not wait. The next read reports a failure, and an end that comes too
-/// early.
+/// Completes when a read need not wait, also after a failure or a premature end, which the next
+/// read reports.
 struct wait_step {
   using result = void;
   static constexpr std::string_view name = "wait_readable";

@@ -15,8 +15,8 @@ namespace gyre::net::detail {
 
 using std::memory_order_relaxed;
 
-/// Accepts the connections of one listening socket for a shard. Each call of the shard may destroy
-/// the acceptor.
+/// Accepts the connections of one listening socket for a shard. A call to the shard may destroy the
+/// acceptor.
 ///
 /// | state     | first hold | no hold   | accept succeeded | accept failed | pause over    |
 /// |-----------|------------|-----------|------------------|---------------|---------------|

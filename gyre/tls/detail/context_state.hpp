@@ -34,8 +34,8 @@ struct loaded_context {
   const entry* entry_for(std::string_view name) const;
   const entry* entry_of(const SSL_CTX* context) const noexcept;
 
-  std::vector<entry> entries;                  // the first one is the default
-  std::map<std::string, std::size_t> by_name;  // in lower case, wildcards included
+  std::vector<entry> entries;                  // the first entry is the default
+  std::map<std::string, std::size_t> by_name;  // lower-case name or wildcard to index of an entry
   bool refuse_unknown_names = false;
   std::vector<unsigned char> application_protocols;  // in the wire format of ALPN
   std::shared_ptr<ticket_keys> tickets;

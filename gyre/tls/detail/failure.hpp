@@ -23,9 +23,9 @@ failure failure_of(SSL* ssl, bool established, std::string_view host,
 /// Throws std::system_error for `code` with `text` and OpenSSL's reason, if it has one.
 [[noreturn]] void throw_openssl_error(std::error_code code, std::string text);
 
-/// The DNS names and addresses in a certificate, the names in lower case.
+/// Returns the DNS names and addresses in a certificate, the names in lower case.
 std::vector<std::string> hosts_of(X509* certificate);
-/// The DNS names in a certificate, or its common name if it has no DNS names.
+/// Returns the DNS names in a certificate, or its common name if the certificate has no DNS names.
 std::vector<std::string> names_of(X509* certificate);
 
 /// Whether the certificate of the session's peer, if it has one, has expired.
