@@ -45,7 +45,8 @@ class request_body_writer {
   /// in the kernel's send buffer. Does nothing if `bytes` is empty.
   ///
   /// Throws gyre::operation_cancelled, which the body function should not catch, when the server
-  /// refuses the rest of the body, or when the request is stopped or its response destroyed.
+  /// refuses the rest of the body, or when a stop of the request is requested or its response
+  /// destroyed.
   ///
   /// Errors: std::system_error: errc::timed_out; errc::body_mismatch for more bytes than announced;
   /// errors of the connection.
@@ -115,8 +116,9 @@ class client_request {
   /// The task returned by `write` runs as a separate coroutine on the executor of the coroutine
   /// that sends the request, without its task-local values. client::send() always waits for its
   /// end. With client::stream() the task continues while the response is read. If the response is
-  /// destroyed first, the task is stopped but may end later: if it refers to objects that the
-  /// program destroys together with the response, await client_response::stop() first.
+  /// destroyed first, a stop of the task is requested, but it may end later: if it refers to
+  /// objects that the program destroys together with the response, await client_response::stop()
+  /// first.
   client_request& set_stream(std::string_view content_type, body_function write,
                              std::optional<std::uint64_t> length = {}) &;
 

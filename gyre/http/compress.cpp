@@ -182,7 +182,8 @@ task<> compress_body(compressor& encoder, std::string_view body, io::buffer& out
 task<response> compress_response(const settings& setup, request& request, next_handler next) {
   task<response> rest = next(request);
   response result = co_await std::move(rest);
-  if (result.status() == status::not_modified) vary(result);  // needs the Vary of the 200
+  // A 304 must have the Vary of the corresponding 200 (RFC 9110, 15.4.5).
+  if (result.status() == status::not_modified) vary(result);
   if (!may_be_compressed(result)) co_return result;
   const bool is_stream = body_access::is_stream(result);
   const bool is_whole = body_access::is_whole(result);

@@ -151,7 +151,7 @@ void cookie_jar::store(stored cookie, time_point time) {
     if (cookie.expires <= time) {
       cookies_.erase(same);
     } else {
-      *same = std::move(cookie);  // keeps its place in the order
+      *same = std::move(cookie);  // keeps the position of the old cookie
     }
     return;
   }

@@ -93,7 +93,7 @@ class cookie_jar {
   bool evict_for(const stored& cookie);
 
   cookie_jar_options options_;
-  std::vector<stored> cookies_;  // in the order of their creation
+  std::vector<stored> cookies_;  // ordered by creation, the oldest first
 };
 
 }  // namespace gyre::http

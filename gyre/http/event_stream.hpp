@@ -69,12 +69,12 @@ struct event_stream_options {
   duration keep_alive = std::chrono::seconds{15};
 };
 
-/// A response whose events `write` writes, until it ends; then the client connects again, unless it
-/// was answered by 204. A stop is requested of `write` when the client has left, and when the
-/// server's stop() begins: then the stream comes to a whole end, when `write` has ended.
+/// Returns a response that `write` fills with events until it ends. The client then connects again,
+/// unless it receives 204. A stop of `write` is requested when the client disconnects, and when the
+/// server's stop() begins; in the second case the stream is ended properly once `write` has ended.
 ///
-/// Errors: std::invalid_argument for a negative keep_alive. An exception of `write` is treated as
-/// that of response::stream().
+/// Errors: std::invalid_argument for a negative keep_alive. An exception of `write` is handled as
+/// in response::stream().
 [[nodiscard]] response event_stream(move_only_function<task<>(event_writer&)> write,
                                     event_stream_options options = {});
 

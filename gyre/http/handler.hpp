@@ -65,8 +65,8 @@ concept handler_function = std::invocable<Function&, request&, responder> ||
 /// Lifetime: the server owns the function. Objects that the function refers to must live until
 /// server::stop_async() has completed. For the lifetime of the request see http::request.
 /// Errors: after an exception the client gets 500, and server::on_error() is called; after an
-/// http_error the client gets its status. A coroutine whose client has disconnected is stopped; if
-/// it then ends by operation_cancelled, nothing is sent.
+/// http_error the client gets its status. A coroutine whose client has disconnected is requested to
+/// stop; if it then ends by operation_cancelled, nothing is sent.
 /// Complexity: an ordinary function allocates nothing; a coroutine allocates its frame.
 class handler {
  public:
@@ -99,8 +99,7 @@ class handler {
   std::variant<ordinary, coroutine, callback> function_;
 };
 
-/// The remaining middleware and the handler, which a middleware calls: `co_return co_await
-/// next(request)`. Copyable.
+/// The remaining middleware and the handler, which a middleware calls by `next(request)`. Copyable.
 ///
 /// Lifetime: as long as the request; may be called several times, one after the other.
 /// Errors: the await throws the handler's exception, which the middleware may catch and answer.

@@ -16,7 +16,6 @@ struct known_type {
   std::string_view type;
 };
 
-// Sorted by extension.
 constexpr auto known_types = std::to_array<known_type>({
     {"7z", "application/x-7z-compressed"},
     {"aac", "audio/aac"},

@@ -106,7 +106,7 @@ class multipart_reader {
   void read_epilogue(io::input& piece) noexcept;
   bool skip_blanks(io::input& piece, std::size_t limit, std::error_code error) noexcept;
 
-  std::string delimiter_;  // CR LF "--" boundary
+  std::string delimiter_;  // CR LF, "--" and the boundary
   multipart_limits limits_;
   std::string head_;
   multipart_part part_;

@@ -101,8 +101,8 @@ class request {
   /// The address of the peer. Throws std::system_error once the connection has ended.
   [[nodiscard]] net::endpoint peer_endpoint() const;
   [[nodiscard]] event_loop& loop() const noexcept;
-  /// A token that is stopped on the loop's thread when the server's stop() begins. Handlers that
-  /// wait long pass it to stop_when(). Valid as long as the request.
+  /// A token whose stop is requested, on the loop's thread, when the server's stop() begins.
+  /// Handlers that wait long pass it to stop_when(). Valid as long as the request.
   [[nodiscard]] inplace_stop_token server_stop_token() const noexcept;
 
  private:

@@ -59,8 +59,8 @@ class body_writer {
   /// Adds a field that follows the body. Ignored where the body is not chunked (HTTP/1.0). Throws
   /// as fields::add().
   void add_trailer(std::string_view name, std::string_view value) { trailers_.add(name, value); }
-  /// A token that is stopped on the loop's thread when the server's stop() begins: a long body
-  /// should end soon, because it is cut off at the time limit of stop(). Valid as long as the
+  /// A token whose stop is requested, on the loop's thread, when the server's stop() begins: a long
+  /// body should end soon, because it is cut off at the time limit of stop(). Valid as long as the
   /// writer.
   [[nodiscard]] inplace_stop_token server_stop_token() const noexcept;
 
@@ -83,7 +83,7 @@ class body_writer {
 /// Thread-safety: the loop of the connection. Two coroutines may await one next() and one write()
 /// at the same time; a second call of the same function throws io::errc::busy.
 /// Lifetime: valid until the coroutine of the function to which it was passed has ended. If the
-/// connection ends first, that coroutine is stopped, next() fails, and write() throws
+/// connection ends first, that coroutine is requested to stop, next() fails, and write() throws
 /// io::errc::closed.
 /// Complexity: buffers at most 64 KiB of received bytes; then the client must wait for next().
 class upgraded_connection : public body_writer {
@@ -131,9 +131,10 @@ class response {
   /// called; if it is truncated while it is sent, the connection is closed.
   [[nodiscard]] static response file(std::string_view content_type, unique_fd file,
                                      std::uint64_t offset, std::uint64_t count);
-  /// A body that `write` writes when the head has been sent: chunked; to HTTP/1.0 until the
-  /// connection ends. Its exception is reported by on_error(), and ends the connection, so that the
-  /// client does not take a part for the whole. A stop is requested when the connection ends.
+  /// A response whose body is written by `write` after the head has been sent: chunked, or, to
+  /// HTTP/1.0, ended by closing the connection. If `write` throws, on_error() is called and the
+  /// connection is closed, so that the client does not take a part for the whole. A stop of `write`
+  /// is requested when the connection ends.
   [[nodiscard]] static response stream(std::string_view content_type,
                                        move_only_function<task<>(body_writer&)> write);
   /// A streamed body of `length` bytes, which are announced by Content-Length. A write beyond
@@ -184,7 +185,7 @@ class response {
   std::string body_;
   std::string_view borrowed_;
   std::unique_ptr<detail::body_source, detail::body_source_delete>
-      source_;  // a file, a stream or an upgrade
+      source_;  // of a file, a stream or an upgrade; otherwise null
 };
 
 /// An exception of a handler: the server responds with the status, and with the text as the body,

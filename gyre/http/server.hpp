@@ -51,8 +51,8 @@ struct server_metrics {
 /// Routes have literal segments, `{name}`, and `{rest...}` at the end; if several match, the one
 /// with the earlier literal segment wins. The handler of GET also handles HEAD. The server itself
 /// responds to OPTIONS with the methods of the path, to a method without a handler with 405 and
-/// Allow, and to an unknown path with 404. A handler that throws an http_error gets its status
-/// sent; any other exception results in 500 and a call of on_error().
+/// Allow, and to an unknown path with 404. If a handler throws an http_error, its status is sent;
+/// after any other exception, 500 is sent and on_error() is called.
 ///
 /// Thread-safety: any thread; routes, middleware and callbacks are set before start(). Handlers run
 /// on the connection's loop, and those of different loops at the same time.

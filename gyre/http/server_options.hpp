@@ -59,7 +59,7 @@ struct server_options {
   /// Whether to serve a client that has ended its side of the connection (a FIN; over TLS a
   /// close_notify), such as `printf … | nc -N`. By default such a client counts as disconnected,
   /// because clients that give up close their sockets: running handlers, streamed responses, event
-  /// streams and upgraded connections are stopped, and a handler that then ends by
+  /// streams and upgraded connections are requested to stop, and a handler that then ends by
   /// operation_cancelled sends no response. In either case, requests received before the end are
   /// handled in order: the end is processed after all of them.
   bool serve_half_closed = false;

@@ -37,7 +37,7 @@ std::string remove_dot_segments(std::string_view path) {
   kept.reserve(path.size());
   while (!path.empty()) {
     const std::size_t end = path.find('/', path.starts_with('/') ? 1 : 0);
-    const std::string_view segment = path.substr(0, end);  // with the '/' before it
+    const std::string_view segment = path.substr(0, end);  // includes the '/' before the segment
     path.remove_prefix(segment.size());
     const std::string_view name = segment.substr(segment.starts_with('/') ? 1 : 0);
     const bool is_parent = decodes_to(name, "..");

@@ -161,11 +161,11 @@ class [[nodiscard]] future {
   bool wait_until(time_point deadline) const { return state().wait_until(deadline); }
 
   /// Awaited as `co_await std::move(future)` or `co_await pool.submit(…)`, returns or throws what
-  /// get() does, on the coroutine's own executor. If the coroutine is stopped, the wait immediately
-  /// throws gyre::operation_cancelled; the task runs nevertheless.
+  /// get() does, on the coroutine's own executor. If the coroutine is requested to stop, the wait
+  /// immediately throws gyre::operation_cancelled; the task runs nevertheless.
   ///
   /// Lifetime: do not destroy a coroutine that waits here, because its wake-up may already be
-  /// posted: stop it and let it end.
+  /// posted: request a stop, and let the coroutine end.
   auto operator co_await() && {
     static_cast<void>(state());
     return detail::future_state_awaiter<T>(std::move(*this));

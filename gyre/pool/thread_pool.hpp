@@ -119,9 +119,9 @@ class thread_pool final : public executor {
   /// pool.async_post([…] {…});`, and then await `std::move(posting)`.
   ///
   /// Lifetime: do not destroy a coroutine that waits here, because its wake-up may already be
-  /// posted: stop it and let it end.
-  /// Errors: those of post(); throws gyre::operation_cancelled if the coroutine is stopped, and
-  /// then the task was not submitted.
+  /// posted: request a stop, and let the coroutine end.
+  /// Errors: those of post(); throws gyre::operation_cancelled if the coroutine is requested to
+  /// stop, and then the task was not submitted.
   /// Complexity: waiting allocates nothing.
   template <class F>
     requires detail::postable<F>

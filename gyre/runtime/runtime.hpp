@@ -241,8 +241,8 @@ class runtime {
   /// task of the runtime, directly or indirectly: a hook would wait for itself.
   [[nodiscard]] task<> drained() { return sequence_.wait_for_other_tasks(); }
 
-  /// A token that is stopped when `phase` or a later one begins. The runtime must outlive all uses
-  /// of the token. Its callbacks run on the thread in run(), and must not block.
+  /// A token whose stop is requested when `phase` or a later one begins. The runtime must outlive
+  /// all uses of the token. Its callbacks run on the thread in run(), and must not block.
   inplace_stop_token stop_token(
       shutdown_phase phase = shutdown_phase::stop_accepting) const noexcept {
     return sequence_.token(phase);

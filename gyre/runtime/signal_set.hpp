@@ -94,8 +94,8 @@ class signal_set {
   /// An awaitable that returns the next signal as a signal_info, and resumes on the coroutine's
   /// executor. A stopped wait takes no signal.
   ///
-  /// Errors: throws gyre::operation_cancelled when stopped; std::system_error if the loop cannot
-  /// watch the descriptor; std::logic_error if the set has a function.
+  /// Errors: throws gyre::operation_cancelled when a stop is requested; std::system_error if the
+  /// loop cannot watch the descriptor; std::logic_error if the set has a function.
   /// Complexity: allocates nothing.
   [[nodiscard]] detail::readable_wait<signal_set, signal_info> wait() {
     if (watch_.active()) throw_has_function();

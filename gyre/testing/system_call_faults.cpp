@@ -69,7 +69,7 @@ struct call_table {
   std::array<std::size_t, calls> call_counts{};
 };
 constinit thread_local call_table own_table{};
-// The table of the caller, on a thread that makes calls for another thread while that one waits.
+// The call_table of another thread, for which this thread makes calls while the other one waits.
 constinit thread_local call_table* adopted_table = nullptr;
 
 call_table& table() noexcept { return adopted_table != nullptr ? *adopted_table : own_table; }
@@ -86,7 +86,8 @@ constexpr gyre::detail::short_lived_thread_hooks share_the_table{
   return true;
 }();
 
-// Applies the fault of a call: returns whether the call must fail, and then sets errno and counts.
+// Applies the fault of a call, if any: counts the call down, and returns whether it must fail. Sets
+// errno if so.
 bool consume_fault(call which) noexcept {
   armed& fault = fault_of(which);
   if (!fault.active) return false;
@@ -101,7 +102,7 @@ bool consume_fault(call which) noexcept {
   return true;
 }
 
-// Counts a call. Returns whether the call must fail, and then sets errno.
+// Counts a call and applies its fault. Returns whether the call must fail, and sets errno if so.
 bool fails(call which) noexcept {
   ++table().call_counts[static_cast<std::size_t>(which)];
   return consume_fault(which);
@@ -205,7 +206,7 @@ int open_descriptors() {
 
 }  // namespace gyre::testing
 
-// Functions with the names of the C library. Each looks up the original function once.
+// Replacements for functions of the C library. Each looks up the original function once.
 #define GYRE_TESTING_CALL(result, name, parameters, arguments)                            \
   extern "C" result name parameters {                                                     \
     static auto* const next_##name = gyre::testing::next(&(name), #name);                 \
@@ -360,14 +361,14 @@ GYRE_TESTING_CALL(int, unlinkat, (int folder, const char* path, int flags) noexc
 GYRE_TESTING_CALL(ssize_t, write, (int fd, const void* data, size_t size), (fd, data, size))
 GYRE_TESTING_CALL(ssize_t, writev, (int fd, const iovec* pieces, int count), (fd, pieces, count))
 
-// Functions of liburing that return the negative error number.
+// Replacements for functions of liburing, which return the negative error number.
 #define GYRE_TESTING_RING_CALL(name, parameters, arguments)               \
   extern "C" int name parameters {                                        \
     static auto* const next_##name = gyre::testing::next(&(name), #name); \
     if (gyre::testing::fails(gyre::testing::name##_call)) return -errno;  \
     return next_##name arguments;                                         \
   }
-// Functions of liburing that submit requests.
+// Replacements for functions of liburing that submit requests.
 #define GYRE_TESTING_SUBMIT_CALL(name, parameters, arguments)             \
   extern "C" int name parameters {                                        \
     static auto* const next_##name = gyre::testing::next(&(name), #name); \

@@ -50,7 +50,8 @@ admission::submitter_run::submitter_run() noexcept { ++submitter_depth; }
 admission::submitter_run::~submitter_run() { --submitter_depth; }
 
 bool admission::may_add_slotless() const noexcept {
-  return slotless_.load(std::memory_order_relaxed) < max_slotless;  // relaxed: a soft limit
+  return slotless_.load(std::memory_order_relaxed) <
+         max_slotless;  // relaxed: the limit need not be exact
 }
 
 admission::step admission::choose_step_outside(waiting caller) const noexcept {
@@ -77,8 +78,9 @@ admission::step admission::choose_step_within() const noexcept {
     case when_full::caller_runs: return may_nest ? step::run_here : step::go_slotless;
     case when_full::block: break;
   }
-  // Up to this depth the submitter runs the task. Beyond it the task waits without a slot: a task
-  // that keeps submitting itself would otherwise never return and overflow the stack.
+  // Once max_slotless tasks wait, the submitter runs the task, up to this depth. Beyond this depth
+  // the task waits without a slot nevertheless: a task that keeps submitting itself would otherwise
+  // never return and overflow the stack.
   return may_nest && !may_add_slotless() ? step::run_here : step::go_slotless;
 }
 
@@ -104,7 +106,8 @@ admission::grant admission::wait_until(steady_time deadline, std::size_t max_slo
   // wait. serve_waits() is called here for slots that were released before the wait.
   const bool is_wide = limit_ >= wide_capacity;
   bool is_urgent = !is_wide;
-  if (is_urgent) urgent_waits_.fetch_add(1, std::memory_order_relaxed);  // relaxed: a hint
+  // relaxed, here and below: is_urgent() is a hint.
+  if (is_urgent) urgent_waits_.fetch_add(1, std::memory_order_relaxed);
   blocked_acquire wait(slots_, is_wide ? limit_ + 1 : 1);
   if (is_wide) slots_.serve_waits(1);
   std::chrono::nanoseconds patience = is_wide ? min_patience : std::chrono::nanoseconds::max();
@@ -116,7 +119,7 @@ admission::grant admission::wait_until(steady_time deadline, std::size_t max_slo
     wait.sleep_until(std::min(deadline, later(present, patience)));
     if (wait.has_ended() || !is_wide) continue;
     if (!std::exchange(is_urgent, true)) {
-      urgent_waits_.fetch_add(1, std::memory_order_relaxed);  // relaxed: a hint
+      urgent_waits_.fetch_add(1, std::memory_order_relaxed);
     }
     slots_.serve_waits(1);
     patience = std::min<std::chrono::nanoseconds>(2 * patience, max_patience);

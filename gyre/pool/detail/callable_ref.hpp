@@ -4,7 +4,7 @@
 
 namespace gyre::detail {
 
-/// Lifetime: the callable must outlive this.
+/// Lifetime: the callable must outlive the reference.
 class callable_ref {
  public:
   template <class F>

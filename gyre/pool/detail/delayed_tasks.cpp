@@ -16,7 +16,7 @@ bool delayed_tasks::add(steady_time deadline, pool_task& task) {
   if (is_closed_) return false;
   entries_.push_back(*delayed);
   ++size_;
-  timers->start_timer(*delayed.release(), deadline);  // expire() waits for the lock
+  timers->start_timer(*delayed.release(), deadline);  // expire() waits until the lock is released
   return true;
 }
 

@@ -16,7 +16,7 @@ namespace gyre::detail {
 /// The owner of delayed tasks, which runs or drops them.
 class delayed_task_runner {
  public:
-  /// Runs a task whose deadline has passed; called on the thread of the timers.
+  /// Runs a task whose deadline has passed. Called on the thread on which its timer expires.
   virtual void run_due(pool_task& task) noexcept = 0;
   virtual void drop_delayed(pool_task& task) noexcept = 0;
 

@@ -31,7 +31,7 @@ class forked_operation : public operation {
 
   /// The operation's function must call finish() last, and begin() first if is_taken() matters.
   void begin() noexcept {
-    word_.fetch_or(taken_bit, std::memory_order_relaxed);  // relaxed: a hint
+    word_.fetch_or(taken_bit, std::memory_order_relaxed);  // relaxed: is_taken() is a hint
   }
   void finish() noexcept;
 

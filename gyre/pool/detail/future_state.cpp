@@ -26,7 +26,7 @@ constexpr std::chrono::nanoseconds max_sleep = 3200us;
 std::uint32_t this_thread_number() noexcept {
   static constinit atomic<std::uint32_t> threads{0};
   static constinit thread_local std::uint32_t number = 0;
-  // relaxed: only the number itself is shared.
+  // relaxed: the numbers must only differ.
   if (number == 0) [[unlikely]]
     number = threads.fetch_add(1, std::memory_order_relaxed) + 1;
   return number;

@@ -29,7 +29,7 @@ class parker : private intrusive_list_node {
   friend class idle_workers;
   friend class intrusive_list<parker>;
 
-  gyre::detail::atomic<std::uint32_t> wake_word_{0};  // a word for futex(2)
+  gyre::detail::atomic<std::uint32_t> wake_word_{0};  // a futex; 1 once the worker was notified
   bool is_searching_ = false;
 };
 
@@ -134,8 +134,8 @@ class idle_workers {
   }
 
  private:
-  // state_: the number of sleepers in the low 32 bits, the number of searchers in the next 31, and
-  // in the top bit whether the workers are busy.
+  // The layout of state_: the number of sleepers in the low 32 bits, the number of searchers in the
+  // next 31 bits, and in the top bit whether the workers are busy.
   static constexpr std::uint64_t sleeper = 1;
   static constexpr std::uint64_t searcher = std::uint64_t{1} << 32;
   static constexpr std::uint64_t busy = std::uint64_t{1} << 63;

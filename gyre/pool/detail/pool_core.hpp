@@ -13,9 +13,9 @@
 //   5. Run leftovers: items that were added after the last check of the workers.
 //
 // Two races determine the order. An item that is added while the workers stop is seen by a worker,
-// by step 5, or by the thread that added it: the fences of step 3 leave no fourth case. An operation
-// may resume a coroutine that destroys the pool while the post() of that operation still runs: so
-// shut_down() finally waits for these calls, after it has joined the threads and the timers.
+// by step 5, or by the thread that added it: the fences of step 3 leave no fourth case. An
+// operation may resume a coroutine that destroys the pool while the post() of that operation still
+// runs: so shut_down() finally waits for these calls, after it has joined the threads and timers.
 //
 // Each part uses only parts in the rows above its own, and no part uses this class:
 //

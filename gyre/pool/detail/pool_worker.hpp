@@ -58,7 +58,7 @@ class pool_worker final : public fork_queue {
   gyre::detail::parker parker;
   spin_budget spin;
   theft_record thefts;
-  bool has_own_tasks = false;            // pushed own items since its deque was empty
+  bool has_own_tasks = false;            // whether its deque may have own items
   unsigned lookups = 0;                  // number of searches for the next item
   std::uintptr_t helping_stack_end = 0;  // address below which the stack is too short to help
   bool is_out_of_stack = false;          // whether it last failed to help for lack of stack
@@ -72,7 +72,7 @@ class pool_worker final : public fork_queue {
   // The members below are protected by the mutex of the worker_set.
   std::unique_ptr<named_thread> thread;
   bool is_alive = false;
-  const future_state_base* stuck_wait = nullptr;  // for which it waits without stack to help
+  const future_state_base* stuck_wait = nullptr;  // awaited while out of stack; or null
 
  private:
   bool push_own_slowly(work_item item) noexcept;

@@ -13,7 +13,7 @@
 
 namespace gyre::detail {
 
-/// Has a queue for each priority, and rules that keep tasks of lower priority from starving.
+/// A queue for each priority, with rules that keep tasks of lower priority from starving.
 ///
 /// Thread-safety: none.
 class priority_lanes {

@@ -26,7 +26,7 @@ class quiescence {
   quiescence(const worker_set& workers, const task_scheduler& scheduler) noexcept
       : workers_(workers), scheduler_(scheduler) {}
 
-  // Count ended tasks that no worker counts.
+  // These functions count ended tasks that no worker counts.
   void count_dropped() noexcept { dropped_.fetch_add(1, std::memory_order_acq_rel); }
   void count_run_outside() noexcept { run_outside_.fetch_add(1, std::memory_order_release); }
   // relaxed: statistics, which guard no other data.

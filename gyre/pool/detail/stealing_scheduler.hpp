@@ -46,7 +46,7 @@ class stealing_scheduler final : public task_scheduler {
   std::uint64_t enqueued() const noexcept override;
   std::uint64_t wakeups() const noexcept override { return idle_.wakes(); }
 
-  // Used by the worker_loop.
+  // The three functions below are called by worker_loop.
   void begin_work(pool_worker& self) noexcept { self.idle_peers = &idle_; }
   void stop_searching(pool_worker& self) noexcept;
   void wait_for_work(pool_worker& self) noexcept;

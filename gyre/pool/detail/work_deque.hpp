@@ -155,8 +155,8 @@ class work_deque {
   }
 
  private:
-  // The number of an element, counted from the first one ever pushed. Signed, because the bottom may
-  // briefly be one less than the top.
+  // The number of an element, counted from the first one ever pushed. Signed, because the bottom
+  // may briefly be one less than the top.
   using position = std::int64_t;
 
   // A flag in `top_`, a word that the owner reads anyway, by which thieves request full fences.
@@ -178,7 +178,7 @@ class work_deque {
   }
 
   position estimated_size() const noexcept {
-    // relaxed: a hint.
+    // relaxed: the size is an estimate.
     return bottom_.load(std::memory_order_relaxed) -
            position_of(top_.load(std::memory_order_relaxed));
   }

@@ -46,7 +46,8 @@ class worker_loop::nested_items {
 };
 
 void worker_loop::run() noexcept {
-  // Copies the index, because a retiring worker may have a successor before its thread has ended.
+  // Copies the index, because a worker that retires may have a successor before its thread has
+  // ended.
   const std::size_t number = self_.index;
   const auto call = [&](auto& hook) {
     if (hook) pool_.guard.call([&] { hook(number); });

@@ -39,7 +39,7 @@ class shutdown_entry final : public operation {
       : operation(&run), phase_(phase), target_(target), call_(std::move(call)) {}
 
   shutdown_phase phase() const noexcept { return phase_; }
-  /// Whether unregister() was called. relaxed: a hint.
+  /// Whether unregister() was called. relaxed: call() checks it again under the lock.
   bool is_unregistered() const noexcept { return is_unregistered_.load(std::memory_order_relaxed); }
   /// Posts the call of the function to its executor. May be called once; `self` owns the entry
   /// until the call.
@@ -88,7 +88,8 @@ class shutdown_sequence {
                     move_only_function<void(shutdown_phase)> on_phase);
   shutdown_sequence& operator=(shutdown_sequence&&) = delete;
 
-  /// Begin the shutdown; force() also skips to the phase `force`. Idempotent and async-signal-safe.
+  /// These functions begin the shutdown; force() also skips to the phase `force`. Idempotent and
+  /// async-signal-safe.
   ///
   /// Thread-safety: any thread.
   void request() noexcept { add_request(shutdown_requested); }
