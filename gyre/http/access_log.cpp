@@ -23,8 +23,8 @@ std::string to_combined_log(const access_record& record) {
     line += '"';
   };
   std::string line = "-";
-  if (net::tcp_connection* const open = request.connection()) {
-    const net::endpoint peer = open->peer_endpoint();
+  if (net::tcp_connection* const connection = request.connection()) {
+    const net::endpoint peer = connection->peer_endpoint();
     if (peer.is_ip()) line = peer.address().to_string();
   }
   const std::time_t time = std::time(nullptr);

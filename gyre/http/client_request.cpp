@@ -12,7 +12,7 @@
 namespace gyre::http {
 namespace {
 
-url parsed(std::string_view text) {
+url parse_url(std::string_view text) {
   auto parsed_url = url::parse(text);
   if (parsed_url) return *std::move(parsed_url);
   // The message leaves out the user information of the URL, which may contain a password.
@@ -39,12 +39,12 @@ client_request::client_request(http::method method, http::url url)
 }
 
 client_request::client_request(http::method method, std::string_view url)
-    : client_request(method, parsed(url)) {}
+    : client_request(method, parse_url(url)) {}
 
 client_request::client_request(std::string_view method, std::string_view url)
     : client_request(
           method_of(method) == http::method::other ? http::method::post : method_of(method),
-          parsed(url)) {
+          parse_url(url)) {
   const http::method known = method_of(method);
   if (known != http::method::other) return;
   if (method.empty() || method.size() > 32 || !detail::all_are(detail::in_token, method)) {

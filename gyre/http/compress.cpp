@@ -41,7 +41,7 @@ bool has_word(const Fields& fields, std::string_view name, std::string_view word
   return false;
 }
 
-std::string joined(field_list fields, std::string_view name) {
+std::string join_values(field_list fields, std::string_view name) {
   std::string text;
   for (const field& each : fields) {
     if (!equals_ignoring_case(each.name, name)) continue;
@@ -139,7 +139,7 @@ bool may_be_compressed(const response& result) noexcept {
          !has_word(fields, "Cache-Control", "no-transform");
 }
 
-void vary(response& result) {
+void add_vary(response& result) {
   if (has_word(result.fields(), "Vary", "Accept-Encoding")) return;
   if (has_word(result.fields(), "Vary", "*")) return;
   result.add("Vary", "Accept-Encoding");
@@ -156,7 +156,7 @@ void set_coding(response& result, content_coding coding) {
 }
 
 std::optional<content_coding> coding_for(const request& request, const compress_options& options) {
-  const std::string accepted = joined(request.fields(), "Accept-Encoding");
+  const std::string accepted = join_values(request.fields(), "Accept-Encoding");
   const auto coding = negotiate_coding(accepted, options.codings);
   return coding == content_coding::identity ? std::nullopt : coding;
 }
@@ -167,7 +167,7 @@ void adapt_head(response& result, const request& request, const compress_options
   const auto length = result.fields().get("Content-Length");
   const auto size = length ? gyre::detail::parse_decimal<std::uint64_t>(*length) : std::nullopt;
   if (!size || *size < options.min_size) return;
-  vary(result);
+  add_vary(result);
   if (!coding_for(request, options)) return;
   result.fields().erase("Content-Length");
   weaken_tag(result);
@@ -183,7 +183,7 @@ task<response> compress_response(const settings& setup, request& request, next_h
   task<response> rest = next(request);
   response result = co_await std::move(rest);
   // A 304 must have the Vary of the corresponding 200 (RFC 9110, 15.4.5).
-  if (result.status() == status::not_modified) vary(result);
+  if (result.status() == status::not_modified) add_vary(result);
   if (!may_be_compressed(result)) co_return result;
   const bool is_stream = body_access::is_stream(result);
   const bool is_whole = body_access::is_whole(result);
@@ -198,7 +198,7 @@ task<response> compress_response(const settings& setup, request& request, next_h
   } else if (!is_whole || body.empty() || body.size() < setup.options.min_size) {
     co_return result;
   }
-  vary(result);
+  add_vary(result);
   const auto coding = coding_for(request, setup.options);
   if (!coding) co_return result;
 

@@ -41,9 +41,9 @@ fields& fields::operator=(const fields& other) {
 
 // Whether `text` is a view into these fields, whose bytes move when fields are added or erased.
 bool fields::has_within(std::string_view text) const noexcept {
-  const std::string_view own = text_.text();
-  return !std::less<>()(text.data(), own.data()) &&
-         std::less<>()(text.data(), own.data() + own.size());
+  const std::string_view own_text = text_.text();
+  return !std::less<>()(text.data(), own_text.data()) &&
+         std::less<>()(text.data(), own_text.data() + own_text.size());
 }
 
 fields& fields::add(std::string_view name, std::string_view value) {

@@ -23,8 +23,9 @@ task<response> respond_later(handler::callback& function, request& request) {
 }  // namespace
 
 task<response> handler::operator()(request& request) {
-  if (auto* own = std::get_if<coroutine>(&function_)) return (*own)(request);
-  if (auto* own = std::get_if<ordinary>(&function_)) return respond_at_once(*own, request);
+  if (auto* function = std::get_if<coroutine>(&function_)) return (*function)(request);
+  if (auto* function = std::get_if<ordinary>(&function_))
+    return respond_at_once(*function, request);
   return respond_later(std::get<callback>(function_), request);
 }
 

@@ -18,7 +18,7 @@ using detail::equals_lower;
 
 // Decodes a name as browsers write it ("%22", "%0D" and "%0A" for '"', CR and LF, see Fetch) and
 // with the backslash escapes of other clients. Other backslashes, as in Windows paths, are kept.
-std::string decoded_name(const detail::parameter& parameter) {
+std::string decode_name(const detail::parameter& parameter) {
   std::string name;
   std::string_view rest = parameter.raw;
   while (!rest.empty()) {
@@ -50,10 +50,10 @@ bool read_disposition(std::string_view value, detail::backslash backslash_meanin
     if (!each) return false;
     if (equals_lower(each->name, "name")) {
       if (std::exchange(has_name, true)) return false;
-      part.name = decoded_name(*each);
+      part.name = decode_name(*each);
     } else if (equals_lower(each->name, "filename")) {
       if (part.file_name) return false;
-      part.file_name = decoded_name(*each);
+      part.file_name = decode_name(*each);
     }
   }
   return has_name;

@@ -17,7 +17,7 @@
 namespace gyre::http {
 namespace {
 
-const char* first_set(std::initializer_list<const char*> names, const char*& name) {
+const char* read_first_set(std::initializer_list<const char*> names, const char*& name) {
   for (const char* const each : names) {
     // NOLINTNEXTLINE(concurrency-mt-unsafe): documented
     const char* const value = std::getenv(each);
@@ -31,15 +31,15 @@ const char* first_set(std::initializer_list<const char*> names, const char*& nam
 
 std::optional<url> read_proxy(std::initializer_list<const char*> names) {
   const char* name = nullptr;
-  const char* const value = first_set(names, name);
+  const char* const value = read_first_set(names, name);
   if (value == nullptr) return std::nullopt;
   std::string text = value;
   if (!text.contains("://")) text.insert(0, "http://");
   auto parsed = url::parse(text);
-  const std::string what = std::string("http::proxy_from_environment: ") + name;
-  if (!parsed) throw std::system_error(parsed.error(), what);
+  const std::string context = std::string("http::proxy_from_environment: ") + name;
+  if (!parsed) throw std::system_error(parsed.error(), context);
   if (parsed->scheme() != "http") {
-    throw std::system_error(make_error_code(errc::unsupported_scheme), what);
+    throw std::system_error(make_error_code(errc::unsupported_scheme), context);
   }
   return *std::move(parsed);
 }
@@ -121,7 +121,7 @@ proxy_settings proxy_from_environment() {
   settings.http = read_proxy({"http_proxy"});
   settings.https = read_proxy({"https_proxy", "HTTPS_PROXY"});
   const char* name = nullptr;
-  const char* const excluded = first_set({"no_proxy", "NO_PROXY"}, name);
+  const char* const excluded = read_first_set({"no_proxy", "NO_PROXY"}, name);
   std::string_view list = excluded != nullptr ? excluded : "";
   while (!list.empty()) {
     std::string_view element = list.substr(0, list.find(','));

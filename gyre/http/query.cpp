@@ -9,14 +9,14 @@ namespace gyre::http {
 namespace {
 
 // Decodes a name or value of a parsed query, whose encoding query::parse() has checked.
-std::string decoded(std::string_view text) {
+std::string decode(std::string_view text) {
   return percent_decode(text, plus_sign::is_blank).value_or(std::string());
 }
 
 }  // namespace
 
-std::string query_pair::decoded_name() const { return decoded(name); }
-std::string query_pair::decoded_value() const { return decoded(value); }
+std::string query_pair::decoded_name() const { return decode(name); }
+std::string query_pair::decoded_value() const { return decode(value); }
 
 void query::iterator::advance() noexcept {
   while (!rest_.empty()) {
@@ -49,7 +49,7 @@ std::expected<query, std::error_code> query::parse(std::string_view text, query_
 std::optional<std::string> query::get(std::string_view name) const {
   const auto value = find(name);
   if (!value) return std::nullopt;
-  return decoded(*value);
+  return decode(*value);
 }
 
 std::vector<std::string> query::get_all(std::string_view name) const {

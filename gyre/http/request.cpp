@@ -37,7 +37,8 @@ task<std::optional<std::span<const std::byte>>> request::next_chunk() {
 net::tcp_connection* request::connection() const noexcept { return owner_->connection(); }
 
 net::endpoint request::peer_endpoint() const {
-  if (net::tcp_connection* const open = connection()) return open->peer_endpoint();
+  if (net::tcp_connection* const open_connection = connection())
+    return open_connection->peer_endpoint();
   throw std::system_error(make_error_code(io::errc::closed), "http::request::peer_endpoint");
 }
 

@@ -19,10 +19,10 @@ response::response(http::status status, std::string_view content_type, std::stri
 
 response response::with_known_type(http::status status, std::string_view content_type,
                                    std::string body) {
-  response made(status);
-  made.fields_.add_checked("Content-Type", content_type);
-  made.body_ = std::move(body);
-  return made;
+  response result(status);
+  result.fields_.add_checked("Content-Type", content_type);
+  result.body_ = std::move(body);
+  return result;
 }
 
 response response::text(std::string body, http::status status) {
@@ -38,45 +38,46 @@ response response::json(std::string body, http::status status) {
 }
 
 response response::borrowed(std::string_view content_type, std::string_view body) {
-  response made(http::status::ok, content_type, {});
-  made.borrowed_ = body.data() != nullptr ? body : std::string_view("");
-  return made;
+  response result(http::status::ok, content_type, {});
+  result.borrowed_ = body.data() != nullptr ? body : std::string_view("");
+  return result;
 }
 
 response response::redirect(std::string_view location, http::status status) {
-  response made(status);
-  made.fields_.add("Location", location);
-  return made;
+  response result(status);
+  result.fields_.add("Location", location);
+  return result;
 }
 
 response response::file(std::string_view content_type, unique_fd file, std::uint64_t offset,
                         std::uint64_t count) {
-  response made(http::status::ok, content_type, {});
-  made.source_.reset(new body_source{
+  response result(http::status::ok, content_type, {});
+  result.source_.reset(new body_source{
       .type = body_source::kind::file, .file = std::move(file), .offset = offset, .count = count});
-  return made;
+  return result;
 }
 
 response response::stream(std::string_view content_type,
                           move_only_function<task<>(body_writer&)> write) {
-  response made(http::status::ok, content_type, {});
-  made.source_.reset(new body_source{.type = body_source::kind::stream, .write = std::move(write)});
-  return made;
+  response result(http::status::ok, content_type, {});
+  result.source_.reset(
+      new body_source{.type = body_source::kind::stream, .write = std::move(write)});
+  return result;
 }
 
 response response::stream(std::string_view content_type, std::uint64_t length,
                           move_only_function<task<>(body_writer&)> write) {
-  response made = stream(content_type, std::move(write));
-  made.source_->length = length;
-  return made;
+  response result = stream(content_type, std::move(write));
+  result.source_->length = length;
+  return result;
 }
 
 response response::upgrade(std::string_view protocol,
                            move_only_function<task<>(upgraded_connection&)> run) {
-  response made(http::status::switching_protocols);
-  made.fields_.add("Upgrade", protocol);
-  made.source_.reset(new body_source{.type = body_source::kind::upgrade, .run = std::move(run)});
-  return made;
+  response result(http::status::switching_protocols);
+  result.fields_.add("Upgrade", protocol);
+  result.source_.reset(new body_source{.type = body_source::kind::upgrade, .run = std::move(run)});
+  return result;
 }
 
 void response::set_body(std::string body) {

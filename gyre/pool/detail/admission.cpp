@@ -50,8 +50,8 @@ admission::submitter_run::submitter_run() noexcept { ++submitter_depth; }
 admission::submitter_run::~submitter_run() { --submitter_depth; }
 
 bool admission::may_add_slotless() const noexcept {
-  return slotless_.load(std::memory_order_relaxed) <
-         max_slotless;  // relaxed: the limit need not be exact
+  // relaxed: the limit need not be exact.
+  return slotless_.load(std::memory_order_relaxed) < max_slotless;
 }
 
 admission::step admission::choose_step_outside(waiting caller) const noexcept {

@@ -80,8 +80,8 @@ class admission {
   [[nodiscard]] std::size_t chunk_size() const noexcept { return chunk_size_; }
   /// Whether a waiter needs each slot to be released at once.
   [[nodiscard]] bool is_urgent() const noexcept {
-    return urgent_waits_.load(std::memory_order_relaxed) !=
-           0;  // relaxed: a late view only delays releases
+    // relaxed: a late view only delays releases.
+    return urgent_waits_.load(std::memory_order_relaxed) != 0;
   }
 
   /// Takes a slot. The permit is empty if no slot is free, or if something waits for a slot.

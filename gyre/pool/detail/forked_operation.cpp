@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 // A stolen operation often ends soon and forks more work. So a thread that can help polls for work
 // this often before it sleeps, and then sleeps only for short times.
-constexpr int max_join_looks = 512;
+constexpr int max_join_polls = 512;
 constexpr std::chrono::nanoseconds min_join_sleep = 50us;
 constexpr std::chrono::nanoseconds max_join_sleep = 1600us;
 
@@ -30,14 +30,14 @@ void forked_operation::finish() noexcept {
 void forked_operation::wait() noexcept {
   helper* const help = current_helper();
   auto sleep = min_join_sleep;
-  int looks = 0;
+  int polls = 0;
   while (!is_finished()) {
     if (help == nullptr) {
       sleep_until(steady_time::max());
     } else if (help->help_once()) {
-      looks = 0;
+      polls = 0;
       sleep = min_join_sleep;
-    } else if (++looks < max_join_looks) {
+    } else if (++polls < max_join_polls) {
       cpu_relax();
     } else {
       sleep_until(later(monotonic_now(), sleep));

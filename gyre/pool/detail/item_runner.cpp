@@ -59,7 +59,7 @@ void item_runner::drop(pool_task& task) noexcept {
 }
 
 void item_runner::run_leftovers(task_scheduler& scheduler) noexcept {
-  const leftover_scope here(*this);
+  const leftover_scope scope(*this);
   bool has_run_items = false;
   while (const work_item item = scheduler.take_leftover()) {
     if (item.is_task()) {

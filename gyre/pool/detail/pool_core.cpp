@@ -313,7 +313,7 @@ void pool_core::post(operation& op) noexcept {
     inline_executor().post(op);
     return;
   }
-  const calls_in_flight::call here(posts_);
+  const calls_in_flight::call counted_call(posts_);
   scheduler_->enqueue(op);
   run_leftovers_if_ended();
 }

@@ -22,12 +22,12 @@ constexpr unsigned fair_turn = 61;
 constexpr unsigned own_fair_turn = 16;
 
 // The maximum number of times that a worker polls for work before it sleeps.
-constexpr int max_looks = 128;
+constexpr int max_polls = 128;
 
 // A worker that may poll more often than this, because its polls have succeeded, yields between
 // polls to the submitters, which may wait for its processor. With fewer polls it does not yield,
 // because the kernel takes long to wake a thread that has just yielded.
-constexpr int few_looks = 64;
+constexpr int few_polls = 64;
 
 // The longest search of a worker that yields: another program may keep the processor for a whole
 // time slice, in which submitters rely on the search.
@@ -120,7 +120,7 @@ work_item stealing_scheduler::next(pool_worker& self) noexcept {
   if (high_waiting_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
     if (pool_task* const urgent = take_prioritized()) return work_item(*urgent);
   }
-  if (const work_item own = self.deque.pop()) return own;
+  if (const work_item own_item = self.deque.pop()) return own_item;
   self.has_own_tasks = false;
   if (self.thefts.has_stolen()) [[unlikely]]
     self.thefts.finish_tasks(monotonic_now());
@@ -147,7 +147,7 @@ work_item stealing_scheduler::take_fairly(pool_worker& self) noexcept {
   if (const work_item item = take_overflow(self)) return item;
   // The deque has the oldest submissions, unless the worker fills it with its own tasks.
   if (!self.has_own_tasks) {
-    if (const work_item own = self.deque.pop()) return own;
+    if (const work_item own_item = self.deque.pop()) return own_item;
   } else if (self.lookups % (fair_turn * own_fair_turn) == 0) {
     if (const work_item stolen = steal(self)) return stolen;
     if (const work_item oldest = self.deque.steal_oldest()) return oldest;
@@ -282,12 +282,12 @@ void stealing_scheduler::wait_for_work(pool_worker& self) noexcept {
 
 // Polls for work repeatedly, and returns whether there is some.
 bool stealing_scheduler::search(pool_worker& self) noexcept {
-  const int looks = std::min(self.spin.looks(), max_looks);
-  const bool yields = looks > few_looks;
+  const int polls = std::min(self.spin.looks(), max_polls);
+  const bool yields = polls > few_polls;
   const steady_time deadline = yields ? later(monotonic_now(), max_search_duration) : steady_time{};
-  for (int look = 1; look <= looks; ++look) {
+  for (int poll = 1; poll <= polls; ++poll) {
     if (has_work(self)) {
-      self.spin.record_success(look);
+      self.spin.record_success(poll);
       return true;
     }
     if (!yields) {

@@ -63,8 +63,8 @@ class basic_submissions {
   /// coroutine.
   template <class Build>
   [[nodiscard, gnu::always_inline]] bool try_push_built(Build&& build) {
-    if (shard* const own = shards_.cached()) [[likely]]
-      return push_to(*own, build);
+    if (shard* const own_shard = shards_.cached()) [[likely]]
+      return push_to(*own_shard, build);
     const auto access = find_or_register();
     return push_to(*access, build);
   }
@@ -72,7 +72,8 @@ class basic_submissions {
   /// Waits until the calling thread has a slot for its next push. Returns granted, timed_out or
   /// closed.
   [[nodiscard]] admission_result reserve_until(steady_time deadline) {
-    if (const auto own = find_or_register(); own->reserved_slots > 0 || restock(*own)) {
+    if (const auto own_shard = find_or_register();
+        own_shard->reserved_slots > 0 || restock(*own_shard)) {
       return admission_result::granted;
     }
     const auto [result, count] = slots_->wait_until(deadline, slots_->chunk_size());
@@ -92,17 +93,17 @@ class basic_submissions {
 
   /// Releases the slots that the calling thread has reserved. Returns false if it has none.
   bool return_reserved_slots() noexcept {
-    shard* const own = shards_.cached();
-    if (own == nullptr || own->reserved_slots == 0) return false;
-    slots_->release(std::exchange(own->reserved_slots, 0));
+    shard* const own_shard = shards_.cached();
+    if (own_shard == nullptr || own_shard->reserved_slots == 0) return false;
+    slots_->release(std::exchange(own_shard->reserved_slots, 0));
     return true;
   }
 
   /// Pushes a callable that takes no slot. Throws what try_push() throws.
   template <class F>
   [[gnu::noinline]] void push(F&& callable) {
-    if (shard* const own = shards_.cached()) [[likely]] {
-      push_admitted(*own, std::forward<F>(callable));
+    if (shard* const own_shard = shards_.cached()) [[likely]] {
+      push_admitted(*own_shard, std::forward<F>(callable));
     } else {
       const auto access = find_or_register();
       push_admitted(*access, std::forward<F>(callable));
@@ -204,12 +205,12 @@ class basic_submissions {
   }
 
   template <class Build>
-  bool push_to(shard& own, Build& build) {
-    if (own.reserved_slots == 0 && !restock(own)) [[unlikely]]
+  bool push_to(shard& own_shard, Build& build) {
+    if (own_shard.reserved_slots == 0 && !restock(own_shard)) [[unlikely]]
       return false;
-    --own.reserved_slots;
+    --own_shard.reserved_slots;
     try {
-      push_admitted(own, build());
+      push_admitted(own_shard, build());
     } catch (...) {
       slots_->release(1);  // not reserved for the thread: others may wait
       throw;
@@ -218,17 +219,17 @@ class basic_submissions {
   }
 
   template <class F>
-  void push_admitted(shard& own, F&& callable) {
-    inbox::detail::with_cell_sized<1>(std::forward<F>(callable), [&own]<class G>(G&& fitting) {
-      own.push(std::forward<G>(fitting), [] {});
-    });
+  void push_admitted(shard& own_shard, F&& callable) {
+    inbox::detail::with_cell_sized<1>(
+        std::forward<F>(callable),
+        [&own_shard]<class G>(G&& fitting) { own_shard.push(std::forward<G>(fitting), [] {}); });
   }
 
   auto find_or_register() { return shards_.find_or_register(slots_); }
 
-  [[gnu::noinline]] bool restock(shard& own) noexcept {
-    own.reserved_slots += slots_->try_acquire_portion(slots_->chunk_size());
-    return own.reserved_slots > 0;
+  [[gnu::noinline]] bool restock(shard& own_shard) noexcept {
+    own_shard.reserved_slots += slots_->try_acquire_portion(slots_->chunk_size());
+    return own_shard.reserved_slots > 0;
   }
 
   const std::shared_ptr<admission> slots_;
