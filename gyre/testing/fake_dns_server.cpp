@@ -110,14 +110,14 @@ std::vector<std::string> records_of(const fake_dns_server::host& host, unsigned 
   return data;
 }
 
-net::socket bound_udp() {
+net::socket bind_udp() {
   auto socket = net::socket::open(net::address_family::ipv4, net::socket_type::datagram);
   socket.bind({net::ip_address::loopback_v4(), 0});
   return socket;
 }
 // Opens a TCP socket at the port of `udp`. If the port is in use, moves both sockets to another
 // port.
-net::socket bound_tcp(net::socket& udp) {
+net::socket bind_tcp(net::socket& udp) {
   for (;;) {
     auto socket = net::socket::open(net::address_family::ipv4, net::socket_type::stream);
     try {
@@ -127,7 +127,7 @@ net::socket bound_tcp(net::socket& udp) {
       return socket;
     } catch (const std::system_error& error) {
       if (error.code() != std::errc::address_in_use) throw;
-      udp = bound_udp();
+      udp = bind_udp();
     }
   }
 }
@@ -141,7 +141,7 @@ fake_dns_server::connection::connection(fake_dns_server& server, net::socket acc
 }
 
 fake_dns_server::fake_dns_server(event_loop& loop)
-    : loop_(loop), udp_(bound_udp()), tcp_(bound_tcp(udp_)) {
+    : loop_(loop), udp_(bind_udp()), tcp_(bind_tcp(udp_)) {
   watch_udp_.emplace(loop_, udp_.fd(), [this](readiness) { serve_udp(); });
   watch_udp_->start(readiness::readable);
   watch_tcp_.emplace(loop_, tcp_.fd(), [this](readiness) { accept(); });

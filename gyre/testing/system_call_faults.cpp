@@ -73,7 +73,9 @@ constinit thread_local call_table own_table{};
 constinit thread_local call_table* adopted_table = nullptr;
 
 call_table& table() noexcept { return adopted_table != nullptr ? *adopted_table : own_table; }
-armed& fault_of(int which) noexcept { return table().faults[static_cast<std::size_t>(which)]; }
+armed& fault_of(int call_index) noexcept {
+  return table().faults[static_cast<std::size_t>(call_index)];
+}
 
 constexpr gyre::detail::short_lived_thread_hooks share_the_table{
     .state_of_caller = []() noexcept -> void* { return &table(); },
@@ -88,8 +90,8 @@ constexpr gyre::detail::short_lived_thread_hooks share_the_table{
 
 // Applies the fault of a call, if any: counts the call down, and returns whether it must fail. Sets
 // errno if so.
-bool consume_fault(call which) noexcept {
-  armed& fault = fault_of(which);
+bool consume_fault(call call_index) noexcept {
+  armed& fault = fault_of(call_index);
   if (!fault.active) return false;
   if (fault.plan.after > 0) {
     --fault.plan.after;
@@ -103,14 +105,14 @@ bool consume_fault(call which) noexcept {
 }
 
 // Counts a call and applies its fault. Returns whether the call must fail, and sets errno if so.
-bool fails(call which) noexcept {
-  ++table().call_counts[static_cast<std::size_t>(which)];
-  return consume_fault(which);
+bool fails(call call_index) noexcept {
+  ++table().call_counts[static_cast<std::size_t>(call_index)];
+  return consume_fault(call_index);
 }
 
 // Whether further calls will fail.
-bool is_failing(call which) noexcept {
-  const armed& fault = fault_of(which);
+bool is_failing(call call_index) noexcept {
+  const armed& fault = fault_of(call_index);
   return fault.active && fault.plan.times != 0;
 }
 

@@ -12,15 +12,15 @@
 // Limits:
 // - The program must be linked with a shared C library and a shared liburing; system calls that the
 //   C library makes itself, as in getaddrinfo(3) or fopen(3), do not fail.
-// - A fault concerns the thread that made it, and the threads to which gyre leaves calls of that
-//   thread while it waits (for a ring of io_uring): for a loop on another thread, make the fault by
-//   a task of that loop.
+// - A fault applies to the thread that constructs it, and to the threads on which gyre makes calls
+//   for that thread while it waits (for a ring of io_uring). For a loop on another thread, construct
+//   the fault in a task of that loop.
 // - On io_uring, requests are not system calls. While a fault for accept4 or recv is active, a ring
-//   refuses new multishot accepts and receives, and gyre makes the call instead; those that the
-//   ring has begun continue. A file operation on a ring fails as the corresponding call would. A
-//   fault for epoll_ctl makes a ring refuse multishot polls, with EBADF whatever the error. To test
-//   other errors, run the loop on epoll (GYRE_IO=epoll).
-// - GCC's ThreadSanitizer needs mmap for itself, which then never fails.
+//   refuses new multishot accepts and receives, and gyre makes the system call instead; multishot
+//   requests that the ring has begun continue. A file operation on a ring fails like the
+//   corresponding system call. A fault for epoll_ctl makes a ring refuse multishot polls, always
+//   with EBADF. To test other errors, run the loop on epoll (GYRE_IO=epoll).
+// - With GCC's ThreadSanitizer mmap never fails, because ThreadSanitizer itself needs mmap.
 #pragma once
 
 #include <cstddef>

@@ -250,25 +250,25 @@ scripted_connection* scripted_backend::connection_of(const io::handle& handle) c
   return position == connections_.end() ? nullptr : *position;
 }
 
-void scripted_backend::attach(io::handle& added) {
+void scripted_backend::attach(io::handle& handle) {
   for (scripted_connection* const each : connections_) {
-    if (each->fd() != added.fd() || each->handle != nullptr) continue;
-    each->handle = &added;
-    set_attached(added, true);
+    if (each->fd() != handle.fd() || each->handle != nullptr) continue;
+    each->handle = &handle;
+    set_attached(handle, true);
     return;
   }
   throw std::system_error(std::make_error_code(std::errc::operation_not_supported),
                           "a loop in virtual time serves only streams of scripted_peer");
 }
 
-void scripted_backend::detach(io::handle& removed) noexcept {
-  if (scripted_connection* const closed = connection_of(removed)) {
-    closed->handle = nullptr;
-    remove(*closed);
+void scripted_backend::detach(io::handle& handle) noexcept {
+  if (scripted_connection* const connection = connection_of(handle)) {
+    connection->handle = nullptr;
+    remove(*connection);
   }
-  removed.reader = nullptr;
-  removed.writer = nullptr;
-  set_attached(removed, false);
+  handle.reader = nullptr;
+  handle.writer = nullptr;
+  set_attached(handle, false);
 }
 
 std::optional<io::result> scripted_backend::start_on(io::handle& source,

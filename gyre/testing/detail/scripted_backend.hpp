@@ -129,11 +129,11 @@ class scripted_backend final : public io::backend {
   /// Returns the backend of a loop, which the first call constructs.
   static scripted_backend& find_or_create(virtual_poller& time);
 
-  void add(scripted_connection& opened) { connections_.push_back(&opened); }
-  void remove(scripted_connection& closed) noexcept { std::erase(connections_, &closed); }
+  void add(scripted_connection& connection) { connections_.push_back(&connection); }
+  void remove(scripted_connection& connection) noexcept { std::erase(connections_, &connection); }
 
-  void attach(io::handle& added) override;
-  void detach(io::handle& removed) noexcept override;
+  void attach(io::handle& handle) override;
+  void detach(io::handle& handle) noexcept override;
   std::optional<io::result> start(io::request& request) noexcept override {
     return start_on(request.target(), request);
   }
