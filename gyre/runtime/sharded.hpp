@@ -123,8 +123,9 @@ class sharded {
   std::suspend_never start(Arguments&&... arguments);
 
   /// Refuses further calls; awaits `instance.stop()`, if there is such an awaitable; waits for
-  /// running calls; and destroys the instances, each on its loop. Must not be called by a call,
-  /// which would wait for itself. No effect unless started. A stop request does not prevent it.
+  /// running calls; and destroys the instances, each on its loop. Must not be awaited within a
+  /// call, which would wait for itself. No effect unless started. A stop request does not prevent
+  /// it.
   ///
   /// Errors: the first exception of an instance's stop(), once all instances are destroyed;
   /// std::bad_alloc from the call itself, without an effect.
