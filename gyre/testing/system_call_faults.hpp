@@ -13,8 +13,8 @@
 // - The program must be linked with a shared C library and a shared liburing; system calls that the
 //   C library makes itself, as in getaddrinfo(3) or fopen(3), do not fail.
 // - A fault applies to the thread that constructs it, and to the threads on which gyre makes calls
-//   for that thread while it waits (for a ring of io_uring). For a loop on another thread, construct
-//   the fault in a task of that loop.
+//   for that thread while it waits (for a ring of io_uring). For a loop on another thread,
+//   construct the fault in a task of that loop.
 // - On io_uring, requests are not system calls. While a fault for accept4 or recv is active, a ring
 //   refuses new multishot accepts and receives, and gyre makes the system call instead; multishot
 //   requests that the ring has begun continue. A file operation on a ring fails like the
