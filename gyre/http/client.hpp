@@ -40,20 +40,23 @@ class client_core;
 /// | unpacks gzip, br and zstd | decompress is off, or the request sets Accept-Encoding or Range |
 /// | repeats an idempotent request once, on a new connection, if a reused connection ended before any byte of the response, or the server sent 408 with `Connection: close` | the body is streamed |
 ///
-/// Thread-safety: the loop's thread, but for send() with a callback; while none runs the loop, one
-/// thread at a time. For several loops have a client on each.
-/// Lifetime: the loop must outlive the client. The destructor is close(), and drops callbacks that
-/// were not called; requests that a coroutine awaits, and responses, may outlive the client. After
-/// a move, send() and stream() of the source fail with io::errc::not_open; send() with a callback
-/// and cookies() throw std::logic_error.
-/// Errors: std::system_error, whose message names the request and its phase: http::errc; of
-/// connecting (std::errc::connection_refused, net::resolve_errc, …); of a broken connection
-/// (connection_reset, …); io::errc::waiting_limit, closed, not_open, wrong_thread. A stop of the
-/// awaiting coroutine ends the request, and throws gyre::operation_cancelled.
-/// Complexity: a request costs some coroutine frames and a block for its response; an idle
-/// connection holds no buffer. Of a response the client holds the head, and of a streamed body at
-/// most 1 MiB of received and 64 KiB of unpacked bytes. The first lookup of a name makes a
-/// resolver, which reads files (see net::resolver); the first https request makes
+/// Thread-safety: the loop's thread, except for send() with a callback; while no thread runs the
+/// loop, one thread at a time. A program with several loops needs a client for each loop.
+/// Lifetime: the loop must outlive the client. The destructor calls close() and drops callbacks
+/// that were not called yet; requests that a coroutine awaits, and responses, may outlive the
+/// client. On a moved-from client, send() and stream() fail with io::errc::not_open; send() with a
+/// callback and cookies() throw std::logic_error.
+/// Errors: std::system_error, whose message names the request and its phase:
+/// - http::errc;
+/// - errors of connecting (std::errc::connection_refused, net::resolve_errc, …);
+/// - errors of a broken connection (connection_reset, …);
+/// - io::errc::waiting_limit, closed, not_open, wrong_thread.
+///
+/// A stop of the awaiting coroutine ends the request and throws gyre::operation_cancelled.
+/// Complexity: a request allocates some coroutine frames and a block for its response; an idle
+/// connection holds no buffer. The client buffers the head of a response, and at most 1 MiB of
+/// received and 64 KiB of unpacked bytes of a streamed body. The first lookup of a name constructs
+/// a resolver, which reads files (see net::resolver). The first https request constructs
 /// tls_context::default_client(), if the options have no context. Both block.
 class client {
  public:
@@ -78,7 +81,7 @@ class client {
   /// Thread-safety: any thread.
   void send(client_request request, callback done);
 
-  /// A URL, or a content type, that client_request refuses fails the call itself, not the await.
+  /// If client_request rejects the URL or the content type, the call itself throws, not the await.
   [[nodiscard]] task<client_response> get(std::string_view url) {
     return send(client_request(method::get, url));
   }
@@ -104,13 +107,13 @@ namespace detail {
 task<client_response> get_alone(client_request request, client_options options);
 }  // namespace detail
 
-/// One GET on the loop that the coroutine runs on, with a connection of its own. For more than one
-/// request have a client.
+/// Sends one GET request on a connection of its own, on the loop that runs the coroutine. Use a
+/// client to send several requests.
 ///
-/// Errors: as client; wrong_thread if the coroutine runs on no loop. A URL that client_request
-/// refuses fails the call itself, not the await.
-/// Complexity: a client for each call. To look up a name, it reads resolv.conf and the hosts file,
-/// which blocks, and it remembers no answers.
+/// Errors: those of client; io::errc::wrong_thread if no loop runs the coroutine. If client_request
+/// rejects the URL, the call itself throws, not the await.
+/// Complexity: constructs a client for each call. A lookup reads resolv.conf and the hosts file,
+/// which blocks, and its result is not cached.
 [[nodiscard]] inline task<client_response> get(std::string_view url) {
   return detail::get_alone(client_request(method::get, url), client_options{});
 }

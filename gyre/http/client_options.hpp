@@ -14,14 +14,15 @@
 
 namespace gyre::http {
 
-/// Time limits of a request; zero: none. All but `total` begin again with each byte or redirect, so
-/// only `total` stops a peer that sends a byte now and then.
+/// Time limits of a request; zero means no limit. Progress (a byte, a redirect) restarts every
+/// limit except `total`, so only `total` stops a peer that sends a byte now and then.
 ///
-/// Errors: errc::timed_out, whose message names the phase; none for `expect_continue`.
+/// Errors: errc::timed_out, whose message names the phase; `expect_continue` causes no error.
 struct client_timeouts {
   /// Limits the lookup and the connection attempt, and a proxy's response to CONNECT.
   duration connect = std::chrono::seconds{10};
-  /// The handshake of TLS; that of the context is a limit, too (tls::errc::handshake_timeout).
+  /// Limits the TLS handshake. The limit of the tls context applies, too
+  /// (tls::errc::handshake_timeout).
   duration handshake = std::chrono::seconds{10};
   /// Limits the time in which no byte of the request can be sent.
   duration send = std::chrono::seconds{30};
@@ -38,9 +39,9 @@ struct client_timeouts {
   duration total = std::chrono::minutes{5};
 };
 
-/// Limits of what a server may send.
+/// Limits for responses.
 ///
-/// Errors: errc::target_too_long for the first line, fields_too_large for fields and trailers,
+/// Errors: errc::target_too_long for the status line, fields_too_large for fields and trailers,
 /// unexpected_status for interim responses, body_too_large, too_many_redirects.
 struct client_limits {
   std::size_t start_line = 8 * 1024;   ///< bytes of the status line

@@ -35,7 +35,7 @@ class client_exchange;
 /// Writes the streamed body of a request.
 ///
 /// Thread-safety: the loop's thread only. One write() at a time.
-/// Lifetime: until the function that got it has ended.
+/// Lifetime: valid until the body function to which it was passed has ended.
 class request_body_writer {
  public:
   request_body_writer(const request_body_writer&) = delete;
@@ -54,8 +54,8 @@ class request_body_writer {
   [[nodiscard]] task<> write(std::string_view text) {
     return write(std::as_bytes(std::span(text)));
   }
-  /// Adds a field that follows the body. Ignored where the length was announced. Throws as
-  /// fields::add().
+  /// Adds a field to send after the body. Ignored if the length of the body was announced. Throws
+  /// what fields::add() throws.
   void add_trailer(std::string_view name, std::string_view value) { trailers_.add(name, value); }
 
  private:
@@ -71,11 +71,11 @@ class request_body_writer {
 /// that a program sets are replaced. `Connection: close` closes the connection after the response.
 ///
 /// Thread-safety: none. Movable.
-/// Errors: the constructors throw std::system_error with the text for a URL that url::parse()
-/// refuses, errc::unsupported_scheme for a scheme other than http and https, and
-/// std::invalid_argument for a method that is no token, and for CONNECT. set(), add() and the
-/// setters of bodies throw as those of http::fields; set_stream() also std::invalid_argument
-/// without a function.
+/// Errors: the constructors throw std::system_error with the URL in its message if url::parse()
+/// rejects the URL; std::system_error with errc::unsupported_scheme for a scheme other than http
+/// and https; and std::invalid_argument for CONNECT and for a method that is not a token. set(),
+/// add() and the setters of bodies throw what the functions of http::fields throw; set_stream()
+/// also throws std::invalid_argument for an empty function.
 class client_request {
  public:
   using body_function = move_only_function<task<>(request_body_writer&)>;
@@ -107,7 +107,7 @@ class client_request {
   client_request&& set_body(std::string_view content_type, std::string body) && {
     return std::move(set_body(content_type, std::move(body)));
   }
-  /// A body of "multipart/form-data", such as a form with files. Finishes the form.
+  /// Sets a body of type "multipart/form-data", such as a form with files. Finishes the form.
   client_request& set_form(multipart_writer form) &;
   /// Sets a body that `write` writes after the head has been sent: in chunks, or with the announced
   /// `length`. Because `write` is called only once, the client does not repeat such a request and

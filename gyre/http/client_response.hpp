@@ -42,11 +42,11 @@ using exchange_pointer = std::unique_ptr<client_exchange, exchange_deleter>;
 /// response only when the request has been sent completely. Read such a response to its end: its
 /// destructor stops the request. See is_request_complete().
 ///
-/// Thread-safety: the loop's thread, one next_chunk(), read_body() or stop() at a time; a response
-/// with its whole body may be handed from thread to thread.
-/// Lifetime: views are valid as long as the response, or what it was moved into. May outlive the
-/// client, but while its body is streamed not the loop. One that was moved from may only be
-/// assigned to and destroyed.
+/// Thread-safety: the loop's thread; only one next_chunk(), read_body() or stop() at a time. A
+/// response with its whole body may be handed from thread to thread.
+/// Lifetime: views are valid as long as the response, or the response that it was moved to. It may
+/// outlive the client, but while its body is streamed it must not outlive the loop. A moved-from
+/// response may only be assigned to and destroyed.
 class client_response {
  public:
   client_response(client_response&& other) noexcept;

@@ -31,9 +31,9 @@ namespace gyre::http {
 ///
 /// Thread-safety: any thread; copies may be used at the same time. The response is sent on the loop
 /// of the connection.
-/// Lifetime: may outlive the request and the connection, but not the loop. After the end of the
-/// connection send() does nothing.
-/// Errors: none. fail() takes no null pointer.
+/// Lifetime: may outlive the request and the connection, but not the loop. After the connection has
+/// ended, send() does nothing.
+/// Errors: none. The pointer passed to fail() must not be null.
 class responder {
  public:
   explicit responder(completion<response> done) noexcept : done_(std::move(done)) {}
@@ -101,8 +101,9 @@ class handler {
 
 /// The remaining middleware and the handler, which a middleware calls by `next(request)`. Copyable.
 ///
-/// Lifetime: as long as the request; may be called several times, one after the other.
-/// Errors: the await throws the handler's exception, which the middleware may catch and answer.
+/// Lifetime: valid as long as the request. May be called several times, one after the other.
+/// Errors: the await throws the handler's exception, which the middleware may catch and convert to
+/// a response.
 class next_handler {
  public:
   task<response> operator()(request& request) const;

@@ -26,11 +26,10 @@ namespace gyre::http {
 ///
 /// Thread-safety: none; may be handed from thread to thread.
 /// Errors: members throw std::invalid_argument, and add nothing, for a value that contains the
-/// boundary, a control character but CR, LF and tab in a name, a content type that is none, and any
-/// part after finish(). In names, line ends and quotes are encoded as browsers do, and backslashes
-/// doubled; so multipart_reader reads all names as they were, but those with "%22", "%0D" or "%0A".
-/// Complexity: holds all that was added and not taken; add() and add_file() search the bytes for
-/// the boundary, and copy them.
+/// boundary, a name with a control character other than CR, LF and tab, a malformed content type,
+/// and a part after finish().
+/// Complexity: holds all text that was added and not taken; add() and add_file() search the bytes
+/// for the boundary, and copy them.
 class multipart_writer {
  public:
   /// Chooses a boundary of 128 random bits.

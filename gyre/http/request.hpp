@@ -55,7 +55,7 @@ class request {
   /// The path without the query, still encoded: see percent_decode(). "*" in an OPTIONS request for
   /// the server itself.
   [[nodiscard]] std::string_view path() const noexcept { return path_; }
-  /// The pairs of the query; none if it is malformed. Each call checks the text again.
+  /// The pairs of the query; empty if the query is malformed. Each call parses the query again.
   [[nodiscard]] http::query query() const noexcept;
   /// The query as it was sent, without '?'.
   [[nodiscard]] std::string_view query_text() const noexcept { return query_text_; }
@@ -89,9 +89,9 @@ class request {
   /// body. The first call sends the "100 Continue" that a client may wait for. Until next_chunk()
   /// is called, at most 64 KiB are received and the peer must wait.
   ///
-  /// Errors: std::system_error with errc::truncated when the connection ends within the body,
-  /// errc::body_too_large, those of malformed chunks, io::errc::busy while another coroutine waits
-  /// for it; std::logic_error for a route without streamed bodies.
+  /// Errors: std::system_error with errc::truncated if the connection ends within the body, with
+  /// errc::body_too_large, with the errors of malformed chunks, and with io::errc::busy while
+  /// another coroutine awaits next_chunk(); std::logic_error on a route without streamed bodies.
   [[nodiscard]] task<std::optional<std::span<const std::byte>>> next_chunk();
   /// The trailer fields of a chunked body; of a streamed body, once it has been read.
   [[nodiscard]] field_list trailers() const noexcept { return trailers_; }

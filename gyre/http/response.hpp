@@ -56,8 +56,8 @@ class body_writer {
   [[nodiscard]] task<> write(std::string_view text) {
     return write(std::as_bytes(std::span(text)));
   }
-  /// Adds a field that follows the body. Ignored where the body is not chunked (HTTP/1.0). Throws
-  /// as fields::add().
+  /// Adds a field to send after the body. Ignored if the body is not chunked (HTTP/1.0). Throws
+  /// what fields::add() throws.
   void add_trailer(std::string_view name, std::string_view value) { trailers_.add(name, value); }
   /// A token whose stop is requested, on the loop's thread, when the server's stop() begins: a long
   /// body should end soon, because it is cut off at the time limit of stop(). Valid as long as the
@@ -106,8 +106,8 @@ class upgraded_connection : public body_writer {
 ///
 /// Thread-safety: none. Movable.
 /// Errors: set(), add(), and the functions that take a content type, a location or a protocol,
-/// throw as those of http::fields.
-/// Complexity: a body of the program's is moved, not copied.
+/// throw what the functions of http::fields throw.
+/// Complexity: a body is moved, not copied.
 class response {
  public:
   response() noexcept = default;

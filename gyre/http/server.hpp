@@ -55,14 +55,14 @@ struct server_metrics {
 /// after any other exception, 500 is sent and on_error() is called.
 ///
 /// Thread-safety: any thread; routes, middleware and callbacks are set before start(). Handlers run
-/// on the connection's loop, and those of different loops at the same time.
-/// Lifetime: the loops must outlive the server. Await stop_async() before you destroy the server,
-/// or anything that handlers use: until it completes, coroutines of handlers may run.
-/// Errors: constructors, listen() and start() throw as those of tcp_server. Adding a route throws
-/// std::invalid_argument for a malformed or repeated pattern. After start(), adding a route, use(),
-/// on_error() and on_access() throw std::logic_error.
-/// Complexity: an idle connection holds about 400 bytes and no buffer. One receive and one send for
-/// a request, or for a batch of pipelined ones; memory of requests is reused.
+/// on the connection's loop, and handlers of different loops run at the same time.
+/// Lifetime: the loops must outlive the server. Await stop_async() before destroying the server, or
+/// anything that handlers use: until it completes, coroutines of handlers may run.
+/// Errors: constructors, listen() and start() throw what those of tcp_server throw. Adding a route
+/// throws std::invalid_argument for a malformed or repeated pattern. After start(), adding a route,
+/// use(), on_error() and on_access() throw std::logic_error.
+/// Complexity: an idle connection holds about 400 bytes and no buffer. One receive and one send per
+/// request, or per batch of pipelined requests; memory of requests is reused.
 class server {
  public:
   explicit server(event_loop& loop, server_options options = {});
@@ -128,16 +128,16 @@ class server {
   [[nodiscard]] net::endpoint local_endpoint(std::size_t index = 0) const;
   void start();
 
-  /// Graceful stop: closes idle connections, answers the requests of which a byte has come, with
-  /// `Connection: close`, and after `timeout` ends what is left. A request that has arrived and was
-  /// not read yet is answered as well, and a new connection may send its first request within
-  /// tcp_server_options::stop_grace. Then calls `callback` on the first loop, unless the server has
-  /// been destroyed. Event streams end when it begins; other handlers that wait long learn it from
-  /// request::server_stop_token(). Returns at once. A second call can make the end earlier; the
-  /// callback of each call is called.
+  /// Stops gracefully: closes idle connections, responds with `Connection: close` to the requests
+  /// of which at least a byte was received, and closes the remaining connections after `timeout`.
+  /// Requests that the kernel has received are responded to as well, and a new connection may send
+  /// its first request within tcp_server_options::stop_grace. At the end `callback` is called on
+  /// the first loop, unless the server was destroyed. Event streams end when stop() begins; other
+  /// handlers that wait long should use request::server_stop_token(). Returns at once. A second
+  /// call may shorten the timeout; the callback of each call is called.
   void stop(duration timeout = std::chrono::seconds{5}, move_only_function<void()> callback = {});
-  /// An awaitable stop(), which fails with std::future_errc::broken_promise if the server is
-  /// destroyed before.
+  /// Stops like stop(); awaiting the result waits until the server has stopped. Throws
+  /// std::future_errc::broken_promise if the server is destroyed first.
   [[nodiscard]] auto stop_async(duration timeout = std::chrono::seconds{5}) {
     return from_callback([this, timeout](completion<void> callback) {
       stop(timeout, [callback] { callback.set_value(); });
