@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// atomic: the atomics of gyre's lock-free code: std::atomic in programs, and the exhaustive
-// scheduler of the model-check tests (as Tokio does with loom) where GYRE_MODEL_CHECK is defined.
+// atomic: the atomics of gyre's lock-free code. They are std::atomic in programs; where
+// GYRE_MODEL_CHECK is defined, they are the atomics of the exhaustive scheduler of the model checks
+// (like loom in Tokio).
 #pragma once
 
 #if __cplusplus <= 202002L
@@ -45,19 +46,19 @@ void store_and_wake(atomic<T>& value, T desired) {
 template <typename T>
 using atomic = std::atomic<T>;
 
-/// A spin-wait hint to the processor: the sibling hyper-thread gets the core, and leaving the loop
-/// costs no memory-order machine clear. About 40 to 140 cycles.
+/// Tells the processor that the thread spins: the sibling hyper-thread gets the core, and leaving
+/// the loop causes no memory-order machine clear. About 40 to 140 cycles.
 inline void cpu_relax() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
-  __asm__ volatile("isb" ::: "memory");  // `yield` is a no-op on the common cores
+  __asm__ volatile("isb" ::: "memory");  // `yield` is a no-op on common cores
 #else
   __asm__ volatile("" ::: "memory");
 #endif
 }
 
-/// Gives the rest of the time slice to another runnable thread. One system call.
+/// Yields the rest of the time slice to another runnable thread. One system call.
 inline void thread_yield() noexcept { ::sched_yield(); }
 
 /// Sleeps in the kernel, after spinning for a moment, until `value` is not `old`. The
@@ -68,10 +69,11 @@ void sleep_while(const atomic<T>& value, T old) noexcept {
 }
 
 /// Stores `desired`, at least as a release, and wakes all threads that sleep on `value`. `value`
-/// must outlive the call. No system call if none sleeps.
+/// must outlive the call. No system call if no thread sleeps.
 template <typename T>
 void store_and_wake(atomic<T>& value, T desired) noexcept {
-  // Not a mere store, which the load of sleepers in libstdc++'s notify_all() could overtake.
+  // An exchange, because notify_all() of libstdc++ could load the number of sleepers before a mere
+  // store becomes visible.
   value.exchange(desired, std::memory_order_seq_cst);
   value.notify_all();
 }

@@ -37,14 +37,16 @@ std::optional<std::int64_t> number_in(std::string_view text) noexcept {
   return detail::parse_decimal<std::int64_t>(text);
 }
 
-// A quota of -1, or none, is no limit.
+// Returns quota / period, in CPUs; nullopt if a value is missing or the quota is -1, which means no
+// limit.
 std::optional<double> quota_of(std::optional<std::int64_t> quota,
                                std::optional<std::int64_t> period) noexcept {
   if (!quota || !period || *quota <= 0 || *period <= 0) return std::nullopt;
   return static_cast<double>(*quota) / static_cast<double>(*period);
 }
 
-// The quota in cpu.max, whose content is QUOTA PERIOD, such as "max 100000" or "50000 100000".
+// Reads the quota from cpu.max, whose content is QUOTA PERIOD, such as "max 100000" or "50000
+// 100000".
 std::optional<double> unified_quota_in(const std::string& group) {
   const auto limit = detail::read_file((group + "/cpu.max").c_str());
   if (!limit) return std::nullopt;
@@ -67,7 +69,7 @@ struct hierarchy_mount {
   bool is_unified;
 };
 
-// mountinfo writes blanks and the like as \040.
+// Decodes the octal escapes of mountinfo, which writes a blank as \040.
 std::string unescape(std::string_view text) {
   const auto is_octal = [](char digit) { return digit >= '0' && digit <= '7'; };
   std::string plain;
@@ -85,7 +87,7 @@ std::string unescape(std::string_view text) {
   return plain;
 }
 
-// A line of mountinfo; see proc_pid_mountinfo(5):
+// Parses a line of mountinfo; see proc_pid_mountinfo(5):
 //     31 23 0:28 ROOT PLACE rw,relatime OPTIONAL… - cgroup SOURCE rw,cpu,cpuacct
 std::optional<hierarchy_mount> parse_mount(std::string_view line) {
   const auto parts = split(line, ' ');
@@ -98,8 +100,8 @@ std::optional<hierarchy_mount> parse_mount(std::string_view line) {
       .root = unescape(parts[3]), .mount_point = unescape(parts[4]), .is_unified = is_unified};
 }
 
-// The path of `group` below the mounted group: "" or "/a/b"; none if the mount does not contain it,
-// as for a process whose group is outside of its namespace ("/../a").
+// Returns the path of `group` below the mounted group: "" or "/a/b"; nullopt if the mount does not
+// contain the group, for example if the group is outside of the process's namespace ("/../a").
 std::optional<std::string> path_below(std::string_view mounted, std::string_view group) {
   if (mounted == "/") mounted = "";
   if (!group.starts_with(mounted)) return std::nullopt;
@@ -113,12 +115,12 @@ std::optional<std::string> path_below(std::string_view mounted, std::string_view
 // The control groups (cgroups) of this process that can limit its CPU time.
 struct process_groups {
   std::optional<std::string> unified;
-  std::optional<std::string> legacy;  // in the hierarchy with the controller of CPUs
+  std::optional<std::string> legacy;  // in the hierarchy of the controller `cpu`
 };
 
-// Lines of "NUMBER:CONTROLLERS:GROUP"; those of the unified hierarchy begin with "0::".
+// Parses lines of "NUMBER:CONTROLLERS:GROUP"; the line of the unified hierarchy begins with "0::".
 process_groups parse_groups(std::string_view text) {
-  process_groups own;
+  process_groups groups;
   for (const std::string_view line : split(text, '\n')) {
     const std::size_t first = line.find(':');
     const std::size_t second = first == line.npos ? line.npos : line.find(':', first + 1);
@@ -126,19 +128,19 @@ process_groups parse_groups(std::string_view text) {
     const std::string_view controllers = line.substr(first + 1, second - first - 1);
     const std::string group(line.substr(second + 1));
     if (controllers.empty()) {
-      own.unified = group;
+      groups.unified = group;
     } else if (list_contains(controllers, "cpu")) {
-      own.legacy = group;
+      groups.legacy = group;
     }
   }
-  return own;
+  return groups;
 }
 
-// The smallest quota of the group at `path` below the mounted group and of the groups above it, up
-// to the mounted one. Some of these groups need not be visible: a container sees only its own
+// Reads the smallest quota of the group at `path` below the mounted group and of its parent groups,
+// up to the mounted group. Some of these groups need not be visible: a container sees only its own
 // group, under the name that the group has outside.
-std::optional<double> smallest_quota(const hierarchy_mount& mount, const std::string& root,
-                                     std::string path) {
+std::optional<double> read_smallest_quota(const hierarchy_mount& mount, const std::string& root,
+                                          std::string path) {
   std::optional<double> smallest;
   for (;;) {
     std::string group = root;
@@ -150,18 +152,20 @@ std::optional<double> smallest_quota(const hierarchy_mount& mount, const std::st
   }
 }
 
-// The smallest quota in the mount that contains the group. Without one, that of the first mount: in
-// a container, the group may have the name that it has outside.
+// Reads the smallest quota in the mount that contains `group`. If no mount contains the group,
+// reads the quota of the first mount, because in a container the group may have the name that it
+// has outside.
 std::optional<double> quota_in_hierarchy(const std::vector<hierarchy_mount>& mounts,
                                          const std::string& root, const std::string& group,
                                          bool is_unified) {
   const hierarchy_mount* first = nullptr;
   for (const hierarchy_mount& each : mounts) {
     if (each.is_unified != is_unified) continue;
-    if (const auto path = path_below(each.root, group)) return smallest_quota(each, root, *path);
+    if (const auto path = path_below(each.root, group))
+      return read_smallest_quota(each, root, *path);
     if (first == nullptr) first = &each;
   }
-  return first != nullptr ? smallest_quota(*first, root, "") : std::nullopt;
+  return first != nullptr ? read_smallest_quota(*first, root, "") : std::nullopt;
 }
 
 }  // namespace
@@ -174,9 +178,10 @@ std::optional<double> detail::control_group_quota(const std::string& root) {
   for (const std::string_view line : split(*mount_lines, '\n')) {
     if (auto mount = parse_mount(line)) mounts.push_back(*std::move(mount));
   }
-  const process_groups own = parse_groups(*groups);
+  const process_groups groups_of_process = parse_groups(*groups);
   std::optional<double> smallest;
-  for (const auto& [group, is_unified] : {std::pair(&own.unified, true), {&own.legacy, false}}) {
+  for (const auto& [group, is_unified] :
+       {std::pair(&groups_of_process.unified, true), {&groups_of_process.legacy, false}}) {
     if (!*group) continue;
     const auto quota = quota_in_hierarchy(mounts, root, **group, is_unified);
     if (quota && (!smallest || *quota < *smallest)) smallest = quota;
@@ -191,7 +196,8 @@ std::size_t detail::parallelism_of(std::size_t cpus, std::optional<double> quota
 }
 
 std::vector<int> detail::usable_cpus(affinity_call get_affinity) {
-  // The kernel refuses a set (EINVAL) that is smaller than the machine might need.
+  // The kernel refuses (EINVAL) a set that is smaller than the machine might need, so the set
+  // grows.
   constexpr std::size_t max_cpus = std::size_t{1} << 20;
   struct free_set {
     void operator()(cpu_set_t* set) const noexcept { CPU_FREE(set); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// steady_time: monotonic time, and time_point, a parameter of it. Only pollers, pools and blocking
-// waits of threads read the clock; all other code asks its executor, so that a simulated one can
-// use virtual time.
+// steady_time: monotonic time; time_point: the parameter type for it. Only pollers, pools and
+// blocking waits of threads read the clock; all other code gets the time from its executor, so that
+// a simulated executor can use virtual time.
 #pragma once
 
 #include <gyre/base/duration.hpp>
@@ -12,12 +12,12 @@
 
 namespace gyre {
 
-/// A point in monotonic time, in nanoseconds: never goes back, stands still while the machine
-/// sleeps, and has nothing to do with the time of day.
+/// A point in monotonic time, in nanoseconds: never decreases, stands still while the machine
+/// sleeps, and is unrelated to the time of day.
 using steady_time = std::chrono::time_point<std::chrono::steady_clock, std::chrono::nanoseconds>;
 
-/// A steady_time as a parameter. Every point in time of std::chrono::steady_clock converts to it,
-/// in any unit and with fractions, and saturates as a duration does.
+/// A steady_time as a parameter. Every time point of std::chrono::steady_clock, in any unit and
+/// with fractions, converts to a time_point and saturates like a duration.
 class time_point : public steady_time {
  public:
   constexpr time_point() noexcept = default;
@@ -32,11 +32,11 @@ class time_point : public steady_time {
 
 namespace detail {
 
-/// The present time (CLOCK_MONOTONIC). Any thread. About 20 ns, and no system call where the kernel
-/// offers the clock in the vDSO.
+/// Returns the present time (CLOCK_MONOTONIC). Any thread. About 20 ns, and no system call if the
+/// kernel offers the clock in the vDSO.
 inline steady_time monotonic_now() noexcept { return std::chrono::steady_clock::now(); }
 
-/// `start` plus `delay`, at most steady_time::max(). A negative delay counts as zero.
+/// Returns `start` plus `delay`, at most steady_time::max(). A negative delay counts as zero.
 constexpr steady_time later(steady_time start, duration delay) noexcept {
   using std::chrono::nanoseconds;
   const nanoseconds since_epoch = start.time_since_epoch();
@@ -45,7 +45,7 @@ constexpr steady_time later(steady_time start, duration delay) noexcept {
   return start + delay;
 }
 
-/// `length` in seconds and the nanoseconds beyond them, which are never negative.
+/// Returns `length` as seconds and additional nanoseconds, which are never negative.
 inline std::timespec to_timespec(duration length) noexcept {
   const auto seconds = std::chrono::floor<std::chrono::seconds>(length);
   return {.tv_sec = static_cast<std::time_t>(seconds.count()),

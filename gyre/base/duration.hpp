@@ -14,7 +14,7 @@
 namespace gyre {
 
 /// A length of time in nanoseconds. Every std::chrono::duration of an integral or floating type
-/// converts to it and saturates: a length of more than 292 years becomes max(), one below
+/// converts to a duration and saturates: a length of more than 292 years becomes max(), one below
 /// -292 years min(). Fractions of a nanosecond are dropped, and a NaN becomes zero.
 ///
 /// std::chrono's own conversion to nanoseconds overflows, so that hours::max() becomes a negative

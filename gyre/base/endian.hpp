@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// load_be, load_le, store_be, store_le: unsigned integers from and to bytes of a stated order, at
+// load_be, load_le, store_be, store_le: read and write unsigned integers in a given byte order, at
 // any alignment, in one or two machine instructions.
 #pragma once
 

@@ -19,21 +19,21 @@
 namespace gyre {
 
 /// The delays before retries: min(longest, initial * 2^(n-1)) before the n-th, or with full jitter
-/// a random time of at most that. Jitter spreads the retries of many clients that failed together,
-/// so that they do not come back together.
+/// a random time of at most that. Jitter spreads the retries of many clients that failed at the
+/// same time.
 ///
 /// Source: Brooker, "Exponential backoff and jitter", AWS Architecture Blog, 2015.
 ///
-/// Lifetime: a plain value without a state: the caller counts the retries.
+/// Lifetime: a plain value without state: the caller counts the retries.
 /// Complexity: O(1), no allocation.
 struct exponential_backoff {
-  /// The delay before the first retry, before jitter. Zero: all delays are zero.
+  /// The delay before the first retry, before jitter. If zero, all delays are zero.
   duration initial = std::chrono::milliseconds{100};
   /// The limit of all delays, the first included.
   duration longest = std::chrono::seconds{30};
 
-  /// The delay before retry `number`, counted from 1, without jitter. Negative options count as
-  /// zero.
+  /// Returns the delay before retry `number`, counted from 1, without jitter. Negative options
+  /// count as zero.
   [[nodiscard]] constexpr std::chrono::nanoseconds delay(std::size_t number) const noexcept {
     using std::chrono::nanoseconds;
     constexpr std::size_t bits = std::numeric_limits<nanoseconds::rep>::digits;
@@ -42,8 +42,8 @@ struct exponential_backoff {
     if (doublings >= bits || initial.count() > (longest.count() >> doublings)) return longest;
     return nanoseconds{initial.count() << doublings};
   }
-  /// With full jitter: a time between zero and delay(number), by one number of `random`, which
-  /// gives 64 random bits.
+  /// Returns the delay with full jitter: a random time between zero and delay(number). Takes one
+  /// number from `random`, which generates 64 random bits.
   template <std::uniform_random_bit_generator Random>
     requires(Random::min() == 0 && Random::max() == std::numeric_limits<std::uint64_t>::max())
   [[nodiscard]] std::chrono::nanoseconds jittered_delay(std::size_t number, Random& random) const {

@@ -20,21 +20,21 @@ bool is_switched_off() noexcept {
   return value != nullptr && std::string_view{value} == "0";
 }
 
-// Decides once for the process. Every heavy fence passes here first, so none can still choose the
-// fallback after some light fence has become free.
+// Decides once for the process. Every heavy fence calls this function first, so no heavy fence can
+// use the fallback after the light fences have become free.
 bool uses_membarrier() noexcept {
   static const bool decided = [] {
     const bool available = !is_switched_off() &&
                            membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
                            membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
-    // Relaxed: see asymmetric_light_fence().
+    // relaxed: see asymmetric_light_fence().
     detail::light_fence_is_free.store(available, std::memory_order_relaxed);
     return available;
   }();
   return decided;
 }
 
-// Light fences become free when the program starts, not at the first heavy fence.
+// Makes light fences free when the program starts, not at the first heavy fence.
 [[maybe_unused]] const bool decided_at_start = uses_membarrier();
 
 constinit std::atomic<bool> forced_symmetric{false};
@@ -46,14 +46,14 @@ namespace detail {
 constinit std::atomic<bool> light_fence_is_free{false};
 
 void heavy_fence() noexcept {
-  // Relaxed: written only while no thread uses the fences.
+  // relaxed: forced_symmetric is written only while no thread uses the fences.
   if (!uses_membarrier() || forced_symmetric.load(std::memory_order_relaxed)) {
     full_fence();
     return;
   }
   if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return;
-  // A forked child inherits the registration with the copied address space. On a kernel where it
-  // does not, the call fails with EPERM, and the process registers again.
+  // A forked child inherits the registration with the copied address space. If a kernel drops the
+  // registration, the call fails with EPERM, and the process registers again.
   if (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
       membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) {
     return;

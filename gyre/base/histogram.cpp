@@ -33,7 +33,8 @@ std::uint64_t histogram::count() const noexcept {
 nanoseconds histogram::quantile(double q) const noexcept {
   const std::uint64_t total = count();
   if (total == 0) return nanoseconds{0};
-  // The buckets may have grown since they were counted, and then reach the rank no later.
+  // Other threads may have increased buckets after count(); the rank is then reached earlier, never
+  // later.
   const double rank =
       std::max(std::ceil(static_cast<double>(total) * std::clamp(q, 0.0, 1.0)), 1.0);
   std::uint64_t seen = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// histogram: durations, counted in buckets that grow with the value, 16 to each power of two (after
+// histogram: counts durations in buckets that grow with the value, 16 for each power of two (after
 // G. Tene's HdrHistogram, 2012).
 //
 //     gyre::histogram took;
@@ -20,8 +20,9 @@ namespace gyre {
 
 /// A log-linear histogram of durations. Quantiles are at most 1/32 (3.1 %) off, exact up to 31 ns.
 ///
-/// Thread-safety: one thread at a time records, merges and assigns; any thread may read and copy
-/// meanwhile, and sees some of the values that are being recorded: several reads are no snapshot.
+/// Thread-safety: one thread at a time may record, merge and assign; any thread may read and copy
+/// meanwhile, and sees some of the values that are being recorded: several reads are not a
+/// consistent snapshot.
 /// Complexity: 7.5 KiB of memory; never allocates.
 class histogram {
  public:
@@ -29,7 +30,8 @@ class histogram {
   histogram(const histogram& other) noexcept { merge(other); }
   histogram& operator=(const histogram& other) noexcept;
 
-  /// Counts `length`; a negative one as zero. Some 4 ns, without atomic read-modify-write.
+  /// Counts `length`; a negative length counts as zero. Some 4 ns, without atomic
+  /// read-modify-write.
   void record(duration length) noexcept {
     const std::uint64_t value = length.count() < 0 ? 0 : static_cast<std::uint64_t>(length.count());
     counts_[bucket_of(value)].add(1);
@@ -39,14 +41,15 @@ class histogram {
   /// Adds the counts of `other`. Some 0.5 µs.
   void merge(const histogram& other) noexcept;
 
-  /// The number of recorded durations. Some 0.3 µs.
+  /// Returns the number of recorded durations. Some 0.3 µs.
   [[nodiscard]] std::uint64_t count() const noexcept;
-  /// The duration that a share `q` (clamped to 0 … 1) of all does not exceed: 0.5 gives the median,
-  /// 1 the longest. The middle of its bucket, at most max(); zero without durations. Some 0.6 µs.
+  /// Returns the duration that a share `q` (clamped to 0 … 1) of all durations does not exceed: 0.5
+  /// gives the median, 1 the longest. The result is the middle of a bucket, at most max(); zero if
+  /// nothing was recorded. Some 0.6 µs.
   [[nodiscard]] std::chrono::nanoseconds quantile(double q) const noexcept;
-  /// The exact mean; zero without durations, as max().
+  /// Returns the exact mean; zero if nothing was recorded.
   [[nodiscard]] std::chrono::nanoseconds mean() const noexcept;
-  /// The exact longest.
+  /// Returns the exact longest duration; zero if nothing was recorded.
   [[nodiscard]] std::chrono::nanoseconds max() const noexcept {
     return std::chrono::nanoseconds{max_.get()};
   }
@@ -57,7 +60,8 @@ class histogram {
   static constexpr unsigned value_bits = 63;
   static constexpr std::size_t buckets = (value_bits - precision + 1) * per_octave;
 
-  // A value of more than five bits keeps its leading five; the shift tells its octave.
+  // Returns the bucket of `value`, which is given by the five leading bits and the shift, that is,
+  // the octave.
   static constexpr std::size_t bucket_of(std::uint64_t value) noexcept {
     const auto bits = static_cast<unsigned>(std::bit_width(value));
     const unsigned shift = bits > precision + 1 ? bits - precision - 1 : 0;

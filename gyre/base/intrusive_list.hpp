@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // intrusive_list: a doubly linked list whose links live in the elements; it never allocates, and an
-// element leaves without knowing its list.
+// element can be removed without its list.
 #pragma once
 
 #include <cassert>
@@ -21,7 +21,7 @@ class intrusive_list_node {
   constexpr ~intrusive_list_node() { assert(!is_linked() && "destroyed while in a list"); }
   /// Whether the element is in a list.
   [[nodiscard]] constexpr bool is_linked() const noexcept { return next_ != nullptr; }
-  /// Takes the element out of its list, if any. Only on a thread that may change the list.
+  /// Takes the element out of its list, if any. Call it only on a thread that may change the list.
   constexpr void unlink() noexcept {
     if (!is_linked()) return;
     assert(next_->previous_ == this && previous_->next_ == this && "list is corrupt");
@@ -46,8 +46,8 @@ class intrusive_list_node {
   intrusive_list_node* next_ = nullptr;
 };
 
-/// A list of T, which derives from Node. An element that joins several lists at once derives from a
-/// Node type for each, such as `struct by_age : intrusive_list_node {};`.
+/// A list of T, which derives from Node. An element that is in several lists at once derives from
+/// one Node type for each, such as `struct by_age : intrusive_list_node {};`.
 ///
 /// Thread-safety: none.
 /// Lifetime: the list owns nothing; elements must outlive their stay in it.
@@ -166,7 +166,7 @@ class intrusive_list {
   }
   constexpr void make_empty() noexcept { head_.next_ = head_.previous_ = &head_; }
 
-  intrusive_list_node head_;  // before the first and after the last element
+  intrusive_list_node head_;  // the sentinel: before the first and after the last element
 };
 
 }  // namespace gyre

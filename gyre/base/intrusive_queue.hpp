@@ -8,18 +8,18 @@
 
 namespace gyre {
 
-/// The link of an element of an intrusive_queue or an atomic_intrusive_stack; a node is in one of
-/// them at most. A copy of an element is in none.
+/// The link of an element of an intrusive_queue or an atomic_intrusive_stack; a node is in at most
+/// one queue or stack. A copy of an element is in none.
 struct intrusive_node {
   constexpr intrusive_node() noexcept = default;
   constexpr intrusive_node(const intrusive_node&) noexcept {}
   constexpr intrusive_node& operator=(const intrusive_node&) noexcept { return *this; }
 
-  intrusive_node* next = nullptr;  ///< for the queue or stack that has the node
+  intrusive_node* next = nullptr;  ///< used by the queue or stack that has the node
 };
 
 /// A FIFO of T, which derives from Node: intrusive_node, or a type derived from it for each queue
-/// that an element is in at once, as for intrusive_list.
+/// that an element is in at once, as with intrusive_list.
 ///
 /// Thread-safety: none.
 /// Lifetime: the queue owns nothing; elements must outlive their stay in it. Empty a queue before
@@ -39,7 +39,7 @@ class intrusive_queue {
   }
 
   [[nodiscard]] constexpr bool empty() const noexcept { return first_ == nullptr; }
-  /// The first element; nullptr when the queue is empty.
+  /// Returns the first element; nullptr when the queue is empty.
   [[nodiscard]] constexpr T* front() const noexcept {
     return first_ == nullptr ? nullptr : element(first_);
   }
@@ -58,7 +58,7 @@ class intrusive_queue {
     if (first_ == nullptr) last_ = node;
     first_ = node;
   }
-  /// Takes out the first element; nullptr when the queue is empty.
+  /// Takes out the first element and returns it; nullptr when the queue is empty.
   constexpr T* pop_front() noexcept {
     if (first_ == nullptr) return nullptr;
     intrusive_node* node = first_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// move_only_any: std::any for values that can be moved, not copied; of 16 bytes.
+// move_only_any: a std::any of 16 bytes for values that can be moved but not copied.
 //
 //     gyre::move_only_any attached = std::make_unique<int>(7);
 //     if (auto* number = attached.get_if<std::unique_ptr<int>>()) use(**number);
@@ -18,7 +18,8 @@ namespace gyre {
 
 namespace detail {
 
-/// The operations on a stored value of erased type; null entries as those of callable_operations.
+/// The operations on a stored value of erased type; null entries have the meaning that they have in
+/// callable_operations.
 template <std::size_t Bytes>
 struct any_operations {
   using storage = callable_storage<Bytes>;
@@ -35,9 +36,9 @@ inline constexpr any_operations<Bytes> any_operations_of{
 }  // namespace detail
 
 /// An owner of at most one value of any type that can be moved, or constructed in place. The
-/// members are those of std::any, except that it is not copied. A value of at most 8 bytes and at
-/// most alignment 8 whose move cannot throw, such as a std::unique_ptr, is held inline; any other
-/// lives in the slab (slab.hpp).
+/// members are those of std::any, without copying. A value of at most 8 bytes and at most alignment
+/// 8 whose move cannot throw, such as a std::unique_ptr, is held inline; any other lives in the
+/// slab (slab.hpp).
 ///
 /// Thread-safety: one thread at a time, any.
 /// Lifetime: a reference to the value is valid until the value is replaced, and an inline value is
@@ -53,7 +54,7 @@ class move_only_any {
   static constexpr bool holds = !std::is_same_v<T, move_only_any> && !detail::is_in_place_type<T>;
 
  public:
-  /// Makes an empty one.
+  /// Makes an empty object.
   move_only_any() noexcept = default;
   /// Holds a copy of `value`, or moves from it. Throws exceptions of the construction, and
   /// std::bad_alloc.
@@ -73,12 +74,12 @@ class move_only_any {
   /// Destroys the value held, after taking over that of `other`.
   move_only_any& operator=(move_only_any&& other) noexcept {
     if (this != &other) {
-      const move_only_any old(std::move(*this));  // its destructor may look at this object
+      const move_only_any old(std::move(*this));  // the old value's destructor may use this object
       take(other);
     }
     return *this;
   }
-  /// As `*this = move_only_any(value)`: the value held stays if an exception is thrown.
+  /// Does `*this = move_only_any(value)`: keeps the value held if an exception is thrown.
   template <typename T>
     requires(holds<std::decay_t<T>> && std::is_constructible_v<std::decay_t<T>, T>)
   move_only_any& operator=(T&& value) {
@@ -88,7 +89,8 @@ class move_only_any {
     if (operations_ != nullptr && operations_->destroy != nullptr) operations_->destroy(storage_);
   }
 
-  /// Destroys the value held, and constructs a T from `inits`. Empty after an exception.
+  /// Destroys the value held, and constructs a T from `inits`. The object is empty after an
+  /// exception.
   template <typename T, typename... Inits>
     requires(std::is_constructible_v<std::decay_t<T>, Inits...>)
   std::decay_t<T>& emplace(Inits&&... inits) {
@@ -107,11 +109,11 @@ class move_only_any {
   friend void swap(move_only_any& left, move_only_any& right) noexcept { left.swap(right); }
 
   [[nodiscard]] bool has_value() const noexcept { return operations_ != nullptr; }
-  /// The type of the value; typeid(void) if there is none.
+  /// Returns the type of the value; typeid(void) if there is none.
   [[nodiscard]] const std::type_info& type() const noexcept {
     return operations_ != nullptr ? *operations_->type : typeid(void);
   }
-  /// The value; null if there is none or it is no T.
+  /// Returns a pointer to the value; null if there is none or its type is not T.
   template <typename T>
   [[nodiscard]] T* get_if() noexcept {
     static_assert(std::is_object_v<T>, "name the type of an object");
@@ -148,7 +150,7 @@ class move_only_any {
 
 static_assert(sizeof(move_only_any) == 16);
 
-/// As std::any_cast: a pointer to the value, null if it is no T; or the value itself.
+/// Returns a pointer to the value like std::any_cast; null if the type of the value is not T.
 template <typename T>
 [[nodiscard]] T* any_cast(move_only_any* operand) noexcept {
   return operand != nullptr ? operand->get_if<T>() : nullptr;
@@ -157,7 +159,8 @@ template <typename T>
 [[nodiscard]] const T* any_cast(const move_only_any* operand) noexcept {
   return operand != nullptr ? operand->get_if<T>() : nullptr;
 }
-/// Throw std::bad_any_cast if the value is no T; T may be a reference.
+/// Returns the value like std::any_cast; T may be a reference. Throws std::bad_any_cast if the type
+/// of the value is not T.
 template <typename T>
 [[nodiscard]] T any_cast(move_only_any& operand) {
   auto* const value = operand.get_if<std::remove_cvref_t<T>>();

@@ -27,14 +27,15 @@ template <typename F, std::size_t Bytes>
 inline constexpr bool callable_fits = sizeof(F) <= Bytes && alignof(F) <= callable_alignment &&
                                       std::is_nothrow_move_constructible_v<F>;
 
-/// Storage for one callable, inline or as a pointer into the slab. The owner tells, by the type
-/// argument of each member, which it holds.
+/// Storage for one callable, inline or as a pointer into the slab. The owner passes the type of the
+/// callable to each member.
 template <std::size_t Bytes>
 class callable_storage {
   static_assert(Bytes >= sizeof(void*) && Bytes % sizeof(std::uint64_t) == 0);
 
  public:
-  /// Constructs an F. Throws exceptions of F's constructor, and std::bad_alloc; then holds nothing.
+  /// Constructs an F. Throws exceptions of F's constructor, and std::bad_alloc; the storage then
+  /// holds nothing.
   template <typename F, typename... Args>
   F& emplace(Args&&... args) noexcept(callable_fits<F, Bytes> &&
                                       std::is_nothrow_constructible_v<F, Args...>) {
@@ -46,7 +47,7 @@ class callable_storage {
       return boxed->object;
     }
   }
-  /// The F held.
+  /// Returns the F held.
   template <typename F>
   F& get() noexcept {
     if constexpr (callable_fits<F, Bytes>) {
@@ -55,12 +56,13 @@ class callable_storage {
       return box<F>().object;
     }
   }
-  /// The block of the F held, if callable_fits is false.
+  /// Returns the block of the F held. Requires that callable_fits is false.
   template <typename F>
   slab_box<F>& box() noexcept {
     return **std::launder(reinterpret_cast<slab_box<F>**>(bytes_));
   }
-  /// Whether an F may be moved to other storage by copying the bytes, the source then forgotten.
+  /// Whether an F may be moved to other storage by copying the bytes, without destroying the
+  /// source.
   template <typename F>
   static constexpr bool relocates_as_bytes =
       !callable_fits<F, Bytes> ||
@@ -71,13 +73,13 @@ class callable_storage {
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // a smaller callable fills some words only
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
-  /// Moves what `source` holds, which then holds nothing, into this empty storage.
+  /// Moves the callable of `source`, which then holds nothing, into this empty storage.
   void copy_bytes(const callable_storage& source) noexcept {
     for (std::size_t offset = 0; offset < Bytes; offset += sizeof(std::uint64_t)) {
       std::uint64_t word;
       std::memcpy(&word, source.bytes_ + offset, sizeof(word));
-      // Keeps the words apart: a wide load of words just stored one by one waits for them to reach
-      // the cache (a failed store forwarding, some 12 cycles).
+      // Prevents a merged wide load: a wide load of words just stored one by one waits until they
+      // reach the cache (a failed store forwarding, some 12 cycles).
       __asm__("" : "+r"(word));
       std::memcpy(bytes_ + offset, &word, sizeof(word));
     }
@@ -110,7 +112,7 @@ inline constexpr auto relocate_of = [] {
     relocate = [](storage& target, storage& source) noexcept {
       F& object = source.template get<F>();
       target.template emplace<F>(std::move(object));
-      object.~F();  // NOLINT: a moved-from object is still to be destroyed
+      object.~F();  // NOLINT: a moved-from object must still be destroyed
     };
   }
   return relocate;
@@ -151,7 +153,7 @@ inline constexpr bool is_in_place_type = false;
 template <typename T>
 inline constexpr bool is_in_place_type<std::in_place_type_t<T>> = true;
 
-/// Whether converting `callable` must give an empty function.
+/// Returns whether converting `callable` must give an empty function.
 template <typename F>
 bool is_null_callable(const F& callable) noexcept {
   if constexpr (std::is_pointer_v<F> || std::is_member_pointer_v<F> || is_move_only_function<F>) {
@@ -200,7 +202,8 @@ class basic_move_only_function {
       emplace<std::decay_t<F>>(std::forward<F>(function));
     }
   }
-  /// Constructs an F in place from `inits`. Throws what F's constructor throws, and std::bad_alloc.
+  /// Constructs an F in place from `inits`. Throws exceptions of F's constructor, and
+  /// std::bad_alloc.
   template <typename F, typename... Inits>
     requires(is_callable<F> && std::is_constructible_v<F, Inits...>)
   explicit basic_move_only_function(std::in_place_type_t<F>, Inits&&... inits) {
@@ -217,7 +220,7 @@ class basic_move_only_function {
   /// Destroys the callable held, after taking over that of `other`.
   basic_move_only_function& operator=(basic_move_only_function&& other) noexcept {
     if (this != &other) {
-      basic_move_only_function old{std::move(*this)};  // its destructor may look at this object
+      basic_move_only_function old{std::move(*this)};  // its destructor may use this object
       take(other);
     }
     return *this;
@@ -239,7 +242,7 @@ class basic_move_only_function {
       detail::throw_bad_function_call();
     return operations_->invoke(storage_, std::forward<Args>(args)...);
   }
-  /// Whether a callable is held.
+  /// Returns whether a callable is held.
   [[nodiscard]] explicit operator bool() const noexcept { return operations_ != nullptr; }
   friend bool operator==(const basic_move_only_function& function, std::nullptr_t) noexcept {
     return !function;
@@ -303,10 +306,11 @@ struct function_for<R(Args...) noexcept, InlineBytes> {
 /// callable of at most InlineBytes bytes (a multiple of 8) and at most alignment 8 whose move
 /// cannot throw is held inline; any other lives in the slab (slab.hpp).
 ///
-/// Thread-safety: calls may overlap if those of the callable may; else one thread at a time, any.
+/// Thread-safety: calls may overlap if calls of the callable may; otherwise any thread, one at a
+/// time.
 /// Lifetime: must not be destroyed or assigned to by its own callable.
-/// Complexity: a call is one indirect call; a move copies InlineBytes, or is one indirect call
-/// where an inline callable is not trivial.
+/// Complexity: a call is one indirect call; a move copies InlineBytes, or is one indirect call if
+/// an inline callable is not trivial.
 template <typename Signature, std::size_t InlineBytes = 24>
 using move_only_function = typename detail::function_for<Signature, InlineBytes>::type;
 

@@ -10,10 +10,10 @@ namespace gyre {
 /// A work item that an executor runs once for each post. Derive from it, pass the function to run,
 /// and post the item with `loop.post(op)`.
 ///
-/// Thread-safety: one thread at a time, any; a post happens before the run.
+/// Thread-safety: any thread, one at a time; a post happens before the run.
 /// Lifetime: must stay alive and in place from the post until its function is called, which may
 /// destroy or repost it, or until its executor is destroyed. Must not be posted twice at once.
-/// Errors: the executor treats an exception of the function as that of a posted callable.
+/// Errors: the executor treats an exception of the function like one of a posted callable.
 ///
 ///     struct greet : gyre::operation {
 ///       greet() : operation([](operation& self) { static_cast<greet&>(self).hello(); }) {}
@@ -28,7 +28,7 @@ class operation : public intrusive_node {
 
   /// Runs the operation on the calling thread.
   void execute() { execute_(*this); }
-  /// Whether `run` is the function that execute() calls.
+  /// Returns whether `run` is the function that execute() calls.
   bool executes(function run) const noexcept { return execute_ == run; }
 
  protected:

@@ -16,13 +16,14 @@ using detail::free_block;
 using detail::slab_class_of;
 using detail::slab_heap;
 
-// The heap of a thread that owns no heap. It offers no block and owns no slab, so that the fast
-// paths need no null check.
+// The heap of a thread that owns no heap. It has no block and owns no slab, so that the fast paths
+// need no null check.
 constinit detail::never_destroyed<slab_heap> no_heap;
 
 }  // namespace
 
-// Used by assembly, which an optimiser of the whole program does not read.
+// gnu::used, because an optimiser of the whole program does not see that assembly code uses the
+// variable.
 [[gnu::used]] constinit thread_local detail::block_cache* detail::blocks_here = &no_heap.object;
 
 namespace {
@@ -32,7 +33,7 @@ bool has_heap() noexcept { return detail::blocks_here != &no_heap.object; }
 
 [[gnu::tls_model("initial-exec")]] constinit thread_local bool thread_has_ended = false;
 
-// Gives the heap up when the thread's thread-locals are destroyed.
+// Abandons the heap when the thread's thread-locals are destroyed.
 struct heap_lease {
   explicit heap_lease(slab_heap& heap) noexcept { detail::blocks_here = &heap; }
   ~heap_lease() {
@@ -63,7 +64,7 @@ free_block* allocate_on_ended_thread(std::size_t size_class) {
   return this_heap().allocate(size_class);
 }
 
-// Reports memory that is freed twice, in builds with AddressSanitizer.
+// Reports memory that is freed twice, in builds with AddressSanitizer, by reading it.
 void check_in_use([[maybe_unused]] void* memory) noexcept {
   if constexpr (detail::asan_is_on) static_cast<void>(*static_cast<volatile char*>(memory));
 }
@@ -103,7 +104,8 @@ void slab_deallocate(void* memory, std::size_t bytes) noexcept {
 
 namespace {
 
-// A function of its own, so that the short path of the allocation saves no registers.
+// Takes a block and fills the cache. A separate function, so that the fast path of the allocation
+// saves no registers.
 [[gnu::noinline]] free_block* allocate_and_fill_cache(std::size_t size_class) {
   free_block* const block = take_block(size_class);
   this_heap().fill_cache(size_class);

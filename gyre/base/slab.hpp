@@ -2,10 +2,11 @@
 // slab: an allocator for small, short-lived objects such as posted callables and coroutine frames.
 //
 // Each thread owns a heap of 64 KiB slabs, every slab cut into blocks of one size. Allocation pops
-// and freeing pushes a list that only the owner touches. A block freed elsewhere goes onto a
-// lock-free stack of its heap; the owner takes the whole stack when a list of its own runs dry. So
-// memory that one thread allocates and another frees is reused instead of piling up. The heap of a
-// thread that ends waits for the next thread to adopt it, and until then gives back empty slabs.
+// from a list that only the owner uses, and freeing pushes to it. A block freed by another thread
+// is pushed to a lock-free stack of its heap; the owner takes the whole stack when a list of its
+// own is empty. So memory that one thread allocates and another frees is reused instead of piling
+// up. The heap of a thread that ends waits for a new thread to adopt it, and until then unmaps
+// empty slabs.
 //
 // Sources: Bonwick, "The slab allocator", 1994 (slabs, colouring); Leijen, Zorn and de Moura,
 // "Mimalloc: free list sharding in action", 2019 (lists per slab, the remote list, and learning
@@ -33,7 +34,8 @@ inline constexpr std::size_t default_slab_cache_limit = std::size_t{16} << 20;
 [[nodiscard]] void* slab_allocate(std::size_t bytes);
 
 /// Frees a block of slab_allocate(bytes) with the same `bytes`; ignores a null pointer. Any thread:
-/// some 2 ns on the one that allocated, one compare-and-swap on others. May unmap an empty slab.
+/// some 2 ns on the thread that allocated the block, one compare-and-swap on other threads. May
+/// unmap an empty slab.
 void slab_deallocate(void* memory, std::size_t bytes) noexcept;
 
 /// Releases the calling thread's caches: collects its blocks that other threads freed, frees the
@@ -45,10 +47,10 @@ void slab_trim() noexcept;
 /// returned to the system. One slab per size class in use is not counted. Any thread.
 void set_slab_cache_limit(std::size_t bytes) noexcept;
 
-/// The limit in force for each thread, in bytes.
+/// Returns the limit in force for each thread, in bytes.
 std::size_t slab_cache_limit() noexcept;
 
-/// Sums over all threads. Each is exact when no thread allocates or frees meanwhile.
+/// Sums over all threads. Each sum is exact if no thread allocates or frees meanwhile.
 struct slab_stats {
   std::size_t bytes_held = 0;        ///< mapped for slabs
   std::size_t bytes_cached = 0;      ///< part of bytes_held: empty slabs within the limit

@@ -9,14 +9,14 @@ namespace gyre {
 /// A timer that an executor's timer_service starts (task/executor.hpp), and the function to call
 /// when it expires. Derive from it; starting and cancelling allocate nothing.
 ///
-/// Thread-safety: as timer_service.
+/// Thread-safety: that of timer_service.
 /// Lifetime: must stay alive and in place while it is started and, if it expires on another thread,
 /// until its function is called (linked() turns false earlier), which may destroy or restart it.
 class timer_operation : public detail::timer_node {
  public:
   using function = void (*)(timer_operation&);
   explicit timer_operation(function run) noexcept : expire_(run) {}
-  /// For the timer_service: calls the function.
+  /// Calls the function. Called by the timer_service.
   void expire() { expire_(*this); }
 
  private:

@@ -8,11 +8,11 @@
 namespace gyre::detail {
 namespace {
 
-// Up to this many timers of a slot that is overdue as a whole are sorted at once instead of being
-// moved down.
+// If a slot that is overdue as a whole has at most this many timers, they are sorted at once
+// instead of moved down.
 constexpr std::size_t few_to_sort = 32;
 
-// In a slot of up to this many timers next_wakeup() searches the earliest.
+// If a slot has at most this many timers, next_wakeup() searches for the earliest.
 constexpr std::size_t few_to_search = 8;
 
 constexpr std::uint64_t sign_bit = std::uint64_t{1} << 63;
@@ -54,7 +54,7 @@ bool is_sorted(const timer_link& list) noexcept {
   return true;
 }
 
-// Merges two chains, which end in null; where deadlines are equal, those of `first` come first.
+// Merges two chains, which end in null; of equal deadlines, those of `first` come first.
 timer_link* merge(timer_link* first, timer_link* second) noexcept {
   timer_link merged;
   timer_link* last = &merged;
@@ -67,8 +67,8 @@ timer_link* merge(timer_link* first, timer_link* second) noexcept {
   return merged.next;
 }
 
-// Sorts a list that is not empty by deadline and keeps the order of equal ones: a bottom-up merge
-// sort, in which sorted[n] is null or a chain of 2^n timers.
+// Sorts a list that is not empty by deadline, and keeps the order of timers with equal deadlines: a
+// bottom-up merge sort, in which sorted[n] is null or a chain of 2^n timers.
 void sort(timer_link& list) noexcept {
   if (is_sorted(list)) return;
   std::array<timer_link*, std::numeric_limits<std::size_t>::digits> sorted{};
@@ -144,7 +144,7 @@ void timer_wheel::begin_delays(steady_time now) noexcept {
   }
 }
 
-// Puts a timer that is in no list where its deadline belongs.
+// Puts a timer that is in no list into the list for `deadline`.
 void timer_wheel::admit(timer_node& timer, steady_time deadline) noexcept {
   timer.deadline_ = deadline;
   const tick end = ticks_up_to(deadline);
@@ -165,8 +165,8 @@ bool timer_wheel::cancel(timer_node& timer) noexcept {
   prev->next = next;
   next->prev = prev;
   --size_;
-  // Both neighbours are the head of a list, so `timer` was the last timer of its slot. due_, late_
-  // and delayed_ are no slots.
+  // Both neighbours are the head of a list, so `timer` was the last timer of its list, which is a
+  // slot unless it is due_, late_ or delayed_.
   if (next == prev && next != &due_ && next != &late_ && next != &delayed_) {
     mark_empty(static_cast<std::size_t>(next - slots_.data()));
   }
@@ -186,7 +186,7 @@ std::optional<steady_time> timer_wheel::find_next_wakeup() const noexcept {
   return end_of(earliest);
 }
 
-// The number of ticks that must have ended for `deadline` to have passed.
+// Returns the number of ticks that must have ended for `deadline` to have passed.
 timer_wheel::tick timer_wheel::ticks_up_to(steady_time deadline) noexcept {
   const std::uint64_t ns = nanoseconds_since_min(deadline);
   return (ns >> tick_bits) + (ns % (1 << tick_bits) != 0 ? 1 : 0);
@@ -198,18 +198,18 @@ steady_time timer_wheel::end_of(tick point) noexcept {
       std::chrono::nanoseconds{static_cast<std::int64_t>((point << tick_bits) ^ sign_bit)}};
 }
 
-// The level of the slot for `point`, which is not before current_.
+// Returns the level of the slot for `point`, which is not before current_.
 unsigned timer_wheel::level_of(tick point) const noexcept {
   const auto highest_bit = static_cast<unsigned>(std::bit_width((point ^ current_) | 1)) - 1;
   return highest_bit / digit_bits;
 }
 
-// The first tick of the slot in which a timer for `point` waits.
+// Returns the first tick of the slot in which a timer for `point` waits.
 timer_wheel::tick timer_wheel::first_of(tick point) const noexcept {
   return point & ~((tick{1} << level_of(point) * digit_bits) - 1);
 }
 
-// The slot in which a timer for `point` waits, marked as occupied.
+// Returns the slot in which a timer for `point` waits, and marks it as occupied.
 timer_link& timer_wheel::slot_for(tick point) noexcept {
   const unsigned level = level_of(point);
   const std::size_t slot =
@@ -219,7 +219,7 @@ timer_link& timer_wheel::slot_for(tick point) noexcept {
   return slots_[slot];
 }
 
-// The earliest occupied slot and the ticks it is for; at the end of time if there is none.
+// Returns the earliest occupied slot and its ticks; a slot at the end of time if none is occupied.
 timer_wheel::slot_span timer_wheel::first_slot() const noexcept {
   if (occupied_words_ == 0)
     return {slots_.size(), std::numeric_limits<tick>::max(), std::numeric_limits<tick>::max()};
@@ -238,12 +238,12 @@ void timer_wheel::mark_empty(std::size_t slot) noexcept {
   if (word == 0) occupied_words_ &= ~(std::uint32_t{1} << slot / 64);
 }
 
-// Admits timers that were started too late, as if for the tick that had been seen by then.
+// Admits the timers that were started too late, with the tick seen_ as their deadline.
 void timer_wheel::admit_late() noexcept {
   if (!is_empty(late_)) splice(slot_for(seen_), late_);
 }
 
-// Advances, slot by slot, until timers are due. Returns whether there are any.
+// Advances, slot by slot, until timers are due. Returns whether timers are due.
 bool timer_wheel::turn() noexcept {
   while (is_empty(due_)) {
     const slot_span next = first_slot();
@@ -267,14 +267,14 @@ bool timer_wheel::turn() noexcept {
   return true;
 }
 
-// Puts the timers of a slot that begins at current_ where they belong now.
+// Moves the timers of a slot that begins at current_ to the slots of lower levels.
 void timer_wheel::move_down(timer_link& slot) noexcept {
   timer_link* link = slot.next;
   timer_link* ahead = slot.prev;
   make_empty(slot);
   while (link != &slot) {
-    // Each hop along a large list is a cache miss. A second walk, from the end to the beginning,
-    // has its misses at the same time, so that from the middle on the timers are in the cache.
+    // Each step along a large list is a cache miss. A second walk, from the end to the beginning,
+    // takes its misses at the same time, so that from the middle on the timers are in the cache.
     ahead = ahead->prev;
     __builtin_prefetch(ahead);
     timer_link* const next = link->next;

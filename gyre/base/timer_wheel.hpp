@@ -41,14 +41,15 @@ class timer_node : public timer_link {
 /// A hierarchical timing wheel of any number of timers, fired in the order of their deadlines. A
 /// timer is linked from start() until it fires or is cancelled.
 ///
-/// A tick is 1.024 µs, finer than the kernel wakes a sleeper. Level 0 has a slot for each of 256
-/// ticks (0.26 ms), a slot of a higher level is as wide as the whole level below it, and seven
-/// levels (0.26 ms, 67 ms, 17 s, 73 min, 13 days, …) reach every deadline of 64 bits of
-/// nanoseconds. A timer waits in the level of the highest base-256 digit in which its tick differs
-/// from the current one, and moves down when the wheel comes to its slot. Levels are wide because
-/// moves are the cost of a timer once a million of them outgrow the cache: a timeout of some
-/// seconds moves two or three times, a cancelled one usually never. Fine ticks are cheap: a slot of
-/// few timers, all overdue, is sorted and fired without moves, and a bitmap leads over empty slots.
+/// A tick is 1.024 µs, which is finer than the kernel's precision in waking a thread. Level 0 has a
+/// slot for each of 256 ticks (0.26 ms), a slot of a higher level is as wide as the whole level
+/// below it, and seven levels (0.26 ms, 67 ms, 17 s, 73 min, 13 days, …) reach every deadline of 64
+/// bits of nanoseconds. A timer waits in the level of the highest base-256 digit in which its tick
+/// differs from the current one, and moves down when the wheel comes to its slot. Levels are wide
+/// because moves dominate the cost of a timer when a million timers exceed the cache: a timeout of
+/// some seconds moves two or three times, a cancelled one usually never. Fine ticks are cheap: a
+/// slot of few timers, all overdue, is sorted and fired without moves, and a bitmap skips empty
+/// slots.
 ///
 /// Thread-safety: none.
 /// Lifetime: does not own its timers; the destructor unlinks them.
@@ -57,51 +58,52 @@ class timer_wheel {
  public:
   /// The length of a tick.
   static constexpr std::chrono::nanoseconds tick_length{1024};
-  /// Starts the wheel's time at `now`; the epoch costs the first timers a few moves.
+  /// Starts the wheel's time at `now`; with the epoch, the first timers need a few more moves.
   explicit timer_wheel(steady_time now = {}) noexcept;
   timer_wheel& operator=(timer_wheel&&) = delete;
 
   ~timer_wheel();
-  /// Lets `timer` fire at `deadline`, which may be any time point, in place of an earlier start. If
-  /// `deadline` was past at the latest advance(), the timer fires in the next. Returns whether the
-  /// timer was linked before. O(1).
+  /// Makes `timer` fire at `deadline`, which may be any time point; replaces an earlier start. If
+  /// `deadline` was past at the latest advance(), the timer fires in the next advance(). Returns
+  /// whether the timer was linked before. O(1).
   bool start(timer_node& timer, steady_time deadline) noexcept;
-  /// The deadline of a timer that starts at `now`: for a delay of zero or less a time already past,
-  /// with which the timer fires in the next advance; at most steady_time::max().
+  /// Returns the deadline of a timer that starts at `now`: for a delay of zero or less, a time
+  /// already past, so that the timer fires in the next advance(); at most steady_time::max().
   static steady_time deadline_after(steady_time now, duration delay) noexcept {
     return delay <= std::chrono::nanoseconds{0} ? now - tick_length : later(now, delay);
   }
-  /// Links `timer` in place of an earlier start; its delay begins with the next begin_delays().
-  /// Timers with equal delays then have one deadline, and nobody reads a clock for each. O(1).
+  /// Links `timer`, and replaces an earlier start; its delay begins with the next begin_delays().
+  /// Timers with equal delays then have one deadline, and the caller need not read the clock for
+  /// each timer. O(1).
   void start_after(timer_node& timer, duration delay) noexcept;
-  /// Whether begin_delays() is to be called, before next_wakeup() and advance().
+  /// Returns whether begin_delays() must be called before next_wakeup() and advance().
   bool has_delays_to_begin() const noexcept { return delayed_.next != &delayed_; }
-  /// Gives the timers of start_after() the deadlines that their delays have from `now` on. O(1) for
-  /// each.
+  /// Sets the deadlines of the timers of start_after(), whose delays begin at `now`. O(1) for each.
   void begin_delays(steady_time now) noexcept;
   /// Unlinks `timer`, which then does not fire. Returns whether it was linked. O(1).
   bool cancel(timer_node& timer) noexcept;
-  /// Sets the time to `now` (never back) and fires expired timers, at most `limit`: unlinks each
-  /// and calls `expired(timer_node&)`. Returns how many have fired.
+  /// Sets the time to `now`, if that is later, and fires expired timers, at most `limit`: unlinks
+  /// each and calls `expired(timer_node&)`. Returns how many have fired.
   ///
   /// No timer fires before its deadline. Each fires in the first advance whose `now` has reached
   /// the end of its deadline's tick, at most 1.023 µs late. Timers fire in the order of their
   /// deadlines, equal ones in the order of their starts. Only a timer that was started after its
-  /// deadline may come after timers with later deadlines, those that a limit had kept waiting.
+  /// deadline may fire after timers with later deadlines, which had been kept waiting by `limit`.
   ///
   /// A call of `expired` may start and cancel any timer, destroy those that are not linked (so its
-  /// own), advance the wheel again, and throw; the rest then waits for the next advance. A timer
-  /// that a call starts does not fire before another advance begins, be it one within the call.
+  /// own), advance the wheel again, and throw; the remaining timers then wait for the next advance.
+  /// A timer that a call starts does not fire before another advance begins, which may be one
+  /// within the call.
   ///
   /// O(1) for each timer, spread over at most seven moves in its life, and O(log n) to sort n
-  /// timers of one tick. All timers of a slot move at once; once they outgrow the cache, that takes
-  /// some tens of nanoseconds each.
+  /// timers of one tick. All timers of a slot move at once, which takes some tens of nanoseconds
+  /// for each if they exceed the cache.
   template <class Expired>
   std::size_t advance(steady_time now, std::size_t limit, Expired&& expired);
-  /// The time for the next advance(); nothing if no timer is linked. Never later than the end of
-  /// the earliest deadline's tick, and exactly that if at most eight timers share its slot;
-  /// otherwise it may be earlier, as the wheel must turn first. Not after the time of the latest
-  /// advance() while a timer is overdue. O(1).
+  /// Returns the time for the next advance(); nullopt if no timer is linked. The time is never
+  /// later than the end of the earliest deadline's tick, and exactly that if at most eight timers
+  /// share its slot; otherwise it may be earlier, because the wheel must turn first. Not after the
+  /// time of the latest advance() while a timer is overdue. O(1).
   std::optional<steady_time> next_wakeup() const noexcept {
     if (!next_is_known_) [[unlikely]] {
       next_ = find_next_wakeup();
@@ -109,10 +111,10 @@ class timer_wheel {
     }
     return next_;
   }
-  /// Whether the next advance() fires a timer whatever its `now`: one that is due but was kept
-  /// waiting by a limit, or was started after its deadline. Without a clock. O(1).
+  /// Returns whether the next advance() fires a timer for any `now`: a timer that is due but was
+  /// kept waiting by a limit, or was started after its deadline. O(1).
   bool has_overdue() const noexcept { return due_.next != &due_ || late_.next != &late_; }
-  /// The number of linked timers.
+  /// Returns the number of linked timers.
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
 
@@ -131,11 +133,12 @@ class timer_wheel {
   static constexpr std::size_t levels = 7;
   static_assert(tick_bits + levels * digit_bits >= 64);
 
-  // The number of ticks that have ended by `now`, counted from steady_time::min().
+  // Returns the number of ticks that have ended by `now`, counted from steady_time::min().
   static tick ticks_ended_by(steady_time now) noexcept {
     return nanoseconds_since_min(now) >> tick_bits;
   }
-  // Unsigned and in the order of time, also for time points before the clock's epoch.
+  // Returns `time` as an unsigned number that keeps the order, also for times before the clock's
+  // epoch.
   static std::uint64_t nanoseconds_since_min(steady_time time) noexcept {
     return static_cast<std::uint64_t>(time.time_since_epoch().count()) ^ std::uint64_t{1} << 63;
   }
@@ -155,18 +158,21 @@ class timer_wheel {
   void forget_next() noexcept { next_is_known_ = false; }
   std::optional<steady_time> find_next_wakeup() const noexcept;
 
-  // A timer's tick is the one at whose end its deadline has passed. No timer is in a slot before
-  // current_, so the first slot that is not empty, from level 0 up, holds the earliest timers.
-  tick seen_;       // the latest time given to advance()
-  tick current_;    // how far the wheel has turned; before seen_ while a limit keeps timers waiting
-  timer_link due_;  // expired and sorted
-  timer_link late_;     // started after their tick was seen; the next advance lets them in
-  timer_link delayed_;  // by start_after(); each holds its delay as its deadline
+  // The tick of a timer is the one at whose end the deadline has passed. No timer is in a slot
+  // before current_, so the first slot that is not empty, from level 0 up, holds the earliest
+  // timers.
+  tick seen_;           // the latest time passed to advance()
+  tick current_;        // time of the wheel; before seen_ while a limit keeps timers waiting
+  timer_link due_;      // expired timers, sorted by deadline
+  timer_link late_;     // timers started after their tick was seen
+  timer_link delayed_;  // timers of start_after(), with the delay as the deadline
   std::size_t size_ = 0;
-  // The result of next_wakeup(), which a loop calls before each sleep; until it may change.
+  // The cached result of next_wakeup(), which a loop calls before each sleep; valid if
+  // next_is_known_.
   mutable bool next_is_known_ = false;
   mutable std::optional<steady_time> next_;
-  // No timer is in a slot that begins before it, nor due or late: advance() up to there fires none.
+  // No timer is due or late, or in a slot that begins before quiet_until_: an advance() to an
+  // earlier time fires no timer.
   tick quiet_until_ = 0;
   std::uint32_t occupied_words_ = 0;
   std::array<std::uint64_t, levels * slots_per_level / 64> occupied_{};

@@ -10,12 +10,12 @@
 
 namespace gyre {
 
-/// The owner of one file descriptor or none, which closes it once.
+/// The owner of one file descriptor or none. Closes the descriptor once.
 ///
-/// Thread-safety: one thread at a time, any.
-/// Errors: closing is not repeated after EINTR: on Linux the descriptor is gone all the same, and a
-/// second close could hit one that another thread has just opened. EBADF is asserted; other errors
-/// (EIO of a file system that writes late) are lost: call fsync first. errno is preserved.
+/// Thread-safety: any thread, one at a time.
+/// Errors: closing is not repeated after EINTR: on Linux the descriptor is closed nevertheless, and
+/// a second close could close one that another thread has just opened. EBADF is asserted; other
+/// errors (EIO of a file system that writes late) are lost: call fsync first. errno is preserved.
 class unique_fd {
  public:
   constexpr unique_fd() noexcept = default;
@@ -28,11 +28,11 @@ class unique_fd {
   }
   constexpr ~unique_fd() { reset(); }
 
-  /// The descriptor; negative when there is none.
+  /// Returns the descriptor; negative when there is none.
   [[nodiscard]] constexpr int get() const noexcept { return fd_; }
   [[nodiscard]] constexpr explicit operator bool() const noexcept { return fd_ >= 0; }
 
-  /// Gives the descriptor up without closing it, and returns it.
+  /// Disowns the descriptor without closing it, and returns it.
   [[nodiscard]] constexpr int release() noexcept { return std::exchange(fd_, -1); }
 
   /// Closes the descriptor and takes over `fd`, which must be another one (asserted).

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Digits and letters of ASCII, without a locale; other bytes are neither.
+// Tests and conversions of ASCII characters, without a locale; other bytes are neither digits nor
+// letters.
 #pragma once
 
 #include <algorithm>

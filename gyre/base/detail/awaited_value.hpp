@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// awaited_value: the parameter type of values in awaitable functions. It refuses the temporaries
+// awaited_value: the parameter type of values in awaitable functions, which refuses temporaries
 // that the compiler would destroy twice.
 //
-//     auto send(awaited_value<T> value);      // T itself, but for such a compiler and such a T
+//     auto send(awaited_value<T> value);      // T, except with GCC 12 and an aggregate
 //
 // GCC before 13 runs the destructors of an aggregate's members twice if the aggregate is made
 // within an awaited expression, as in `co_await jobs.send(job{id, "name"})`, whatever the called
-// function does with it. A function cannot tell such a temporary from other rvalues, so all rvalues
-// of these types are refused.
+// function does with the aggregate. A function cannot distinguish such a temporary from other
+// rvalues, so all rvalues of these types are refused.
 #pragma once
 
 #include <gyre/base/detail/misuse.hpp>
@@ -37,7 +37,8 @@ concept unsafe_temporary = !std::is_reference_v<T> && unsafe_aggregate<std::remo
   "emplace(members...) where there is one, or give it a name and pass that, to send_from() if " \
   "it is to be moved"
 
-/// The parameter in place of a T that must not be a temporary: a copy of an lvalue.
+/// A parameter type that replaces a T that must not be a temporary: converts from an lvalue, by a
+/// copy.
 template <class T>
 class named_value {
  public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// block_cache: the blocks that a thread freed and may use again, and the short paths to them, which
+// block_cache: the blocks that a thread freed and may use again, and the fast paths to them, which
 // coroutines inline.
 #pragma once
 
@@ -14,19 +14,19 @@
 
 namespace gyre::detail {
 
-/// A free block. In a list of its slab, and in a cache, the whole block is poisoned for
+/// A free block. While it is in a list of its slab or in a cache, the whole block is poisoned for
 /// AddressSanitizer.
 struct free_block {
   free_block* next;
 };
 
-/// The header of 64 KiB of blocks, found by a block's address alone: it stands in the first 4 KiB,
-/// at one of 64 offsets given by the number of the slab, since headers at equal offsets would
-/// compete for one set of the caches ("colouring", Bonwick 1994). Base of slab.
+/// The header of 64 KiB of blocks, found by a block's address alone: the header is in the first 4
+/// KiB, at one of 64 offsets that the address of the slab determines, because headers at equal
+/// offsets would compete for one set of the caches ("colouring", Bonwick 1994). The base of slab.
 class slab_header {
  public:
   static constexpr std::size_t bytes = 64 * 1024;
-  /// The header of the slab that `block` was cut from.
+  /// Returns the header of the slab that `block` was cut from.
   static slab_header& of(void* block) noexcept {
     return *at(reinterpret_cast<std::uintptr_t>(block));
   }
@@ -43,13 +43,13 @@ class slab_header {
   std::uint32_t size_class_ = 0;
 };
 
-/// Blocks of each class that a thread freed and may use again, the last first. Their slabs count
-/// them as in use.
+/// Blocks of each class that a thread freed and may use again; the last one freed is used first.
+/// The slabs count these blocks as in use.
 class block_cache {
  public:
   static constexpr std::uint32_t max_blocks = 128;
 
-  /// Null when there is none.
+  /// Removes and returns the block freed last; null if there is none.
   free_block* pop(std::size_t size_class) noexcept {
     const std::uint32_t count = counts_[size_class].load(std::memory_order_relaxed);
     if (count == 0) [[unlikely]]
@@ -57,7 +57,7 @@ class block_cache {
     counts_[size_class].store(count - 1, std::memory_order_relaxed);
     return blocks_[size_class][count - 1];
   }
-  /// False when the class is full.
+  /// Adds `block`. Returns false if the cache of the class is full.
   bool push(free_block* block, std::size_t size_class) noexcept {
     const std::uint32_t count = counts_[size_class].load(std::memory_order_relaxed);
     if (count >= limits_[size_class]) [[unlikely]]
@@ -70,27 +70,29 @@ class block_cache {
  protected:
   constexpr block_cache() noexcept = default;
 
-  // Written by the owner. relaxed: statistics.
+  // Atomic only because other threads read the counts, as statistics; the owner writes them.
+  // relaxed: the counts order nothing.
   std::array<std::atomic<std::uint32_t>, slab_class_count> counts_{};
   std::array<std::uint32_t, slab_class_count> limits_{};
   std::array<std::array<free_block*, max_blocks>, slab_class_count> blocks_{};
 };
 
-/// The cache of the calling thread. A thread that has none yet, or none any more, shares a cache
-/// that is empty and takes no block.
+/// The cache of the calling thread. Threads that have no cache, or no longer, share one that is
+/// empty and takes no block.
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local block_cache* blocks_here;
 
 /// Whether coroutines look into their thread's cache inline. A chain of a thousand different
 /// coroutines then has two branches fewer in each, and fits into the processor's table of branches.
-/// AddressSanitizer and the model checker are told of each block.
+/// Not with AddressSanitizer and the model checker, which must see each allocation.
 #if defined(GYRE_MODEL_CHECK) || (defined(__clang__) && !defined(__x86_64__))
 inline constexpr bool caches_frames_inline = false;
 #else
 inline constexpr bool caches_frames_inline = !asan_is_on;
 #endif
 
-/// `blocks_here`, for coroutines. Clang may keep the address of a thread-local across a suspension,
-/// after which the coroutine may be on another thread; it cannot see one in assembly.
+/// Returns `blocks_here`. Coroutines must call this function: Clang may keep the address of a
+/// thread-local across a suspension, after which the coroutine may be on another thread, so the
+/// address is computed in assembly.
 [[gnu::always_inline]] inline block_cache* blocks_of_this_thread() noexcept {
 #if defined(__clang__) && defined(__x86_64__)
   block_cache* blocks = nullptr;
@@ -104,7 +106,7 @@ inline constexpr bool caches_frames_inline = !asan_is_on;
 #endif
 }
 
-/// As slab_allocate_class(), for the frame of a coroutine.
+/// Allocates the frame of a coroutine like slab_allocate_class(), with the fast path inline.
 [[gnu::always_inline]] inline void* allocate_frame(std::size_t size_class) {
   if constexpr (caches_frames_inline) {
     free_block* const block = blocks_of_this_thread()->pop(size_class);
@@ -114,7 +116,7 @@ inline constexpr bool caches_frames_inline = !asan_is_on;
   return slab_allocate_class(size_class);
 }
 
-/// As slab_deallocate_frame(), with the short path inline.
+/// Frees the frame of a coroutine like slab_deallocate_frame(), with the fast path inline.
 [[gnu::always_inline]] inline void deallocate_frame(void* frame) noexcept {
   if constexpr (caches_frames_inline) {
     auto* const block = static_cast<free_block*>(frame);

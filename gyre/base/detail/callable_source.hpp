@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// source_of, source_as: the address of a callable whose type is passed on by other means.
+// source_of, source_as: convert a callable to an address and back, for code that passes its type
+// separately.
 #pragma once
 
 #include <memory>
@@ -7,7 +8,7 @@
 
 namespace gyre::detail {
 
-/// The address of an object or a function.
+/// Returns the address of an object or a function.
 template <class F>
 void* source_of(F&& callable) noexcept {
   if constexpr (std::is_function_v<std::remove_reference_t<F>>) {
@@ -17,7 +18,8 @@ void* source_of(F&& callable) noexcept {
   }
 }
 
-/// The callable at that address, forwarded as it was given: `F` as deduced for `F&&`.
+/// Returns the callable at `source`, forwarded with the value category of the forwarding reference
+/// `F&&`.
 template <class F>
 F&& source_as(void* source) noexcept {
   return static_cast<F&&>(*reinterpret_cast<std::remove_reference_t<F>*>(source));

@@ -8,8 +8,8 @@
 
 namespace gyre::detail {
 
-/// Calls the function from outside its owner, so that the function may destroy the owner, and this
-/// callback with it, and continues with its captures intact. Not reentrant.
+/// Moves the function out of its owner for the call, so that the function may destroy the owner,
+/// and this callback with it, and still use its captures. Not reentrant.
 template <class... Args>
 class callback {
  public:
@@ -44,7 +44,7 @@ class callback {
   };
 
   function function_;
-  bool* destroyed_ = nullptr;
+  bool* destroyed_ = nullptr;  // set to true by the destructor; null unless a call is running
 };
 
 }  // namespace gyre::detail

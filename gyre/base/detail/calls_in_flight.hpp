@@ -14,23 +14,27 @@ namespace gyre::detail {
 
 /// Counts the calls of post(operation&) that have not returned. The operation may run, and its
 /// coroutine may destroy the executor, while post() is still about to wake a thread: so the
-/// executor's destructor waits for the counts, and a call touches nothing after its own count.
+/// executor's destructor waits until all counts are zero, and a call accesses nothing after it has
+/// decremented its count.
 class calls_in_flight {
  public:
-  /// One call, from its beginning to its end. Two uncontended atomic additions.
+  /// Counts one call from its construction to its destruction. Complexity: two uncontended atomic
+  /// additions.
   class call {
    public:
     explicit call(calls_in_flight& calls) noexcept : count_(calls.counts_[this_thread()].value) {
       count_.fetch_add(1, std::memory_order_relaxed);  // relaxed: only the decrement orders
     }
     call& operator=(call&&) = delete;
-    ~call() { count_.fetch_sub(1, std::memory_order_release); }  // pairs with wait_for_end()
+    // release: pairs with the acquire in wait_for_end().
+    ~call() { count_.fetch_sub(1, std::memory_order_release); }
 
    private:
     std::atomic<std::uint32_t>& count_;
   };
 
-  /// Waits until all calls whose operations have run have returned.
+  /// Waits until all calls whose operations have run have returned. acquire: pairs with the release
+  /// in ~call().
   void wait_for_end() const noexcept {
     for (const count& each : counts_) {
       while (each.value.load(std::memory_order_acquire) != 0) thread_yield();
@@ -43,8 +47,8 @@ class calls_in_flight {
     std::atomic<std::uint32_t> value{0};
   };
 
-  // Threads that post at the same time seldom share a count. Not inlined: a coroutine may be on
-  // another thread after each suspension.
+  // Returns the index of this thread's count. Threads that post at the same time seldom share one.
+  // Not inlined, because a coroutine may be on another thread after each suspension.
   [[gnu::noinline]] static std::size_t this_thread() noexcept {
     static constinit std::atomic<std::size_t> next{0};
     static constinit thread_local std::size_t stripe = stripes;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // droppable_operation: an operation that a pool may discard instead of running it (purge(),
-// drop_oldest, a stop whose grace has passed); run_or_discard: the same for the end of a loop.
+// drop_oldest, a stop whose grace has passed); run_or_discard: a callable that runs an operation
+// or, when it is destroyed uncalled, discards it.
 #pragma once
 
 #include <gyre/base/operation.hpp>
@@ -9,11 +10,11 @@
 
 namespace gyre::detail {
 
-/// An operation that ends in one of two ways, once: executed, or dropped. It owns itself, and may
-/// be gone afterwards.
+/// An operation that is either executed or dropped, once. It owns itself, and may be gone
+/// afterwards.
 class droppable_operation : public operation {
  public:
-  /// Ends it without running it. Any thread. Does not throw, but may run a user's destructors.
+  /// Ends the operation without running it. Any thread. May run a user's destructors.
   virtual void drop() noexcept = 0;
 
  protected:
@@ -21,7 +22,8 @@ class droppable_operation : public operation {
   ~droppable_operation() = default;
 };
 
-/// An operation as a callable that is called once, or destroyed: then it discards the operation.
+/// A callable that runs an operation once. Its destructor discards the operation if it was not
+/// called.
 class run_or_discard {
  public:
   using discard_function = void (*)(operation&) noexcept;

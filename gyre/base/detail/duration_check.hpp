@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// require_positive, require_not_negative: checks of options that are lengths of time, and
-// whole_units: a length of time for a system call.
+// require_positive, require_not_negative: check options that are durations; whole_units: converts a
+// duration for a system call.
 #pragma once
 
 #include <gyre/base/duration.hpp>
@@ -12,11 +12,12 @@
 
 namespace gyre::detail {
 
-/// Throw std::invalid_argument with `name`, such as "gyre::retry: time_limit", and the length.
+/// Both functions throw std::invalid_argument unless `length` is as required. The message has
+/// `name`, such as "gyre::retry: time_limit", and the length.
 void require_positive(duration length, std::string_view name);
 void require_not_negative(duration length, std::string_view name);
 
-/// `length` in whole units, rounded up, and at most `longest`.
+/// Returns `length` in whole units, rounded up, and at most `longest`.
 template <class Unit>
 constexpr int whole_units(duration length, int longest = std::numeric_limits<int>::max()) noexcept {
   using count = typename Unit::rep;

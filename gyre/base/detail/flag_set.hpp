@@ -11,7 +11,8 @@
 
 namespace gyre::detail {
 
-/// `Enum` has an unsigned underlying type, and each of its values one bit of its own.
+/// A set of values of `Enum`, whose underlying type is unsigned and each of whose values is a
+/// single bit.
 template <class Enum>
 class flag_set {
   using integer = std::underlying_type_t<Enum>;
@@ -34,7 +35,7 @@ class flag_set {
     left.insert(right);
     return left;
   }
-  /// The flags of `left` that are not in `right`.
+  /// Returns the flags of `left` that are not in `right`.
   friend constexpr flag_set operator-(flag_set left, flag_set right) noexcept {
     left.erase(right);
     return left;

@@ -16,10 +16,12 @@ namespace gyre::detail {
 
 static_assert(sizeof(atomic<std::uint32_t>) == 4 && atomic<std::uint32_t>::is_always_lock_free);
 
-// FUTEX_WAIT_BITSET: its timeout is a point of CLOCK_MONOTONIC, not a duration, and not negative.
+// Uses FUTEX_WAIT_BITSET, whose timeout is a time of CLOCK_MONOTONIC, not negative, instead of a
+// duration.
 void futex_wait_until(const atomic<std::uint32_t>& word, std::uint32_t expected,
                       steady_time deadline) noexcept {
-  // The kernel would add the timer slack of the thread, 50 us, to a time that has passed.
+  // Returns at once, because the kernel adds the timer slack of the thread, 50 us, even to a time
+  // that has passed.
   const bool ends = deadline != steady_time::max();
   if (ends && deadline <= monotonic_now()) return;
   const std::timespec until =

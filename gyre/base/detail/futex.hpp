@@ -9,16 +9,16 @@
 
 namespace gyre::detail {
 
-/// Sleeps while `word` is `expected`, until it is woken, a signal or `deadline`
-/// (steady_time::max(): none). May return for no reason, so the caller looks at the word again.
-/// One system call; async-signal-safe.
+/// Sleeps if `word` is `expected`, until another thread wakes the caller, a signal is handled, or
+/// `deadline` is reached (steady_time::max(): no limit). May return spuriously, so the caller must
+/// check the word again. One system call; async-signal-safe.
 void futex_wait_until(const atomic<std::uint32_t>& word, std::uint32_t expected,
                       steady_time deadline) noexcept;
 
-/// Wakes one thread that sleeps on `word`, which is not read and need not exist any more. One
-/// system call; async-signal-safe.
+/// Wakes one thread that sleeps on `word`, which the kernel does not read and which need not exist
+/// any more. One system call; async-signal-safe.
 void futex_wake_one(const atomic<std::uint32_t>* word) noexcept;
-/// As futex_wake_one(), for all threads that sleep on `word`.
+/// Wakes all threads that sleep on `word`; otherwise like futex_wake_one().
 void futex_wake_all(const atomic<std::uint32_t>* word) noexcept;
 
 }  // namespace gyre::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// message_limit: how many lines of a kind are printed on stderr, so that peers cannot fill a log.
+// message_limit: limits the rate of messages on stderr, so that peers cannot fill a log.
 //
 //     if (!limit.may_print(now, "http::server", "errors of handlers")) return;
 //     std::fputs("gyre: http::server: a handler threw\n", stderr);
@@ -17,16 +17,16 @@
 
 namespace gyre::detail {
 
-/// Admits ten messages at once and one per second, and counts the others. A token bucket that keeps
-/// the time at which it is full, as rate_limiter does.
+/// Admits ten messages at once and one per second, and counts the others. Implemented as a token
+/// bucket that keeps the time at which it is full, like rate_limiter.
 ///
 /// Thread-safety: any thread.
 class message_limit {
  public:
-  /// The number of messages that were left out since the last one, if a message may be printed at
-  /// the time `now`; else nothing.
+  /// If a message may be printed at the time `now`, returns the number of messages suppressed since
+  /// the last one; else returns nullopt.
   [[nodiscard]] std::optional<std::uint64_t> admit(steady_time now) noexcept {
-    // relaxed, all: a statistic.
+    // relaxed, here and below: the counters order nothing.
     steady_time full_at = full_at_.load(std::memory_order_relaxed);
     do {
       if (full_at > now + (burst - 1) * period) {
@@ -38,8 +38,8 @@ class message_limit {
     return suppressed_.exchange(0, std::memory_order_relaxed);
   }
 
-  /// As admit(). Prints how many messages were left out, if any:
-  /// "gyre: SENDER: 3 more KIND, not printed".
+  /// Returns whether a message may be printed. If so, first prints how many messages were
+  /// suppressed, if any: "gyre: SENDER: 3 more KIND, not printed".
   [[nodiscard]] bool may_print(steady_time now, const char* sender, const char* kind) noexcept {
     const std::optional<std::uint64_t> suppressed = admit(now);
     if (suppressed.value_or(0) > 0) {

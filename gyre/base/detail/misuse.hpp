@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// misuse: parameters by which the compiler answers a wrong argument with one sentence, at the call,
-// in place of the overloads that do not fit.
+// misuse: parameter types that make the compiler explain a wrong argument in one sentence, at the
+// call, instead of listing the overloads that do not fit.
 //
-//     void post(F&& callable);                 // constrained, as F must be callable
-//     void post(misused_callable explained);   // chosen only where that does not fit
+//     void post(F&& callable);                 // constrained: F must be callable
+//     void post(misused_callable explained);   // chosen only if F is not callable
 //
 // A wrong argument converts to the second parameter by a constructor that is unavailable: its
-// sentence is the first line of the error. A right argument never converts, so the overload changes
-// no resolution, and a requires-expression is false for a misuse, as without the overload.
+// sentence is the first line of the error. A correct argument never converts, so the overload does
+// not change overload resolution, and a requires-expression is false for a misuse, as it is without
+// the overload.
 #pragma once
 
 #include <concepts>
 #include <type_traits>
 #include <utility>
 
-/// The function that follows is an error wherever it is used: `sentence`, which says what to write.
+/// Makes every use of the following function an error with the message `sentence`, which explains
+/// what to write.
 #define GYRE_MISUSE(sentence) __attribute__((unavailable(sentence)))
 
-/// In a class whose constructors are unavailable: makes substitution fail in GCC, too, which by
-/// itself takes an unavailable function for a usable one.
+/// Makes substitution of a class with unavailable constructors fail in GCC, too, which regards an
+/// unavailable function as usable.
 #ifdef __clang__
 #define GYRE_MISUSE_FAILS(name)
 #else
@@ -31,7 +33,8 @@ namespace gyre::detail {
 template <class T>
 concept lazy_awaitable = requires(std::remove_cvref_t<T>& object) { object.await_ready(); };
 
-/// A callable that runs later, whose result is dropped.
+/// A callable without parameters; drops_awaitable: one whose result, an awaitable, would be
+/// dropped.
 template <class F>
 concept callable_without_parameters = std::is_invocable_v<std::decay_t<F>&>;
 template <class F>
@@ -42,7 +45,7 @@ template <class F>
 concept postable = callable_without_parameters<F> && !drops_awaitable<F> &&
                    std::is_constructible_v<std::decay_t<F>, F>;
 
-/// In place of a callable that is posted to a loop or a pool.
+/// Converts from wrong arguments for a callable that is posted to a loop or a pool.
 class misused_callable {
  public:
   GYRE_MISUSE_FAILS(misused_callable);
@@ -64,7 +67,7 @@ class misused_callable {
   misused_callable(F&&) {}
 };
 
-/// In place of nothing: an argument that is meant for the callable before it.
+/// Converts from surplus arguments, which the caller meant for the callable before them.
 class misused_argument {
  public:
   GYRE_MISUSE_FAILS(misused_argument);
@@ -77,7 +80,7 @@ class misused_argument {
   misused_argument(T&&) {}
 };
 
-/// In place of a duration.
+/// Converts from numbers that are passed instead of a duration.
 class misused_duration {
  public:
   GYRE_MISUSE_FAILS(misused_duration);
@@ -99,8 +102,8 @@ template <class F, class Signature>
 concept wrong_callback =
     !accepts_signature<F, Signature> && !std::is_null_pointer_v<std::remove_cvref_t<F>>;
 
-/// Defines the class `name`, which stands in place of a callback with the signature after the
-/// sentence.
+/// Defines the class `name`: a parameter type that accepts only callbacks with the wrong signature,
+/// to report `sentence`. The variadic arguments are the right signature.
 #define GYRE_MISUSED_CALLBACK(name, sentence, ...)           \
   class name {                                               \
    public:                                                   \

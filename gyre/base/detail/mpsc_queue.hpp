@@ -25,9 +25,10 @@ class mpsc_queue {
   constexpr mpsc_queue() noexcept = default;
   mpsc_queue& operator=(mpsc_queue&&) = delete;
 
-  /// Any thread. True if the consumer was idle: then the caller, alone, must wake it.
+  /// Adds `op`. Any thread. Returns true if the consumer was idle: the caller, and no other, must
+  /// then wake the consumer.
   [[nodiscard]] bool push(operation& op) noexcept {
-    // relaxed: only compared, and stored in the operation.
+    // relaxed: the value is only compared, and stored in the operation.
     std::uintptr_t seen = newest_.load(std::memory_order_relaxed);
     do {
       op.next = to_operation(seen);
@@ -37,10 +38,10 @@ class mpsc_queue {
     return seen == idle;
   }
 
-  /// All operations there are, the oldest first. The consumer.
+  /// Takes all operations, the oldest first. Called by the consumer.
   intrusive_queue<operation> take() noexcept {
     intrusive_queue<operation> operations;
-    // relaxed: a hint; acquire follows.
+    // relaxed: a hint; the exchange below acquires.
     if (newest_.load(std::memory_order_relaxed) == 0) return operations;
     // acquire: pairs with the release in push(); each push continues the release sequence.
     operation* each = to_operation(newest_.exchange(0, std::memory_order_acquire));
@@ -53,24 +54,26 @@ class mpsc_queue {
     return operations;
   }
 
-  /// Whether no operation waits. The consumer.
+  /// Returns whether no operation waits. Called by the consumer.
   bool empty() const noexcept {
-    return newest_.load(std::memory_order_relaxed) == 0;  // relaxed: only a look
+    return newest_.load(std::memory_order_relaxed) == 0;  // relaxed: a hint
   }
 
-  /// False if an operation waits. Otherwise the next push() wakes. The consumer.
+  /// Marks the consumer idle, so that the next push() returns true. Returns false if an operation
+  /// waits. Called by the consumer.
   [[nodiscard]] bool go_idle() noexcept {
     std::uintptr_t seen = 0;
-    // relaxed, both: take() acquires. A consumer that continues elsewhere orders its own data.
+    // relaxed, both: take() acquires. A consumer that then continues on another thread must order
+    // its own data.
     return newest_.compare_exchange_strong(seen, idle, std::memory_order_relaxed,
                                            std::memory_order_relaxed);
   }
-  /// Whether no operation was pushed since go_idle().
+  /// Returns whether no operation was pushed since go_idle().
   bool is_idle() const noexcept {
     return newest_.load(std::memory_order_relaxed) == idle;  // relaxed: take() acquires
   }
 
-  /// The word that changes when an idle consumer is woken, for a futex, and its value until then.
+  /// Returns the word whose value is `idle` until a push() wakes an idle consumer, for a futex.
   const atomic<std::uintptr_t>& word() const noexcept { return newest_; }
   static constexpr std::uintptr_t idle = 1;  // no operation has this address, nor its lower half
 

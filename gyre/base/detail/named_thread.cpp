@@ -49,15 +49,15 @@ class thread_attributes {
   pthread_attr_t attributes_;
 };
 
-// Blocks the asynchronous signals in the calling thread for a scope, so that a thread that it
-// starts inherits the mask. (pthread_attr_setsigmask_np() would need no scope, but only glibc has
-// it.)
+// Blocks the asynchronous signals in the calling thread for a scope, so that a thread started in
+// the scope inherits the mask. (pthread_attr_setsigmask_np() would need no scope, but only glibc
+// has it.)
 class blocked_signals {
  public:
   blocked_signals() noexcept {
     sigset_t asynchronous;
     ::sigfillset(&asynchronous);
-    // These stay unblocked: synchronous signals and, the last two, those of profilers.
+    // These signals stay unblocked: synchronous signals and, the last two, signals of profilers.
     for (const int signal : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGPIPE, SIGSEGV, SIGSYS, SIGTRAP,
                              SIGTTIN, SIGTTOU, SIGXFSZ, SIGPROF, SIGVTALRM}) {
       ::sigdelset(&asynchronous, signal);
@@ -97,7 +97,7 @@ named_thread::named_thread(const std::string& name, const std::vector<int>& cpus
     work();
     work = {};
   });
-  done_ = run_and_announce.get_future();
+  completion_ = run_and_announce.get_future();
   auto arguments = std::make_unique<start>(name, std::move(run_and_announce));
   const blocked_signals signal_mask;
   thread_attributes::check(
@@ -121,7 +121,7 @@ void named_thread::detach() noexcept {
 
 bool named_thread::join_for(std::chrono::nanoseconds timeout) {
   const steady_time deadline = later(monotonic_now(), timeout);
-  if (!ended_ && done_.wait_until(deadline) != std::future_status::ready) return false;
+  if (!ended_ && completion_.wait_until(deadline) != std::future_status::ready) return false;
   join();
   return true;
 }

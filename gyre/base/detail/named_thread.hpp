@@ -13,13 +13,13 @@
 
 namespace gyre::detail {
 
-/// A thread whose name and CPUs are in force before `work` begins. The owner joins or detaches the
-/// thread before it destroys this object; asserted.
+/// A thread whose name and CPUs are in force before `work` begins. The owner must join or detach
+/// the thread before it destroys this object; asserted.
 ///
-/// All of gyre's threads are of this class. They block the asynchronous signals, beside those that
-/// their creator blocks, so that signals of the process reach the program's own threads and
-/// signal_set. Synchronous signals (SIGSEGV, SIGPIPE and their like) and those of profilers
-/// (SIGPROF, SIGVTALRM) are not blocked.
+/// All of gyre's threads are of this class. They block the asynchronous signals, in addition to the
+/// signals that their creator blocks, so that signals of the process reach the program's own
+/// threads and signal_set. Synchronous signals (such as SIGSEGV and SIGPIPE) and signals of
+/// profilers (SIGPROF, SIGVTALRM) are not blocked.
 class named_thread {
  public:
   /// Throws std::system_error: EAGAIN for too many threads, EINVAL for a CPU that does not exist.
@@ -27,21 +27,22 @@ class named_thread {
                move_only_function<void()> work);
   named_thread& operator=(named_thread&&) = delete;
   ~named_thread();
-  /// Waits for the end of the thread. Idempotent. Throws std::system_error (EDEADLK) on the thread
-  /// itself.
+  /// Waits for the end of the thread. Idempotent. Throws std::system_error (EDEADLK) if called by
+  /// the thread itself.
   void join();
-  /// As join(), but returns false after `timeout`.
+  /// Like join(), but returns false if the thread has not ended after `timeout`.
   bool join_for(std::chrono::nanoseconds timeout);
-  /// Lets the thread end on its own. Not after join().
+  /// Detaches the thread. Must not be called after join().
   void detach() noexcept;
-  /// Whether the calling thread is this one.
+  /// Returns whether the calling thread is this thread.
   bool is_current() const noexcept { return !ended_ && ::pthread_equal(thread_, ::pthread_self()); }
 
  private:
-  // For join_for(): ThreadSanitizer does not know pthread_clockjoin_np().
-  std::future<void> done_;
+  // Becomes ready when `work` has ended. join_for() waits for the future, because ThreadSanitizer
+  // does not support pthread_clockjoin_np().
+  std::future<void> completion_;
   pthread_t thread_{};
-  bool ended_ = false;  // joined or detached
+  bool ended_ = false;  // whether the thread was joined or detached
 };
 
 }  // namespace gyre::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// parse_decimal: a whole text as a decimal number.
+// parse_decimal: parses a whole text as a decimal number.
 #pragma once
 
 #include <charconv>
@@ -11,7 +11,8 @@
 namespace gyre::detail {
 
 /// Parses all of `text` as a decimal number: digits, after a minus sign if T is signed and the
-/// number is negative. Returns std::nullopt for any other text, and for a number T cannot hold.
+/// number is negative. Returns std::nullopt for any other text, and for a number that T cannot
+/// hold.
 template <std::integral T>
 std::optional<T> parse_decimal(std::string_view text) noexcept {
   T number = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// remote_free_list: blocks on their way home to the heap of another thread, and that heap's
-// ownership: the whole concurrent protocol of the slab, in one word.
+// remote_free_list: the blocks that other threads return to a heap, and the ownership of the heap:
+// the whole concurrent protocol of the slab, in one word.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -11,8 +11,7 @@ namespace gyre::detail {
 
 /// A stack of Node (a type with a member `Node* next`) that any thread pushes to and the owner
 /// takes as a whole. Ownership gives exclusive access to the heap. A list without an owner holds no
-/// node, so none is forgotten, and there is no ABA problem, because no operation takes a single
-/// one.
+/// node, so no node is lost. There is no ABA problem, because no operation takes a single node.
 ///
 /// | word             | push_or_claim()          | take_all() | try_abandon() | try_claim() |
 /// |------------------|--------------------------|------------|---------------|-------------|
@@ -23,10 +22,10 @@ template <typename Node>
 class remote_free_list {
  public:
   constexpr remote_free_list() noexcept = default;
-  /// Hands `node` to the owner and returns false. When there is none, makes the caller the owner
-  /// and returns true; the node then is still the caller's. Any thread.
+  /// Gives `node` to the owner and returns false. If there is no owner, makes the caller the owner
+  /// and returns true; the node then still belongs to the caller. Any thread.
   [[nodiscard]] bool push_or_claim(Node* node) {
-    // Relaxed: only compared, and stored in the node; the exchange below confirms it.
+    // relaxed: the value is only compared and stored in the node; the exchange below verifies it.
     word top = head_.load(std::memory_order_relaxed);
     for (;;) {
       if (top == orphaned) {
@@ -35,39 +34,40 @@ class remote_free_list {
         continue;
       }
       node->next = to_node(top);
-      // Release: pairs with the acquire of take_all(), so the owner sees the node's link and
-      // everything its last user did. Relaxed on failure: only compared.
+      // release: pairs with the acquire in take_all(), so the owner sees the node's link and all
+      // writes of its last user. relaxed on failure: the value is only compared.
       if (head_.compare_exchange_weak(top, to_word(node), std::memory_order_release,
                                       std::memory_order_relaxed)) {
         return false;
       }
     }
   }
-  /// Takes all nodes, newest first, linked by `next`; null if there are none. Owner only.
+  /// Takes all nodes, newest first, linked by `next`; returns null if there are none. Owner only.
   [[nodiscard]] Node* take_all() {
-    // Relaxed: a look to spare the exchange; a node that it misses is found the next time.
+    // relaxed: a check that avoids a needless exchange; a missed node is found in the next call.
     if (head_.load(std::memory_order_relaxed) == empty) return nullptr;
-    // Acquire: pairs with the release of every push_or_claim() whose node is taken (a chain of
+    // acquire: pairs with the release of every push_or_claim() whose node is taken (a chain of
     // read-modify-writes is one release sequence).
     return to_node(head_.exchange(empty, std::memory_order_acquire));
   }
-  /// Gives ownership up and returns true; or returns false, still the owner, when there are nodes
-  /// to take first. Owner only.
+  /// Gives up ownership and returns true; if there are nodes, which must be taken first, keeps it
+  /// and returns false. Owner only.
   [[nodiscard]] bool try_abandon() {
     word expected = empty;
-    // Release: pairs with the acquire of try_claim(), so the next owner sees what this one did.
-    // Relaxed on failure: nothing is concluded but that there is work.
+    // release: pairs with the acquire in try_claim(), so the next owner sees all writes of this
+    // one. relaxed on failure: the caller calls take_all(), which acquires.
     return head_.compare_exchange_strong(expected, orphaned, std::memory_order_release,
                                          std::memory_order_relaxed);
   }
-  /// Makes the caller the owner if there is none. Any thread.
+  /// Makes the caller the owner if there is none. Returns whether it did. Any thread.
   [[nodiscard]] bool try_claim() {
     word expected = orphaned;
-    // Acquire: pairs with the release of try_abandon(). Relaxed on failure: nothing is concluded.
+    // acquire: pairs with the release in try_abandon(). relaxed on failure: the caller reads
+    // nothing.
     return head_.compare_exchange_strong(expected, empty, std::memory_order_acquire,
                                          std::memory_order_relaxed);
   }
-  /// Whether there is no owner at the moment. A hint. Any thread.
+  /// Returns whether there is no owner at the moment. A hint. Any thread.
   [[nodiscard]] bool is_orphaned() const {
     return head_.load(std::memory_order_relaxed) == orphaned;  // relaxed: a hint
   }

@@ -10,12 +10,12 @@
 
 namespace gyre::detail {
 
-/// A first-in, first-out queue of small values, numbered as they come. Room that was never used is
-/// not touched, so that a large queue which is mostly empty takes little memory; an empty queue
-/// begins again at the front, where the memory is in the caches.
+/// A first-in, first-out queue of small values, numbered in the order of their pushes. Slots that
+/// were never used are not touched, so that a large queue which is mostly empty takes little
+/// memory. An empty queue starts again at the first slot, whose memory is in the caches.
 ///
 /// Thread-safety: none.
-/// Complexity: each operation constant; reserve() is amortised.
+/// Complexity: each operation is O(1); reserve() is amortised.
 template <class T>
   requires std::is_trivially_copyable_v<T>
 class reserved_ring {
@@ -25,32 +25,33 @@ class reserved_ring {
   reserved_ring& operator=(const reserved_ring&) = delete;
   ~reserved_ring() { replace(nullptr, 0); }
 
-  /// Makes room for `values` in all. Throws std::bad_alloc.
+  /// Sets the capacity to at least `values`. Throws std::bad_alloc.
   void reserve(std::size_t values) {
     if (values > capacity_) grow(values);
   }
   std::size_t size() const noexcept { return next_ - first_; }
   bool empty() const noexcept { return next_ == first_; }
-  /// Requires that the capacity is not used up. Returns the value's number.
+  /// Adds `value` and returns its number. Requires that size() is below the reserved capacity.
   std::uint32_t push(T value) noexcept {
     std::construct_at(&slot(next_), value);
     return next_++;
   }
-  /// Requires !empty().
+  /// Removes and returns the oldest value. Requires !empty().
   T pop() noexcept {
     const T first = slot(first_++);
     if (empty()) clear();
     return first;
   }
   void clear() noexcept { first_ = next_ = 0; }
-  /// Whether a value has that number.
+  /// Returns whether the queue has a value with the number `number`.
   bool has(std::uint32_t number) const noexcept { return number - first_ < size(); }
-  /// The value of that number, which is in the queue.
+  /// Returns the value with the number `number`. Requires has(number).
   T& operator[](std::uint32_t number) noexcept { return slot(number); }
 
  private:
   T& slot(std::uint32_t number) noexcept { return slots_[number & (capacity_ - 1)]; }
-  // By a factor of four: each block touches a page at its beginning, and keeps it.
+  // Grows by a factor of four, because each block that was in use before has touched at least a
+  // page, which the allocator keeps.
   void grow(std::size_t values) {
     std::size_t new_capacity = std::max<std::size_t>(capacity_, 8);
     while (new_capacity < values) new_capacity *= 4;
@@ -66,10 +67,10 @@ class reserved_ring {
     capacity_ = new_capacity;
   }
 
-  T* slots_ = nullptr;        // no values but those in the queue
+  T* slots_ = nullptr;        // constructed only for the values in the queue
   std::size_t capacity_ = 0;  // a power of two
-  std::uint32_t first_ = 0;   // the numbers of the first value, and of the one after the last
-  std::uint32_t next_ = 0;
+  std::uint32_t first_ = 0;   // number of the first value
+  std::uint32_t next_ = 0;    // number of the next pushed value
 };
 
 }  // namespace gyre::detail

@@ -8,8 +8,8 @@
 
 namespace gyre::detail {
 
-/// Makes `call` until its result is not negative, or errno is another error than EINTR; returns
-/// that result. For calls that may be repeated: not close(2), which frees the descriptor even then.
+/// Calls `call` until its result is not negative or errno is not EINTR; returns that result. For
+/// calls that may be repeated: not close(2), which frees the descriptor even then.
 template <class Call>
 auto retry_interrupted(Call call) noexcept {
   for (;;) {

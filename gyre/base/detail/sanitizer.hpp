@@ -24,7 +24,7 @@ namespace gyre::detail {
 /// Whether this build checks addresses.
 inline constexpr bool asan_is_on = true;
 
-/// Makes every access to the bytes an error that is reported.
+/// Makes AddressSanitizer report every access to the bytes.
 inline void poison(const void* memory, std::size_t bytes) noexcept {
   __asan_poison_memory_region(memory, bytes);
 }
@@ -32,7 +32,7 @@ inline void poison(const void* memory, std::size_t bytes) noexcept {
 inline void unpoison(const void* memory, std::size_t bytes) noexcept {
   __asan_unpoison_memory_region(memory, bytes);
 }
-/// Has the leak checker look for pointers in memory that did not come from malloc.
+/// Makes the leak checker search for pointers in memory that was not allocated by malloc.
 inline void add_leak_root(const void* memory, std::size_t bytes) noexcept {
   __lsan_register_root_region(memory, bytes);
 }

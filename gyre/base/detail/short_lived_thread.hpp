@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// call_on_short_lived_thread: makes calls that leave traces in the kernel's record of the thread.
+// call_on_short_lived_thread: makes calls whose effects on the kernel's state of a thread must not
+// stay with the caller.
 #pragma once
 
 #include <gyre/base/move_only_function.hpp>
@@ -8,8 +9,8 @@
 
 namespace gyre::detail {
 
-/// Calls `work` on a new thread, which has ended when this returns, and rethrows its exception. The
-/// thread inherits what named_thread says.
+/// Calls `work` on a new thread, which has ended when this returns, and rethrows its exception. See
+/// named_thread for the signals and CPUs of the thread.
 ///
 /// The kernel remembers the threads that have set up or used a ring of io_uring, and interrupts
 /// them when the ring is closed: their epoll_wait(2), sigtimedwait(2) or recv(2) with a time limit
@@ -19,8 +20,8 @@ namespace gyre::detail {
 /// Complexity: some 50 us.
 void call_on_short_lived_thread(move_only_function<void()> work);
 
-/// The state that a short-lived thread takes over from its caller. For gyre::testing_faults, whose
-/// faults belong to threads.
+/// Functions that pass state of the caller to a short-lived thread. Set by gyre::testing_faults,
+/// whose faults belong to threads.
 struct short_lived_thread_hooks {
   void* (*state_of_caller)() noexcept;
   void (*adopt_state)(void* caller_state) noexcept;

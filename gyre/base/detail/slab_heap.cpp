@@ -17,7 +17,8 @@ std::byte* map_bytes(std::size_t bytes) {
   return static_cast<std::byte*>(memory);
 }
 
-// The kernel puts mappings of one size side by side: after the first one is aligned, most are.
+// Maps memory aligned to `bytes`. The kernel puts mappings of one size side by side: after the
+// first one is aligned, most are.
 std::byte* map_aligned(std::size_t bytes) {
   const auto misalignment = [bytes](std::byte* memory) {
     return reinterpret_cast<std::uintptr_t>(memory) % bytes;
@@ -67,11 +68,12 @@ void slab::assign(std::size_t size_class) noexcept {
 }
 
 bool slab::cut() noexcept {
-  constexpr std::size_t page = 4096;  // no more than that is touched before it is needed
+  constexpr std::size_t page = 4096;  // the most memory that is touched before it is needed
   if (uncut_ == end_) return false;
   const std::size_t run_bytes = std::max<std::size_t>(page / block_bytes_, 1) * block_bytes_;
   std::byte* run_end = uncut_ + std::min(run_bytes, static_cast<std::size_t>(end_ - uncut_));
-  // From the back, so that blocks are handed out in the order of their addresses.
+  // Links from the last block to the first, so that blocks are allocated in the order of their
+  // addresses.
   for (std::byte* block = run_end; block != uncut_;) {
     block -= block_bytes_;
     link(reinterpret_cast<free_block*>(block));
@@ -81,7 +83,7 @@ bool slab::cut() noexcept {
 }
 
 slab_heap* slab_heap::first() noexcept {
-  return heaps.load(std::memory_order_acquire);  // pairs with the release in claim_any()
+  return heaps.load(std::memory_order_acquire);  // acquire: pairs with claim_any()
 }
 
 slab_heap& slab_heap::claim_any() {
@@ -91,8 +93,8 @@ slab_heap& slab_heap::claim_any() {
   auto* heap = new slab_heap;
   heap->open_cache();
   static_cast<void>(heap->given_back_.try_claim());     // succeeds: no other thread knows it
-  heap->next_ = heaps.load(std::memory_order_relaxed);  // relaxed: the exchange confirms it
-  // Release: pairs with the acquire in first(), whose caller sees the heap constructed.
+  heap->next_ = heaps.load(std::memory_order_relaxed);  // relaxed: the exchange verifies it
+  // release: pairs with the acquire in first(), whose caller sees the constructed heap.
   while (!heaps.compare_exchange_weak(heap->next_, heap, std::memory_order_release,
                                       std::memory_order_relaxed)) {
   }
@@ -102,14 +104,14 @@ slab_heap& slab_heap::claim_any() {
 free_block* slab_heap::allocate(std::size_t size_class) {
   slab* source = current_[size_class];
   if (!source->has_free() && !source->cut()) {
-    if (with_free_[size_class].empty()) drain();  // may bring blocks of the current slab
+    if (with_free_[size_class].empty()) drain();  // may free blocks of the current slab
     if (!source->has_free()) source = &next_slab(size_class);
   }
   in_use_.add(1);
   return source->pop();
 }
 
-// Replaces the exhausted current slab of a class.
+// Replaces the exhausted current slab of the class, and returns the new one.
 slab& slab_heap::next_slab(std::size_t size_class) {
   slab* next = with_free_[size_class].pop_front();
   if (next == nullptr) {
@@ -144,11 +146,11 @@ void slab_heap::retire_current(std::size_t size_class) noexcept {
   }
 }
 
-// Puts a slab into the list that fits it now: one that was full has a free block again, and one
-// whose last block came back is empty.
+// Moves `target` to the list for its present state: a slab that was full has a free block again, or
+// a slab is unused because its last block was freed.
 void slab_heap::move_to_matching_list(slab& target) noexcept {
   if (target.clear_full() && !target.is_unused()) {
-    // Last in line, so that more of its blocks come back before its turn.
+    // At the end of the list, so that more of its blocks are freed before the slab becomes current.
     with_free_[target.size_class()].push_back(target);
     return;
   }
@@ -179,7 +181,8 @@ void slab_heap::drain() noexcept {
 }
 
 void slab_heap::give_back(free_block* block) noexcept {
-  // Poisons all but the link, which the stack needs. Once pushed, the block belongs to its owner.
+  // Poisons all of the block but the link, which the stack needs. Once pushed, the block belongs to
+  // the heap's owner.
   slab& home = slab::of(block);
   poison(block + 1, slab_class_bytes[home.size_class()] - sizeof(free_block));
   if (!given_back_.push_or_claim(block)) return;
@@ -238,7 +241,7 @@ void slab_heap::abandon() noexcept {
   give_up_ownership();
 }
 
-// A heap without owner keeps no empty slabs.
+// Gives up ownership, after unmapping the empty slabs, which a heap without owner does not keep.
 void slab_heap::give_up_ownership() noexcept {
   shrink_cache(0);
   while (!given_back_.try_abandon()) {

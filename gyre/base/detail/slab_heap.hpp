@@ -30,14 +30,15 @@ class alignas(cache_line_size) slab : public slab_header, public intrusive_list_
   static slab& map(slab_heap& owner);
   /// Returns a slab without used blocks to the system.
   static void unmap(slab& unused_slab) noexcept;
-  /// The slab that `block` was cut from.
+  /// Returns the slab that `block` was cut from.
   static slab& of(void* block) noexcept { return static_cast<slab&>(slab_header::of(block)); }
-  /// Cuts this slab, which has no used blocks, into blocks of `size_class` from now on.
+  /// Sets the class of this slab, which has no used blocks, to `size_class`.
   void assign(std::size_t size_class) noexcept;
 
   slab_heap& owner() const noexcept { return *owner_; }
   bool has_free() const noexcept { return free_ != nullptr; }
-  /// Takes a free block, all of it poisoned; null when the list is empty.
+  /// Takes a block, whose link is not poisoned any more, from the free list; returns null if that
+  /// list is empty.
   free_block* pop() noexcept {
     free_block* block = free_;
     if (block == nullptr) [[unlikely]]
@@ -47,17 +48,18 @@ class alignas(cache_line_size) slab : public slab_header, public intrusive_list_
     ++used_;
     return block;
   }
-  /// Takes back a block. Returns whether the slab must move to another list, because it is unused
-  /// now or was full.
+  /// Adds a freed block to the free list. Returns whether the slab must move to another list,
+  /// because it is unused now or was full.
   bool push(free_block* block) noexcept {
     link(block);
     return --used_ <= 0;
   }
-  /// Cuts some more blocks from memory not used so far; false if there is none left.
+  /// Cuts more blocks from memory that was not used so far. Returns false if none is left.
   bool cut() noexcept;
 
   // `used_` counts the blocks in use, plus one while the slab is the current one of its class, so
-  // that it does not count as empty; less full_bias while the slab is full and in no list.
+  // that the current slab does not count as empty, minus full_bias while the slab is full and in no
+  // list.
   void pin() noexcept { ++used_; }
   void unpin() noexcept { --used_; }
   bool is_unused() const noexcept { return used_ == 0; }
@@ -70,7 +72,7 @@ class alignas(cache_line_size) slab : public slab_header, public intrusive_list_
   }
 
  private:
-  static constexpr std::int32_t full_bias = 1 << 20;  // more than blocks in a slab
+  static constexpr std::int32_t full_bias = 1 << 20;  // exceeds the number of blocks in a slab
 
   explicit slab(slab_heap& owner) noexcept : owner_{&owner} {}
 
@@ -105,13 +107,14 @@ union never_destroyed {
   T object;
 };
 
-/// The current slab of each class for which a heap has no slab; never written.
+/// The current slab of the classes for which a heap has no slab; never written.
 inline constinit never_destroyed<slab> no_slab;
 
-/// The slabs of one thread. Heaps are never destroyed: one whose thread has ended is adopted by a
-/// later thread, or, for one operation, by a thread that frees one of its blocks.
+/// The slabs of one thread. Heaps are never destroyed: the heap of a thread that has ended is
+/// adopted by a later thread or, for one operation, by a thread that frees one of its blocks.
 ///
-/// Thread-safety: members marked "any thread" may be called from any thread, the rest by the owner.
+/// Thread-safety: members marked "any thread" may be called from any thread, the other members by
+/// the owner.
 class slab_heap : public block_cache {
  public:
   constexpr slab_heap() noexcept { current_.fill(&no_slab.object); }
@@ -120,27 +123,27 @@ class slab_heap : public block_cache {
   /// Makes the caller the owner of a heap without owner, or of a new one. Throws std::bad_alloc.
   /// Any thread. O(heaps).
   static slab_heap& claim_any();
-  /// All heaps, linked by next(). Any thread.
+  /// Returns the first of all heaps, which are linked by next(). Any thread.
   static slab_heap* first() noexcept;
   slab_heap* next() const noexcept { return next_; }
-  /// A block of the current slab; null when it has none.
+  /// Takes a block from the free list of the current slab; returns null if the list is empty.
   free_block* try_allocate(std::size_t size_class) noexcept {
     free_block* block = current_[size_class]->pop();
     if (block != nullptr) [[likely]]
       in_use_.add(1);
     return block;
   }
-  /// A block, if need be of a new slab. Throws std::bad_alloc.
+  /// Takes a block, if necessary from a new slab. Throws std::bad_alloc.
   free_block* allocate(std::size_t size_class);
-  /// Frees a block of a slab of this heap.
+  /// Frees a block of `home`, a slab of this heap.
   void deallocate(slab& home, free_block* block) noexcept {
     in_use_.subtract(1);
     if (home.push(block)) [[unlikely]]
       move_to_matching_list(home);
   }
-  /// Frees a block of a slab of this heap. Any thread that does not own the heap.
+  /// Frees a block of a slab of this heap. Called by a thread that does not own the heap.
   void give_back(free_block* block) noexcept;
-  /// Frees a block of any heap's slab: by deallocate() or give_back().
+  /// Frees a block of any heap, by deallocate() or give_back().
   void return_block(free_block* block) noexcept {
     slab& home = slab::of(block);
     slab_heap& owner = home.owner();
@@ -150,14 +153,14 @@ class slab_heap : public block_cache {
       owner.give_back(block);
     }
   }
-  /// Takes home the blocks that others gave back, and unmaps all unused slabs.
+  /// Collects the blocks that other threads freed, empties the cache, and unmaps all unused slabs.
   void trim() noexcept;
-  /// Moves blocks of the current slab into the cache, which has none of the class, until it is half
-  /// full.
+  /// Moves blocks of the current slab into the cache of the class, which is empty, until that is
+  /// half full.
   void fill_cache(std::size_t size_class) noexcept;
   /// Returns the older half of the class's cached blocks, of this heap and others, to their slabs.
   void halve_cache(std::size_t size_class) noexcept;
-  /// Trims and gives up ownership.
+  /// Calls trim() and gives up ownership.
   void abandon() noexcept;
   /// Adds the counters of this heap. Any thread.
   void add_to(slab_stats& stats) const noexcept;
@@ -173,9 +176,9 @@ class slab_heap : public block_cache {
   void shrink_cache(std::size_t limit) noexcept;
   void give_up_ownership() noexcept;
 
-  std::array<slab*, slab_class_count> current_;                     // where blocks come from
-  std::array<intrusive_list<slab>, slab_class_count> with_free_{};  // not current, some free
-  intrusive_list<slab> empty_;                                      // of no class, newest first
+  std::array<slab*, slab_class_count> current_;                     // blocks are taken from these
+  std::array<intrusive_list<slab>, slab_class_count> with_free_{};  // other slabs with free blocks
+  intrusive_list<slab> empty_;                                      // without a class, newest first
   std::size_t empty_count_ = 0;
 
   relaxed_counter in_use_, remote_frees_, mapped_, unmapped_, cached_;

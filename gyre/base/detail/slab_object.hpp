@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// slab_object, slab_frame, short_lived_object: bases of what is allocated from the slab.
+// slab_object, slab_frame, short_lived_object: bases of classes whose objects live in the slab.
 #pragma once
 
 #include <gyre/base/cache_line.hpp>
@@ -14,7 +14,8 @@
 namespace gyre::detail {
 
 /// `new` and `delete` of a derived class use the calling thread's slab. A class that is deleted
-/// through a base needs a virtual destructor there, as the size is that of the deleted object.
+/// through a base needs a virtual destructor there, because `delete` passes the size of the
+/// complete object.
 struct slab_object {
   static void* operator new(std::size_t bytes) { return slab_allocate(bytes); }
   static void* operator new(std::size_t, void* memory) noexcept { return memory; }
@@ -22,7 +23,7 @@ struct slab_object {
     slab_deallocate(memory, bytes);
   }
   static void operator delete(void*, void*) noexcept {}
-  // For over-aligned classes.
+  // The next two operators are for over-aligned classes.
   static void* operator new(std::size_t bytes, std::align_val_t alignment) {
     return fits_lines(bytes, alignment) ? slab_allocate(bytes) : ::operator new(bytes, alignment);
   }
@@ -33,15 +34,16 @@ struct slab_object {
   }
 
  private:
-  // Blocks for whole cache lines begin with one.
+  // Returns whether a block satisfies the alignment: blocks of whole cache lines are aligned to
+  // lines.
   static constexpr bool fits_lines(std::size_t bytes, std::align_val_t alignment) noexcept {
     return static_cast<std::size_t>(alignment) <= cache_line_size && bytes % cache_line_size == 0 &&
            bytes <= slab_max_bytes;
   }
 };
 
-/// Base of promises whose frames live in slabs. The compiler knows the size class. No other form of
-/// `new`: a coroutine's parameters could select it.
+/// Base of promises whose frames live in slabs. The size class is known at compile time. There is
+/// no other form of operator new, because a coroutine's parameters could select it.
 struct slab_frame {
   static void* operator new(std::size_t bytes) {
     void* const frame =
@@ -57,7 +59,8 @@ struct slab_frame {
   }
 };
 
-/// As slab_object, by way of a frame's stacks of free blocks. Deleted by its own type.
+/// A slab_object that uses the stacks of free blocks of coroutine frames. Must be deleted by its
+/// own type.
 struct short_lived_object : slab_object {
   using slab_object::operator new;
   using slab_object::operator delete;

@@ -6,21 +6,22 @@
 
 namespace gyre::detail {
 
-/// Adapts to success: a loop that gets tasks in quick succession saves itself and its producers the
-/// system calls and the wake-up of a core; one whose looks find nothing sleeps at once, and tries
-/// the whole budget once now and then, since two loops that wake each other cannot find out
-/// otherwise that both could stay awake. The whole budget lasts about as long as a wake-up, so that
-/// the cost is never much more than twice the best choice's (Karlin et al., 1991).
+/// Adapts the number of polls to their success. A loop that gets tasks in quick succession avoids
+/// system calls, its own and its producers', and the wake-up of a core. A loop whose polls find
+/// nothing sleeps almost at once, but tries the whole budget once in 128 failures, because two
+/// loops that wake each other could not otherwise find out that both could stay awake. The whole
+/// budget takes about as long as a wake-up, so that the cost is never much more than twice that of
+/// the best choice (Karlin et al., 1991).
 class spin_budget {
  public:
-  /// The number of looks to take now.
+  /// Returns how many times to poll for tasks before sleeping.
   int looks() const noexcept { return looks_; }
-  /// Notes that a task was found at the look number `look`.
+  /// Records that poll number `look` has found a task.
   void record_success(int look) noexcept {
     looks_ = std::clamp(2 * look + min_looks, looks_, max_looks);
     failures_ = 0;
   }
-  /// Notes that all looks have found no task.
+  /// Records that no poll has found a task.
   void record_failure() noexcept {
     if (++failures_ % retry == 0) {
       looks_ = max_looks;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// splitmix64: a random number generator for jitter, eight bytes and some nanoseconds a number.
+// splitmix64: a random number generator for jitter, with a state of 8 bytes.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace gyre::detail {
 
-/// Not for secrets: two numbers tell all others. A std::uniform_random_bit_generator.
+/// A std::uniform_random_bit_generator. Not for secrets: two numbers reveal all others.
 ///
 /// Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.
 class splitmix64 {
@@ -31,8 +31,9 @@ class splitmix64 {
   std::uint64_t state_;
 };
 
-/// A random seed of the system, also different in each process after a fork; of the clock where the
-/// system has none. Thread-safety: any thread. Complexity: a system call.
+/// Returns a random seed from the system, which differs in each process after a fork, or a seed
+/// made from the clock if the system has none. Thread-safety: any thread. Complexity: a system
+/// call.
 [[nodiscard]] std::uint64_t random_seed() noexcept;
 
 }  // namespace gyre::detail

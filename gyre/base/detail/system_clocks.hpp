@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// wall_now, last_tick, sleep_for: clocks of the system besides that of clock.hpp, and a sleep.
+// wall_now, last_tick, sleep_for: system clocks besides the one of clock.hpp, and a sleep.
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -9,12 +9,12 @@
 
 namespace gyre::detail {
 
-/// The time of day. Any thread.
+/// Returns the time of day. Any thread.
 inline std::chrono::system_clock::time_point wall_now() noexcept {
   return std::chrono::system_clock::now();
 }
 
-/// The monotonic time of the kernel's last tick, some milliseconds ago: the cheapest clock.
+/// Returns the monotonic time of the kernel's last tick, some milliseconds ago: the cheapest clock.
 inline steady_time last_tick() noexcept {
   std::timespec tick{};
   ::clock_gettime(CLOCK_MONOTONIC_COARSE, &tick);

@@ -10,13 +10,13 @@
 
 namespace gyre::detail {
 
-/// The bytes of a page, a power of two.
+/// Returns the size of a page in bytes, a power of two.
 inline std::size_t page_size() noexcept {
   return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
-/// Requests huge pages for memory that is aligned to them. Only a hint, and without effect where
-/// the administrator has switched it off.
+/// Requests huge pages for memory that is aligned to them. Only a hint, without effect if the
+/// administrator has disabled huge pages.
 inline void prefer_huge_pages(std::span<std::byte> memory) noexcept {
   ::madvise(memory.data(), memory.size(), MADV_HUGEPAGE);
 }

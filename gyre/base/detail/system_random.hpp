@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fill_with_random: random numbers of the system.
+// fill_with_random: cryptographic random numbers of the system.
 #pragma once
 
 #include <cstddef>
@@ -7,9 +7,9 @@
 
 namespace gyre::detail {
 
-/// Fills `bytes`, at most 256, with random numbers that nobody can guess; splitmix64.hpp has seeds
-/// for other purposes. Returns errno's number of the call that failed, or zero. Blocks early in the
-/// boot.
+/// Fills `bytes`, at most 256, with unpredictable random numbers; random_seed() of splitmix64.hpp
+/// is for other purposes. Returns the errno of the call that failed, or zero. May block early in
+/// the boot.
 ///
 /// Thread-safety: any thread.
 /// Complexity: a system call.

@@ -23,11 +23,11 @@ class wake_event {
   }
 
   int fd() const noexcept { return fd_.get(); }
-  /// Any thread; async-signal-safe.
+  /// Makes the descriptor readable. Any thread; async-signal-safe.
   void raise() const noexcept {
     const int error = errno;
     const std::uint64_t one = 1;
-    // Fails when the counter is full, and then the descriptor is readable all the same.
+    // The write fails if the counter is full; the descriptor is then readable already.
     static_cast<void>(::write(fd_.get(), &one, sizeof one));
     errno = error;
   }
@@ -40,21 +40,23 @@ class wake_event {
   unique_fd fd_;
 };
 
-/// Lets one of many threads send a message while the last one has not been taken: a second message
-/// would tell nothing more, and messages would pile up where nobody takes them.
+/// Coalesces wake-up messages: among the threads that call begin() before the next taken(), only
+/// the first must send a message, because further messages would be redundant and would accumulate
+/// if the receiver is slow.
 ///
-/// The thread that takes the message sees all that others did before their begin().
+/// The thread that takes the message sees all writes of the other threads before their begin().
 class pending_message {
  public:
-  /// Whether the caller has to send it. Any thread; async-signal-safe.
+  /// Returns whether the caller must send the message. Any thread; async-signal-safe.
   bool begin() noexcept {
-    // release pairs with the acquire in taken(), also where another exchange comes between them.
+    // release: pairs with the acquire in taken(), even if another begin() comes between the two.
     return !pending_.exchange(true, std::memory_order_release);
   }
-  /// The message could not be sent: the caller must wake the receiver in another way, which then
-  /// sees the work of all that relied on the message.
+  /// Called if the message could not be sent: the caller must wake the receiver in another way; the
+  /// receiver then sees the work of all threads that relied on the message.
   void failed() noexcept { taken(); }
-  /// The message has come, or never will. Call it before looking for the senders' work.
+  /// Called when the message has been received, or will never be, before looking for the senders'
+  /// work.
   void taken() noexcept { pending_.exchange(false, std::memory_order_acquire); }
 
  private:
