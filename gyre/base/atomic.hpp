@@ -65,11 +65,11 @@ inline void thread_yield() noexcept { ::sched_yield(); }
 /// store_and_wake() that ended the sleep happens before the return.
 template <typename T>
 void sleep_while(const atomic<T>& value, T old) noexcept {
-  value.wait(old, std::memory_order_acquire);  // pairs with the release in store_and_wake()
+  value.wait(old, std::memory_order_acquire);  // acquire: pairs with store_and_wake()
 }
 
-/// Stores `desired`, at least as a release, and wakes all threads that sleep on `value`. `value`
-/// must outlive the call. No system call if no thread sleeps.
+/// Stores `desired`, with release order or stronger, and wakes all threads that sleep on `value`.
+/// `value` must outlive the call. No system call if no thread sleeps.
 template <typename T>
 void store_and_wake(atomic<T>& value, T desired) noexcept {
   // An exchange, because notify_all() of libstdc++ could load the number of sleepers before a mere

@@ -64,7 +64,7 @@ std::optional<double> legacy_quota_in(const std::string& group) {
 
 // A mount of a hierarchy of control groups.
 struct hierarchy_mount {
-  std::string root;  // the group that is mounted
+  std::string root;  // path of the control group that is mounted
   std::string mount_point;
   bool is_unified;
 };

@@ -57,7 +57,7 @@ class histogram {
  private:
   static constexpr unsigned precision = 4;
   static constexpr std::size_t per_octave = std::size_t{1} << precision;
-  static constexpr unsigned value_bits = 63;
+  static constexpr unsigned value_bits = 63;  // values are non-negative 64-bit integers
   static constexpr std::size_t buckets = (value_bits - precision + 1) * per_octave;
 
   // Returns the bucket of `value`, which is given by the five leading bits and the shift, that is,

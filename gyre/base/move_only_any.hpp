@@ -123,7 +123,7 @@ class move_only_any {
   }
   template <typename T>
   [[nodiscard]] const T* get_if() const noexcept {
-    return const_cast<move_only_any&>(*this).get_if<const T>();  // get_if() changes nothing
+    return const_cast<move_only_any&>(*this).get_if<const T>();  // safe: get_if() changes nothing
   }
 
  private:

@@ -162,7 +162,7 @@ class timer_wheel {
   // before current_, so the first slot that is not empty, from level 0 up, holds the earliest
   // timers.
   tick seen_;           // the latest time passed to advance()
-  tick current_;        // time of the wheel; before seen_ while a limit keeps timers waiting
+  tick current_;        // the wheel's position; before seen_ while a limit keeps timers waiting
   timer_link due_;      // expired timers, sorted by deadline
   timer_link late_;     // timers started after their tick was seen
   timer_link delayed_;  // timers of start_after(), with the delay as the deadline

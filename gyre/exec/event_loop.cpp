@@ -9,7 +9,7 @@
 
 namespace gyre {
 
-// Makes the calling thread the one that runs the loop, for a scope.
+// Makes the calling thread the one that runs the loop for the duration of a scope.
 class event_loop::run_scope {
  public:
   explicit run_scope(event_loop& loop)
@@ -30,7 +30,7 @@ class event_loop::run_scope {
   detail::run_claim claim_;
 };
 
-// A callable of post_at() that waits for its deadline.
+// The timer of a callable of post_at(). It deletes itself when it runs.
 class event_loop::delayed_task : public timer_operation, public intrusive_list_node {
  public:
   explicit delayed_task(move_only_function<void()> task) noexcept
@@ -60,7 +60,7 @@ event_loop::event_loop(loop_options options, std::unique_ptr<gyre::poller> polle
 
 event_loop::~event_loop() {
   assert(!in_loop_thread() && "loop destroyed from its own task");
-  run_last_releases();  // callables destroyed with the inbox may have posted releases
+  run_last_releases();  // destroying callables of the inbox may have posted releases
 }
 
 void event_loop::run() {
@@ -103,8 +103,7 @@ void event_loop::stop() noexcept {
 // first polls.
 //   1. Tasks: a batch of the inbox. Then the time limits begin that were started by this batch, or
 //      by phases 3 and 4 of the turn before.
-//   2. Events: without a task in phase 1 and without an overdue timer, waits for work; else polls
-//      for I/O.
+//   2. Events: waits for work if phase 1 ran no task and no timer is overdue; else polls for I/O.
 //   3. I/O: serves what phase 2 found, for io_time at most; then runs the operations that the I/O
 //      deferred, and heavy operations, for heavy_time at most.
 //   4. Timers that were due when phase 3 began.
@@ -133,7 +132,7 @@ inline std::size_t event_loop::turn(steady_time deadline) {
 std::size_t event_loop::run_tasks() {
   const bool watching = is_watching();
   const bool timed = (watching || !timers_.empty()) && has_tasks();
-  if (watching && !timed) return 0;  // no tasks, as in most turns of a loop that serves descriptors
+  if (watching && !timed) return 0;  // fast path of a loop that serves descriptors
   const steady_time started = timed ? now() : steady_time{};
   batch_ = inbox::batch(wait_strategy_.next_batch(*this, watching, batch_size_));
   const auto run = [&] {
@@ -162,7 +161,8 @@ void event_loop::run_all() {
 
 inline void event_loop::run_stored() { limited_ ? run_limited() : run_inbox(batch_); }
 
-// A task's slot is released before it runs, so that the task may post its successor.
+// Runs tasks of a limited inbox. Releases the slot of each task before the task runs, so that the
+// task may post a successor.
 void event_loop::run_limited() {
   while (batch_.more() && inbox_ready()) {
     release_slot();

@@ -86,7 +86,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   bool run_once();
   /// Runs one turn without waiting. False if there was nothing to do, or the loop is stopped.
   bool poll();
-  /// Runs until stop(), but at most for `limit`; stopped() returns which of the two ended it.
+  /// Runs until stop(), but at most for `limit`; stopped() is true if stop() ended the run.
   void run_for(duration limit) { run_until(deadline_after(limit)); }
   // Explains wrong arguments: see base/detail/misuse.hpp.
   void run_for(detail::misused_duration explained);
@@ -119,8 +119,8 @@ class event_loop : public executor, public timer_service, public posting<event_l
   /// Runs `op`, which must stay alive until then, once on the loop's thread. Does not fail: if the
   /// inbox cannot grow, only the order of `op` is lost. Any thread.
   void post(operation& op) noexcept override = 0;
-  /// For detail::deferred_release: runs `release` once, in a later turn or when the loop is
-  /// destroyed, in no order with other tasks. Does not fail. Any thread.
+  /// Runs `release` once, in a later turn or when the loop is destroyed, unordered with other
+  /// tasks. Called by detail::deferred_release. Does not fail. Any thread.
   void post_release(detail::release_node& release) noexcept;
   /// Like post(callable), but runs `callable` only after `delay` has passed. Unlike a timer, it
   /// cannot be cancelled, and allocates: std::bad_alloc goes to the caller or, later, to
@@ -160,7 +160,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   /// while one of the loop's tasks runs another loop or a sync_wait(). timers() is the loop.
   bool running_here() const noexcept final {
     return in_loop_thread() &&
-           current_run() == run_.load(std::memory_order_relaxed);  // relaxed: own store
+           current_run() == run_.load(std::memory_order_relaxed);  // relaxed: this thread's store
   }
   bool runs_only_here() const noexcept final { return in_loop_thread(); }
   timer_service* timers() noexcept final { return this; }
@@ -309,13 +309,13 @@ class event_loop : public executor, public timer_service, public posting<event_l
 
   // The members below are written only by the loop's thread.
   alignas(false_sharing_range) event_loop* outer_ = nullptr;  // loop whose task runs this one
-  detail::atomic<const detail::nested_run*> run_{nullptr};    // of the loop's thread, or null
+  detail::atomic<const detail::nested_run*> run_{nullptr};    // run of the loop's thread
   loop_options options_;
   std::unique_ptr<gyre::poller> poller_;
   detail::timer_wheel timers_;
   detail::io_slice io_slice_;
-  std::optional<steady_time> io_polled_at_;  // when this turn polled, if it did
-  intrusive_list<delayed_task> delayed_;     // waiting in timers_; for discard_delayed()
+  std::optional<steady_time> io_polled_at_;  // time of this turn's poll, if any
+  intrusive_list<delayed_task> delayed_;     // those in timers_, for discard_delayed()
   std::size_t batch_size_;
   std::size_t tasks_since_sleep_ = 0;
   unsigned busy_sleeps_ = 0;
@@ -332,7 +332,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
 
   // The members below are written by posting threads: by each post of a limited loop, and by each
   // wake-up.
-  alignas(false_sharing_range) detail::atomic<std::size_t> waiting_{0};  // slots in use
+  alignas(false_sharing_range) detail::atomic<std::size_t> waiting_{0};  // tasks that hold a slot
   detail::atomic<std::uint64_t> refused_{0};
   detail::atomic<std::uint64_t> wakeups_{0};
 };

@@ -41,7 +41,8 @@ class executor_watchdog::heartbeat final : public operation {
   /// Posts the heartbeat to `target`. Called by the watchdog's thread while it is not posted.
   void post(const std::shared_ptr<heartbeat>& self, executor& target, steady_time now) noexcept {
     posted_at_ = now;
-    is_posted_.store(true, std::memory_order_relaxed);  // relaxed: the post orders
+    // relaxed: the post orders the store before the run of the heartbeat.
+    is_posted_.store(true, std::memory_order_relaxed);
     self_ = self;
     try {
       target.post_discardable(
@@ -59,10 +60,10 @@ class executor_watchdog::heartbeat final : public operation {
   steady_time ran_at() const noexcept { return ran_at_; }
 
   pid_t thread() const noexcept {
-    return thread_.load(std::memory_order_relaxed);  // relaxed: only a number
+    return thread_.load(std::memory_order_relaxed);  // relaxed: orders nothing
   }
 
-  bool is_reported = false;  // whether the present delay was reported; watchdog's thread
+  bool is_reported = false;  // the present delay; used only by the watchdog's thread
 
  private:
   static void run(operation& op) {

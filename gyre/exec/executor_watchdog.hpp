@@ -58,10 +58,10 @@ struct executor_watchdog_options {
   move_only_function<void(const held_executor&)> on_release = {};
 };
 
-/// Finds executors whose threads are held: by a heartbeat, an operation that is posted now and
-/// then, and that runs late if a function blocks, computes for long or never yields, or if there is
-/// more work than the threads can do, or if no thread runs the loop. For production, in Release
-/// builds, as well as for tests. runtime_options::watchdog sets one up.
+/// Finds executors whose threads are held, by a heartbeat: an operation that is posted
+/// periodically, and that runs late if a function blocks, computes for long or never yields, or if
+/// there is more work than the threads can do, or if no thread runs the loop. For production, in
+/// Release builds, as well as for tests. runtime_options::watchdog sets one up.
 ///
 /// Thread-safety: every member may be called from any thread.
 /// Lifetime: an executor that is watched outlives the watchdog, or forget() is called before its

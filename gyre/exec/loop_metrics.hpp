@@ -17,7 +17,7 @@ struct loop_metrics {
   std::uint64_t io_events = 0;   ///< readiness reports and completions
   std::uint64_t exceptions = 0;  ///< exceptions passed to on_exception
   std::uint64_t turns = 0;
-  std::uint64_t polls = 0;        ///< system calls that asked for events without waiting
+  std::uint64_t polls = 0;        ///< system calls that polled for events without waiting
   std::uint64_t sleeps = 0;       ///< system calls that waited for events
   std::uint64_t wakeups = 0;      ///< system calls made by posting threads
   std::size_t tasks_pending = 0;  ///< an estimate; only 0 or 1 with inbox::boost_lockfree

@@ -28,12 +28,12 @@ struct loop_options {
   /// The number of waiting tasks at which try_post() refuses another. post() is never refused, but
   /// its tasks count too. Counting costs every post an atomic addition; `unlimited` does not count.
   std::size_t inbox_limit = unlimited;
-  /// The most tasks of a batch, between two looks at timers and descriptors; 0 counts as 1.
+  /// The most tasks of a batch, between two checks of timers and descriptors; 0 counts as 1.
   std::size_t batch = 1024;
   /// The target duration of a batch while timers or descriptors wait; after a longer batch the next
   /// one is smaller.
   duration batch_time = std::chrono::milliseconds{1};
-  /// The time limit for descriptors between two looks at timers and tasks. Descriptors that were
+  /// The time limit for descriptors between two checks of timers and tasks. Descriptors that were
   /// not served come first in the next turn. A function that takes longer is not interrupted.
   duration io_time = std::chrono::milliseconds{1};
   /// The time limit for heavy operations, such as steps of TLS handshakes, in one turn; at least

@@ -38,12 +38,13 @@ struct loop_thread_options {
 
 /// A loop and the thread that runs it, from the constructor to stop().
 ///
-/// Thread-safety: loop() and stop() may be called from any thread, the rest by the owner.
+/// Thread-safety: loop() and stop() may be called from any thread, the other members by the owner.
 /// Lifetime: the loop lives as long as this object. The destructor stops the loop and joins the
 /// thread. A task of the loop, or `on_stop`, may destroy this object: the thread then ends as after
 /// stop() and frees the loop itself.
-/// Errors: an exception of `on_start` leaves the constructor. One of run() or `on_stop` ends the
-/// thread and is kept for join(); the destructor terminates the program if it is still kept.
+/// Errors: the constructor throws an exception of `on_start`. An exception of run() or `on_stop`
+/// ends the thread and is kept for join(); the destructor terminates the program if join() has not
+/// rethrown it.
 template <class Loop>
 class basic_loop_thread {
  public:
@@ -125,7 +126,7 @@ class basic_loop_thread {
     options settings;
     Loop loop;
     std::exception_ptr error;
-    std::unique_ptr<work> self;  // set if the thread must free this object
+    std::unique_ptr<work> self;  // set if the thread must free `work`
   };
 
   std::unique_ptr<work> work_;

@@ -22,8 +22,8 @@ class strand_core;
 /// need no lock for data that only they use, until their next co_await; a strand has no thread of
 /// its own and blocks none.
 ///
-/// After `max_per_turn` operations the strand goes to the end of the other executor's queue, so
-/// that it cannot starve others there.
+/// After `max_per_turn` operations the strand is posted again to the end of the other executor's
+/// queue, so that it cannot starve other operations there.
 ///
 /// timers() are those of the other executor, so sleep_for(), with_timeout() and similar functions
 /// work, and continue on the strand. If a time limit requests a stop, stop callbacks may run while
@@ -36,8 +36,8 @@ class strand_core;
 /// destroyed by one of its operations, or as soon as the last coroutine has delivered its result.
 /// The destructor destroys spawned coroutines that have not started, and waits for an operation
 /// that still runs on another thread.
-/// Errors: an exception of an operation goes to the other executor; the following operations still
-/// run.
+/// Errors: an exception of an operation is passed to the other executor; the following operations
+/// still run.
 /// Complexity: a block of 64 bytes from the slab. post(): one compare-and-swap, no allocation, and
 /// a post to the other executor if the strand was idle. spawn() costs 32 bytes more than elsewhere.
 class strand final : public executor {

@@ -41,7 +41,7 @@ class waiting_loop : task_context {
   event_loop& loop_;
   const std::thread::id thread_ = std::this_thread::get_id();
   inplace_stop_source stop_;
-  std::optional<inplace_stop_callback<request_stop_of>> on_stop_;  // set until the coroutine ends
+  std::optional<inplace_stop_callback<request_stop_of>> on_stop_;  // empty once the coroutine ended
   run_claim claim_;  // held also while the coroutine starts, before the loop runs
   bool done_ = false;
   done_operation when_elsewhere_{done_};

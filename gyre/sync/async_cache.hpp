@@ -54,7 +54,7 @@ struct async_cache_options {
   executor* where = nullptr;
 };
 
-/// The numbers of events in an async_cache since its construction.
+/// Counts of events in an async_cache since its construction.
 struct async_cache_statistics {
   std::uint64_t hits = 0;       ///< lookups that found a value
   std::uint64_t misses = 0;     ///< lookups that found no value, or an expired one
@@ -91,7 +91,7 @@ class async_cache_core {
   template <class K>
   value find(const K& key) {
     const steady_time now = this->now();
-    node expired;  // destroyed after unlocking, like every removed entry
+    node expired;  // destroyed after unlocking, because ~T is user code
     const std::lock_guard hold(mutex_);
     const auto found = entries_.find(key);
     if (found != entries_.end() && found->second.expiry > now) {
@@ -257,7 +257,7 @@ class async_cache_core {
     const bool fits = entries_.size() + (is_new ? 1 : 0) <= settings_.capacity &&
                       others <= settings_.weight_limit - weight;
     if (!fits) {
-      if (!is_new) use(found->second);  // keeps the entry to be replaced
+      if (!is_new) use(found->second);  // so that it is not dropped
       dropped = remove(entries_.find(*by_use_.front().key));
       ++statistics_.evictions;
       return false;
@@ -338,7 +338,7 @@ class async_cache {
 
   /// Returns the value for `key` if it is stored, else null. Does not wait for a running load.
   [[nodiscard]] std::shared_ptr<const T> try_get(const Key& key) { return core_->find(key); }
-  /// As try_get(const Key&), for a key of another type, if Hash and Equal are transparent.
+  /// Like try_get(const Key&), for a key of another type, if Hash and Equal are transparent.
   template <detail::finds_key<Hash, Equal> K>
   [[nodiscard]] std::shared_ptr<const T> try_get(const K& key) {
     return core_->find(key);
@@ -353,7 +353,7 @@ class async_cache {
 
   /// Drops the value for `key`, also one that is being loaded. Returns whether a value was stored.
   bool invalidate(const Key& key) { return core_->invalidate(key); }
-  /// As invalidate(const Key&), for a key of another type, if Hash and Equal are transparent.
+  /// Like invalidate(const Key&), for a key of another type, if Hash and Equal are transparent.
   template <detail::finds_key<Hash, Equal> K>
   bool invalidate(const K& key) {
     return core_->invalidate(key);

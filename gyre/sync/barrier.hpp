@@ -42,8 +42,9 @@ class barrier_base {
     assert(waiting_.empty() && "a gyre::barrier was destroyed while a coroutine waited for it");
   }
 
-  /// Counts `arrivals`, of which `departures` do not come back. Returns whether all participants
-  /// have arrived: the waiters are then in `ready`, and the caller must call begin_phase().
+  /// Counts `arrivals`, of which `departures` will not arrive in later phases. Returns whether all
+  /// participants have arrived: the waiters are then in `ready`, and the caller must call
+  /// begin_phase().
   bool count(std::uint64_t arrivals, std::uint64_t departures, woken_waiters& ready) noexcept;
   /// Counts `node`, whose coroutine waits for the others unless it is cancelled or the last.
   enum class arrival : unsigned char { waits, continues, completes };
@@ -68,10 +69,10 @@ struct no_completion {
 
 }  // namespace detail
 
-/// A meeting point for a fixed number of participants, as std::barrier: none continues before all
-/// have arrived. The last to arrive calls `Completion` on its thread; then all are released in the
-/// order of their arrival, and the next phase begins. Arrivals happen before the call of the
-/// completion function, and this call happens before the end of the waits.
+/// A meeting point for a fixed number of participants, like std::barrier: no participant continues
+/// before all have arrived. The last to arrive calls `Completion` on its thread; then all are
+/// released in the order of their arrival, and the next phase begins. Arrivals happen before the
+/// call of the completion function, and this call happens before the end of the waits.
 ///
 /// Thread-safety: every member may be called from any thread.
 /// Lifetime: must outlive its waits.

@@ -106,7 +106,7 @@ class broadcast {
     if (try_send(std::move(value)) != channel_status::ok)
       throw std::system_error(channel_errc::closed);
   }
-  /// As send(), but returns closed instead of throwing; `value` is then not moved from.
+  /// Like send(), but returns closed instead of throwing; `value` is then not moved from.
   [[nodiscard]] channel_status try_send(T&& value) noexcept { return core_.send(value); }
 
   /// Makes a receiver of the values that are sent from now on.

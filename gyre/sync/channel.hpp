@@ -66,7 +66,7 @@ class channel_interface {
   friend struct channel_access;
 };
 
-/// Access of select() to a channel's core.
+/// Gives select() access to a channel's core.
 struct channel_access {
   template <class T, class Buffer>
   static auto& core(channel_interface<T, Buffer>& channel) noexcept {
@@ -80,7 +80,7 @@ struct channel_access {
 /// Values are received in the order in which they were sent, and the coroutine that has waited
 /// longest is served first. After close(), receivers get the values that were sent, then nullopt.
 ///
-/// A send or receive that need not wait takes place whether or not a stop was requested. One in 256
+/// A send or receive that need not wait completes even if a stop was requested. One in 256
 /// operations that complete at once yields to other coroutines, so that no coroutine holds its
 /// executor for ever.
 ///

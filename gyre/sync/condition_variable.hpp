@@ -78,7 +78,7 @@ class condition_variable {
   static void hand_over(line& waiters) noexcept;
 
   detail::state_word lock_;
-  line waiting_;  // all of type condition_waiter
+  line waiting_;  // elements are of type condition_waiter
 };
 
 /// The awaitable of condition_variable::wait(), without a result.

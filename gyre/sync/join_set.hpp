@@ -39,15 +39,16 @@
 namespace gyre {
 
 /// Tasks of one result type in a scope, from which one coroutine takes the results in the order in
-/// which the tasks end, as from Tokio's JoinSet. When all must have ended anyway, when_all() is
-/// simpler. To limit how many run at a time, and how many results wait, take a result before each
-/// spawn() once size() is the limit, as in the example; or collect(), if the results are needed
-/// together and in the order of the tasks.
+/// which the tasks end, like Tokio's JoinSet. If the coroutine needs all results anyway, when_all()
+/// is simpler. To limit how many run at a time, and how many results wait, take a result before
+/// each spawn() once size() is the limit, as in the example; or collect(), if the results are
+/// needed together and in the order of the tasks.
 ///
-/// The scope awaits the tasks, and its stop stops them. Their errors go to the set, not to the
-/// scope: next() throws them. A set that is destroyed leaves its tasks to the scope, as if
-/// scope::spawn() had started them: results and errors that were not taken are dropped, later
-/// errors go to the scope. (Tokio's JoinSet aborts the tasks: call request_stop() first for that.)
+/// The scope awaits the tasks, and a stop of the scope stops them. Errors of the tasks are stored
+/// in the set instead of the scope: next() throws them. A set that is destroyed leaves its tasks to
+/// the scope, as if scope::spawn() had started them: results and errors that were not taken are
+/// dropped, and the scope gets later errors. (Tokio's JoinSet aborts the tasks: call request_stop()
+/// first for that.)
 ///
 /// Thread-safety: spawn(), size() and request_stop() from any thread; next() and try_next() by one
 /// coroutine at a time.
@@ -82,7 +83,7 @@ class join_set {
     spawn(*detail::scope_access::inherited(core_->owner()).where, std::move(awaitable), name,
           location);
   }
-  /// As spawn(awaitable), on `target`, which must outlive the scope.
+  /// Like spawn(awaitable), but runs on `target`, which must outlive the scope.
   template <awaitable Awaitable>
     requires std::is_same_v<task_result_t<Awaitable>, T>
   void spawn(executor& target, Awaitable awaitable, const char* name = nullptr,

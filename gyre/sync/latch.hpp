@@ -23,8 +23,8 @@ struct latch_arrival : waiter {
 
 }  // namespace detail
 
-/// A counter that goes down to zero, where it stays and wakes all waiters, in the order in which
-/// they came; as std::latch. Each count_down() happens before the end of the waits.
+/// A counter that counts down to zero, where it stays, and then wakes all waiters, in the order in
+/// which they came; like std::latch. Each count_down() happens before the end of the waits.
 ///
 /// Thread-safety: every member may be called from any thread.
 /// Lifetime: must outlive its waits. A caller that finds the counter at zero, and knows that no

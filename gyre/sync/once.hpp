@@ -27,7 +27,7 @@ class once_flag : detail::waiting_line<once_flag> {
  public:
   constexpr once_flag() noexcept = default;
 
-  /// Whether a call has succeeded, which happens before the return of true.
+  /// Returns whether a call has succeeded; the call happens before a return of true.
   [[nodiscard]] bool done() const noexcept {
     // acquire: pairs with the release in state_word::unlock().
     return (load(std::memory_order_acquire) & succeeded) != 0;

@@ -98,7 +98,7 @@ class oneshot_sender {
   [[nodiscard]] bool valid() const noexcept { return core_ != nullptr; }
   /// Returns whether the receiver is gone, so that a value would not be received.
   [[nodiscard]] bool is_closed() const { return core().receiver_left(); }
-  /// Awaited, waits until the receiver is gone: nobody needs the value any more.
+  /// Awaited, waits until the receiver is gone, so that the value is no longer needed.
   [[nodiscard]] auto closed() {
     return detail::single_wait<detail::oneshot_closed_case<T>>(std::in_place, waited_case());
   }

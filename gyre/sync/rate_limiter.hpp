@@ -63,7 +63,7 @@ class rate_limiter {
   ///
   /// Lifetime: as sleep_for().
   /// Errors: throws gyre::operation_cancelled when asked to stop, and then has taken nothing and
-  /// delays nobody; std::errc::operation_not_supported if the executor has no timers.
+  /// delays no other waiter; std::errc::operation_not_supported if the executor has no timers.
   inline acquire_operation acquire(std::uint64_t tokens = 1);
 
   /// Takes `tokens` if they are available at the time `now` (of loop::now() or

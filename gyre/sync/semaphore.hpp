@@ -50,7 +50,7 @@ class [[nodiscard]] semaphore_permit {
   }
   ~semaphore_permit() { release(); }
 
-  /// The number of permits held.
+  /// Returns the number of permits held.
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
   /// Releases the permits now.
   inline void release() noexcept;
@@ -164,12 +164,12 @@ class semaphore : detail::waiting_line<semaphore, detail::semaphore_waiter> {
 
   /// Returns whether a coroutine or thread waits; a release() then serves the waiters.
   [[nodiscard]] bool has_waiters() const noexcept {
-    return (load(std::memory_order_relaxed) & awaited) != 0;  // relaxed: only a hint
+    return (load(std::memory_order_relaxed) & awaited) != 0;  // relaxed: a hint that orders nothing
   }
 
   /// Returns the number of free permits, which may be positive while an acquire() of more waits.
   [[nodiscard]] std::uint64_t available() const noexcept {
-    return load(std::memory_order_relaxed) / one;  // relaxed: only a number
+    return load(std::memory_order_relaxed) / one;  // relaxed: a count that orders nothing
   }
 
  private:

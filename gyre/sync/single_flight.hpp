@@ -30,20 +30,21 @@ template <class Key, class T, class Hash, class Equal>
 class async_cache_core;
 }  // namespace detail
 
-/// Suppresses duplicate work, as Go's golang.org/x/sync/singleflight: while a function runs for a
+/// Suppresses duplicate work, like Go's golang.org/x/sync/singleflight: while a function runs for a
 /// key, further calls with the key wait for its result, which all of them get. Results are not
 /// cached: a call that begins after the function has ended runs it again. To cache results, see
 /// async_cache.
 ///
-/// The function runs as a shared_task: on the executor of its first caller, or the one named to the
-/// constructor, with a stop token of its own, and without task-local values. A caller that is asked
-/// to stop stops waiting at once while others wait; if the last caller is asked to stop, so is the
-/// function, and the caller waits for its end. A call that begins meanwhile runs its own function.
+/// The function runs as a shared_task: on the executor of its first caller, or the one passed to
+/// the constructor, with a stop token of its own, and without task-local values. A caller that is
+/// asked to stop stops waiting at once while others wait; if the last caller is asked to stop, so
+/// is the function, and the caller waits for its end. A call that begins meanwhile runs its own
+/// function.
 ///
 /// Thread-safety: every member may be called from any thread. Hash and Equal run while a lock is
 /// held, and must not throw; no other user code runs under the lock.
 /// Lifetime: must outlive its calls. If the first caller's executor may be destroyed before the
-/// function has ended, name one to the constructor.
+/// function has ended, pass one to the constructor.
 /// Complexity: O(1). A call locks and searches a hash table twice.
 template <class Key, class T = void, class Hash = std::hash<Key>, class Equal = std::equal_to<Key>>
 class single_flight {
@@ -86,13 +87,13 @@ class single_flight {
   /// Makes later calls with `key` run their function again, instead of waiting for the execution
   /// that runs now; its callers still get its result. Returns false if none runs.
   bool forget(const Key& key) { return !extract(key).empty(); }
-  /// As forget(const Key&), for a key of another type, if Hash and Equal are transparent.
+  /// Like forget(const Key&), for a key of another type, if Hash and Equal are transparent.
   template <detail::finds_key<Hash, Equal> K>
   bool forget(const K& key) {
     return !extract(key).empty();
   }
 
-  /// The number of executions that calls wait for.
+  /// Returns the number of executions that calls wait for.
   [[nodiscard]] std::size_t size() const {
     const std::lock_guard hold(mutex_);
     return executions_.size();
@@ -183,7 +184,8 @@ class single_flight {
       } catch (const std::system_error& error) {
         if (error.code() != std::errc::owner_dead) throw;
       }
-      // The last caller was just leaving, or this is the function's own error.
+      // Either the last caller of the execution was stopped at the same time, so that a new
+      // execution is needed, or the error is the function's own.
       if (!part.work().is_abandoned()) co_return co_await part.work();
     }
   }
@@ -201,7 +203,8 @@ class single_flight {
     const auto found = executions_.find(key);
     return found != executions_.end() && found->first == key;
   }
-  /// Takes the execution for `key` out of the table, for the caller to destroy.
+  /// Takes the execution for `key` out of the table and returns it, so that the caller destroys it
+  /// without the lock.
   template <class K>
   node extract(const K& key) {
     const std::lock_guard hold(mutex_);

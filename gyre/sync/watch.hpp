@@ -57,9 +57,10 @@ struct watch_core : subscribers {
 
 }  // namespace detail
 
-/// A value to set and to read, whose receivers can wait for a change. They see the newest value,
-/// not every one in between; for that see broadcast. After close(), receivers get a change that
-/// they have not seen, then nullopt; the value can still be read and set.
+/// A value that can be set and read, and whose receivers can wait for a change. Receivers see the
+/// newest value, but may miss values in between; broadcast delivers every value. After close(),
+/// receivers get a change that they have not seen, then nullopt; the value can still be read and
+/// set.
 ///
 /// Thread-safety: every member may be called from any thread. T is copied, and functions given to
 /// modify() run, while a lock is held: they must be short and not use the watch, and large values

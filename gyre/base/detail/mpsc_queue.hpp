@@ -75,7 +75,9 @@ class mpsc_queue {
 
   /// Returns the word whose value is `idle` until a push() wakes an idle consumer, for a futex.
   const atomic<std::uintptr_t>& word() const noexcept { return newest_; }
-  static constexpr std::uintptr_t idle = 1;  // no operation has this address, nor its lower half
+  /// The word of an idle consumer: never the address of an operation, nor the lower half of one,
+  /// which is all that a futex compares.
+  static constexpr std::uintptr_t idle = 1;
 
  private:
   static operation* to_operation(std::uintptr_t word) noexcept {

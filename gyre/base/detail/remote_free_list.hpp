@@ -75,7 +75,7 @@ class remote_free_list {
  private:
   using word = std::uintptr_t;
   static constexpr word empty = 0;
-  static constexpr word orphaned = 1;  // the address of no node
+  static constexpr word orphaned = 1;  // never the address of a node
 
   static word to_word(Node* node) noexcept { return reinterpret_cast<word>(node); }
   static Node* to_node(word address) noexcept { return reinterpret_cast<Node*>(address); }

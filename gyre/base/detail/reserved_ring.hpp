@@ -68,7 +68,7 @@ class reserved_ring {
   }
 
   T* slots_ = nullptr;        // constructed only for the values in the queue
-  std::size_t capacity_ = 0;  // a power of two
+  std::size_t capacity_ = 0;  // in values; zero or a power of two
   std::uint32_t first_ = 0;   // number of the first value
   std::uint32_t next_ = 0;    // number of the next pushed value
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// poison, add_leak_root: tell AddressSanitizer and LeakSanitizer about memory that gyre manages.
+// poison, add_leak_root: describe memory that gyre manages to AddressSanitizer and LeakSanitizer.
 #pragma once
 
 #include <cstddef>

@@ -36,7 +36,7 @@ std::byte* map_aligned(std::size_t bytes) {
 }  // namespace
 
 void set_slab_cache_limit(std::size_t bytes) noexcept {
-  cache_limit.store(bytes, std::memory_order_relaxed);  // relaxed: a setting, orders nothing
+  cache_limit.store(bytes, std::memory_order_relaxed);  // relaxed: a setting that orders nothing
 }
 
 std::size_t slab_cache_limit() noexcept { return cache_limit.load(std::memory_order_relaxed); }
@@ -83,7 +83,7 @@ bool slab::cut() noexcept {
 }
 
 slab_heap* slab_heap::first() noexcept {
-  return heaps.load(std::memory_order_acquire);  // acquire: pairs with claim_any()
+  return heaps.load(std::memory_order_acquire);  // acquire: pairs with the release in claim_any()
 }
 
 slab_heap& slab_heap::claim_any() {
@@ -92,7 +92,7 @@ slab_heap& slab_heap::claim_any() {
   }
   auto* heap = new slab_heap;
   heap->open_cache();
-  static_cast<void>(heap->given_back_.try_claim());     // succeeds: no other thread knows it
+  static_cast<void>(heap->given_back_.try_claim());     // succeeds: no other thread sees the heap
   heap->next_ = heaps.load(std::memory_order_relaxed);  // relaxed: the exchange verifies it
   // release: pairs with the acquire in first(), whose caller sees the constructed heap.
   while (!heaps.compare_exchange_weak(heap->next_, heap, std::memory_order_release,

@@ -91,7 +91,7 @@ class alignas(cache_line_size) slab : public slab_header, public intrusive_list_
 
   free_block* free_ = nullptr;
   slab_heap* owner_ = nullptr;
-  std::byte* uncut_ = nullptr;  // from here to end_ no block has been cut
+  std::byte* uncut_ = nullptr;  // memory from here to end_ is not cut into blocks yet
   std::byte* end_ = nullptr;
   std::int32_t used_ = 0;
   std::uint16_t block_bytes_ = 0;
@@ -176,9 +176,9 @@ class slab_heap : public block_cache {
   void shrink_cache(std::size_t limit) noexcept;
   void give_up_ownership() noexcept;
 
-  std::array<slab*, slab_class_count> current_;                     // blocks are taken from these
+  std::array<slab*, slab_class_count> current_;                     // slabs to allocate from
   std::array<intrusive_list<slab>, slab_class_count> with_free_{};  // other slabs with free blocks
-  intrusive_list<slab> empty_;                                      // without a class, newest first
+  intrusive_list<slab> empty_;                                      // unused, newest first
   std::size_t empty_count_ = 0;
 
   relaxed_counter in_use_, remote_frees_, mapped_, unmapped_, cached_;

@@ -13,7 +13,7 @@ namespace gyre::detail {
 /// noticed.
 class adaptive_attempt {
  public:
-  /// The highest score: as many failures in a row reduce it to 0.
+  /// The highest score, which as many failures in a row reduce to 0.
   static constexpr int max_credit = 8;
   /// Starts with the score `credit`. A `gain` of 1 requires as many successes as failures to keep
   /// the score, a `gain` of `max_credit` one success in `max_credit` attempts.
@@ -42,7 +42,7 @@ class adaptive_attempt {
   static constexpr int min_backoff = 8;
   static constexpr int max_backoff = 512;
 
-  int credit_;  // the score
+  int credit_;  // the score, at most max_credit
   int gain_;
   int backoff_ = min_backoff;  // opportunities per attempt at a score of 0
   int skipped_ = 0;            // opportunities since the last attempt

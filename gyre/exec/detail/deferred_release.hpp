@@ -46,7 +46,7 @@ class deferred_release final : release_node {
     auto& self = static_cast<deferred_release&>(node);
     const function release = self.release_;
     std::shared_ptr<Owner> owner = std::move(self.owner_);
-    self.posted_.exchange(false, std::memory_order_acq_rel);  // acq_rel: see post()
+    self.posted_.exchange(false, std::memory_order_acq_rel);  // acq_rel: pairs with post()
     release(std::move(owner), point);
   }
 

@@ -35,7 +35,7 @@ class heavy_operation : public intrusive_list_node {
 
 namespace detail {
 
-/// The heavy operations that wait for their turn.
+/// The queue of heavy operations that wait for a turn of the loop.
 ///
 /// Thread-safety: belongs to the loop's thread.
 class heavy_queue {

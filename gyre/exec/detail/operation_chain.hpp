@@ -17,8 +17,8 @@ namespace gyre::detail {
 /// calls begin(). While a batch has run only part of the chain, the loop takes no other task from
 /// the inbox, so that operations run in the order of their posts.
 ///
-/// Thread-safety: add_pending(), subtract_pending() and pending() from any thread; the rest belongs
-/// to the loop's thread.
+/// Thread-safety: add_pending(), subtract_pending() and pending() from any thread; the other
+/// members belong to the loop's thread.
 class operation_chain {
  public:
   /// Counts operations that wait in chains, without the first one of each chain, which the inbox

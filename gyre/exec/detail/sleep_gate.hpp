@@ -68,7 +68,7 @@ class sleep_gate {
   }
   /// Called by the loop before it sleeps. Returns whether the loop was busy.
   bool fall_asleep() noexcept {
-    // Only the loop makes itself busy, so it cannot read a stale value here.
+    // relaxed: only the loop stores `busy`, so its own load of that state cannot be stale.
     const state before = state_.load(std::memory_order_relaxed);
     if (before == state::always) return false;
     state_.store(state::asleep, std::memory_order_relaxed);

@@ -62,7 +62,8 @@ void strand_core::schedule() noexcept {
   try {
     target_.post_discardable(*this, discard);
   } catch (const std::bad_alloc&) {
-    shares_.fetch_add(1, std::memory_order_relaxed);  // replaces the discarded share
+    // relaxed: the caller holds a share. The addition replaces the share that was discarded.
+    shares_.fetch_add(1, std::memory_order_relaxed);
     target_.post(*this);
   }
 }

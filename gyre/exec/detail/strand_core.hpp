@@ -16,9 +16,10 @@
 
 namespace gyre::detail {
 
-/// The queue is idle, or the core is posted to the target, or a thread of the target runs the core.
-/// The push that finds the queue idle posts the core. A posted core holds a share of itself,
-/// besides that of the strand, because an operation may destroy the strand.
+/// The reference-counted state of a strand. The queue is idle, or the core is posted to the target,
+/// or a thread of the target runs the core. The push that finds the queue idle posts the core. A
+/// posted core holds a share of itself, besides that of the strand, because an operation may
+/// destroy the strand.
 class strand_core final : public slab_object, operation {
  public:
   strand_core(executor& target, std::size_t max_per_turn) noexcept;

@@ -16,7 +16,7 @@ enum class ordering {
   total,
 };
 
-/// A budget for the tasks that run between two looks at timers and descriptors. A task that calls
+/// A budget for the tasks that run between two checks of timers and descriptors. A task that calls
 /// event_loop::stop() ends its batch.
 class batch {
  public:

@@ -69,7 +69,7 @@ class channel_core : public subscribers {
       }
       return channel_status::ok;
     }
-    if (select_node* const first = claim_sender(woken_wait)) {  // if the capacity is 0
+    if (select_node* const first = claim_sender(woken_wait)) {  // only if the capacity is 0
       target.emplace(std::move(*static_cast<send_node<T>&>(*first).source));
       return channel_status::ok;
     }
@@ -119,7 +119,7 @@ class channel_core : public subscribers {
   Buffer buffer_;
 };
 
-/// The case of receiving from a channel.
+/// The case of select() that receives from a channel.
 template <class T, class Buffer>
 class receive_case : public receive_node<T> {
  public:
@@ -140,7 +140,7 @@ class receive_case : public receive_node<T> {
   channel_core<T, Buffer>* source_;
 };
 
-/// The case of sending to a channel. Holds the value or, if Source is T&, refers to it.
+/// The case of select() that sends to a channel. Holds the value or, if Source is T&, refers to it.
 template <class T, class Buffer, class Source>
 class send_case : public send_node<T> {
  public:

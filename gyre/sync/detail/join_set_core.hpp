@@ -50,7 +50,8 @@ class join_set_task : public slab_object, public task_context, public operation,
 /// The state that a join_set shares with its tasks. The last owner, a task or the set, deletes it.
 class join_set_core : public slab_object {
  public:
-  explicit join_set_core(scope& owner) noexcept : scope_(owner), stop_(owner.get_token()) {}
+  explicit join_set_core(scope& parent_scope) noexcept
+      : scope_(parent_scope), stop_(parent_scope.get_token()) {}
 
   void acquire() noexcept {
     owners_.fetch_add(1, std::memory_order_relaxed);  // relaxed: the caller keeps this alive

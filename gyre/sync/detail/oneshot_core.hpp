@@ -97,7 +97,7 @@ class oneshot_core : public subscribers, public slab_object {
   std::exception_ptr error_;
 };
 
-/// The case that completes when the receiver is gone.
+/// The case of select() that completes when the receiver is gone.
 template <class T>
 class oneshot_closed_case : public select_node {
  public:
@@ -114,7 +114,7 @@ class oneshot_closed_case : public select_node {
   oneshot_core<T>* core_;
 };
 
-/// Access of select() to the case that an end of a oneshot waits for.
+/// Gives select() access to the case that an end of a oneshot waits for.
 struct oneshot_access {
   template <class End>
   static auto case_of(End& end) {

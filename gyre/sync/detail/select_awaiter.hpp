@@ -107,7 +107,7 @@ class select_awaiter : stop_callback_slot<select_awaiter<Cases...>> {
     inplace_stop_token stop;
   };
 
-  // Begins the wait. Returns false if a case has completed already.
+  // Begins the wait. Returns false if the wait has ended already.
   bool begin(inplace_stop_token stop) noexcept {
     if (!start_timers()) return false;
     if (stop.stop_possible()) {

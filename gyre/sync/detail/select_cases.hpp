@@ -33,7 +33,7 @@ struct timed_out {};
 
 namespace detail {
 
-/// The case of a time limit.
+/// The case of select() that completes when a time limit expires.
 class timeout_case : public timer_operation {
  public:
   using result = timed_out;
@@ -91,7 +91,8 @@ using variant_member = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 /// Fills `order` with a random permutation of the numbers from 0 to its size - 1.
 void shuffle(std::span<std::uint8_t> order) noexcept;
 
-/// The locks of several primitives, each once, taken in the order of their addresses.
+/// The set of locks of several primitives. They are locked in the order of their addresses, each
+/// once, which prevents deadlocks between selects.
 template <std::size_t MaxLocks>
 class lock_set {
  public:

@@ -35,8 +35,8 @@
 
 namespace gyre::detail {
 
-/// The memory of a select_wait's parties: an atomic or, for a wait for a single case, a word that
-/// is used with the lock of that case held and costs no locked instruction.
+/// The memory of a select_wait's parties: an atomic or, in a wait for a single case, a word that is
+/// guarded by the lock of that case and needs no locked instruction.
 class select_word {
  public:
   using parties = std::uint32_t;
@@ -65,8 +65,8 @@ class select_word {
   atomic<parties> bits_;
 };
 
-/// A coroutine's wait, and the case that ended it. Does not move. Exactly one claim() or decide()
-/// succeeds, and its caller must call wake() if the coroutine waits already.
+/// A coroutine's wait, and the case that ended the wait. Does not move. Exactly one claim() or
+/// decide() succeeds, and its caller must call wake() if the coroutine waits already.
 ///
 /// Thread-safety: see each member. In a wait for a single case, every member from publish() to
 /// abandon() is called with the lock of that case held.

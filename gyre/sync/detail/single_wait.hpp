@@ -148,7 +148,7 @@ class single_wait : stop_callback_slot<single_wait<Case>> {
     if (!case_.attempt(woken_wait)) {
       case_.enlist();
       const bool suspended = wait_.publish();
-      lock.unlock();  // if suspended, this may be destroyed from here on
+      lock.unlock();  // if suspended, this may be gone from here on
       return suspended;
     }
     lock.unlock();

@@ -15,7 +15,7 @@
 
 namespace gyre::detail {
 
-/// The lock and the waiting receivers of an object that is closed once.
+/// The lock, the closed flag and the waiting receivers of an object that is closed once.
 class subscribers {
  public:
   spin_lock& lock() noexcept { return lock_; }
@@ -67,10 +67,11 @@ class subscribers {
   select_queue receivers_;
 };
 
-/// The case of a receiver's next value. `Receiver` has a pointer core_ to subscribers and, with
-/// their lock held, ready() and next(). Only the waiting coroutine advances the receiver, so that a
-/// receiver that is ready stays ready until take(). `Receiver` may have must_wait(), as cases do,
-/// and takes_without_lock, if no other thread uses the subscribers once the receiver is ready.
+/// The case of select() that takes a receiver's next value. `Receiver` has a pointer core_ to
+/// subscribers and, with their lock held, ready() and next(). Only the waiting coroutine advances
+/// the receiver, so that a receiver that is ready stays ready until take(). `Receiver` may have
+/// must_wait(), as cases do, and takes_without_lock, if no other thread uses the subscribers once
+/// the receiver is ready.
 template <class Receiver>
 class receiver_case : public select_node {
  public:

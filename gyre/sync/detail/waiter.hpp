@@ -89,8 +89,8 @@ class woken_waiter : public operation {
 /// A waiting coroutine, from which primitives derive waiters with data of their own. A copy is a
 /// new waiter in no list, so that an awaiter may be moved until it is awaited.
 ///
-/// The parties of its wait_core are the coroutine that starts the wait, until the waiter is listed,
-/// and the right to end the wait:
+/// The parties of a waiter's wait_core are the coroutine that starts the wait, until the waiter is
+/// listed, and the right to end the wait:
 ///
 /// | starter | right | the waiter is | join() | complete() | withdraw()       |
 /// |---------|-------|---------------|--------|------------|------------------|
@@ -117,7 +117,7 @@ class waiter {
   template <class List>
   void join(List& list) noexcept {
     list.push_back(*this);
-    static_cast<void>(core_.leave(starter));  // keeps `right`
+    static_cast<void>(core_.leave(starter));  // the party `right` remains
   }
 
   /// Completes the wait, and takes the waiter out of its list, if any. The wait can then no longer
@@ -185,7 +185,7 @@ class waiter {
 
   union {
     listed_waiter listed_;
-    woken_waiter woken_;  // active from leave_list() on
+    woken_waiter woken_;  // constructed by leave_list()
   };
   std::coroutine_handle<> waiting_;
   core core_{starter | right};

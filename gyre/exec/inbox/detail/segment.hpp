@@ -142,7 +142,7 @@ class segment_reader {
       index_ += first.drop(first.look());
     }
   }
-  /// The segment being read.
+  /// Returns the segment being read.
   Segment* segment() const noexcept { return segment_; }
   /// Returns the last segment, which the caller must free.
   Segment* release() noexcept { return std::exchange(segment_, nullptr); }

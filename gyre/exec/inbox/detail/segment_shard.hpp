@@ -17,8 +17,8 @@
 
 namespace gyre::inbox::detail {
 
-/// A single-producer, single-consumer list of segments, with the links of a shard_set. A base
-/// class. Complexity: a push is two plain stores and a release store.
+/// A single-producer, single-consumer list of segments, with the links of a shard_set; a base class
+/// of shards. Complexity: a push is two plain stores and a release store.
 template <std::size_t CellsPerSegment>
 class segment_shard : public shard_base, public intrusive_list_node {
  public:

@@ -56,7 +56,7 @@ class shard_set {
     new_shards_.push(added);
     return {&added, end_access{kept}};
   }
-  /// Consumer: queues the new shards.
+  /// Consumer: adds the shards registered by producers to the queue.
   void admit_new_shards() noexcept {
     if (new_shards_.empty()) [[likely]]
       return;
