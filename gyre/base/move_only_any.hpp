@@ -40,7 +40,7 @@ inline constexpr any_operations<Bytes> any_operations_of{
 /// 8 whose move cannot throw, such as a std::unique_ptr, is held inline; any other lives in the
 /// slab (slab.hpp).
 ///
-/// Thread-safety: one thread at a time, any.
+/// Thread-safety: any thread, one at a time.
 /// Lifetime: a reference to the value is valid until the value is replaced, and an inline value is
 /// moved when the owner is.
 /// Errors: any_cast throws std::bad_any_cast for another type; get_if() returns null.

@@ -103,7 +103,8 @@ struct callable_operations {
   void (*destroy)(storage&) noexcept;
 };
 
-/// The relocation and the destruction of a stored F; null as in callable_operations.
+/// The functions that relocate and destroy a stored F; null has the meaning that it has in
+/// callable_operations.
 template <typename F, std::size_t Bytes>
 inline constexpr auto relocate_of = [] {
   using storage = callable_storage<Bytes>;

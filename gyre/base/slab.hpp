@@ -27,10 +27,10 @@ inline constexpr std::size_t slab_max_bytes = 4096;
 /// The default of slab_cache_limit(), in bytes.
 inline constexpr std::size_t default_slab_cache_limit = std::size_t{16} << 20;
 
-/// Returns at least `bytes` bytes aligned to slab_alignment, for zero the smallest block. Throws
-/// std::bad_alloc. Any thread, also while its thread-locals are destroyed and afterwards, and in a
-/// forked child. Some 2 ns, without atomic read-modify-write; more when a list is refilled, and a
-/// system call when a slab is mapped.
+/// Returns at least `bytes` bytes aligned to slab_alignment; a size of zero gets the smallest
+/// block. Throws std::bad_alloc. Any thread, also while its thread-locals are destroyed and
+/// afterwards, and in a forked child. Some 2 ns, without atomic read-modify-write; more when a list
+/// is refilled, and a system call when a slab is mapped.
 [[nodiscard]] void* slab_allocate(std::size_t bytes);
 
 /// Frees a block of slab_allocate(bytes) with the same `bytes`; ignores a null pointer. Any thread:

@@ -309,7 +309,7 @@ void event_loop::push_without_memory(operation& op) noexcept { overflow_.push(op
 
 void event_loop::post_release(detail::release_node& release) noexcept {
   if (!releases_.push(release)) return;
-  if (limited_) waiting_.fetch_add(1, std::memory_order_relaxed);
+  if (limited_) slots_in_use_.fetch_add(1, std::memory_order_relaxed);
   push_without_memory(releases_);
   wake_if_asleep();
 }
@@ -323,9 +323,10 @@ void event_loop::run_last_releases() noexcept {
 // Takes a slot if fewer than inbox_limit are in use. relaxed: a count that orders nothing.
 std::optional<event_loop::inbox_slot> event_loop::try_take_slot() noexcept {
   if (!limited_) return nullptr;
-  std::size_t slots_in_use = waiting_.load(std::memory_order_relaxed);
+  std::size_t slots_in_use = slots_in_use_.load(std::memory_order_relaxed);
   while (slots_in_use < options_.inbox_limit) {
-    if (waiting_.compare_exchange_weak(slots_in_use, slots_in_use + 1, std::memory_order_relaxed)) {
+    if (slots_in_use_.compare_exchange_weak(slots_in_use, slots_in_use + 1,
+                                            std::memory_order_relaxed)) {
       return inbox_slot(this);
     }
   }

@@ -222,7 +222,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   inbox_slot take_slot() noexcept {
     if (!limited_) [[likely]]
       return nullptr;
-    waiting_.fetch_add(1, std::memory_order_relaxed);  // relaxed: a count
+    slots_in_use_.fetch_add(1, std::memory_order_relaxed);  // relaxed: a count
     return inbox_slot(this);
   }
   // Returns nullopt if no slot is left.
@@ -238,12 +238,12 @@ class event_loop : public executor, public timer_service, public posting<event_l
     void operator()() const { loop->chain_.begin(*first, loop->batch_); }
   };
   [[nodiscard]] detail::operation_chain& chain() noexcept { return chain_; }
-  // Called after a push by the thread that runs the loop.
+  // Wakes the loop if necessary, after a push by the thread that runs the loop.
   void wake_own_thread() noexcept {
     if (gate_.claim_wake_up()) [[unlikely]]
       wake_poller();
   }
-  // Called after a push by any thread.
+  // Wakes the loop if it sleeps, after a push by any thread.
   void wake_if_asleep() noexcept {
     if (!gate_.is_busy()) [[unlikely]]
       wake_unless_awake();
@@ -286,7 +286,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   bool is_watching() const noexcept { return poller_->watched() > 0; }
   bool poll_for_io();
   void adapt_batch(duration elapsed) noexcept;
-  void release_slot() noexcept { waiting_.fetch_sub(1, std::memory_order_relaxed); }
+  void release_slot() noexcept { slots_in_use_.fetch_sub(1, std::memory_order_relaxed); }
   template <class Work, class Count>
   void guard(Work&& work, Count&& count);
   [[gnu::noinline]] void wake_unless_awake() noexcept;
@@ -305,7 +305,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   // The members below are read by every turn, and written by posting threads if the inbox has no
   // memory.
   detail::overflow_queue overflow_;
-  detail::release_queue releases_{*this};  // an element of overflow_ while not empty
+  detail::release_queue releases_{*this};  // posted to overflow_ unless empty
 
   // The members below are written only by the loop's thread.
   alignas(false_sharing_range) event_loop* outer_ = nullptr;  // loop whose task runs this one
@@ -332,7 +332,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
 
   // The members below are written by posting threads: by each post of a limited loop, and by each
   // wake-up.
-  alignas(false_sharing_range) detail::atomic<std::size_t> waiting_{0};  // tasks that hold a slot
+  alignas(false_sharing_range) detail::atomic<std::size_t> slots_in_use_{0};  // of inbox_limit
   detail::atomic<std::uint64_t> refused_{0};
   detail::atomic<std::uint64_t> wakeups_{0};
 };

@@ -51,10 +51,11 @@ struct executor_watchdog_options {
   /// limit at the latest. Must be positive.
   duration limit = std::chrono::milliseconds{100};
   /// Called once for each delay, while it lasts, on the watchdog's thread; must not throw, and must
-  /// not call the watchdog. Empty: prints one line to stderr. To see where the thread is, send it a
-  /// signal whose handler prints the stack, or attach a debugger.
+  /// not call the watchdog. If empty, the watchdog prints one line to stderr. To see where the
+  /// thread is, send it a signal whose handler prints the stack, or attach a debugger.
   move_only_function<void(const held_executor&)> on_hold = {};
-  /// Called when a reported delay has ended, in the same way. Empty: nothing is done.
+  /// Called on the watchdog's thread when a reported delay has ended; must not throw, and must not
+  /// call the watchdog. May be empty.
   move_only_function<void(const held_executor&)> on_release = {};
 };
 

@@ -9,7 +9,8 @@
 
 namespace gyre {
 
-/// Event loops that live as long as the group, such as those over which a server spreads.
+/// Event loops that live as long as the group, such as those over which a server distributes its
+/// connections.
 template <class Group>
 concept loop_group = requires(Group& group) {
   { group.loops() } -> std::same_as<std::vector<event_loop*>>;

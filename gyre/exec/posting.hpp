@@ -21,8 +21,8 @@ namespace gyre {
 template <class Loop>
 class posting {
  public:
-  /// Runs `callable` on the loop's thread, in the inbox's order; if posted by that thread, after
-  /// post() has returned.
+  /// Runs `callable` on the loop's thread, in the inbox's order. If the loop's thread posts it,
+  /// `callable` runs after post() has returned.
   template <class F>
     requires detail::postable<F>
   void post(F&& callable) {

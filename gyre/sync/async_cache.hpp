@@ -257,7 +257,7 @@ class async_cache_core {
     const bool fits = entries_.size() + (is_new ? 1 : 0) <= settings_.capacity &&
                       others <= settings_.weight_limit - weight;
     if (!fits) {
-      if (!is_new) use(found->second);  // so that it is not dropped
+      if (!is_new) use(found->second);  // so that the next line drops another entry
       dropped = remove(entries_.find(*by_use_.front().key));
       ++statistics_.evictions;
       return false;

@@ -100,15 +100,15 @@ class [[nodiscard]] condition_variable::wait_operation
   static constexpr bool executor_affine = true;
   static constexpr bool await_ready() noexcept { return false; }
   template <class Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
     assert(guard_->owns_lock() && "a wait for a gyre::condition_variable without the mutex");
-    const task_context& context = detail::context_of(awaiting);
+    const task_context& context = detail::context_of(coroutine);
     const inplace_stop_token stop_token = context.stop;
     mutex& released = *guard_->release();
     relocked = &released;
-    begin_wait(awaiting, context, stop_token.stop_possible());
+    begin_wait(coroutine, context, stop_token.stop_possible());
     if (stop_token.stop_possible()) add_stop_callback(stop_token);
-    if (!condition_->enlist(*this)) return detail::gives_way(context, awaiting);
+    if (!condition_->enlist(*this)) return detail::gives_way(context, coroutine);
     // The coroutine may resume, and destroy this, as soon as the mutex is unlocked.
     released.unlock();
     return true;

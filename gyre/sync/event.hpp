@@ -29,7 +29,8 @@ class manual_reset_event : detail::waiting_line<manual_reset_event> {
   constexpr explicit manual_reset_event(bool initially_set = false) noexcept
       : waiting_line(initially_set ? flag : 0) {}
 
-  /// Awaited, waits until the flag is set. A stop request counts only if it has to wait.
+  /// Awaited, waits until the flag is set. A stop request has an effect only if the coroutine has
+  /// to wait.
   wait_operation wait() noexcept { return wait_operation(*this); }
 
   void set() noexcept {
@@ -68,8 +69,8 @@ class auto_reset_event : detail::waiting_line<auto_reset_event> {
   constexpr explicit auto_reset_event(bool initially_set = false) noexcept
       : waiting_line(initially_set ? flag : 0) {}
 
-  /// Awaited, waits until the flag is set, and resets it. A stop request counts only if it has to
-  /// wait.
+  /// Awaited, waits until the flag is set, and resets it. A stop request has an effect only if the
+  /// coroutine has to wait.
   wait_operation wait() noexcept { return wait_operation(*this); }
   /// Resets the flag, and returns whether the flag was set. Returns false also while another wait
   /// begins.

@@ -148,11 +148,11 @@ class [[nodiscard]] join_set<T>::next_operation {
   static constexpr bool executor_affine = true;
   static constexpr bool await_ready() noexcept { return false; }
   template <class Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    context_ = &detail::context_of(awaiting);
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
+    context_ = &detail::context_of(coroutine);
     is_empty_ = core_.size() == 0;
-    if (is_empty_ || wait_.await_ready()) return detail::gives_way(*context_, awaiting);
-    return wait_.await_suspend(awaiting);
+    if (is_empty_ || wait_.await_ready()) return detail::gives_way(*context_, coroutine);
+    return wait_.await_suspend(coroutine);
   }
   next_result await_resume() {
     if (is_empty_) return next_result{};

@@ -57,7 +57,8 @@ class latch : detail::waiting_line<latch> {
     // acquire: pairs with the release in state_word::unlock().
     return load(std::memory_order_acquire) < one;
   }
-  /// Awaited, waits until the counter is zero. A stop request counts only if it has to wait.
+  /// Awaited, waits until the counter is zero. A stop request has an effect only if the coroutine
+  /// has to wait.
   wait_operation wait() noexcept { return wait_operation(*this); }
   /// Awaited, counts down, then waits. The arrivals stay counted even if the wait is asked to stop.
   arrival_operation arrive_and_wait(std::uint64_t arrivals = 1) noexcept {

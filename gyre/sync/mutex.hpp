@@ -40,15 +40,15 @@ class mutex : detail::waiting_line<mutex> {
     assert(load(std::memory_order_relaxed) == 0 && "a gyre::mutex was destroyed in use");
   }
 
-  /// Awaited, locks after the present waiters and returns a guard. A stop request counts only if it
-  /// has to wait.
+  /// Awaited, locks after the present waiters and returns a guard. A stop request has an effect
+  /// only if the coroutine has to wait.
   lock_operation lock() noexcept { return lock_operation(*this); }
 
   /// Locks if that is possible at once. May fail spuriously, as the standard's may, while another
   /// wait is being cancelled. The caller unlocks, or makes a guard(mutex, std::adopt_lock).
   [[nodiscard]] bool try_lock() noexcept {
     word free = 0;
-    // acquire: pairs with the release in unlock(), and with that of state_word::unlock().
+    // acquire: pairs with the release in unlock() and state_word::unlock().
     return compare_exchange_strong(free, held, std::memory_order_acquire,
                                    std::memory_order_relaxed);
   }
@@ -56,7 +56,8 @@ class mutex : detail::waiting_line<mutex> {
   /// Hands the lock to the coroutine that has waited longest, which resumes on its executor.
   void unlock() noexcept {
     word alone = held;
-    // release: pairs with the acquire of the next lock operation.
+    // release: pairs with the acquire of the next lock operation, which sees all writes under this
+    // lock.
     if (!compare_exchange_strong(alone, 0, std::memory_order_release, std::memory_order_relaxed)) {
       change([](word& state) {
         assert((state & held) != 0 && "unlocked a gyre::mutex that is not locked");

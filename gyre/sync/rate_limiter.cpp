@@ -124,11 +124,11 @@ bool rate_limiter::acquire_operation::take_tokens() noexcept {
 GYRE_MAKES_TAIL_CALLS void rate_limiter::acquire_operation::resume_frame(void* resumed) {
   acquire_operation& self = detail::stand_in<acquire_operation>::owner(resumed);
   if (self.token_wait_ ? self.take_tokens() : self.reach_head()) return;
-  GYRE_TAIL_CALL return detail::continue_with(self.awaiting_.address());
+  GYRE_TAIL_CALL return detail::continue_with(self.coroutine_.address());
 }
 
 void rate_limiter::acquire_operation::destroy_frame(void* destroyed) noexcept {
-  detail::stand_in<acquire_operation>::owner(destroyed).awaiting_.destroy();
+  detail::stand_in<acquire_operation>::owner(destroyed).coroutine_.destroy();
 }
 
 std::expected<void, std::error_code> rate_limiter::acquire_operation::result() {

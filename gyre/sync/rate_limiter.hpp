@@ -59,7 +59,7 @@ class rate_limiter {
   rate_limiter& operator=(rate_limiter&&) = delete;
 
   /// Awaited, takes `tokens` after the present waiters, and waits until they have come. A stop
-  /// request counts only if it has to wait.
+  /// request has an effect only if the coroutine has to wait.
   ///
   /// Lifetime: as sleep_for().
   /// Errors: throws gyre::operation_cancelled when asked to stop, and then has taken nothing and
@@ -72,8 +72,8 @@ class rate_limiter {
   [[nodiscard]] bool try_acquire(steady_time now, std::uint64_t tokens = 1);
 
  private:
-  /// A time in units so small that a nanosecond has `rate_` of them and a token costs `period_` of
-  /// them: no calculation rounds.
+  /// A time in units of 1 / rate_ nanoseconds, of which a token costs period_, so that the bucket's
+  /// arithmetic is exact.
   __extension__ using scaled_time = __int128;
 
   void check(std::uint64_t tokens) const;
@@ -112,9 +112,9 @@ class rate_limiter::acquire_operation {
   static constexpr bool executor_affine = true;
   static constexpr bool await_ready() noexcept { return false; }
   template <detail::has_context Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    awaiting_ = awaiting;
-    frame_.stand_for(awaiting, *this);
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
+    coroutine_ = coroutine;
+    frame_.stand_for(coroutine, *this);
     return begin();
   }
   void await_resume();
@@ -131,7 +131,7 @@ class rate_limiter::acquire_operation {
 
   rate_limiter* limiter_;
   std::uint64_t tokens_;
-  std::coroutine_handle<> awaiting_;
+  std::coroutine_handle<> coroutine_;
   detail::stand_in<acquire_operation> frame_{&resume_frame, &destroy_frame};
   std::errc error_{};
   mutex::guard head_;  // locked while this operation is the first in the line

@@ -88,8 +88,8 @@ class semaphore : detail::waiting_line<semaphore, detail::semaphore_waiter> {
     assert(permits <= max());
   }
 
-  /// Awaited, takes `permits` after the present waiters. A stop request counts only if it has to
-  /// wait.
+  /// Awaited, takes `permits` after the present waiters. A stop request has an effect only if the
+  /// coroutine has to wait.
   acquire_operation acquire(std::uint64_t permits = 1) noexcept {
     return acquire_operation(*this, permits);
   }

@@ -49,9 +49,10 @@ class shared_mutex : detail::waiting_line<shared_mutex, detail::shared_mutex_wai
     assert(load(std::memory_order_relaxed) == 0 && "a gyre::shared_mutex was destroyed in use");
   }
 
-  /// Awaited, locks exclusively. A stop request counts only if it has to wait.
+  /// Awaited, locks exclusively. A stop request has an effect only if the coroutine has to wait.
   lock_operation lock() noexcept { return lock_operation(*this, true); }
-  /// Awaited, locks together with other readers. A stop request counts only if it has to wait.
+  /// Awaited, locks together with other readers. A stop request has an effect only if the coroutine
+  /// has to wait.
   lock_shared_operation lock_shared() noexcept { return lock_shared_operation(*this, false); }
 
   /// Locks if that is possible at once. May fail spuriously, as the standard's may, while another
@@ -77,7 +78,8 @@ class shared_mutex : detail::waiting_line<shared_mutex, detail::shared_mutex_wai
 
   void unlock() noexcept {
     word alone = written;
-    // release: pairs with the acquire of the next lock operation.
+    // release: pairs with the acquire of the next lock operation, which sees all writes under this
+    // lock.
     if (!compare_exchange_strong(alone, 0, std::memory_order_release, std::memory_order_relaxed)) {
       hand_over(written);
     }

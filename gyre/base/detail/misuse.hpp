@@ -40,7 +40,8 @@ concept callable_without_parameters = std::is_invocable_v<std::decay_t<F>&>;
 template <class F>
 concept drops_awaitable =
     callable_without_parameters<F> && lazy_awaitable<std::invoke_result_t<std::decay_t<F>&>>;
-/// Callables that can be posted.
+/// A callable that can be posted: it takes no parameters, does not only make an awaitable, and can
+/// be stored.
 template <class F>
 concept postable = callable_without_parameters<F> && !drops_awaitable<F> &&
                    std::is_constructible_v<std::decay_t<F>, F>;

@@ -71,7 +71,7 @@ class blocked_signals {
   sigset_t previous_mask_;
 };
 
-// The arguments of the new thread.
+// The name and the function of a new thread, passed to run_thread().
 struct start {
   std::string name;
   move_only_function<void()> work;

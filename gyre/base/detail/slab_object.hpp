@@ -70,7 +70,7 @@ struct short_lived_object : slab_object {
   }
 };
 
-/// An object of any type from the slab.
+/// Holds an object of type T in a block of the slab.
 template <class T>
 struct slab_box : slab_object {
   template <class... Args>

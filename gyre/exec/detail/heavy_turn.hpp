@@ -31,12 +31,12 @@ class heavy_turn final : stoppable_wait, heavy_operation {
   static constexpr bool executor_affine = true;
   static constexpr bool await_ready() noexcept { return false; }
   template <class Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    const task_context& context = context_of(awaiting);
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
+    const task_context& context = context_of(coroutine);
     set_context(context);
     is_stopped_ = context.stop.stop_requested();
-    return (!is_stopped_ && begin(*context.where, awaiting, context)) ||
-           gives_way(context, awaiting);
+    return (!is_stopped_ && begin(*context.where, coroutine, context)) ||
+           gives_way(context, coroutine);
   }
   void await_resume() {
     end();

@@ -41,15 +41,15 @@ class [[nodiscard]] readable_wait final : stoppable_wait, public intrusive_list_
   static constexpr bool executor_affine = true;
   static constexpr bool await_ready() noexcept { return false; }
   template <class Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    const task_context& context = context_of(awaiting);
-    set_holder(awaiting, line_.loop_);
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
+    const task_context& context = context_of(coroutine);
+    set_holder(coroutine, line_.loop_);
     set_context(context);
     if (context.stop.stop_requested()) {
       outcome_ = cancelled();
-      return gives_way(context, awaiting);
+      return gives_way(context, coroutine);
     }
-    return begin(line_.loop_, awaiting, context) || gives_way(context, awaiting);
+    return begin(line_.loop_, coroutine, context) || gives_way(context, coroutine);
   }
   T await_resume() {
     end();

@@ -58,7 +58,8 @@ class blocked_acquire final : semaphore_waiter, executor {
  private:
   void post(operation& /*wake_up*/) noexcept override {
     const auto* const word = &ended_;
-    // release: pairs with the acquire in has_ended(). From then on this object may be gone.
+    // release: pairs with the acquire in has_ended(). The waiting thread may destroy this object
+    // from here on.
     ended_.store(1, std::memory_order_release);
     futex_wake_one(word);
   }

@@ -52,7 +52,8 @@ class oneshot_core : public subscribers, public slab_object {
     wake_all(ended_waits);
     return receiver_exists;
   }
-  /// Called by the receiver when it retires.
+  /// Called by the receiver when it retires: ends the sender's waits. Deletes this if the sender
+  /// has retired before.
   void retire_receiver() noexcept {
     if (was_closed()) {
       lock_.wait_until_free();  // the sender touches nothing after unlocking

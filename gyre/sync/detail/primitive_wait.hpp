@@ -56,12 +56,12 @@ class [[nodiscard]] primitive_wait : Waiter,
   static constexpr bool executor_affine = true;
   bool await_ready() noexcept { return primitive_->admit(static_cast<Waiter&>(*this)); }
   template <class Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    const task_context& context = context_of(awaiting);
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
+    const task_context& context = context_of(coroutine);
     const inplace_stop_token stop = context.stop;
-    this->begin_wait(awaiting, context, stop.stop_possible());
+    this->begin_wait(coroutine, context, stop.stop_possible());
     if (stop.stop_possible()) this->add_stop_callback(stop);
-    return primitive_->enlist(*this) || gives_way(context, awaiting);
+    return primitive_->enlist(*this) || gives_way(context, coroutine);
   }
   Result await_resume() {
     if (const task_context* const context = finish()) throw_cancelled(*context);

@@ -57,10 +57,10 @@ class select_awaiter : stop_callback_slot<select_awaiter<Cases...>> {
   }
 
   template <class Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    wait_.emplace(awaiting, false);
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
+    wait_.emplace(coroutine, false);
     if (ends_turn_) return give_way(completed_case_);
-    const task_context& context = context_of(awaiting);
+    const task_context& context = context_of(coroutine);
     const inplace_stop_token stop = context.stop;
     if constexpr (has_timeout) {
       // Timers may be started only on a thread of their executor.
@@ -70,7 +70,7 @@ class select_awaiter : stop_callback_slot<select_awaiter<Cases...>> {
         return true;
       }
     }
-    return begin(stop) || gives_way(context, awaiting);
+    return begin(stop) || gives_way(context, coroutine);
   }
 
   result_type await_resume() {
@@ -100,8 +100,8 @@ class select_awaiter : stop_callback_slot<select_awaiter<Cases...>> {
         : operation(&run), self(awaiter), stop(token) {}
     static void run(operation& posted) {
       const auto& begins = static_cast<delayed_begin&>(posted);
-      const std::coroutine_handle<> awaiting = begins.self.wait_->waiting;
-      if (!begins.self.begin(begins.stop)) resume(awaiting);
+      const std::coroutine_handle<> coroutine = begins.self.wait_->waiting;
+      if (!begins.self.begin(begins.stop)) resume(coroutine);
     }
     select_awaiter& self;
     inplace_stop_token stop;

@@ -25,7 +25,7 @@ std::uint32_t next_random() noexcept {
 
 // Not inlined, because coroutines change threads and compilers cache addresses of thread-locals.
 [[gnu::noinline]] void shuffle(std::span<std::uint8_t> order) noexcept {
-  // This is the inside-out shuffle of Fisher and Yates.
+  // The loop is the inside-out form of the Fisher-Yates shuffle.
   for (std::size_t i = 0; i < order.size(); ++i) {
     const std::size_t j =
         i == 0 ? 0 : static_cast<std::size_t>((std::uint64_t{next_random()} * (i + 1)) >> 32);

@@ -77,10 +77,10 @@ class select_wait : public resumption {
   static constexpr index cancelled = 0xff;
 
   template <class Promise>
-  explicit select_wait(std::coroutine_handle<Promise> awaiting, bool has_single_case) noexcept
+  explicit select_wait(std::coroutine_handle<Promise> coroutine, bool has_single_case) noexcept
       : core_(starter | ender | right | (has_single_case ? select_word::locked_bit : 0)),
-        context_(&context_of(awaiting)) {
-    waiting = awaiting;
+        context_(&context_of(coroutine)) {
+    waiting = coroutine;
   }
   select_wait(const select_wait&) = delete;
 

@@ -98,16 +98,16 @@ class single_wait : stop_callback_slot<single_wait<Case>> {
   }
 
   template <class Promise>
-  bool await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
-    const task_context& context = context_of(awaiting);
-    case_.wait = std::construct_at(&wait_, awaiting, true);
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
+    const task_context& context = context_of(coroutine);
+    case_.wait = std::construct_at(&wait_, coroutine, true);
     case_.index = 0;
     if (case_.ends_turn) return give_way();
     if (context.stop.stop_possible()) {
       wait_.note_callback();
       this->add_stop_callback(context.stop);
     }
-    return suspend() || gives_way(context, awaiting);
+    return suspend() || gives_way(context, coroutine);
   }
 
   result_type await_resume() {

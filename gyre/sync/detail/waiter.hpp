@@ -145,9 +145,9 @@ class waiter {
   ~waiter() { assert((core_.has(starter) || !core_.has(right)) && "destroyed while in a list"); }
 
   /// Prepares the waiter for a wait. Called before the waiter joins a list.
-  void begin_wait(std::coroutine_handle<> awaiting, const task_context& context,
+  void begin_wait(std::coroutine_handle<> coroutine, const task_context& context,
                   bool has_stop_callback) noexcept {
-    waiting_ = awaiting;
+    waiting_ = coroutine;
     core_.begin(starter | right);
     core_.word().set_context(context, has_stop_callback);
   }

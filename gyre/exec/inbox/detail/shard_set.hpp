@@ -77,7 +77,7 @@ class shard_set {
     queue_.push_back(shard);
     ++size_;
   }
-  /// Called by the thread that took `empty_shard`: removes the shard, which must get no more tasks.
+  /// Called by the thread that took `empty_shard`: removes the shard, which will get no more tasks.
   void retire(Shard& empty_shard) noexcept {
     {
       const std::lock_guard lock(mutex_);
