@@ -51,7 +51,8 @@ class duration : public std::chrono::nanoseconds {
       if (std::cmp_less(length.count(), lowest / unit)) return min();
       return nanoseconds{static_cast<std::int64_t>(length.count()) * unit};
     } else {
-      // A product of integers could overflow before its division.
+      // Computed in floating point, because a product of integers could overflow before the
+      // division.
       const auto count =
           static_cast<long double>(length.count()) * Period::num * parts_of_second / Period::den;
       if (count >= static_cast<long double>(highest)) return max();

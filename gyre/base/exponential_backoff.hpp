@@ -29,7 +29,7 @@ namespace gyre {
 struct exponential_backoff {
   /// The delay before the first retry, before jitter. If zero, all delays are zero.
   duration initial = std::chrono::milliseconds{100};
-  /// The limit of all delays, the first included.
+  /// The upper limit of all delays, including the first.
   duration longest = std::chrono::seconds{30};
 
   /// Returns the delay before retry `number`, counted from 1, without jitter. Negative options

@@ -19,7 +19,7 @@ class intrusive_list_node {
   constexpr intrusive_list_node(const intrusive_list_node&) noexcept {}
   constexpr intrusive_list_node& operator=(const intrusive_list_node&) noexcept { return *this; }
   constexpr ~intrusive_list_node() { assert(!is_linked() && "destroyed while in a list"); }
-  /// Whether the element is in a list.
+  /// Returns whether the element is in a list.
   [[nodiscard]] constexpr bool is_linked() const noexcept { return next_ != nullptr; }
   /// Takes the element out of its list, if any. Call it only on a thread that may change the list.
   constexpr void unlink() noexcept {

@@ -11,7 +11,8 @@
 
 namespace gyre {
 
-/// A stack of T, which derives from Node (see intrusive_queue), drained as a whole, oldest first.
+/// A stack of T, which derives from Node (see intrusive_queue). It is drained as a whole, oldest
+/// element first.
 ///
 /// Thread-safety: every member may be called from any thread; lock-free.
 /// Lifetime: the stack owns nothing; elements must outlive their stay in it.

@@ -40,7 +40,7 @@ class operation : public intrusive_node {
 
 namespace detail {
 
-/// An operation as a callable of one pointer, which every inbox stores in place.
+/// A callable that runs an operation. It is one pointer, which every inbox stores in place.
 struct run_operation {
   operation* op;
   void operator()() const { op->execute(); }

@@ -39,8 +39,8 @@ inline constexpr std::size_t default_slab_cache_limit = std::size_t{16} << 20;
 void slab_deallocate(void* memory, std::size_t bytes) noexcept;
 
 /// Releases the calling thread's caches: collects its blocks that other threads freed, frees the
-/// coroutine frames that it keeps for reuse, and returns empty slabs to the system. For a thread
-/// that will not allocate for a while. O(blocks and slabs).
+/// coroutine frames that it keeps for reuse, and returns empty slabs to the system. Meant for a
+/// thread that will not allocate for a while. O(blocks and slabs).
 void slab_trim() noexcept;
 
 /// Sets how many bytes in empty slabs each thread may keep; further slabs that become empty are

@@ -28,9 +28,9 @@ class timer_node : public timer_link {
   timer_node() = default;
   timer_node& operator=(timer_node&&) = delete;
   ~timer_node() { assert(!linked()); }
-  /// Whether the timer was started and has neither fired nor been cancelled.
+  /// Returns whether the timer was started and has neither fired nor been cancelled.
   bool linked() const noexcept { return next != nullptr; }
-  /// The deadline of the last start; the clock's epoch before the first.
+  /// Returns the deadline of the last start; the clock's epoch before the first start.
   steady_time deadline() const noexcept { return deadline_; }
 
  private:

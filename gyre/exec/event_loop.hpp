@@ -82,9 +82,9 @@ class event_loop : public executor, public timer_service, public posting<event_l
   /// if the wait fails; std::logic_error when called by one of the loop's own tasks, or while
   /// another thread runs the loop.
   void run();
-  /// Waits until there is something to do, and runs one turn. False if the loop is stopped.
+  /// Waits until there is work, and runs a turn. Returns false if the loop is stopped.
   bool run_once();
-  /// Runs one turn without waiting. False if there was nothing to do, or the loop is stopped.
+  /// Runs one turn without waiting. Returns false if there was no work, or the loop is stopped.
   bool poll();
   /// Runs until stop(), but at most for `limit`; stopped() is true if stop() ended the run.
   void run_for(duration limit) { run_until(deadline_after(limit)); }
@@ -207,7 +207,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
  protected:
   event_loop(loop_options options, std::unique_ptr<gyre::poller> poller);
 
-  // Implemented by basic_loop. push_erased() wakes the loop if it sleeps.
+  // basic_loop implements the next four functions. push_erased() wakes the loop if it sleeps.
   virtual void push_erased(const inbox::detail::erased_task& task) = 0;
   virtual void run_inbox(inbox::batch& batch) = 0;
   virtual bool inbox_ready() noexcept = 0;

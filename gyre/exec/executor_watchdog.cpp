@@ -51,7 +51,7 @@ class executor_watchdog::heartbeat final : public operation {
     }
   }
   bool is_posted() const noexcept {
-    // acquire: pairs with the release in finish().
+    // acquire: pairs with the release in finish(); makes ran_at_ visible.
     return is_posted_.load(std::memory_order_acquire);
   }
   std::chrono::nanoseconds delay_at(steady_time now) const noexcept { return now - posted_at_; }

@@ -32,7 +32,7 @@ namespace gyre {
 
 /// An executor that has not run its last heartbeat in time.
 struct held_executor {
-  /// The name given to watch(); valid during the call.
+  /// The name passed to watch(); valid during the call.
   std::string_view name;
   executor* target = nullptr;
   /// The time since the heartbeat was posted, at least the limit; for on_release, the time until

@@ -41,8 +41,8 @@ class posting {
     static_cast<void>(slot->release());
     return true;
   }
-  /// Calls `callable` at once if the caller is a task of the loop, and passes its exceptions on;
-  /// else posts it. Also posts it while a task of the loop runs another loop or a sync_wait().
+  /// Calls `callable` immediately if the caller is a task of the loop, and passes its exceptions
+  /// on; else posts it. Also posts it while a task of the loop runs another loop or a sync_wait().
   template <class F>
     requires detail::postable<F>
   void dispatch(F&& callable) {

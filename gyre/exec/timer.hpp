@@ -36,7 +36,8 @@ GYRE_MISUSED_CALLBACK(misused_timer_callback,
 /// Complexity: starting and cancelling are O(1) and allocate nothing.
 class timer {
  public:
-  /// Exceptions of `callback` go to the loop's on_exception.
+  /// Makes a timer that is not started. Exceptions of `callback` are passed to the loop's
+  /// on_exception.
   timer(event_loop& target, move_only_function<void()> callback) noexcept
       : loop_(target), callback_(std::move(callback)) {}
   // Explains wrong arguments: see base/detail/misuse.hpp.

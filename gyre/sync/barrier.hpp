@@ -101,7 +101,8 @@ class barrier : detail::barrier_base {
       std::is_nothrow_move_constructible_v<Completion>)
       : barrier_base(expected), completion_(std::move(completion)) {}
 
-  /// Awaited, arrives, and waits for the others. The last to arrive is not suspended.
+  /// Awaited, arrives, and waits for the other participants. The last participant to arrive is not
+  /// suspended.
   wait_operation arrive_and_wait() noexcept { return wait_operation(*this); }
 
   /// Arrives `arrivals` times, without waiting. Asserts that the phase still waits for as many.
@@ -111,8 +112,8 @@ class barrier : detail::barrier_base {
     if (count(arrivals, 0, ready)) complete(ready);
     return token;
   }
-  /// Awaited, waits for the end of the phase in which `token` was given, which may have ended. The
-  /// arrival counts even if the wait is asked to stop.
+  /// Awaited, waits for the end of the phase in which arrive() returned `token`; completes at once
+  /// if that phase has ended. The arrival counts even if the wait is asked to stop.
   wait_operation wait(arrival_token token) noexcept { return wait_operation(*this, token.phase_); }
 
   /// Arrives for the last time: later phases expect one participant less.

@@ -98,7 +98,8 @@ class broadcast {
  public:
   using value_type = T;
 
-  /// Keeps at least one value. Throws std::bad_alloc.
+  /// Makes a broadcast that keeps the newest `capacity` values, at least one. Throws
+  /// std::bad_alloc.
   explicit broadcast(std::size_t capacity) : core_(capacity) {}
 
   /// Sends `value` to all present receivers. Throws std::system_error (channel_errc::closed).

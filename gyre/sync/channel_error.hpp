@@ -12,7 +12,7 @@ namespace gyre {
 
 /// Errors of channels and broadcasts.
 enum class channel_errc {
-  /// close() was called before the send, or while it waited for room; std::errc::broken_pipe.
+  /// close() was called before the send, or while the send waited. Equal to std::errc::broken_pipe.
   closed = 1,
 };
 
@@ -24,7 +24,7 @@ enum class channel_status : unsigned char {
   closed,  ///< not sent, or nothing is left to receive
 };
 
-/// The category of channel_errc, "gyre.channel". Any thread.
+/// Returns the category of channel_errc, "gyre.channel". Any thread.
 const std::error_category& channel_error_category() noexcept;
 
 inline std::error_code make_error_code(channel_errc error) noexcept {

@@ -57,7 +57,8 @@ class condition_variable {
   /// Awaited, unlocks `guard`, waits to be notified, and locks again. Meanwhile `guard` owns no
   /// lock, and must not be moved.
   inline wait_operation wait(mutex::guard& guard) noexcept;
-  /// Waits until `predicate()`, called with the mutex held, is true. Costs a coroutine frame.
+  /// Waits until `predicate()`, called with the mutex held, is true. Complexity: allocates a
+  /// coroutine frame.
   template <std::predicate Predicate>
   task<> wait(mutex::guard& guard, Predicate predicate);
 
@@ -109,7 +110,7 @@ class [[nodiscard]] condition_variable::wait_operation
     begin_wait(coroutine, context, stop_token.stop_possible());
     if (stop_token.stop_possible()) add_stop_callback(stop_token);
     if (!condition_->enlist(*this)) return detail::gives_way(context, coroutine);
-    // The coroutine may resume, and destroy this, as soon as the mutex is unlocked.
+    // This may be gone from here on: the coroutine may resume, or be destroyed.
     released.unlock();
     return true;
   }

@@ -40,7 +40,7 @@ class manual_reset_event : detail::waiting_line<manual_reset_event> {
     change([](word& state) { state &= ~flag; });
   }
   [[nodiscard]] bool is_set() const noexcept {
-    // acquire: pairs with the release in state_word::unlock().
+    // acquire: pairs with the release in state_word::unlock(); makes writes before set() visible.
     return (load(std::memory_order_acquire) & flag) != 0;
   }
 
@@ -76,7 +76,7 @@ class auto_reset_event : detail::waiting_line<auto_reset_event> {
   /// begins.
   [[nodiscard]] bool try_wait() noexcept {
     word set = flag;
-    // acquire: pairs with the release in state_word::unlock().
+    // acquire: pairs with the release in state_word::unlock(); makes writes before set() visible.
     return compare_exchange_strong(set, 0, std::memory_order_acquire, std::memory_order_relaxed);
   }
 
@@ -87,7 +87,7 @@ class auto_reset_event : detail::waiting_line<auto_reset_event> {
     change([](word& state) { state &= ~flag; });
   }
   [[nodiscard]] bool is_set() const noexcept {
-    // acquire: pairs with the release in state_word::unlock().
+    // acquire: pairs with the release in state_word::unlock(); makes writes before set() visible.
     return (load(std::memory_order_acquire) & flag) != 0;
   }
 

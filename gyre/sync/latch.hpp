@@ -54,7 +54,8 @@ class latch : detail::waiting_line<latch> {
   }
   /// Returns whether the counter is zero.
   [[nodiscard]] bool try_wait() const noexcept {
-    // acquire: pairs with the release in state_word::unlock().
+    // acquire: pairs with the release in state_word::unlock(); makes writes before count_down()
+    // visible.
     return load(std::memory_order_acquire) < one;
   }
   /// Awaited, waits until the counter is zero. A stop request has an effect only if the coroutine

@@ -44,8 +44,8 @@ class mutex : detail::waiting_line<mutex> {
   /// only if the coroutine has to wait.
   lock_operation lock() noexcept { return lock_operation(*this); }
 
-  /// Locks if that is possible at once. May fail spuriously, as the standard's may, while another
-  /// wait is being cancelled. The caller unlocks, or makes a guard(mutex, std::adopt_lock).
+  /// Locks if that is possible at once. May fail spuriously, like std::mutex::try_lock(), while
+  /// another wait is being cancelled. The caller unlocks, or makes a guard(mutex, std::adopt_lock).
   [[nodiscard]] bool try_lock() noexcept {
     word free = 0;
     // acquire: pairs with the release in unlock() and state_word::unlock().

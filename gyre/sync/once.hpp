@@ -29,7 +29,7 @@ class once_flag : detail::waiting_line<once_flag> {
 
   /// Returns whether a call has succeeded; the call happens before a return of true.
   [[nodiscard]] bool done() const noexcept {
-    // acquire: pairs with the release in state_word::unlock().
+    // acquire: pairs with the release in state_word::unlock(); makes the function's writes visible.
     return (load(std::memory_order_acquire) & succeeded) != 0;
   }
 

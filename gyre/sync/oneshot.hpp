@@ -69,7 +69,7 @@ class oneshot_sender {
     if (core_ != nullptr) core_->retire_sender([](core_type&) noexcept {});
   }
 
-  /// Sends `value`. False if the receiver is gone; `value` is then not moved from.
+  /// Sends `value`. Returns false if the receiver is gone; `value` is then not moved from.
   template <class U = T>
     requires std::same_as<U, T> && std::is_object_v<U>
   bool send(std::type_identity_t<U>&& value) {
@@ -80,7 +80,7 @@ class oneshot_sender {
   bool send(const std::type_identity_t<U>& value) {
     return send(U(value));
   }
-  /// Ends the receiver's wait. False if the receiver is gone.
+  /// Ends the receiver's wait. Returns false if the receiver is gone.
   bool send()
     requires std::is_void_v<T>
   {

@@ -26,7 +26,7 @@
 
 namespace gyre {
 
-/// Options of a rate_limiter.
+/// The options of a rate_limiter.
 struct rate_limiter_options {
   /// The number of tokens that become available in each time `per`, evenly spread. Must be
   /// positive.
@@ -97,7 +97,7 @@ class rate_limiter {
 /// | wait that ends | the awaiter then |
 /// |---|---|
 /// | for the head, stopped | resumes the coroutine |
-/// | for the head | takes the tokens if they are there, else waits for them |
+/// | for the head | takes the tokens if they are available, else waits for them |
 /// | for the tokens, stopped | leaves the line, resumes the coroutine |
 /// | for the tokens | takes them, leaves the line, resumes the coroutine |
 class rate_limiter::acquire_operation {

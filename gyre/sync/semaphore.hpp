@@ -62,9 +62,9 @@ class [[nodiscard]] semaphore_permit {
   std::uint64_t count_ = 0;
 };
 
-/// A counter that coroutines take permits from, and wait for while it is too low; first come, first
-/// served, also for many permits at once. Like std::counting_semaphore, it may be given more
-/// permits than it had at first.
+/// A counter of permits that coroutines take, and wait for while there are too few; first come,
+/// first served, also for many permits at once. Like std::counting_semaphore, a semaphore may get
+/// more permits than it had at first.
 ///
 /// Thread-safety: every member may be called from any thread; a permit may be released by another
 /// thread or coroutine than acquired it.
@@ -98,12 +98,13 @@ class semaphore : detail::waiting_line<semaphore, detail::semaphore_waiter> {
     return permit_operation(*this, permits);
   }
 
-  /// Takes `permits` if there are enough and nothing waits. May fail spuriously, as the standard's
-  /// may, while another coroutine begins or ends to wait.
+  /// Takes `permits` if there are enough and nothing waits. May fail spuriously, like that of
+  /// std::counting_semaphore, while another coroutine begins or ends a wait.
   [[nodiscard]] bool try_acquire(std::uint64_t permits = 1) noexcept {
     word state = load(std::memory_order_relaxed);
     while ((state & busy) == 0 && state / one >= permits) {
-      // acquire: pairs with the release in release() and state_word::unlock().
+      // acquire: pairs with the release in release() and state_word::unlock(); makes writes before
+      // release() visible.
       if (compare_exchange_weak(state, state - permits * one, std::memory_order_acquire,
                                 std::memory_order_relaxed)) {
         return true;

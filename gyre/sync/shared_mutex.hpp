@@ -55,8 +55,9 @@ class shared_mutex : detail::waiting_line<shared_mutex, detail::shared_mutex_wai
   /// has to wait.
   lock_shared_operation lock_shared() noexcept { return lock_shared_operation(*this, false); }
 
-  /// Locks if that is possible at once. May fail spuriously, as the standard's may, while another
-  /// wait is being cancelled. The caller unlocks, or makes a guard with std::adopt_lock.
+  /// Locks if that is possible at once. May fail spuriously, like std::shared_mutex::try_lock(),
+  /// while another wait is being cancelled. The caller unlocks, or makes a guard with
+  /// std::adopt_lock.
   [[nodiscard]] bool try_lock() noexcept {
     word free = 0;
     // acquire: pairs with the release in unlock(), unlock_shared() and state_word::unlock().

@@ -12,8 +12,8 @@
 namespace gyre::detail {
 
 /// A stack of pushed operations, which the consumer takes as a whole (Treiber, 1986), with a mark
-/// for an idle consumer in place of an empty stack. A push does not touch the queue once its
-/// operation can be taken.
+/// for an idle consumer in place of an empty stack. push() does not access the queue after it has
+/// published its operation, so the consumer may then destroy the queue.
 ///
 /// | word | push() | take() | go_idle() |
 /// |---|---|---|---|
@@ -32,7 +32,7 @@ class mpsc_queue {
     std::uintptr_t seen = newest_.load(std::memory_order_relaxed);
     do {
       op.next = to_operation(seen);
-      // release: pairs with the acquire in take(), for the operation's contents.
+      // release: pairs with the acquire in take(), which then sees the operation's contents.
     } while (!newest_.compare_exchange_weak(seen, to_word(op), std::memory_order_release,
                                             std::memory_order_relaxed));
     return seen == idle;

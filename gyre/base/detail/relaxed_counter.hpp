@@ -20,7 +20,7 @@ class single_writer_counter {
     value_.store(n, Publishing ? std::memory_order_release : std::memory_order_relaxed);
   }
   std::uint64_t get() const noexcept {
-    // acquire: pairs with the release in set(). relaxed: a statistic.
+    // acquire: pairs with the release in set(). relaxed, without Publishing: a statistic.
     return value_.load(Publishing ? std::memory_order_acquire : std::memory_order_relaxed);
   }
 

@@ -99,7 +99,7 @@ class alignas(cache_line_size) slab : public slab_header, public intrusive_list_
 
 static_assert(sizeof(slab) == cache_line_size);
 
-/// A static object that stays usable while other static objects are destroyed.
+/// Holds a static object that stays usable while other static objects are destroyed.
 template <typename T>
 union never_destroyed {
   constexpr never_destroyed() noexcept : object{} {}
@@ -158,7 +158,8 @@ class slab_heap : public block_cache {
   /// Moves blocks of the current slab into the cache of the class, which is empty, until that is
   /// half full.
   void fill_cache(std::size_t size_class) noexcept;
-  /// Returns the older half of the class's cached blocks, of this heap and others, to their slabs.
+  /// Returns the older half of the class's cached blocks, which may belong to other heaps, to their
+  /// slabs.
   void halve_cache(std::size_t size_class) noexcept;
   /// Calls trim() and gives up ownership.
   void abandon() noexcept;

@@ -15,8 +15,9 @@ namespace gyre {
 /// A work item for event_loop::defer_heavy(). Derive from it, and pass the function to run.
 ///
 /// Thread-safety: belongs to the loop's thread.
-/// Lifetime: stays where it is until its function is called, which may destroy it or defer it
-/// again, or until unlink(), after which the function is not called. The destructor unlinks.
+/// Lifetime: must stay alive and in place until its function is called, which may destroy or defer
+/// the operation again, or until unlink(), after which the function is not called. The destructor
+/// unlinks.
 class heavy_operation : public intrusive_list_node {
  public:
   using function = void (*)(heavy_operation&);
@@ -47,7 +48,8 @@ class heavy_queue {
   bool empty() const noexcept { return waiting_.empty(); }
   void push_back(heavy_operation& op) noexcept { waiting_.push_back(op); }
 
-  /// Runs operations until `limit` has passed, and at least one; adds 1 to `ran` before each.
+  /// Runs operations, at least one, until `limit` has passed or max_per_turn have run; adds 1 to
+  /// `ran` before each.
   void run(const poller& clock, std::chrono::nanoseconds limit, std::size_t& ran) {
     if (empty()) return;
     const steady_time began = clock.now();

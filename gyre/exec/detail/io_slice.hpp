@@ -30,7 +30,7 @@ class io_slice {
   bool look(steady_time present) noexcept;
   /// Returns whether the last look() has found that the remaining completions must wait.
   bool is_over() const noexcept { return over_; }
-  /// Ends the turn's I/O.
+  /// Ends the slice, after the turn's I/O.
   void end() noexcept { last_look_ = steady_time::min(); }
   /// Returns the time at the last look() in this turn; min() if there was none.
   steady_time last_look() const noexcept { return last_look_; }

@@ -66,8 +66,8 @@ class operation_chain {
     if (next_ != nullptr) prefetch_frame_around(*next_);
     return first;
   }
-  // Prefetches the memory around `op`, which is part of a coroutine frame: the other coroutines of
-  // the chain may have evicted that frame from the cache.
+  // Prefetches the memory around `op`, which is part of a coroutine frame: the coroutines that ran
+  // since it was suspended may have evicted that frame from the cache.
   static void prefetch_frame_around(operation& op) noexcept {
     const auto* const line = reinterpret_cast<const std::byte*>(&op);
     prefetch_to_write(line - cache_line_size);

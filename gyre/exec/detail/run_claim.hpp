@@ -36,7 +36,8 @@ class run_claim {
   }
   run_claim& operator=(run_claim&&) = delete;
   ~run_claim() {
-    // release: pairs with the acquire of the thread that runs the loop next.
+    // release: pairs with the acquire in the constructor, by the thread that runs the loop next,
+    // which sees all writes of this run.
     holder_.store(outer_, std::memory_order_release);
   }
 

@@ -16,7 +16,7 @@
 
 namespace gyre::inbox {
 
-/// `boost::lockfree::queue` of pointers to callables in blocks of the slab (the queue takes only
+/// A `boost::lockfree::queue` of pointers to callables in blocks of the slab (the queue takes only
 /// trivially copyable elements).
 ///
 /// Order: total (Michael and Scott, 1996). No node is freed before the inbox is destroyed.

@@ -127,12 +127,13 @@ class basic_sharded<CellsPerSegment>::shard final : public detail::segment_shard
   using base = detail::segment_shard<CellsPerSegment>;
 
  public:
-  /// Called by the producer.
+  /// Adds a task; may sleep for back-pressure. Called by the producer.
   template <class F>
   void push(F&& fitting) {
     base::push(std::forward<F>(fitting),
                [this] { throttle_.slow_down([this] { return this->pending(); }); });
   }
+  /// Runs at most `quantum` tasks, then wakes the producer if it sleeps and enough tasks have run.
   /// Called by the consumer.
   void run(batch& tasks) {
     throttle_.register_consumer();

@@ -38,7 +38,7 @@ class blocked_acquire final : semaphore_waiter, executor {
 
   /// Returns whether the wait is over: the permits were granted, or the semaphore was closed.
   [[nodiscard]] bool has_ended() const noexcept {
-    // acquire: pairs with the release in post().
+    // acquire: pairs with the release in post(); makes the granted permits visible.
     return ended_.load(std::memory_order_acquire) != 0;
   }
   /// Sleeps until the wait is over or until `deadline`; may return early. Call has_ended() to

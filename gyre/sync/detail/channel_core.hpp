@@ -19,8 +19,8 @@
 
 namespace gyre::detail {
 
-/// Values that move without failing, and may live in a coroutine's frame, which compilers do not
-/// align beyond 16 bytes.
+/// A type of values that move without failing, and that may live in a coroutine's frame, which
+/// compilers do not align beyond 16 bytes.
 template <class T>
 concept channel_value = std::is_object_v<T> && std::is_nothrow_move_constructible_v<T> &&
                         std::is_nothrow_destructible_v<T> && alignof(T) <= 16;
@@ -34,8 +34,8 @@ struct send_node : select_node {
   T* source;
 };
 
-/// The state of a channel. Receivers wait only while there are no values, senders only while there
-/// is no room.
+/// The state of a channel. Receivers wait only while there are no values, senders only while the
+/// buffer is full.
 template <class T, class Buffer>
 class channel_core : public subscribers {
  public:

@@ -8,7 +8,8 @@
 
 namespace gyre::detail {
 
-/// A queue of at most `capacity` values in one block. Not thread-safe. T moves without throwing.
+/// A queue of at most `capacity` values in one block of memory. T must move without throwing.
+/// Thread-safety: none.
 template <class T>
 class ring_buffer {
  public:

@@ -10,8 +10,8 @@
 
 namespace gyre::detail {
 
-/// A queue of values in a chain of segments, of which at most one is spare. Not thread-safe. T
-/// moves without throwing.
+/// A queue of values in a chain of segments, of which at most one is spare. T must move without
+/// throwing. Thread-safety: none.
 template <class T>
 class segment_buffer {
  public:

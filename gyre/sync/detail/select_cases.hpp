@@ -57,7 +57,8 @@ class timeout_case : public timer_operation {
   /// the coroutine when its wait has ended.
   void end(timer_service& timers) noexcept {
     if (wait_ == nullptr || timers.cancel_timer(*this)) return;
-    // acquire: pairs with the release in expired().
+    // acquire: pairs with the release in expired(), after which that function no longer uses this
+    // case.
     while (!has_expired_.load(std::memory_order_acquire)) thread_yield();
   }
   static std::error_code error() noexcept { return {}; }

@@ -12,7 +12,7 @@ namespace gyre::detail {
 class spin_lock {
  public:
   void lock() noexcept {
-    // acquire: pairs with the release in unlock().
+    // acquire: pairs with the release in unlock(); makes the previous holder's writes visible.
     if (locked_.exchange(true, std::memory_order_acquire)) [[unlikely]]
       lock_slowly();
   }

@@ -54,7 +54,8 @@ class subscribers {
 
   // Called with the lock held.
   void set_closed() noexcept {
-    // release: pairs with the acquire in was_closed().
+    // release: pairs with the acquire in was_closed(), which then sees the earlier writes of the
+    // closing thread.
     closed_.store(true, std::memory_order_release);
   }
   /// Like is_closed(), but without the lock, which the thread that closed may still hold. acquire:

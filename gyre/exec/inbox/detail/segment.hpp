@@ -80,7 +80,7 @@ class segment_pool {
     for (auto& slot : slots_) {
       Segment* none = nullptr;
       if (slot.load(std::memory_order_relaxed) == nullptr &&
-          // release: pairs with the acquire in take().
+          // release: pairs with the acquire in take(); publishes the freed cells.
           slot.compare_exchange_strong(none, empty_segment, std::memory_order_release,
                                        std::memory_order_relaxed)) {
         return;

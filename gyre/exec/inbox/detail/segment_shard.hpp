@@ -72,7 +72,8 @@ class segment_shard : public shard_base, public intrusive_list_node {
   [[gnu::noinline]] void append_segment() {
     segment_type* new_segment = pool_.take();
     if (index_ < CellsPerSegment) last_->cells[index_].mark_end();
-    // release: pairs with the acquire in segment_reader::ready().
+    // release: pairs with the acquire in segment_reader::ready(), which sees the initialised
+    // segment.
     last_->next.store(new_segment, std::memory_order_release);
     last_ = new_segment;
     index_ = 0;

@@ -18,9 +18,9 @@ namespace gyre::inbox::detail {
 
 /// Half a cache line: the address of the code that runs a task, and the first 24 bytes of its
 /// callable, so that one line carries two tasks from core to core. A callable of up to 120 bytes
-/// continues over the whole of the next cells, at most three. A larger one, one whose move may
-/// throw and one of stricter alignment than a pointer are built in a block of the slab before cells
-/// are claimed, and the cell has its address.
+/// continues over the whole of the next cells, at most three. A callable that is larger, whose move
+/// may throw, or whose alignment is stricter than a pointer's is built in a block of the slab
+/// before cells are claimed; the cell then has the address of the block.
 class alignas(cache_line_size / 2) task_cell {
  public:
   static constexpr std::size_t max_cells = 4;
@@ -28,7 +28,7 @@ class alignas(cache_line_size / 2) task_cell {
   static constexpr std::size_t capacity(std::size_t cells) noexcept {
     return cells * sizeof(task_cell) - sizeof(thunk);
   }
-  /// The number of cells that a callable of type `F` takes.
+  /// How many cells a callable of type `F` takes.
   template <class F>
   static constexpr std::size_t cells_for =
       (sizeof(F) + sizeof(void*) + cache_line_size / 2 - 1) / (cache_line_size / 2);

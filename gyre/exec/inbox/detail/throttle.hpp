@@ -53,9 +53,9 @@ class throttle {
   void slow_down(Backlog&& backlog) noexcept {
     const char* const consumer = consumer_.load(std::memory_order_relaxed);
     if (consumer == nullptr || consumer == &this_thread_ || backlog() <= high_water_) return;
-    // relaxed: ordered by the fence.
+    // relaxed: the full fence below orders this store before the second backlog().
     const std::uint32_t asleep = state_.fetch_or(sleeping, std::memory_order_relaxed) | sleeping;
-    gyre::detail::full_fence();  // pairs with the fence before the sleep; see above
+    gyre::detail::full_fence();  // pairs with the consumer's fence before it sleeps
     if (backlog() <= high_water_) return;
     gyre::detail::futex_wait_until(state_, asleep, gyre::detail::monotonic_now() + max_sleep);
     if (state_.load(std::memory_order_relaxed) == asleep) {
