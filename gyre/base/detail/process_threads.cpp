@@ -13,7 +13,7 @@
 namespace gyre::detail {
 
 bool is_single_threaded() noexcept {
-  constexpr int entries_of_one_thread = 3;  // with "." and ".."
+  constexpr int entries_of_one_thread = 3;  // the thread, "." and ".."
   const unique_fd tasks(::open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!tasks) return false;
   alignas(::dirent64) std::array<char, 1024> listing;

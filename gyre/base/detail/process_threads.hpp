@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// thread_id, is_single_threaded: the threads of this process, as the system knows them.
+// thread_id, is_single_threaded: query the kernel about the threads of this process.
 #pragma once
 
 #include <sys/types.h>
@@ -7,11 +7,12 @@
 
 namespace gyre::detail {
 
-/// The system's number of the calling thread, as ps(1) shows it.
+/// Returns the kernel's id of the calling thread, which ps(1) shows.
 inline ::pid_t thread_id() noexcept { return ::gettid(); }
 
-/// Whether the process is known to have one thread. False without /proc. Allocates nothing, so that
-/// a wait that calls it never fails. Complexity: three system calls.
+/// Returns whether the process is known to have one thread; false if /proc cannot be read.
+/// Allocates nothing, so that a wait that calls this function never fails. Complexity: three system
+/// calls.
 bool is_single_threaded() noexcept;
 
 }  // namespace gyre::detail
