@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/sendfile.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -48,7 +49,7 @@ namespace {
       X(io_uring_submit_and_wait_timeout), X(io_uring_wait_cqe_timeout), X(listen), X(lseek),      \
       X(madvise), X(mkdirat), X(mmap), X(open), X(openat), X(pipe2), X(poll), X(pread), X(pwrite), \
       X(read), X(readv), X(recv), X(recvmmsg), X(recvmsg), X(renameat2), X(send), X(sendfile),     \
-      X(sendmmsg), X(sendmsg), X(setsockopt), X(shutdown), X(sockatmark), X(socket),               \
+      X(sendmmsg), X(sendmsg), X(setsockopt), X(shutdown), X(signalfd), X(sockatmark), X(socket),  \
       X(socketpair), X(statx), X(syscall), X(timerfd_create), X(timerfd_settime), X(unlinkat),     \
       X(write), X(writev)
 
@@ -333,6 +334,8 @@ GYRE_TESTING_CALL(int, setsockopt,
                   (int fd, int level, int option, const void* data, socklen_t size) noexcept,
                   (fd, level, option, data, size))
 GYRE_TESTING_CALL(int, shutdown, (int fd, int direction) noexcept, (fd, direction))
+GYRE_TESTING_CALL(int, signalfd, (int fd, const sigset_t* signals, int flags) noexcept,
+                  (fd, signals, flags))
 GYRE_TESTING_CALL(int, sockatmark, (int fd) noexcept, (fd))
 GYRE_TESTING_CALL(int, socket, (int family, int type, int protocol) noexcept,
                   (family, type, protocol))
