@@ -48,7 +48,8 @@ class blocking_call::ticket final : public operation, public gyre::detail::slab_
     owners_.fetch_add(1);
     executor.post(wake_up_);
   }
-  /// Called before a waiting coroutine is destroyed: neither it nor its executor is used any more.
+  /// Detaches the ticket from a waiting coroutine that is about to be destroyed: the ticket uses
+  /// neither the coroutine nor its executor afterwards.
   void drop() noexcept {
     const state old_state = state_.exchange(state::dropped);
     assert(old_state != state::dropped && "destroyed twice");
@@ -58,7 +59,7 @@ class blocking_call::ticket final : public operation, public gyre::detail::slab_
     call_ = nullptr;
   }
 
-  // The coroutine, the pool and the wake-up own the ticket.
+  // Ends one ownership of the ticket: that of the coroutine, the pool or the wake-up.
   void release() noexcept {
     if (owners_.fetch_sub(1) == 1) delete this;
   }
@@ -77,7 +78,7 @@ class blocking_call::ticket final : public operation, public gyre::detail::slab_
       self.call_->were_calls_made_ = true;
       executor& resumer = *self.call_->context_->where;
       if (self.change(state::running, state::done)) self.post_wake_up(resumer);
-      // drop() waits meanwhile.
+      // drop() may be waiting for `notified`.
       if (!self.change(state::done, state::notified)) {
         gyre::detail::store_and_wake(self.state_, state::notified);
       }
@@ -112,7 +113,7 @@ bool blocking_call::begin(std::coroutine_handle<> coroutine, const task_context&
   ticket& posted = *(ticket_ = new ticket(*this));
   if (stoppable) stop_callback_.emplace(context.stop, on_stop{this});
   if (!posted.change(ticket::state::beginning, ticket::state::waiting)) {
-    posted.release();  // on behalf of the pool
+    posted.release();  // on behalf of the pool, which did not get the ticket
     return false;
   }
   // From now on a stop resumes the coroutine, which may destroy this object.
@@ -128,7 +129,7 @@ bool blocking_call::end() noexcept {
   return were_calls_made_;
 }
 
-// Called on any thread.
+// Withdraws a call that has not begun, and resumes the coroutine. Called on any thread.
 void blocking_call::withdraw() noexcept {
   using enum ticket::state;
   if (ticket_->change(beginning, withdrawn)) return;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // blocking_call: calls that may block, made on a thread of a pool while a coroutine waits.
 //
-// The pool's queue holds not the awaiter but a ticket from the slab, which stays there when the
-// coroutine is gone: a coroutine that is asked to stop while the call waits for a thread is resumed
-// at once. A call that has begun uses the coroutine's memory, so its end is awaited. The ticket
-// also wakes the coroutine, and stays in the executor's queue if that is destroyed meanwhile.
+// The pool's queue holds not the awaiter but a ticket from the slab, which stays in the queue when
+// the coroutine is destroyed: a coroutine that is asked to stop while the call waits for a thread
+// is resumed at once. A call that has begun uses the coroutine's memory, so the coroutine's
+// destruction waits for its end. The ticket also wakes the coroutine, and stays in the executor's
+// queue if the coroutine is destroyed before the wake-up runs.
 #pragma once
 
 #include <gyre/task/context.hpp>
@@ -55,7 +56,7 @@ class blocking_call {
   std::coroutine_handle<> waiting_;
   executor* pool_;
   file_steps& steps_;
-  const task_context* context_ = nullptr;  // once it is awaited
+  const task_context* context_ = nullptr;  // the coroutine's, once the call is awaited
   ticket* ticket_ = nullptr;
   std::optional<inplace_stop_callback<on_stop>> stop_callback_;
   bool stoppable_;

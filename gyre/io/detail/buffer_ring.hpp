@@ -12,8 +12,8 @@
 
 namespace gyre::io::detail {
 
-/// The buffers of one loop: some 2 MiB of address space, whose pages are used when the first data
-/// come.
+/// The buffers of one loop: some 2 MiB of address space. Pages are allocated when data first come
+/// into them.
 ///
 /// Thread-safety: the loop's thread only.
 class buffer_ring {
@@ -31,21 +31,22 @@ class buffer_ring {
   buffer_ring& operator=(buffer_ring&&) = delete;
   ~buffer_ring();
   /// Gives a new ring the buffers in use that are not on loan: `first_buffers`, or more after
-  /// add_buffer(). 0, or errno's number.
+  /// add_buffer(). Returns 0, or errno's number.
   int provide_to(io_uring& ring) noexcept;
-  /// The buffer that a completion names.
+  /// Returns the buffer that a completion names.
   static std::uint16_t named_by(const io_uring_cqe& completion) noexcept {
     return static_cast<std::uint16_t>(completion.flags >> IORING_CQE_BUFFER_SHIFT);
   }
   /// Lends the bytes that the kernel has put into a buffer.
   received lend(std::uint16_t buffer, std::size_t count) noexcept;
-  /// Gives a buffer back to the kernel.
+  /// Returns a buffer to the kernel.
   void recycle(std::uint16_t buffer) noexcept;
-  /// Gives the ring one more buffer, unless it has all. Called for each receive that found none.
+  /// Adds one more buffer to the ring, unless all are in use. Called for each receive that found
+  /// none.
   void add_buffer() noexcept;
   /// Whether all buffers are on loan, so that the kernel has none.
   bool exhausted() const noexcept { return lent_ == buffers; }
-  /// A queue of received bytes, which is intrusive, so it has only two bytes.
+  /// A queue of received bytes, which needs only two bytes because its buffers are linked.
   class queue;
 
  private:
@@ -55,10 +56,10 @@ class buffer_ring {
   buffer& begin_loan(std::uint16_t index) noexcept;
   static void give_back(receive_block& block) noexcept;
 
-  io_uring_buf_ring* shared_ = nullptr;  // with the kernel
+  io_uring_buf_ring* shared_ = nullptr;  // memory shared with the kernel
   std::byte* data_ = nullptr;
   std::unique_ptr<buffer[]> states_;
-  unsigned used_ = first_buffers;  // buffers that have been given to a ring
+  unsigned used_ = first_buffers;  // the number of buffers that have been given to a ring
   unsigned lent_ = 0;
 };
 
@@ -74,9 +75,9 @@ struct buffer_ring::buffer : receive_block {
 class buffer_ring::queue {
  public:
   bool empty() const noexcept { return newest_ == none; }
-  /// Each call of a queue names the same ring.
+  /// Appends a filled buffer. Each call for a queue must name the same ring.
   void push(buffer_ring& ring, std::uint16_t buffer, std::size_t count) noexcept;
-  /// Lends the oldest piece; there must be one.
+  /// Lends the oldest piece; the queue must not be empty.
   received pop(buffer_ring& ring) noexcept;
   /// Copies the oldest bytes into `memory`, drops them, and returns their count.
   std::size_t read(buffer_ring& ring, std::span<std::byte> memory) noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// child_process: a child's pidfd, its status once it was reaped, and the waits for that.
+// child_process: a child's pidfd, its exit status once it was reaped, and the waits for its end.
 #pragma once
 
 #include <gyre/base/detail/slab_object.hpp>
@@ -41,8 +41,8 @@ class child_process : public gyre::detail::slab_object {
   /// Sends a signal to the child's group. Throws std::system_error; std::logic_error without a
   /// group of its own.
   void send_to_group(int signal);
-  /// The status of a child that has ended. Reaps it, but for the leader of a group: until it is
-  /// reaped, no other process or group can get the number.
+  /// Returns the status of a child that has ended, and reaps the child. The leader of a group is
+  /// not reaped: until then, no other process or group can get its number.
   std::optional<std::expected<exit_status, std::error_code>> try_take() noexcept;
   unique_fd release() noexcept { return std::move(descriptor_); }
 

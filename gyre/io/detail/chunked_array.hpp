@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// chunked_array: an array that grows by chunks, which stay in place: unlike a vector's, its growth
-// copies nothing and leaves no memory of former sizes behind. For tables by a handle's index.
+// chunked_array: an array that grows by chunks, which stay in place: growth copies nothing and
+// frees nothing, unlike a vector's. For tables by a handle's index.
 #pragma once
 
 #include <cassert>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// directory_stack: the directories from the root of a tree down to the present one.
+// directory_stack: the directories from the root of a tree to the one that is being read.
 #pragma once
 
 #include <gyre/io/detail/open_directory.hpp>
@@ -14,14 +14,14 @@
 
 namespace gyre::io::detail {
 
-/// The directories from the root of a tree to the innermost one, which is read.
+/// The directories from the root of a tree to the innermost one, which is being read.
 ///
-/// Each directory is opened by its name within its parent (openat(2)), so that the tree cannot be
-/// left when directories are moved meanwhile. Only the innermost `max_open` directories have
-/// descriptors. A directory without a descriptor is
-/// opened again as "..", if that is still the same directory. The
-/// parent of a directory that was entered through a symlink, which has another "..", stays open;
-/// so there may be no more than `max_symlinks`, the kernel's own limit for a path.
+/// Each directory is opened by its name within its parent (openat(2)), so that the walk cannot
+/// leave the tree when directories are moved meanwhile. Only the innermost `max_open` directories
+/// have descriptors. A directory without a descriptor is opened again as "..", if ".." is still the
+/// same directory. The parent of a directory that was entered through a symlink stays open, because
+/// ".." of that directory is another one; so there may be no more than `max_symlinks`, the kernel's
+/// own limit for a path.
 class directory_stack {
  public:
   static constexpr std::size_t max_open = 16;
@@ -36,13 +36,13 @@ class directory_stack {
   };
 
   /// Opens the root by its name `name` in `directory`. `flags`: O_NOFOLLOW, or zero. Returns an
-  /// error number, or zero, as the next two functions do.
+  /// error number, or zero.
   int open_root(int directory, const char* name, int flags);
-  /// Opens the directory `name` in the innermost one. Error ELOOP: a symlink leads to a directory
-  /// that is in the stack already, or there are too many symlinks.
+  /// Opens the directory `name` in the innermost one. Returns an error number, or zero; ELOOP: a
+  /// symlink leads to a directory that is in the stack already, or there are too many symlinks.
   int enter(const char* name, bool through_symlink);
-  /// Returns to the parent of the innermost directory. After an error the stack cannot be used:
-  /// ESTALE if the innermost directory was moved elsewhere.
+  /// Returns to the parent of the innermost directory. Returns an error number, or zero; after an
+  /// error the stack cannot be used. ESTALE: the innermost directory was moved elsewhere.
   int leave() noexcept;
 
   /// The number of directories; zero before open_root(), and after the root was left.

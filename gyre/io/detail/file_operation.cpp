@@ -10,7 +10,7 @@
 namespace gyre::io::detail {
 namespace {
 
-// The loop that the coroutine that runs now on `executor` may use, or null.
+// Returns the loop that the coroutine that runs now on `executor` may use, or null.
 event_loop* loop_of(executor& executor) noexcept {
   event_loop* const running_loop = event_loop::current();
   if (&executor == running_loop || &executor == &inline_executor()) return running_loop;
@@ -62,7 +62,7 @@ void ring_operation::on_completion(file_call& call, result outcome) {
   gyre::detail::resume(self.waiting_);
 }
 
-// A stop callback calls this, on any thread.
+// Posts a call to the loop that cancels the operation. A stop callback calls this on any thread.
 void ring_operation::stop() noexcept try {
   stop_target_ = std::make_shared<ring_operation*>(this);
   loop_.post([target = stop_target_] {
@@ -71,18 +71,18 @@ void ring_operation::stop() noexcept try {
     (*target)->service_.request_cancel(**target);
   });
 } catch (const std::bad_alloc&) {
-  return;  // the operation runs to its end
+  return;  // without memory for the posted call, the operation runs to its end
 }
 
 void ring_operation::disarm_stop() noexcept {
-  stop_callback_.reset();  // waits for a stop on another thread
+  stop_callback_.reset();  // waits for a stop callback that runs on another thread
   if (stop_target_ != nullptr) *stop_target_ = nullptr;
 }
 
 ring_operation::~ring_operation() {
   if (!is_linked()) return;
   disarm_stop();
-  // The outcome may be a descriptor, which the steps own.
+  // The outcome may be a descriptor, whose owner is the steps.
   if (const std::optional<result> outcome = service_.cancel(*this)) {
     static_cast<void>(steps_.advance(*outcome));
   }

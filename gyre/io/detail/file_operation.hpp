@@ -21,7 +21,8 @@
 namespace gyre::io::detail {
 
 /// An operation that the kernel carries out for a loop, on the loop's thread. A stop, which comes
-/// from any thread, posts a call to the loop, which finds this object or learns that it is gone.
+/// from any thread, posts a call to the loop. That call finds this object through `stop_target_`,
+/// or null when the operation has ended.
 class ring_operation final : file_call {
  public:
   ring_operation(event_loop& loop, file_service& service, file_steps& steps) noexcept
@@ -49,14 +50,16 @@ class ring_operation final : file_call {
   file_steps& steps_;
   std::coroutine_handle<> waiting_;
   bool is_stopping_ = false;
-  // Shared with the call that a stop has posted. The pointer becomes null when the operation ends.
+  // The address of this object, shared with the call that a stop has posted; null when the
+  // operation has ended.
   std::shared_ptr<ring_operation*> stop_target_;
   std::optional<inplace_stop_callback<on_stop>> stop_callback_;
 };
 
 /// Decides how a file operation is carried out.
 struct file_operation_options {
-  /// The pool that makes the calls. Null: the kernel makes them, if it can, else the default pool.
+  /// The pool that makes the calls. Null: the kernel makes them, if it can; otherwise the default
+  /// pool.
   executor* pool = nullptr;
   /// The calls that the kernel must be able to make.
   file_call_kind kind = file_call_kind::read;
@@ -65,7 +68,7 @@ struct file_operation_options {
   bool stoppable = true;
 };
 
-/// A loop for which the kernel carries operations out, or null.
+/// A loop for which the kernel carries out operations, or null.
 struct loop_files {
   event_loop* loop = nullptr;
   file_service* files = nullptr;
@@ -73,13 +76,14 @@ struct loop_files {
 /// The loop for the coroutine that runs now on `executor`.
 loop_files files_for(const file_operation_options& options, executor& executor) noexcept;
 
-/// Awaited, carries `Steps` out, and gives their outcome.
+/// An awaitable that carries out `Steps` and gives their outcome.
 template <class Steps>
 class [[nodiscard]] file_operation {
  public:
   using value_type = typename Steps::value_type;
   using expected = outcome_of<value_type>;
-  /// `name`: of the call, for the message of the exception, in which a hint() of the steps follows.
+  /// `name`: the name of the call for the message of the exception, which a hint() of the steps
+  /// follows.
   file_operation(const char* name, file_operation_options options, Steps steps)
       : name_(name), options_(options), steps_(std::move(steps)) {}
   // An operation moves only before it is awaited.
@@ -118,7 +122,7 @@ class [[nodiscard]] file_operation {
   }
 
  private:
-  // The outcome with every error as a value.
+  // Returns the outcome with every error as a value.
   expected outcome() noexcept {
     auto* const call = std::get_if<blocking_call>(&wait_);
     if (wait_.index() == 0 || (call != nullptr && !call->end())) {
@@ -128,10 +132,11 @@ class [[nodiscard]] file_operation {
   }
 
   const char* name_;
-  const task_context* context_ = nullptr;  // once it is awaited
+  const task_context* context_ = nullptr;  // the coroutine's, once the operation is awaited
   file_operation_options options_;
   Steps steps_;
-  std::variant<std::monostate, ring_operation, blocking_call> wait_;  // uses the steps
+  std::variant<std::monostate, ring_operation, blocking_call>
+      wait_;  // refers to the steps, so it must be destroyed before them
 };
 
 }  // namespace gyre::io::detail

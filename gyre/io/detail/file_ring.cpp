@@ -76,12 +76,13 @@ file_ring::~file_ring() {
 
 std::optional<result> file_ring::start(file_call& call) noexcept {
   const file_command& command = call.command;
-  // The largest of all offsets has a meaning of its own for a ring.
+  // io_uring takes the offset -1 for the file's own position, so offsets beyond the signed range
+  // are refused.
   if (command.offset > std::uint64_t{std::numeric_limits<std::int64_t>::max()}) {
     return result::failure(EINVAL);
   }
   call.cancelled = false;
-  // If the kernel lacks memory for the call, this thread makes it.
+  // Makes the call on this thread if the kernel lacks memory for it.
   if (!submit(call)) return perform(command);
   collect();
   if (!call.completion || !within_limits(command)) return {};
@@ -96,7 +97,7 @@ bool file_ring::within_limits(const file_command& command) noexcept {
 
 void file_ring::prepare(io_uring_sqe& entry, const file_command& command) noexcept {
   using enum file_call_kind;
-  // The limit is also that of one system call.
+  // A system call moves no more bytes either.
   constexpr std::size_t max_bytes = 0x7ffff000;
   const auto bytes = static_cast<unsigned>(std::min(command.size, max_bytes));
   switch (command.kind) {
@@ -119,7 +120,7 @@ void file_ring::prepare(io_uring_sqe& entry, const file_command& command) noexce
       break;
     case close: io_uring_prep_close(&entry, command.fd); break;
   }
-  // A large copy would hold the loop up.
+  // A large copy within the system call would delay the loop.
   if (moves_bytes(command) && bytes > max_bytes_at_once) entry.flags |= IOSQE_ASYNC;
 }
 
@@ -152,7 +153,7 @@ bool file_ring::enter(io_uring_sqe& newest) noexcept {
     const int submitted = io_uring_submit(&ring_);
     if (io_uring_sq_ready(&ring_) == 0) return true;
     submits_again = submitted == -EINTR;
-    if (submitted == -EBUSY) {  // completions have to be taken first
+    if (submitted == -EBUSY) {  // completions must be taken first
       const std::size_t count = done_count_;
       collect();
       submits_again = done_count_ != count;
@@ -165,7 +166,7 @@ bool file_ring::enter(io_uring_sqe& newest) noexcept {
 
 void file_ring::collect() noexcept {
   std::array<io_uring_cqe*, 32> completions;
-  // The call also brings completions that did not fit into the queue.
+  // io_uring_peek_batch_cqe() also brings completions that did not fit into the queue.
   while (const unsigned count =
              io_uring_peek_batch_cqe(&ring_, completions.data(), completions.size())) {
     for (const io_uring_cqe* const each : std::span(completions).first(count)) {
@@ -176,8 +177,9 @@ void file_ring::collect() noexcept {
   }
 }
 
-// Errors by which the kernel tells itself to repeat an interrupted call: a worker of the ring that
-// is cancelled within a call, such as the open(2) of a FIFO, leaves them in the completion.
+// Returns whether `error` is one by which the kernel internally repeats an interrupted call: a
+// worker of the ring that is cancelled within a call, such as the open(2) of a FIFO, leaves such an
+// error in the completion.
 constexpr bool is_interruption(int error) noexcept {
   constexpr int restart_sys = 512;
   constexpr int restart_nointr = 513;
@@ -227,11 +229,11 @@ std::optional<result> file_ring::cancel(file_call& call) noexcept {
 void file_ring::reap(std::size_t& completions) {
   if (fd() >= 0) collect();
   at_once_ = max_at_once;
-  // Calls that the callbacks begin have another turn.
+  // Serves only the calls that are done now: calls that the callbacks begin wait for the next turn.
   for (std::size_t count = done_count_; count > 0 && !done_.empty(); --count) {
     file_call& call = done_.front();
     const result outcome = take(call);
-    // The kernel ends the calls of a thread that has ended with these errors.
+    // The kernel ends the calls of a thread that has exited with these errors.
     const int error = outcome.error_number();
     if ((error == EFAULT || error == ECANCELED) && !call.cancelled &&
         call.thread != this_thread() && submit(call)) {
@@ -243,7 +245,7 @@ void file_ring::reap(std::size_t& completions) {
 }
 
 void file_ring::after_fork() {
-  // This unmaps and closes, and leaves the parent's calls alone.
+  // In the child this unmaps and closes the ring, and does not affect the parent's calls.
   if (fd() >= 0) io_uring_queue_exit(&ring_);
   ring_.ring_fd = -1;
   while (!pending_.empty()) {

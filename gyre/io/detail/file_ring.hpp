@@ -3,8 +3,8 @@
 //
 // The sockets' ring belongs to one thread, and this one must not: a coroutine that waits for a file
 // may be destroyed on any thread while the loop does not run, and then waits for calls that the
-// kernel cannot cancel. Each call is submitted as it begins, because most are done then: cached
-// pages are read within the system call that submits the read.
+// kernel cannot cancel. Each call is submitted when it begins, because most calls complete
+// immediately: cached pages are read within the system call that submits the read.
 #pragma once
 
 #include <gyre/base/intrusive_list.hpp>
@@ -33,26 +33,28 @@ class file_ring final : public file_service {
   void request_cancel(file_call& call) noexcept override;
   std::optional<result> cancel(file_call& call) noexcept override;
 
-  // The poller calls the rest.
-  /// Readable when the kernel has something to reap(). after_fork() changes it.
+  // The poller calls the functions below.
+  /// Returns the descriptor, readable when the kernel has something to reap(). after_fork() changes
+  /// it.
   int fd() const noexcept { return ring_.ring_fd; }
   /// Whether there is something to reap() that the descriptor does not show.
   bool pending() const noexcept { return !done_.empty(); }
-  /// Calls that have begun and not been reported.
+  /// Returns the number of calls that have begun and not been reported.
   std::size_t under_way() const noexcept { return under_way_; }
-  /// Calls the callbacks of calls that are done, and adds each to `completions` before. An
-  /// exception of a callback passes through; the next reap() does the rest.
+  /// Calls the callbacks of calls that are done, and before each of them increments `completions`.
+  /// An exception of a callback passes through; the next reap() calls the remaining callbacks.
   void reap(std::size_t& completions);
-  /// In a forked child: calls under way stay the parent's, and end here with ECANCELED, to be
-  /// reaped. Throws as the constructor; then calls are made on the loop's thread.
+  /// Replaces the ring in a forked child. Calls under way continue in the parent; in the child they
+  /// end with ECANCELED, to be reaped. Throws like the constructor; then calls are made on the
+  /// loop's thread.
   void after_fork();
 
  private:
-  // Calls done at once in a turn of the loop, so that a reader of cached pages does not keep it
-  // from the others.
+  // The number of calls that may complete immediately in a turn of the loop, so that a reader of
+  // cached pages does not delay other handles.
   static constexpr std::size_t max_at_once = 64;
   static constexpr std::size_t bytes_that_count_as_one = std::size_t{16} << 10;
-  // The bytes of a call up to which it is carried out within the system call that submits it.
+  // The largest size in bytes of a call that is carried out within the system call that submits it.
   static constexpr std::size_t max_bytes_at_once = std::size_t{1} << 20;
 
   void open();
@@ -67,7 +69,7 @@ class file_ring final : public file_service {
 
   io_uring ring_{};
   unsigned entries_;
-  std::bitset<8> supported_;  // indexed by the kind
+  std::bitset<8> supported_;  // whether the ring supports a call, indexed by file_call_kind
   std::size_t under_way_ = 0;
   std::size_t done_count_ = 0;
   std::size_t at_once_ = max_at_once;

@@ -29,8 +29,8 @@ namespace gyre::io::detail {
 
 struct file_arguments;
 
-/// Memory for the frame of one routine, so that the operation allocates nothing. A frame that is
-/// larger, as without optimisation, is allocated.
+/// Memory for the frame of one routine, so that the operation allocates nothing. A larger frame, as
+/// in builds without optimisation, is allocated.
 class routine_memory {
  public:
   void* allocate(std::size_t frame) {
@@ -45,7 +45,7 @@ class routine_memory {
   alignas(std::max_align_t) std::array<std::byte, size> bytes_;
 };
 
-/// A coroutine that gives an outcome. Its first parameter is the memory for its frame.
+/// A coroutine that returns an outcome. Its first parameter is the memory for its frame.
 ///
 /// A routine may throw std::bad_alloc, which becomes ENOMEM, and nothing else.
 template <class T>
@@ -97,7 +97,8 @@ class [[nodiscard]] file_routine {
     if (coroutine_) coroutine_.destroy();
   }
 
-  /// Runs to the next call, and returns it. `outcome`: the outcome of the call before.
+  /// Runs the routine to its next call, and returns that call. `outcome`: the outcome of the
+  /// previous call.
   file_steps::next resume(result outcome) noexcept {
     promise_type& promise = coroutine_.promise();
     promise.next_.reset();
@@ -105,7 +106,7 @@ class [[nodiscard]] file_routine {
     coroutine_.resume();
     return promise.next_;
   }
-  /// The outcome, once, after the end.
+  /// Returns the outcome, once, after the routine has ended.
   outcome_of<T> outcome() noexcept { return std::move(coroutine_.promise().outcome_); }
 
  private:

@@ -48,7 +48,7 @@ bool suits_ring(int fd) noexcept {
   if (fd < 0 || !system::seek(fd, 0, SEEK_CUR)) return false;
   const auto flags = system::flags_of(fd);
   if (!flags || (*flags & O_NONBLOCK) != 0) return false;
-  // Event descriptors (eventfd, timerfd, epoll) let lseek(2) pass, but are files without a type.
+  // Event descriptors (eventfd, timerfd, epoll) support lseek(2), but are files without a type.
   const auto status = system::status_of(fd, STATX_TYPE, AT_STATX_DONT_SYNC);
   return status && (status->stx_mode & S_IFMT) != 0;
 }
@@ -94,7 +94,8 @@ file_steps::next close_steps::begin() noexcept {
   return file_command::close(fd_.get());
 }
 
-// On Linux a close that fails frees the descriptor all the same.
+// Ends with the outcome of the close. On Linux a close that fails frees the descriptor
+// nevertheless.
 file_steps::next close_steps::advance(result outcome) noexcept {
   const int error = outcome.error_number();
   if (error != ECANCELED) static_cast<void>(fd_.release());

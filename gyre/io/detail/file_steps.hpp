@@ -30,13 +30,13 @@ inline std::unexpected<std::error_code> failure_of(result failed_call) noexcept 
 /// `value_type` at the end.
 class file_steps {
  public:
-  /// The call that is to be made next; nothing after the last one.
+  /// The call to make next; nothing after the last one.
   using next = std::optional<file_command>;
 
   virtual next begin() noexcept = 0;
-  /// `outcome`: the outcome of the last call; ECANCELED if it was not made.
+  /// Continues after a call. `outcome`: the outcome of that call; ECANCELED if it was not made.
   virtual next advance(result outcome) noexcept = 0;
-  /// The outcome of an operation without a value.
+  /// Returns the outcome of an operation without a value.
   outcome_of<void> outcome() const noexcept {
     if (has_failed()) return failure();
     return {};
@@ -65,12 +65,12 @@ class file_steps {
 /// Makes all calls on the calling thread.
 void perform(file_steps& steps) noexcept;
 
-/// A path for a message. A zero byte, which no path can have and which would end the message,
-/// becomes "\\0" and is named as the fault.
+/// Returns a path for a message. A zero byte, which no path can have and which would end the
+/// message, becomes "\\0" and is reported as the error.
 std::string path_in_message(std::string path);
 
-/// Whether a ring does with a descriptor what system calls do: with pipes, sockets and event
-/// descriptors, which have no offsets, it would read on instead of failing; from some non-blocking
+/// Returns whether a ring treats the descriptor as system calls do. From pipes, sockets and event
+/// descriptors, which have no offsets, a ring would read instead of failing; from some non-blocking
 /// files it reads nothing.
 bool suits_ring(int fd) noexcept;
 
@@ -89,8 +89,9 @@ class single_call final : public file_steps {
   file_command command_;
 };
 
-/// Reads once, or, if `whole`, until the memory is full or the file ends. With `alignment`, a call
-/// that gives no multiple of it has found the end, as none could continue from there.
+/// Reads once, or, if `whole`, until the memory is full or the file ends. With `alignment`, a read
+/// of a count that is no multiple of it has reached the end, because no read could continue at that
+/// offset.
 class read_steps final : public file_steps {
  public:
   using value_type = std::size_t;
@@ -123,7 +124,7 @@ class write_steps final : public file_steps {
       : fd_(fd), rest_(bytes), offset_(offset) {}
   next begin() noexcept override;
   next advance(result outcome) noexcept override;
-  /// The likely cause of the error; may be empty.
+  /// Returns a text for the likely cause of the error; may be empty.
   const char* hint() const noexcept;
 
  private:

@@ -17,13 +17,13 @@
 namespace gyre::io::detail {
 namespace {
 
-// The kernel queues both parts of a rename within one system call, so the second follows the first
-// after microseconds, unless its name is not watched.
+// The longest wait for the second part of a rename. The kernel queues both parts within one system
+// call, so the second follows after microseconds, unless its name is not watched.
 constexpr std::chrono::milliseconds longest_wait_for_other_part{10};
-// The time after which a tree, or the list of watches, is read again that could not be read for a
-// lack of descriptors.
+// The interval after which a tree, or the list of watches, that could not be read for lack of
+// descriptors is read again.
 constexpr std::chrono::milliseconds retry_interval{200};
-// After this many records that no watch wants, or entries, the loop serves others first.
+// After this many entries, or records that no watch wants, the loop serves other handles first.
 constexpr int steps_in_a_row = 256;
 
 [[noreturn]] void throw_watch_error(std::error_code error, const std::string& path) {
@@ -66,7 +66,7 @@ file_watch file_watches::add(const std::string& path, const file_watch_options& 
         "gyre::io::file_watcher: a watch is by name or recursive, not both");
   }
   if (path.empty()) throw_watch_error(watch_error(ENOENT), path);
-  // Later directories are found by their paths, also after a chdir().
+  // Stores the absolute path: later directories are found by their paths, even after a chdir().
   std::filesystem::path absolute_path = std::filesystem::absolute(path);
   const auto id = static_cast<file_watch>(++last_watch_);
   program_watch settings{.id = id,
@@ -208,8 +208,8 @@ void file_watches::report(const watched_inode& inode, file_change kind,
     return;
   const bool is_itself = record.name.empty();
   if (is_itself) {
-    // Its parent in the tree tells of a directory, and of a watch by name only the name matters,
-    // which has gone with a directory that moves.
+    // The records of its parent report a directory in a tree. A watch by name concerns only the
+    // name, which has left the directory when the directory moves.
     if (!inode.is_top()) return;
     if (!watch.only.empty() && kind != file_change::moved_from) return;
   } else if (!watch.only.empty() && record.name != watch.only) {
@@ -303,7 +303,7 @@ void file_watches::process_rename(const inotify_record& old_part, const inotify_
   }
 }
 
-// Ends the watch `number`, which the kernel has ended, as its inode or file system is gone.
+// Ends the watch `number`, which the kernel has ended because its inode or file system is gone.
 void file_watches::process_end(int number) {
   trees_.inodes().collect(number, sources_);
   for (watched_inode* const each : sources_) {
@@ -322,8 +322,8 @@ void file_watches::process_end(int number) {
   }
 }
 
-// Calls process_end() for watches whose last records may be lost. The next scans of trees find the
-// directories that are gone there.
+// Calls process_end() for watches whose last records may be lost. Directories in trees that are
+// gone are found by the next scans of the trees.
 void file_watches::find_ended_watches() {
   const auto live_numbers = records_.numbers();
   must_find_ended_ = !live_numbers && is_shortage(live_numbers.error());
@@ -366,7 +366,7 @@ path_end file_watches::follow_path(program_watch& watch) {
   // Without links the watch stays with its directory, wherever that is now.
   const bool keeps_directory = !watch.steps.empty() && !watch.has_links && !end.has_links;
   if (!keeps_directory) watch.steps.swap(steps);
-  drop_steps(steps);  // after the others: directories of both stay watched
+  drop_steps(steps);  // after adding the new steps, so that directories of both stay watched
   watch.has_links = end.has_links;
   return end;
 }
@@ -381,8 +381,8 @@ void file_watches::note_change(const watched_inode& inode, const inotify_record&
   if (is_name || is_directory) owner->must_follow = has_changed_path_ = true;
 }
 
-// Follows paths on which a name has changed. Called after each record, when its inodes are no
-// longer needed.
+// Follows the paths on which a name has changed. Called after each record, when the inodes of the
+// record are no longer needed.
 void file_watches::follow_changed_paths() {
   if (!std::exchange(has_changed_path_, false)) return;
   for (auto& [id, watch] : watches_) {
@@ -390,8 +390,8 @@ void file_watches::follow_changed_paths() {
   }
 }
 
-// Follows a path again, and reports a file that has come there by a link. Records report all of a
-// path without links.
+// Follows a path again, and reports a file that has come there by a link. For a path without links,
+// records report every change.
 void file_watches::follow_again(program_watch& watch) {
   const auto file_before = watch.file;
   const bool had_links = watch.has_links;
@@ -403,12 +403,12 @@ void file_watches::follow_again(program_watch& watch) {
   if (contains(watch.changes, kind)) ready_.push_back({.watch = watch.id, .kind = kind});
 }
 
-// Records of links may be among those that were lost.
+// Follows all paths again, because records of links may be among the lost ones.
 void file_watches::follow_all_paths() {
   ++record_;
   for (auto& [id, watch] : watches_) {
     if (watch.steps.empty()) continue;
-    watch.told_at = record_;  // by the overflow
+    watch.told_at = record_;  // the overflow event has reported this watch
     watch.must_follow = has_changed_path_ = true;
   }
   follow_changed_paths();

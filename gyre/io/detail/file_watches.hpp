@@ -26,7 +26,7 @@
 
 namespace gyre::io::detail {
 
-/// Events go through these stages; each is empty before the next one is used:
+/// Events pass through these stages; each stage is empty before the next one is read:
 ///
 ///     ready_ <── entries of new directories (trees_) <── records that were read <── the kernel
 ///
@@ -80,23 +80,25 @@ class file_watches : public gyre::detail::slab_object {
 
   std::deque<file_event> ready_;
   watched_trees trees_;
-  // The inodes that the present record concerns; their table changes while it is processed. For a
-  // rename, the directories of the old name and of the new one.
+  // The inodes that the present record concerns, collected because the table of inodes changes
+  // while the record is processed. For a rename, the directories of the old name and of the new
+  // one.
   std::vector<watched_inode*> sources_;
   std::vector<watched_inode*> targets_;
-  bool has_lost_ = false;          // events were lost
-  bool must_find_ended_ = false;   // the ends of watches may be among them
+  bool has_lost_ = false;          // whether events were lost
+  bool must_find_ended_ = false;   // whether the ends of watches may be among the lost events
   std::uint64_t record_ = 0;       // the number of the present record
-  bool has_changed_path_ = false;  // of a watch that must_follow
-  std::error_code failure_;        // of a watch that could not follow its path
+  bool has_changed_path_ = false;  // whether a watch has must_follow set
+  std::error_code failure_;        // the error of a watch that could not follow its path
 
   struct wake_timer : timer_operation {
     explicit wake_timer(file_watches& owner) noexcept : timer_operation(&on_timer), self(&owner) {}
     file_watches* self;
   };
   wake_timer timer_;
-  std::optional<steady_time> pair_deadline_;  // of the first record, a rename's first part
-  std::optional<steady_time> retry_time_;     // of trees that could not be read
+  std::optional<steady_time>
+      pair_deadline_;  // when to stop waiting for the second part of the rename in front
+  std::optional<steady_time> retry_time_;  // when to read again the trees that could not be read
   line waits_;
 };
 

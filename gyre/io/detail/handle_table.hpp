@@ -10,28 +10,28 @@
 
 namespace gyre::io::detail {
 
-/// The table has eight bytes for each handle. A free entry has the index of the next free one.
+/// The table needs eight bytes for each handle. A free entry holds the index of the next free one.
 ///
 /// Thread-safety: none.
 class handle_table {
  public:
-  /// One more than the largest index that was ever in use.
+  /// Returns one more than the largest index that was ever in use.
   std::size_t size() const noexcept { return entries_.size(); }
-  /// The number of handles.
+  /// Returns the number of handles.
   std::size_t count() const noexcept { return count_; }
-  /// The handle of an index below size(), or null.
+  /// Returns the handle of an index below size(), or null.
   handle* operator[](std::size_t index) const noexcept {
     const std::uintptr_t entry = entries_[index];
     return is_free(entry) ? nullptr : reinterpret_cast<handle*>(entry);
   }
-  /// Calls `function` for each handle; it may insert and erase none.
+  /// Calls `function` for each handle; `function` must not insert or erase handles.
   template <class Function>
   void for_each(Function function) const {
     for (std::size_t index = 0; index < size(); ++index) {
       if (handle* const each = (*this)[index]) function(*each);
     }
   }
-  /// The index that insert() will use. Throws std::bad_alloc.
+  /// Returns the index that insert() will use. Throws std::bad_alloc.
   std::uint32_t next_index() {
     if (free_ == none) {
       const auto index = static_cast<std::uint32_t>(entries_.size());
@@ -40,7 +40,7 @@ class handle_table {
     }
     return free_;
   }
-  /// Adds a handle, whose index is the next one.
+  /// Adds a handle, whose index must be next_index().
   void insert(handle& target) noexcept {
     free_ = static_cast<std::uint32_t>(entries_[target.index] >> 1);
     entries_[target.index] = reinterpret_cast<std::uintptr_t>(&target);

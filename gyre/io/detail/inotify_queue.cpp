@@ -50,7 +50,8 @@ inotify_queue::inotify_queue()
 std::expected<std::vector<int>, int> inotify_queue::numbers() const {
   const auto numbers = numbers_of(fd());
   if (!numbers || !numbers->empty()) return numbers;
-  // All watches have ended, or this kernel lists none, not even one that is there.
+  // The list is empty: either all watches have ended, or this kernel lists none. A new watch shows
+  // which.
   const auto number = system::add_watch(fd(), "/", IN_DELETE_SELF);
   if (!number) return std::unexpected(number.error());
   const auto with_one = numbers_of(fd());

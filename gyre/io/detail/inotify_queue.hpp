@@ -14,17 +14,17 @@
 
 namespace gyre::io::detail {
 
-/// An event as the kernel gives it, without its padding. Lifetime: the name's is that of the
-/// queue's memory, until the next read().
+/// An event as the kernel reports it, without its padding. Lifetime: the name is valid until the
+/// next read() of the queue.
 struct inotify_record {
-  int number;  // the kernel's, of a watch
+  int number;  // the kernel's number of a watch
   std::uint32_t mask;
   std::uint32_t cookie;
   std::string_view name;
 };
 
-/// An inotify instance with the records of one read: further records wait in the kernel, which has
-/// a limit.
+/// An inotify instance with the records of one read. Further records wait in the kernel, which
+/// limits their number.
 class inotify_queue {
  public:
   /// Throws std::system_error (EMFILE).
@@ -32,21 +32,21 @@ class inotify_queue {
 
   int fd() const noexcept { return descriptor_.get(); }
   bool empty() const noexcept { return first_ == end_; }
-  /// Whether there is memory for further records, before others are taken.
+  /// Returns whether there is memory for further records, before the present ones are taken.
   bool can_read() const noexcept;
   /// Reads further records. Returns false if there are none, or no memory for them. Throws
   /// std::system_error.
   bool read();
-  /// The numbers of all watches that have not ended, in ascending order, or an error of errno's:
-  /// that of opening a file of /proc, ENOSYS if the kernel does not list watches there.
+  /// Returns the numbers of all watches that have not ended, in ascending order, or an error
+  /// number: that of opening a file of /proc, or ENOSYS if the kernel does not list watches there.
   std::expected<std::vector<int>, int> numbers() const;
 
   // The other members need a queue that is not empty.
 
   std::uint32_t front_mask() const noexcept { return record_at(first_).mask; }
   inotify_record take_front() noexcept;
-  /// The second part of the rename whose first part is the front record. It stays in the queue as a
-  /// record without an event.
+  /// Returns the second part of the rename whose first part is the front record. The second part
+  /// stays in the queue as a record without an event.
   std::optional<inotify_record> take_other_part() noexcept;
 
  private:

@@ -8,7 +8,8 @@
 namespace gyre::io::detail {
 namespace {
 
-// The reader and the writer of a handle, which it forgets when it is detached.
+// Returns the reader and the writer of a handle, which are no longer known once the handle is
+// detached.
 std::array<request*, 2> requests_under_way(const handle& target) noexcept {
   return {target.reader, target.writer};
 }
@@ -58,7 +59,7 @@ std::error_code current_error() noexcept {
 
 bool may_use(const event_loop& loop, const executor& executor) noexcept {
   if (loop.in_loop_thread()) return true;
-  // Code outside of any loop, such as main() before run(), has the inline executor.
+  // Code outside any loop, such as main() before run(), has the inline executor.
   return &executor == &inline_executor() && event_loop::current() == nullptr;
 }
 

@@ -39,7 +39,7 @@ file_type type_of_mode(::mode_t mode) noexcept {
   }
 }
 
-// The type of an entry that is gone remains unknown.
+// Returns the type of an entry by statx(2); unknown if the entry is gone.
 file_type type_by_status(int directory, const char* name) noexcept {
   const auto status =
       system::status_at(directory, name, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, STATX_TYPE);
@@ -56,7 +56,7 @@ const ::dirent64* open_directory::take() noexcept {
 }
 
 outcome_of<std::optional<raw_entry>> open_directory::next() {
-  // operator new aligns the buffer for entries.
+  // operator new aligns the buffer sufficiently for directory entries.
   if (!buffer_) buffer_ = std::make_unique_for_overwrite<std::byte[]>(buffer_size);
   for (;;) {
     if (needs_read()) {

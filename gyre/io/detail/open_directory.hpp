@@ -16,7 +16,7 @@
 
 namespace gyre::io::detail {
 
-/// An entry as the kernel gives it. The name ends with a zero byte, and stays valid until further
+/// An entry as the kernel returns it. The name ends with a zero byte, and is valid until further
 /// entries are read.
 struct raw_entry {
   const char* name;
@@ -32,10 +32,10 @@ class open_directory {
 
   int fd() const noexcept { return fd_.get(); }
   bool is_open() const noexcept { return static_cast<bool>(fd_); }
-  /// Gives the next entry, or nothing at the end. A file system that does not tell types costs a
-  /// statx(2) for each entry.
+  /// Returns the next entry, or nothing at the end. A file system that does not report types costs
+  /// a statx(2) for each entry.
   outcome_of<std::optional<raw_entry>> next();
-  /// Whether next() makes a system call.
+  /// Returns whether next() will make a system call.
   bool needs_read() const noexcept { return begin_ == end_; }
 
   /// Frees the descriptor and the memory, but keeps the position.
@@ -52,7 +52,7 @@ class open_directory {
   std::unique_ptr<std::byte[]> buffer_;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
-  ::off64_t position_ = 0;  // after the entry that next() gave last
+  ::off64_t position_ = 0;  // the position after the entry that next() returned last
 };
 
 }  // namespace gyre::io::detail

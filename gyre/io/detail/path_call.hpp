@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// path_call: work of several system calls on the names of files, all made by a thread of a pool in
-// one go.
+// path_call: an operation of several system calls on the names of files, all made in sequence by
+// one thread of a pool.
 #pragma once
 
 #include <gyre/io/detail/file_operation.hpp>
@@ -17,18 +17,18 @@ namespace gyre::io::detail {
 
 /// The arguments of a path_call.
 struct path_arguments {
-  /// A call that fails below or above the path leaves the failing path here.
+  /// The path. A call that fails for a path below or above it stores the failing path here.
   std::string path = {};
   /// The second path, if there is one.
   std::string target = {};
   ::mode_t mode = 0;
   unsigned flags = 0;
-  /// Follows the paths in the message: the way out.
+  /// A text that follows the paths in the message of an error, and says what to do.
   const char* hint = "";
 };
 
-/// Steps without a call for a ring: begin() does all the work. `Function` takes the arguments, and
-/// gives an outcome.
+/// Steps without a call for a ring: begin() does all the work. `Function` takes the arguments and
+/// returns an outcome.
 template <class Function>
 class path_call final : public file_steps {
  public:

@@ -12,7 +12,7 @@
 namespace gyre::io::detail {
 namespace {
 
-constexpr int max_links = 40;  // as in the kernel
+constexpr int max_links = 40;  // the kernel's limit
 
 bool names_nothing(int error) noexcept { return error == ENOENT || error == ENOTDIR; }
 
@@ -49,7 +49,7 @@ class path_walk {
     if (name == "..") directory_.resize(directory_.empty() ? 0 : directory_.rfind('/'));
     const bool is_directory = name == "." || name == "..";
     const std::string path = directory_ + '/' + (is_directory ? "." : name);
-    // The last name of a path was visited above.
+    // visit_last() has already visited the last name of a path.
     bool is_visited = is_last;
     for (;;) {
       const auto status =
@@ -62,7 +62,7 @@ class path_walk {
       }
       if (error != 0 && (is_visited || !names_nothing(error))) return fail(error);
       if (!is_visited) {
-        // The name is looked at again after its changes are watched, so that none is missed.
+        // The name is examined again after its changes are watched, so that none is missed.
         if (!visit(path_step::role::link, name)) return;
         is_visited = true;
         continue;
@@ -94,8 +94,9 @@ class path_walk {
   }
 
   const std::function<int(const path_step&)>& visit_;
-  std::vector<std::string> names_;  // still to be walked; the next name is last
-  std::string directory_;           // without links, and without a slash at its end
+  std::vector<std::string> names_;  // names still to be walked; the next name is last
+  std::string
+      directory_;  // the path of the present directory, without links, and without a slash at its end
   int links_ = 0;
   path_end end_;
 };

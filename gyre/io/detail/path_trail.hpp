@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// walk_path: resolves a path as the kernel does, and tells the names that the result depends on.
+// walk_path: resolves a path as the kernel does, and reports the names that the result depends on.
 #pragma once
 
 #include <sys/types.h>
@@ -12,7 +12,7 @@
 
 namespace gyre::io::detail {
 
-/// A name on the way of a path, in a directory whose own path has no links.
+/// A name on a path, in a directory whose own path has no links.
 struct path_step {
   enum class role {
     link,  // a link, or a name that is missing
@@ -26,21 +26,21 @@ struct path_step {
 
 /// The result of a walk.
 struct path_end {
-  /// The file's device and number; none if a name is missing on the way.
+  /// The file's device and number; none if a name on the path is missing.
   std::optional<std::pair<dev_t, ino_t>> file = {};
   bool has_links = false;
   /// Whether the directory of the path's last name was reached.
   bool has_directory = false;
-  /// An error of errno's that ended the walk, or 0.
+  /// The error number that ended the walk, or 0.
   int error = 0;
 
-  /// Whether the walk has ended only because a name is missing.
+  /// Returns whether the walk ended only because a name is missing.
   bool is_missing() const noexcept { return error == ENOENT || error == ENOTDIR; }
 };
 
-/// Resolves `path`, which is absolute. Before it looks at a link, at a name that is missing, or at
-/// the last name, it calls `visit`, which may begin to watch the directory: no change is missed.
-/// `visit` returns an error of errno's, which ends the walk, or 0.
+/// Resolves `path`, which is absolute. Before the walk reads a link, or looks for a missing name or
+/// the last name, it calls `visit`, which may begin to watch the directory, so that no change is
+/// missed. `visit` returns an error number, which ends the walk, or 0.
 [[nodiscard]] path_end walk_path(const std::string& path,
                                  const std::function<int(const path_step&)>& visit);
 

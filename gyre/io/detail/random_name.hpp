@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// make_with_random_name: makes a file or directory whose name nobody can guess or has.
+// make_with_random_name: makes a file or directory with an unpredictable, unused name.
 #pragma once
 
 #include <gyre/base/detail/system_random.hpp>
@@ -12,8 +12,8 @@
 namespace gyre::io::detail {
 
 /// Calls `make(name)`, which returns an error number or zero, with names made of `prefix` and 60
-/// random bits, until it returns something else than EEXIST, which happens to nobody but an
-/// attacker. Returns that.
+/// random bits, until the call returns something other than EEXIST. Returns that number. EEXIST
+/// happens only if an attacker guesses names.
 template <class Make>
 int make_with_random_name(const std::string& prefix, Make make) {
   constexpr const char* digits = "abcdefghijklmnopqrstuvwxyz234567";

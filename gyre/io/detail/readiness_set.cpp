@@ -86,7 +86,7 @@ void readiness_set::report(const epoll_event& event, std::size_t& completions) c
   auto& op = *static_cast<readiness_operation*>(event.data.ptr);
   if (op.pause_state() != pause::none) [[unlikely]]
     return withhold(op);
-  // The interest may have changed after the wait.
+  // The interest may have changed after the wait, so the events are filtered by the present one.
   const readiness always_reported = readiness::error | readiness::hang_up;
   const readiness ready = readiness_of(event.events) & (op.interest() | always_reported);
   if (ready == readiness::none) return;
@@ -94,8 +94,9 @@ void readiness_set::report(const epoll_event& event, std::size_t& completions) c
   op.complete(ready);
 }
 
-// A level-triggered event would end every wait for as long as the pause lasts. Edges come seldom,
-// and resume() asks for the state; errors and hang-ups, which epoll always reports, come once.
+// Suppresses the events of a paused operation. A level-triggered event would end every wait while
+// the pause lasts. Edge-triggered events are rare, and resume() queries the state; errors and
+// hang-ups, which epoll always reports, are then reported once.
 void readiness_set::withhold(readiness_operation& op) const noexcept {
   if (op.pause_state() == pause::paused) {
     static_cast<void>(try_set_events(epoll_, EPOLL_CTL_MOD, op.fd(),

@@ -14,18 +14,18 @@
 
 namespace gyre::io::detail {
 
-/// epoll_ctl(2). `operation`: EPOLL_CTL_ADD or EPOLL_CTL_MOD. Returns an error of errno's, or 0.
+/// Calls epoll_ctl(2). `operation`: EPOLL_CTL_ADD or EPOLL_CTL_MOD. Returns an error number, or 0.
 int try_set_events(int epoll, int operation, int fd, std::uint32_t events,
                    std::uint64_t data) noexcept;
-/// As try_set_events(). Throws std::system_error.
+/// Does what try_set_events() does. Throws std::system_error.
 void set_events(int epoll, int operation, int fd, std::uint32_t events, std::uint64_t data);
-/// Ends a registration, and clears its events in `reports`, which have not been looked at. If the
-/// descriptor has been closed, the kernel has ended the registration already.
+/// Ends a registration, and clears its events in `reports`, which the poller has not processed yet.
+/// If the descriptor has been closed, the kernel has ended the registration already.
 void unregister(int epoll, int fd, std::uint64_t data, std::span<epoll_event> reports) noexcept;
 
 class readiness_set {
  public:
-  /// `reports`: the events that the poller has not looked at yet. Ending a watch clears its events
+  /// `reports`: the events that the poller has not processed yet. Ending a watch clears its events
   /// there.
   explicit readiness_set(std::span<epoll_event>& reports) noexcept : reports_(reports) {}
   readiness_set& operator=(readiness_set&&) = delete;
@@ -37,7 +37,7 @@ class readiness_set {
   void use(int epoll);
   std::size_t size() const noexcept { return count_; }
 
-  // The poller has members with the same names and parameters.
+  // The poller has functions with the same names and parameters, which call these.
   void watch(readiness_operation& op, readiness interest, trigger mode);
   void rewatch(readiness_operation& op, readiness interest, trigger mode);
   void unwatch(readiness_operation& op) noexcept;

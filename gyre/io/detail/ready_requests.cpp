@@ -24,7 +24,8 @@ bool may_be_ready(const handle& target, direction way) noexcept {
   return target.flags.has(way == direction::write ? handle_flag::may_write : handle_flag::may_read);
 }
 
-// A descriptor that is not open for the request's direction is never reported as ready for it.
+// Returns whether the descriptor is not open for the request's direction: it is then never reported
+// as ready for the request.
 bool waits_in_vain(const handle& target, const request& request) noexcept {
   const bool only_waits = request.kind() == request_kind::wait_readable ||
                           request.kind() == request_kind::wait_writable;
@@ -51,9 +52,10 @@ std::size_t bytes_in(std::span<const iovec> pieces) noexcept {
   return sum;
 }
 
-// TCP does not pass urgent data while a signal is pending: a read at the urgent mark fails with
-// EAGAIN though there are bytes after it, and nothing reports those again. The signal is gone when
-// the call is repeated. Where the urgent byte itself is still to come, the repetition is in vain.
+// Makes a call again that failed with EAGAIN at the urgent mark. TCP does not pass urgent data
+// while a signal is pending: such a read fails although bytes follow the mark, and nothing reports
+// those bytes again. The signal is no longer pending when the call is repeated. If the urgent byte
+// has not arrived yet, the repetition fails, too.
 template <class Call>
 result read_past_mark(const handle& source, Call call) noexcept {
   constexpr int max_tries = 4;
@@ -69,7 +71,8 @@ template <class Call>
 result call_to_read(const handle& source, Call call) noexcept {
   if (source.kind() == handle_kind::other) {
     const result outcome = retried(call);
-    // The kernel's way of telling a master that the last descriptor of its terminal was closed.
+    // EIO is how the kernel reports to a master that the last descriptor of its terminal was
+    // closed.
     const bool is_end = outcome.error_number() == EIO && system::is_terminal_master(source.fd());
     return is_end ? result::of(0) : outcome;
   }
@@ -98,8 +101,8 @@ std::size_t bytes_in(std::span<const mmsghdr> messages) noexcept {
   return sum;
 }
 
-// The first `limit` bytes of several pieces of memory: all pieces that fit whole, or a part of the
-// first one.
+// The first `limit` bytes of several pieces of memory: all pieces that fit completely, or a part of
+// the first one.
 class first_pieces {
  public:
   first_pieces(std::span<const iovec> pieces, std::size_t limit) noexcept : pieces_(pieces) {
@@ -149,7 +152,7 @@ bool is_connection_error(int error) noexcept {
 }
 
 result accept(accept_request& request) noexcept {
-  // An error that does not belong to a connection after all is returned at the end.
+  // An error that persists after 64 attempts is not that of a connection, and is returned.
   for (int attempts = 64;; --attempts) {
     request.peer_size = sizeof request.peer;
     const result accepted = retried([&] {
@@ -160,14 +163,15 @@ result accept(accept_request& request) noexcept {
   }
 }
 
-// A second call returns the outcome of a connect that had to wait.
+// Connects a socket. For a connect that had to wait, the second call returns its outcome.
 result connect(const connect_request& request) noexcept {
   const result connected =
       result::of_call(::connect(request.target().fd(), request.peer, request.peer_size));
   const int error = connected.error_number();
   if (error == EISCONN) return result::of(0);
   if (error == EINPROGRESS || error == EALREADY || error == EINTR) return result::failure(EAGAIN);
-  // A Unix socket whose listener has no room: nothing reports when it has.
+  // The listener of a Unix socket has no room, and nothing reports when it has, so waiting is
+  // impossible.
   return error == EAGAIN ? result::failure(ECONNREFUSED) : connected;
 }
 
@@ -198,8 +202,8 @@ void ready_requests::attach(handle& target) {
   queue_.reserve(handles_.size() + 1);
   target.index = handles_.next_index();
   target.flags = handle_flag::may_write;
-  // A peer may have sent before it was accepted. A connection that is closed after the answer then
-  // need not be watched, which costs more than a call in vain.
+  // A peer may have sent bytes before it was accepted. A connection that is closed after the
+  // response then need not be watched, and watching costs more than a failed read.
   if (target.kind() == handle_kind::stream_socket) target.flags.insert(handle_flag::may_read);
   add(target);
   handles_.insert(target);
@@ -242,7 +246,7 @@ std::optional<result> ready_requests::start_on(handle& target, request& request)
     return result::failure(EBADF);
   }
   if (const int error = wait_unless_ready(target, request.way()); error != 0) [[unlikely]] {
-    if (request.repeats()) {  // the loop reports the error, as every outcome of such a request
+    if (request.repeats()) {  // the loop reports every outcome of a repeating request
       target.flags.insert(handle_flag::may_read);
       serve_later(target);
       return std::nullopt;
@@ -259,7 +263,7 @@ result ready_requests::attempt(request& request) noexcept {
   if (slot_of(target, request) != nullptr) return result::failure(EINPROGRESS);
   result outcome = result::failure(EAGAIN);
   if (may_be_ready(target, request.way())) {
-    // The request may move more than the share that is left, but its bytes are counted.
+    // The request may move more than the rest of the share, but its bytes are counted.
     std::size_t& left_to_move = bytes_left(request.way());
     const std::size_t share_left = std::exchange(left_to_move, unlimited);
     outcome = perform(target, request);
@@ -279,8 +283,8 @@ std::optional<result> ready_requests::cancel(request& request) noexcept {
   return std::nullopt;
 }
 
-// Asks the kernel first: bytes that move from the kernel into reports meanwhile are then found in
-// the reports.
+// Queries the kernel before the reports: bytes that move from the kernel into the reports between
+// the two steps are then found in the reports.
 bool ready_requests::has_arrivals(const handle& target) noexcept {
   return system::has_events(target.fd(), POLLIN | POLLRDHUP) || may_have_early(target);
 }
@@ -310,7 +314,8 @@ void ready_requests::report(handle& target, request& request, result outcome,
   memory_.arrived().reset();
 }
 
-// A handle that may be ready is not reported: something else keeps its request waiting.
+// Begins to wait for readiness, unless the handle may be ready: then something other than readiness
+// delays its request. Returns an error number, or 0.
 int ready_requests::wait_unless_ready(handle& target, direction way) noexcept {
   return may_be_ready(target, way) ? 0 : wait_for(target, way);
 }
@@ -328,7 +333,8 @@ bool ready_requests::serve_waiting(handle* target, std::size_t share, std::size_
   return true;
 }
 
-// Readiness is not reported twice, so nothing may be left undone when a function throws.
+// Serves the requests of a handle. Readiness is not reported twice, so a function that throws must
+// not leave the remaining requests unserved.
 void ready_requests::serve_requests(handle& target, std::size_t share, std::size_t& completions) {
   struct visit {
     ready_requests& self;
@@ -382,7 +388,8 @@ void ready_requests::serve_reader(handle& target, std::size_t& completions) {
   serve_later(target);
 }
 
-// The handle that is being visited has had its turn: it waits until after the visit.
+// Queues the handle for its next turn. The handle that is being visited is queued only after the
+// visit.
 void ready_requests::serve_later(handle& target) noexcept {
   if (target.flags.has(handle_flag::queued)) return;
   if (current_ == &target) {
@@ -425,13 +432,14 @@ result ready_requests::note_write(handle& target, result outcome, std::size_t si
   return note(target, handle_flag::may_write, outcome, outcome && outcome.count() < size);
 }
 
-// EAGAIN: the request is tried again when its handle is reported, or in the handle's next turn.
+// Makes the calls of a request. After EAGAIN the request is tried again when its handle is
+// reported, or in the handle's next turn.
 result ready_requests::perform(handle& target, request& request) noexcept {
   using enum handle_flag;
   ++performed_;
   if (target.flags.has(kernel_receives) && !request.writes()) {
     const result outcome = take_early(target, request);
-    // The kernel receives no more, and a call has not been tried yet.
+    // The kernel no longer receives for this handle, and no call has been tried since.
     if (outcome.would_block() && target.flags.has(may_read)) serve_later(target);
     return outcome;
   }
@@ -481,18 +489,19 @@ result ready_requests::perform(handle& target, request& request) noexcept {
                           MSG_NOSIGNAL);
       });
       if (outcome) spend(direction::write, bytes_in(messages.first(outcome.count())));
-      // Fewer than requested can also mean that one of them failed: the next call tells.
+      // A shorter count than requested can also mean that one of them failed; the next call reports
+      // the error.
       return note(target, may_write, outcome);
     }
     case request_kind::accept: {
       const result outcome = accept(static_cast<accept_request&>(request));
-      // accept4(2) makes a socket before it looks for a connection: to find none takes ten times
-      // as long as poll(2).
+      // accept4(2) makes a socket before it looks for a connection: a call that finds none takes
+      // ten times as long as poll(2).
       return note(target, may_read, outcome, outcome && poll_for(request, POLLIN).would_block());
     }
     case request_kind::connect: {
       const result outcome = connect(static_cast<connect_request&>(request));
-      // Until now the socket was reported as closed. From now on that is the peer's doing.
+      // A socket reports a hang-up before it is connected; later only the peer can cause one.
       if (outcome.would_block()) target.flags.erase(short_reads_mislead);
       return note(target, may_write, outcome);
     }
@@ -520,8 +529,8 @@ result ready_requests::receive(handle& source, request& request) noexcept {
   return outcome;
 }
 
-// Moves a request's bytes: once, or for a whole buffer until all are moved, the handle would block,
-// or its share is used up.
+// Moves a request's bytes: once, or, for a whole buffer, until all are moved, the handle would
+// block, or its share is used up.
 template <class Request>
 result ready_requests::transfer(Request& request, handle_flag readiness) noexcept {
   handle& target = request.target();

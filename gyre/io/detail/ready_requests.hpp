@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ready_requests: carries out requests where a poller tells readiness. It makes system calls that
-// do not wait: first when the request begins, then each time the descriptor is reported as ready.
-// The handle keeps the readiness that is known, so that one in use costs the poller nothing.
+// ready_requests: carries out requests where a poller reports readiness. It makes non-blocking
+// system calls: first when the request begins, then each time the descriptor is reported as ready.
+// The handle stores the known readiness, so that a handle in use needs no call of the poller.
 #pragma once
 
 #include <gyre/io/backend.hpp>
@@ -19,9 +19,10 @@ namespace gyre::io::detail {
 
 /// The state of a handle between two calls.
 enum class handle_flag : std::uint8_t {
-  may_read = 1,   // no call has told that a read would wait
-  may_write = 2,  // no call has told that a write would wait
-  // A short read is no sign that the descriptor is empty: the end is near, or there is urgent data.
+  may_read = 1,   // no call has shown that a read would wait
+  may_write = 2,  // no call has shown that a write would wait
+  // A short read does not mean that the descriptor is empty: the end is near, or there is urgent
+  // data.
   short_reads_mislead = 4,
   queued = 8,              // its requests are tried in the next turn
   awaits_memory = 16,      // all receive memory was on loan
@@ -39,7 +40,7 @@ inline void note_events(handle& target, std::uint32_t events) noexcept {
   if (events & (POLLOUT | ended)) target.flags.insert(handle_flag::may_write);
 }
 
-/// The requests of epoll and of io_uring, which have the kernel watch the handles.
+/// The requests of epoll and of io_uring, which make the kernel watch the handles.
 class ready_requests : public backend {
  public:
   ready_requests() noexcept;
@@ -65,19 +66,19 @@ class ready_requests : public backend {
   bool end_receiving_ahead(handle& /*source*/) noexcept override { return false; }
   receive_memory& memory() noexcept final { return memory_; }
 
-  // The rest of the public members is for the poller.
+  // The public members below are for the poller.
   std::size_t attached() const noexcept { return handles_.count(); }
   const handle_table& handles() const noexcept { return handles_; }
-  /// Serves the requests of a handle that was reported as ready, or has it wait for its turn if it
-  /// has used up its share. `events`: poll(2)'s.
+  /// Serves the requests of a handle that was reported as ready, or queues the handle for its turn
+  /// if it has used up its share. `events`: those of poll(2).
   void serve(handle& target, std::uint32_t events, std::size_t& completions);
-  /// The number of handles that have something to do which is not reported.
+  /// Returns the number of handles with work that the kernel does not report.
   std::size_t pending() const noexcept { return queue_.size(); }
-  /// Serves a turn: has `serve_reported()` serve the reports, of which there are `reports`; then
-  /// serves the waiting handles, new ones first, each once, until `over()` says that the rest must
-  /// wait, or new handles are to be looked for. `serve_reported()` returns whether all reports were
-  /// served; if not, the next turn continues with them. After all reports at least one old handle
-  /// is served, so that new ones cannot starve the old ones.
+  /// Serves a turn: calls `serve_reported()` to serve the `reports` reports; then serves the
+  /// waiting handles, new ones first, each once, until `over()` returns true or the loop must look
+  /// for new handles. `serve_reported()` returns whether all reports were served; if not, the next
+  /// turn continues with them. After all reports at least one old handle is served, so that new
+  /// handles cannot starve the old ones.
   template <class Over, class ServeReported>
   void serve_all(std::size_t reports, std::size_t& completions, Over is_over,
                  ServeReported serve_reported) {
@@ -89,36 +90,37 @@ class ready_requests : public backend {
 
  protected:
   ~ready_requests() = default;
-  /// Throws std::system_error (EPERM) for files and block devices, which are always ready although
+  /// Throws std::system_error (EPERM) for files and block devices: they are always ready although
   /// their reads and writes wait for a disk.
   static void require_pollable(int fd);
   /// Begins to watch a handle, whose index is set. Throws.
   virtual void add(handle& target) = 0;
-  /// Ends watching a handle, to which nothing refers afterwards.
+  /// Stops watching a handle, to which nothing refers afterwards.
   virtual void remove(handle& target) noexcept = 0;
-  /// A request has to wait until its handle is reported as ready. Returns an error of errno's with
-  /// which it ends instead, or 0.
+  /// Called when a request has to wait until its handle is reported as ready. Returns the error
+  /// number with which the request ends instead, or 0.
   virtual int wait_for(handle& target, direction way) noexcept = 0;
   /// Carries out a request that reads, for a handle with handle_flag::kernel_receives; EAGAIN when
-  /// nothing came.
+  /// nothing has arrived.
   virtual result take_early(handle& target, request& reader) noexcept = 0;
-  /// Whether take_early() may have something for the handle, now or once the reports were served.
+  /// Returns whether take_early() may have something for the handle, now or once the reports were
+  /// served.
   virtual bool may_have_early(const handle& target) const noexcept = 0;
-  /// The count of bytes of the last call that received; once, then 0.
+  /// Returns the number of bytes that the last receiving call received; later calls return 0.
   std::size_t take_last_receive() noexcept { return std::exchange(last_receive_, 0); }
-  /// Hands received bytes to a request that receives.
+  /// Lends received bytes to a request that receives.
   void lend_to(request& receiver, received bytes) noexcept { data_of(receiver) = std::move(bytes); }
-  /// Completes a request with a result that came by another way than a call.
+  /// Completes a request with a result that did not come from a system call.
   void hand_over(handle& target, request& request, result outcome, std::size_t& completions);
-  /// Has the handle's requests tried when its turn comes.
+  /// Queues the handle, so that its requests are tried in its turn.
   void serve_later(handle& target) noexcept;
 
  private:
-  // Limits of the requests of one visit. fair_queue decides on its bytes.
+  // The limits for the requests of one visit. fair_queue limits the bytes.
   static constexpr unsigned max_at_once = 64;
   static constexpr int max_receives = 4;
   static constexpr int max_accepts = 64;
-  static constexpr int max_rounds = 4;  // calls for a request that fills a whole buffer
+  static constexpr int max_rounds = 4;  // calls for a request with a whole buffer
   // Limits the bytes of each call, even where attempt() ignores the share.
   static constexpr std::size_t max_bytes = fair_queue::max_share;
 
@@ -137,10 +139,10 @@ class ready_requests : public backend {
     }
   }
   std::optional<result> start_on(handle& target, request& request) noexcept;
-  // Returns whether there was a visit; a null handle was detached meanwhile.
+  // Returns whether there was a visit; a null handle was detached before its turn.
   bool serve_waiting(handle* target, std::size_t share, std::size_t& completions);
   void serve_requests(handle& target, std::size_t share, std::size_t& completions);
-  // `is_interrupted`: a function threw, and something may be left to do.
+  // `is_interrupted`: whether a function threw, so that work may remain.
   void end_visit(handle& target, bool is_interrupted) noexcept;
   void serve_reader(handle& target, std::size_t& completions);
   void serve_writer(handle& target, std::size_t& completions);
@@ -157,7 +159,7 @@ class ready_requests : public backend {
   result receive(handle& source, request& request) noexcept;
   template <class Request>
   result transfer(Request& request, handle_flag readiness) noexcept;
-  // Keep in the handle what a call tells about the next one, and return the call's outcome.
+  // Stores in the handle what a call implies for the next call, and returns the call's outcome.
   static result note(handle& target, handle_flag readiness, result outcome,
                      bool exhausted = false) noexcept;
   result note_read(handle& target, result outcome, std::size_t size) noexcept;
@@ -183,16 +185,16 @@ class ready_requests : public backend {
            performed_ * fair_queue::cost_of_request;
   }
 
-  // Requests that may still be done at once in this visit, and the bytes that they and those that
-  // the loop serves may still read and write. After a visit its rest is for requests that begin
-  // before the next one.
+  // The budget of this visit: requests that may still complete at once, and bytes that they and the
+  // requests served by the loop may still read and write. Requests started before the next visit
+  // use the remainder.
   unsigned at_once_ = max_at_once;
   std::size_t share_ = fair_queue::max_share;
   std::array<std::size_t, 2> share_left_ = {fair_queue::max_share, fair_queue::max_share};
   std::size_t performed_ = 0;
   std::size_t last_receive_ = 0;
-  handle* current_ = nullptr;  // being visited; null once it was detached
-  bool wants_more_ = false;    // whether the handle that is being visited wants another visit
+  handle* current_ = nullptr;  // the handle being visited; null once it was detached
+  bool wants_more_ = false;    // whether the handle being visited needs another visit
   handle_table handles_;
   fair_queue queue_;
   receive_memory memory_;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// request_awaiter: the awaiter of an open_descriptor's requests, for all that reads, writes,
-// accepts or connects.
+// request_awaiter: the awaiter of an open_descriptor's requests, for every operation that reads,
+// writes, accepts or connects.
 //
 // An awaiter works on the loop's thread, except that a stop may come from any thread. A stop posts
 // an operation to the loop, which ends the request there. If the request has completed meanwhile,
 // the posted operation, and not the request, resumes the coroutine.
 //
-// Closing the descriptor resumes no coroutine within that call, but by a timer that has expired:
-// unlike a posted operation, a timer can be cancelled when the coroutine is destroyed.
+// Closing the descriptor resumes no coroutine within the call. The coroutine is resumed by a timer
+// that has expired: unlike a posted operation, a timer can be cancelled when the coroutine is
+// destroyed.
 #pragma once
 
 #include <gyre/base/operation.hpp>
@@ -39,7 +40,8 @@
 
 namespace gyre::io::detail {
 
-/// One request of an open descriptor as an Operation of request_awaiter, or as the base of one.
+/// One request of an open descriptor, as an Operation of request_awaiter or as the base of an
+/// Operation.
 template <class Request>
 class single_request : public Request {
  public:
@@ -48,7 +50,7 @@ class single_request : public Request {
       : Request(target_of(descriptor), std::forward<Arguments>(arguments)...) {}
 
   open_descriptor* descriptor() const noexcept { return descriptor_of(this->target()); }
-  /// Whether another request of that direction is under way.
+  /// Returns whether another request of that direction is under way.
   bool busy() const noexcept {
     return this->writes() ? this->target().writing() : this->target().reading();
   }
@@ -56,7 +58,7 @@ class single_request : public Request {
   std::optional<result> cancel() noexcept { return descriptor()->cancel(*this); }
 };
 
-/// Whether an operation's value is the bytes that a transient_receive_request brings.
+/// Whether an operation's value is the bytes that a transient_receive_request received.
 template <class Operation>
 inline constexpr bool brings_bytes = requires { Operation::brings_bytes; };
 
@@ -72,7 +74,7 @@ struct awaited_operation : Operation {
     requires std::copy_constructible<Operation>
       : Operation(other) {}
 
-  // The parties of the wait.
+  // The party of the wait that is the end of the request; see wait_core::parties.
   static constexpr gyre::detail::wait_core::parties request_end = 1;
   static constexpr gyre::detail::wait_core::parties posted_stop = 2;
 
@@ -82,8 +84,8 @@ struct awaited_operation : Operation {
   gyre::detail::wait_core core_{request_end};
 };
 
-/// The members that an awaiter needs at different times, in one memory: the stop callback while it
-/// waits, the timer while its coroutine is deferred, and the outcome at the end.
+/// The members that an awaiter needs at different times, in shared memory: the stop callback while
+/// the awaiter waits, the timer while its coroutine is deferred, and the outcome at the end.
 template <class Operation>
 struct awaiter_slot {
   struct plain_end {
@@ -101,7 +103,7 @@ struct awaiter_slot {
   awaiter_slot() noexcept {}
   awaiter_slot(const awaiter_slot&) = delete;
   ~awaiter_slot() {}
-  // The slot that has `member`.
+  // Returns the slot that contains `member`.
   static awaiter_slot& of(gyre::detail::stop_callback_base& member) noexcept {
     return reinterpret_cast<awaiter_slot&>(member);
   }
@@ -141,8 +143,8 @@ struct awaiter_slot {
 ///     posted to its executor           <── another executor ────────────────────────┤
 ///     deferred to the loop's next turn <── the descriptor is being closed ──────────┘
 ///
-/// Parts that are needed in turn share memory, because a coroutine's frame has memory of its own
-/// for each awaiter, also while the connection is idle.
+/// Members that are needed at different times share memory, because a coroutine's frame has memory
+/// for each of its awaiters, even while the connection is idle.
 ///
 /// A stop and the request's end may race: the stop joins the wait, and its operation resumes the
 /// coroutine, unless the end has left before (see wait_core); then the stop does nothing.
@@ -162,8 +164,8 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
       : awaited(descriptor, std::forward<Arguments>(arguments)...), gyre::operation(&on_post) {
     this->set_callback(&on_completion);
   }
-  // An awaiter moves, or is copied, only before it is awaited. (GCC copies it where awaits are
-  // traced.)
+  // An awaiter moves, or is copied, only before it is awaited. GCC copies an awaiter where awaits
+  // are traced.
   request_awaiter(request_awaiter&& other) noexcept
       : awaited(static_cast<Operation&&>(other)), gyre::operation(&on_post) {
     this->set_callback(&on_completion);
@@ -195,7 +197,7 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
       gyre::detail::throw_failure(failed, context_, Operation::name);
     return final_value();
   }
-  /// For as_expected().
+  /// Returns the outcome as a value; called by as_expected().
   std::expected<value_type, std::error_code> result() {
     if (const std::error_code failed = error()) [[unlikely]]
       return std::unexpected(gyre::detail::failure_value(failed, context_));
@@ -213,7 +215,8 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
     }
   }
 
-  // For with_timeout(), on the loop's thread: see gyre::detail::expirable_operation.
+  // Ends the wait at a time limit; called by with_timeout() on the loop's thread: see
+  // gyre::detail::expirable_operation.
   template <class Promise>
   bool begin_wait(std::coroutine_handle<Promise> awaiting_coroutine) noexcept {
     context_ = &gyre::detail::context_of(awaiting_coroutine);
@@ -227,7 +230,7 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
   }
   event_loop& timers() const noexcept { return *loop_; }
   void expire() {
-    // The operation that a stop has posted resumes the coroutine.
+    // After a stop, the operation that the stop has posted resumes the coroutine.
     if (stage_ != stage::waiting || context_->stop.stop_requested()) return;
     end(cancelled_outcome(io::result::failure(errc::operation_timeout)));
   }
@@ -254,7 +257,8 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
     return false;
   }
 
-  // The outcome of a stopped operation: `reason`, unless it is done all the same.
+  // Returns the outcome of a stopped operation: `reason`, unless the operation is done
+  // nevertheless.
   io::result stopped_outcome(io::result reason) noexcept {
     if constexpr (requires { this->outcome_despite_stop(); }) {
       if (const std::optional<io::result> outcome = this->outcome_despite_stop()) return *outcome;
@@ -295,14 +299,15 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
   static request_awaiter& owner_of(auto& member) noexcept {
     return static_cast<request_awaiter&>(slot::of(member));
   }
-  // Called on any thread.
+  // Posts the stop to the loop. Called on any thread.
   static void on_stop(gyre::detail::stop_callback_base& callback) noexcept {
     request_awaiter& self = owner_of(callback);
     if (self.core_.join(posted_stop, request_end)) {
       self.loop_->post(static_cast<gyre::operation&>(self));
     }
   }
-  // Posted by on_stop() to the loop, or to the coroutine's executor.
+  // Ends the request after on_stop() has posted to the loop, or resumes the coroutine after
+  // post_to() has posted to its executor.
   static void on_post(gyre::operation& posted) {
     auto& self = static_cast<request_awaiter&>(posted);
     if (self.stage_ == stage::posted) return gyre::detail::resume(self.waiting_);
@@ -310,7 +315,7 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
     self.resume();
   }
 
-  // Waits while the stop callback runs on another thread, which only posts then.
+  // Ends the operation. Waits while the stop callback runs on another thread, where it only posts.
   void finish(io::result outcome) noexcept {
     if (holds_ == held::stop_callback) std::destroy_at(&this->stop_callback_);
     set_outcome(outcome);
@@ -348,7 +353,7 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
   }
   [[gnu::noinline]] void resume_later() noexcept {
     if (!resumes_on_loop()) return post_to(resumer());
-    // The outcome is an error, as the descriptor was closed.
+    // The outcome is an error, because the descriptor was closed: its number suffices.
     deferred_error_ = static_cast<std::uint8_t>(this->ended_.outcome.error_number());
     assert(deferred_error_ != 0);
     std::destroy_at(&this->ended_);
@@ -369,7 +374,7 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
     executor.post(static_cast<gyre::operation&>(*this));
   }
 
-  // Called when the coroutine is destroyed while it waits, on the loop's thread.
+  // Cancels the wait of a coroutine that is being destroyed, on the loop's thread.
   [[gnu::noinline]] void abandon() noexcept {
     if (stage_ == stage::deferred) {
       loop_->cancel_timer(this->timer_);
@@ -406,7 +411,7 @@ class [[nodiscard]] request_awaiter : awaited_operation<Operation>,
 
   using awaited::deferred_error_;
   std::coroutine_handle<> waiting_;
-  const task_context* context_ = nullptr;  // once it is awaited
+  const task_context* context_ = nullptr;  // the coroutine's, once the operation is awaited
   event_loop* loop_ = nullptr;
 };
 

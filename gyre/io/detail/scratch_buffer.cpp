@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::size_t max_bytes = std::size_t{1} << 20;
 
-// The buffers of this thread, reached by a call each time: a coroutine may have changed threads.
+// Returns the buffers of this thread. Not inlined, because a coroutine may have changed threads
+// since it last got their address.
 [[gnu::noinline]] std::array<io::buffer, 2>& buffers_of_thread() noexcept {
   thread_local std::array<io::buffer, 2> buffers;
   return buffers;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scratch_buffer: a thread's buffers, lent to work that ends before the thread waits.
+// scratch_buffer: a thread's buffers, lent to code that ends before the thread waits.
 #pragma once
 
 #include <gyre/io/buffer.hpp>
@@ -8,7 +8,7 @@
 
 namespace gyre::io::detail {
 
-/// An empty buffer, whose memory the thread's next scratch_buffer uses again. So connections hold
+/// An empty buffer, whose memory the thread's next scratch_buffer uses again. Connections thus hold
 /// no memory while they wait, and a busy thread allocates none. A thread keeps two buffers of up to
 /// 1 MiB.
 ///
@@ -23,7 +23,7 @@ class scratch_buffer {
   io::buffer& operator*() noexcept { return buffer_; }
   io::buffer* operator->() noexcept { return &buffer_; }
 
-  /// Takes a buffer that may outlive a scope, until give_back().
+  /// Takes a buffer out of the thread's storage until give_back(); the buffer may outlive a scope.
   static io::buffer take() noexcept;
   static void give_back(io::buffer memory) noexcept;
 

@@ -8,7 +8,7 @@
 
 namespace gyre::io::detail {
 
-/// Changes whether one signal is blocked on this thread while the object lives.
+/// Blocks or unblocks one signal on this thread during the object's lifetime.
 class signal_mask {
  public:
   /// `action`: SIG_BLOCK or SIG_UNBLOCK.
@@ -23,7 +23,7 @@ class signal_mask {
     if (is_changed_) system::change_signal_mask(SIG_SETMASK, old_mask_);
   }
 
-  /// Drops the signal if it is pending, unless it was blocked before the scope, too. Only with
+  /// Drops the signal if it is pending, unless it was already blocked before the scope. Only with
   /// SIG_BLOCK.
   void discard_pending() const noexcept {
     if (is_changed_) system::discard_pending_signal(signals_);

@@ -12,13 +12,13 @@
 
 namespace gyre::io::detail {
 
-/// For a wait with a timeout the kernel starts and cancels a timer, and the loop reads the clock:
-/// together a fifth of the processor time of a sleep that an event ends. So a deadline that several
-/// waits in a row share is set once, and later waits have no timeout.
+/// A timerfd for a deadline that several waits in a row share. For a wait with a timeout the kernel
+/// starts and cancels a timer, and the loop reads the clock: together a fifth of the processor time
+/// of a sleep that an event ends. A shared deadline is set once, and later waits have no timeout.
 ///
-/// The descriptor, once there is one, is watched edge-triggered by the caller and never read. From
-/// set() on it ends a wait at deadline(), also if no wait has that deadline any more; the caller
-/// then calls note_passed().
+/// The caller watches the descriptor, once it exists, edge-triggered, and never reads it. After
+/// set() the descriptor ends a wait at deadline(), even if no wait has that deadline any more; the
+/// caller then calls note_passed().
 ///
 /// Thread-safety: the loop's thread.
 class standing_deadline {
@@ -26,7 +26,8 @@ class standing_deadline {
   /// The time at which the descriptor ends a wait; max(): never.
   steady_time deadline() const noexcept { return deadline_; }
   void note_passed() noexcept { deadline_ = steady_time::max(); }
-  /// Counts a wait until `deadline`. Returns whether the deadline pays for set() by now.
+  /// Counts a wait until `deadline`. Returns whether enough waits in a row have had it to call
+  /// set().
   bool count_wait(steady_time deadline) noexcept {
     if (deadline != last_deadline_) {
       last_deadline_ = deadline;
@@ -34,7 +35,7 @@ class standing_deadline {
     }
     return ++waits_ == waits_to_set;
   }
-  /// -1 before make().
+  /// Returns the descriptor; -1 before make().
   int fd() const noexcept { return timer_.get(); }
   /// Makes the descriptor. Returns whether that was possible.
   bool make() noexcept {
@@ -61,7 +62,7 @@ class standing_deadline {
   unique_fd timer_;
   steady_time deadline_ = steady_time::max();
   steady_time last_deadline_ = steady_time::max();
-  unsigned waits_ = 0;  // in a row until last_deadline_
+  unsigned waits_ = 0;  // the number of waits in a row until last_deadline_
 };
 
 }  // namespace gyre::io::detail

@@ -19,11 +19,11 @@ std::size_t bytes_of_file(const backend& io) noexcept {
 }
 
 result send_file_part(int sink, int file, ::off_t& offset, std::size_t count) noexcept {
-  // sendfile(2) has no flag against the signal.
+  // sendfile(2) has no flag that suppresses SIGPIPE.
   const signal_mask without_sigpipe(SIG_BLOCK, SIGPIPE);
   const result outcome = system::send_file(sink, file, offset, count);
-  // The signal is also raised when the connection broke within the call, which then returns the
-  // bytes sent before.
+  // SIGPIPE is also raised when the connection broke within the call, which then returns the bytes
+  // that were sent before.
   if (!outcome || outcome.count() < count) without_sigpipe.discard_pending();
   return outcome;
 }

@@ -18,7 +18,7 @@
 
 namespace gyre::io::detail {
 
-/// A request whose value is the count of bytes that it moved.
+/// A request whose value is the number of bytes that it moved.
 template <class Request>
 struct counting_request : single_request<Request> {
   using value_type = std::size_t;
@@ -53,8 +53,8 @@ struct receive_operation : single_request<transient_receive_request> {
   static received value(received bytes) noexcept { return bytes; }
 };
 
-/// Receives, and appends to a buffer, until a delimiter is there. Where an operation has advance(),
-/// begin() also begins its further requests.
+/// Receives, and appends to a buffer, until the buffer contains a delimiter. In an operation with
+/// advance(), begin() also begins each further request.
 struct read_until_operation : counting_request<receive_request> {
   static constexpr const char* name = "gyre::io::stream: read_until";
 
@@ -72,7 +72,7 @@ struct read_until_operation : counting_request<receive_request> {
   std::error_code check(io::result) const noexcept { return failure_; }
 
  private:
-  /// Searches the bytes that have come. Returns the outcome if the search is over.
+  /// Searches the received bytes. Returns the outcome if the search has ended.
   std::optional<io::result> search() noexcept;
   std::optional<io::result> take(io::result outcome) noexcept;
 
@@ -106,11 +106,11 @@ struct gather_operation : counting_request<gather_request> {
   std::optional<io::result> advance(io::result outcome) noexcept;
 
  private:
-  /// Counts written bytes; returns whether all are written.
+  /// Counts written bytes. Returns whether all bytes are written.
   bool take(std::size_t count) noexcept;
 
   std::span<const iovec> rest_;
-  iovec first_{};  // the rest of rest_[0], once some of it is written
+  iovec first_{};  // the rest of rest_[0], once a part of rest_[0] is written
   std::size_t done_ = 0;
   bool whole_;
 };
@@ -125,7 +125,7 @@ struct wait_operation : single_request<readiness_request> {
   static void value(io::result) noexcept {}
 };
 
-/// Waits for something to read; a stop ends it only while there is nothing.
+/// Waits until there is something to read; a stop ends the wait only while there is nothing.
 struct wait_for_input_operation : wait_operation {
   static constexpr const char* name = "gyre::io::stream: wait_for_input";
 
@@ -139,14 +139,14 @@ struct wait_for_input_operation : wait_operation {
   }
 };
 
-/// The number of bytes of a file that one call may send, so that other descriptors get their turn:
-/// the share of this visit, but enough for a call.
+/// Returns the number of bytes of a file that one call may send, so that other descriptors get
+/// their turn: the rest of the share of this visit, but enough to be worth a call.
 std::size_t bytes_of_file(const backend& io) noexcept;
 /// Calls sendfile(2), without SIGPIPE. EAGAIN: `sink` takes no bytes now; 0: the file ends at
 /// `offset`.
 result send_file_part(int sink, int file, ::off_t& offset, std::size_t count) noexcept;
 
-/// Calls sendfile(2) each time that the stream can be written to.
+/// Calls sendfile(2) whenever the stream is writable.
 struct send_file_operation : counting_request<readiness_request> {
   static constexpr const char* name = "gyre::io::stream: send_file";
 

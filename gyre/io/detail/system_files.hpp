@@ -6,7 +6,7 @@
 //     const auto status = system::status_at(folder->get(), "syslog", 0, STATX_SIZE);
 //
 // This header is part of the seam (docs/design/rooms.md): io, net and http make these calls here
-// and nowhere else, so a program that defines all functions of this header has its own files.
+// and nowhere else, so a program that defines all functions of this header can replace the files.
 //
 // Thread-safety: any thread.
 // Errors: an error is errno's number, as the unexpected value, or as a result; functions that
@@ -35,7 +35,8 @@ namespace gyre::io::detail::system {
 template <class T>
 using expected = std::expected<T, int>;
 
-/// The value of `outcome`. Throws std::system_error with `call` in its message if it has none.
+/// Returns the value of `outcome`. Throws std::system_error with `call` in its message if there is
+/// none.
 template <class T>
 T value_or_throw(expected<T> outcome, const char* call) {
   if (!outcome) gyre::detail::throw_system_error(outcome.error(), call);
@@ -48,7 +49,7 @@ struct file_status : ::statx {
   file_status() noexcept {}
 };
 
-// Names of files. Each `flags` is that of the system call.
+// Names of files. Each `flags` has the flags of the system call.
 
 /// open(2) and openat(2), with O_CLOEXEC.
 [[nodiscard]] expected<unique_fd> open(const char* path, int flags, ::mode_t mode = 0) noexcept;
@@ -64,7 +65,7 @@ struct file_status : ::statx {
 [[nodiscard]] int rename_at(int source_directory, const char* source, int target_directory,
                             const char* target, unsigned flags) noexcept;
 int unlink_at(int directory, const char* path, int flags) noexcept;
-/// The path in a symlink.
+/// Reads the path in a symlink.
 [[nodiscard]] expected<std::string> read_link(const char* path);
 /// access(2).
 [[nodiscard]] int check_access(const char* path, int mode) noexcept;
@@ -75,7 +76,7 @@ int unlink_at(int directory, const char* path, int flags) noexcept;
 int close(int fd) noexcept;
 /// statx(2) of an open file. `flags`: such as AT_STATX_DONT_SYNC.
 [[nodiscard]] expected<file_status> status_of(int fd, unsigned mask, int flags = 0) noexcept;
-/// The st_dev of a file.
+/// Returns the st_dev of a file.
 [[nodiscard]] inline ::dev_t device_of(const struct ::statx& status) noexcept {
   return ::makedev(status.stx_dev_major, status.stx_dev_minor);
 }
@@ -87,7 +88,7 @@ int close(int fd) noexcept;
 [[nodiscard]] result read(int fd, std::span<std::byte> bytes) noexcept;
 /// getdents64(2): fills `bytes`, aligned for it, with entries of type dirent64.
 [[nodiscard]] result read_entries(int directory, std::span<std::byte> bytes) noexcept;
-/// lseek(2), for small offsets: the new position, or the error of a descriptor without one.
+/// lseek(2), for small offsets. Returns the new position, or the error of a descriptor without one.
 [[nodiscard]] result seek(int fd, std::int64_t offset, int whence) noexcept;
 /// sendfile(2), which advances `offset`.
 [[nodiscard]] result send_file(int sink, int file, ::off_t& offset, std::size_t count) noexcept;
@@ -110,21 +111,22 @@ struct pipe_ends {
 };
 /// pipe2(2), with O_CLOEXEC. `flags`: O_NONBLOCK, or zero.
 [[nodiscard]] expected<pipe_ends> make_pipe(int flags) noexcept;
-/// A copy of `fd` with FD_CLOEXEC and the lowest free number from `minimum` on.
+/// Makes a copy of `fd` with FD_CLOEXEC and the lowest free number from `minimum` on.
 [[nodiscard]] expected<unique_fd> duplicate(int fd, int minimum = 0) noexcept;
-/// The access mode and flags of an open file (F_GETFL, F_SETFL).
+/// Reads or sets the access mode and flags of an open file (F_GETFL, F_SETFL).
 [[nodiscard]] expected<int> flags_of(int fd) noexcept;
 [[nodiscard]] int set_flags(int fd, int flags) noexcept;
-/// Whether one of poll(2)'s `events`, an error or the end is there now. True if that is not known.
+/// Returns whether one of poll(2)'s `events`, an error or the end is there now; true if that is not
+/// known.
 [[nodiscard]] bool has_events(int fd, short events) noexcept;
 
 // Watches of files, by inotify.
 
-/// A non-blocking inotify instance, whose records read() gives.
+/// Makes a non-blocking inotify instance, whose records are read by read().
 [[nodiscard]] expected<unique_fd> open_inotify() noexcept;
-/// The kernel's number of the watch.
+/// Adds a watch to an inotify instance. Returns the kernel's number of the watch.
 [[nodiscard]] expected<int> add_watch(int inotify, const char* path, std::uint32_t mask) noexcept;
-/// Has no effect on a watch that has ended.
+/// Removes a watch. Has no effect on a watch that has ended.
 void remove_watch(int inotify, int number) noexcept;
 
 }  // namespace gyre::io::detail::system

@@ -17,8 +17,9 @@
 namespace gyre::io::detail::system {
 namespace {
 
-// The kernel reaps children as they end while SIGCHLD is ignored, as inherited from the program
-// that has started this one: their status would be lost, and their numbers free for others.
+// Makes the kernel keep ended children until they are reaped. While SIGCHLD is ignored, as the
+// parent of this program may have set it, the kernel reaps children as they end: their status would
+// be lost, and their numbers free for other processes.
 void keep_ended_children() noexcept {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
@@ -31,7 +32,7 @@ void keep_ended_children() noexcept {
   static_cast<void>(set_signal_action(SIGCHLD, *action));
 }
 
-// Adds the steps of the child before it runs its program. Returns an error number, or zero.
+// Adds the steps that the child takes before it runs its program. Returns an error number, or zero.
 int add_actions(posix_spawn_file_actions_t& actions, const spawn_plan& plan) noexcept {
   int error = 0;
   for (int number = 0; number < standard_streams && error == 0; ++number) {

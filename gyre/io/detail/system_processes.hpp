@@ -2,7 +2,7 @@
 // system_processes: the system calls on processes and signals.
 //
 // This header is part of the seam, with the rules of system_files.hpp: a program that defines all
-// functions of this header has child processes and signals of its own.
+// functions of this header can replace child processes and signals.
 #pragma once
 
 #include <gyre/base/unique_fd.hpp>
@@ -18,28 +18,28 @@ namespace gyre::io::detail::system {
 
 inline constexpr int standard_streams = 3;
 
-/// A program to be started, and the parts of this process that it gets.
+/// A program to be started, and what it inherits from this process.
 struct spawn_plan {
-  /// The arguments as execvp(3) takes them, with a null pointer at the end. The first one is the
-  /// program, which is looked up in PATH.
+  /// The arguments as execvp(3) takes them, with a null pointer at the end. The first argument is
+  /// the program, which is looked up in PATH.
   char* const* arguments;
   /// The variables as execve(2) takes them. Null: those of this process.
   char* const* environment = nullptr;
   /// The working directory. Empty: that of this process.
   const char* directory = "";
-  /// The descriptors that become its standard streams, none of which is one of this process;
-  /// negative: the same as here.
+  /// The descriptors that become the program's standard streams; none may be a standard stream of
+  /// this process. Negative: the same stream as in this process.
   std::array<int, standard_streams> streams = {-1, -1, -1};
-  /// The process group that it joins. Zero: a new one; negative: that of this process.
+  /// The process group that the program joins. Zero: a new group; negative: that of this process.
   ::pid_t group = -1;
   bool makes_session = false;
 };
 
-/// The id of this process.
+/// Returns the id of this process.
 [[nodiscard]] ::pid_t process_id() noexcept;
 
 /// Starts a program by posix_spawnp(3), with no signal blocked, the default actions for SIGPIPE and
-/// SIGCHLD, and no descriptors but its standard streams. Gives its process id. From the call on,
+/// SIGCHLD, and no descriptors but its standard streams. Returns its process id. From the call on,
 /// ended children of this process stay until they are reaped, even if SIGCHLD was ignored.
 [[nodiscard]] expected<::pid_t> spawn(const spawn_plan& plan) noexcept;
 /// pidfd_open(2): a descriptor that names a process.
@@ -50,19 +50,19 @@ struct spawn_plan {
 inline constexpr auto by_pidfd = static_cast<::idtype_t>(3);
 /// Sends a signal to the process of a pidfd.
 int send_signal(int pidfd, int signal) noexcept;
-/// kill(2): a negative `process` is a group, zero that of this process.
+/// kill(2): a negative `process` is a group, zero the group of this process.
 int kill(::pid_t process, int signal) noexcept;
 
-/// sigaction(2): the present action, or the action before a change.
+/// sigaction(2). Returns the present action, or the action before a change.
 [[nodiscard]] expected<struct ::sigaction> signal_action(int signal) noexcept;
 expected<struct ::sigaction> set_signal_action(int signal,
                                                const struct ::sigaction& action) noexcept;
-/// pthread_sigmask(3): changes the calling thread's blocked signals, and returns those of before.
+/// pthread_sigmask(3): changes the calling thread's blocked signals. Returns the former ones.
 ::sigset_t change_signal_mask(int action, const ::sigset_t& signals) noexcept;
-/// signalfd(2): a non-blocking queue of `signals`, which are blocked. read() gives a
-/// signalfd_siginfo for each that is pending.
+/// signalfd(2): makes a non-blocking queue of `signals`, which must be blocked. read() returns a
+/// signalfd_siginfo for each pending signal.
 [[nodiscard]] expected<unique_fd> open_signal_queue(const ::sigset_t& signals) noexcept;
-/// Takes one of the pending signals of `signals`, which are blocked, if there is one.
+/// Discards one pending signal of `signals`, which must be blocked, if there is one.
 void discard_pending_signal(const ::sigset_t& signals) noexcept;
 
 }  // namespace gyre::io::detail::system

@@ -29,8 +29,8 @@ int set_terminal_attributes(int fd, const ::termios& attributes) noexcept {
   return returned < 0 ? errno : 0;
 }
 
-// For the master of a pseudo-terminal tcgetpgrp(3) tells the foreground of whichever session has
-// it, so the sessions are compared first.
+// Compares the sessions first, because for the master of a pseudo-terminal tcgetpgrp(3) returns the
+// foreground group of whichever session has the terminal.
 bool is_in_background(int fd) noexcept {
   if (::tcgetsid(fd) != ::getsid(0)) return false;
   const ::pid_t foreground = ::tcgetpgrp(fd);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// thread_parker: park() puts its thread to sleep on a futex, unpark() by another thread ends that.
-// Pollers use it while they have nothing but wake-ups to wait for.
+// thread_parker: park() blocks its thread on a futex until another thread calls unpark(). Pollers
+// use it while they wait for nothing but wake-ups.
 #pragma once
 
 #include <gyre/base/atomic.hpp>
@@ -20,13 +20,14 @@ struct system_futex {
   static void wake_one(const atomic<std::uint32_t>& word) noexcept { futex_wake_one(&word); }
 };
 
-/// Where one thread, the owner, waits for others to wake it.
+/// A futex on which one thread, the owner, waits for other threads to wake it.
 ///
-/// A wake-up is never lost: it ends the present park(), or makes the next one return at once. All
-/// that a waker did before unpark() is visible when that park() returns, for whatever reason.
+/// A wake-up is never lost: it ends the present park(), or makes the next park() return at once.
+/// Everything that a waker did before unpark() is visible when that park() returns, for whatever
+/// reason.
 ///
-/// The futex's word holds the state. A waker leaves `notified` there and learns from the state that
-/// it replaced whether the owner sleeps; so of many wakers one pays for the system call.
+/// The futex's word holds the state. A waker stores `notified`, and the state that it replaced
+/// shows whether the owner sleeps; so only one of many wakers makes the system call.
 ///
 ///              | park()               | unpark(): returns   | the wait ends
 ///     empty    | parked, then waits   | notified: false     |
@@ -40,29 +41,31 @@ class basic_thread_parker {
   /// once.
   void park(steady_time deadline) noexcept {
     std::uint32_t seen = empty;
-    // relaxed: only the value counts; the exchange below acquires for it.
+    // relaxed: publishes nothing; the exchange below acquires what unpark() released.
     if (state_.compare_exchange_strong(seen, parked, std::memory_order_relaxed,
                                        std::memory_order_relaxed)) {
       Futex::wait(state_, parked, deadline);
     }
-    // acquire pairs with the release in unpark(). Not a plain store: it would wipe out a wake-up
-    // that came after the futex gave up by itself, and the owner need not see yet why it came.
+    // acquire: pairs with the release in unpark(). Not a plain store, which would overwrite a
+    // wake-up that came after the futex call returned for another reason, and could miss the
+    // waker's writes.
     state_.exchange(empty, std::memory_order_acquire);
   }
-  /// Wakes the owner if it is parked, else makes its next park() return at once. Returns whether it
-  /// was parked: if not, the caller must wake it from wherever else it may wait. Any thread;
-  /// async-signal-safe. One system call where it returns true, else none.
+  /// Wakes the owner if it is parked; otherwise makes its next park() return at once. Returns
+  /// whether the owner was parked: if not, the caller must wake it from any other wait. Any thread;
+  /// async-signal-safe. One system call if it returns true, otherwise none.
   bool unpark() noexcept {
-    // release pairs with the acquire at the end of park(), also where another exchange comes
-    // between them: a read-modify-write continues the release sequence. Nothing is read of the
-    // owner's.
+    // release: pairs with the acquire at the end of park(), even if another exchange comes between
+    // them, because a read-modify-write continues the release sequence. No acquire: unpark() reads
+    // nothing that the owner wrote.
     if (state_.exchange(notified, std::memory_order_release) != parked) return false;
     Futex::wake_one(state_);
     return true;
   }
-  /// Forgets an owner that did not survive a fork, and its wake-ups. While no other thread is here.
+  /// Drops the state of an owner that did not survive a fork. Only while no other thread uses the
+  /// parker.
   void reset() noexcept {
-    // relaxed: nobody to pair with.
+    // relaxed: no other thread uses the parker.
     state_.store(empty, std::memory_order_relaxed);
   }
 

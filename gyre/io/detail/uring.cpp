@@ -26,8 +26,8 @@ unsigned setup_flags(const uring_features& features) noexcept {
 
 }  // namespace
 
-// The thread that makes a loop need not be the one that runs it, and must not be interrupted when
-// the ring is closed.
+// Opens the ring without an owner: the thread that makes a loop need not be the one that runs the
+// loop, and must not be interrupted when the ring is closed.
 uring::uring(const uring_features& features) : features_(features) {
   gyre::detail::call_on_short_lived_thread([this] { open(); });
 }
@@ -40,7 +40,8 @@ uring::~uring() {
   }
 }
 
-// Keeps the descriptor's number, as other threads may be sending messages to it.
+// Opens a new ring under the same descriptor number, to which other threads may be sending
+// messages.
 void uring::open() {
   io_uring ring{};
   io_uring_params parameters{};
@@ -60,8 +61,9 @@ void uring::open() {
   thread_ = 0;
 }
 
-// A ring that defers does nothing between two calls. Other rings continue to receive while they are
-// closed, and those completions would be lost.
+// Ends all requests before the ring is closed. A ring that defers completions makes none between
+// two calls; other rings continue to receive while they are closed, and those completions would be
+// lost.
 void uring::end_all() noexcept {
   if (!open_ || features_.deferred_task_running) return;
   io_uring_sync_cancel_reg request{};
@@ -143,7 +145,7 @@ io_uring_sqe* uring::next_submission() noexcept {
 }
 
 bool uring::has_work() const noexcept {
-  // Without these flags, only a system call can tell.
+  // Without these features, only a system call can tell whether completions are due.
   const bool has_flags = features_.deferred_task_running || features_.cooperative_task_running;
   if (!has_flags || io_uring_sq_ready(&ring_) != 0) return true;
   const unsigned flags = IO_URING_READ_ONCE(*ring_.sq.kflags);
@@ -156,8 +158,8 @@ bool uring::has_uncollected() const noexcept {
   return (IO_URING_READ_ONCE(*ring_.sq.kflags) & IORING_SQ_TASKRUN) != 0;
 }
 
-// Where completions are deferred, Linux 6.14 and later bring 20 of them a call. The number of calls
-// is bounded, as more completions may come meanwhile.
+// Submits and collects. With deferred completions, Linux 6.14 and later deliver 20 completions per
+// call. The number of calls is bounded, because more completions may arrive meanwhile.
 int uring::enter() noexcept {
   constexpr unsigned max_calls = 32;
   if (const int failed = begin_use()) return failed;

@@ -14,8 +14,8 @@
 
 namespace gyre::io::detail {
 
-/// The number of the calling thread, not 0, which no other thread has had, unlike the system's
-/// numbers. The kernel keeps the requests of rings by thread.
+/// Returns the number of the calling thread, not 0. Unlike the system's numbers it is never used
+/// again, and the kernel assigns the requests of rings to threads.
 inline std::uint64_t this_thread() noexcept {
   static constinit std::atomic<std::uint64_t> last = 0;
   static constinit thread_local std::uint64_t number = 0;
@@ -24,60 +24,63 @@ inline std::uint64_t this_thread() noexcept {
   return number;
 }
 
-/// The kernel ties a ring to the thread that first enters it, and ends the thread's requests with
-/// the thread. So for another thread, and after a fork, the ring is closed and a new one opened.
+/// A ring for one thread. The kernel binds a ring to the thread that first enters it, and ends the
+/// thread's requests when the thread ends. So for another thread, and after a fork, the ring is
+/// closed and a new one opened.
 class uring {
  public:
   static constexpr unsigned submissions = 256;
   static constexpr unsigned completions = 4096;
-  /// If so many completions are due, at least so many are reported at a time, as by epoll.
+  /// If at least this many completions are due, at least this many are reported at a time, as by
+  /// epoll.
   static constexpr unsigned enough_completions = 256;
-  /// Throws std::system_error (EMFILE, ENFILE, ENOMEM, EPERM, ENOSYS; EAGAIN: no thread for it).
+  /// Throws std::system_error (EMFILE, ENFILE, ENOMEM, EPERM, ENOSYS; EAGAIN: no thread for the
+  /// ring).
   explicit uring(const uring_features& features);
   uring& operator=(uring&&) = delete;
   ~uring();
-  /// The descriptor's number, which stays while this lives. Any thread.
+  /// Returns the descriptor's number, which does not change while this object lives. Any thread.
   int fd() const noexcept { return fd_; }
   io_uring& raw() noexcept { return ring_; }
   bool is_open() const noexcept { return open_; }
-  /// Whether the ring belongs to no thread yet, or to the calling one.
+  /// Returns whether the ring belongs to no thread yet, or to the calling thread.
   bool usable_here() const noexcept { return open_ && (thread_ == 0 || thread_ == this_thread()); }
-  /// Ends all requests; their completions until then are ready() to be taken.
+  /// Ends all requests; their completions are ready() to be taken afterwards.
   void end_all() noexcept;
   /// Closes the ring. Its number then refers to the file of `replacement`, until open().
   void close(int replacement) noexcept;
   /// Replaces a closed ring by a new one, which belongs to no thread yet. Called by the thread that
-  /// will use it. Throws as the constructor.
+  /// will use the ring. Throws like the constructor.
   void open();
-  /// Whether the owner has begun to use the ring, which refuses messages before. Any thread, which
-  /// may read a stale value; async-signal-safe.
+  /// Returns whether the owner has begun to use the ring, which refuses messages before that. Any
+  /// thread, which may read a stale value; async-signal-safe.
   bool takes_messages() const noexcept {
     return in_use_.load(std::memory_order_relaxed);  // relaxed: a hint
   }
   /// Posts a completion to a ring, of any process, without a ring of the caller's. Returns whether
   /// that succeeded. Any thread; async-signal-safe.
   static bool send_message(int ring, unsigned result, std::uint64_t user_data) noexcept;
-  /// The next free submission; null if there is no room and none can be made.
+  /// Returns the next free submission; null if there is no room and none can be made.
   io_uring_sqe* next_submission() noexcept;
-  /// Whether enter() might do anything now: submit, or make the kernel's completions ready().
+  /// Returns whether enter() may submit requests, or make the kernel's completions ready().
   bool has_work() const noexcept;
   /// Submits the pending requests and reaps the completions that are due. Makes no further system
   /// call once `enough_completions` are ready. Returns 0 or an errno value.
   int enter() noexcept;
-  /// As enter(), and waits for a completion or `deadline` (steady_time::max(): none). EINTR when a
-  /// signal handler ran.
+  /// Does what enter() does, and waits for a completion or `deadline` (steady_time::max(): none).
+  /// EINTR when a signal handler ran.
   int enter_and_wait(steady_time current_time, steady_time deadline) noexcept;
-  /// The count of completions to take; the kernel may keep more (see has_work()).
+  /// Returns the number of completions to take; the kernel may keep more (see has_work()).
   unsigned ready() const noexcept {
     return set_aside_count() + (open_ ? io_uring_cq_ready(&ring_) : 0);
   }
   /// Takes the oldest completion; `ready()` must not be 0.
   io_uring_cqe take() noexcept;
-  /// The count of completions taken so far, which numbers the oldest that is ready.
+  /// Returns the number of completions taken so far, which is the number of the oldest ready one.
   std::uint64_t taken() const noexcept { return taken_; }
-  /// The completion at `index`, counted from the oldest, which may be written to.
+  /// Returns the completion at `index`, counted from the oldest; the caller may write to it.
   io_uring_cqe& at(unsigned index) noexcept;
-  /// Whether the kernel has no room for more completions.
+  /// Returns whether the kernel has no room for more completions.
   bool full() const noexcept { return open_ && io_uring_cq_ready(&ring_) >= completions; }
   /// Moves the ring's completions into memory, which makes room in the ring. Returns false without
   /// memory.
@@ -87,12 +90,13 @@ class uring {
   unsigned set_aside_count() const noexcept {
     return static_cast<unsigned>(aside_.size() - aside_taken_);
   }
-  // The completion in the ring itself at `index`, counted from the oldest.
+  // Returns the completion in the ring itself at `index`, counted from the oldest.
   io_uring_cqe& in_ring(unsigned index) noexcept {
     return ring_.cq.cqes[(*ring_.cq.khead + index) & *ring_.cq.kring_mask];
   }
   int begin_use() noexcept;
-  // Whether completions are due that another call would bring, and that are still wanted.
+  // Returns whether completions are due that another call would deliver, and fewer than
+  // `enough_completions` are ready.
   bool has_uncollected() const noexcept;
   int wait_for_one(steady_time current_time, steady_time deadline) noexcept;
 
@@ -102,7 +106,7 @@ class uring {
   std::uint64_t thread_ = 0;         // the owner; 0: none yet
   std::atomic<bool> in_use_{false};  // whether there is an owner
   bool open_ = false;
-  std::vector<io_uring_cqe> aside_;  // older than those in the ring
+  std::vector<io_uring_cqe> aside_;  // completions that are older than those in the ring
   std::size_t aside_taken_ = 0;
   std::uint64_t taken_ = 0;
 };

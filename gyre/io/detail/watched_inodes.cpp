@@ -49,7 +49,7 @@ void watched_inodes::detach(watched_inode& inode) noexcept {
   inode.parent->children.erase(entry_of(inode));
 }
 
-// Among the children of its parent.
+// Returns the entry of `inode` among the children of its parent.
 watched_inodes::children::iterator watched_inodes::entry_of(watched_inode& inode) noexcept {
   return std::ranges::find(named(*inode.parent, inode.name), &inode, &children::value_type::second);
 }

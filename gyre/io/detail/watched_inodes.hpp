@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// watched_inodes: the inodes that inotify watches, each with its place in a watch of the program.
+// watched_inodes: the inodes that inotify watches, each with its position in a watch of the
+// program.
 #pragma once
 
 #include <gyre/io/file_change.hpp>
@@ -22,31 +23,31 @@ namespace gyre::io::detail {
 
 struct watched_inode;
 
-/// A watch of the program. Recursive: a tree.
+/// A watch of the program. A recursive watch is a tree.
 struct program_watch {
   file_watch id;
-  std::string path;  // absolute
-  std::string only;  // the name that a watch by name concerns
+  std::string path;  // the absolute path
+  std::string only;  // the only name that a watch by name concerns
   file_change changes;
-  std::uint32_t mask;  // of inotify
+  std::uint32_t mask;  // the events of inotify that the kernel reports
   bool is_recursive;
   watched_inode* top = nullptr;
 
-  // For a watch by name that follows links: it has no top, but steps, each of which is a watch of
+  // Members of a watch by name that follows links: it has no top, but steps, each of which watches
   // one name in a directory.
   std::list<program_watch> steps = {};
-  program_watch* owner = nullptr;  // of a step
+  program_watch* owner = nullptr;  // the watch that a step belongs to
   std::optional<std::pair<dev_t, ino_t>> file = {};
   bool has_links = false;
-  bool must_follow = false;   // a link, or a name on the way, has changed
-  std::uint64_t told_at = 0;  // the last record that gave an event
+  bool must_follow = false;   // a link, or a name on the path, has changed
+  std::uint64_t told_at = 0;  // the number of the last record that produced an event of this watch
 
-  // For a tree.
-  unsigned generation = 0;       // counts how often all of it is read
-  std::error_code failure = {};  // of this generation
-  bool is_new = false;           // while add() reads it
-  bool is_starved = false;       // because descriptors or memory are lacking
-  bool is_astray = false;        // another directory, or none, has its path
+  // Members of a tree.
+  unsigned generation = 0;       // counts how often the whole tree is read
+  std::error_code failure = {};  // the error of this generation
+  bool is_new = false;           // whether add() is reading the tree for the first time
+  bool is_starved = false;       // descriptors or memory were lacking when the tree was read
+  bool is_astray = false;        // the tree's path leads to another directory, or to none
 };
 
 /// The way in which a directory is to be read.
@@ -65,7 +66,7 @@ struct scan_extent {
   }
 };
 
-/// An inode within a watch, at the place where it was seen last.
+/// An inode within a watch, at the position where it was seen last.
 struct watched_inode {
   watched_inode(int watch_number, program_watch& program) noexcept
       : number(watch_number), watch(program) {}
@@ -76,30 +77,33 @@ struct watched_inode {
     *wanted |= extent;
   }
 
-  int number;  // the kernel's
+  int number;  // the kernel's number of the watch
   program_watch& watch;
   watched_inode* parent = nullptr;
-  std::string name;  // in its parent
-  // Two children may have one name, when a scan has seen what records have not told yet: the older
-  // one is first.
+  std::string name;  // the inode's name in its parent
+  // Two children may have one name, when a scan has seen a change whose records are still to come:
+  // the older child is first.
   std::multimap<std::string_view, watched_inode*> children;
 
   unsigned generation = 0;
-  std::optional<scan_extent> wanted;  // while it waits to be read, or could not be
+  std::optional<scan_extent>
+      wanted;  // how the inode is to be read, while it waits for that or could not be read
   bool is_queued = false;
   bool is_doubted = false;
-  bool was_ended = false;   // a record has ended its name, and the one that gives it is to come
-  bool is_untold = false;   // not reported under its present name
-  bool is_lost = false;     // its place is not known; what happens in it is told when it is found
-  bool is_leaving = false;  // while its part of the tree is dropped
+  bool was_ended =
+      false;  // a record has ended its name, and the record of its new name is still to come
+  bool is_untold = false;  // the inode is not reported under its present name
+  bool is_lost =
+      false;  // its position is not known: changes in it are reported once it is found again
+  bool is_leaving = false;  // set while its part of the tree is dropped
   watched_inode* next_below = nullptr;
 };
 
-/// The kernel watches inodes: watches of the program that concern one inode share its number. In
-/// one watch a number has one place.
+/// All watched inodes. The kernel watches inodes: watches of the program that concern one inode
+/// share its number. Within one watch a number has one position.
 class watched_inodes {
  public:
-  enum class order { oldest, newest };  // among those of one name
+  enum class order { oldest, newest };  // which of the children of one name
 
   /// `parent`: null for the top of a watch.
   watched_inode& add(int number, program_watch& watch, watched_inode* parent, std::string name);
@@ -112,9 +116,10 @@ class watched_inodes {
   watched_inode* find(int number, const program_watch& watch) noexcept;
   /// Fills `inodes` with the inodes of that number, one for each watch.
   void collect(int number, std::vector<watched_inode*>& inodes);
-  /// The numbers of the tops of watches; one of several watches comes as often.
+  /// Returns the numbers of the tops of watches; the number of an inode that is the top of several
+  /// watches is repeated.
   std::vector<int> numbers_of_tops() const;
-  /// The children of that name, as entries of watched_inode::children; the oldest is first.
+  /// Returns the children of that name, as entries of watched_inode::children; the oldest is first.
   static auto named(watched_inode& parent, std::string_view name) noexcept {
     const auto [first, last] = parent.children.equal_range(name);
     return std::ranges::subrange(first, last);
@@ -125,16 +130,17 @@ class watched_inodes {
   static bool is_within(const watched_inode& inode, const watched_inode& top) noexcept {
     return any_on_way(inode, [&](const watched_inode& each) { return &each == &top; });
   }
-  /// Whether `predicate` is true for an inode, or for one above it.
+  /// Returns whether `predicate` is true for an inode, or for one above it.
   static bool any_on_way(const watched_inode& inode, auto predicate) noexcept {
     for (const watched_inode* each = &inode; each != nullptr; each = each->parent) {
       if (predicate(*each)) return true;
     }
     return false;
   }
-  /// The way to an inode, from the top of its watch, which is first.
+  /// Returns the inodes from the top of the watch, which is first, to `inode`.
   static std::vector<watched_inode*> way_to(watched_inode& inode);
-  /// The path of an entry of an inode, relative to the watch; without `entry`, that of the inode.
+  /// Returns the path of an entry of an inode, relative to the watch; without `entry`, that of the
+  /// inode.
   static std::string path_of(const watched_inode& inode, std::string_view entry = {});
 
  private:

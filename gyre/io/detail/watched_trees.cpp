@@ -17,7 +17,7 @@ namespace {
 
 using order = watched_inodes::order;
 
-// Whether an error tells that another inode, or none, has the name.
+// Returns whether an error means that another inode, or none, has the name.
 bool is_absence(int error) noexcept {
   return error == ENOENT || error == ENOTDIR || error == ELOOP || error == ESTALE;
 }
@@ -43,14 +43,14 @@ int watched_trees::watch_top(program_watch& watch, std::uint32_t flags) {
   return 0;
 }
 
-// Watches an open directory. Gives the kernel's number of the watch.
+// Watches an open directory. Returns the kernel's number of the watch, or an error number.
 std::expected<int, int> watched_trees::watch_open(int fd, const program_watch& watch) noexcept {
   std::array<char, 40> path;
   std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", fd);
   return system::add_watch(inotify_, path.data(), watch.mask | IN_ONLYDIR | IN_MASK_ADD);
 }
 
-// Returns zero if the open directory is `inode`, else an error number.
+// Returns zero if the open directory is `inode`, otherwise an error number.
 int watched_trees::compare(int fd, const watched_inode& inode) noexcept {
   const auto number = watch_open(fd, inode.watch);
   if (!number) return number.error();
@@ -71,7 +71,7 @@ void watched_trees::drop(watched_inode& top) noexcept {
     watched_inode& ended = *std::exchange(each, each->next_below);
     const int number = ended.number;
     inodes_.erase(ended);
-    // Fails if the kernel has ended the watch; the record of that is then ignored.
+    // This fails if the kernel has already ended the watch; the record of that end is then ignored.
     if (!inodes_.contains(number)) system::remove_watch(inotify_, number);
   }
 }
@@ -95,7 +95,7 @@ std::expected<unique_fd, int> watched_trees::open(watched_inode& directory) {
   return std::move(by_steps.fd);
 }
 
-// Opens the directory name by name, to find the name that leads elsewhere.
+// Opens the directory name by name, to find the first name that leads elsewhere.
 watched_trees::reached watched_trees::reach(watched_inode& directory) {
   auto fd = system::open_at(AT_FDCWD, directory.watch.path.c_str(), O_DIRECTORY);
   for (watched_inode* const each : watched_inodes::way_to(directory)) {
@@ -121,7 +121,8 @@ watched_trees::look watched_trees::look_at(watched_inode& directory, std::string
   return enter(directory, fd->get(), std::string(name), {.reports_new = true});
 }
 
-// Watches `name`, if it is a directory, and has it read if it is new. `fd`: the open `directory`.
+// Watches `name` if it is a directory, and marks it to be read if it is new. `fd`: the open
+// `directory`.
 watched_trees::look watched_trees::enter(watched_inode& directory, int fd, const std::string& name,
                                          scan_extent extent) {
   program_watch& watch = directory.watch;
@@ -143,7 +144,7 @@ watched_trees::look watched_trees::enter(watched_inode& directory, int fd, const
     if (extent.reports_new) extent.reports_all = true;
     request(*child, extent);
   } else if (watched_inodes::is_within(directory, *child)) {
-    // Records will tell how the directory came there; a mount may also lead back to it.
+    // Records will report how the directory came there; a mount may also lead back to it.
     return {.is_certain = false};
   } else {
     const bool was_elsewhere = watched_inodes::child(directory, name, order::newest) != child;
@@ -340,7 +341,8 @@ bool watched_trees::move(watched_inode& source, std::string_view old_name, watch
   const look old = look_at(source, old_name);
   end_name(source, old_name, old);
   const look now = look_at(target, name);
-  // Entries of one that was found there early would be taken for those of the one that moved.
+  // Entries of a directory that was found early under this name would be mistaken for those of the
+  // moved one.
   const bool was_alone = old.at == nullptr || old.is_new;
   if (was_told && was_alone && now.at == moved) return true;
   if (moved != nullptr && now.at != moved && old.at != moved) {
@@ -356,22 +358,22 @@ void watched_trees::remove(watched_inode& directory, std::string_view name) {
   end_name(directory, name, look_at(directory, name));
 }
 
-// Marks directories that were found under a name before its records came.
+// Marks directories that were found under a name before the name's records arrived.
 void watched_trees::end_name(watched_inode& directory, std::string_view name, const look& view) {
   for (const auto& [same, each] : watched_inodes::named(directory, name)) {
     if (!view.is_new || view.at != each) each->was_ended = true;
   }
 }
 
-// Whether the program knows the inode under its present name.
+// Returns whether the program knows the inode under its present name.
 bool watched_trees::is_told(const watched_inode& inode) noexcept {
   return !watched_inodes::any_on_way(inode, [](const watched_inode& each) {
     return each.is_untold || each.was_ended || (each.wanted && each.wanted->reports_all);
   });
 }
 
-// Reports everything in a directory that was found before its records came, or was reported under a
-// name that records have ended since.
+// Reports everything in a directory that was found before its records arrived, or was reported
+// under a name that records have ended since.
 void watched_trees::retell(watched_inode& directory, bool with_itself) {
   request(
       directory,

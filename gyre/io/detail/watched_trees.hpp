@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// watched_trees: finds the directories of recursive watches, also while they are renamed.
+// watched_trees: finds the directories of recursive watches, even while they are renamed.
 #pragma once
 
 #include <gyre/base/unique_fd.hpp>
@@ -17,10 +17,11 @@
 
 namespace gyre::io::detail {
 
-/// Records tell of the past, and a look at the file system shows the present, for which records are
-/// still to come. So a place that a record names is looked at once more, and a place that a look
-/// contradicts is doubted, until all records are processed: then it is looked at again, and if the
-/// directory is not there, it has left the tree, or a later record will name it again.
+/// Records describe the past, and a scan of the file system shows the present, for which records
+/// are still to come. So a position that a record names is examined again, and a position that a
+/// scan contradicts is doubted until all records are processed. It is then examined again, and if
+/// the directory is not there, the directory has left the tree, or a later record will name it
+/// again.
 ///
 /// A directory is always opened before it is watched, read and entered, so that all three concern
 /// one inode, whatever is renamed meanwhile, and symbolic links are not followed.
@@ -36,13 +37,14 @@ class watched_trees {
 
   /// Watches an inode outside of a tree, or the top of one. Returns an error number, or zero.
   int watch_top(program_watch& watch, std::uint32_t flags);
-  /// Watches everything in a new tree. Returns what has failed.
+  /// Watches everything in a new tree. Returns the error of what could not be watched.
   std::error_code read_whole(program_watch& tree);
-  /// Begins to read all of a tree once more, and ends the watches of what is not found.
+  /// Begins to read the whole tree once more, and ends the watches of directories that are not
+  /// found.
   void begin_again(program_watch& tree);
   /// Reads an entry. Returns false if nothing is left to read.
   bool step();
-  /// Looks at a doubted directory again, when all records are processed. Returns false if there is
+  /// Examines a doubted directory again, when all records are processed. Returns false if there is
   /// none.
   bool settle();
 
@@ -51,7 +53,7 @@ class watched_trees {
   /// Handles a record that a directory has left another one, and perhaps the tree.
   void leave(watched_inode& directory, std::string_view name);
   /// Handles a record that a directory was moved within its tree. Returns false if it is not
-  /// certain which one: then everything that is found under the new name is reported.
+  /// certain which directory moved: then everything that is found under the new name is reported.
   bool move(watched_inode& source, std::string_view old_name, watched_inode& target,
             std::string_view name);
 
@@ -61,9 +63,10 @@ class watched_trees {
   /// Ends the watches of an inode and of all below it.
   void drop(watched_inode& top) noexcept;
 
-  /// The last error, once.
+  /// Returns and clears the last error.
   std::error_code take_failure() noexcept { return std::exchange(failure_, {}); }
-  /// Whether a tree was not read because descriptors or memory were lacking since the last call.
+  /// Returns whether a tree was not read, since the last call, because descriptors or memory were
+  /// lacking.
   bool take_starved() noexcept { return std::exchange(is_starved_, false); }
 
  private:
@@ -73,14 +76,14 @@ class watched_trees {
     open_directory entries = {};
   };
   struct look {
-    bool is_certain;  // false after an error
+    bool is_certain;  // whether it is known which inode has the name; false after an error
     watched_inode* at = nullptr;
     bool is_new = false;
   };
   struct reached {
     unique_fd fd;
     int error = 0;
-    watched_inode* missing = nullptr;  // the first inode on the path that is not at its place
+    watched_inode* missing = nullptr;  // the first inode on the path that is not at its position
   };
 
   look look_at(watched_inode& directory, std::string_view name);
@@ -111,9 +114,9 @@ class watched_trees {
   bool is_starved_ = false;
 };
 
-/// The error for errno's number of a watch: errc::watch_limit for ENOSPC.
+/// Returns the error for the error number of a watch: errc::watch_limit for ENOSPC.
 std::error_code watch_error(int number) noexcept;
-/// Whether an error of errno's tells a lack of descriptors or memory, which may pass.
+/// Returns whether an error number means a lack of descriptors or memory, which may be temporary.
 bool is_shortage(int error) noexcept;
 
 }  // namespace gyre::io::detail

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// write_received_awaiter: the awaiter of stream::write_all(received&&). A write that need not wait
-// leaves nothing behind; one that must wait does so in allocated memory, together with a copy of
-// the bytes. So the coroutine's frame, which keeps the awaiter while the connection is idle, has
-// four words for it.
+// write_received_awaiter: the awaiter of stream::write_all(received&&). A write that does not wait
+// allocates nothing; a write that must wait does so in allocated memory, together with a copy of
+// the bytes. So the coroutine's frame, which holds the awaiter while the connection is idle, needs
+// only four words for it.
 #pragma once
 
 #include <gyre/io/detail/request_awaiter.hpp>
@@ -26,7 +26,7 @@
 
 namespace gyre::io::detail {
 
-/// Writes the rest of some bytes, of which `before` were written already.
+/// Writes the rest of some bytes, `before` of which were already written.
 struct write_rest_operation : write_operation {
   write_rest_operation(open_descriptor* descriptor, std::span<const std::byte> bytes,
                        std::size_t before) noexcept
@@ -35,7 +35,7 @@ struct write_rest_operation : write_operation {
   }
 };
 
-/// The failure of an awaited operation that may not begin, as request_awaiter has it; or success.
+/// Returns the error of an awaited operation that may not begin, like request_awaiter, or success.
 inline io::result check_begin(const open_descriptor* target, bool busy,
                               const task_context& context) noexcept {
   if (target == nullptr || !target->is_open()) return io::result::failure(errc::not_open);
@@ -54,7 +54,7 @@ inline io::result check_begin(const open_descriptor* target, bool busy,
 /// | ended   | 1   | the outcome, and the context for the error's exception |
 /// | waiting | 2   | the allocated wait                                     |
 ///
-/// Thread-safety, Lifetime: as request_awaiter.
+/// Thread-safety, Lifetime: those of request_awaiter.
 /// Complexity: allocates if it must wait.
 class [[nodiscard]] write_received_awaiter {
  public:
@@ -89,7 +89,7 @@ class [[nodiscard]] write_received_awaiter {
       gyre::detail::throw_failure(ended_.outcome.error(), ended_.context, write_operation::name);
     return ended_.outcome.count();
   }
-  /// For as_expected().
+  /// Returns the outcome as a value; called by as_expected().
   std::expected<std::size_t, std::error_code> result() {
     if (tag() == waiting) [[unlikely]]
       return wait_->awaiter.result();
@@ -99,7 +99,8 @@ class [[nodiscard]] write_received_awaiter {
     return ended_.outcome.count();
   }
 
-  // For with_timeout(), on the loop's thread: see gyre::detail::expirable_operation.
+  // Ends the wait at a time limit; called by with_timeout() on the loop's thread: see
+  // gyre::detail::expirable_operation.
   template <class Promise>
   bool begin_wait(std::coroutine_handle<Promise> awaiting_coroutine) noexcept {
     return begin_operation(gyre::detail::context_of(awaiting_coroutine)) &&
@@ -131,7 +132,7 @@ class [[nodiscard]] write_received_awaiter {
     return reinterpret_cast<open_descriptor*>(word_ & ~tags);
   }
 
-  // Returns false if the operation has ended. Gives the loop's memory back in any case.
+  // Returns false if the operation has ended. Returns the loop's memory in either case.
   bool begin_operation(const task_context& context) noexcept {
     const received bytes = std::move(bytes_);
     std::destroy_at(&bytes_);
@@ -170,7 +171,7 @@ class [[nodiscard]] write_received_awaiter {
     ::operator delete(wait_);
   }
 
-  std::uintptr_t word_;  // the descriptor, if idle, and the tag
+  std::uintptr_t word_;  // the tag, and, while idle, the descriptor
   union {
     received bytes_;
     end ended_;
