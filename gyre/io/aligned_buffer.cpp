@@ -17,7 +17,7 @@ std::size_t round_up(std::size_t size, std::size_t alignment) {
     throw std::invalid_argument("aligned_buffer: the alignment must be a power of two");
   }
   const std::size_t rounded = (size + alignment - 1) & ~(alignment - 1);
-  // operator new rounds the size up again, which must not overflow.
+  // operator new rounds the size up further, which must not overflow.
   if (rounded < size || rounded > PTRDIFF_MAX) throw std::bad_alloc();
   return rounded;
 }

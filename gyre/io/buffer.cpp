@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t min_bytes = 512;
 
-// The size of the slab block that holds `bytes`.
+// Returns the size of the slab block that holds `bytes`.
 std::size_t round_up(std::size_t bytes) noexcept {
   if (bytes > slab_max_bytes) return bytes;
   return gyre::detail::slab_class_bytes[gyre::detail::slab_class_of(bytes)];
@@ -51,8 +51,8 @@ void buffer::reallocate(std::size_t bytes, std::size_t offset) {
   end_ = begin_ + count;
 }
 
-// The capacity for `count` further bytes: at least twice the size, so that growing costs amortised
-// O(1).
+// Returns the capacity for `count` further bytes: at least twice the size, so that growing costs
+// amortised O(1).
 std::size_t buffer::capacity_for(std::size_t count) const {
   if (count > options_.max_size - size())
     throw std::length_error("buffer: larger than its maximum");
@@ -68,7 +68,8 @@ void buffer::make_tail_room(std::size_t count) {
   }
 }
 
-// Splits the free memory between front and end, so that neither runs out soon.
+// Makes room in front of the bytes. Splits the free memory between front and end, so that neither
+// runs out soon.
 void buffer::make_front_room(std::size_t count) {
   const std::size_t bytes = capacity_for(count);
   const auto offset = [&](std::size_t memory) { return count + (memory - size() - count) / 2; };

@@ -10,7 +10,7 @@
 namespace gyre::io {
 namespace {
 
-// The data in events of the poller's own descriptors. Other events have the address of an
+// The data in events of the poller's own descriptors. Other events carry the address of an
 // operation, or a handle's address with its tag.
 constexpr std::uint64_t wake_data = 0;
 constexpr std::uint64_t deadline_data = 2;
@@ -30,7 +30,7 @@ void detail::epoll_requests::add(handle& target) {
   target.unwatched = true;
 }
 
-// Epoll reports data at once that is there already.
+// Registers a descriptor. Epoll then immediately reports data that have already arrived.
 int detail::epoll_requests::try_register(handle& target) noexcept {
   constexpr auto both_ways =
       EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | static_cast<std::uint32_t>(EPOLLET);
@@ -106,7 +106,7 @@ int epoll_poller::wait_for_events(steady_time deadline) {
   return wait_with_timeout(deadline);
 }
 
-// Gives a deadline that several waits in a row have had to the timerfd. Returns false if the wait
+// Sets the timerfd to a deadline that several waits in a row have had. Returns false if the wait
 // needs a timeout.
 bool epoll_poller::use_standing_deadline(steady_time deadline) noexcept {
   if (!standing_.count_wait(deadline) || deadline <= now()) return false;
@@ -151,10 +151,11 @@ bool epoll_poller::serve_reported(std::size_t& completions) {
       requests_.serve(*target, event.events, completions);
     } else if (event.data.u64 == deadline_data) {
       standing_.note_passed();
-    } else if (event.data.u64 != wake_data) {  // zero is also the data of a watch that has ended
+    } else if (event.data.u64 != wake_data) {  // zero is also the data of an ended watch
       watches_.report(event, completions);
     }
-    // An event that completes nothing takes no time worth a look at the clock.
+    // The clock is read only after an event that has completed something: other events take little
+    // time.
     if (completions != before && !reported_.empty() && is_time_over()) return false;
   }
   return true;
@@ -162,8 +163,8 @@ bool epoll_poller::serve_reported(std::size_t& completions) {
 
 void epoll_poller::wake() noexcept {
   if (parker_.unpark()) return;
-  // The poller waits for events, or does not wait yet. The eventfd ends the wait for events, and
-  // unpark() the next park().
+  // The poller waits for events, or does not wait yet. The eventfd ends a wait for events, and
+  // unpark() ends the next park().
   wake_->raise();
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 struct entry {
   errc error;
-  std::errc equal_to;  // none: 0
+  std::errc equal_to;  // the equivalent std::errc; value-initialised if there is none
   const char* message;
 };
 

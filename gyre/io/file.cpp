@@ -14,7 +14,7 @@
 namespace gyre::io {
 namespace {
 
-// The flags of open(2); zero for options that contradict each other.
+// Returns the flags of open(2); zero for options that contradict each other.
 int flags_of(const open_options& options) noexcept {
   if ((!options.read && !options.write) || (options.truncate && !options.write)) return 0;
   int flags = O_CLOEXEC | (!options.write ? O_RDONLY : options.read ? O_RDWR : O_WRONLY);
@@ -26,7 +26,7 @@ int flags_of(const open_options& options) noexcept {
   return flags;
 }
 
-// The binary logarithm of file::direct_alignment().
+// Returns the binary logarithm of file::direct_alignment().
 std::uint8_t direct_alignment_shift(int fd) noexcept {
   std::uint32_t alignment = 0;
 #if defined(STATX_DIOALIGN)  // since Linux 6.1
@@ -40,9 +40,9 @@ std::uint8_t direct_alignment_shift(int fd) noexcept {
       std::countr_zero(alignment > 1 && std::has_single_bit(alignment) ? alignment : page));
 }
 
-// The size of a file, only as a hint: a network file system is not asked for the newest one, and
-// files whose size the system does not know have the size zero, as in /proc, or a page's, as in
-// /sys.
+// Returns the size of a file as a hint. A network file system is not asked for the current size.
+// Files whose size the system does not know have the size zero, as in /proc, or that of a page, as
+// in /sys.
 result size_hint(int fd) noexcept {
   const result position = detail::system::seek(fd, 0, SEEK_CUR);
   if (!position) return position;  // not a file
@@ -70,7 +70,7 @@ detail::file_routine<buffer> detail::read_content(routine_memory&,
   }
   const int fd = file ? file.get() : arguments.fd;
   const std::size_t limit = std::min(arguments.limit, buffer_options().max_size - 1);
-  // The buffer takes one byte more than the limit, which tells that the file is too large.
+  // The buffer has room for one byte more than the limit, which shows that the file is too large.
   buffer content({.prepend = 0, .max_size = limit + 1});
   result outcome = size_hint(fd);
   if (outcome && outcome.count() > limit) {

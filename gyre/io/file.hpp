@@ -222,7 +222,7 @@ class file {
    private:
     executor* pool_;
     std::string path_;
-    int flags_;  // of open(2); zero for options that contradict each other
+    int flags_;  // the flags of open(2); zero for options that contradict each other
     ::mode_t mode_;
     unique_fd opened_;
   };

@@ -85,9 +85,9 @@ class file_call : public intrusive_list_node {
   /// For the service: calls the callback, which may destroy the call.
   void complete(result outcome) { callback_(*this, outcome); }
 
-  // The rest belongs to the service.
+  // The members below belong to the service.
   std::optional<result> completion;
-  std::uint64_t thread = 0;  // that submitted the call to the kernel
+  std::uint64_t thread = 0;  // the thread that submitted the call to the kernel
   bool cancelled = false;
 
  protected:

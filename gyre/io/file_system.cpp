@@ -27,7 +27,7 @@ constexpr const char* creation_hint(int error) noexcept {
   return error == ENOENT ? " (create_directories() also makes the directories above)" : "";
 }
 
-// The size of the parent's path within `path`; zero if there is none.
+// Returns the size of the parent's path within `path`; zero if there is none.
 std::size_t parent_size(std::string_view path) noexcept {
   const std::size_t name_end = path.find_last_not_of('/');
   if (name_end == path.npos) return 0;
@@ -79,8 +79,9 @@ outcome_of<bool> make_directories(path_arguments& arguments) {
       is_descending = true;
       continue;
     }
-    // While the loop descends, the parent was there a moment ago: it takes no directories, as /proc
-    // and a directory that was removed, or it is gone again. Neither is tried for ever.
+    // While the loop descends, the parent existed a moment ago: either it takes no directories,
+    // like /proc or a removed directory, or it has vanished again. In both cases the loop ends,
+    // because it might ascend for ever.
     const std::size_t parent = error == ENOENT && !is_descending ? parent_size(path) : 0;
     if (parent == 0) {
       arguments.path = path;
@@ -131,7 +132,7 @@ class tree_remover {
     name_ = trimmed.substr(name_begin_);
   }
 
-  /// Removes at most `steps` further names. Gives whether there are more.
+  /// Removes at most `steps` further names. Returns whether there are more.
   outcome_of<bool> remove(std::size_t steps) {
     if (!has_begun_ && !begin()) return result();
     while (error_ == 0 && stack_.depth() > 0) {
@@ -157,7 +158,7 @@ class tree_remover {
     auto opened = system::open(parent.c_str(), O_PATH | O_DIRECTORY);
     if (!opened) return !is_missing(opened.error()) && fail(opened.error(), root_);
     parent_ = *std::move(opened);
-    // The name keeps the slashes after it: they demand a directory.
+    // The name keeps its trailing slashes, which require a directory.
     const int error = system::unlink_at(parent_.get(), root_.c_str() + name_begin_, 0);
     if (error == 0) ++removed_;
     if (error == 0 || error == ENOENT) return false;
@@ -214,8 +215,8 @@ class tree_remover {
     ++removed_counts_.back();
   }
 
-  // Removes the innermost directory. Some file systems leave names out while others are removed, so
-  // an attempt that has removed some names is repeated.
+  // Removes the innermost directory. Some file systems omit names while others are removed, so an
+  // attempt that has removed some names is repeated.
   void leave() {
     const std::uint64_t removed_within = removed_counts_.back();
     const std::string path = stack_.path();
@@ -240,7 +241,7 @@ class tree_remover {
       }
       error = enter(name.c_str());
     }
-    // The next pass over the parent finds another file that has taken the name.
+    // If another file has taken the name, the next pass over the parent finds that file.
     if (error != 0 && error != ENOENT && (is_root || error != ENOTDIR)) fail(error, path);
   }
   bool fail(int error, std::string path) {
@@ -251,7 +252,7 @@ class tree_remover {
 
   std::string root_;
   std::size_t name_begin_ = 0;
-  std::string name_;  // the root's, in the parent
+  std::string name_;  // the root's name in its parent
   unique_fd parent_;
   std::optional<directory_stack::identity> root_identity_;
   directory_stack stack_;
@@ -259,7 +260,7 @@ class tree_remover {
   int error_ = 0;
   std::string failed_path_;
   std::uint64_t removed_ = 0;
-  std::vector<std::uint64_t> removed_counts_;  // for each directory of the stack
+  std::vector<std::uint64_t> removed_counts_;  // the names removed in each directory of the stack
 };
 
 }  // namespace

@@ -31,8 +31,8 @@ io_interface interface_by_environment() {
                               "\"; it can be auto, epoll or uring");
 }
 
-// Returns null if there can be no ring, for the reason that it stores in `reason`, or if a ring
-// would be slow and is not required.
+// Returns null if there can be no ring, and stores the reason in `reason`, or if a ring would be
+// slow and is not required.
 std::unique_ptr<poller> make_ring(bool is_required, std::string& reason) {
   io::uring_support support = io::probe_uring();
   if (!support.usable) {
@@ -43,7 +43,7 @@ std::unique_ptr<poller> make_ring(bool is_required, std::string& reason) {
   try {
     return std::make_unique<io::uring_poller>(support.features);
   } catch (const std::system_error& refusal) {
-    // Since the probe, io_uring was forbidden, or descriptors or memory ran out.
+    // The probe succeeded, but io_uring was forbidden since, or descriptors or memory ran out.
     reason = io::detail::why_no_uring(refusal);
     return nullptr;
   } catch (const std::bad_alloc&) {
@@ -54,7 +54,7 @@ std::unique_ptr<poller> make_ring(bool is_required, std::string& reason) {
 
 void warn_once(const std::string& reason) {
   static std::atomic_flag has_warned;
-  // relaxed: only the flag counts.
+  // relaxed: only the flag's value matters; nothing else is published.
   if (has_warned.test_and_set(std::memory_order_relaxed)) return;
   std::fprintf(stderr, "gyre: io_uring cannot be used, using epoll: %s\n", reason.c_str());
 }

@@ -100,11 +100,11 @@ class mapped_file {
  private:
   static detail::outcome_of<mapped_file> open_now(const std::string& path,
                                                   const mapping_options& options);
-  // Returns an error number, or zero.
+  // Maps a part of a file. Returns an error number, or zero.
   int map(int fd, const mapping_options& options) noexcept;
   void unmap() noexcept;
 
-  std::span<std::byte> mapping_;  // whole pages
+  std::span<std::byte> mapping_;  // the mapping, in whole pages
   std::span<const std::byte> bytes_;
 };
 

@@ -13,7 +13,8 @@ namespace {
 constexpr std::size_t min_chunk = std::size_t{4} << 10;
 constexpr std::size_t max_chunk = std::size_t{256} << 10;
 
-// Whether to copy the bytes would cost more than to keep their buffer with its unused memory.
+// Returns whether copying the bytes would cost more than keeping their buffer with its unused
+// memory.
 bool is_worth_taking(const buffer& bytes) noexcept {
   return bytes.size() >= min_chunk && bytes.size() >= bytes.capacity() / 4;
 }
@@ -52,7 +53,7 @@ void output_queue::append(std::span<const std::byte> bytes) {
     tail.link(*piece.release());
     rest = rest.subspan(count);
   }
-  // Nothing can fail from here on.
+  // No statement below can fail.
   if (!head.empty()) {
     last_->bytes.append(head);
     size_ += head.size();

@@ -100,7 +100,8 @@ class process::starter {
   event_loop& loop() const noexcept { return loop_; }
 
  private:
-  /// The likely cause of an error: posix_spawn(3) does not tell which of its steps has failed.
+  /// Returns the likely cause of an error: posix_spawn(3) does not report which of its steps has
+  /// failed.
   std::string hint_of(int error, const std::string& program) const {
     const std::string& directory = options_.directory;
     if (!directory.empty() &&

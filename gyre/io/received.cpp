@@ -18,7 +18,8 @@ receive_memory::~receive_memory() {
   while (block* each = free_.pop_front()) deallocate(*each);
 }
 
-// Gives up the current block, if there is one, which comes back when the last of its leases ends.
+// Releases the current block, if there is one: it can be reused when its last lease has ended.
+// Returns the memory of another block.
 std::span<std::byte> receive_memory::next_block() noexcept {
   current_ = free_.pop_front();
   if (current_ != nullptr) {
@@ -53,7 +54,8 @@ void receive_memory::give_back(detail::receive_block& memory) noexcept {
   receive_memory& self = *returned.home;
   returned.used = 0;
   if (&returned != self.current_) {
-    // The block that came back last is used first, as it is the warmest in the cache.
+    // The block that was returned last is used first, because it is the most likely to be in the
+    // cache.
     if (self.free_count_ < max_free) {
       self.free_.push_front(returned);
       ++self.free_count_;

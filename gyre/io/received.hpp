@@ -59,7 +59,7 @@ class received {
   bool empty() const noexcept { return bytes_.empty(); }
   // NOLINTNEXTLINE(google-explicit-constructor): a view of its bytes
   operator std::span<const std::byte>() const noexcept { return bytes_; }
-  /// Gives the bytes back.
+  /// Ends the lease early.
   void reset() noexcept;
 
  private:
@@ -78,7 +78,7 @@ class received {
 /// Thread-safety: the loop's thread only.
 class receive_memory {
  public:
-  /// Called on the loop's thread when a block has come back after room() returned nothing.
+  /// Called on the loop's thread when a block is free again after room() returned nothing.
   using function = void (*)(void* context) noexcept;
 
   static constexpr std::size_t default_block = 1024 * 1024;
@@ -119,8 +119,8 @@ class receive_memory {
   std::size_t limit() const noexcept { return limit_; }
 
  private:
-  // A block, from whose front pieces are cut. It begins at its front again when no piece is on
-  // loan.
+  // A block, from whose front pieces are lent. When no piece is on loan, the block is lent from its
+  // front again.
   struct alignas(64) block : detail::receive_block, intrusive_list_node {
     explicit block(receive_memory& owner) noexcept : receive_block(&give_back), home(&owner) {}
     receive_memory* home;
@@ -130,7 +130,7 @@ class receive_memory {
 
   static constexpr std::size_t alignment = 64;
   static constexpr std::size_t min_room = 16 * 1024;
-  static constexpr std::size_t max_free = 2;  // blocks kept for the next use
+  static constexpr std::size_t max_free = 2;  // the number of free blocks kept for reuse
 
   std::span<std::byte> next_block() noexcept;
   block* allocate() noexcept;

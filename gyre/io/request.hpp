@@ -58,7 +58,7 @@ class result {
   constexpr bool would_block() const noexcept { return value_ == -EAGAIN; }
 
  private:
-  // The numbers of errno end below this one.
+  // The numbers of errno are below this number.
   static constexpr int own_errors = 192;
   static_assert(own_errors > EHWPOISON);
 
@@ -101,7 +101,7 @@ enum class direction : bool { read, write };
 /// Thread-safety: as backend. Lifetime: once attached, must live until backend::detach().
 class handle {
   friend class backend;
-  int fd_;  // in front, so that no padding but the last bytes is left
+  int fd_;  // first, so that only the last bytes are padding
 
  public:
   explicit handle(int fd = -1, handle_kind kind = handle_kind::stream_socket) noexcept
@@ -126,13 +126,13 @@ class handle {
     return way == direction::read ? no_reads_ : no_writes_;
   }
 
-  // The rest belongs to the backend.
-  std::uint32_t index = 0;  // among the backend's handles
+  // The members below belong to the backend.
+  std::uint32_t index = 0;  // the index among the backend's handles
   request* reader = nullptr;
   request* writer = nullptr;
-  std::uint32_t queue_index = 0;  // while it waits: its place in a queue; else its use (fair_queue)
+  std::uint32_t queue_index = 0;  // its index in a queue, or, while in none, its usage
   gyre::detail::flag_set<detail::handle_flag> flags;
-  bool unwatched : 1 = false;  // the kernel does not watch it yet
+  bool unwatched : 1 = false;  // whether the kernel does not watch the handle yet
 
  private:
   handle_kind kind_ : 4;
@@ -271,7 +271,7 @@ struct read_request : request {
 
   bool whole() const noexcept { return whole_; }
 
-  // For the backend: the memory not filled yet, and the count of bytes read.
+  // For the backend: the memory that is not filled yet, and the number of bytes read.
   std::span<std::byte> rest;
   std::size_t done = 0;
 
@@ -288,7 +288,7 @@ struct write_request : request {
 
   bool whole() const noexcept { return whole_; }
 
-  // For the backend: the bytes not written yet, and the count of those written.
+  // For the backend: the bytes that are not written yet, and the number of bytes written.
   std::span<const std::byte> rest;
   std::size_t done = 0;
 

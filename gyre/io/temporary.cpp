@@ -17,7 +17,7 @@
 namespace gyre::io {
 namespace {
 
-// A set-user-ID program ignores the variable, as its caller has set the environment.
+// A set-user-ID program ignores TMPDIR, because its caller has set the environment.
 std::string temporary_folder() {
   const char* const folder = ::secure_getenv("TMPDIR");
   return folder != nullptr && *folder != '\0' ? folder : "/tmp";
@@ -33,7 +33,7 @@ detail::outcome_of<file> detail::open_temporary_file(path_arguments& arguments) 
   if (arguments.path.empty()) arguments.path = temporary_folder();
   auto opened = system::open(arguments.path.c_str(), O_RDWR | O_TMPFILE, 0600);
   int error = opened ? 0 : opened.error();
-  // The second error is that of kernels and file systems to which the flag means O_DIRECTORY.
+  // EISDIR comes from kernels and file systems that take O_TMPFILE for O_DIRECTORY.
   if (error == EOPNOTSUPP || error == EISDIR) {
     error = make_with_random_name(prefix_in(arguments.path), [&](const std::string& path) {
       opened = system::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);

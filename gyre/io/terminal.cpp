@@ -31,14 +31,13 @@ bool handles_sigttou() noexcept {
   return action && action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
 }
 
-// Sets attributes and returns an error number, or zero. A program in the background is stopped
-// until it is in the foreground. The kernel would call a handler of SIGTTOU again and again: after
-// a handler with SA_RESTART the call does not even return. So the program gets that signal once
-// from here.
+// Sets attributes. Returns an error number, or zero. A program in the background is stopped until
+// it is in the foreground. The kernel would call a handler of SIGTTOU repeatedly: after a handler
+// with SA_RESTART the call does not even return. So this function sends the signal once itself.
 int set_attributes_in_foreground(int fd, const ::termios& attributes) noexcept {
   const detail::signal_mask unblocked(SIG_UNBLOCK, SIGTTOU);
   if (system::is_in_background(fd) && handles_sigttou()) {
-    system::kill(0, SIGTTOU);  // the whole job, as the kernel does
+    system::kill(0, SIGTTOU);  // stops the whole job, as the kernel does
     if (system::is_in_background(fd)) return EINTR;
   }
   return system::set_terminal_attributes(fd, attributes);
@@ -91,8 +90,8 @@ class changed_terminal : public intrusive_list_node {
 
 namespace {
 
-// The terminals that are restored at exit. The table is never destroyed, as other threads may still
-// run then.
+// The terminals that are restored at exit. The table is never destroyed, because other threads may
+// still run at that time.
 struct changed_terminals {
   std::mutex lock;
   intrusive_list<changed_terminal> all;  // the terminal that was changed last is first

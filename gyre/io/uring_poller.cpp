@@ -31,7 +31,7 @@ uring_poller::uring_poller(const uring_features& features)
 
 std::size_t uring_poller::wait(steady_time deadline) {
   if (ring_.ready() + reported_.size() > 0) {
-    // Requests that began meanwhile are submitted at once, not when nothing is left to complete.
+    // Submits requests that began meanwhile at once, not only when nothing is left to complete.
     deadline = steady_time::min();
   } else if (watched() == 0) {
     if (deadline != steady_time::min()) parker_.park(deadline);
@@ -47,8 +47,8 @@ std::size_t uring_poller::wait(steady_time deadline) {
     case 0:
     case EINTR:
     case EAGAIN:
-    case EBUSY: break;  // no room: completions have to be served first
-    case EEXIST:        // the ring is another thread's after all
+    case EBUSY: break;  // no room: completions must be served first
+    case EEXIST:        // the ring belongs to another thread
     case EBADR:         // completions were lost
       abandon_ring();
       return 1;
@@ -66,11 +66,11 @@ std::size_t uring_poller::watched() const noexcept {
   return watches_.size() + requests_.attached() + (files_ ? files_->under_way() : 0);
 }
 
-// Returns the deadline, or the time at which short reads are tried again, if that is sooner. To try
-// again before each sleep would cost most messages a second call.
+// Returns the deadline, or the time at which short reads are tried again, if that is sooner. Trying
+// them again before each sleep would cost most messages a second call.
 steady_time uring_poller::bound_by_retry(steady_time deadline) noexcept {
   constexpr auto until_retry = std::chrono::milliseconds{10};
-  constexpr unsigned max_waits = 1024;  // where other handles keep the loop busy
+  constexpr unsigned max_waits = 1024;  // bounds the delay while other handles keep the loop busy
   if (requests_.all_reads_confirmed()) return deadline;
   if (++unconfirmed_waits_ == max_waits) {
     retry_short_reads();
@@ -84,7 +84,7 @@ void uring_poller::retry_short_reads() noexcept {
   requests_.retry_short_reads();
 }
 
-// The count of what can be served without a further completion.
+// Returns the number of items that can be served without a further completion.
 std::size_t uring_poller::pending() const noexcept {
   return requests_.pending() + (files_ready_ || (files_ && files_->pending()) ? 1 : 0);
 }
@@ -114,7 +114,7 @@ void uring_poller::close_ring() noexcept {
   requests_.restart();
 }
 
-// Notes a completion that is not for a subscription.
+// Handles a completion that does not belong to a subscription.
 void uring_poller::note_completion(std::uint8_t tag) noexcept {
   switch (tag) {
     case wake_tag: wake_watched_ = false; break;
@@ -128,7 +128,7 @@ void uring_poller::note_completion(std::uint8_t tag) noexcept {
   }
 }
 
-// Takes the completions that are ready without completing a request.
+// Takes the ready completions without completing a request.
 void uring_poller::save_completions() noexcept {
   while (ring_.ready() > 0) {
     const io_uring_cqe completion = ring_.take();
@@ -144,7 +144,7 @@ void uring_poller::save_completions() noexcept {
 
 void uring_poller::leave() noexcept {
   constexpr int max_attempts = 100'000;
-  if (!ring_.usable_here()) return abandon_ring();  // it serves another thread
+  if (!ring_.usable_here()) return abandon_ring();  // the ring belongs to another thread
   for (int attempt = 0; requests_.cancel_all(); ++attempt) {
     if (attempt == max_attempts) return abandon_ring();
     ring_.enter();
@@ -153,7 +153,8 @@ void uring_poller::leave() noexcept {
   requests_.restart();
 }
 
-// Each watch ends with one report: the next one reports again what is still there.
+// Watches the poller's descriptors. Each watch ends with one report; the next watch reports again
+// what is still there.
 bool uring_poller::watch_descriptors() noexcept {
   const auto watches = [this](bool& is_watched, int fd, std::uint8_t tag) noexcept {
     return is_watched = is_watched || watch_descriptor(fd, tag);
@@ -205,7 +206,8 @@ bool uring_poller::serve_ring(std::size_t& completions) {
     --unserved_;
     const std::size_t before = completions;
     serve(ring_.take(), completions);
-    // A completion that completes no request takes no time worth a look at the clock.
+    // The clock is read only after a completion that has completed a request: others take little
+    // time.
     if (completions != before && unserved_ > 0 && is_time_over()) return false;
   }
   unserved_ = 0;
@@ -243,7 +245,8 @@ void uring_poller::open_epoll() {
   watches_.use(epoll_.get());
 }
 
-// Without a ring for files, threads of a pool carry out calls on files.
+// Returns the ring for files, made by the first call; null if there can be none: threads of a pool
+// then carry out calls on files.
 file_service* uring_poller::file_calls() noexcept {
   if (!files_ && features_.files) {
     try {
@@ -256,7 +259,7 @@ file_service* uring_poller::file_calls() noexcept {
 }
 
 void uring_poller::after_fork() {
-  // The completions of the old ring are for the parent.
+  // The completions of the old ring belong to the parent.
   reported_ = {};
   parker_.reset();
   requests_.discard_early_data();
@@ -264,7 +267,7 @@ void uring_poller::after_fork() {
   wake_ = gyre::detail::wake_event();
   open_epoll();
   if (files_) files_->after_fork();
-  // The thread that waits next makes a ring.
+  // The next thread that waits makes a ring.
 }
 
 }  // namespace gyre::io

@@ -85,14 +85,14 @@ class uring_poller final : public poller, detail::ring_owner {
   detail::readiness_set watches_{reported_};
   detail::uring ring_;
   gyre::detail::pending_message message_;  // sent by wake()
-  bool must_not_wait_ = false;             // a wake-up came before its wait, or may have been lost
-  unsigned unconfirmed_waits_ = 0;         // since short reads were tried again
-  unsigned unserved_ = 0;                  // completions of this turn that are still to be served
-  // The flags tell which descriptors the ring watches.
+  bool must_not_wait_ = false;      // whether a wake-up came before its wait, or may have been lost
+  unsigned unconfirmed_waits_ = 0;  // the number of waits since short reads were tried again
+  unsigned unserved_ = 0;           // completions of this turn that are still to be served
+  // Whether the ring watches the wake-up, the epoll instance and the ring for files.
   bool wake_watched_ = false;
   bool epoll_watched_ = false;
   bool files_watched_ = false;
-  bool files_ready_ = false;  // there is something to reap
+  bool files_ready_ = false;  // whether files_ has something to reap
   detail::uring_requests requests_;
   std::optional<detail::file_ring> files_;  // made by the first call on a file
 };

@@ -25,7 +25,7 @@ namespace {
 using gyre::detail::throw_errno;
 using gyre::detail::throw_system_error;
 
-// Setups to try, from all features to none.
+// The setup flags to try, from all features to none.
 constexpr std::array<unsigned, 4> setups{
     IORING_SETUP_COOP_TASKRUN | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
     IORING_SETUP_COOP_TASKRUN | IORING_SETUP_SINGLE_ISSUER, IORING_SETUP_COOP_TASKRUN, 0};
@@ -43,7 +43,7 @@ constexpr std::array indispensable_operations{
 constexpr std::array file_operations{IORING_OP_OPENAT, IORING_OP_CLOSE, IORING_OP_READ,
                                      IORING_OP_WRITE,  IORING_OP_FSYNC, IORING_OP_STATX};
 
-// The kernel has io_uring, but lacks a feature that every ring of gyre needs.
+// Thrown if the kernel has io_uring, but lacks a feature that every ring of gyre needs.
 class too_old : public std::runtime_error {
  public:
   explicit too_old(const char* feature)
@@ -95,7 +95,7 @@ class trial_ring {
   }
 
  private:
-  // The first completion of a request; -ETIME: there was none.
+  // The first completion of a request; -ETIME if there was none.
   struct completion {
     int result = -ETIME;
     bool has_more = false;  // further completions will follow
@@ -106,14 +106,16 @@ class trial_ring {
         .has_more;
   }
 
-  // The kernel reads the request before the descriptor: EINVAL tells that it does not know it.
+  // Returns whether the kernel knows multishot accept. The kernel checks the request before the
+  // descriptor: EINVAL means that it does not know the request.
   bool accepts_many_times(int no_socket) {
     return submit([&](io_uring_sqe* sqe) {
              io_uring_prep_multishot_accept(sqe, no_socket, nullptr, nullptr, 0);
            }).result == -ENOTSOCK;
   }
 
-  // Receives a byte and then the end of the stream, after which the kernel uses no buffer any more.
+  // Returns whether the kernel knows multishot receive. Receives a byte and then the end of the
+  // stream, after which the kernel uses no buffer any more.
   bool receives_many_times() {
     const auto buffers = make_buffers();
     const int error = buffers->provide_to(ring_);
@@ -147,7 +149,8 @@ class trial_ring {
     return first_completion().result == static_cast<int>(result);
   }
 
-  // One request per call: before Linux 5.18 the kernel stops at a request that it does not know.
+  // Submits one request per call: before Linux 5.18 the kernel stops at a request that it does not
+  // know.
   template <class Prepare>
   completion submit(const Prepare& prepare) {
     io_uring_sqe* const sqe = io_uring_get_sqe(&ring_);
@@ -196,7 +199,7 @@ probe_result probe() {
   }
 }
 
-// Never freed: threads may probe until the process ends.
+// The cached result, which is never freed: threads may probe until the process ends.
 std::atomic<const uring_support*> cached_support = nullptr;
 
 std::string read_sysctl() {
@@ -208,13 +211,13 @@ std::string read_sysctl() {
 }  // namespace
 
 uring_support probe_uring() {
-  // acquire: pairs with the release below.
+  // acquire: pairs with the release below; makes the cached result visible.
   if (const uring_support* known = cached_support.load(std::memory_order_acquire)) return *known;
   probe_result outcome = probe();
   if (outcome.is_final) {
     auto support = std::make_unique<const uring_support>(outcome.support);
     const uring_support* expected = nullptr;
-    // release: pairs with the acquire above; a lock might be held by another thread in a fork.
+    // release: pairs with the acquire above. No lock: another thread might hold it during a fork.
     if (cached_support.compare_exchange_strong(expected, support.get(), std::memory_order_release,
                                                std::memory_order_relaxed)) {
       static_cast<void>(support.release());

@@ -26,7 +26,7 @@ class tree_reader {
   tree_reader(std::string root, const walk_options& options)
       : stack_(std::move(root)), options_(options) {}
 
-  /// Reads a batch, which is empty at the end. An error is given after the entries before it.
+  /// Reads a batch, which is empty at the end. An error is reported after the entries before it.
   outcome_of<std::span<walk_entry>> read() {
     count_ = 0;
     if (!has_begun_) open_root();
@@ -37,11 +37,11 @@ class tree_reader {
     if (count_ == 0 && error_ != 0) return failure_of(error_);
     return std::span(entries_).first(count_);
   }
-  /// The path of the error, or the root's.
+  /// Returns the path of the error, or the root's.
   const std::string& path() const noexcept { return error_ != 0 ? failed_path_ : stack_.path(); }
 
  private:
-  // Limits of a batch.
+  // The limits of a batch.
   static constexpr std::size_t max_entries = 256;
   static constexpr std::size_t max_bytes = std::size_t{1} << 20;
 
@@ -82,7 +82,7 @@ class tree_reader {
     if (entry.type != file_type::directory && !through_symlink) return;
     if (options_.descend != nullptr && !options_.descend(target)) return;
     const int error = stack_.enter(entry.name, through_symlink);
-    // The directory may have vanished, or become another thing.
+    // The directory may have vanished, or been replaced by another file.
     if (error == 0 || error == ENOENT || error == ENOTDIR) return;
     if (!options_.report_errors) return fail(error, target.path);
     target.error.assign(error, std::system_category());

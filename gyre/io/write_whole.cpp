@@ -14,14 +14,14 @@
 namespace gyre::io::detail {
 namespace {
 
-// The permissions of the file that is to be replaced, if there is one.
+// Returns the permissions of the file that is to be replaced, if there is one.
 std::optional<::mode_t> mode_of(int folder, const std::string& name) noexcept {
   const auto status = system::status_at(folder, name.c_str(), AT_SYMLINK_NOFOLLOW, STATX_MODE);
   if (!status || S_ISLNK(status->stx_mode)) return std::nullopt;
   return status->stx_mode & ::mode_t{0777};
 }
 
-// Writes, flushes if `flushes`, and closes a file; returns an error number, or zero.
+// Writes and closes a file, and flushes it if `flushes`. Returns an error number, or zero.
 int write_and_close(unique_fd target, std::span<const std::byte> bytes, bool flushes) noexcept {
   write_steps writing(target.get(), bytes, 0);
   perform(writing);
@@ -79,7 +79,7 @@ outcome_of<void> replace_content(const std::string& path, std::span<const std::b
     return 0;
   });
   if (!new_file) return failure_of(error);
-  // The mode is set before the content is there, which others may not be allowed to see.
+  // The mode is set before the content is written, which other users may not be allowed to read.
   if (old_mode) error = system::change_mode(new_file.get(), *old_mode);
   if (error == 0) error = write_and_close(std::move(new_file), bytes, options.sync);
   if (error == 0) error = system::rename_at(folder, new_name.c_str(), folder, name.c_str(), 0);
@@ -88,7 +88,7 @@ outcome_of<void> replace_content(const std::string& path, std::span<const std::b
     return failure_of(error);
   }
   error = options.sync ? system::sync(folder) : 0;
-  // EINVAL comes from a file system without fsync(2) of directories.
+  // A file system without fsync(2) of directories fails with EINVAL.
   if (error != 0 && error != EINVAL) return failure_of(error);
   return {};
 }

@@ -135,8 +135,7 @@ class [[nodiscard]] file_operation {
   const task_context* context_ = nullptr;  // the coroutine's, once the operation is awaited
   file_operation_options options_;
   Steps steps_;
-  std::variant<std::monostate, ring_operation, blocking_call>
-      wait_;  // refers to the steps, so it must be destroyed before them
+  std::variant<std::monostate, ring_operation, blocking_call> wait_;  // refers to the steps
 };
 
 }  // namespace gyre::io::detail

@@ -95,8 +95,7 @@ class path_walk {
 
   const std::function<int(const path_step&)>& visit_;
   std::vector<std::string> names_;  // names still to be walked; the next name is last
-  std::string
-      directory_;  // the path of the present directory, without links, and without a slash at its end
+  std::string directory_;           // without links, and without a slash at its end
   int links_ = 0;
   path_end end_;
 };

@@ -10,12 +10,12 @@
 namespace gyre::io::detail {
 namespace {
 
-// The `user_data` of a completion without interest.
+// The `user_data` of a completion that is ignored.
 constexpr std::uint64_t ignored = 0;
 
 // Any data wakes a socket's waiters with POLLIN, POLLPRI and POLLRDBAND, and a completion repeats
-// that. Where two wake-ups made one completion, as with urgent data, it has the socket's own state:
-// POLLPRI for urgent data, POLLRDBAND never.
+// these events. A completion for two wake-ups, as with urgent data, has the socket's own state:
+// POLLPRI for urgent data, never POLLRDBAND.
 constexpr unsigned readable_events = POLLIN | POLLRDHUP | POLLPRI | POLLRDBAND;
 
 bool has_buffer(const io_uring_cqe& completion) noexcept {
@@ -27,14 +27,14 @@ std::uint32_t events_of(const io_uring_cqe& completion) noexcept {
   return (events & POLLRDBAND) != 0 ? events & ~std::uint32_t{POLLPRI | POLLRDBAND} : events;
 }
 
-// Asks for the address of a connection's peer; false if there is none any more.
+// Fills in the address of a connection's peer. Returns false if the peer is gone.
 bool fill_peer(accept_request& acceptor, int connection) noexcept {
   acceptor.peer_size = sizeof acceptor.peer;
   return ::getpeername(connection, reinterpret_cast<sockaddr*>(&acceptor.peer),
                        &acceptor.peer_size) == 0;
 }
 
-// Whether the kernel cannot watch a descriptor, because memory is lacking or because of its kind.
+// Returns whether the kernel cannot watch a descriptor, because of its kind or for lack of memory.
 bool is_refusal(const io_uring_cqe& completion, subscription kind) noexcept {
   return (kind == subscription::readable || kind == subscription::writable) && completion.res < 0 &&
          completion.res != -ECANCELED;
@@ -44,7 +44,8 @@ bool is_refusal(const io_uring_cqe& completion, subscription kind) noexcept {
 
 uring_requests::uring_requests(ring_owner& owner, uring& ring, const uring_features& features)
     : owner_(owner), ring_(ring), features_(features) {
-  // A ring's last completions can be had before it is closed only by kernels that have both (6.0).
+  // Only kernels with both features (6.0) let a ring's last completions be taken before it is
+  // closed.
   if (!features_.multishot_receive) features_.multishot_accept = false;
 }
 
@@ -76,8 +77,8 @@ void uring_requests::remove(handle& target) noexcept {
     std::erase_if(connections_, [&](const auto& each) { return each.listener == target.index; });
   }
   const auto generation = static_cast<std::uint16_t>(entry.generation + 1);
-  // From now on completions are known by their generation as those of a closed handle; when
-  // generations begin again, there must be none left of the handle that had this one before.
+  // From now on completions of the closed handle are recognised by their generation. When the
+  // generations begin again, no completion of a former handle with this generation may be left.
   if (accepts || generation == 0) discard_completions_of(target.index);
   registration next;
   next.generation = generation;
@@ -87,7 +88,8 @@ void uring_requests::remove(handle& target) noexcept {
   discard_oldest_stale();
 }
 
-// The kernel holds the file of each subscription, so that closing the descriptor would end nothing.
+// Waits until the kernel has ended all subscriptions of a handle. The kernel holds the file of each
+// subscription, so closing the descriptor alone would end nothing.
 void uring_requests::await_end_of(std::uint32_t index) noexcept {
   constexpr int max_attempts = 1000;
   const registration& entry = registrations_[index];
@@ -101,8 +103,8 @@ void uring_requests::await_end_of(std::uint32_t index) noexcept {
   }
 }
 
-// Notes which subscriptions of all handles have ended. Looks at each completion once, however many
-// handles are closed before it is taken.
+// Notes which subscriptions of all handles have ended. Examines each completion once, however many
+// handles are closed before the completion is taken.
 void uring_requests::examine_completions() noexcept {
   const std::uint64_t oldest = ring_.taken();
   const std::uint64_t end = oldest + ring_.ready();
@@ -117,7 +119,8 @@ void uring_requests::examine_completions() noexcept {
   }
 }
 
-// Looks at all completions: for handles that are rarely closed.
+// Discards the completions of one handle. Examines all completions: for handles that are rarely
+// closed.
 void uring_requests::discard_completions_of(std::uint32_t index) noexcept {
   examined_ += ring_.ready();
   for (unsigned each = 0; each < ring_.ready(); ++each) {
@@ -142,7 +145,7 @@ bool uring_requests::end_receiving_ahead(handle& source) noexcept {
   return entry.has_early_data();
 }
 
-// Takes stale completions, so that there is room for others where many handles are closed.
+// Takes stale completions, to make room for others when many handles are closed.
 void uring_requests::discard_oldest_stale() noexcept {
   while (ring_.ready() > 0) {
     const io_uring_cqe& oldest = ring_.at(0);
@@ -164,8 +167,8 @@ void uring_requests::subscribe_to(handle& target, direction way) noexcept {
     unsubscribe(target, subscription::readable);
     return subscribe(target, subscription::receive);
   }
-  // Bytes that the kernel receives in between come first. The last completion has the request tried
-  // again.
+  // Bytes that the kernel receives until the subscription ends come first. After its last
+  // completion the request is tried again.
   if (entry.armed.has_any(subscription_set(subscription::receive) | subscription::accept)) {
     unsubscribe(target, subscription::receive);
     return unsubscribe(target, subscription::accept);
@@ -174,7 +177,7 @@ void uring_requests::subscribe_to(handle& target, direction way) noexcept {
   if (target.flags.has(handle_flag::trusts_short_read)) note_unconfirmed(target);
 }
 
-// Notes that the handle's read is to be tried again if nothing comes for a while.
+// Notes that the handle's read must be tried again if nothing arrives for a while.
 void uring_requests::note_unconfirmed(handle& target) noexcept {
   registration& entry = registrations_[target.index];
   entry.is_unconfirmed = true;
@@ -199,8 +202,8 @@ bool uring_requests::prefers_to_receive(const handle& source, registration& entr
     entry.small_messages = bytes <= small_message ? entry.small_messages + 1 : 0;
     if (entry.small_messages == min_small_messages) entry.prefers_calls = false;
   }
-  // The kernel takes a buffer before it looks for bytes: without one, it would refuse at once,
-  // again and again.
+  // The kernel takes a buffer before it looks for bytes: without a buffer, it would refuse
+  // immediately and repeatedly.
   return !entry.prefers_calls && !buffers_.exhausted();
 }
 
@@ -263,8 +266,8 @@ bool uring_requests::submit(handle& target, subscription kind) noexcept {
   const int fd = target.fd();
   switch (kind) {
     case subscription::readable: io_uring_prep_poll_multishot(next, fd, readable_events); break;
-    // The poll for writing is multishot, too: a peer that has ended its direction is reported again
-    // and again.
+    // The poll for writing is multishot, too: a peer that has closed its direction is reported
+    // repeatedly.
     case subscription::writable: io_uring_prep_poll_multishot(next, fd, POLLOUT); break;
     case subscription::receive:
       io_uring_prep_recv_multishot(next, fd, nullptr, 0, 0);
@@ -354,7 +357,7 @@ void uring_requests::serve_completion(const io_uring_cqe& completion, std::size_
   record_for(*target, completion);
   const subscription which = subscription_of(completion);
   if (!is_refusal(completion, which)) return serve(*target, 0, completions);
-  // The request ends with the error: to subscribe again would be in vain, or at once.
+  // The request ends with the error: another subscription would fail as well.
   request* const waiting = which == subscription::writable ? target->writer : target->reader;
   if (waiting != nullptr) {
     hand_over(*target, *waiting, result::failure(-completion.res), completions);
@@ -430,7 +433,7 @@ void uring_requests::record_received(handle& target, const io_uring_cqe& complet
     case ECANCELED:
     case ENOMEM:
     case EAGAIN:
-    case EINTR: break;  // a call tells it again, or what there is now
+    case EINTR: break;  // the next call reports the error again, or the present state
     case EINVAL:
     case EOPNOTSUPP:
       entry.prefers_calls = true;
@@ -441,7 +444,7 @@ void uring_requests::record_received(handle& target, const io_uring_cqe& complet
 }
 
 void uring_requests::record_accepted(handle& target, const io_uring_cqe& completion) noexcept {
-  if (completion.res < 0) return;  // a call tells it again
+  if (completion.res < 0) return;  // the next accept4(2) reports the error again
   unsubscribe(target, subscription::accept);
   unique_fd accepted(completion.res);
   try {
@@ -511,7 +514,7 @@ std::optional<result> uring_requests::read_early(registration& entry, request& r
   }
 }
 
-// The listener's oldest connection whose peer is still there.
+// Returns the listener's oldest early connection whose peer is still there.
 std::optional<result> uring_requests::accept_early(accept_request& acceptor) noexcept {
   const std::uint32_t listener = acceptor.target().index;
   const auto is_its = [listener](const early_connection& each) {
@@ -545,7 +548,7 @@ result uring_requests::take_early(handle& target, request& reader) noexcept {
   return outcome.value_or(result::failure(EAGAIN));
 }
 
-// Keeps calls from overtaking the kernel while it receives.
+// Updates the handle's flags so that calls cannot overtake the kernel while it receives.
 void uring_requests::update_flags(handle& target) noexcept {
   using enum handle_flag;
   const registration& entry = registrations_[target.index];
@@ -573,15 +576,15 @@ bool uring_requests::all_reads_confirmed() noexcept {
 }
 
 // A read stops at urgent data, and bytes after it are not reported. Most completions show urgent
-// data, but not all (see events_of()). To read until nothing is left would cost each message a call
-// in vain; so a short read is doubted only when nothing comes for a while.
+// data, but not all (see events_of()). To read until nothing is left would cost each message a
+// failed call; so a short read is checked only when nothing arrives for a while.
 void uring_requests::retry_short_reads() noexcept {
   while (!all_reads_confirmed()) {
     const std::uint32_t index = unconfirmed_.back();
     registrations_[index].is_unconfirmed = false;  // drops it from the list
     handle& waiting = *handles()[index];
     waiting.flags.erase(handle_flag::trusts_short_read);
-    const int at_urgent_data = ::sockatmark(waiting.fd());  // negative if it cannot be known
+    const int at_urgent_data = ::sockatmark(waiting.fd());  // negative if not known
     if (at_urgent_data != 0) waiting.flags.insert(handle_flag::may_read);
     if (at_urgent_data > 0) waiting.flags.insert(handle_flag::short_reads_mislead);
     if (waiting.reading() && waiting.flags.has(handle_flag::may_read)) serve_later(waiting);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // uring_requests: the requests of a loop on io_uring. They wait for subscriptions: services of the
-// kernel for a handle that last until they are cancelled, such as receiving all that comes into
-// buffers of the loop (multishot requests). Without a subscription that fits, calls carry a request
-// out, as in ready_requests.
+// kernel for a handle that last until they are cancelled (multishot requests), such as receiving
+// all data into buffers of the loop. Without a suitable subscription, system calls carry out a
+// request, as in ready_requests.
 //
-// Subscriptions and early data, which the kernel brought before a request asked for them, are one
-// class: each completion changes both, the order of calls and early data depends on what is armed,
-// and closing a handle ends both together. Both live in the twelve bytes of a registration, of
-// which each idle connection has one.
+// Subscriptions and early data, which the kernel delivered before a request needed it, are one
+// class: each completion changes both, the order of calls and early data depends on which
+// subscriptions are armed, and closing a handle ends both. Both are stored in the twelve bytes of a
+// registration, one for each idle connection.
 //
-// A subscription names an entry of a table, never a request or its memory; so to cancel a request
-// is to forget it, and only closing a descriptor has to wait for the kernel. Changes are noted for
-// each handle, and submitted with the loop's next wait.
+// A subscription refers to an entry of a table, never to a request or its memory. So cancelling a
+// request only removes it, and only closing a descriptor has to wait for the kernel. Changes are
+// noted for each handle, and submitted with the loop's next wait.
 #pragma once
 
 #include <gyre/base/detail/flag_set.hpp>
@@ -37,14 +37,14 @@ namespace gyre::io::detail {
 ///     cancelling [armed, cancelled] | - (2)     | -           | -          | ended    | idle
 ///     ended      [armed, ended]     | - (2)     | -           | -          | -        | idle
 ///
-/// (1) Is unsubscribed first if no request waits for it any more.
+/// (1) A subscription that no request waits for any more is unsubscribed first.
 /// (2) `wanted` is noted, and dropped with the last completion; then the request is tried
 ///     again, and subscribes again.
-/// (3) When a handle is closed, all completions that are ready are looked at without being taken.
+/// (3) When a handle is closed, all ready completions are examined without being taken.
 enum class subscription : std::uint8_t {
-  readable = 1,  // tells when the descriptor becomes readable
+  readable = 1,  // reports when the descriptor becomes readable
   writable = 2,
-  receive = 4,  // receives all that comes
+  receive = 4,  // receives all data
   accept = 8    // accepts all connections
 };
 
@@ -84,7 +84,7 @@ inline bool is_last(const io_uring_cqe& completion) noexcept {
   return (completion.flags & IORING_CQE_F_MORE) == 0;
 }
 
-/// The poller, as its requests see it.
+/// The part of the poller that its requests use.
 class ring_owner {
  public:
   /// Closes the ring, which ends all subscriptions.
@@ -100,38 +100,39 @@ class uring_requests final : public ready_requests {
   /// Throws std::bad_alloc.
   uring_requests(ring_owner& owner, uring& ring, const uring_features& features);
 
-  // A callback that threw may have left bytes, in a buffer of the ring.
+  // A callback that threw may have left bytes in a buffer of the ring.
   ~uring_requests() { memory().arrived().reset(); }
 
   file_service* files() noexcept override { return owner_.file_calls(); }
 
   // The poller calls these functions when the ring is opened, submitted to and closed.
-  /// Gives the kernel the buffers that it receives into. After the ring was opened.
+  /// Provides the buffers that the kernel receives into. Called after the ring was opened.
   void provide_buffers() noexcept;
   /// Writes all changes into the ring. Returns false if there was no room for all of them.
   bool submit_changes() noexcept;
-  /// Cancels all subscriptions. Returns false if there are none any more.
+  /// Cancels all subscriptions. Returns false if there are none.
   bool cancel_all() noexcept;
-  /// Forgets all subscriptions, which have ended with their ring, and tries all requests under way
-  /// again. Early data stays.
+  /// Drops all subscriptions, which have ended with their ring, and tries all requests under way
+  /// again. Keeps early data.
   void restart() noexcept;
   void discard_early_data() noexcept;
 
   // The poller calls these functions for completions.
   void serve_completion(const io_uring_cqe& completion, std::size_t& completions);
-  /// Notes what a completion tells, and keeps what it brings as early data. Completes no request.
+  /// Stores what a completion reports, and keeps its bytes or connection as early data. Completes
+  /// no request.
   void record(const io_uring_cqe& completion) noexcept;
-  /// Whether no request waits only because a short read told that there was nothing more.
+  /// Returns whether no request waits only because a short read suggested that nothing was left.
   bool all_reads_confirmed() noexcept;
-  /// Tries requests again that wait only because a short read told that there was nothing more.
+  /// Tries requests again that wait only because a short read suggested that nothing was left.
   void retry_short_reads() noexcept;
   bool end_receiving_ahead(handle& source) noexcept override;
-  /// The number of completions that were looked at before they were taken, to close handles.
+  /// Returns the number of completions that were examined before they were taken, to close handles.
   std::uint64_t examined_completions() const noexcept { return examined_; }
 
  private:
-  // The bytes of a message after which calls receive instead of the ring; the bytes of a message
-  // that speaks for the ring again, and the number of such messages in a row that decides.
+  // The size in bytes of a message after which calls receive instead of the ring; the size of a
+  // small message; and the number of small messages in a row after which the ring receives again.
   static constexpr std::size_t large_message = buffer_ring::bytes_each;
   static constexpr std::size_t small_message = buffer_ring::bytes_each / 2;
   static constexpr std::uint8_t min_small_messages = 16;
@@ -141,15 +142,16 @@ class uring_requests final : public ready_requests {
   struct registration {
     std::uint16_t generation = 0;
     buffer_ring::queue early_bytes;
-    std::uint8_t early_error = 0;         // errno's number; came after the bytes
-    bool early_connections : 1 = false;   // there are some in connections_
-    bool prefers_calls : 1 = false;       // to receive
-    std::uint8_t small_messages : 5 = 0;  // in a row
+    std::uint8_t early_error = 0;         // errno's number; came after the early bytes
+    bool early_connections : 1 = false;   // whether connections_ has any for the handle
+    bool prefers_calls : 1 = false;       // whether calls receive instead of the ring
+    std::uint8_t small_messages : 5 = 0;  // the number of small messages in a row
     subscription_set wanted;
-    subscription_set armed;  // that the kernel has
+    subscription_set armed;  // subscriptions that the kernel has
     subscription_set cancelled;
-    subscription_set ended;  // their last completion is ready to be taken
-    // Whether the index is in these lists. One of unconfirmed_ may be out of date.
+    subscription_set ended;  // subscriptions whose last completion is ready
+    // Whether the index is in changed_ or unconfirmed_. An index in unconfirmed_ may be out of
+    // date: `is_unconfirmed` decides.
     bool in_changed : 1 = false;
     bool in_unconfirmed : 1 = false;
     bool is_unconfirmed : 1 = false;
@@ -165,7 +167,7 @@ class uring_requests final : public ready_requests {
   static_assert(sizeof(registration) <= 12, "each idle connection has one");
 
   struct early_connection {
-    std::uint32_t listener;  // its index
+    std::uint32_t listener;  // the listener's index
     unique_fd fd;
   };
 
@@ -199,13 +201,13 @@ class uring_requests final : public ready_requests {
   void discard_completions_of(std::uint32_t index) noexcept;
   void discard_oldest_stale() noexcept;
 
-  // The handle of a completion; null if the handle was removed.
+  // Returns the handle of a completion; null if the handle was removed.
   handle* target_of(const io_uring_cqe& completion) const noexcept {
     const subscription_id id = detail::id_of(completion);
     return registrations_[id.index].generation == id.generation ? handles()[id.index] : nullptr;
   }
   void record_for(handle& target, const io_uring_cqe& completion) noexcept;
-  // Gives back what a completion of a removed handle brings.
+  // Releases the buffer or the connection in a completion of a removed handle.
   void discard(const io_uring_cqe& completion) noexcept;
   // Lends the received bytes to the request that waits for them. Returns false if record_for() must
   // keep them.
@@ -214,7 +216,7 @@ class uring_requests final : public ready_requests {
   bool deliver_connection(handle& target, const io_uring_cqe& completion) noexcept;
   void record_received(handle& target, const io_uring_cqe& completion) noexcept;
   void record_accepted(handle& target, const io_uring_cqe& completion) noexcept;
-  // Carries out a request that reads bytes. Returns nothing if there are none, or too few for a
+  // Carries out a request that reads bytes. Returns nothing if there are no bytes, or too few for a
   // whole buffer.
   std::optional<result> read_early(registration& entry, request& reader) noexcept;
   std::size_t scatter_early(registration& entry, std::span<const iovec> pieces) noexcept;
@@ -229,8 +231,8 @@ class uring_requests final : public ready_requests {
   uring& ring_;
   uring_features features_;
   chunked_array<registration> registrations_;  // by the handle's index
-  // Indices of handles, with room for all: those that may want other subscriptions than are armed,
-  // and those that wait because a read was short.
+  // Indices of handles, with room for all: changed_ has the handles whose subscriptions may have to
+  // change, unconfirmed_ those that wait because a read was short.
   std::vector<std::uint32_t> changed_;
   std::vector<std::uint32_t> unconfirmed_;
   std::vector<early_connection> connections_;

@@ -86,15 +86,12 @@ struct watched_inode {
   std::multimap<std::string_view, watched_inode*> children;
 
   unsigned generation = 0;
-  std::optional<scan_extent>
-      wanted;  // how the inode is to be read, while it waits for that or could not be read
+  std::optional<scan_extent> wanted;  // how to read the inode; none once it is read
   bool is_queued = false;
   bool is_doubted = false;
-  bool was_ended =
-      false;  // a record has ended its name, and the record of its new name is still to come
-  bool is_untold = false;  // the inode is not reported under its present name
-  bool is_lost =
-      false;  // its position is not known: changes in it are reported once it is found again
+  bool was_ended = false;   // a record has ended its name; that of the new name is to come
+  bool is_untold = false;   // the inode is not reported under its present name
+  bool is_lost = false;     // its position is not known; changes are reported once it is found
   bool is_leaving = false;  // set while its part of the tree is dropped
   watched_inode* next_below = nullptr;
 };
