@@ -36,7 +36,7 @@ struct buffer_options {
 
 /// A growable byte buffer, read and consumed as an `input`. Move-only: a buffer that was moved from
 /// is empty, owns no memory, and can be used again. Bytes that are appended or prepended may be the
-/// buffer's own, consumed ones included.
+/// buffer's own, even consumed ones.
 ///
 /// Thread-safety: none; may be handed from thread to thread.
 /// Lifetime: spans and views of the bytes are valid until a call that must make room (see
@@ -76,7 +76,7 @@ class buffer : public input {
   }
   friend void swap(buffer& left, buffer& right) noexcept { left.swap(right); }
 
-  /// The bytes, for changes in place.
+  /// Returns the bytes, for changes in place.
   [[nodiscard]] std::span<std::byte> mutable_bytes() noexcept {
     return {storage_ + front(), size()};
   }
@@ -100,7 +100,8 @@ class buffer : public input {
     end_ += sizeof(T);
   }
 
-  /// Adds bytes in front; moves none while these fit into the headroom and the consumed space.
+  /// Adds bytes in front; moves no bytes while the new ones fit into the headroom and the consumed
+  /// space.
   void prepend(std::span<const std::byte> bytes) {
     if (bytes.size() > front_room()) [[unlikely]] {
       prepend_and_grow(bytes);
@@ -119,7 +120,8 @@ class buffer : public input {
     store_be(storage_ + front(), static_cast<std::make_unsigned_t<T>>(value));
   }
 
-  /// Memory for `count` bytes after the last one. To add them, write them there, and call commit().
+  /// Returns memory for `count` bytes after the last one. To add bytes, write them there, and call
+  /// commit().
   [[nodiscard]] std::span<std::byte> prepare(std::size_t count) {
     if (count > tail_room()) [[unlikely]]
       make_tail_room(count);
@@ -131,7 +133,7 @@ class buffer : public input {
     end_ += count;
   }
 
-  /// Allocates memory for `count` bytes in all.
+  /// Allocates memory for `count` bytes in total.
   void reserve(std::size_t count) {
     if (count > size() && count - size() > tail_room()) make_tail_room(count - size());
   }
@@ -142,15 +144,15 @@ class buffer : public input {
     if (storage_ != nullptr) begin_ = end_ = storage_ + headroom();
   }
 
-  /// The count of bytes that the memory holds after the headroom.
+  /// Returns the number of bytes that the memory holds after the headroom.
   [[nodiscard]] std::size_t capacity() const noexcept {
     return storage_ == nullptr ? 0 : allocated_ - headroom();
   }
-  /// The count of bytes that can be appended without moving or allocating.
+  /// Returns the number of bytes that can be appended without moving or allocating.
   [[nodiscard]] std::size_t tail_room() const noexcept {
     return std::min(allocated_ - front() - size(), options_.max_size - size());
   }
-  /// The count of bytes that can be prepended without moving or allocating.
+  /// Returns the number of bytes that can be prepended without moving or allocating.
   [[nodiscard]] std::size_t front_room() const noexcept {
     return std::min(front(), options_.max_size - size());
   }

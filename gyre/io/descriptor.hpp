@@ -11,8 +11,8 @@
 
 namespace gyre::io {
 
-/// The backend of a loop. Throws std::system_error (std::errc::operation_not_supported) if its
-/// poller has none.
+/// Returns the backend of a loop. Throws std::system_error (std::errc::operation_not_supported) if
+/// the loop's poller has none.
 backend& backend_of(event_loop& loop);
 
 /// Makes `fd` non-blocking, and returns it. One or two system calls. Throws std::system_error, and
@@ -21,7 +21,7 @@ unique_fd made_non_blocking(unique_fd fd);
 
 namespace detail {
 
-/// Makes `fd` non-blocking, and returns its access mode and flags of before (F_GETFL).
+/// Makes `fd` non-blocking, and returns its former access mode and flags (F_GETFL).
 int set_non_blocking(int fd);
 
 }  // namespace detail
@@ -33,8 +33,8 @@ int set_non_blocking(int fd);
 /// its next owner after release() (see backend::detach()).
 class descriptor : private io::handle {
  public:
-  /// `fd` must be non-blocking. One system call. Throws as backend_of() and backend::attach(); then
-  /// `fd` is closed.
+  /// `fd` must be non-blocking. One system call. Throws like backend_of() and backend::attach(),
+  /// and then closes `fd`.
   descriptor(event_loop& loop, unique_fd fd, handle_kind kind)
       : io::handle(fd.get(), kind), loop_(&loop), io_(&backend_of(loop)) {
     io_->attach(*this);
@@ -44,26 +44,27 @@ class descriptor : private io::handle {
   descriptor& operator=(const descriptor&) = delete;
   ~descriptor() { close(); }
 
-  /// The descriptor's number, or -1 once it is closed.
+  /// Returns the descriptor's number, or -1 once it is closed.
   int fd() const noexcept { return is_open() ? io::handle::fd() : -1; }
   bool is_open() const noexcept { return attached(); }
   event_loop& loop() const noexcept { return *loop_; }
   io::handle& handle() noexcept { return *this; }
-  /// The descriptor that has `handle` as its base.
+  /// Returns the descriptor that has `handle` as its base.
   static descriptor& of(io::handle& handle) noexcept { return static_cast<descriptor&>(handle); }
   backend& io() const noexcept { return *io_; }
 
-  /// As backend::start() and backend::cancel().
+  /// Starts or cancels a request: see backend::start() and backend::cancel().
   [[nodiscard]] std::optional<result> start(request& request) noexcept {
     return io_->start(request);
   }
   std::optional<result> cancel(request& request) noexcept { return io_->cancel(request); }
 
-  /// Closes the descriptor. Ends its requests without their callbacks, as detach(). Idempotent.
+  /// Closes the descriptor. Ends its requests without calling their callbacks. Idempotent.
   void close() noexcept { static_cast<void>(release()); }
-  /// As close(), but returns the descriptor instead of closing it: for another loop, or a child
-  /// process. After a repeating receive was cancelled, the backend may still hold bytes that it had
-  /// received and not reported. Reads deliver them, release() loses them: read until EAGAIN first.
+  /// Does what close() does, but returns the descriptor instead of closing it: for another loop, or
+  /// a child process. After a repeating receive was cancelled, the backend may still hold bytes
+  /// that it has received and not reported. Reads deliver these bytes, release() loses them: read
+  /// until EAGAIN first.
   [[nodiscard]] unique_fd release() noexcept {
     unique_fd released(fd());
     io_->detach(*this);

@@ -61,7 +61,7 @@ struct directory_listing {
 /// Lifetime: the entries of a batch live until the next operation or the destructor, which closes
 /// the directory. The reader must outlive its operations.
 /// Errors: std::system_error that names the path, or values by as_expected(): those of open(2) and
-/// getdents(2), such as std::errc::not_a_directory. A stop is noticed as by a file on a pool.
+/// getdents(2), such as std::errc::not_a_directory. A stop is handled as for a file on a pool.
 /// Complexity: a batch is one getdents(2) on a thread of the pool, and two switches between
 /// threads. It needs 32 KiB and the memory of at most some 1300 entries, however large the
 /// directory is.
@@ -78,7 +78,7 @@ class directory_reader {
         [pool](const detail::path_arguments& arguments) { return open_now(arguments.path, pool); });
   }
 
-  /// Whether it has a directory.
+  /// Returns whether the reader has a directory.
   [[nodiscard]] explicit operator bool() const noexcept { return listing_ != nullptr; }
 
   /// Awaited, gives the next entries, a std::span<directory_entry>: empty at the end. Their names
@@ -106,7 +106,7 @@ class directory_reader {
 /// Thread-safety: next() may be awaited on any thread, by one coroutine at a time.
 /// Lifetime: as async_generator; an entry's name may be moved from.
 /// Errors: next() throws those of directory_reader.
-/// Complexity: as directory_reader; most calls of next() only jump.
+/// Complexity: as directory_reader; most calls of next() do not suspend.
 async_generator<directory_entry&> read_directory(std::string path, executor* pool = nullptr);
 
 }  // namespace gyre::io

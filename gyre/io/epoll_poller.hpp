@@ -18,19 +18,19 @@ namespace gyre::io {
 namespace detail {
 
 /// Requests on epoll: a descriptor is registered once, edge-triggered, for both directions, so that
-/// epoll_ctl(2) is not called again while it is used. A stream socket is registered when it first
-/// has to wait: one whose peer sent before it was accepted, and that is closed after the answer,
-/// never is. Devices that epoll refuses because nothing waits for them are tried in the loop's next
-/// turn instead of being waited for.
+/// epoll_ctl(2) is not called again while the descriptor is used. A stream socket is registered
+/// when it first has to wait: a socket whose peer sent before it was accepted, and that is closed
+/// after the response, never is. Devices that epoll refuses because nothing waits for them are
+/// tried in the loop's next turn instead.
 class epoll_requests final : public ready_requests {
  public:
-  /// `reports`: the events that the poller has not looked at yet. Removing a handle clears its
+  /// `reports`: the events that the poller has not processed yet. Removing a handle clears its
   /// events there.
   explicit epoll_requests(std::span<epoll_event>& reports) noexcept : reported_(reports) {}
 
   /// Uses another epoll instance from now on, and registers the attached handles with it.
   void use(int epoll);
-  /// The handle that an event is for; null for one of the poller's own.
+  /// Returns the handle that an event is for; null for one of the poller's own events.
   static handle* target_of(const epoll_event& event) noexcept {
     if ((event.data.u64 & handle_tag) == 0) return nullptr;
     return reinterpret_cast<handle*>(event.data.u64 & ~handle_tag);
@@ -57,12 +57,12 @@ class epoll_requests final : public ready_requests {
 }  // namespace detail
 
 /// The poller on epoll(7), the default where io_uring is missing, forbidden or slower;
-/// io_interface::epoll demands it.
+/// io_interface::epoll requires it.
 ///
 /// An eventfd for wake-ups is watched edge-triggered and never read: a wake-up costs one write(2).
 /// While no descriptor is watched, the poller waits on a futex instead, which wakes faster.
-/// Timeouts are in nanoseconds where the kernel has epoll_pwait2 (Linux 5.11), else rounded up to
-/// milliseconds. A deadline that several waits in a row have is given to a timerfd instead.
+/// Timeouts are in nanoseconds where the kernel has epoll_pwait2 (Linux 5.11), otherwise rounded up
+/// to milliseconds. A deadline that several waits in a row share is set on a timerfd instead.
 ///
 /// Thread-safety, Errors: as poller.
 class epoll_poller final : public poller {

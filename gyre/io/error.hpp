@@ -10,13 +10,13 @@
 
 namespace gyre::io {
 
-/// Errors of streams, sockets and connections that no system call reported. Their messages say what
-/// happened, and which setting decided. Most are also equal to the std::errc in the comment, for
-/// code that does not tell them from the system's errors.
+/// Errors of streams, sockets and connections that no system call reported. Their messages describe
+/// what happened, and name the setting that decided. Most are also equal to the std::errc in the
+/// comment, for code that does not distinguish them from the system's errors.
 enum class errc {
   /// The stream ended before all requested bytes had come.
   unexpected_end = 1,
-  /// The delimiter does not come within the limit, or the frame is longer than the limit.
+  /// The delimiter does not appear within the limit, or the frame is longer than the limit.
   limit_exceeded = 2,
   /// A connection moved no byte for its idle_timeout; std::errc::timed_out.
   idle_timeout = 3,
@@ -28,11 +28,11 @@ enum class errc {
   /// The stream, socket or listener was closed, released or destroyed while the operation waited;
   /// std::errc::operation_canceled.
   closed = 5,
-  /// It was closed, or moved from, before the operation; std::errc::bad_file_descriptor.
+  /// The stream was closed, or moved from, before the operation; std::errc::bad_file_descriptor.
   not_open = 6,
-  /// Another coroutine reads (writes, accepts) there; std::errc::operation_in_progress.
+  /// Another coroutine already reads (writes, accepts); std::errc::operation_in_progress.
   busy = 7,
-  /// Begun on another thread than its loop's; std::errc::operation_not_permitted.
+  /// The operation began on another thread than its loop's; std::errc::operation_not_permitted.
   wrong_thread = 8,
 
   // Connections of tcp_server and tcp_client: see net::connection_options and the other options.
@@ -73,7 +73,7 @@ enum class errc {
   watch_moved = 26,
 };
 
-/// The category of errc, "gyre.io". Any thread.
+/// Returns the category of errc, "gyre.io". Any thread.
 const std::error_category& error_category() noexcept;
 
 inline std::error_code make_error_code(errc error) noexcept {

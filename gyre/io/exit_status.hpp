@@ -9,18 +9,18 @@ namespace gyre::io {
 /// The exit code of a process, or the signal that ended it. A value of two integers.
 class exit_status {
  public:
-  /// The status of a process that ended by exit(), or by returning from main().
+  /// Returns the status of a process that ended by exit(), or by returning from main().
   static constexpr exit_status exited(int code) noexcept { return {code, 0}; }
-  /// The status of a process that a signal ended.
+  /// Returns the status of a process that a signal ended.
   static constexpr exit_status killed(int signal) noexcept { return {0, signal}; }
 
-  /// Whether it exited with code 0.
+  /// Returns whether the process exited with code 0.
   constexpr bool success() const noexcept { return code_ == 0 && signal_ == 0; }
-  /// The code with which it exited, 0 to 255; nothing if a signal ended it.
+  /// Returns the code with which the process exited, 0 to 255; nothing if a signal ended it.
   constexpr std::optional<int> code() const noexcept {
     return signal_ == 0 ? std::optional(code_) : std::nullopt;
   }
-  /// The signal that ended it; nothing if it exited.
+  /// Returns the signal that ended the process; nothing if it exited.
   constexpr std::optional<int> signal() const noexcept {
     return signal_ != 0 ? std::optional(signal_) : std::nullopt;
   }

@@ -48,8 +48,9 @@ struct open_options {
   bool truncate = false;
   /// Every write goes to the end of the file, and ignores its offset (O_APPEND).
   bool append = false;
-  /// Reads and writes pass by the page cache (O_DIRECT), and need alignment: see
-  /// file::direct_alignment(). With `append` the file's size, too, must be a multiple of it.
+  /// Reads and writes bypass the page cache (O_DIRECT), and need alignment: see
+  /// file::direct_alignment(). With `append` the file's size must be a multiple of the alignment,
+  /// too.
   bool direct = false;
   ::mode_t mode = 0666;
 };
@@ -129,22 +130,24 @@ class file {
     return open_on(&pool, std::move(path), options);
   }
 
-  /// Whether a file is open.
+  /// Returns whether a file is open.
   [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(fd_); }
-  /// The descriptor, or -1: for other calls, such as sendfile(2).
+  /// Returns the descriptor, or -1: for other calls, such as sendfile(2).
   [[nodiscard]] int fd() const noexcept { return fd_ ? fd_.get() : -1; }
-  /// One, or after open_options::direct: the alignment in bytes, a power of two, of the memory, the
-  /// size and the offset of each read and write. It is the kernel's (statx(2)), or 4096 where the
-  /// kernel tells none. aligned_buffer has such memory. A read at the end of the file gives fewer
-  /// bytes. To write a file of another size, write whole blocks, and truncate() it.
+  /// Returns one, or after open_options::direct: the alignment in bytes, a power of two, of the
+  /// memory, the size and the offset of each read and write. It is the kernel's value (statx(2)),
+  /// or 4096 where the kernel reports none. aligned_buffer has such memory. A read at the end of
+  /// the file gives fewer bytes. To write a file of another size, write whole blocks, and
+  /// truncate() the file.
   ///
-  /// Pays for data that are read once or that the program caches itself: the pages of others stay
-  /// in the cache, and reads of 64 KiB and more need a fraction of the processor time. What the
-  /// cache would hold is read more slowly by far: see docs/design/uring.md.
+  /// Direct access is useful for data that are read once or that the program caches itself: the
+  /// pages of other files stay in the cache, and reads of 64 KiB and more need a fraction of the
+  /// processor time. Data that the cache would hold are read far more slowly: see
+  /// docs/design/uring.md.
   [[nodiscard]] std::size_t direct_alignment() const noexcept {
     return std::size_t{1} << alignment_shift_;
   }
-  /// Gives the descriptor up without closing it.
+  /// Releases the descriptor without closing it.
   [[nodiscard]] unique_fd release() noexcept { return std::move(fd_); }
 
   /// Awaited, reads from `offset` on up to `bytes.size()` bytes, and gives their count: zero at the
@@ -201,8 +204,9 @@ class file {
   /// the time of the change; gives nothing.
   auto sync_data() const { return call("sync", file_command::sync_data(fd())); }
   /// Awaited, closes the descriptor, and throws the error of a delayed write, if there is one; a
-  /// stop does not cancel it. From the call on the returned operation owns the descriptor instead
-  /// of this object, and closes it too if it is not awaited. ~file() closes on the calling thread.
+  /// stop does not cancel the close. From the call on the returned operation owns the descriptor
+  /// instead of this object, and closes it even if it is not awaited. ~file() closes on the calling
+  /// thread.
   auto close() {
     detail::file_operation_options closing = options(file_call_kind::close);
     closing.stoppable = false;

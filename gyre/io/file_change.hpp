@@ -30,7 +30,8 @@ enum class file_change : std::uint16_t {
   all = (1u << 8) - 1,
   /// Changes of any watch were lost; reported even if it was not requested.
   overflowed = 1u << 8,
-  /// The watch has ended, as there is nothing left to watch; reported even if it was not requested.
+  /// The watch has ended, because there is nothing left to watch; reported even if it was not
+  /// requested.
   unwatched = 1u << 9,
 };
 
@@ -40,7 +41,7 @@ constexpr file_change operator|(file_change a, file_change b) noexcept {
 constexpr file_change operator&(file_change a, file_change b) noexcept {
   return static_cast<file_change>(static_cast<unsigned>(a) & static_cast<unsigned>(b));
 }
-/// Whether `set` contains at least one of `changes`.
+/// Returns whether `set` contains at least one of `changes`.
 constexpr bool contains(file_change set, file_change changes) noexcept {
   return (set & changes) != file_change::none;
 }
@@ -52,17 +53,17 @@ enum class file_watch : std::uint32_t { none = 0 };
 struct file_watch_options {
   /// The kinds to report. A file can come into a directory by `created`, `moved_to` or `renamed`.
   file_change changes = file_change::all;
-  /// Whether all directories below `path` are watched, too, also those that are made later.
+  /// Whether all directories below `path` are watched, too, including those that are made later.
   bool recursive = false;
   /// Whether the name is watched, whichever file of its directory has it, instead of the file that
-  /// has the name now. Needs the directory, and one watch for it. Events have no name. When the
-  /// directory is renamed, that is `moved_from`, and the watch stays with it.
+  /// has the name now. Needs the directory, and one watch for it. Events have no name. A rename of
+  /// the directory is reported as `moved_from`, and the watch stays with the directory.
   ///
-  /// Symbolic links anywhere on the path are followed at all times, with a watch for each of their
-  /// directories: the events are those of the file to which the path leads. When a link on the way,
-  /// or a directory to which one leads, is replaced, so that the path leads to another file, that
-  /// is `moved_to`, and to none, `moved_from`. So it is told that a volume of Kubernetes
-  /// (ConfigMap, Secret) or a link to the current release has changed.
+  /// Symbolic links anywhere on the path are always followed, with a watch for each of their
+  /// directories: the events are those of the file to which the path leads. When a link on the
+  /// path, or a directory to which a link leads, is replaced, so that the path leads to another
+  /// file, the event is `moved_to`; if the path leads to no file, `moved_from`. This reports that a
+  /// volume of Kubernetes (ConfigMap, Secret) or a link to the current release has changed.
   bool by_name = false;
   /// False: if `path` is a symbolic link, watches the link itself; by name, links on the way to its
   /// directory are followed once.
@@ -76,7 +77,7 @@ struct file_event {
   /// The kind, exactly one.
   file_change kind = file_change::none;
   /// Whether the change concerns a directory. False if a watched directory itself was removed or
-  /// moved, as the kernel does not tell.
+  /// moved, because the kernel does not report that.
   bool is_directory = false;
   /// A number that `moved_from` and `moved_to` share if one rename has moved a file from one watch
   /// to another.

@@ -66,7 +66,7 @@ struct file_command {
 };
 
 /// Makes the call on the calling thread, which may wait long. A call that a signal interrupts is
-/// made again, except close, whose descriptor is gone all the same.
+/// made again, except close, whose descriptor is freed nevertheless.
 result perform(const file_command& command) noexcept;
 
 /// An intrusive node of a file_command under way, in the object that waits for it.
@@ -107,12 +107,13 @@ class file_service {
   file_service(const file_service&) = delete;
   file_service& operator=(const file_service&) = delete;
 
-  /// Whether the service can carry out calls of that kind.
+  /// Returns whether the service can carry out calls of that kind.
   virtual bool can(file_call_kind kind) const noexcept = 0;
-  /// Begins a call. Returns its outcome if it could be done at once: then its callback is not
-  /// called; else it is, by the loop. After an outcome of EINTR the caller may start it again.
+  /// Begins a call. Returns its outcome if it could be done at once: its callback is
+  /// then not called. Otherwise the loop calls the callback. After an outcome of EINTR the caller
+  /// may start the call again.
   [[nodiscard]] virtual std::optional<result> start(file_call& call) noexcept = 0;
-  /// Requests an early end of a call, if it is under way: the callback is called all the same, with
+  /// Requests an early end of a call, if it is under way: the callback is called nevertheless, with
   /// ECANCELED or EINTR if the request came in time. Does not wait.
   virtual void request_cancel(file_call& call) noexcept = 0;
   /// Ends a call under way without calling its callback, and returns its outcome (a descriptor is

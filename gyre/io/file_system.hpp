@@ -7,7 +7,7 @@
 //     co_await gyre::io::rename("cache/index.new", "cache/index");
 //     const std::uint64_t removed = co_await gyre::io::remove_all("cache/pages");
 //
-// The functions do as those of std::filesystem with the same names, and block no loop.
+// The functions work like those of std::filesystem with the same names, and block no loop.
 //
 // Thread-safety: any thread.
 // Errors: std::system_error that names the path, or values by as_expected(); std::errc::
@@ -60,7 +60,7 @@ unsigned flags_of(const rename_options& options) noexcept;
 inline auto status(std::string path, executor* pool = nullptr) {
   return detail::path_operation("status", pool, {.path = std::move(path)}, &detail::get_status);
 }
-/// As status(), but a symlink is not followed.
+/// Does what status() does, but does not follow a symlink.
 inline auto symlink_status(std::string path, executor* pool = nullptr) {
   return detail::path_operation("symlink_status", pool,
                                 {.path = std::move(path), .flags = AT_SYMLINK_NOFOLLOW},
@@ -79,9 +79,10 @@ inline auto create_directory(std::string path, ::mode_t mode = 0777, executor* p
   return detail::path_operation("create_directory", pool, {.path = std::move(path), .mode = mode},
                                 &detail::make_directory);
 }
-/// As create_directory(), but also makes the directories above, as `mkdir -p`: those get permission
-/// to write and search for their user besides `mode`. Gives whether it made any. Several may do so
-/// at once. On an error the message has the directory that failed; those above it stay.
+/// Does what create_directory() does, but also makes the directories above, like `mkdir -p`: these
+/// get permission to write and search for their user besides `mode`. Gives whether it made any.
+/// Several callers may do so at once. On an error the message has the directory that failed;
+/// directories that were made above it stay.
 inline auto create_directories(std::string path, ::mode_t mode = 0777, executor* pool = nullptr) {
   return detail::path_operation("create_directories", pool, {.path = std::move(path), .mode = mode},
                                 &detail::make_directories);
@@ -123,7 +124,7 @@ inline auto remove(std::string path, executor* pool = nullptr) {
 
 namespace detail {
 
-/// As remove_all(), at once and on this thread. Returns an error number, or zero.
+/// Does what remove_all() does, at once and on this thread. Returns an error number, or zero.
 int remove_tree(std::string path) noexcept;
 
 }  // namespace detail

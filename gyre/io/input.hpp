@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// input: received bytes that are not consumed yet, as a message callback gets them.
+// input: received bytes that are not consumed yet, as a message callback receives them.
 //
 //     server.on_message([](gyre::net::tcp_connection&, gyre::io::input& in) {
 //       while (auto length = in.peek<std::uint16_t>()) {
@@ -27,8 +27,8 @@ namespace gyre::io {
 template <class T>
 concept network_integer = std::integral<T> && !std::same_as<std::remove_cv_t<T>, bool>;
 
-/// A view of bytes that is consumed from the front: a reader consumes the messages that are
-/// complete, and finds the rest again the next time, with more bytes after it.
+/// A view of bytes that is consumed from the front: a reader consumes the complete messages, and
+/// finds the remaining bytes again the next time, followed by more.
 ///
 /// Pass it as an `input&`. A copy is another view: bytes that are consumed from it stay in the
 /// original, and a connection delivers them again. A `buffer` is an input, too, so an `input&` may
@@ -54,13 +54,13 @@ class input {
     return static_cast<std::size_t>(end_ - begin_);
   }
   [[nodiscard]] constexpr bool empty() const noexcept { return begin_ == end_; }
-  /// The first byte; may be null if there is none.
+  /// Returns the address of the first byte; may be null if there is none.
   [[nodiscard]] constexpr const std::byte* data() const noexcept { return begin_; }
-  /// All bytes; valid until their owner changes or frees them.
+  /// Returns all bytes; valid until their owner changes or frees them.
   [[nodiscard]] constexpr std::span<const std::byte> bytes() const noexcept {
     return {begin_, size()};
   }
-  /// All bytes as text.
+  /// Returns all bytes as text.
   [[nodiscard]] std::string_view text() const noexcept {
     return {reinterpret_cast<const char*>(begin_), size()};
   }
@@ -71,42 +71,43 @@ class input {
     begin_ += count;
   }
   constexpr void consume_all() noexcept { begin_ = end_; }
-  /// As consume(), and returns the bytes. Valid as bytes(), in a buffer only until prepend().
+  /// Drops the first `count` bytes, and returns them. They are valid as long as bytes(), in a
+  /// buffer only until prepend().
   [[nodiscard]] constexpr std::span<const std::byte> take(std::size_t count) noexcept {
     const std::byte* const data = begin_;
     consume(count);
     return {data, count};
   }
 
-  /// The offset of the first `value` at or after `offset`, or npos.
+  /// Returns the offset of the first `value` at or after `offset`, or npos.
   [[nodiscard]] std::size_t find(std::byte value, std::size_t offset = 0) const noexcept {
     if (offset >= size()) return npos;
     return offset_of(std::memchr(begin_ + offset, std::to_integer<int>(value), size() - offset));
   }
-  /// The offset of the first `text` at or after `offset`, or npos. An empty text is found at
-  /// `offset`, up to the end. O(n) for every text.
+  /// Returns the offset of the first `text` at or after `offset`, or npos. An empty text is found
+  /// at `offset`, up to the end. O(n) for every text.
   [[nodiscard]] std::size_t find(std::string_view text, std::size_t offset = 0) const noexcept {
     if (offset > size() || text.size() > size() - offset) return npos;
     if (text.empty()) return offset;
     return offset_of(::memmem(begin_ + offset, size() - offset, text.data(), text.size()));
   }
-  /// The offset of the first "\r\n", or npos.
+  /// Returns the offset of the first "\r\n", or npos.
   [[nodiscard]] std::size_t find_crlf(std::size_t offset = 0) const noexcept {
     return find("\r\n", offset);
   }
-  /// The offset of the first '\n', or npos.
+  /// Returns the offset of the first '\n', or npos.
   [[nodiscard]] std::size_t find_eol(std::size_t offset = 0) const noexcept {
     return find(std::byte{'\n'}, offset);
   }
 
-  /// The integer in network order at `offset`; nothing while not all of its bytes are there.
+  /// Returns the integer in network order at `offset`; nothing if its bytes have not all arrived.
   template <network_integer T>
   [[nodiscard]] std::optional<T> peek(std::size_t offset = 0) const noexcept {
     if (offset > size() || size() - offset < sizeof(T)) return std::nullopt;
     return static_cast<T>(load_be<std::make_unsigned_t<T>>(begin_ + offset));
   }
-  /// Consumes the integer in network order at the front, and returns it; nothing while not all of
-  /// its bytes are there.
+  /// Consumes the integer in network order at the front, and returns it; nothing if its bytes have
+  /// not all arrived.
   template <network_integer T>
   [[nodiscard]] std::optional<T> read() noexcept {
     const std::optional<T> value = peek<T>();

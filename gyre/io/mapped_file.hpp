@@ -42,18 +42,18 @@ static_assert(std::is_trivially_destructible_v<mapping_options>);
 /// A mapping of a regular file by mmap(2). Move-only.
 ///
 /// Map only files that nobody shortens or overwrites. The bytes are those of the file, so a change
-/// by others shows in them at any time. Worse, the kernel kills the program by SIGBUS, which cannot
-/// be turned into an error, when it reads a page beyond the end of a file that was shortened, or
-/// one that the disk fails to deliver. Files that are only ever replaced as a whole, as by
-/// replace_whole(), are safe: the mapping keeps the old file. For all others use file::read_at() or
-/// read_whole(), which report both as errors.
+/// by others is visible in them at any time. Worse, the kernel kills the program by SIGBUS, which
+/// cannot be turned into an error, when it reads a page beyond the end of a file that was
+/// shortened, or a page that the disk fails to deliver. Files that are only ever replaced as a
+/// whole, as by replace_whole(), are safe: the mapping keeps the old file. For all other files use
+/// file::read_at() or read_whole(), which report both cases as errors.
 ///
 /// A page that is not in memory yet is read from the disk on the thread that touches it, which
 /// waits: on a loop, touch only pages that are cached, or read on a pool.
 ///
 /// Thread-safety: any number of threads may read. One thread at a time moves or destroys.
-/// Lifetime: needs neither the file nor its name any more. bytes() stay where they are when it is
-/// moved, until the destructor.
+/// Lifetime: needs neither the file nor its name any more. bytes() stay where they are when the
+/// object is moved, until the destructor.
 /// Errors: std::system_error, or values by as_expected() of open(): those of open(2) and mmap(2);
 /// std::errc::is_a_directory, or no_such_device for another thing than a regular file;
 /// not_enough_memory or file_too_large if the part does not fit into the address space.
@@ -64,8 +64,8 @@ class mapped_file {
   /// Makes an object without a mapping.
   mapped_file() noexcept = default;
   /// Maps an open file. Makes system calls that wait for no data. A part beyond the end of the file
-  /// is left out, so that the mapping may be shorter than demanded, or empty. Files without a size,
-  /// such as those of /proc, are empty here: use read_whole().
+  /// is left out, so that the mapping may be shorter than requested, or empty. Files without a
+  /// size, such as those of /proc, are empty here: use read_whole().
   explicit mapped_file(const file& source, mapping_options options = {});
   mapped_file(mapped_file&& other) noexcept
       : mapping_(std::exchange(other.mapping_, {})), bytes_(std::exchange(other.bytes_, {})) {}
@@ -86,7 +86,7 @@ class mapped_file {
                                   });
   }
 
-  /// The mapped bytes, from mapping_options::offset on.
+  /// Returns the mapped bytes, from mapping_options::offset on.
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
   [[nodiscard]] std::string_view text() const noexcept {
     return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
@@ -94,7 +94,7 @@ class mapped_file {
   [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
   [[nodiscard]] bool empty() const noexcept { return bytes_.empty(); }
 
-  /// Tells the kernel the order of future reads. A hint, which reports no errors.
+  /// Announces the order of future reads to the kernel. A hint, which reports no errors.
   void advise(mapping_advice advice) noexcept;
 
  private:

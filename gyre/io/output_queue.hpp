@@ -22,14 +22,14 @@
 namespace gyre::io {
 
 /// A FIFO queue of bytes: appended at the end, sent from the front. Bytes in the queue never move,
-/// so that a piece may be given to the kernel while more is appended after it. It has no limit of
-/// its own: look at size() before appending. A queue that was moved from is empty.
+/// so that a piece may be passed to the kernel while more bytes are appended after it. The queue
+/// has no limit of its own: check size() before appending. A queue that was moved from is empty.
 ///
 /// Thread-safety: none.
 /// Errors: append() throws std::bad_alloc, and then the queue is unchanged.
 /// Complexity: three words; allocates nothing while it is empty. A new chunk holds as many bytes as
-/// are appended or as wait already, whichever is more, but 4 KiB to 256 KiB; a longer append takes
-/// several chunks.
+/// are appended or as are in the queue already, whichever is more, but 4 KiB to 256 KiB; a longer
+/// append takes several chunks.
 class output_queue {
  public:
   output_queue() noexcept = default;
@@ -50,17 +50,17 @@ class output_queue {
   /// Copies bytes to the end.
   void append(std::span<const std::byte> bytes);
   void append(std::string_view text) { append(std::as_bytes(std::span(text))); }
-  /// Moves the bytes of a buffer, which is then empty, to the end. Takes over its memory where that
-  /// is cheaper than a copy: from 4 KiB on, if a quarter of it is in use.
+  /// Moves the bytes of a buffer, which is then empty, to the end. Takes over the buffer's
+  /// memory where that is cheaper than a copy: from 4 KiB on, if a quarter of it is in use.
   void append(buffer&& bytes);
   /// Moves all bytes of another queue to the end. O(1).
   void append(output_queue&& other) noexcept;
 
-  /// How many bytes wait.
+  /// Returns the number of bytes in the queue.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
 
-  /// Describes the first pieces in `pieces`, as many as fit, and returns their count. A piece is
+  /// Stores the first pieces in `pieces`, as many as fit, and returns their number. A piece is
   /// valid until it is consumed.
   [[nodiscard]] std::size_t gather(std::span<iovec> pieces) const noexcept;
   /// Drops the first `count` bytes; `count` <= size() is asserted. Frees the chunks that become

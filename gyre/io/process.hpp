@@ -38,7 +38,8 @@ class stdio {
   static constexpr stdio copy_of(int descriptor) noexcept {
     return stdio(kind::descriptor, descriptor);
   }
-  /// Only for the error output, which goes where the child's output goes, as `2>&1` in a shell.
+  /// Only for the error output: sends it to the same place as the child's output, like `2>&1` in a
+  /// shell.
   static constexpr stdio with_output() noexcept { return stdio(kind::with_output); }
 
  private:
@@ -61,7 +62,7 @@ class process_group {
   static constexpr process_group own() noexcept { return process_group(kind::own); }
   /// A new session, and in it a new group, which the child leads; it has no controlling terminal.
   static constexpr process_group own_session() noexcept { return process_group(kind::own_session); }
-  /// An existing group of this session: `leader` is the process id of a child that was started with
+  /// An existing group of this session. `leader`: the process id of a child that was started with
   /// own() and whose process object still exists.
   static constexpr process_group of(pid_t leader) noexcept {
     return process_group(kind::of, leader);
@@ -98,10 +99,10 @@ struct process_options {
 /// runs in the process group of this process, so a terminal's Ctrl-C reaches it, too, unless
 /// process_options::group says otherwise.
 ///
-/// A program that reads all input before it writes, or the reverse, works in any order. With one
-/// that does both at once, such as cat, write and read concurrently (when_all), or both wait for
-/// ever once the pipes are full. Writing to a child that reads no more raises SIGPIPE, as any pipe
-/// without a reader: see stream.
+/// A program that reads all input before it writes, or the reverse, works in any order. With a
+/// program that does both at once, such as cat, write and read concurrently (when_all), or both
+/// processes wait for ever once the pipes are full. Writing to a child that no longer reads raises
+/// SIGPIPE, like writing to any pipe without a reader: see stream.
 ///
 /// Thread-safety: kill(), kill_group() and pid(): any thread, but not during the destruction.
 /// wait(): any thread. The rest: the loop's thread; while no thread runs the loop, one thread at a
@@ -131,17 +132,17 @@ class process {
   process& operator=(process&& other) noexcept = default;
   ~process() = default;
 
-  /// The process id; -1 after release(), and once moved from.
+  /// Returns the process id; -1 after release(), and once moved from.
   pid_t pid() const noexcept { return child_ != nullptr ? child_->id() : -1; }
 
-  /// The other end of the child's standard streams that are pipes; closed streams otherwise. Close
-  /// input() to end the child's input.
+  /// Returns the other end of the child's standard stream, if that is a pipe; otherwise a closed
+  /// stream. Close input() to end the child's input.
   stream& input() noexcept { return input_; }
   stream& output() noexcept { return output_; }
   stream& error() noexcept { return error_; }
 
   /// Awaited, gives the exit_status once the child has ended, at once if it was given before. A
-  /// stop ends the wait only: the child runs on, and can be awaited again. Several coroutines may
+  /// stop ends only the wait: the child continues, and can be awaited again. Several coroutines may
   /// wait.
   ///
   /// Errors: throws gyre::operation_cancelled when asked to stop; std::system_error: ECHILD if
@@ -151,26 +152,26 @@ class process {
     return detail::child_process::wait(child().waits());
   }
 
-  /// Sends `signal`, such as SIGTERM. False if a wait() has given the child's end. Throws
-  /// std::system_error: EINVAL, EPERM; std::logic_error after release().
+  /// Sends `signal`, such as SIGTERM. Returns false if a wait() has already given the child's
+  /// status. Throws std::system_error: EINVAL, EPERM; std::logic_error after release().
   bool kill(int signal) { return child().send(signal); }
 
-  /// Sends `signal` to all processes of the child's own group that have not ended, also after the
-  /// child's end. So that no other group can get its number, a child with a group of its own stays
-  /// a zombie until this object is destroyed. Throws std::system_error: EINVAL, EPERM if none of
-  /// them may be sent to; std::logic_error without process_group::own() or own_session(), and after
-  /// release().
+  /// Sends `signal` to all processes of the child's own group that have not ended, even after the
+  /// child's end. A child with a group of its own stays a zombie until this object is destroyed, so
+  /// that no other group can get its number. Throws std::system_error: EINVAL, EPERM if the signal
+  /// may be sent to none of them; std::logic_error without process_group::own() or own_session(),
+  /// and after release().
   void kill_group(int signal) { child().send_to_group(signal); }
 
-  /// Lets the child run on: nothing kills or reaps it any more. Returns its pidfd, for
+  /// Lets the child continue: nothing kills or reaps it any more. Returns its pidfd, for
   /// waitid(P_PIDFD, …): the child stays a zombie from its end until the caller reaps it. The
-  /// standard streams stay open. Not while a coroutine waits.
+  /// standard streams stay open. Must not be called while a coroutine waits.
   [[nodiscard]] unique_fd release() noexcept;
 
  private:
   class starter;
 
-  /// Throws std::logic_error without a child.
+  /// Returns the child. Throws std::logic_error without one.
   detail::child_process& child() const;
 
   std::unique_ptr<detail::child_process> child_;

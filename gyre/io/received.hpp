@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // received: bytes on loan from the memory that a loop receives into: a few large blocks for all its
-// connections, so that an idle one holds no memory, and new bytes lie where the cache is warm.
+// connections, so that an idle connection holds no memory, and new bytes lie in cached memory.
 #pragma once
 
 #include <gyre/base/intrusive_list.hpp>
@@ -30,9 +30,9 @@ struct receive_block {
 
 }  // namespace detail
 
-/// A lease of received bytes in the loop's memory; the destructor ends it. Destroy it soon: it
-/// keeps a block (1 MiB) from reuse. With all blocks on loan (256 MiB), receives wait
-/// (back-pressure).
+/// A lease of received bytes in the loop's memory; the destructor ends the lease. Destroy it soon,
+/// because it prevents the reuse of a block (1 MiB). With all blocks on loan (256 MiB), receives
+/// wait (back-pressure).
 ///
 /// Thread-safety: the loop's thread only.
 /// Lifetime: must not outlive the loop.
@@ -83,13 +83,14 @@ class receive_memory {
 
   static constexpr std::size_t default_block = 1024 * 1024;
   static constexpr std::size_t default_limit = 256 * 1024 * 1024;
-  /// `block`: bytes of a block. `limit`: bytes of all blocks; one block is always allowed.
+  /// `block`: the bytes of a block. `limit`: the bytes of all blocks; one block is always allowed.
   explicit receive_memory(std::size_t block = default_block,
                           std::size_t limit = default_limit) noexcept;
   receive_memory(const receive_memory&) = delete;
   receive_memory& operator=(const receive_memory&) = delete;
   ~receive_memory();
-  /// The memory to receive into next; empty if all is on loan, or none can be allocated.
+  /// Returns the memory to receive into next; empty if all memory is on loan, or none can be
+  /// allocated.
   std::span<std::byte> room() noexcept {
     if (current_ != nullptr && block_size_ - current_->used >= min_room) [[likely]] {
       return {current_->bytes() + current_->used, block_size_ - current_->used};
@@ -103,18 +104,19 @@ class receive_memory {
     ++current_->leases;
     return received(*current_, bytes);
   }
-  /// The bytes that a transient or shared receive request has received; empty after its callback.
+  /// Returns the bytes that a transient or shared receive request has received; empty after its
+  /// callback.
   received& arrived() noexcept { return arrived_; }
   /// Sets the function that is called when receiving can continue: see `function`.
   void on_return(function callback, void* context) noexcept {
     on_return_ = callback;
     context_ = context;
   }
-  /// Whether any bytes are on loan.
+  /// Returns whether any bytes are on loan.
   bool lent() const noexcept {
     return blocks_ > free_count_ + (current_ != nullptr && current_->leases == 0 ? 1 : 0);
   }
-  /// Bytes in all blocks.
+  /// Returns the total bytes of all blocks.
   std::size_t allocated() const noexcept { return blocks_ * block_size_; }
   std::size_t limit() const noexcept { return limit_; }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // handle and request: a descriptor that a loop serves, and an operation on it. For authors of I/O
-// objects: sockets, pipes and servers are made of these, and are for programs.
+// objects: programs use sockets, pipes and servers, which are made of these.
 //
 //     gyre::io::handle socket(fd, gyre::io::handle_kind::stream_socket);
 //     backend.attach(socket);
@@ -29,32 +29,33 @@ namespace detail {
 enum class handle_flag : std::uint8_t;
 }  // namespace detail
 
-/// The outcome of a request: a count of bytes, a descriptor or a number of messages, or an error.
+/// The outcome of a request: a number of bytes, a descriptor or a number of messages, or an error.
 class result {
  public:
   static constexpr result of(std::size_t count) noexcept {
     return result(static_cast<std::int64_t>(count));
   }
-  /// The outcome with an error of the system. `error`: errno's number, not 0.
+  /// Returns the outcome with an error of the system. `error`: errno's number, not 0.
   static constexpr result failure(int error) noexcept { return result(-error); }
-  /// The outcome with an error that gyre decided on.
+  /// Returns the outcome with an error that gyre decided on.
   static constexpr result failure(errc error) noexcept {
     return failure(own_errors + static_cast<int>(error));
   }
-  /// The outcome of a system call that returned a count, or -1 and errno.
+  /// Returns the outcome of a system call that returned a count, or -1 and errno.
   static result of_call(std::int64_t value) noexcept {
     return value >= 0 ? result(value) : failure(errno);
   }
 
   constexpr bool ok() const noexcept { return value_ >= 0; }
   constexpr explicit operator bool() const noexcept { return ok(); }
-  /// The count, which only a result that is ok() has, as it has fd().
+  /// Returns the count. Like fd(), only for a result that is ok().
   constexpr std::size_t count() const noexcept { return static_cast<std::size_t>(value_); }
   constexpr int fd() const noexcept { return static_cast<int>(value_); }
-  /// The error as errno's number, or 0; for an errc, a number above those and below 256.
+  /// Returns the error as errno's number, or 0; for an errc, a number above those of errno and
+  /// below 256.
   constexpr int error_number() const noexcept { return ok() ? 0 : static_cast<int>(-value_); }
   [[gnu::cold]] std::error_code error() const noexcept;
-  /// Whether the system call would have had to wait (EAGAIN).
+  /// Returns whether the system call would have had to wait (EAGAIN).
   constexpr bool would_block() const noexcept { return value_ == -EAGAIN; }
 
  private:
@@ -68,7 +69,7 @@ class result {
 
 namespace detail {
 
-/// The outcome of a system call, made again when a signal interrupts it.
+/// Returns the outcome of a system call, which is made again when a signal interrupts it.
 template <class Call>
 result retried(Call call) noexcept {
   for (;;) {
@@ -83,7 +84,7 @@ result retried(Call call) noexcept {
 enum class handle_kind : std::uint8_t {
   /// TCP sockets: a short read has taken all bytes that were there.
   stream_socket,
-  /// Other sockets, Unix stream sockets too: only EAGAIN tells that there is no more.
+  /// Other sockets, including Unix stream sockets: only EAGAIN shows that no more bytes are there.
   socket,
   /// Not sockets: pipes, terminals, event descriptors, devices such as /dev/zero. They are read by
   /// read(2) and written by write(2); to write to a pipe without a reader raises SIGPIPE, unless
@@ -112,12 +113,12 @@ class handle {
   int fd() const noexcept { return fd_; }
   handle_kind kind() const noexcept { return kind_; }
   bool attached() const noexcept { return attached_; }
-  /// Whether a request of that direction is under way.
+  /// Returns whether a request of that direction is under way.
   bool reading() const noexcept { return reader != nullptr; }
   bool writing() const noexcept { return writer != nullptr; }
-  /// Requests that would wait for bytes of that direction end with EBADF from now on: the
-  /// descriptor is not open for it, so the kernel would never report it as ready. Waits for
-  /// readiness still wait.
+  /// Makes requests that would wait for bytes of that direction end with EBADF from now on: the
+  /// descriptor is not open for that direction, so the kernel would never report it as ready. Waits
+  /// for readiness still wait.
   void refuse(direction way) noexcept {
     if (way == direction::read) no_reads_ = true;
     if (way == direction::write) no_writes_ = true;
@@ -141,8 +142,8 @@ class handle {
   bool attached_ : 1;
 };
 
-/// The kinds of requests. The ones from `connect` on use a handle's write direction, the others its
-/// read direction.
+/// The kinds of requests. `connect` and the kinds after it use a handle's write direction, the
+/// others its read direction.
 enum class request_kind : std::uint8_t {
   receive,
   receive_transient,
@@ -178,13 +179,13 @@ class request {
   request_kind kind() const noexcept { return kind_; }
   handle& target() const noexcept { return *target_; }
   bool writes() const noexcept { return kind_ >= request_kind::connect; }
-  /// Whether the request receives into the loop's memory.
+  /// Returns whether the request receives into the loop's memory.
   bool receives() const noexcept { return kind_ <= request_kind::receive_shared; }
   direction way() const noexcept { return writes() ? direction::write : direction::read; }
-  /// Whether the request completes repeatedly until it is cancelled. An error, or 0 bytes received,
-  /// ends it.
+  /// Returns whether the request completes repeatedly until it is cancelled. An error, or 0 bytes
+  /// received, ends it.
   bool repeats() const noexcept { return repeats_; }
-  /// Whether the request has been started and has not ended.
+  /// Returns whether the request has been started and has not ended.
   bool under_way() const noexcept { return (writes() ? target_->writer : target_->reader) == this; }
   /// For the backend: calls the callback, which may destroy the request.
   void complete(result outcome) { callback_(*this, outcome); }
@@ -211,7 +212,7 @@ class request {
 enum class repeat : bool { once, until_cancelled };
 
 /// Receives into memory of the loop, so that an idle connection holds none. Completes with the
-/// count of bytes, which are in `data`; 0 is the end of the stream.
+/// number of bytes, which are in `data`; 0 is the end of the stream.
 struct receive_request : request {
   receive_request(handle& source, function callback, repeat mode = repeat::once) noexcept
       : request(source, request_kind::receive, callback, mode == repeat::until_cancelled) {}
@@ -220,20 +221,20 @@ struct receive_request : request {
   received data;
 };
 
-/// As receive_request, but has no member for the bytes, so that an idle connection has no memory
-/// for them. When its callback is called, or backend::start() returns an outcome, the bytes are in
-/// receive_memory::arrived() of backend::memory(): move them out at once. After the callback they
-/// are given back.
+/// Receives like receive_request, but has no member for the bytes, so that an idle connection has
+/// no memory for them. When its callback is called, or backend::start() returns an outcome, the
+/// bytes are in receive_memory::arrived() of backend::memory(): move them out at once. After the
+/// callback their lease ends.
 struct transient_receive_request : request {
   transient_receive_request(handle& source, function callback, repeat mode = repeat::once) noexcept
       : request(source, request_kind::receive_transient, callback,
                 mode == repeat::until_cancelled) {}
 };
 
-/// As a transient_receive_request that repeats, but any number of handles share one, so that an
-/// idle connection has no memory for its request. Started by backend::start_receiving(), and ended
-/// by stop_receiving(), for each handle apart, and must live until then. The members of `request`
-/// that need a handle must not be called.
+/// Receives like a transient_receive_request that repeats, but any number of handles share one
+/// request, so that an idle connection has no memory for its own. Started by
+/// backend::start_receiving(), and ended by stop_receiving(), for each handle separately, and must
+/// live until then. The members of `request` that need a handle must not be called.
 class shared_receive_request : public request {
  public:
   using function = void (*)(handle& source, result);
@@ -261,7 +262,7 @@ inline void complete_for(handle& target, request& request, result outcome) {
 
 }  // namespace detail
 
-/// Reads into the caller's memory. Completes with the count of bytes; 0 is the end of the stream,
+/// Reads into the caller's memory. Completes with the number of bytes; 0 is the end of the stream,
 /// or an empty datagram.
 struct read_request : request {
   /// With `whole`, completes when `bytes` are full or the stream has ended.
@@ -279,8 +280,8 @@ struct read_request : request {
   bool whole_;
 };
 
-/// Writes the caller's memory, and completes with the count of bytes. With `whole`, completes when
-/// all of it is written, or with the error that prevents that; otherwise when some is written.
+/// Writes the caller's memory, and completes with the number of bytes. With `whole`, completes when
+/// all bytes are written, or with the error that prevents that; otherwise when some are written.
 struct write_request : request {
   write_request(handle& sink, std::span<const std::byte> bytes, function callback,
                 bool whole = false) noexcept

@@ -40,18 +40,19 @@ namespace gyre::io {
 ///     std::size_t third = co_await gyre::with_timeout(stream.read_some(room), 2s);
 ///
 /// An operation that can be done at once does not suspend the coroutine. Otherwise the loop resumes
-/// it, directly if the loop is its executor. After 64 operations in a row that need not wait, or
-/// when the stream's share of bytes has been moved, one is put off until others had their turn all
-/// the same. The share is 1 MiB in each direction, and less where many streams are ready; quiet
-/// ones do not wait for busy ones. A time limit as short as a turn, such as 0 s, may then end the
-/// operation although it could have been done.
+/// the coroutine, directly if the loop is its executor. After 64 operations in a row that need not
+/// wait, or when the stream's share of bytes has been moved, an operation is nevertheless postponed
+/// until other streams have had their turn. The share is 1 MiB in each direction, and less where
+/// many streams are ready; quiet streams do not wait for busy ones. A time limit as short as a
+/// turn, such as 0 s, may then end the operation although it could have been done.
 ///
 /// At most one coroutine reads and one writes at a time; waiting to be readable or writable counts
 /// as reading or writing.
 ///
 /// When a stop or a time limit ends read_some(), receive() or write_some(), no byte was moved.
 /// Operations of several calls (read_exactly, write_all, send_file) may fail half done, without
-/// telling how far: close such a stream. read_until() leaves the bytes that it read in its buffer.
+/// reporting how far: close such a stream. read_until() leaves the bytes that it read in its
+/// buffer.
 ///
 /// Descriptors that are not sockets are written by write(2): to a pipe without a reader that raises
 /// SIGPIPE, which ends a program that does not ignore it. runtime ignores it by default
@@ -90,12 +91,12 @@ class stream {
   [[nodiscard]] bool is_open() const noexcept {
     return descriptor_ != nullptr && descriptor_->is_open();
   }
-  /// The descriptor, or -1 when the stream is closed.
+  /// Returns the descriptor, or -1 when the stream is closed.
   [[nodiscard]] int fd() const noexcept { return is_open() ? descriptor_->fd() : -1; }
-  /// Whether the stream is open, and nothing can be read: no byte, no end, no error. A pool of
-  /// connections calls it before it uses one again. One system call.
+  /// Returns whether the stream is open, and nothing can be read: no byte, no end, no error. A pool
+  /// of connections calls it before it reuses one. One system call.
   [[nodiscard]] bool is_quiet() const noexcept;
-  /// The loop that serves the stream. Throws errc::not_open when the stream is closed.
+  /// Returns the loop that serves the stream. Throws errc::not_open when the stream is closed.
   [[nodiscard]] event_loop& loop() const;
 
   /// Closes the descriptor. Coroutines that wait get errc::closed in the loop's next turn. The
@@ -103,8 +104,9 @@ class stream {
   void close() noexcept {
     if (descriptor_ != nullptr) descriptor_->close();
   }
-  /// As close(), but returns the (non-blocking) descriptor instead of closing it: for another loop,
-  /// or for a child process. Bytes that no operation has given are still in it.
+  /// Does what close() does, but returns the (non-blocking) descriptor instead of closing it: for
+  /// another loop, or for a child process. Bytes that no operation has given are still in the
+  /// descriptor.
   [[nodiscard]] unique_fd release() noexcept {
     return descriptor_ != nullptr ? descriptor_->release() : unique_fd();
   }
@@ -135,9 +137,9 @@ class stream {
                   std::size_t limit = 64 * 1024) noexcept {
     return awaiter<detail::read_until_operation>(buffer, delimiter, limit);
   }
-  /// Gives received bytes in memory of the loop; without bytes, that is the end of the stream. No
-  /// copy, and an idle stream holds no memory: best for servers with many connections. Give the
-  /// bytes back soon (see received).
+  /// Gives received bytes in memory of the loop; no bytes mean the end of the stream. Copies
+  /// nothing, and an idle stream holds no memory: best for servers with many connections. Destroy
+  /// the bytes soon (see received).
   auto receive() noexcept { return awaiter<detail::receive_operation>(); }
 
   /// Waits until at least one byte can be written, writes some, and gives their count. One system
@@ -151,11 +153,11 @@ class stream {
   auto write_some(std::span<const iovec> pieces) noexcept {
     return awaiter<detail::gather_operation>(pieces, false);
   }
-  /// As write_some(), by the name of write(2): may write less than all.
+  /// Does what write_some() does, under the name of write(2): may write fewer bytes than all.
   auto write(std::span<const std::byte> bytes) noexcept { return write_some(bytes); }
   auto write(std::string_view text) noexcept { return write_some(text); }
 
-  /// Writes all bytes, also of more than IOV_MAX pieces, and gives their count.
+  /// Writes all bytes, even of more than IOV_MAX pieces, and gives their count.
   auto write_all(std::span<const std::byte> bytes) noexcept {
     return awaiter<detail::write_operation>(bytes, true);
   }
@@ -163,27 +165,27 @@ class stream {
   auto write_all(std::span<const iovec> pieces) noexcept {
     return awaiter<detail::gather_operation>(pieces, true);
   }
-  /// Writes all bytes out of the loop's memory, and gives their count. If it must wait, it copies
-  /// the rest into an allocated block and gives the loop's memory back, so that slow peers hold
-  /// none of that. Errors: std::errc::not_enough_memory if there is none for the block.
+  /// Writes all bytes out of the loop's memory, and gives their count. If the operation must wait,
+  /// it copies the rest into an allocated block and returns the loop's memory, so that slow peers
+  /// hold none of it. Errors: std::errc::not_enough_memory if the block cannot be allocated.
   auto write_all(received&& bytes) noexcept {
     return detail::write_received_awaiter(descriptor_.get(), std::move(bytes));
   }
-  /// sendfile(2): writes `count` bytes of `file` from `offset` on, without bringing them into the
+  /// Writes `count` bytes of `file` from `offset` on by sendfile(2), without copying them into the
   /// program. Gives their count: less if the file ends before. `file` must stay open; the system
-  /// reads it within the calls, so a slow disk holds up the loop.
+  /// reads it within the calls, so a slow disk delays the loop.
   auto send_file(int file, ::off_t offset, std::size_t count) noexcept {
     return awaiter<detail::send_file_operation>(file, offset, count);
   }
 
-  /// Waits until there are bytes to read (or the end), or room to write; gives nothing. As
+  /// Waits until there are bytes to read (or the end), or room to write; gives nothing. Like
   /// poll(2), both functions also wait for a descriptor that cannot be read, or written:
   /// wait_readable() of the write end of a pipe ends when the read end is closed.
   auto wait_readable() noexcept { return awaiter<detail::wait_operation>(direction::read); }
   auto wait_writable() noexcept { return awaiter<detail::wait_operation>(direction::write); }
-  /// As wait_readable(), but a stop ends it only while nothing has arrived, even one that was
-  /// requested before: for a server, which answers what has arrived before it ends. A loop around
-  /// it does not end while the peer always has more.
+  /// Waits like wait_readable(), but a stop, even one that was requested before, ends the wait only
+  /// while nothing has arrived: for a server that responds to everything that has arrived before it
+  /// ends. A loop around it does not end while the peer always has more.
   auto wait_for_input() noexcept { return awaiter<detail::wait_for_input_operation>(); }
 
  protected:

@@ -45,11 +45,11 @@ inline auto temporary_file(std::string folder = {}, executor* pool = nullptr) {
 }
 
 /// A directory with a random name that only its user can enter (mode 0700), and which is removed
-/// with all that is in it. Move-only.
+/// with everything in it. Move-only.
 ///
-/// The destructor removes it as well, on its own thread, which then waits for the disk: a removal
-/// in the background might never happen in a program that ends. A coroutine on a loop awaits
-/// remove() instead, which also tells errors.
+/// The destructor removes the directory as well, on its own thread, which then waits for the disk:
+/// a removal in the background might never happen in a program that ends. A coroutine on a loop
+/// awaits remove() instead, which also reports errors.
 ///
 /// Thread-safety: one thread at a time; path() at any time.
 /// Lifetime: must outlive remove(). In a forked child the destructor removes nothing. A program
@@ -76,9 +76,9 @@ class temporary_directory {
                                   &detail::make_temporary_directory);
   }
 
-  /// The absolute path; empty once the directory is removed or released.
+  /// Returns the absolute path; empty once the directory is removed or released.
   const std::string& path() const noexcept { return path_; }
-  /// The path of a name in the directory. Throws std::logic_error without a directory.
+  /// Returns the path of a name in the directory. Throws std::logic_error without a directory.
   [[nodiscard]] std::string operator/(std::string_view name) const;
 
   /// Removes the directory as remove_all() does. After an error or a stop the destructor tries to

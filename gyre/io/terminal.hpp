@@ -26,7 +26,7 @@ struct delete_changed_terminal {
 
 }  // namespace detail
 
-/// Whether `fd` is a terminal. Also false if `fd` is not open.
+/// Returns whether `fd` is a terminal. Also false if `fd` is not open.
 [[nodiscard]] bool is_terminal(int fd) noexcept;
 
 /// The size of a terminal in characters.
@@ -36,25 +36,25 @@ struct terminal_extent {
   friend bool operator==(const terminal_extent&, const terminal_extent&) = default;
 };
 
-/// The size of the terminal `fd`; zeros if the terminal does not know. When the size changes, the
-/// programs in the foreground get SIGWINCH: await that with a signal_set, then call this function
-/// again.
+/// Returns the size of the terminal `fd`; zeros if the terminal does not know its size. When the
+/// size changes, the programs in the foreground get SIGWINCH: await that signal with a signal_set,
+/// then call this function again.
 ///
 /// Thread-safety: any thread.
 /// Errors: std::system_error (ENOTTY for a descriptor that is no terminal, EBADF).
 /// Complexity: one system call.
 [[nodiscard]] terminal_extent terminal_size(int fd);
 
-/// A stream of the terminal `fd`, such as STDIN_FILENO, to read keys and to write.
+/// Returns a stream of the terminal `fd`, such as STDIN_FILENO, to read keys and to write.
 ///
 /// A stream is non-blocking, which is a property of the open file, not of the descriptor: standard
 /// input, output and error on a terminal are one open file, which the shell and other programs
-/// share. stream(loop, unique_fd(::dup(STDIN_FILENO))) would make all of them non-blocking, also
-/// after the end of this program, and their writes fail with EAGAIN. So this function opens the
-/// terminal again, and leaves `fd` as it is. `fd` may be closed afterwards.
+/// share. stream(loop, unique_fd(::dup(STDIN_FILENO))) would make all of them non-blocking, even
+/// after the end of this program, and their writes would fail with EAGAIN. So this function opens
+/// the terminal again, and leaves `fd` as it is. `fd` may be closed afterwards.
 ///
 /// Without a terminal, `program < file` and `program | other` still need care: a pipe is shared as
-/// well, and a file has no stream. Ask is_terminal() first, and read other input by io::file,
+/// well, and a file has no stream. Call is_terminal() first, and read other input by io::file,
 /// whose calls block on a pool.
 ///
 /// Thread-safety: the loop's thread; while no thread runs the loop, one thread at a time.
@@ -64,25 +64,26 @@ struct terminal_extent {
 /// Complexity: four system calls, and those of stream().
 [[nodiscard]] stream open_terminal(event_loop& loop, int fd);
 
-/// A setting of a terminal, as a change of that of a shell. Within another of these settings it
-/// only takes more away: no_echo within raw still gives each byte. Restore the other one before.
+/// A setting of a terminal, as a change to a shell's setting. Nested in another of these settings
+/// it can only restrict further: no_echo within raw still gives each byte. To change that, restore
+/// the outer setting first.
 enum class terminal_setting : std::uint8_t {
-  /// Each byte comes as it is typed, without an echo. No key has a meaning of its own: Ctrl-C,
+  /// Each byte is read as it is typed, without an echo. No key has a special meaning: Ctrl-C,
   /// Ctrl-Z and Ctrl-D are bytes 3, 26 and 4, and raise no signal. Output is not processed: a new
-  /// line needs "\r\n". As cfmakeraw(3).
+  /// line needs "\r\n". See cfmakeraw(3).
   raw,
-  /// Each byte comes as it is typed, without an echo. Ctrl-C and Ctrl-Z still raise signals, and
-  /// output is processed. The terminal keeps translating input: Enter gives '\n', and Ctrl-S and
+  /// Each byte is read as it is typed, without an echo. Ctrl-C and Ctrl-Z still raise signals, and
+  /// output is processed. The terminal still translates input: Enter gives '\n', and Ctrl-S and
   /// Ctrl-Q stop and continue the output instead of being read (IXON).
   cbreak,
-  /// Whole lines, without an echo but of the line's end: for passwords.
+  /// Whole lines are read, without an echo except of the line's end: for passwords.
   no_echo,
 };
 
-/// Changes the setting of a terminal as long as it lives. Move-only.
+/// Changes the setting of a terminal during the object's lifetime. Move-only.
 ///
-/// The setting belongs to the terminal, not to the program: a shell gets a terminal that stays raw.
-/// It is restored
+/// The setting belongs to the terminal, not to the program: a terminal that stays raw is raw for
+/// the shell, too. The former setting is restored
 /// - by the destructor, and by restore(),
 /// - by exit(3), and so by the return of main(), for objects that are not destroyed.
 ///
@@ -110,10 +111,10 @@ class terminal_mode {
   /// background, after a handler of SIGTTOU.
   explicit terminal_mode(int fd, terminal_setting setting);
 
-  /// Restores the setting before the constructor. Idempotent. Errors are ignored, such as EIO of a
-  /// terminal that has hung up: there is nothing left to restore.
+  /// Restores the setting from before the constructor. Idempotent. Errors are ignored, such as EIO
+  /// of a terminal that has hung up: there is nothing left to restore.
   void restore() noexcept;
-  /// Sets the constructor's setting again, after restore(). Throws std::system_error, as the
+  /// Sets the constructor's setting again, after restore(). Throws std::system_error, like the
   /// constructor; std::logic_error if the object was moved from.
   void apply();
 

@@ -15,10 +15,11 @@ namespace gyre::io {
 
 /// The poller on io_uring(7), the default where that is fast.
 ///
-/// New connections, and messages of less than 8 KiB, come through the ring; to find them costs a
-/// look at memory shared with the kernel. After a larger message the ring only reports readiness,
-/// and a system call receives. Watches of readiness (fd_watch) are left to an epoll instance, which
-/// the ring watches. While nothing is watched, the poller waits on a futex, as epoll_poller does.
+/// New connections, and messages of less than 8 KiB, come through the ring; the loop finds them by
+/// reading memory that it shares with the kernel. After a larger message the ring only reports
+/// readiness, and a system call receives. Watches of readiness (fd_watch) are left to an epoll
+/// instance, which the ring watches. While nothing is watched, the poller waits on a futex, like
+/// epoll_poller.
 ///
 /// The ring belongs to the thread that runs the loop. run() cancels the ring's requests before it
 /// returns, so that another thread may run the loop next. poll(), run_once(), run_for() and
@@ -26,8 +27,8 @@ namespace gyre::io {
 /// the kernel releases descriptors that were closed since, and their ports, a moment later.
 ///
 /// When a ring is closed, the kernel interrupts threads that have used it and still run: one wait
-/// of such a thread, such as epoll_wait(2) or recv(2) with a time limit, fails with EINTR. The
-/// threads that make and destroy loops without running them are spared that.
+/// of such a thread, such as epoll_wait(2) or recv(2) with a time limit, fails with EINTR. Threads
+/// that make and destroy loops without running them are not interrupted.
 ///
 /// Thread-safety, Errors: as poller.
 class uring_poller final : public poller, detail::ring_owner {

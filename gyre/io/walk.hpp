@@ -38,7 +38,7 @@ struct walk_entry {
   /// walk_options::report_errors.
   std::error_code error;
 
-  /// The last part of the path.
+  /// Returns the last part of the path.
   std::string_view name() const noexcept {
     return std::string_view(path).substr(path.rfind('/') + 1);
   }
@@ -48,8 +48,8 @@ struct walk_entry {
 struct walk_options {
   /// The largest depth of names that are given: with one, only those in the root; with zero, none.
   std::size_t max_depth = std::numeric_limits<std::size_t>::max();
-  /// Whether symlinks to directories are followed, too. One that leads back to a directory on the
-  /// way, and more than 40 within each other, are errors (ELOOP).
+  /// Whether symlinks to directories are followed, too. A symlink that leads back to a directory
+  /// that contains it, and more than 40 within each other, are errors (ELOOP).
   bool follow_symlinks = false;
   /// Whether a directory that cannot be read is reported by walk_entry::error, and the walk
   /// continues. Otherwise the error ends the walk by an exception.
@@ -68,7 +68,7 @@ static_assert(std::is_trivially_destructible_v<walk_options>);
 /// directory comes before the names in it, otherwise the order is the file system's. `pool` makes
 /// the calls; null: blocking_pool().
 ///
-/// The walk cannot leave the tree while names in it change, as directories are opened by their
+/// The walk cannot leave the tree while names in it change, because directories are opened by their
 /// names within their parents (openat(2)), without following symlinks. A directory that vanishes
 /// before it is read has no names.
 ///

@@ -23,11 +23,11 @@ namespace gyre::io {
 
 /// Options of replace_whole().
 struct replace_options {
-  /// The permissions of a new file, of which the umask takes some; a file that is replaced passes
-  /// its permissions on.
+  /// The permissions of a new file, reduced by the umask; a file that replaces another one gets the
+  /// permissions of the replaced file.
   ::mode_t mode = 0666;
-  /// Whether the content and then the name are flushed to the device, so that a power failure
-  /// leaves either content, too; without that, one may find an empty file.
+  /// Whether the content and then the name are flushed to the device, so that even after a power
+  /// failure there is either content; otherwise the file may be empty then.
   bool sync = true;
 };
 // GCC 12 destroys an aggregate's members twice if it is made within an awaited expression.
@@ -37,7 +37,7 @@ namespace detail {
 
 /// Opens, writes and closes the file at the path of `arguments`.
 file_routine<void> write_content(routine_memory&, const file_arguments& arguments);
-/// The work of replace_whole().
+/// Does the work of replace_whole(); blocks.
 outcome_of<void> replace_content(const std::string& path, std::span<const std::byte> bytes,
                                  replace_options options);
 
@@ -63,8 +63,8 @@ inline auto write_whole(std::string path, std::string_view text) {
 
 /// Awaited, gives the file at `path` a new content; gives nothing. At any time, even after the
 /// program was killed, a reader finds either the old content or the new one: a file with a random
-/// name beside it is written, flushed and renamed. A reader that has the old file open or mapped
-/// keeps it.
+/// name in the same folder is written, flushed and renamed. A reader that has the old file open or
+/// mapped keeps it.
 ///
 /// The new file has the old one's permissions, but not its owner, its hard links or the set-user-ID
 /// and set-group-ID bits. A symlink or FIFO at `path` is replaced itself.
