@@ -115,7 +115,7 @@ inline auto remove(std::string path, executor* pool = nullptr) {
 ///
 /// Errors: the first, after which the rest stays, as std::system_error with its path:
 /// std::errc::directory_not_empty if others add names faster than they are removed, ESTALE if a
-/// directory deeper than 16 is moved away meanwhile, or another one takes the place of the root,
+/// directory deeper than 16 is moved away meanwhile, or another file takes the name of the root,
 /// std::errc::invalid_argument for a path that ends in "." or "..",
 /// std::errc::device_or_resource_busy for "/". A stop is noticed after at most 1024 names.
 /// Complexity: an unlinkat(2) for each name; at most 17 directories are open at a time, each with

@@ -97,7 +97,7 @@ struct process_options {
 /// The child has an empty signal mask, the default actions for SIGPIPE and SIGCHLD, and no
 /// descriptors besides its standard streams (before glibc 2.34, also those without FD_CLOEXEC). It
 /// runs in the process group of this process, so a terminal's Ctrl-C reaches it, too, unless
-/// process_options::group says otherwise.
+/// process_options::group is set.
 ///
 /// A program that reads all input before it writes, or the reverse, works in any order. With a
 /// program that does both at once, such as cat, write and read concurrently (when_all), or both

@@ -53,7 +53,7 @@ inline auto temporary_file(std::string folder = {}, executor* pool = nullptr) {
 ///
 /// Thread-safety: one thread at a time; path() at any time.
 /// Lifetime: must outlive remove(). In a forked child the destructor removes nothing. A program
-/// that is killed leaves the directory behind.
+/// that is killed does not remove the directory.
 /// Errors: those of mkdir(2), as std::system_error that names the folder, and those of
 /// remove_all(); the destructor drops errors.
 class temporary_directory {

@@ -45,11 +45,11 @@ class directory_stack {
   /// error the stack cannot be used. ESTALE: the innermost directory was moved elsewhere.
   int leave() noexcept;
 
-  /// The number of directories; zero before open_root(), and after the root was left.
+  /// Returns the number of directories; zero before open_root(), and after the root was left.
   std::size_t depth() const noexcept { return levels_.size(); }
   open_directory& innermost() noexcept { return levels_.back().directory; }
   const identity& innermost_identity() const noexcept { return levels_.back().id; }
-  /// The path of the innermost directory, which begins with that of the root.
+  /// Returns the path of the innermost directory, which begins with that of the root.
   const std::string& path() const noexcept { return path_; }
   std::string path_of(std::string_view name) const;
 

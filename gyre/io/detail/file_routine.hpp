@@ -118,7 +118,7 @@ class [[nodiscard]] file_routine {
 
 /// The arguments of routines.
 struct file_arguments {
-  /// The path of the file to open, unless `fd` is another number than AT_FDCWD.
+  /// The path of the file to open; not used unless `fd` is AT_FDCWD.
   std::string path = {};
   int fd = AT_FDCWD;
   std::span<const std::byte> bytes = {};

@@ -23,7 +23,7 @@ struct path_arguments {
   std::string target = {};
   ::mode_t mode = 0;
   unsigned flags = 0;
-  /// A text that follows the paths in the message of an error, and says what to do.
+  /// A text that follows the paths in the message of an error, and suggests a remedy.
   const char* hint = "";
 };
 

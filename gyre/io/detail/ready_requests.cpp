@@ -514,14 +514,14 @@ result ready_requests::perform(handle& target, request& request) noexcept {
 result ready_requests::receive(handle& source, request& request) noexcept {
   received& data = data_of(request);
   data.reset();
-  std::span<std::byte> memory = memory_.room();
-  if (memory.empty()) {
+  std::span<std::byte> room = memory_.room();
+  if (room.empty()) {
     if (!memory_.lent()) return result::failure(ENOMEM);
     source.flags.insert(handle_flag::awaits_memory);
     return result::failure(EAGAIN);
   }
-  memory = memory.first(std::min(memory.size(), bytes_left(direction::read)));
-  const result outcome = note_read(source, read_some(source, memory), memory.size());
+  room = room.first(std::min(room.size(), bytes_left(direction::read)));
+  const result outcome = note_read(source, read_some(source, room), room.size());
   if (outcome && outcome.count() > 0) {
     last_receive_ = outcome.count();
     data = memory_.lend(outcome.count());

@@ -74,7 +74,7 @@ struct awaited_operation : Operation {
     requires std::copy_constructible<Operation>
       : Operation(other) {}
 
-  // The party of the wait that is the end of the request; see wait_core::parties.
+  // The parties of the wait: the request's end, and the operation that a stop has posted.
   static constexpr gyre::detail::wait_core::parties request_end = 1;
   static constexpr gyre::detail::wait_core::parties posted_stop = 2;
 
@@ -84,7 +84,7 @@ struct awaited_operation : Operation {
   gyre::detail::wait_core core_{request_end};
 };
 
-/// The members that an awaiter needs at different times, in shared memory: the stop callback while
+/// The members that an awaiter needs at different times, in the same memory: the stop callback while
 /// the awaiter waits, the timer while its coroutine is deferred, and the outcome at the end.
 template <class Operation>
 struct awaiter_slot {
@@ -129,7 +129,7 @@ struct awaiter_slot {
 ///     advance(result) -> optional<result>       optional, where several requests make up the
 ///                               operation: begins the next one, or gives the outcome of all
 ///     outcome_despite_stop() -> optional<result>      optional: the outcome of a stopped operation
-///                               that is done all the same
+///                               that is done nevertheless
 ///     check(result) -> error_code       optional, where a result that is no error may be a failure
 ///     value(result) -> value_type       the coroutine's value; may throw
 ///     brings_bytes              optional, for transient_receive_request: value(received) instead

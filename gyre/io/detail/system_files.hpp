@@ -12,7 +12,7 @@
 // Errors: an error is errno's number, as the unexpected value, or as a result; functions that
 // return an int return the error, or zero. A call that a signal interrupts is made again, unless it
 // may have had its effect already: close, make_directory_at, rename_at, unlink_at.
-// Complexity: one system call each, unless the function says otherwise.
+// Complexity: one system call each, unless stated otherwise.
 #pragma once
 
 #include <gyre/base/error.hpp>
@@ -43,7 +43,7 @@ T value_or_throw(expected<T> outcome, const char* call) {
   return *std::move(outcome);
 }
 
-/// The status of a file, of which statx(2) fills in what its caller needs.
+/// The status of a file; statx(2) fills in the fields that its caller needs.
 struct file_status : ::statx {
   // NOLINTNEXTLINE(*-member-init,modernize-use-equals-default): statx(2) fills it in
   file_status() noexcept {}

@@ -145,7 +145,7 @@ io_uring_sqe* uring::next_submission() noexcept {
 }
 
 bool uring::has_work() const noexcept {
-  // Without these features, only a system call can tell whether completions are due.
+  // Without these features, only a system call shows whether completions are due.
   const bool has_flags = features_.deferred_task_running || features_.cooperative_task_running;
   if (!has_flags || io_uring_sq_ready(&ring_) != 0) return true;
   const unsigned flags = IO_URING_READ_ONCE(*ring_.sq.kflags);

@@ -138,7 +138,7 @@ class uring_requests final : public ready_requests {
   static constexpr std::uint8_t min_small_messages = 16;
 
   // The subscriptions of a handle, and its early data: what the kernel received or accepted before
-  // a request asked for it, in the order in which it came.
+  // a request needed it, in the order of arrival.
   struct registration {
     std::uint16_t generation = 0;
     buffer_ring::queue early_bytes;

@@ -24,7 +24,7 @@ namespace gyre::io::detail {
 /// again.
 ///
 /// A directory is always opened before it is watched, read and entered, so that all three concern
-/// one inode, whatever is renamed meanwhile, and symbolic links are not followed.
+/// one inode, even if names change meanwhile, and symbolic links are not followed.
 ///
 /// Thread-safety: the loop's thread.
 class watched_trees {
