@@ -84,8 +84,8 @@ struct awaited_operation : Operation {
   gyre::detail::wait_core core_{request_end};
 };
 
-/// The members that an awaiter needs at different times, in the same memory: the stop callback while
-/// the awaiter waits, the timer while its coroutine is deferred, and the outcome at the end.
+/// The members that an awaiter needs at different times, in the same memory: the stop callback
+/// while the awaiter waits, the timer while its coroutine is deferred, and the outcome at the end.
 template <class Operation>
 struct awaiter_slot {
   struct plain_end {
