@@ -23,7 +23,10 @@ class event_loop::run_scope {
     current_loop_ = &loop_;
   }
   run_scope& operator=(run_scope&&) = delete;
-  ~run_scope() { current_loop_ = loop_.outer_; }
+  ~run_scope() {
+    loop_.begin_time_limits();  // those that a stop or an exception kept from the turn
+    current_loop_ = loop_.outer_;
+  }
 
  private:
   event_loop& loop_;
@@ -112,7 +115,7 @@ inline std::size_t event_loop::turn(steady_time deadline) {
   io_polled_at_.reset();
   std::size_t done = run_tasks();
   if (stopped()) return done;
-  if (timers_.has_delays_to_begin()) timers_.begin_delays(now());
+  begin_time_limits();
   // Deferred operations remain from the turn before if on_exception has thrown.
   const bool may_wait = done == 0 && deadline != steady_time::min() && !io_slice_.is_over() &&
                         deferred_.empty() && heavy_.empty() && !timers_.has_overdue();
@@ -125,6 +128,11 @@ inline std::size_t event_loop::turn(steady_time deadline) {
   }
   if (!deferred_.empty() || !heavy_.empty()) done += run_deferred();
   return done + run_timers();
+}
+
+// Gives the time limits that were started since the last call their deadlines.
+void event_loop::begin_time_limits() noexcept {
+  if (timers_.has_delays_to_begin()) timers_.begin_delays(now());
 }
 
 // ---- 1. tasks

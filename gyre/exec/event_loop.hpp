@@ -272,6 +272,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   }
 
   std::size_t turn(steady_time deadline);
+  void begin_time_limits() noexcept;
   std::size_t run_tasks();
   void run_all();
   void run_stored();

@@ -2,6 +2,7 @@
 // Tests of timers, in virtual time.
 #include <gyre/exec/timer.hpp>
 
+#include <gyre/base/timer_operation.hpp>
 #include <gyre/exec/loop.hpp>
 #include <gyre/testing/virtual_time_loop.hpp>
 
@@ -46,6 +47,21 @@ class Timer : public testing::Test {
   gyre::loop& loop_ = virtual_time_.loop;
   const steady_time start_ = loop_.now();
 };
+
+TEST_F(Timer, TimeLimitBeginsInTheRunThatAStopEnds) {
+  static int expired;
+  expired = 0;
+  gyre::timer_operation limit([](gyre::timer_operation&) { ++expired; });
+  loop_.post([&] {
+    loop_.start_time_limit(limit, 5ms);
+    loop_.stop();
+  });
+  loop_.run();
+  virtual_time_.time.advance(1s);
+  loop_.restart();
+  while (loop_.poll()) continue;
+  EXPECT_EQ(expired, 1);
+}
 
 TEST_F(Timer, FiresOnceWhenItsTimeHasComeAndNotBefore) {
   for (const nanoseconds delay : {1ns, 999ns, 1000ns, 1ms + 1ns, 1s + 7ns, nanoseconds(100h)}) {
