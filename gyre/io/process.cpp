@@ -85,7 +85,7 @@ class process::starter {
       case process_group::kind::inherit: break;
       case process_group::kind::own: plan.group = 0; break;
       case process_group::kind::own_session: plan.makes_session = true; break;
-      case process_group::kind::of: plan.group = options_.group.id_; break;
+      case process_group::kind::of: plan.group = existing_group(); break;
     }
     const auto id = detail::system::spawn(plan);
     if (id) return *id;
@@ -100,6 +100,16 @@ class process::starter {
   event_loop& loop() const noexcept { return loop_; }
 
  private:
+  /// Returns the id that process_group::of() was given. Zero would make a new group, which
+  /// neither kill_group() nor the destructor would kill.
+  pid_t existing_group() const {
+    const pid_t id = options_.group.id_;
+    if (id > 0) return id;
+    const std::string text =
+        "gyre::io::process: join process_group::of(" + std::to_string(id) + ")";
+    gyre::detail::throw_system_error(EINVAL, text.c_str());
+  }
+
   /// Returns the likely cause of an error: posix_spawn(3) does not report which of its steps has
   /// failed.
   std::string hint_of(int error, const std::string& program) const {

@@ -63,7 +63,8 @@ class process_group {
   /// A new session, and in it a new group, which the child leads; it has no controlling terminal.
   static constexpr process_group own_session() noexcept { return process_group(kind::own_session); }
   /// An existing group of this session. `leader`: the process id of a child that was started with
-  /// own() and whose process object still exists.
+  /// own() and whose process object still exists. The constructor of process refuses zero and
+  /// negative numbers, such as pid() after release().
   static constexpr process_group of(pid_t leader) noexcept {
     return process_group(kind::of, leader);
   }
@@ -124,8 +125,8 @@ class process {
   /// Errors: std::invalid_argument without arguments. std::system_error: ENOENT if there is no such
   /// program, interpreter of a script, or directory, which what() then names; EACCES if it may not
   /// be executed; E2BIG, EAGAIN (RLIMIT_NPROC), EMFILE, ENOMEM, EBADF for a descriptor that is not
-  /// open, EPERM or ESRCH for a process_group that cannot be joined, ECHILD if other code has
-  /// reaped the child, ENOSYS on Linux before 5.4.
+  /// open, EPERM or ESRCH for a process_group that cannot be joined, EINVAL for the group of an id
+  /// that is not positive, ECHILD if other code has reaped the child, ENOSYS on Linux before 5.4.
   process(event_loop& loop, const std::vector<std::string>& arguments,
           const process_options& options = {});
   process(process&& other) noexcept = default;

@@ -35,6 +35,7 @@
 #include <cstddef>
 #include <cstring>
 #include <future>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -583,6 +584,22 @@ TEST_F(Process, BelongsToTheGroupAskedFor) {
   EXPECT_EQ(group, leader.pid());
   EXPECT_NE(id, group);
   EXPECT_NE(error_of_start(loop_, shell("exit"), {.group = process_group::of(1)}), 0);
+}
+
+TEST_F(Process, JoinsNoGroupWithoutAPositiveId) {
+  const temporary_folder folder;
+  for (const pid_t id : {0, -1, -2, std::numeric_limits<pid_t>::min()}) {
+    const process_options options{.group = process_group::of(id)};
+    EXPECT_EQ(error_of_start(loop_, {"touch", folder / "started"}, options), EINVAL) << id;
+  }
+  EXPECT_EQ(folder.entries(), 0U);
+  process released(loop_, shell("read line"), grouped(process_group::own()));
+  const pid_t id = released.pid();
+  static_cast<void>(released.release());
+  EXPECT_EQ(message_of_start(loop_, {"true"}, {.group = process_group::of(released.pid())}),
+            "join process_group::of(-1): Invalid argument");
+  released.input().close();
+  EXPECT_EQ(::waitpid(id, nullptr, 0), id);
 }
 
 TEST_F(Process, ItsGroupIsKilledWithAllThatAreInIt) {

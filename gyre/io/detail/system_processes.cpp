@@ -62,8 +62,8 @@ posix_spawnattr_t attributes_of(const spawn_plan& plan) noexcept {
   ::sigaddset(&signals, SIGPIPE);
   ::sigaddset(&signals, SIGCHLD);
   ::posix_spawnattr_setsigdefault(&attributes, &signals);
-  if (plan.group >= 0) {
-    ::posix_spawnattr_setpgroup(&attributes, plan.group);
+  if (plan.group) {
+    ::posix_spawnattr_setpgroup(&attributes, *plan.group);
     flags |= POSIX_SPAWN_SETPGROUP;
   }
   if (plan.makes_session) flags |= POSIX_SPAWN_SETSID;

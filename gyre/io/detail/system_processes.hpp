@@ -13,6 +13,7 @@
 
 #include <array>
 #include <csignal>
+#include <optional>
 
 namespace gyre::io::detail::system {
 
@@ -30,8 +31,8 @@ struct spawn_plan {
   /// The descriptors that become the program's standard streams; none may be a standard stream of
   /// this process. Negative: the same stream as in this process.
   std::array<int, standard_streams> streams = {-1, -1, -1};
-  /// The process group that the program joins. Zero: a new group; negative: that of this process.
-  ::pid_t group = -1;
+  /// The process group that the program joins. Zero: a new group. Nothing: that of this process.
+  std::optional<::pid_t> group = {};
   bool makes_session = false;
 };
 

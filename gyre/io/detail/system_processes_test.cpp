@@ -5,6 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/types.h>
+#include <sys/wait.h>
+
+#include <array>
 #include <cerrno>
 #include <csignal>
 
@@ -25,6 +29,15 @@ TEST(SystemProcesses, SignalQueueThatCannotBeOpenedIsAnError) {
     EXPECT_EQ(queue.error(), EMFILE);
   }
   EXPECT_TRUE(system::open_signal_queue(signals));
+}
+
+TEST(SystemProcesses, NegativeGroupIsAnErrorNotTheGroupOfThisProcess) {
+  std::array<char, 5> program{"true"};
+  const std::array<char*, 2> arguments{program.data(), nullptr};
+  const auto child = system::spawn({.arguments = arguments.data(), .group = -1});
+  if (child) static_cast<void>(system::wait_for(P_PID, static_cast<id_t>(*child), WEXITED));
+  ASSERT_FALSE(child);
+  EXPECT_EQ(child.error(), EINVAL);
 }
 
 }  // namespace
