@@ -315,6 +315,9 @@ TEST_F(Process, ThrowsIfTheProgramCannotStart) {
   EXPECT_EQ(error_of_start(loop_, {"/etc/passwd"}), EACCES);
   EXPECT_EQ(error_of_start(loop_, {"true"}, {.directory = "/no/such/directory"}), ENOENT);
   EXPECT_EQ(error_of_start(loop_, {"true"}, {.output = stdio::copy_of(-1)}), EBADF);
+  const temporary_folder folder;
+  ASSERT_EQ(::chmod(folder.make_file("text", "no program\n").c_str(), 0700), 0);
+  EXPECT_EQ(error_of_start(loop_, {folder / "text"}), ENOEXEC);
   EXPECT_EQ(error_of_start(loop_, {"true", std::string(10'000'000, 'x')}), E2BIG);
 }
 
