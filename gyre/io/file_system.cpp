@@ -266,6 +266,9 @@ class tree_remover {
 }  // namespace
 
 int remove_tree(std::string path) noexcept try {
+  // An empty directory needs neither a descriptor nor memory.
+  const bool is_valid = !path.contains('\0');
+  if (is_valid && system::unlink_at(AT_FDCWD, path.c_str(), AT_REMOVEDIR) == 0) return 0;
   tree_remover tree(std::move(path));
   for (;;) {
     const outcome_of<bool> rest = tree.remove(1024);

@@ -124,7 +124,8 @@ inline auto remove(std::string path, executor* pool = nullptr) {
 
 namespace detail {
 
-/// Does what remove_all() does, at once and on this thread. Returns an error number, or zero.
+/// Does what remove_all() does, at once and on this thread; removes an empty directory even without
+/// a free descriptor. Returns an error number, or zero.
 int remove_tree(std::string path) noexcept;
 
 }  // namespace detail

@@ -55,7 +55,8 @@ inline auto temporary_file(std::string folder = {}, executor* pool = nullptr) {
 /// Lifetime: must outlive remove(). In a forked child the destructor removes nothing. A program
 /// that is killed does not remove the directory.
 /// Errors: those of mkdir(2), as std::system_error that names the folder, and those of
-/// remove_all(); the destructor drops errors.
+/// remove_all(); the destructor drops errors. Without a free descriptor the destructor removes the
+/// directory only if it is empty.
 class temporary_directory {
  public:
   /// Makes an object without a directory.

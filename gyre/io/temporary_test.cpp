@@ -134,6 +134,17 @@ TEST(TemporaryDirectory, IsRemovedByItsDestructorToo) {
   EXPECT_TRUE(is_empty(folder));
 }
 
+TEST(TemporaryDirectory, IsRemovedByItsDestructorWithoutAFreeDescriptorIfItIsEmpty) {
+  const temporary_folder folder;
+  std::optional directory = sync_wait(temporary_directory::create(folder.path()));
+  {
+    const gyre::testing::fault none_left("open", EMFILE, {.times = -1});
+    const gyre::testing::fault none_left_in_a_folder("openat", EMFILE, {.times = -1});
+    directory.reset();
+  }
+  EXPECT_TRUE(is_empty(folder));
+}
+
 TEST(TemporaryDirectory, IsRemovedOnceWhenItWasMoved) {
   const temporary_folder folder;
   auto one = sync_wait(temporary_directory::create(folder.path()));
