@@ -175,6 +175,13 @@ class file {
         detail::routine_steps(&detail::read_content, {.fd = fd(), .limit = limit}));
   }
   /// Awaited, writes all bytes from `offset` on; gives nothing. Bytes written before an error stay.
+  ///
+  /// Errors: some differ between a pool, which makes pwrite(2), and io_uring:
+  /// - Some files of /proc, such as /proc/self/comm, fail on a pool with std::errc::invalid_seek;
+  ///   io_uring writes them.
+  /// - Beyond RLIMIT_FSIZE a write fails with std::errc::file_too_large. On a pool the write also
+  ///   raises SIGXFSZ, which ends the program unless the program handles or ignores it; io_uring
+  ///   may raise no signal.
   auto write_at(std::span<const std::byte> bytes, std::uint64_t offset) const {
     require_aligned("write_at", bytes, offset);
     return detail::file_operation("write", options(file_call_kind::write),

@@ -51,7 +51,8 @@ outcome_of<void> replace_content(const std::string& path, std::span<const std::b
 /// Thread-safety: any thread.
 /// Lifetime: `bytes` must outlive the operation.
 /// Errors: those of the calls, as std::system_error that names the path; std::errc::invalid_seek
-/// for a pipe or terminal, such as /dev/stdout may be: use a stream for those.
+/// for a pipe or terminal, such as /dev/stdout may be: use a stream for those. Files of /proc and
+/// the signal SIGXFSZ: see file::write_at().
 inline auto write_whole(std::string path, std::span<const std::byte> bytes) {
   return detail::file_operation(
       "write", {.kind = file_call_kind::open},
