@@ -5,8 +5,9 @@
 //     if (!folder) return folder.error();
 //     const auto status = system::status_at(folder->get(), "syslog", 0, STATX_SIZE);
 //
-// This header is part of the seam (docs/design/rooms.md): io, net and http make these calls here
-// and nowhere else, so a program that defines all functions of this header can replace the files.
+// This header is part of the seam (docs/design/rooms.md): io, net and http use files by these
+// functions. The other sources that make such calls, as `base`, pollers and backends do, are listed
+// there. A program that defines all functions of this header can replace the files.
 //
 // Thread-safety: any thread.
 // Errors: an error is errno's number, as the unexpected value, or as a result; functions that
