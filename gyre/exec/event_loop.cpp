@@ -141,7 +141,7 @@ std::size_t event_loop::run_tasks() {
   const bool watching = is_watching();
   const bool timed = (watching || !timers_.empty()) && has_tasks();
   if (watching && !timed) return 0;  // fast path of a loop that serves descriptors
-  const steady_time started = timed ? now() : steady_time{};
+  const steady_time start_time = timed ? now() : steady_time{};
   batch_ = inbox::batch(wait_strategy_.next_batch(*this, watching, batch_size_));
   const auto run = [&] {
     if (!chain_.empty()) chain_.run(batch_);
@@ -154,7 +154,7 @@ std::size_t event_loop::run_tasks() {
     tasks_since_sleep_ += batch_.ran();
     if (tasks_since_sleep_ >= detail::sleep_gate::many_tasks) gate_.note_many_tasks();
   });
-  if (timed && batch_.ran() > 0) adapt_batch(now() - started);
+  if (timed && batch_.ran() > 0) adapt_batch(now() - start_time);
   return batch_.ran();
 }
 

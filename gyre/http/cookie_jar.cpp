@@ -41,7 +41,7 @@ std::string_view default_path(std::string_view path) noexcept {
   return last == 0 || last == path.npos ? "/" : path.substr(0, last);
 }
 
-std::optional<std::chrono::seconds> parse_age(std::string_view text) {
+std::optional<std::chrono::seconds> parse_max_age(std::string_view text) {
   const std::string_view digits = text.substr(text.starts_with('-') ? 1 : 0);
   if (digits.empty() || !std::ranges::all_of(digits, detail::is_digit)) return std::nullopt;
   if (digits.size() < text.size()) return std::chrono::seconds(0);
@@ -65,7 +65,7 @@ void read_attribute(std::string_view text, received_cookie& cookie) {
   } else if (is("domain")) {
     cookie.domain = detail::to_lower(value.substr(value.starts_with('.') ? 1 : 0));
   } else if (is("max-age")) {
-    if (const auto age = parse_age(value)) cookie.max_age = age;
+    if (const auto age = parse_max_age(value)) cookie.max_age = age;
   } else if (is("expires")) {
     if (const auto date = detail::parse_cookie_date(value)) cookie.expires = date;
   }

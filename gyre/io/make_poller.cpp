@@ -31,8 +31,8 @@ io_interface interface_by_environment() {
                               "\"; it can be auto, epoll or uring");
 }
 
-// Returns null if there can be no ring, and stores the reason in `reason`, or if a ring would be
-// slow and is not required.
+// Returns null, with the cause in `reason`, if the system supports no ring. Returns null, too, if a
+// ring would be slower than epoll and is not required.
 std::unique_ptr<poller> make_ring(bool is_required, std::string& reason) {
   io::uring_support support = io::probe_uring();
   if (!support.usable) {

@@ -159,7 +159,7 @@ void spoil_completions(std::span<io_uring_cqe* const> completions) noexcept {
   }
 }
 
-// Makes the requests of a ring invalid whose equivalent system call must fail: gyre then uses the
+// Invalidates each request in `ring` whose equivalent system call must fail: gyre then uses that
 // system call, which fails as the fault specifies.
 void spoil_submissions(const io_uring& ring) {
   const bool accepting = is_failing(accept4_call);
@@ -181,7 +181,7 @@ Function* next(Function*, const char* name) noexcept {
   return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
 }
 
-int number_of(std::string_view call) {
+int index_of_call(std::string_view call) {
   const auto* const position = std::ranges::find(names, call);
   if (position == names.end())
     throw std::invalid_argument("fault: no known call: '" + std::string(call) + "'");
@@ -190,7 +190,7 @@ int number_of(std::string_view call) {
 
 }  // namespace
 
-fault::fault(std::string_view call, int error, plan schedule) : call_(number_of(call)) {
+fault::fault(std::string_view call, int error, plan schedule) : call_(index_of_call(call)) {
   fault_of(call_) = {.plan = schedule, .error = error, .hits = 0, .active = true};
 }
 fault::~fault() { fault_of(call_).active = false; }
@@ -198,7 +198,7 @@ int fault::hits() const noexcept { return fault_of(call_).hits; }
 std::span<const std::string_view> fault::known_calls() noexcept { return names; }
 
 std::size_t calls_made(std::string_view call) {
-  return table().call_counts[static_cast<std::size_t>(number_of(call))];
+  return table().call_counts[static_cast<std::size_t>(index_of_call(call))];
 }
 
 int open_descriptors() {

@@ -33,12 +33,12 @@ bool wait_strategy::stay_awake(event_loop& loop, bool is_watching, steady_time d
 std::size_t wait_strategy::let_tasks_gather(event_loop& loop) noexcept {
   constexpr int looks = 32;
   constexpr int pauses = 64;
-  constexpr std::size_t few = 256;
-  constexpr std::size_t enough = 2048;
+  constexpr std::size_t min_backlog = 256;
+  constexpr std::size_t target_backlog = 2048;
   std::size_t waiting = loop.inbox_pending();
-  if (waiting < few && gather_.is_due()) {
+  if (waiting < min_backlog && gather_.is_due()) {
     bool came = false;
-    for (int look = 0; look < looks && waiting < enough && !loop.stopped(); ++look) {
+    for (int look = 0; look < looks && waiting < target_backlog && !loop.stopped(); ++look) {
       for (int pause = 0; pause < pauses; ++pause) cpu_relax();
       const std::size_t before = std::exchange(waiting, loop.inbox_pending());
       if (waiting == before) break;
@@ -46,7 +46,7 @@ std::size_t wait_strategy::let_tasks_gather(event_loop& loop) noexcept {
     }
     came ? gather_.succeed() : gather_.fail();
   }
-  return waiting >= few ? waiting : std::numeric_limits<std::size_t>::max();
+  return waiting >= min_backlog ? waiting : std::numeric_limits<std::size_t>::max();
 }
 
 // Checks for tasks until the spin budget is used up. Every looks_per_yield iterations the loop

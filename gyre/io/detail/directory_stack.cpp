@@ -73,7 +73,8 @@ bool directory_stack::contains(const identity& id) const noexcept {
   return std::ranges::find(levels_, id, &level::id) != levels_.end();
 }
 
-// Closes the outermost open directory if more than `max_open` are open.
+// Keeps at most `max_open` directories open: closes the outermost one. A directory that was left
+// through a symlink stays open, because ".." of the link's target does not lead back to it.
 void directory_stack::close_outer() noexcept {
   if (levels_.size() <= max_open) return;
   const std::size_t index = levels_.size() - 1 - max_open;

@@ -154,9 +154,8 @@ void server_shard::adopted(unique_fd connection, const endpoint& peer,
 
 void server_shard::adopt_accepted(unique_fd connection, const endpoint& peer,
                                   std::unique_ptr<released_connection> released) {
-  // Returns without releasing the slot: that would post to other loops, which may be gone after the
-  // end of the server.
   const callback_gate::pass passing(gate());
+  // The server has ended. To release the slot would post to other loops, which may be gone.
   if (!passing) return;
   if (released != nullptr) {
     if (!admit(peer)) return;  // closes `connection`

@@ -79,8 +79,8 @@ const std::exception_ptr& cancellation() noexcept {
     ~immortal() {}  // NOLINT: not defaulted, as that would destroy the member
     std::exception_ptr error;
   };
-  static const immortal one;
-  return one.error;
+  static const immortal holder;
+  return holder.error;
 }
 
 std::exception_ptr caught_error() noexcept {

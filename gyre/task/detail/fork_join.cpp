@@ -117,9 +117,9 @@ std::coroutine_handle<> fork_join::end_elsewhere(child& ended) noexcept {
   // acquire and release: the decrement that reaches zero synchronises with all others, so that the
   // parent sees the results of all children.
   if (join.pending_.fetch_sub(1, std::memory_order_acq_rel) != 1) return nullptr;
-  executor* const home = join.parent_context_->where;
-  if (end_executor == home) return join.parent();
-  home->post(join.all_);
+  executor* const parent_executor = join.parent_context_->where;
+  if (end_executor == parent_executor) return join.parent();
+  parent_executor->post(join.all_);
   return nullptr;
 }
 
