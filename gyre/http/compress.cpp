@@ -81,11 +81,16 @@ struct settings {
   std::shared_ptr<stream_permit::counter> streams = std::make_shared<stream_permit::counter>(0);
 };
 
-// Compresses each write and sends the result at once.
+// Compresses each write and sends the result at once. Checks the length that the response announced
+// for the plain body, because the compressed body announces none.
 class compressing_filter final : public detail::byte_sink {
  public:
-  compressing_filter(body_writer& output, compressor& encoder) noexcept
-      : output_(output), encoder_(encoder), next_(body_access::replace_sink(output, *this)) {}
+  compressing_filter(body_writer& output, compressor& encoder,
+                     std::optional<std::uint64_t> length) noexcept
+      : output_(output),
+        encoder_(encoder),
+        missing_(length),
+        next_(body_access::replace_sink(output, *this)) {}
   compressing_filter(const compressing_filter&) = delete;
   compressing_filter& operator=(const compressing_filter&) = delete;
   ~compressing_filter() { body_access::replace_sink(output_, next_); }
@@ -95,11 +100,21 @@ class compressing_filter final : public detail::byte_sink {
     if (!packed_.empty()) {
       throw std::system_error(make_error_code(io::errc::busy), "http::body_writer::write");
     }
+    if (missing_) {
+      if (bytes.size() > *missing_) {
+        throw std::length_error("http::body_writer::write: more than the length of the response");
+      }
+      *missing_ -= bytes.size();
+    }
     encoder_.write(bytes, packed_);
     encoder_.flush(packed_);
     co_await send();
   }
   task<> finish() {
+    if (missing_.value_or(0) != 0) {
+      throw std::length_error("http::response::stream: the body ended " +
+                              std::to_string(*missing_) + " bytes before its length");
+    }
     encoder_.finish(packed_);
     co_await send();
   }
@@ -117,13 +132,15 @@ class compressing_filter final : public detail::byte_sink {
 
   body_writer& output_;
   compressor& encoder_;
+  std::optional<std::uint64_t> missing_;  // bytes of the announced length that were not written
   detail::byte_sink& next_;
   io::buffer packed_{{.prepend = 0}};
 };
 
 task<> write_compressed(body_writer& output, compressor& encoder,
+                        std::optional<std::uint64_t> length,
                         move_only_function<task<>(body_writer&)>& write) {
-  compressing_filter filter(output, encoder);
+  compressing_filter filter(output, encoder, length);
   task<> writing = write(output);
   co_await std::move(writing);
   co_await filter.finish();
@@ -206,9 +223,11 @@ task<response> compress_response(const settings& setup, request& request, next_h
     auto permit = stream_permit::acquire(setup.streams, setup.options.max_streams);
     if (!permit) co_return result;
     auto& write = body_access::writing_function(result);
-    write = [write = std::move(write), encoder = compressor(*coding), permit = std::move(*permit)](
-                body_writer& output) mutable { return write_compressed(output, encoder, write); };
-    body_access::length(result).reset();
+    const auto length = std::exchange(body_access::length(result), std::nullopt);
+    write = [write = std::move(write), encoder = compressor(*coding), permit = std::move(*permit),
+             length](body_writer& output) mutable {
+      return write_compressed(output, encoder, length, write);
+    };
     set_coding(result, *coding);
     co_return result;
   }

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <exception>
 #include <optional>
 #include <random>
 #include <stdexcept>
@@ -64,6 +65,13 @@ class HttpCompress : public testing::Test {
   void serve(gyre::http::handler answer, compress_options options = {}) {
     on.emplace(virtual_time.loop, any_port());
     on->use(gyre::http::compress(std::move(options)));
+    on->on_error([this](const request&, const std::exception_ptr& thrown) {
+      try {
+        std::rethrow_exception(thrown);
+      } catch (const std::exception& failure) {
+        error = failure.what();
+      }
+    });
     on->get("/", std::move(answer));
     on->start();
   }
@@ -82,6 +90,7 @@ class HttpCompress : public testing::Test {
 
   gyre::test::io_in_virtual_time virtual_time;
   std::optional<server> on;
+  std::string error;  // the text of the last error of a handler
   const std::string text = long_text(10'000);
 };
 
@@ -163,6 +172,26 @@ TEST_F(HttpCompress, AStreamLosesItsLengthOnlyIfItIsCompressed) {
   const answer plain = get(gzip);
   EXPECT_THAT(plain.head, HasSubstr("\r\nContent-Length: 99\r\n"));
   EXPECT_EQ(plain.body, text.substr(0, 99));
+}
+
+TEST_F(HttpCompress, AStreamOfAnotherLengthThanAnnouncedIsNotPresentedAsWhole) {
+  std::size_t length = 0;
+  serve([&](request&) {
+    return response::stream("text/plain", length, [&](body_writer& out) -> task<> {
+      co_await out.write(std::string_view(text).substr(0, 5'000));
+      co_await out.write(std::string_view(text).substr(5'000));
+    });
+  });
+  length = text.size() + 7;
+  const answer shorter = get(gzip);
+  EXPECT_THAT(shorter.head, HasSubstr("\r\nContent-Encoding: gzip\r\n"));
+  EXPECT_FALSE(shorter.body.ends_with("0\r\n\r\n"));
+  EXPECT_THAT(error, HasSubstr("the body ended 7 bytes before its length"));
+  length = text.size() - 1;
+  const answer longer = get(gzip);
+  EXPECT_THAT(longer.head, HasSubstr("\r\nContent-Encoding: gzip\r\n"));
+  EXPECT_FALSE(longer.body.ends_with("0\r\n\r\n"));
+  EXPECT_THAT(error, HasSubstr("more than the length"));
 }
 
 TEST_F(HttpCompress, CompressesAStreamPieceByPiece) {
