@@ -378,6 +378,37 @@ TEST_F(HttpClient, RepeatsItOnANewConnectionAndOnlyOnce) {
   EXPECT_EQ(client->metrics().open, 0u);
 }
 
+// A retry must not close a connection that another request gives back, and then wait again.
+TEST_F(HttpClient, RepeatsARequestInItsTurnWhileAllConnectionsAreTaken) {
+  make({.connections_per_host = 1});
+  running_request& first = get("/1");
+  peer& old = accept();
+  receive_head(old);
+  old.send(ok);
+  finish(first);
+  running_request& repeated = get("/repeated");
+  receive_head(old);
+  running_request& second = get("/2");
+  virtual_time.settle();
+  old.close();
+  peer& busy = accept();
+  EXPECT_THAT(receive_head(busy), StartsWith("GET /2 "));
+  virtual_time.settle();  // the repeated request waits
+  running_request& third = get("/3");
+  virtual_time.settle();
+  busy.send(ok);
+  finish(second);
+  peer& fresh = accept();
+  EXPECT_THAT(receive_head(fresh), StartsWith("GET /repeated "));
+  fresh.send(ok);
+  finish(repeated);
+  EXPECT_THAT(receive_head(fresh), StartsWith("GET /3 "));
+  fresh.send(ok);
+  EXPECT_EQ(finish(third).response().body(), "ok");
+  EXPECT_EQ(client->metrics().retries, 1u);
+  EXPECT_EQ(client->metrics().open, 1u);
+}
+
 // A server that gives up an idle connection may say so by a response, just as a request comes.
 TEST_F(HttpClient, RepeatsARequestThatMetATimeLimitOfAnIdleConnection) {
   constexpr std::string_view closing =

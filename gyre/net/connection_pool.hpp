@@ -77,8 +77,18 @@ struct connection_pool_metrics {
 
 template <class Connection>
 class pooled_connection;
+template <class Connection>
+class connection_pool;
 
 namespace detail {
+
+/// Whether a caller of a pool may get an idle connection.
+enum class idle_use : bool { allowed, refused };
+
+/// connection_pool::acquire() of a new connection, for a request that failed on a reused one. The
+/// connection takes the place of an idle one, so that `max_open` holds.
+template <class Connection>
+[[nodiscard]] task<pooled_connection<Connection>> acquire_new(connection_pool<Connection>& pool);
 
 /// Throws std::invalid_argument for options that make no sense.
 void check(const connection_pool_options& options);
@@ -106,7 +116,7 @@ class pool_core {
         expiry_timer_(loop, [this] { close_expired(); }) {}
   pool_core& operator=(pool_core&&) = delete;
 
-  static task<lease> acquire(shared self) {
+  static task<lease> acquire(shared self, idle_use use) {
     const task_context& context = co_await gyre::detail::this_context();
     if (context.stop.stop_requested()) gyre::detail::throw_cancelled(context);
     if (self == nullptr) throw_moved_from(name);
@@ -115,11 +125,11 @@ class pool_core {
     semaphore_permit permit;
     if (self->permits_.try_acquire()) {
       permit = semaphore_permit(self->permits_, 1);
-      std::optional<entry> idle = self->take_idle();
+      std::optional<entry> idle = self->take_idle(use);
       if (idle) co_return lease(self, std::move(permit), std::move(*idle), true);
     }
-    auto waiting =
-        as_result(stop_when(wait_and_connect(self, std::move(permit)), self->closing_.get_token()));
+    auto waiting = as_result(
+        stop_when(wait_and_connect(self, std::move(permit), use), self->closing_.get_token()));
     auto acquired = co_await std::move(waiting);
     if (acquired) co_return std::move(*acquired);
     std::exception_ptr error = std::move(acquired).error();
@@ -202,12 +212,12 @@ class pool_core {
 
   event_loop& loop() const noexcept { return connector_.loop(); }
 
-  static task<lease> wait_and_connect(shared self, semaphore_permit caller_permit) {
+  static task<lease> wait_and_connect(shared self, semaphore_permit caller_permit, idle_use use) {
     semaphore_permit permit = std::move(caller_permit);
     if (permit.count() == 0) {
       const waiter counted(*self);
       permit = co_await self->permits_.permit();
-      std::optional<entry> idle = self->take_idle();
+      std::optional<entry> idle = self->take_idle(use);
       if (idle) co_return lease(self, std::move(permit), std::move(*idle), true);
     }
     auto connecting = as_result(self->connector_.connect(self->options_.connect_timeout));
@@ -223,8 +233,13 @@ class pool_core {
     co_return lease(self, std::move(permit), std::move(new_entry), false);
   }
 
-  // Takes the usable idle connection that was used last; closes unusable ones.
-  std::optional<entry> take_idle() noexcept {
+  // Takes the usable idle connection that was used last; closes unusable ones. If the use is
+  // refused, closes the oldest idle connection instead, to make room for a new one.
+  std::optional<entry> take_idle(idle_use use) noexcept {
+    if (use == idle_use::refused) {
+      if (!idle_.empty()) discard_oldest();
+      return std::nullopt;
+    }
     const steady_time now = loop().now();
     while (!idle_.empty()) {
       entry last = std::move(idle_.back());
@@ -410,7 +425,9 @@ class connection_pool {
   /// Errors: of connecting (see connect()) and the handshake; io::errc::connect_timeout,
   /// waiting_limit; closed by close() meanwhile, not_open after it; wrong_thread; std::logic_error
   /// if a function gave a null pointer. A failed connect is not repeated: see retry().
-  [[nodiscard]] task<pooled_connection<Connection>> acquire() { return core::acquire(core_); }
+  [[nodiscard]] task<pooled_connection<Connection>> acquire() {
+    return core::acquire(core_, detail::idle_use::allowed);
+  }
 
   /// Closes idle connections, ends waits of acquire(), and closes taken connections when they are
   /// given back. Idempotent.
@@ -426,6 +443,8 @@ class connection_pool {
   }
 
  private:
+  friend task<pooled_connection<Connection>> detail::acquire_new<>(connection_pool& pool);
+
   template <class... Source>
   static std::shared_ptr<core> make_core(event_loop& loop, const connection_pool_options& options,
                                          Source&&... source) {
@@ -435,6 +454,11 @@ class connection_pool {
 
   std::shared_ptr<core> core_;
 };
+
+template <class Connection>
+task<pooled_connection<Connection>> detail::acquire_new(connection_pool<Connection>& pool) {
+  return pool_core<Connection>::acquire(pool.core_, idle_use::refused);
+}
 
 template <std::convertible_to<host_port> Server>
 connection_pool(event_loop&, const Server&, connection_pool_options = {})

@@ -169,6 +169,42 @@ TEST_F(ConnectionPool, ReplacesAnIdleConnectionThatTheServerHasLeft) {
   }
 }
 
+TEST_F(ConnectionPool, MakesANewConnectionInThePlaceOfTheOldestIdleOne) {
+  connection_pool pool(loop_, server_, {.max_open = 2});
+  const auto use = [&]() -> task<> {
+    auto oldest = co_await pool.acquire();
+    auto newest = co_await pool.acquire();
+    const int kept = newest->fd();
+    oldest.give_back();
+    newest.give_back();
+    auto fresh = co_await gyre::net::detail::acquire_new(pool);
+    EXPECT_FALSE(fresh.is_reused());
+    EXPECT_EQ(pool.metrics().open, 2u);
+    auto idle = co_await pool.acquire();
+    EXPECT_TRUE(idle.is_reused());
+    EXPECT_EQ(idle->fd(), kept);
+  };
+  run(use());
+  EXPECT_EQ(pool.metrics().created, 3u);
+}
+
+TEST_F(ConnectionPool, MakesANewConnectionInTheTurnOfItsCaller) {
+  connection_pool pool(loop_, server_, {.max_open = 1});
+  std::vector<bool> reused;
+  const auto use = [&](bool needs_new) -> task<> {
+    auto acquiring = needs_new ? gyre::net::detail::acquire_new(pool) : pool.acquire();
+    auto connection = co_await std::move(acquiring);
+    reused.push_back(connection.is_reused());
+    EXPECT_EQ(pool.metrics().open, 1u);
+    co_await gyre::yield();
+    connection.give_back();
+  };
+  run(gyre::when_all(use(false), use(true), use(false)));
+  EXPECT_THAT(reused, ElementsAre(false, false, true));
+  EXPECT_EQ(pool.metrics().created, 2u);
+  EXPECT_EQ(pool.metrics().waiting, 0u);
+}
+
 TEST_F(ConnectionPool, ServesWaitingCallersInTheirOrder) {
   connection_pool pool(loop_, server_, {.max_open = 1});
   std::vector<int> order;

@@ -107,14 +107,9 @@ void client_core::drop_unused_pools() {
 task<client_lease> client_core::acquire(const client_destination& destination, bool needs_new) {
   if (closed_) throw std::system_error(make_error_code(io::errc::not_open), "http::client");
   const std::shared_ptr<pool> connections = pool_of(destination);
-  for (;;) {
-    auto acquiring = connections->acquire();
-    client_lease lease = co_await std::move(acquiring);
-    if (!needs_new || !lease.is_reused()) co_return lease;
-    // The destructor of a lease that was used closes the connection. The server has probably closed
-    // this idle connection, too.
-    static_cast<void>(*lease);
-  }
+  auto acquiring = needs_new ? net::detail::acquire_new(*connections) : connections->acquire();
+  client_lease lease = co_await std::move(acquiring);
+  co_return lease;
 }
 
 task<net::tcp_stream> client_core::connect_tcp(const url& target) {
