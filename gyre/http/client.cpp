@@ -25,6 +25,8 @@ std::error_code code_of(const std::exception_ptr& error, bool closed) try {
   return closed && stopped ? make_error_code(io::errc::closed) : failure.code();
 } catch (const std::bad_alloc&) {
   return std::make_error_code(std::errc::not_enough_memory);
+} catch (...) {
+  return std::make_error_code(std::errc::state_not_recoverable);
 }
 
 task<> call_back(std::shared_ptr<client_core> core, client_request request, client::callback done) {

@@ -76,7 +76,9 @@ class client {
   [[nodiscard]] task<client_response> stream(client_request request);
   /// Sends the request, and calls `done` on the loop's thread with the response, which has its
   /// whole body, or with the error. An exception thrown by `done` ends the program, as with
-  /// spawn(). After close(), requests in progress fail with io::errc::closed.
+  /// spawn(). After close(), requests in progress fail with io::errc::closed. An exception that has
+  /// no code, such as one of the body's function, is reported as std::errc::state_not_recoverable,
+  /// and std::bad_alloc as std::errc::not_enough_memory.
   ///
   /// Thread-safety: any thread.
   void send(client_request request, callback done);

@@ -486,6 +486,28 @@ TEST_F(HttpClientCallbacks, ACallbackGetsTheError) {
   EXPECT_EQ(got->error(), std::errc::connection_refused);
 }
 
+TEST_F(HttpClientCallbacks, ACallbackGetsACodeForAnyExceptionOfTheBody) {
+  make();
+  const auto send_with = [this](gyre::http::client_request::body_function body) {
+    client_request request(method::put, server.url());
+    request.set_stream("", std::move(body));
+    got.reset();
+    client->send(std::move(request), keep());
+    virtual_time.turn_until([&] { return got.has_value(); });
+    return got->error();
+  };
+  EXPECT_EQ(send_with([](request_body_writer&) -> task<> {
+              throw std::runtime_error("no more paper");
+              co_return;
+            }),
+            std::errc::state_not_recoverable);
+  EXPECT_EQ(send_with([](request_body_writer&) -> task<> {
+              throw 1;
+              co_return;
+            }),
+            std::errc::state_not_recoverable);
+}
+
 TEST_F(HttpClientCallbacks, AnotherThreadMaySend) {
   make();
   std::jthread([this] { client->send(client_request(method::get, server.url()), keep()); }).join();
