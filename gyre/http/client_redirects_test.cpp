@@ -528,6 +528,15 @@ TEST_F(HttpClientCallbacks, CloseEndsRequests) {
   EXPECT_EQ(finish(get()).error(), gyre::io::errc::not_open);
 }
 
+TEST_F(HttpClientCallbacks, ARefusedRequestIsNamed) {
+  make();
+  const auto is_named = StartsWith("http::client: GET " + server.url("/a") + ": connecting: ");
+  gyre::http::client taken = std::move(*client);
+  EXPECT_THAT(finish(get("/a")).message(), is_named);
+  taken.close();
+  EXPECT_THAT(finish(start(taken.get(server.url("/a")))).message(), is_named);
+}
+
 TEST_F(HttpClientCallbacks, NoCallbackComesAfterTheDestructor) {
   make();
   client->send(client_request(method::get, server.url()), keep());

@@ -38,6 +38,12 @@ std::string name_of(const client_request& request) {
   return name.append(request.method_text()).append(" ").append(target);
 }
 
+// Throws the error of a request that cannot begin, in the form of request_clock::describe().
+[[noreturn, gnu::cold]] void refuse(const client_request& request, io::errc error) {
+  throw std::system_error(make_error_code(error),
+                          "http::client: " + name_of(request) + ": connecting");
+}
+
 }  // namespace
 
 client_call::client_call(client_core& client, client_request request, executor& caller)
@@ -50,11 +56,9 @@ client_call::client_call(client_core& client, client_request request, executor& 
 task<client_response> client_call::run(std::shared_ptr<client_core> client, client_request request,
                                        body form) {
   const task_context& context = co_await gyre::detail::this_context();
-  if (client == nullptr) {
-    throw std::system_error(make_error_code(io::errc::not_open), "http::client");
-  }
+  if (client == nullptr) refuse(request, io::errc::not_open);
   if (context.where != &client->loop() && !client->loop().in_loop_thread()) {
-    throw std::system_error(make_error_code(io::errc::wrong_thread), "http::client");
+    refuse(request, io::errc::wrong_thread);
   }
   ++client->counts.requests;
   executor& caller = context.where != nullptr ? *context.where : client->loop();

@@ -14,7 +14,7 @@ std::exception_ptr request_clock::add_name(std::exception_ptr error,
     if (limited_phase != nullptr && code == time_limit_errc::expired) {
       code = errc::timed_out;
       text = limited_phase;
-    } else if (request_.empty() || text.starts_with("http::client")) {
+    } else if (request_.empty() || text.starts_with("http::client: ")) {
       return error;
     }
     const std::string message = ": " + failure.code().message();
