@@ -11,10 +11,12 @@
 
 #include <chrono>
 #include <cstddef>
+#include <exception>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace http_client_upload_test {
@@ -53,8 +55,9 @@ class body_source {
     is_last_ = true;
     go_.set();
   }
-  void fail() {
-    fails_ = true;
+  void fail() { fail(std::make_exception_ptr(std::runtime_error("no more paper"))); }
+  void fail(std::exception_ptr error) {
+    error_ = std::move(error);
     go_.set();
   }
   std::size_t written() const noexcept { return written_; }
@@ -68,7 +71,7 @@ class body_source {
     } const at_end{has_ended_};
     for (;;) {
       co_await go_.wait();
-      if (fails_) throw std::runtime_error("no more paper");
+      if (error_) std::rethrow_exception(error_);
       if (is_last_) co_return;
       auto writing = to.write("ab");
       co_await std::move(writing);
@@ -78,7 +81,7 @@ class body_source {
 
   gyre::auto_reset_event go_;
   bool is_last_ = false;
-  bool fails_ = false;
+  std::exception_ptr error_;
   bool has_ended_ = false;
   std::size_t written_ = 0;
 };
@@ -383,6 +386,27 @@ TEST_F(HttpClientUpload, AnExceptionOfTheBodyComesOutOfTheResponse) {
   virtual_time.settle();
   second.fail();
   EXPECT_EQ(finish(sending).message(), "no more paper");
+}
+
+// The error of a body's own source has the same code as that of a connection to the server.
+TEST_F(HttpClientUpload, ABrokenSourceOfTheBodyIsNoBrokenConnection) {
+  make();
+  const auto broken = std::make_exception_ptr(
+      std::system_error(std::make_error_code(std::errc::connection_reset), "reading the source"));
+  body_source source;
+  peer* at = nullptr;
+  client_response response = stream_with(source, at);
+  at->send(ends_chunks);
+  source.fail(broken);
+  EXPECT_THAT(read_all(response), HasSubstr("reading the source"));
+  EXPECT_FALSE(response.is_request_complete());
+  body_source second;
+  running_request& sending = send(request_with(second));
+  receive_head(accept());
+  second.fail(broken);
+  virtual_time.settle();
+  EXPECT_TRUE(sending.done());  // without waiting for a response
+  EXPECT_THAT(finish(sending).message(), HasSubstr("reading the source"));
 }
 
 TEST_F(HttpClientUpload, AnAnswerThatIsTooLargeStopsTheBody) {

@@ -91,7 +91,7 @@ task<> client_exchange::run(const request_route& route) {
   if (!has_head) {
     // Read the head even after a broken connection: a server that refuses a request may respond,
     // and close before it has read the whole request.
-    if (send_error && !is_broken_connection(send_error)) std::rethrow_exception(send_error);
+    if (send_error && !has_lost_server(send_error)) std::rethrow_exception(send_error);
     auto reading = as_result(read_head(clock_.expiry_of(timeouts_.first_byte)));
     const auto read = co_await std::move(reading);
     if (!read) std::rethrow_exception(send_error && !has_begun_ ? send_error : read.error());
@@ -204,9 +204,20 @@ task<> client_exchange::send(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     auto writing = connection_->write_some(bytes, clock_, clock_.expiry_of(timeouts_.send),
                                            "sending the request");
-    const std::size_t count = co_await std::move(writing);
-    bytes = bytes.subspan(count);
+    try {
+      const std::size_t count = co_await std::move(writing);
+      bytes = bytes.subspan(count);
+    } catch (...) {
+      has_write_failed_ = true;
+      throw;
+    }
   }
+}
+
+// Whether the connection to the server has broken while the request was sent. The same error
+// without a failed write is one of the body's own source.
+bool client_exchange::has_lost_server(const std::exception_ptr& send_error) const noexcept {
+  return has_write_failed_ && is_broken_connection(send_error);
 }
 
 // --- Receiving ---
@@ -304,9 +315,7 @@ void client_exchange::upload_ended() noexcept {
 }
 
 void client_exchange::check_upload() const {
-  if (upload_error_ && !is_broken_connection(upload_error_)) {
-    std::rethrow_exception(upload_error_);
-  }
+  if (upload_error_ && !has_lost_server(upload_error_)) std::rethrow_exception(upload_error_);
 }
 
 // Waits until the upload has ended, after the end of the response. Stops the upload if the server

@@ -143,6 +143,7 @@ class client_exchange final : public byte_sink {
   task<bool> upload_and_read_head();
   task<> send_body();
   task<> send(std::span<const std::byte> bytes);
+  bool has_lost_server(const std::exception_ptr& send_error) const noexcept;
   bool keep(const io::received& bytes);
   task<> read_head(steady_time first_byte);
   void skip_interim();
@@ -174,9 +175,10 @@ class client_exchange final : public byte_sink {
   const bool expects_continue_;
   bool is_body_used_ = false;  // whether the function of a streamed body was called
   incoming_response response_;
-  bool has_begun_ = false;        // whether a byte of a response was received
-  bool has_ended_ = false;        // whether the server has ended the connection
-  bool gaps_are_limited_ = true;  // whether timeouts_.between_bytes applies
+  bool has_begun_ = false;         // whether a byte of a response was received
+  bool has_ended_ = false;         // whether the server has ended the connection
+  bool has_write_failed_ = false;  // whether a write of the request to the server has failed
+  bool gaps_are_limited_ = true;   // whether timeouts_.between_bytes applies
   std::optional<body_unpacker> unpacker_;
   bool has_unknown_coding_ = false;  // whether the codings of the body are not supported
   std::string body_;
