@@ -12,6 +12,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <thread>
 
 namespace thread_pool_memory_test {
 namespace {
@@ -40,6 +41,36 @@ TEST(SubmissionsMemory, AnOperationWithoutASlotTakesACell) {
   const std::int64_t before = bytes_held();
   for (int i = 0; i < count; ++i) waiting.push([] {});
   EXPECT_LE(bytes_held() - before, count * 33 + 64 * 1024);
+}
+
+// Pushes at the end of its thread, from the destructor of a thread-local, without a free slot.
+struct refused_pushes {
+  gyre::detail::submissions* waiting = nullptr;
+  std::int64_t* bytes = nullptr;
+  ~refused_pushes() {
+    if (waiting == nullptr) return;
+    const std::int64_t before = bytes_held();
+    for (int i = 0; i < 100; ++i) EXPECT_FALSE(waiting->try_push([] {}));
+    *bytes = bytes_held() - before;
+  }
+};
+
+refused_pushes& refused_pushes_of_this_thread() {
+  thread_local refused_pushes pushes;
+  return pushes;
+}
+
+TEST(SubmissionsMemory, RefusedPushesOfAThreadThatIsEndingHoldNone) {
+  gyre::detail::submissions waiting(std::make_shared<gyre::detail::admission>(1));
+  std::int64_t bytes = -1;
+  std::thread([&] {
+    // Made before the thread's list of shards, so destroyed after it.
+    refused_pushes& at_end = refused_pushes_of_this_thread();
+    at_end.bytes = &bytes;
+    at_end.waiting = &waiting;
+    EXPECT_TRUE(waiting.try_push([] {}));
+  }).join();
+  EXPECT_EQ(bytes, 0);
 }
 
 }  // namespace

@@ -1289,6 +1289,43 @@ TEST(StealingPool, WaitersAreGivenTheSlotsThatThreadsHeldAtTheirEnd) {
   executor.run_all();
 }
 
+TEST(StealingPool, CoroutineThatAnEndingThreadResumesKeepsItsSlot) {
+  thread_pool pool({.workers = 1, .capacity = 512});
+  pool.pause();
+  std::latch posted(1);
+  std::latch ended(1);
+  std::thread holder([&] {
+    pool.post([] {});
+    posted.count_down();
+    ended.wait();
+  });
+  posted.wait();
+  while (pool.try_post([] {})) continue;
+
+  int submitted = 0;
+  int refused = 0;
+  const auto submit = [&]() -> task<> {
+    auto posting = pool.async_post([] {});
+    try {
+      co_await std::move(posting);
+      ++submitted;
+    } catch (const std::system_error&) {
+      ++refused;
+    }
+  };
+  std::vector<std::future<void>> submissions;
+  for (int i = 0; i < 2; ++i) {
+    submissions.push_back(gyre::spawn_future(gyre::inline_executor(), submit()));
+  }
+  ended.count_down();
+  holder.join();
+  EXPECT_EQ(submitted, 1) << "the holder had one slot in reserve";
+  EXPECT_EQ(refused, 0);
+  pool.resume();
+  for (std::future<void>& each : submissions) each.get();
+  EXPECT_EQ(refused, 0);
+}
+
 TEST(StealingPool, OffersToOthersOnlyWhatIsNotTakenBack) {
   thread_pool pool(1);
   gyre::test::counted_operation taken_back;

@@ -177,7 +177,6 @@ admission_result pool_core::submit_admitted(task_builder builder, task_priority 
     slot.release();
     return submit_as_worker(*self, builder, priority);
   }
-  if (takes_inbound(priority) && !life_cycle_.is_closed()) inbound_.queue->add_slots(slot.forget());
   return submit_from_outside(builder, priority, admission::waiting::fails, std::move(slot));
 }
 
@@ -243,9 +242,15 @@ pool_task& pool_core::make_task(const task_builder& builder, semaphore_permit& s
 // empty.
 bool pool_core::store(const task_builder& builder, task_priority priority, semaphore_permit& slot) {
   if (takes_inbound(priority)) [[likely]] {
+    // Uses a slot that the submission has waited for without another request, which could fail.
+    const auto push = [&](auto&& build) {
+      if (slot.forget() == 0) return inbound_.queue->try_push_built(build);
+      inbound_.queue->push_built(build);
+      return true;
+    };
     const bool stored = cells_ != nullptr && builder.fits_cell()
-                            ? cells_->try_push_built([&]() noexcept { return builder.in_cell(); })
-                            : inbound_.queue->try_push_built([&] {
+                            ? push([&]() noexcept { return builder.in_cell(); })
+                            : push([&] {
                                 pool_task& task = builder.make(options_.record_times);
                                 task.has_slot = true;
                                 return queued_task(task);
@@ -279,7 +284,7 @@ bool pool_core::take_slot(pool_worker& self, semaphore_permit& slot) noexcept {
 admission_result pool_core::wait_for_slot(task_priority priority, steady_time& deadline,
                                           semaphore_permit& slot) {
   if (deadline == steady_time{}) deadline = admission_->blocking_deadline();
-  if (takes_inbound(priority)) return inbound_.queue->reserve_until(deadline);
+  if (takes_inbound(priority)) return inbound_.queue->acquire_until(deadline, slot);
   const auto [result, count] = admission_->wait_until(deadline, 1);
   slot = semaphore_permit(admission_->slots(), count);
   return result;

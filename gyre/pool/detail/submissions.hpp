@@ -11,6 +11,7 @@
 #include <gyre/exec/inbox/inbox.hpp>
 #include <gyre/pool/detail/admission.hpp>
 #include <gyre/sync/detail/spin_lock.hpp>
+#include <gyre/sync/semaphore.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -65,30 +66,30 @@ class basic_submissions {
   [[nodiscard, gnu::always_inline]] bool try_push_built(Build&& build) {
     if (shard* const own_shard = shards_.cached()) [[likely]]
       return push_to(*own_shard, build);
-    const auto access = find_or_register();
-    return push_to(*access, build);
+    const auto access = find_or_register_with_slots();
+    return access != nullptr && push_to(*access, build);
   }
-
-  /// Waits until the calling thread has a slot for its next push. Returns granted, timed_out or
-  /// closed.
-  [[nodiscard]] admission_result reserve_until(steady_time deadline) {
-    if (const auto own_shard = find_or_register();
-        own_shard->reserved_slots > 0 || restock(*own_shard)) {
-      return admission_result::granted;
-    }
-    const auto [result, count] = slots_->wait_until(deadline, slots_->chunk_size());
-    if (count > 0) add_slots(count);
-    return result;
-  }
-  /// Adds acquired slots to the calling thread's reserve. Releases them if it throws
-  /// std::bad_alloc.
-  [[gnu::noinline]] void add_slots(std::size_t slots) {
+  /// Pushes the callable that `build` returns; it takes a slot that the caller has acquired. Throws
+  /// what try_push() throws; then the slot is released.
+  template <class Build>
+  [[gnu::noinline]] void push_built(Build&& build) {
     try {
-      find_or_register()->reserved_slots += slots;
+      const auto access = find_or_register();
+      push_admitted(*access, build());
     } catch (...) {
-      slots_->release(slots);
+      slots_->release(1);
       throw;
     }
+  }
+
+  /// Waits for a slot for push_built() and stores it in `slot`. Reserves further slots for the
+  /// calling thread's next pushes. Returns granted, timed_out or closed.
+  [[nodiscard]] admission_result acquire_until(steady_time deadline, semaphore_permit& slot) {
+    const auto [result, count] = slots_->wait_until(deadline, slots_->chunk_size());
+    if (count == 0) return result;
+    slot = semaphore_permit(slots_->slots(), 1);
+    if (count > 1) reserve(count - 1);
+    return result;
   }
 
   /// Releases the slots that the calling thread has reserved. Returns false if it has none.
@@ -140,6 +141,7 @@ class basic_submissions {
   static constexpr std::size_t max_run = 256;
 
   class shard;
+  using shard_access = inbox::detail::shard_set<shard>::shard_access;
 
   // The shards of ended threads, which the destructor retires after the lock was released.
   class retired_shards {
@@ -226,6 +228,30 @@ class basic_submissions {
   }
 
   auto find_or_register() { return shards_.find_or_register(slots_); }
+  // Adds acquired slots to the calling thread's reserve. Releases them if the thread has no shard:
+  // a thread that is ending keeps none.
+  [[gnu::noinline]] void reserve(std::size_t slots) noexcept {
+    if (shard* const own_shard = shards_.find()) {
+      own_shard->reserved_slots += slots;
+    } else {
+      slots_->release(slots);
+    }
+  }
+  // Returns null if the thread has no shard and no slot is free: each refused push of a thread that
+  // is ending would otherwise leave a shard for the workers to free.
+  [[gnu::noinline]] shard_access find_or_register_with_slots() {
+    if (shards_.find() != nullptr) return find_or_register();
+    const std::size_t slots = slots_->try_acquire_portion(slots_->chunk_size());
+    if (slots == 0) return {};
+    try {
+      shard_access access = find_or_register();
+      access->reserved_slots = slots;
+      return access;
+    } catch (...) {
+      slots_->release(slots);
+      throw;
+    }
+  }
 
   [[gnu::noinline]] bool restock(shard& own_shard) noexcept {
     own_shard.reserved_slots += slots_->try_acquire_portion(slots_->chunk_size());

@@ -34,9 +34,11 @@ struct pool {
   // Pushes like a pool's submitter that blocks.
   template <class F>
   void push(F callable) {
-    while (!waiting.try_push(callable)) {
-      ASSERT_EQ(waiting.reserve_until(for_ever), admission_result::granted);
-    }
+    if (waiting.try_push(callable)) return;
+    gyre::semaphore_permit slot;
+    ASSERT_EQ(waiting.acquire_until(for_ever, slot), admission_result::granted);
+    EXPECT_EQ(slot.forget(), 1U);
+    waiting.push_built([&] { return callable; });
   }
   // Returns when `tasks` have run.
   void work(std::size_t tasks) {

@@ -4,12 +4,16 @@
 #include <gyre/pool/detail/submissions.hpp>
 
 #include <gyre/exec/inbox/inbox_test_support.hpp>
+#include <gyre/task/executor.hpp>
+#include <gyre/task/spawn.hpp>
+#include <gyre/task/task.hpp>
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <latch>
 #include <memory>
 #include <new>
@@ -51,11 +55,11 @@ class Submission : public testing::Test {
   // Pushes like a pool's submitter that blocks.
   template <class F>
   admission_result push_until(F&& callable, steady_time deadline) {
-    while (!waiting.try_push(std::forward<F>(callable))) {
-      const admission_result reserved = waiting.reserve_until(deadline);
-      if (reserved != admission_result::granted) return reserved;
-    }
-    return admission_result::granted;
+    if (waiting.try_push(std::forward<F>(callable))) return admission_result::granted;
+    gyre::semaphore_permit slot;
+    const admission_result result = waiting.acquire_until(deadline, slot);
+    if (slot.forget() != 0) waiting.push_built([&]() -> F&& { return std::forward<F>(callable); });
+    return result;
   }
 
   const std::shared_ptr<admission> gate = std::make_shared<admission>(512);
@@ -244,7 +248,8 @@ TYPED_TEST(Submission, ClosingTheSlotsEndsTheWait) {
       [&] { EXPECT_EQ(this->push_until([] {}, for_ever), admission_result::closed); });
   this->room.close();
   blocked.join();
-  EXPECT_EQ(this->waiting.reserve_until(for_ever), admission_result::closed);
+  gyre::semaphore_permit slot;
+  EXPECT_EQ(this->waiting.acquire_until(for_ever, slot), admission_result::closed);
   EXPECT_EQ(this->run_all(), 512U);
 }
 
@@ -255,8 +260,10 @@ struct last_push {
   ~last_push() {
     if (waiting == nullptr) return;
     EXPECT_TRUE(waiting->try_push([] {}));
-    EXPECT_EQ(waiting->reserve_until(long_ago), admission_result::granted);
-    EXPECT_TRUE(waiting->try_push([] {}));
+    gyre::semaphore_permit slot;
+    EXPECT_EQ(waiting->acquire_until(long_ago, slot), admission_result::granted);
+    EXPECT_EQ(slot.forget(), 1U);
+    waiting->push_built([] { return [] {}; });
   }
 };
 
@@ -276,6 +283,46 @@ TYPED_TEST(Submission, AThreadMayPushWhileItsThreadLocalsAreDestroyed) {
   }
   EXPECT_EQ(this->run_all(), 60U);
   EXPECT_EQ(this->room.free_slots(), 512U);
+}
+
+// Runs a function at the end of its thread, from the destructor of a thread-local.
+struct last_call {
+  std::function<void()> function;
+  ~last_call() {
+    if (function) function();
+  }
+};
+
+last_call& last_call_of_this_thread() {
+  thread_local last_call call;
+  return call;
+}
+
+TYPED_TEST(Submission, AThreadThatIsEndingKeepsTheSlotThatItWaitedFor) {
+  while (this->waiting.try_push([] {})) {
+  }
+  std::atomic<bool> is_pushed = false;
+  std::thread ending([&] {
+    // Made before the thread's list of shards, so destroyed after it.
+    last_call_of_this_thread().function = [&] {
+      EXPECT_EQ(this->push_until([] {}, for_ever), admission_result::granted);
+      is_pushed = true;
+    };
+    EXPECT_FALSE(this->waiting.try_push([] {}));
+  });
+  while (!this->room.slots().has_waiters()) std::this_thread::yield();
+  std::atomic<bool> is_overtaken = false;
+  const auto wait_next = [&]() -> gyre::task<> {
+    const auto slot = co_await this->room.slots().permit();
+    is_overtaken = true;
+  };
+  auto next = gyre::spawn_future(gyre::inline_executor(), wait_next());
+  EXPECT_EQ(this->run_some(1), 1U);
+  while (!is_pushed && !is_overtaken) std::this_thread::yield();
+  EXPECT_FALSE(is_overtaken);
+  EXPECT_EQ(this->run_all(), is_pushed ? 512U : 511U);
+  ending.join();
+  next.get();
 }
 
 }  // namespace

@@ -32,10 +32,12 @@ class shard_set {
     const auto& entry = this_thread_shards.entries[id_ % shard_cache::size];
     return entry.inbox == id_ ? static_cast<Shard*>(entry.shard) : nullptr;
   }
+  /// Returns the calling thread's shard, even if it is not in the cache; null if there is none.
+  Shard* find() const noexcept { return static_cast<Shard*>(find_shard(id_)); }
   /// Ends a producer's access to its shard: abandons the shard if it was not `kept`, because the
   /// thread has destroyed its thread-locals and makes a shard for each task.
   struct end_access {
-    bool kept;
+    bool kept = false;
     void operator()(Shard* shard) const noexcept {
       if (!kept) shard->abandon();
     }
@@ -45,7 +47,7 @@ class shard_set {
   /// registered for the consumer. Throws std::bad_alloc.
   template <class... Arguments>
   shard_access find_or_register(const Arguments&... arguments) {
-    if (shard_base* known = find_shard(id_)) return {static_cast<Shard*>(known), end_access{true}};
+    if (Shard* const known = find()) return {known, end_access{true}};
     auto fresh = std::make_unique<Shard>(arguments...);
     const bool kept = keep_shard(id_, fresh.get());
     Shard& added = *fresh.release();
