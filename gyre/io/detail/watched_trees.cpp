@@ -144,8 +144,8 @@ watched_trees::look watched_trees::enter(watched_inode& directory, int fd, const
     if (extent.reports_new) extent.reports_all = true;
     request(*child, extent);
   } else if (watched_inodes::is_within(directory, *child)) {
-    // The found directory contains `directory`: it was moved meanwhile, which inotify's records will
-    // report, or it is a bind mount that leads back to an outer directory.
+    // The found directory contains `directory`: it was moved meanwhile, which records of inotify
+    // will report, or it is a bind mount that leads back to an outer directory.
     return {.is_certain = false};
   } else {
     const bool was_elsewhere = watched_inodes::child(directory, name, order::newest) != child;
