@@ -15,12 +15,10 @@ class byte_sink {
   byte_sink() = default;
   byte_sink(const byte_sink&) = delete;
   byte_sink& operator=(const byte_sink&) = delete;
+  virtual ~byte_sink() = default;
 
   /// Writes `bytes`, which must outlive the task.
   virtual task<> write(std::span<const std::byte> bytes) = 0;
-
- protected:
-  ~byte_sink() = default;
 };
 
 }  // namespace gyre::http::detail

@@ -55,6 +55,7 @@ class client_exchange final : public byte_sink {
                   client_request request, executor& uploader);
   client_exchange(const client_exchange&) = delete;
   client_exchange& operator=(const client_exchange&) = delete;
+  ~client_exchange() override = default;  // called by release() and upload_ended()
   /// Destroys `exchange`. While an upload runs, only stops the upload, whose end then destroys
   /// `exchange`.
   static void release(client_exchange* exchange) noexcept;
@@ -136,7 +137,6 @@ class client_exchange final : public byte_sink {
     client_exchange* exchange_;
   };
 
-  ~client_exchange() = default;  // called by release() and upload_ended()
   void prepare_head(const request_route& route);
   bool sends_body_apart() const noexcept;
   task<bool> server_wants_body();

@@ -47,7 +47,7 @@ class exchange final : public gyre::detail::slab_object, public byte_sink {
   explicit exchange(server_shard& shard) noexcept;
   exchange(const exchange&) = delete;
   exchange& operator=(const exchange&) = delete;
-  ~exchange() = default;
+  ~exchange() override = default;
 
   /// Parses a whole head, and finds the route. Returns errc{} when the head is valid. The caller
   /// has counted the request by server_core::begin_work(); the exchange calls end_work().
