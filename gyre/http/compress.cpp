@@ -5,6 +5,7 @@
 #include <gyre/base/detail/parse_decimal.hpp>
 #include <gyre/http/compression.hpp>
 #include <gyre/http/detail/body_access.hpp>
+#include <gyre/http/detail/body_length_error.hpp>
 #include <gyre/http/detail/characters.hpp>
 #include <gyre/http/media_type.hpp>
 #include <gyre/io/blocking_pool.hpp>
@@ -101,9 +102,7 @@ class compressing_filter final : public detail::byte_sink {
       throw std::system_error(make_error_code(io::errc::busy), "http::body_writer::write");
     }
     if (missing_) {
-      if (bytes.size() > *missing_) {
-        throw std::length_error("http::body_writer::write: more than the length of the response");
-      }
+      if (bytes.size() > *missing_) throw detail::too_long_body();
       *missing_ -= bytes.size();
     }
     encoder_.write(bytes, packed_);
@@ -111,10 +110,7 @@ class compressing_filter final : public detail::byte_sink {
     co_await send();
   }
   task<> finish() {
-    if (missing_.value_or(0) != 0) {
-      throw std::length_error("http::response::stream: the body ended " +
-                              std::to_string(*missing_) + " bytes before its length");
-    }
+    if (missing_.value_or(0) != 0) throw detail::too_short_body(*missing_);
     encoder_.finish(packed_);
     co_await send();
   }

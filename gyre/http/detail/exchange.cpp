@@ -2,6 +2,7 @@
 #include <gyre/http/detail/exchange.hpp>
 
 #include <gyre/http/access_log.hpp>
+#include <gyre/http/detail/body_length_error.hpp>
 #include <gyre/http/detail/characters.hpp>
 #include <gyre/http/detail/head_writer.hpp>
 #include <gyre/http/detail/server_connection.hpp>
@@ -524,9 +525,7 @@ void exchange::conclude_stream() noexcept {
   stream_.reset();
   try {
     if (!error && writer_.missing() != 0) {
-      error = std::make_exception_ptr(std::length_error("http::response::stream: the body ended " +
-                                                        std::to_string(writer_.missing()) +
-                                                        " bytes before its length"));
+      error = std::make_exception_ptr(too_short_body(writer_.missing()));
     }
     if (error) {
       if (!is_of_body(error)) report(error);
@@ -563,7 +562,7 @@ task<> exchange::write(std::span<const std::byte> bytes) {
   };
   check();
   if (writer_.add(bytes.size()) != no_error) {
-    throw std::length_error("http::body_writer::write: more than the length of the response");
+    throw too_long_body();
   }
   connection_->flush();
   send_chunk(bytes);
