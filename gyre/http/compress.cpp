@@ -94,7 +94,7 @@ class compressing_filter final : public detail::byte_sink {
         next_(body_access::replace_sink(output, *this)) {}
   compressing_filter(const compressing_filter&) = delete;
   compressing_filter& operator=(const compressing_filter&) = delete;
-  ~compressing_filter() { body_access::replace_sink(output_, next_); }
+  ~compressing_filter() override { body_access::replace_sink(output_, next_); }
 
   task<> write(std::span<const std::byte> bytes) override {
     if (bytes.empty()) co_return;
