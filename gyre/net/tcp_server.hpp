@@ -151,9 +151,10 @@ class tcp_server : public connection_handler_setters<tcp_server> {
   void resume_accepting();
 
   /// Graceful stop, for ever, which loses nothing that has arrived. Calls `done` on the first of
-  /// the loops when all connections have ended, unless the server has been destroyed. Returns at
-  /// once. May be called before start(). A second call can make the end earlier; the `done` of each
-  /// call is called.
+  /// the loops when all connections have ended, unless the server has been destroyed: on another
+  /// thread perhaps before stop() returns. `done` may destroy the server. Returns at once. May be
+  /// called before start(). A second call can make the end earlier; the `done` of each call is
+  /// called.
   /// - Sockets of listen(endpoint): accepts the connections in their queues, then closes them. A
   ///   socket that was passed in, and any while accepting is paused, is only closed: its queue is
   ///   left to others that have the socket.

@@ -5,9 +5,13 @@
 #include <gyre/net/passed_sockets.hpp>
 #include <gyre/net/tcp_server.hpp>
 #include <tests/support/io_in_virtual_time.hpp>
+#include <tests/support/lockstep_loop.hpp>
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <future>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -291,6 +295,41 @@ TEST(TcpServerStopOnTwoLoops, ServesConnectionsThatAreOnTheirWayToAnotherLoop) {
       return done;
     });
     EXPECT_EQ(server.metrics().refused, 0u);
+  }
+}
+
+// --- Several loops ---
+
+// After the callback, another thread may destroy the server and the loops.
+TEST(TcpServerStopOnLoops, PostsNothingOnceTheCallbackMayHaveRun) {
+  gyre::loop second;
+  gyre::test::lockstep_loop first;
+  tcp_server server(std::vector<gyre::event_loop*>{&first.loop, &second});
+  std::promise<void> stopped;
+  server.stop(0s, [&] { stopped.set_value(); });
+  while (second.poll()) {
+  }
+  stopped.get_future().get();
+  first.await_sleep();
+  ASSERT_EQ(second.metrics().tasks_pending, 0u);
+  std::promise<std::size_t> pending_at_callback;
+  server.stop(0s, [&] { pending_at_callback.set_value(second.metrics().tasks_pending); });
+  EXPECT_EQ(second.metrics().tasks_pending, pending_at_callback.get_future().get());
+}
+
+// The callback runs on the loop's thread before stop() has returned.
+TEST(TcpServerStopOnLoops, TheCallbackMayDestroyTheServerDuringTheCall) {
+  for (const bool is_stopped : {false, true}) {
+    gyre::test::lockstep_loop lockstep;
+    auto server = std::make_unique<tcp_server>(lockstep.loop);
+    if (is_stopped) gyre::sync_wait(server->stop_async());
+    lockstep.await_sleep();
+    std::promise<void> destroyed;
+    server->stop(0s, [&] {
+      server.reset();
+      destroyed.set_value();
+    });
+    destroyed.get_future().get();
   }
 }
 

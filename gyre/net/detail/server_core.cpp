@@ -209,29 +209,39 @@ bool server_core::broadcast(std::span<const std::byte> bytes) {
   });
 }
 
+// Adds `done` last: afterwards `done` may run at any time on the first loop, and may destroy the
+// server, and let another thread destroy the loops. Only the reference keeps this object then.
 void server_core::stop(duration timeout, move_only_function<void()> done) {
-  begin_to_stop(std::move(done));
+  const auto self = shared_from_this();
+  begin_to_stop();
   post_to_all([timeout](server_shard& target) { target.stop(timeout); });
+  add_done(std::move(done));
 }
 
 void server_core::stop(steady_time deadline, move_only_function<void()> done) {
-  begin_to_stop(std::move(done));
+  const auto self = shared_from_this();  // see stop(duration)
+  begin_to_stop();
   post_to_all([deadline](server_shard& target) {
     const steady_time present = target.loop().now();
     target.stop(std::max<steady_time>(deadline, present) - present);
   });
+  add_done(std::move(done));
 }
 
-void server_core::begin_to_stop(move_only_function<void()> done) {
-  bool stopped = false;
+void server_core::begin_to_stop() {
+  const std::lock_guard lock(mutex_);
+  stopping_ = true;
+  waiting_.clear();
+}
+
+void server_core::add_done(move_only_function<void()> done) {
+  if (!done) return;
   {
     const std::lock_guard lock(mutex_);
-    stopping_ = true;
-    waiting_.clear();
-    if (done) done_callbacks_.push_back(std::move(done));
-    stopped = stopped_;
+    done_callbacks_.push_back(std::move(done));
+    if (!stopped_) return;  // finish_one() will post the call
   }
-  if (stopped) post_server_changes(*shards_.front());
+  post_server_changes(*shards_.front());
 }
 
 void server_core::finish_one() noexcept {

@@ -86,7 +86,8 @@ class server_core : public std::enable_shared_from_this<server_core> {
   void post_to_all(Function function);
   template <class Make>
   bool visit_all(std::size_t bytes, Make&& make_function);
-  void begin_to_stop(move_only_function<void()> done);
+  void begin_to_stop();
+  void add_done(move_only_function<void()> done);
   void adopt(unique_fd connection, const endpoint& peer,
              std::unique_ptr<released_connection> released);
   void add(const endpoint& local, std::vector<socket> listening, bool are_own);
