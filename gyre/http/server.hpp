@@ -135,9 +135,14 @@ class server {
   /// the first loop, unless the server was destroyed. Event streams end when stop() begins; other
   /// handlers that wait long should use request::server_stop_token(). Returns at once. A second
   /// call may shorten the timeout; the callback of each call is called.
+  ///
+  /// When a connection is closed after `timeout`, its handler's stop is requested. `callback` is
+  /// called only when the coroutines of all handlers have ended, so a handler that ignores the
+  /// request delays it beyond `timeout`.
   void stop(duration timeout = std::chrono::seconds{5}, move_only_function<void()> callback = {});
   /// Stops like stop(); awaiting the result waits until the server has stopped. Throws
-  /// std::future_errc::broken_promise if the server is destroyed first.
+  /// std::future_errc::broken_promise if the server is destroyed first. A handler of this server
+  /// must not await it, because the stop waits for the handler.
   [[nodiscard]] auto stop_async(duration timeout = std::chrono::seconds{5}) {
     return from_callback([this, timeout](completion<void> callback) {
       stop(timeout, [callback] { callback.set_value(); });

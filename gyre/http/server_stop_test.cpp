@@ -3,6 +3,7 @@
 #include <gyre/http/server.hpp>
 #include <gyre/net/callback_test_support.hpp>
 #include <gyre/task/as_expected.hpp>
+#include <gyre/task/shielded.hpp>
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/stop_when.hpp>
 #include <tests/support/io_in_virtual_time.hpp>
@@ -44,6 +45,30 @@ class HttpServerStop : public testing::Test {
   void send_slow(const peer& from) {
     from.send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
     virtual_time.turn_until([&] { return on.metrics().active == 1; });
+  }
+  // A request whose handler runs for a minute, even if its stop is requested.
+  void add_unstoppable() {
+    on.get("/", [](request&) -> task<response> {
+      auto sleeping = gyre::shielded(gyre::sleep_for(1min));
+      co_await std::move(sleeping);
+      co_return response::text("x");
+    });
+  }
+  // Called after a stop with a time limit of 5 seconds has begun.
+  void expect_to_await_the_handler(peer& client) {
+    virtual_time.settle();
+    virtual_time.advance(6s);
+    virtual_time.turn_until([&] {
+      client.receive();
+      return client.ended;
+    });
+    virtual_time.settle();
+    EXPECT_EQ(on.metrics().tcp.connections, 0u);
+    EXPECT_FALSE(done);
+    EXPECT_EQ(on.metrics().active, 1u);
+    virtual_time.advance(1min);
+    virtual_time.turn_until([&] { return done; });
+    EXPECT_EQ(on.metrics().active, 0u);
   }
   const std::string& received_end(peer& from) {
     virtual_time.turn_until([&] {
@@ -346,6 +371,45 @@ TEST_F(HttpServerStop, ItsDeadlineEndsARequestThatIsArriving) {
   EXPECT_FALSE(done);
   virtual_time.advance(6s);
   virtual_time.turn_until([&] { return done; });
+  EXPECT_EQ(on.metrics().active, 0u);
+}
+
+// --- Handlers that ignore their stop ---
+
+TEST_F(HttpServerStop, AwaitsAHandlerThatIgnoresTheDeadline) {
+  add_unstoppable();
+  on.start();
+  peer client(on.local_endpoint());
+  send_get(client);
+  on.stop(5s, [this] { done = true; });
+  expect_to_await_the_handler(client);
+}
+
+// The request comes after the first moment without a request in progress.
+TEST_F(HttpServerStop, AwaitsAHandlerOfALateRequest) {
+  add_unstoppable();
+  on.start();
+  peer client(on.local_endpoint());
+  virtual_time.turn_until([&] { return on.metrics().tcp.connections == 1; });
+  on.stop(5s, [this] { done = true; });
+  virtual_time.settle();
+  send_get(client);
+  expect_to_await_the_handler(client);
+}
+
+TEST_F(HttpServerStop, AFurtherCallMayShortenTheTimeLimit) {
+  add_slow();
+  on.start();
+  peer client(on.local_endpoint());
+  send_slow(client);
+  bool done_by_second = false;
+  stop();
+  virtual_time.settle();
+  on.stop(5s, [&] { done_by_second = true; });
+  virtual_time.settle();
+  EXPECT_FALSE(done || done_by_second);
+  virtual_time.advance(6s);
+  virtual_time.turn_until([&] { return done && done_by_second; });
   EXPECT_EQ(on.metrics().active, 0u);
 }
 

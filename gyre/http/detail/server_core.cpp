@@ -217,8 +217,8 @@ void server_core::end_work() noexcept {
 
 // The first call begins the stop. A further call may shorten the time limit of the stop.
 void server_core::stop(duration timeout, move_only_function<void()> callback) {
-  event_loop& first = shards.front()->loop();
-  const steady_time deadline = first.deadline_after(timeout);
+  const auto self = shared_from_this();  // a callback may destroy the server meanwhile
+  const steady_time deadline = shards.front()->loop().deadline_after(timeout);
   bool begins = false;
   {
     std::unique_lock lock(mutex_);
@@ -227,15 +227,16 @@ void server_core::stop(duration timeout, move_only_function<void()> callback) {
       return tcp->stop(deadline, std::move(callback));
     }
     begins = !draining_.exchange(true, std::memory_order_relaxed);
-    if (begins || deadline < stop_by_) stop_by_ = deadline;
     done_callbacks_.push_back(std::move(callback));
   }
   begin_work();
-  first.post_at(deadline, [self = weak_from_this()] {
-    if (const auto core = self.lock()) core->finish_stop();
-  });
-  if (begins) {
-    tcp->stop(deadline);  // closes connections without a request in progress
+  if (!begins) {
+    tcp->stop(deadline);
+  } else {
+    // Closes connections without a request in progress, and at the deadline all others.
+    tcp->stop(deadline, [core = weak_from_this()] {
+      if (const auto stopping = core.lock()) stopping->on_tcp_stopped();
+    });
     // The stop waits until each loop has run the function below: the last loop destroys the visit.
     struct visit {
       explicit visit(std::shared_ptr<server_core> owner) : core(std::move(owner)) {}
@@ -245,22 +246,34 @@ void server_core::stop(duration timeout, move_only_function<void()> callback) {
       std::shared_ptr<server_core> core;
     };
     begin_work();
-    tcp->for_each([held = std::make_shared<visit>(shared_from_this())](net::tcp_connection& each) {
+    tcp->for_each([held = std::make_shared<visit>(self)](net::tcp_connection& each) {
       if (auto* side = each.context<std::unique_ptr<server_connection>>()) (*side)->begin_stop();
     });
   }
   end_work();
 }
 
+void server_core::on_tcp_stopped() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_tcp_stopped_ = true;
+  }
+  // acquire: pairs with end_work(). If the last work ends after this check, its finish_stop() sees
+  // is_tcp_stopped_.
+  if (work_.load(std::memory_order_acquire) == 0) finish_stop();
+}
+
+// Calls the callbacks if all connections have ended, so that no further request can begin. Called
+// when no request is in progress: coroutines of handlers may outlive their connections.
 void server_core::finish_stop() {
   std::vector<move_only_function<void()>> callbacks;
   {
     const std::lock_guard lock(mutex_);
-    if (std::exchange(stopped_, true)) return;
+    if (!is_tcp_stopped_ || std::exchange(stopped_, true)) return;
     callbacks.swap(done_callbacks_);
   }
   if (!tcp) return;
-  tcp->stop(stop_by_, [callbacks = std::move(callbacks)]() mutable {
+  tcp->stop(duration::zero(), [callbacks = std::move(callbacks)]() mutable {
     std::exception_ptr error;
     for (auto& each : callbacks) {
       try {

@@ -128,6 +128,7 @@ class server_core : public std::enable_shared_from_this<server_core> {
   bool started = false;
 
  private:
+  void on_tcp_stopped();
   void finish_stop();
   bool may_print_error(steady_time time);
 
@@ -143,7 +144,7 @@ class server_core : public std::enable_shared_from_this<server_core> {
   gyre::detail::atomic<bool> draining_{false};
   std::mutex mutex_;  // guards the members below
   std::vector<move_only_function<void()>> done_callbacks_;
-  steady_time stop_by_{};
+  bool is_tcp_stopped_ = false;
   bool stopped_ = false;
 };
 
