@@ -47,6 +47,13 @@ void server::start() { core_->start(); }
 void server::stop(duration timeout, move_only_function<void()> callback) {
   core_->stop(timeout, std::move(callback));
 }
+void server::expire_stop() noexcept {
+  try {
+    core_->stop(duration::zero(), {});
+    // NOLINTNEXTLINE(bugprone-empty-catch): without memory the stop keeps its earlier time limit
+  } catch (...) {
+  }
+}
 net::tcp_server& server::tcp() noexcept { return *core_->tcp; }
 
 server_metrics server::metrics() const noexcept {

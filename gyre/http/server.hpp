@@ -141,12 +141,15 @@ class server {
   /// request delays it beyond `timeout`.
   void stop(duration timeout = std::chrono::seconds{5}, move_only_function<void()> callback = {});
   /// Stops like stop(); awaiting the result waits until the server has stopped. Throws
-  /// std::future_errc::broken_promise if the server is destroyed first. A handler of this server
+  /// std::future_errc::broken_promise if the server is destroyed first. A stop request to the
+  /// awaiting task makes the time limit expire, but does not end the wait. A handler of this server
   /// must not await it, because the stop waits for the handler.
   [[nodiscard]] auto stop_async(duration timeout = std::chrono::seconds{5}) {
-    return from_callback([this, timeout](completion<void> callback) {
-      stop(timeout, [callback] { callback.set_value(); });
-    });
+    return from_callback(
+        [this, timeout](completion<void> callback) {
+          stop(timeout, [callback] { callback.set_value(); });
+        },
+        [this] { expire_stop(); });
   }
 
   /// The TCP server that accepts the connections; use it to adopt connections or inherited sockets.
@@ -154,6 +157,8 @@ class server {
   [[nodiscard]] server_metrics metrics() const noexcept;
 
  private:
+  void expire_stop() noexcept;
+
   std::shared_ptr<detail::server_core> core_;
 };
 

@@ -5,6 +5,8 @@
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/shielded.hpp>
 #include <gyre/task/sleep.hpp>
+#include <gyre/task/spawn.hpp>
+#include <gyre/task/stop_token.hpp>
 #include <gyre/task/stop_when.hpp>
 #include <tests/support/io_in_virtual_time.hpp>
 
@@ -54,7 +56,7 @@ class HttpServerStop : public testing::Test {
       co_return response::text("x");
     });
   }
-  // Called after a stop with a time limit of 5 seconds has begun.
+  // Called after a stop with a time limit of at most 5 seconds has begun.
   void expect_to_await_the_handler(peer& client) {
     virtual_time.settle();
     virtual_time.advance(6s);
@@ -394,6 +396,25 @@ TEST_F(HttpServerStop, AwaitsAHandlerOfALateRequest) {
   on.stop(5s, [this] { done = true; });
   virtual_time.settle();
   send_get(client);
+  expect_to_await_the_handler(client);
+}
+
+// As when a runtime's shutdown is forced while its hook awaits the stop.
+TEST_F(HttpServerStop, AStopRequestToTheAwaitingTaskDoesNotEndTheWait) {
+  add_unstoppable();
+  on.start();
+  peer client(on.local_endpoint());
+  send_get(client);
+  gyre::inplace_stop_source source;
+  const auto await_stop = [this]() -> task<> {
+    co_await on.stop_async(1h);
+    done = true;
+  };
+  gyre::spawn(
+      virtual_time.loop, await_stop(),
+      {.stop = source.get_token(), .on_error = [&](const std::exception_ptr&) { done = true; }});
+  virtual_time.settle();
+  source.request_stop();
   expect_to_await_the_handler(client);
 }
 
