@@ -13,7 +13,7 @@ server::server(event_loop& loop, server_options options)
     : server(std::vector<event_loop*>{&loop}, std::move(options)) {}
 server::server(std::vector<event_loop*> loops, server_options options)
     : core_(std::make_shared<detail::server_core>(std::move(loops), std::move(options))) {}
-server::~server() { core_->tcp.reset(); }
+server::~server() { core_->disconnect(); }
 
 server& server::route(method method, std::string_view pattern, handler function,
                       route_options options) {
@@ -47,12 +47,8 @@ void server::start() { core_->start(); }
 void server::stop(duration timeout, move_only_function<void()> callback) {
   core_->stop(timeout, std::move(callback));
 }
-void server::expire_stop() noexcept {
-  try {
-    core_->stop(duration::zero(), {});
-    // NOLINTNEXTLINE(bugprone-empty-catch): without memory the stop keeps its earlier time limit
-  } catch (...) {
-  }
+void server::expire_stop(const std::weak_ptr<detail::server_core>& stopping) noexcept {
+  if (const auto core = stopping.lock()) core->expire_stop();
 }
 net::tcp_server& server::tcp() noexcept { return *core_->tcp; }
 

@@ -149,7 +149,7 @@ class server {
         [this, timeout](completion<void> callback) {
           stop(timeout, [callback] { callback.set_value(); });
         },
-        [this] { expire_stop(); });
+        [core = std::weak_ptr(core_)] { expire_stop(core); });
   }
 
   /// The TCP server that accepts the connections; use it to adopt connections or inherited sockets.
@@ -157,7 +157,7 @@ class server {
   [[nodiscard]] server_metrics metrics() const noexcept;
 
  private:
-  void expire_stop() noexcept;
+  static void expire_stop(const std::weak_ptr<detail::server_core>& stopping) noexcept;
 
   std::shared_ptr<detail::server_core> core_;
 };

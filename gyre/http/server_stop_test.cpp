@@ -2,6 +2,7 @@
 // Tests of a server's stop: of handlers that learn of it, and of requests that are arriving.
 #include <gyre/http/server.hpp>
 #include <gyre/net/callback_test_support.hpp>
+#include <gyre/sync/event.hpp>
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/shielded.hpp>
 #include <gyre/task/sleep.hpp>
@@ -9,15 +10,23 @@
 #include <gyre/task/stop_token.hpp>
 #include <gyre/task/stop_when.hpp>
 #include <tests/support/io_in_virtual_time.hpp>
+#include <tests/support/lockstep_loop.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <exception>
+#include <future>
+#include <latch>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <thread>
+#include <vector>
 
 namespace http_server_stop_test {
 namespace {
@@ -418,6 +427,35 @@ TEST_F(HttpServerStop, AStopRequestToTheAwaitingTaskDoesNotEndTheWait) {
   expect_to_await_the_handler(client);
 }
 
+TEST(HttpServerStopCallbacks, StopAsyncFailsIfTheServerIsDestroyedWhileAHandlerRuns) {
+  gyre::test::io_in_virtual_time virtual_time;
+  auto on = std::make_unique<server>(virtual_time.loop, any_port());
+  on->get("/", [](request&) -> task<response> {
+    auto sleeping = gyre::shielded(gyre::sleep_for(1min));
+    co_await std::move(sleeping);
+    co_return response::text("x");
+  });
+  on->start();
+  peer client(on->local_endpoint());
+  client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  virtual_time.turn_until([&] { return on->metrics().active == 1; });
+  gyre::inplace_stop_source source;
+  const auto await_stop = [&]() -> task<> { co_await on->stop_async(1h); };
+  std::exception_ptr error;
+  gyre::spawn(virtual_time.loop, await_stop(),
+              {.stop = source.get_token(),
+               .on_error = [&](const std::exception_ptr& thrown) { error = thrown; }});
+  virtual_time.settle();
+  on.reset();
+  source.request_stop();
+  virtual_time.settle();
+  EXPECT_THAT([&] { std::rethrow_exception(error); },
+              testing::Throws<std::system_error>(testing::Property(
+                  &std::system_error::code, make_error_code(std::future_errc::broken_promise))));
+  virtual_time.advance(1min);
+  virtual_time.settle();
+}
+
 TEST_F(HttpServerStop, AFurtherCallMayShortenTheTimeLimit) {
   add_slow();
   on.start();
@@ -446,6 +484,51 @@ TEST(HttpServerStopCallbacks, OneThatThrowsDoesNotKeepTheOthersFromBeingCalled) 
   virtual_time.settle();
   EXPECT_TRUE(done);
   EXPECT_EQ(exceptions, 1);
+}
+
+// A handler ends the stop on the second loop, whose thread then makes the first loop call the
+// callback. Afterwards the loops may be destroyed as soon as the server is.
+TEST(HttpServerStopOnLoops, TheDestructorAwaitsTheThreadThatEndsTheStop) {
+  gyre::loop second;
+  gyre::test::lockstep_loop first;
+  auto on = std::make_unique<server>(
+      std::vector<gyre::event_loop*>{&first.loop, &second},
+      gyre::http::server_options{.tcp = {.strategy = gyre::net::accept_strategy::round_robin}});
+  on->listen(any_port());
+  gyre::manual_reset_event may_respond;
+  on->get("/", [&](request&) -> task<response> {
+    auto waiting = gyre::shielded(may_respond.wait());
+    co_await std::move(waiting);
+    co_return response::text("x");
+  });
+  on->start();
+  peer idle(on->local_endpoint());
+  peer client(on->local_endpoint());
+  client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  while (on->metrics().requests == 0) second.run_for(1ms);
+  std::latch stopped(1);
+  std::atomic<bool> is_destroyed = false;
+  std::thread destroyer([&] {
+    stopped.wait();
+    on.reset();
+    is_destroyed = true;
+  });
+  bool was_destroyed_early = false;
+  on->stop(0s, [&] {
+    stopped.count_down();
+    // Runs while the thread of the second loop waits in a post to the first loop.
+    first.loop.post([&] {
+      for (int i = 0; i < 10'000 && !is_destroyed; ++i) std::this_thread::yield();
+      was_destroyed_early = is_destroyed;
+    });
+  });
+  while (on->metrics().tcp.connections != 0) second.run_for(1ms);
+  first.await_sleep();
+  may_respond.set();
+  while (!is_destroyed) second.run_for(1ms);
+  destroyer.join();
+  first.await_sleep();
+  EXPECT_FALSE(was_destroyed_early);
 }
 
 }  // namespace

@@ -215,42 +215,57 @@ void server_core::end_work() noexcept {
   if (work_.fetch_sub(1, std::memory_order_acq_rel) == 1 && is_draining()) finish_stop();
 }
 
+// Counts an activity of a server that a stop waits for, from construction to destruction.
+class server_core::activity {
+ public:
+  explicit activity(std::shared_ptr<server_core> server) noexcept : server_(std::move(server)) {
+    server_->begin_work();
+  }
+  activity(const activity&) = delete;
+  activity& operator=(const activity&) = delete;
+  ~activity() { server_->end_work(); }
+
+ private:
+  const std::shared_ptr<server_core> server_;
+};
+
 // The first call begins the stop. A further call may shorten the time limit of the stop.
 void server_core::stop(duration timeout, move_only_function<void()> callback) {
-  const auto self = shared_from_this();  // a callback may destroy the server meanwhile
+  // Delays the callbacks to the end of this call, because they may destroy the server.
+  const activity this_call(shared_from_this());
   const steady_time deadline = shards.front()->loop().deadline_after(timeout);
-  bool begins = false;
   {
     std::unique_lock lock(mutex_);
     if (stopped_) {
       lock.unlock();
       return tcp->stop(deadline, std::move(callback));
     }
-    begins = !draining_.exchange(true, std::memory_order_relaxed);
-    done_callbacks_.push_back(std::move(callback));
   }
-  begin_work();
-  if (!begins) {
-    tcp->stop(deadline);
-  } else {
-    // Closes connections without a request in progress, and at the deadline all others.
-    tcp->stop(deadline, [core = weak_from_this()] {
-      if (const auto stopping = core.lock()) stopping->on_tcp_stopped();
-    });
-    // The stop waits until each loop has run the function below: the last loop destroys the visit.
-    struct visit {
-      explicit visit(std::shared_ptr<server_core> owner) : core(std::move(owner)) {}
-      visit(const visit&) = delete;
-      visit& operator=(const visit&) = delete;
-      ~visit() { core->end_work(); }
-      std::shared_ptr<server_core> core;
-    };
-    begin_work();
-    tcp->for_each([held = std::make_shared<visit>(self)](net::tcp_connection& each) {
+  const bool begins = !draining_.exchange(true, std::memory_order_relaxed);
+  // Closes connections without a request in progress, and at the deadline all others.
+  tcp->stop(deadline, [core = weak_from_this()] {
+    if (const auto stopping = core.lock()) stopping->on_tcp_stopped();
+  });
+  if (begins) {
+    // The stop waits until each loop has run the function: the last loop destroys the activity.
+    auto visits = std::make_shared<activity>(shared_from_this());
+    tcp->for_each([visits = std::move(visits)](net::tcp_connection& each) {
       if (auto* side = each.context<std::unique_ptr<server_connection>>()) (*side)->begin_stop();
     });
   }
-  end_work();
+  if (!callback) return;
+  const std::lock_guard lock(mutex_);
+  done_callbacks_.push_back(std::move(callback));
+}
+
+void server_core::expire_stop() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (stopped_) return;
+  try {
+    tcp->stop(duration::zero());
+    // NOLINTNEXTLINE(bugprone-empty-catch): without memory the stop keeps its time limit
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 void server_core::on_tcp_stopped() {
@@ -258,32 +273,42 @@ void server_core::on_tcp_stopped() {
     const std::lock_guard lock(mutex_);
     is_tcp_stopped_ = true;
   }
-  // acquire: pairs with end_work(). If the last work ends after this check, its finish_stop() sees
-  // is_tcp_stopped_.
-  if (work_.load(std::memory_order_acquire) == 0) finish_stop();
+  finish_stop();
 }
 
-// Calls the callbacks if all connections have ended, so that no further request can begin. Called
-// when no request is in progress: coroutines of handlers may outlive their connections.
+// Makes the first loop call the callbacks, if all connections have ended, so that no further
+// request can begin, and no activity is left: coroutines of handlers may outlive their connections.
+// Called after each of these ends.
+//
+// Any thread may call it, and the callbacks may let another thread destroy the server, and then the
+// loops. disconnect(), which the server's destructor calls, therefore waits for the lock.
 void server_core::finish_stop() {
-  std::vector<move_only_function<void()>> callbacks;
-  {
-    const std::lock_guard lock(mutex_);
-    if (!is_tcp_stopped_ || std::exchange(stopped_, true)) return;
-    callbacks.swap(done_callbacks_);
-  }
-  if (!tcp) return;
-  tcp->stop(duration::zero(), [callbacks = std::move(callbacks)]() mutable {
+  const std::lock_guard lock(mutex_);
+  // acquire: pairs with end_work(). An activity that begins later finds stopped_ set, or ends with
+  // a call of this function.
+  const bool is_active = work_.load(std::memory_order_acquire) != 0;
+  if (!is_tcp_stopped_ || is_active || std::exchange(stopped_, true)) return;
+  tcp->stop(duration::zero(), [callbacks = std::exchange(done_callbacks_, {})]() mutable {
     std::exception_ptr error;
     for (auto& each : callbacks) {
       try {
-        if (each) each();
+        each();
       } catch (...) {
         if (!error) error = std::current_exception();
       }
     }
     if (error) std::rethrow_exception(error);
   });
+}
+
+void server_core::disconnect() noexcept {
+  std::vector<move_only_function<void()>> unused_callbacks;  // destroyed without the lock
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+    unused_callbacks.swap(done_callbacks_);
+  }
+  tcp.reset();
 }
 
 }  // namespace gyre::http::detail

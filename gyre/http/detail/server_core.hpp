@@ -99,7 +99,14 @@ class server_core : public std::enable_shared_from_this<server_core> {
   void add(middleware middleware);
   void add(method method, std::string_view pattern, handler function, route_options route);
   void start();
+  // http::server documents stop().
   void stop(duration timeout, move_only_function<void()> callback);
+  /// Makes the time limit of a stop that has begun expire. May be called from any thread, even if
+  /// the server is being destroyed.
+  void expire_stop() noexcept;
+  /// Called by the destructor of the server: closes all connections. Handlers may still run, but
+  /// the callbacks of stop() are not called any more.
+  void disconnect() noexcept;
   server_shard& shard_of(const event_loop& loop) noexcept;
   /// Whether the server may answer a request for `authority` on `connection`.
   bool serves_host(std::string_view authority, const net::tcp_connection& connection) const;
@@ -124,10 +131,12 @@ class server_core : public std::enable_shared_from_this<server_core> {
   move_only_function<void(const request&, std::exception_ptr)> error_handler;
   move_only_function<void(const access_record&)> access_handler;
   std::vector<std::unique_ptr<server_shard>> shards;
-  std::optional<net::tcp_server> tcp;
+  std::optional<net::tcp_server> tcp;  // reset by disconnect()
   bool started = false;
 
  private:
+  class activity;
+
   void on_tcp_stopped();
   void finish_stop();
   bool may_print_error(steady_time time);
