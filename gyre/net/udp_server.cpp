@@ -431,15 +431,21 @@ void udp_server::core::start() {
   for (auto& each : ports_) post(*each, [](detail::udp_port& port) { port.open(); });
 }
 
+// Adds `done` last: afterwards `done` may run at any time on the first loop, and may destroy the
+// server. Only the reference keeps this object then.
 void udp_server::core::stop(move_only_function<void()> done) {
-  const std::lock_guard lock(mutex_);
-  if (done && ports_running_ > 0) {
-    when_stopped_.push_back(std::move(done));
-  } else if (done) {
-    post_done(std::move(done));
+  const auto self = shared_from_this();
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;  // ports_ does not change any more
   }
-  if (std::exchange(stopping_, true)) return;
   for (auto& each : ports_) post(*each, [](detail::udp_port& port) { port.stop(); });
+  if (!done) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (ports_running_ > 0) return when_stopped_.push_back(std::move(done));
+  }
+  post_done(std::move(done));
 }
 
 void udp_server::core::port_stopped() {

@@ -128,8 +128,9 @@ class udp_server {
   /// Begins to receive. Throws std::logic_error if called twice.
   void start();
   /// Closes the sockets for ever, once all waiting replies are sent or refused. Returns at once;
-  /// `done` is called afterwards, on the first of the loops, unless the server has been destroyed.
-  /// May be called again, and before start(). Throws std::bad_alloc.
+  /// `done` is called afterwards, on the first of the loops, unless the server has been destroyed:
+  /// on another thread perhaps before stop() returns. `done` may destroy the server. May be called
+  /// again, and before start(). Throws std::bad_alloc.
   void stop(move_only_function<void()> done = {});
 
   const std::string& name() const noexcept;

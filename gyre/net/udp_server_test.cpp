@@ -5,6 +5,7 @@
 #include <gyre/net/callback_test_support.hpp>
 #include <gyre/net/udp_client.hpp>
 #include <gyre/runtime/loop_pool.hpp>
+#include <tests/support/lockstep_loop.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -367,6 +368,26 @@ TEST_F(UdpServer, TellsThatItHasStoppedUnlessItIsDestroyed) {
     turn_until(loop, [&] { return !server; });
     settle(loop);
     EXPECT_FALSE(told) << "behind the destructor";
+  }
+}
+
+// The callback runs on the loop's thread before stop() has returned.
+TEST(UdpServerStop, TheCallbackMayDestroyTheServerDuringTheCall) {
+  for (const bool is_stopped : {false, true}) {
+    gyre::test::lockstep_loop lockstep;
+    auto server = std::make_unique<udp_server>(lockstep.loop, any_port());
+    if (is_stopped) {
+      std::promise<void> stopped;
+      server->stop([&] { stopped.set_value(); });
+      stopped.get_future().get();
+    }
+    lockstep.await_sleep();
+    std::promise<void> destroyed;
+    server->stop([&] {
+      server.reset();
+      destroyed.set_value();
+    });
+    destroyed.get_future().get();
   }
 }
 
