@@ -82,6 +82,9 @@ class basic_loop_thread {
 
   Loop& loop() noexcept { return work_->loop; }
 
+  /// Returns whether the calling thread is this thread.
+  bool is_current() const noexcept { return thread_->is_current(); }
+
   /// Stops the loop, like event_loop::stop(), without waiting for the thread.
   void stop() noexcept { loop().stop(); }
 

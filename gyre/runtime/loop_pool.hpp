@@ -43,8 +43,9 @@ struct loop_pool_options {
 /// A fixed number of loops with their threads, all running when the constructor returns.
 ///
 /// Thread-safety: any thread, except that join() and join_for() are called by the owner only.
-/// Lifetime: the destructor stops and joins all threads. A task of one of the loops may destroy the
-/// pool: the destructor then joins the other threads, and the task's thread ends after its turn.
+/// Lifetime: the destructor stops and joins all threads before it destroys the first loop. A task of
+/// one of the loops may destroy the pool: the destructor then joins the other threads, and the
+/// task's thread ends after its turn.
 /// Errors: those of loop_thread.
 template <class Loop>
 class basic_loop_pool {
@@ -63,8 +64,14 @@ class basic_loop_pool {
     }
   }
   basic_loop_pool& operator=(basic_loop_pool&&) = delete;
-  // Requests all loops to stop before the first thread is joined.
-  ~basic_loop_pool() { stop(); }
+  // Joins all threads before the first loop is destroyed, because tasks of one loop may still post
+  // to another. The thread that destroys the pool cannot be joined.
+  ~basic_loop_pool() {
+    stop();
+    for (auto& each : threads_) {
+      if (!each->is_current()) each->join();
+    }
+  }
 
   std::size_t size() const noexcept { return threads_.size(); }
   Loop& operator[](std::size_t index) noexcept { return threads_[index]->loop(); }

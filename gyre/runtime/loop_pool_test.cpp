@@ -252,6 +252,33 @@ TEST(LoopPool, ATaskOfOneOfItsLoopsMayDestroyIt) {
   EXPECT_EQ(pool, nullptr);
 }
 
+// The task of the second loop stands for one that posts to the first loop in its last turn.
+TEST(LoopPool, ItsDestructorJoinsAllThreadsBeforeItDestroysALoop) {
+  std::promise<void> first_destroyed;
+  std::future<void> destruction = first_destroyed.get_future();
+  bool was_destroyed_early = false;
+  {
+    std::latch begun(1);
+    loop_pool pool(2);
+    // Remains in the stopped loop until the loop is destroyed.
+    pool[0].post([&, posted = destruction_promise(first_destroyed)]() mutable {
+      pool[0].stop();
+      pool[0].post([posted = std::move(posted)] {});
+    });
+    pool[1].post([&, &second = pool[1]] {
+      begun.count_down();
+      while (!second.stopped()) std::this_thread::yield();
+      for (int i = 0; i < 10'000 && !was_destroyed_early; ++i) {
+        was_destroyed_early = destruction.wait_for(0s) == std::future_status::ready;
+        std::this_thread::yield();
+      }
+    });
+    begun.wait();
+  }
+  EXPECT_FALSE(was_destroyed_early);
+  destruction.get();
+}
+
 TEST(LoopPool, StopMayBeCalledTwiceAndByAnyThread) {
   loop_pool pool(2);
   std::thread([&] { pool.stop(); }).join();
