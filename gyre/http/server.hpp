@@ -138,7 +138,8 @@ class server {
   ///
   /// When a connection is closed after `timeout`, its handler's stop is requested. `callback` is
   /// called only when the coroutines of all handlers have ended, so a handler that ignores the
-  /// request delays it beyond `timeout`.
+  /// request delays it beyond `timeout`. On another thread, `callback` may run before stop()
+  /// returns. `callback` may destroy the server.
   void stop(duration timeout = std::chrono::seconds{5}, move_only_function<void()> callback = {});
   /// Stops like stop(); awaiting the result waits until the server has stopped. Throws
   /// std::future_errc::broken_promise if the server is destroyed first. A stop request to the
