@@ -43,8 +43,8 @@ struct loop_pool_options {
 /// A fixed number of loops with their threads, all running when the constructor returns.
 ///
 /// Thread-safety: any thread, except that join() and join_for() are called by the owner only.
-/// Lifetime: the destructor stops and joins all threads before it destroys the first loop. A task of
-/// one of the loops may destroy the pool: the destructor then joins the other threads, and the
+/// Lifetime: the destructor stops and joins all threads before it destroys the first loop. A task
+/// of one of the loops may destroy the pool: the destructor then joins the other threads, and the
 /// task's thread ends after its turn.
 /// Errors: those of loop_thread.
 template <class Loop>
