@@ -113,7 +113,7 @@ class timer_wheel {
   }
   /// Returns whether the next advance() fires a timer for any `now`: a timer that is due but was
   /// kept waiting by a limit, or was started after its deadline. O(1).
-  bool has_overdue() const noexcept { return due_.next != &due_ || late_.next != &late_; }
+  bool has_overdue_timers() const noexcept { return due_.next != &due_ || late_.next != &late_; }
   /// Returns the number of linked timers.
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }

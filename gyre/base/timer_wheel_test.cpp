@@ -505,7 +505,7 @@ class TimerWheelModel : public ::testing::TestWithParam<unsigned> {
 
   void check_wakeup() {
     ASSERT_EQ(wheel.size(), late.size() + on_time.size());
-    if (wheel.has_overdue()) {
+    if (wheel.has_overdue_timers()) {
       ASSERT_GT(overdue(), 0U);
     }
     auto next = wheel.next_wakeup();

@@ -118,7 +118,7 @@ inline std::size_t event_loop::turn(steady_time deadline) {
   begin_time_limits();
   // Deferred operations remain from the turn before if on_exception has thrown.
   const bool may_wait = done == 0 && deadline != steady_time::min() && !io_slice_.is_over() &&
-                        deferred_.empty() && heavy_.empty() && !timers_.has_overdue();
+                        deferred_.empty() && heavy_.empty() && !timers_.has_overdue_timers();
   if (may_wait) {
     wait_for_work(deadline);
     done += run_io();
@@ -147,7 +147,7 @@ std::size_t event_loop::run_tasks() {
     if (!chain_.empty()) chain_.run(batch_);
     if (batch_.more()) !overflow_.empty() ? run_all() : run_stored();
   };
-  guard(run, [&] {
+  run_and_count(run, [&] {
     if (batch_.ran() == 0) return;
     wait_strategy_.record_batch(batch_.ran());
     tasks_run_.add(batch_.ran());
@@ -193,8 +193,8 @@ void event_loop::run_overflow() {
   }
 }
 
-// Timers and descriptors wait for a batch, so after a batch that took too long the next one has
-// half as many tasks.
+// Timers and descriptors are served only between batches, so a batch that took too long halves the
+// size of the next batch. A full batch that took no longer than batch_time doubles it.
 void event_loop::adapt_batch(duration elapsed) noexcept {
   if (elapsed > options_.batch_time) {
     batch_size_ = std::max<std::size_t>(batch_.ran() / 2, 1);
@@ -241,13 +241,13 @@ std::size_t event_loop::run_io() {
   io_slice_.begin(*io_polled_at_);
   std::size_t completed = 0;
   is_serving_io_ = true;
-  guard([&] { poller_->complete(completed); },
-        [&] {
-          is_serving_io_ = false;
-          io_slice_.end();
-          io_events_.add(completed);
-          descriptors_watched_.set(poller_->watched());
-        });
+  run_and_count([&] { poller_->complete(completed); },
+                [&] {
+                  is_serving_io_ = false;
+                  io_slice_.end();
+                  io_events_.add(completed);
+                  descriptors_watched_.set(poller_->watched());
+                });
   return completed;
 }
 
@@ -261,7 +261,7 @@ std::size_t event_loop::run_deferred() {
     }
     heavy_.run(*poller_, options_.heavy_time, ran);
   };
-  guard(run, [&] { tasks_run_.add(ran); });
+  run_and_count(run, [&] { tasks_run_.add(ran); });
   return ran;
 }
 
@@ -277,18 +277,18 @@ std::size_t event_loop::run_timers() {
     ++fired;
     static_cast<timer_operation&>(timer).expire();
   };
-  guard([&] { timers_.advance(due_until, options_.batch, fire); },
-        [&] {
-          timers_fired_.add(fired);
-          timers_pending_.set(timers_.size());
-        });
+  run_and_count([&] { timers_.advance(due_until, options_.batch, fire); },
+                [&] {
+                  timers_fired_.add(fired);
+                  timers_pending_.set(timers_.size());
+                });
   return fired;
 }
 
 // Runs `work`, then `count`, even after an exception of `work`. on_exception gets that exception
 // last, because it may throw.
 template <class Work, class Count>
-void event_loop::guard(Work&& work, Count&& count) {
+void event_loop::run_and_count(Work&& work, Count&& count) {
   try {
     work();
   } catch (...) {

@@ -289,7 +289,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   void adapt_batch(duration elapsed) noexcept;
   void release_slot() noexcept { slots_in_use_.fetch_sub(1, std::memory_order_relaxed); }
   template <class Work, class Count>
-  void guard(Work&& work, Count&& count);
+  void run_and_count(Work&& work, Count&& count);
   [[gnu::noinline]] void wake_unless_awake() noexcept;
   [[gnu::cold]] void wake_poller() noexcept;
   void start_delayed(steady_time deadline, move_only_function<void()> task);

@@ -266,7 +266,7 @@ void uring_poller::after_fork() {
   close_ring();
   wake_ = gyre::detail::wake_event();
   open_epoll();
-  if (files_) files_->after_fork();
+  if (files_) files_->recreate_ring_in_child();
   // The next thread that waits makes a ring.
 }
 

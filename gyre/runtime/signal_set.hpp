@@ -125,7 +125,7 @@ class signal_set {
   blocked_signals blocked_;
   unique_fd descriptor_;
   detail::callback<const signal_info&> callback_;
-  fd_watch watch_;  // active if the set has a function
+  fd_watch watch_;  // watches descriptor_ if callback_ is set
   detail::readable_line<signal_set, signal_info> waits_;
 };
 

@@ -24,7 +24,7 @@
 namespace gyre {
 namespace detail {
 
-/// A waiter that waits first in the condition variable, and then in the line of the mutex.
+/// A waiter that waits on the condition variable first, and then in the queue of the mutex.
 struct condition_waiter : waiter {
   enum class stage : unsigned char { unlisted, condition, mutex };
 

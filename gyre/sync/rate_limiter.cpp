@@ -38,7 +38,7 @@ rate_limiter::rate_limiter(rate_limiter_options options)
     : rate_(checked(options.tokens, "tokens")),
       period_(checked_period(options.per)),
       burst_(checked(options.burst, "burst")),
-      full_at_(scaled(steady_time::min())) {}
+      full_at_(to_scaled_time(steady_time::min())) {}
 
 void rate_limiter::check(std::uint64_t tokens) const {
   if (tokens <= burst_) return;
@@ -50,12 +50,12 @@ void rate_limiter::check(std::uint64_t tokens) const {
 bool rate_limiter::try_acquire(steady_time now, std::uint64_t tokens) {
   check(tokens);
   const mutex::guard head(line_, std::try_to_lock);
-  if (!head || full_at_ - cost(burst_ - tokens) > scaled(now)) return false;
+  if (!head || full_at_ - cost(burst_ - tokens) > to_scaled_time(now)) return false;
   take(tokens, now);
   return true;
 }
 
-rate_limiter::scaled_time rate_limiter::scaled(steady_time time) const noexcept {
+rate_limiter::scaled_time rate_limiter::to_scaled_time(steady_time time) const noexcept {
   return scaled_time{time.time_since_epoch().count()} * static_cast<scaled_time>(rate_);
 }
 
@@ -66,7 +66,7 @@ rate_limiter::scaled_time rate_limiter::cost(std::uint64_t tokens) const noexcep
 // Returns the time, not before `now`, at which `tokens` tokens are available.
 steady_time rate_limiter::ready_at(std::uint64_t tokens, steady_time now) const noexcept {
   const scaled_time ready = full_at_ - cost(burst_ - tokens);
-  if (ready <= scaled(now)) return now;
+  if (ready <= to_scaled_time(now)) return now;
   const auto rate = static_cast<scaled_time>(rate_);
   const scaled_time nanoseconds = ready / rate + (ready % rate > 0 ? 1 : 0);
   const scaled_time latest = steady_time::max().time_since_epoch().count();
@@ -76,7 +76,7 @@ steady_time rate_limiter::ready_at(std::uint64_t tokens, steady_time now) const 
 
 // Takes tokens that are available at the time `now`.
 void rate_limiter::take(std::uint64_t tokens, steady_time now) noexcept {
-  full_at_ = std::max(full_at_, scaled(now)) + cost(tokens);
+  full_at_ = std::max(full_at_, to_scaled_time(now)) + cost(tokens);
 }
 
 // Returns the result of `wait`, and keeps its error, if any, for await_resume(), which may throw.

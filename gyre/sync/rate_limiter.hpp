@@ -80,7 +80,7 @@ class rate_limiter {
   // The functions below are called by the holder of line_.
   steady_time ready_at(std::uint64_t tokens, steady_time now) const noexcept;
   void take(std::uint64_t tokens, steady_time now) noexcept;
-  scaled_time scaled(steady_time time) const noexcept;
+  scaled_time to_scaled_time(steady_time time) const noexcept;
   scaled_time cost(std::uint64_t tokens) const noexcept;
 
   const std::uint64_t rate_;

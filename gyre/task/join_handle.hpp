@@ -41,8 +41,8 @@ namespace detail {
 [[noreturn, gnu::cold]] void throw_empty_join_handle();
 [[noreturn, gnu::cold]] void throw_joined_twice();
 
-/// A started task and its join_handle: shared work whose owner is the handle.
-// NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): it deletes itself
+/// The shared_work behind a join_handle: a task whose owner is the handle.
+// NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): its last owner deletes the object
 class joinable_work : public shared_work, scope_entry {
  public:
   /// Starts the task. Called once, by the handle. If it throws, the handle drops the work.

@@ -48,11 +48,11 @@ class manual_executor final : public executor, public timer_service {
 
   void post(operation& op) noexcept override {
     const std::lock_guard lock(mutex_);
-    waiting_.push_back(op);
-    ++pending_;
+    queue_.push_back(op);
+    ++queued_count_;
     ++posts_;
   }
-  bool running_here() const noexcept override { return running_in_.load() == current_run(); }
+  bool running_here() const noexcept override { return innermost_run_.load() == current_run(); }
   timer_service* timers() noexcept override { return this; }
 
   void start_timer(timer_operation& timer, steady_time deadline) noexcept override {
@@ -106,7 +106,7 @@ class manual_executor final : public executor, public timer_service {
   /// The number of pending operations.
   std::size_t pending() const {
     const std::lock_guard lock(mutex_);
-    return pending_;
+    return queued_count_;
   }
   /// The number of operations posted so far.
   std::size_t posts() const {
@@ -119,12 +119,12 @@ class manual_executor final : public executor, public timer_service {
  private:
   operation* take() {
     const std::lock_guard lock(mutex_);
-    if (pending_ == 0) return nullptr;
-    for (std::size_t skipped = random_ ? (*random_)() % pending_ : 0; skipped > 0; --skipped) {
-      waiting_.push_back(*waiting_.pop_front());
+    if (queued_count_ == 0) return nullptr;
+    for (std::size_t skipped = random_ ? (*random_)() % queued_count_ : 0; skipped > 0; --skipped) {
+      queue_.push_back(*queue_.pop_front());
     }
-    --pending_;
-    return waiting_.pop_front();
+    --queued_count_;
+    return queue_.pop_front();
   }
   template <class Function>
   void run_here(Function&& function) {
@@ -137,7 +137,7 @@ class manual_executor final : public executor, public timer_service {
       const void* const outer;
       gyre::detail::nested_run run;
     };
-    const scope running(running_in_);
+    const scope running(innermost_run_);
     function();
   }
   // Advances the wheel to `time`, which expires one timer, or none if the timers of a slot had to
@@ -157,10 +157,10 @@ class manual_executor final : public executor, public timer_service {
 
   mutable std::mutex mutex_;
   std::optional<std::mt19937_64> random_;
-  intrusive_queue<operation> waiting_;
-  std::size_t pending_ = 0;
+  intrusive_queue<operation> queue_;
+  std::size_t queued_count_ = 0;
   std::size_t posts_ = 0;
-  std::atomic<const void*> running_in_{nullptr};  // the innermost run_here(); null outside
+  std::atomic<const void*> innermost_run_{nullptr};  // the innermost run_here(); null outside
   std::atomic<std::chrono::nanoseconds::rep> since_epoch_{start.count()};
   gyre::detail::timer_wheel wheel_{steady_time{start}};
 };

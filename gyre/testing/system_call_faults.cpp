@@ -190,8 +190,8 @@ int index_of_call(std::string_view call) {
 
 }  // namespace
 
-fault::fault(std::string_view call, int error, plan schedule) : call_(index_of_call(call)) {
-  fault_of(call_) = {.plan = schedule, .error = error, .hits = 0, .active = true};
+fault::fault(std::string_view call, int error, plan fault_plan) : call_(index_of_call(call)) {
+  fault_of(call_) = {.plan = fault_plan, .error = error, .hits = 0, .active = true};
 }
 fault::~fault() { fault_of(call_).active = false; }
 int fault::hits() const noexcept { return fault_of(call_).hits; }

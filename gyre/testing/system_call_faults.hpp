@@ -42,7 +42,7 @@ class fault {
   };
   /// Makes `call`, one of known_calls(), fail with `error`, a value of errno. Errors:
   /// std::invalid_argument for an unknown call.
-  fault(std::string_view call, int error, plan schedule);
+  fault(std::string_view call, int error, plan fault_plan);
   fault(std::string_view call, int error) : fault(call, error, plan{}) {}
   fault(const fault&) = delete;
   fault& operator=(const fault&) = delete;

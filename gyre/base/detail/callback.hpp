@@ -8,8 +8,8 @@
 
 namespace gyre::detail {
 
-/// Moves the function out of its owner for the call, so that the function may destroy the owner,
-/// and this callback with it, and still use its captures. Not reentrant.
+/// A function that may destroy the callback and the callback's owner: for the call, the function is
+/// moved to the stack, so that its captures stay valid. The function must not call the callback.
 template <class... Args>
 class callback {
  public:

@@ -105,23 +105,24 @@ named_thread::named_thread(const std::string& name, const std::vector<int>& cpus
   static_cast<void>(arguments.release());
 }
 
-named_thread::~named_thread() { assert(ended_); }
+named_thread::~named_thread() { assert(is_joined_or_detached_); }
 
 void named_thread::join() {
-  if (ended_) return;
+  if (is_joined_or_detached_) return;
   if (is_current()) throw_system_error(EDEADLK, "a thread waits for its own end");
   ::pthread_join(thread_, nullptr);
-  ended_ = true;
+  is_joined_or_detached_ = true;
 }
 
 void named_thread::detach() noexcept {
-  ended_ = true;
+  is_joined_or_detached_ = true;
   ::pthread_detach(thread_);
 }
 
 bool named_thread::join_for(std::chrono::nanoseconds timeout) {
   const steady_time deadline = later(monotonic_now(), timeout);
-  if (!ended_ && completion_.wait_until(deadline) != std::future_status::ready) return false;
+  if (!is_joined_or_detached_ && completion_.wait_until(deadline) != std::future_status::ready)
+    return false;
   join();
   return true;
 }

@@ -35,14 +35,16 @@ class named_thread {
   /// Detaches the thread. Must not be called after join().
   void detach() noexcept;
   /// Returns whether the calling thread is this thread.
-  bool is_current() const noexcept { return !ended_ && ::pthread_equal(thread_, ::pthread_self()); }
+  bool is_current() const noexcept {
+    return !is_joined_or_detached_ && ::pthread_equal(thread_, ::pthread_self());
+  }
 
  private:
   // Becomes ready when `work` has ended. join_for() waits for the future, because ThreadSanitizer
   // does not support pthread_clockjoin_np().
   std::future<void> completion_;
   pthread_t thread_{};
-  bool ended_ = false;  // whether the thread was joined or detached
+  bool is_joined_or_detached_ = false;
 };
 
 }  // namespace gyre::detail

@@ -244,7 +244,7 @@ void file_ring::reap(std::size_t& completions) {
   }
 }
 
-void file_ring::after_fork() {
+void file_ring::recreate_ring_in_child() {
   // In the child this unmaps and closes the ring, and does not affect the parent's calls.
   if (fd() >= 0) io_uring_queue_exit(&ring_);
   ring_.ring_fd = -1;

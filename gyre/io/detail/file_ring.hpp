@@ -34,8 +34,8 @@ class file_ring final : public file_service {
   std::optional<result> cancel(file_call& call) noexcept override;
 
   // The poller calls the functions below.
-  /// Returns the descriptor, readable when the kernel has something to reap(). after_fork() changes
-  /// it.
+  /// Returns the descriptor, readable when the kernel has something to reap().
+  /// recreate_ring_in_child() changes it.
   int fd() const noexcept { return ring_.ring_fd; }
   /// Whether there is something to reap() that the descriptor does not show.
   bool pending() const noexcept { return !done_.empty(); }
@@ -47,7 +47,7 @@ class file_ring final : public file_service {
   /// Replaces the ring in a forked child. Calls under way continue in the parent; in the child they
   /// end with ECANCELED, to be reaped. Throws like the constructor; then calls are made on the
   /// loop's thread.
-  void after_fork();
+  void recreate_ring_in_child();
 
  private:
   // The number of calls that may complete immediately in a turn of the loop, so that a reader of

@@ -19,8 +19,8 @@ constexpr std::size_t max_submitter_depth = 16;
 
 // The time for which a thread in the line of a wide pool sleeps before it serves the line itself.
 // It doubles with each further sleep, up to the maximum.
-constexpr std::chrono::milliseconds min_patience{2};
-constexpr std::chrono::milliseconds max_patience{64};
+constexpr std::chrono::milliseconds min_line_sleep{2};
+constexpr std::chrono::milliseconds max_line_sleep{64};
 
 // The number of tasks that the calling thread runs as their submitter, nested in one another.
 constinit thread_local std::size_t submitter_depth = 0;
@@ -110,19 +110,19 @@ admission::grant admission::wait_until(steady_time deadline, std::size_t max_slo
   if (is_urgent) urgent_waits_.fetch_add(1, std::memory_order_relaxed);
   blocked_acquire wait(slots_, is_wide ? limit_ + 1 : 1);
   if (is_wide) slots_.serve_waits(1);
-  std::chrono::nanoseconds patience = is_wide ? min_patience : std::chrono::nanoseconds::max();
+  std::chrono::nanoseconds line_sleep = is_wide ? min_line_sleep : std::chrono::nanoseconds::max();
   bool timed_out = false;
   while (!wait.has_ended()) {
     const steady_time present = monotonic_now();
     timed_out = present >= deadline;
     if (timed_out) break;
-    wait.sleep_until(std::min(deadline, later(present, patience)));
+    wait.sleep_until(std::min(deadline, later(present, line_sleep)));
     if (wait.has_ended() || !is_wide) continue;
     if (!std::exchange(is_urgent, true)) {
       urgent_waits_.fetch_add(1, std::memory_order_relaxed);
     }
     slots_.serve_waits(1);
-    patience = std::min<std::chrono::nanoseconds>(2 * patience, max_patience);
+    line_sleep = std::min<std::chrono::nanoseconds>(2 * line_sleep, max_line_sleep);
   }
   const std::size_t slots = wait.end();
   if (is_urgent) urgent_waits_.fetch_sub(1, std::memory_order_relaxed);

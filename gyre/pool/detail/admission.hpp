@@ -104,8 +104,8 @@ class admission {
         [[unlikely]]
       slots_.serve_waits(1);
   }
-  /// Limits the slots of started tasks that all workers together keep to a 16th of limit(), because
-  /// a worker keeps its share while a task runs, however long that takes.
+  /// Caps the slots of started tasks that workers keep back, at limit() / 16 in total: a worker
+  /// keeps its slots as long as its current task runs, which may be long.
   void set_workers(std::size_t count) noexcept {
     const auto share = std::clamp<std::size_t>(limit_ / (16 * count), 1, chunk_size_);
     worker_chunk_size_.store(share, std::memory_order_relaxed);  // relaxed: publishes no other data

@@ -212,13 +212,13 @@ admission_result pool_core::submit_at(task_builder builder, steady_time deadline
   using step = admission::step;
   const auto caller =
       worker_here() == nullptr ? admission::waiting::blocks : admission::waiting::fails;
-  steady_time patience{};
+  steady_time deadline_of_wait{};
   semaphore_permit slot;
   while (!take_slot(slot)) {
     if (life_cycle_.is_closed()) return admission_->count_refusal(admission_result::closed);
     const step next = admission_->choose_step_outside(caller);
     if (next == step::wait) {
-      const admission_result waited = wait_for_slot(task_priority::low, patience, slot);
+      const admission_result waited = wait_for_slot(task_priority::low, deadline_of_wait, slot);
       if (waited != admission_result::granted) return admission_->count_refusal(waited);
     } else if (next != step::drop_another || !drop_one()) {
       return admission_->count_refusal(admission_result::full);
@@ -348,7 +348,7 @@ thread_pool_metrics pool_core::metrics() const {
       .delayed = delayed_.size(),
       .workers = workers_.target(),
   };
-  sum.started = sum.finished = quiescence_.run_outside();
+  sum.started = sum.finished = quiescence_.tasks_run_outside();
   for (std::size_t index = 0; index < workers_.size(); ++index) {
     const pool_worker& worker = workers_[index];
     sum.finished += worker.finished.get();

@@ -31,7 +31,7 @@ class quiescence {
   void count_run_outside() noexcept { run_outside_.fetch_add(1, std::memory_order_release); }
   // relaxed: statistics, which guard no other data.
   std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
-  std::uint64_t run_outside() const noexcept {
+  std::uint64_t tasks_run_outside() const noexcept {
     return run_outside_.load(std::memory_order_relaxed);
   }
 

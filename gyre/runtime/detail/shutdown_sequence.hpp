@@ -141,7 +141,7 @@ class shutdown_sequence {
   task<> wait_for_other_tasks();
 
   void end_step() noexcept;
-  /// Adds another step of the same phase, which then also waits for it.
+  /// Adds a step to the phase of `step`, which ends only after the new step, too, has ended.
   shutdown_step copy(const shutdown_step& step) noexcept;
 
  private:

@@ -89,8 +89,9 @@ struct context_trace {
 
   /// The coroutine of this context that runs or waits: the last one in the chain of awaits.
   [[no_unique_address]] traced<promise_base*> innermost;
-  /// The context that waits for this one, and the coroutine of that context that awaits this one.
+  /// The context that waits for the end of this context.
   [[no_unique_address]] traced<const task_context*> parent;
+  /// The coroutine of `parent` that awaits the task of this context.
   [[no_unique_address]] traced<const promise_base*> awaited_by;
   [[no_unique_address]] traced<const char*> name;
   /// The concurrent children of the context's coroutines, the newest set first.

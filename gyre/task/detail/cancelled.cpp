@@ -74,12 +74,12 @@ bool yield_cancelled(const task_context& context, std::coroutine_handle<> corout
 
 const std::exception_ptr& cancellation() noexcept {
   // The exception_ptr is never destroyed: threads may outlive the program's static objects.
-  union immortal {
-    immortal() noexcept : error(std::make_exception_ptr(operation_cancelled())) {}
-    ~immortal() {}  // NOLINT: not defaulted, as that would destroy the member
+  union never_destroyed {
+    never_destroyed() noexcept : error(std::make_exception_ptr(operation_cancelled())) {}
+    ~never_destroyed() {}  // NOLINT: not defaulted, as that would destroy the member
     std::exception_ptr error;
   };
-  static const immortal holder;
+  static const never_destroyed holder;
   return holder.error;
 }
 

@@ -14,7 +14,7 @@ namespace gyre::detail {
 #define GYRE_MISPLACES_FRAMES 0
 #endif
 
-/// Prints on stderr how to write the coroutine instead, and ends the program.
+/// Prints on stderr how to rewrite a coroutine whose frame GCC misplaces, and calls std::abort().
 [[noreturn, gnu::cold]] void abort_for_misplaced_frame() noexcept;
 
 #if GYRE_MISPLACES_FRAMES

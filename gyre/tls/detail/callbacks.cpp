@@ -83,7 +83,7 @@ int callbacks::read(BIO* bio, char* buffer, std::size_t size, std::size_t* count
     return 0;
   }
   std::span<const std::byte>& source =
-      self.opening_left_.empty() ? self.unread_ : self.opening_left_;
+      self.unread_first_bytes_.empty() ? self.unread_ : self.unread_first_bytes_;
   *count = std::min(size, source.size());
   if (*count == 0) {
     BIO_set_retry_read(bio);
@@ -219,14 +219,14 @@ int callbacks::staple(SSL* ssl, void* /*argument*/) {
 // Returns -1 for an error, 0 for a full handshake, 1 for success, and 2 for success with a ticket
 // that must be renewed.
 int callbacks::protect_ticket(SSL* ssl, unsigned char* name, unsigned char* iv,
-                              EVP_CIPHER_CTX* cipher, EVP_MAC_CTX* mac, int encrypts) {
+                              EVP_CIPHER_CTX* cipher, EVP_MAC_CTX* mac, int is_encrypting) {
   const loaded_context& loaded = *engine_of(ssl).loaded_;
   if (loaded.tickets == nullptr) return 0;
   try {
     const steady_time present = gyre::detail::monotonic_now();
     ticket_key key;
     int outcome = 1;
-    if (encrypts != 0) {
+    if (is_encrypting != 0) {
       const auto newest = loaded.tickets->newest(present);
       if (!newest || RAND_bytes(iv, EVP_CIPHER_get_iv_length(ticket_cipher())) != 1) return -1;
       key = *newest;
@@ -244,7 +244,7 @@ int callbacks::protect_ticket(SSL* ssl, unsigned char* name, unsigned char* iv,
         OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
         OSSL_PARAM_construct_end()};
     const bool is_ready = EVP_CipherInit_ex(cipher, ticket_cipher(), nullptr, key.cipher.data(), iv,
-                                            encrypts != 0 ? 1 : 0) == 1 &&
+                                            is_encrypting != 0 ? 1 : 0) == 1 &&
                           EVP_MAC_CTX_set_params(mac, parameters) == 1;
     return is_ready ? outcome : -1;
   } catch (const std::exception&) {

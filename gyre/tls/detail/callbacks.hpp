@@ -36,7 +36,7 @@ struct callbacks {
                                 void* argument);
   static int staple(SSL* ssl, void* argument);
   static int protect_ticket(SSL* ssl, unsigned char* name, unsigned char* iv,
-                            EVP_CIPHER_CTX* cipher, EVP_MAC_CTX* mac, int encrypts);
+                            EVP_CIPHER_CTX* cipher, EVP_MAC_CTX* mac, int is_encrypting);
   static SSL_TICKET_RETURN judge_ticket(SSL* ssl, SSL_SESSION* session, const unsigned char* name,
                                         std::size_t size, SSL_TICKET_STATUS status, void* argument);
 

@@ -128,14 +128,14 @@ void engine::make_ssl() {
 // nothing costs no memory of OpenSSL. Returns false while the bytes neither reveal the length of
 // the first message nor that they are not TLS.
 bool engine::begin_to_serve() {
-  const std::size_t count = std::min(opening_.size() - opening_size_, unread_.size());
-  std::ranges::copy(unread_.first(count), opening_.begin() + opening_size_);
-  opening_size_ = static_cast<std::uint8_t>(opening_size_ + count);
+  const std::size_t count = std::min(first_bytes_.size() - first_byte_count_, unread_.size());
+  std::ranges::copy(unread_.first(count), first_bytes_.begin() + first_byte_count_);
+  first_byte_count_ = static_cast<std::uint8_t>(first_byte_count_ + count);
   consume(count);
-  const bool may_be_tls = opening_[0] == handshake_record;
-  if (opening_size_ < (may_be_tls ? opening_.size() : record_header)) return false;
+  const bool may_be_tls = first_bytes_[0] == handshake_record;
+  if (first_byte_count_ < (may_be_tls ? first_bytes_.size() : record_header)) return false;
   make_ssl();
-  opening_left_ = std::span(opening_).first(opening_size_);
+  unread_first_bytes_ = std::span(first_bytes_).first(first_byte_count_);
   SSL_set_accept_state(ssl_.get());
   return true;
 }
@@ -144,11 +144,11 @@ bool engine::begin_to_serve() {
 // does not contain the length of the first message.
 std::size_t engine::held_by_handshake() const noexcept {
   if (ssl_ == nullptr || established_) return 0;
-  if (!loaded_->is_server || opening_[0] != handshake_record) return handshake_cost;
+  if (!loaded_->is_server || first_bytes_[0] != handshake_record) return handshake_cost;
   const auto number = [this](std::size_t index) {
-    return std::to_integer<std::size_t>(opening_[index]);
+    return std::to_integer<std::size_t>(first_bytes_[index]);
   };
-  const bool is_plain = (number(3) << 8 | number(4)) >= 4 && opening_[5] == client_hello;
+  const bool is_plain = (number(3) << 8 | number(4)) >= 4 && first_bytes_[5] == client_hello;
   const std::size_t length = number(6) << 16 | number(7) << 8 | number(8);
   return handshake_cost + (is_plain ? std::min(length, max_hello_size) : max_hello_size);
 }
@@ -161,7 +161,7 @@ engine::status engine::fail_with(std::error_code code, std::string text) {
 engine::status engine::result_of(int returned) {
   switch (SSL_get_error(ssl_.get(), returned)) {
     case SSL_ERROR_NONE: return status::done;
-    case SSL_ERROR_WANT_READ: is_starved_ = unread_.empty(); return status::wants_input;
+    case SSL_ERROR_WANT_READ: wants_input_ = unread_.empty(); return status::wants_input;
     case SSL_ERROR_ZERO_RETURN:
       // No other record may come within a message (RFC 8446, 5.1), but OpenSSL accepts an alert
       // there.
@@ -181,16 +181,16 @@ engine::status engine::result_of(int returned) {
   return status::failed;
 }
 
-bool engine::is_starved() noexcept {
-  if (!unread().empty()) is_starved_ = false;
-  return is_starved_;
+bool engine::wants_input() noexcept {
+  if (!unread().empty()) wants_input_ = false;
+  return wants_input_;
 }
 
 // Appends a reply for a peer that does not speak TLS. OpenSSL sends nothing for most such bytes,
 // and the peer would wait for a reply without learning why none comes.
 void engine::refuse_other_protocol() {
   if (loaded_->is_server && !established_ &&
-      is_http_request(std::span(opening_).first(opening_size_))) {
+      is_http_request(std::span(first_bytes_).first(first_byte_count_))) {
     failure_.code = errc::plain_http;
     output().clear();  // an alert before the response would corrupt it
     output().append(plain_http_response);
@@ -203,7 +203,7 @@ void engine::refuse_other_protocol() {
 
 engine::status engine::handshake() {
   if (failure_.code) return status::failed;
-  is_starved_ = false;
+  wants_input_ = false;
   if (ssl_ == nullptr && !begin_to_serve()) return status::wants_input;
   ERR_clear_error();
   const status outcome = result_of(SSL_do_handshake(ssl_.get()));
@@ -264,7 +264,7 @@ engine::status engine::read(std::span<std::byte> buffer, std::size_t& count) {
   count = 0;
   if (failure_.code) return status::failed;
   // Without input OpenSSL would only allocate a buffer and free it.
-  if (is_starved()) return status::wants_input;
+  if (wants_input()) return status::wants_input;
   while (count < buffer.size()) {
     ERR_clear_error();
     std::size_t part = 0;
@@ -282,7 +282,7 @@ engine::status engine::read(std::span<std::byte> buffer, std::size_t& count) {
 
 engine::status engine::peek() {
   if (failure_.code) return status::failed;
-  if (is_starved()) return status::wants_input;
+  if (wants_input()) return status::wants_input;
   ERR_clear_error();
   std::byte first{};
   std::size_t count = 0;

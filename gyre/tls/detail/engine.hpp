@@ -92,16 +92,17 @@ class engine : public net::layer {
   void count_data(std::size_t bytes) noexcept;
   status fail_with(std::error_code code, std::string text = {});
   status result_of(int returned);
-  bool is_starved() noexcept;
+  bool wants_input() noexcept;
   // Whether only a part of a post-handshake message of the peer has arrived.
   bool is_within_message() const noexcept { return established_ && SSL_in_init(ssl_.get()) == 1; }
 
   std::shared_ptr<const loaded_context> loaded_;
   std::string host_;
   // The first bytes that a server received: the headers of a record and of the message in it.
-  std::array<std::byte, 9> opening_{};
-  std::uint8_t opening_size_ = 0;
-  std::span<const std::byte> opening_left_;  // the part of opening_ that OpenSSL has not read
+  std::array<std::byte, 9> first_bytes_{};
+  std::uint8_t first_byte_count_ = 0;
+  // The part of first_bytes_ that OpenSSL has not read.
+  std::span<const std::byte> unread_first_bytes_;
   std::size_t handshake_bytes_ = 0;
   std::size_t steps_ = 0;                   // handshake steps in the period, see note_step()
   steady_time step_period_start_{};         // the beginning of the period of steps_
@@ -110,7 +111,7 @@ class engine : public net::layer {
   std::size_t too_large_key_ = 0;           // the size in bits of the refused key; 0: none
   std::string requested_name_;              // server: the name the client sent, in lower case
   session session_;
-  bool is_starved_ = false;  // whether OpenSSL can read nothing before more bytes are fed
+  bool wants_input_ = false;  // whether OpenSSL can read nothing before more bytes are fed
   bool name_is_unknown_ = false;
   bool alert_sent_ = false;
   bool may_resume_ = false;        // server: whether the client can use tickets of TLS 1.3
