@@ -37,8 +37,14 @@ class lockstep_poller final : public real_io_poller {
   void wake() noexcept override {
     std::unique_lock lock(mutex_);
     const std::uint64_t before = ended_sleeps_;
+    ++wakers_;
     real().wake();
     sleeps_.wait(lock, [&] { return ended_sleeps_ != before && is_asleep_; });
+    --wakers_;
+  }
+  bool has_waker() {
+    const std::lock_guard lock(mutex_);
+    return wakers_ > 0;
   }
   void await_sleep() {
     std::unique_lock lock(mutex_);
@@ -61,6 +67,7 @@ class lockstep_poller final : public real_io_poller {
   std::mutex mutex_;
   std::condition_variable sleeps_;
   std::uint64_t ended_sleeps_ = 0;
+  std::size_t wakers_ = 0;
   bool is_asleep_ = false;
 };
 
@@ -77,6 +84,9 @@ class lockstep_loop {
 
   /// Waits until the loop sleeps.
   void await_sleep() { poller_->await_sleep(); }
+  /// Whether a thread that has woken the loop waits for its next sleep. Called by tasks of the
+  /// loop: the thread waits until the task has ended.
+  bool has_waker() { return poller_->has_waker(); }
 
   gyre::loop loop{{}, std::unique_ptr<poller>(poller_)};
 
