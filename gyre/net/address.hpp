@@ -32,19 +32,20 @@ class ip_address {
   }
   constexpr explicit ip_address(const v6_bytes& bytes, std::uint32_t scope = 0) noexcept
       : version_(6), bytes_(bytes), scope_(scope) {}
-  /// As parse(). Throws std::system_error: std::errc::invalid_argument, no_such_device.
+  /// Constructs the address that parse() reads from `text`. Throws std::system_error:
+  /// std::errc::invalid_argument, no_such_device.
   explicit ip_address(std::string_view text);
 
-  /// The address a.b.c.d.
+  /// Returns the address a.b.c.d.
   static constexpr ip_address v4(std::uint8_t a, std::uint8_t b, std::uint8_t c,
                                  std::uint8_t d) noexcept {
     return ip_address(v4_bytes{a, b, c, d});
   }
 
-  /// The wildcards 0.0.0.0 and ::, which stand for every local address in bind().
+  /// Returns the wildcards 0.0.0.0 and ::, which stand for every local address in bind().
   static constexpr ip_address any_v4() noexcept { return ip_address(v4_bytes{}); }
   static constexpr ip_address any_v6() noexcept { return ip_address(v6_bytes{}); }
-  /// 127.0.0.1 and ::1.
+  /// Returns the loopback addresses 127.0.0.1 and ::1.
   static constexpr ip_address loopback_v4() noexcept { return v4(127, 0, 0, 1); }
   static constexpr ip_address loopback_v6() noexcept {
     return ip_address(v6_bytes{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1});
@@ -54,19 +55,19 @@ class ip_address {
   /// or "fe80::1%2". Errors: std::errc::invalid_argument for other texts, no_such_device if there
   /// is no interface of that name. Complexity: system calls only for the name of an interface.
   [[nodiscard]] static std::expected<ip_address, std::error_code> parse(std::string_view text);
-  /// The text that parse() reads, in the form of RFC 5952, with a scope as a number.
+  /// Returns a text that parse() reads, in the form of RFC 5952, with a scope as a number.
   [[nodiscard]] std::string to_string() const;
 
   constexpr bool is_v4() const noexcept { return version_ == 4; }
   constexpr bool is_v6() const noexcept { return version_ == 6; }
-  /// The 4 or 16 bytes, most significant first.
+  /// Returns the 4 or 16 bytes of the address, the most significant first.
   constexpr std::span<const std::uint8_t> bytes() const noexcept {
     return std::span(bytes_).first(is_v4() ? 4 : 16);
   }
-  /// The scope: the number of an interface, 0 if none is named.
+  /// Returns the scope: the number of an interface, or 0 if none is named.
   constexpr std::uint32_t scope() const noexcept { return scope_; }
 
-  /// ::ffff:a.b.c.d, as which an IPv6 socket sees an IPv4 peer.
+  /// Whether the address is ::ffff:a.b.c.d, as which an IPv6 socket sees an IPv4 peer.
   constexpr bool is_v4_mapped() const noexcept {
     if (!is_v6() || bytes_[10] != 0xff || bytes_[11] != 0xff) return false;
     for (std::size_t i = 0; i < 10; ++i) {
@@ -74,35 +75,37 @@ class ip_address {
     }
     return true;
   }
-  /// The IPv4 address of a mapped one; any other address as it is.
+  /// Returns the IPv4 address for a mapped address, and any other address unchanged.
   constexpr ip_address unmapped() const noexcept {
     return is_v4_mapped() ? v4(bytes_[12], bytes_[13], bytes_[14], bytes_[15]) : *this;
   }
 
   // The next five functions treat a mapped IPv4 address as the IPv4 address; comparison does not.
 
-  /// 0.0.0.0 or ::.
+  /// Whether the address is 0.0.0.0 or ::, whatever its scope.
   constexpr bool is_any() const noexcept {
     const ip_address plain = unmapped();
     return plain == any_v4() || plain.without_scope() == any_v6();
   }
-  /// 127.0.0.0/8 or ::1.
+  /// Whether the address is in 127.0.0.0/8 or is ::1.
   constexpr bool is_loopback() const noexcept {
     const ip_address plain = unmapped();
     return plain.is_v4() ? plain.bytes_[0] == 127 : plain.without_scope() == loopback_v6();
   }
-  /// 224.0.0.0/4 or ff00::/8.
+  /// Whether the address is in 224.0.0.0/4 or ff00::/8.
   constexpr bool is_multicast() const noexcept {
     const ip_address plain = unmapped();
     return plain.is_v4() ? plain.bytes_[0] >> 4 == 14 : plain.bytes_[0] == 0xff;
   }
-  /// 169.254.0.0/16 or fe80::/10, which can be reached only with a scope.
+  /// Whether the address is in 169.254.0.0/16, or in fe80::/10, which can be reached only with a
+  /// scope.
   constexpr bool is_link_local() const noexcept {
     const ip_address plain = unmapped();
     return plain.is_v4() ? plain.bytes_[0] == 169 && plain.bytes_[1] == 254
                          : plain.bytes_[0] == 0xfe && plain.bytes_[1] >> 6 == 2;
   }
-  /// Private networks: 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 (RFC 1918), fc00::/7 (RFC 4193).
+  /// Whether the address is in a private network: 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 (RFC
+  /// 1918), fc00::/7 (RFC 4193).
   constexpr bool is_private() const noexcept {
     const ip_address plain = unmapped();
     const auto& bytes = plain.bytes_;
@@ -122,7 +125,7 @@ class ip_address {
   }
 
   std::uint8_t version_ = 4;
-  v6_bytes bytes_{};  // IPv4 uses the first four; the others are zero
+  v6_bytes bytes_{};  // an IPv4 address is in the first four bytes; the others are zero
   std::uint32_t scope_ = 0;
 };
 

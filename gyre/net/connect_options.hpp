@@ -14,12 +14,12 @@ namespace gyre::net {
 
 /// Options of connect().
 struct connect_options {
-  /// Set before connecting.
+  /// Options that are set on the socket before it connects.
   socket_options socket = {.no_delay = true};
-  /// The local address to connect from; none: the kernel chooses. With one, SO_REUSEADDR is set,
-  /// unless `socket` says otherwise. Port 0: the kernel chooses one when it connects
-  /// (IP_BIND_ADDRESS_NO_PORT), so that connections to different servers can share a port, as
-  /// without a local address.
+  /// The local address to connect from. Without a value the kernel chooses it. With a value,
+  /// SO_REUSEADDR is set, unless `socket` says otherwise. Port 0: the kernel chooses one when it
+  /// connects (IP_BIND_ADDRESS_NO_PORT), so that connections to different servers can share a port,
+  /// as without a local address.
   std::optional<endpoint> local = {};
 };
 
@@ -29,11 +29,12 @@ static_assert(std::is_trivially_destructible_v<connect_options>);
 
 /// Options of connect() for several addresses.
 struct race_options {
-  /// Stagger of the attempts ("Connection Attempt Delay"): the next address is tried, beside those
-  /// under way, when this time has passed, or at once when an attempt fails.
+  /// The delay between attempts ("Connection Attempt Delay"): the next address is tried, beside the
+  /// attempts under way, when this time has passed, or at once when an attempt fails.
   duration attempt_delay = std::chrono::milliseconds{250};
-  /// Wait for the addresses of the preferred IP version when those of the other version are known
-  /// first ("Resolution Delay"). IPv6 is preferred, unless the resolver's options say ipv4_first.
+  /// The time for which a lookup waits for the addresses of the preferred IP version when the
+  /// addresses of the other version are known first ("Resolution Delay"). IPv6 is preferred, unless
+  /// the resolver's options say ipv4_first.
   duration resolution_delay = std::chrono::milliseconds{50};
   connect_options each = {};
 };

@@ -15,18 +15,19 @@ namespace gyre::net {
 class tcp_connection;
 
 /// Callbacks of connections. Set them by the functions of tcp_server and tcp_client, which the
-/// members' comments name. Each may do anything, even destroy the server or client.
+/// members' comments name. A callback may do anything, even destroy the server or client.
 ///
 /// Thread-safety: called on the connection's loop, from its turns only, never within a member
 /// function of a connection. The loops of a server call the same functions at the same time.
-/// Errors: an exception aborts the connection (on_close gets io::errc::aborted), and
-/// goes to the loop's on_exception; from on_close it only goes there. std::bad_alloc, and a lack of
-/// memory for received bytes, ends the connection with std::errc::not_enough_memory instead.
+/// Errors: an exception aborts the connection (on_close gets io::errc::aborted), and goes to the
+/// loop's on_exception; from on_close it only goes there. std::bad_alloc, and a lack of memory for
+/// received bytes, ends the connection with std::errc::not_enough_memory instead.
 struct connection_handlers {
   /// on_connection: the connection has begun.
   move_only_function<void(tcp_connection&)> connected;
-  /// on_message: bytes have come. Bytes that are not consumed are kept, and are in front of the new
-  /// ones in the next call: when more come, or after pause_reading() and resume_reading().
+  /// on_message: bytes were received. Bytes that the function does not consume are kept, and
+  /// precede the new bytes in the next call: when more bytes are received, or after pause_reading()
+  /// and resume_reading().
   move_only_function<void(tcp_connection&, io::input&)> message;
   /// on_write_complete: the kernel has taken all output. Called in a later turn, never within
   /// send(), and once for several sends; not after close().

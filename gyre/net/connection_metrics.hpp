@@ -6,7 +6,8 @@
 
 namespace gyre::net {
 
-/// Counts of one connection since it began, or the sums over all connections of a server or client.
+/// Counters of one connection since it began, or the sums over all connections of a server or
+/// client.
 struct connection_metrics {
   std::uint64_t bytes_received = 0;
   std::uint64_t bytes_sent = 0;

@@ -46,25 +46,27 @@ namespace gyre::net {
 
 /// Options of a connection_pool.
 struct connection_pool_options {
-  /// Open connections, idle ones included; at least 1. Further callers of acquire() wait.
+  /// The maximum of open connections, idle ones included; at least 1. Further callers of acquire()
+  /// wait.
   std::size_t max_open = 16;
-  /// Idle connections; beyond it a connection that is given back is closed, unless a caller waits.
+  /// The maximum of idle connections. A connection that is given back above this number is closed,
+  /// unless a caller waits.
   std::size_t max_idle = std::numeric_limits<std::size_t>::max();
-  /// Callers that wait; a further one fails at once with io::errc::waiting_limit.
+  /// The maximum of waiting callers. A further caller fails at once with io::errc::waiting_limit.
   std::size_t max_waiting = std::numeric_limits<std::size_t>::max();
-  /// An idle connection is closed after this time. Let it be less than the server's own limit.
+  /// An idle connection is closed after this time. It should be less than the limit of the server.
   duration idle_timeout = std::chrono::minutes{1};
   /// A connection is not used again once it is this old, so that a pool follows changes of the
   /// server's addresses.
   duration max_lifetime = std::chrono::minutes{30};
-  /// Limit of a new connection: lookup, all attempts, and the handshake.
+  /// The time limit of making a connection: lookup, all attempts, and the handshake.
   duration connect_timeout = std::chrono::seconds{5};
-  /// For the pool's own connects.
+  /// Options of the connections that the pool itself makes.
   race_options connecting = {};
 };
 static_assert(std::is_trivially_destructible_v<connection_pool_options>);
 
-/// Counts of a connection_pool: now, and since it was constructed.
+/// Counters of a connection_pool: of the present, and since the construction of the pool.
 struct connection_pool_metrics {
   std::size_t open = 0;     ///< connections, idle or taken
   std::size_t idle = 0;     ///< connections that wait for use
@@ -85,8 +87,8 @@ namespace detail {
 /// Whether a caller of a pool may get an idle connection.
 enum class idle_use : bool { allowed, refused };
 
-/// connection_pool::acquire() of a new connection, for a request that failed on a reused one. The
-/// connection takes the place of an idle one, so that `max_open` holds.
+/// Acquires a new connection, for a request that failed on a reused one. The new connection
+/// replaces an idle one if `max_open` are open.
 template <class Connection>
 [[nodiscard]] task<pooled_connection<Connection>> acquire_new(connection_pool<Connection>& pool);
 
@@ -290,7 +292,7 @@ class pool_core {
 template <class Connection>
 class [[nodiscard]] pooled_connection {
  public:
-  /// Holds no connection.
+  /// Constructs an object that holds no connection.
   pooled_connection() noexcept = default;
   pooled_connection(pooled_connection&& other) noexcept
       : pool_(std::move(other.pool_)),
@@ -318,18 +320,20 @@ class [[nodiscard]] pooled_connection {
     return *entry_.connection;
   }
   Connection* operator->() noexcept { return &**this; }
-  /// False once it was given back, detached or moved.
+  /// Whether the object holds a connection: false once the connection was given back, detached or
+  /// moved.
   [[nodiscard]] bool has_connection() const noexcept { return entry_.connection != nullptr; }
-  /// Whether another caller had the connection before. The server may just have closed such a one,
-  /// so a request that failed on it is worth another attempt, if it may be repeated.
+  /// Whether another caller had the connection before. The server may just have closed a reused
+  /// connection, so a request that failed on it is worth another attempt, if the request may be
+  /// repeated.
   [[nodiscard]] bool is_reused() const noexcept { return reused_; }
 
   /// Lets the next caller of acquire() have the connection. Its peer must have answered everything:
   /// unexpected bytes close the connection. Idempotent.
   void give_back() noexcept { give_back(duration::max()); }
-  /// As above, for a connection whose peer closes it when it has been idle for longer than
-  /// `idle_limit`: it is then closed after this time, if connection_pool_options::idle_timeout is
-  /// not less. Zero or less: closed at once.
+  /// Does what give_back() does, for a connection that its peer closes when it has been idle for
+  /// longer than `idle_limit`: the pool closes it after the shorter of `idle_limit` and
+  /// connection_pool_options::idle_timeout, and at once if `idle_limit` is zero or less.
   void give_back(duration idle_limit) noexcept {
     if (!has_connection()) return;
     pool_->give_back(std::move(entry_), idle_limit);
@@ -362,12 +366,12 @@ class [[nodiscard]] pooled_connection {
 };
 
 /// Connections to one server, at most `max_open`, which are kept open between their uses. acquire()
-/// gives the one that was used last, so that surplus ones grow idle and are closed; without one it
-/// connects. Callers beyond `max_open` wait, first come, first served.
+/// gives the idle connection that was used last, so that surplus ones grow idle and are closed; if
+/// none is idle, it connects. Callers beyond `max_open` wait, first come, first served.
 ///
 /// The pool checks an idle connection before it gives it out: one that its server has closed, or
-/// sent something unexpected on, is closed and replaced. A server can still close a connection a
-/// moment later: see pooled_connection::is_reused().
+/// sent something unexpected on, is closed and replaced. A server can still close a connection
+/// later: see pooled_connection::is_reused().
 ///
 /// A Connection is an io::stream, a tls_stream, a framed, or a class with a function `bool
 /// is_reusable() const`, and may come in a std::unique_ptr. The pool connects (tcp_stream); or a
@@ -391,20 +395,21 @@ class connection_pool {
  public:
   using connection_type = Connection;
 
-  /// Streams to `server`: an endpoint, or a text as host_port reads it.
+  /// Makes a pool of streams to `server`: an endpoint, or a text that host_port reads.
   template <std::convertible_to<host_port> Server>
     requires std::same_as<Connection, tcp_stream>
   connection_pool(event_loop& loop, const Server& server, connection_pool_options options = {})
       : connection_pool(loop, host_port(server), detail::no_handshake(), options) {}
-  /// As above, but each connection is the result of `handshake(tcp_stream)`, an awaitable. If it
-  /// fails, so does acquire(), with its error.
+  /// Makes a pool whose connections are the results of `handshake(tcp_stream)`, an awaitable. If
+  /// the handshake fails, acquire() fails with its error.
   template <std::convertible_to<host_port> Server, detail::handshake_function Handshake>
     requires std::same_as<detail::connection_from<Handshake, tcp_stream>, Connection>
   connection_pool(event_loop& loop, const Server& server, Handshake handshake,
                   connection_pool_options options = {})
       : core_(make_core(loop, options, host_port(server), std::move(handshake),
                         options.connecting)) {}
-  /// Connections that `connect()`, an awaitable, makes: to a Unix socket, through a proxy.
+  /// Makes a pool of connections that `connect()`, an awaitable, makes: to a Unix socket, or
+  /// through a proxy.
   template <detail::connect_function Connect>
     requires std::same_as<detail::connection_from<Connect>, Connection>
   connection_pool(event_loop& loop, Connect connect, connection_pool_options options = {})

@@ -32,7 +32,8 @@ struct datagram {
   std::span<const std::byte> bytes;
   const endpoint& peer;  ///< its sender, or its receiver
   bool truncated;        ///< it was longer than the batch's largest()
-  /// GRO: datagrams of this size from one peer were joined, the last maybe shorter. Otherwise 0.
+  /// With GRO, the size of the datagrams of one peer that the kernel has joined, of which the last
+  /// may be shorter. Otherwise 0.
   std::size_t segment;
 };
 
@@ -42,13 +43,13 @@ struct datagram {
 ///   The batch keeps them until clear(), and sends none twice. To echo, use a second batch.
 ///
 /// Thread-safety: one thread at a time.
-/// Lifetime: must stay in place while an operation uses it. One that was moved from may only be
+/// Lifetime: must stay in place while an operation uses it. A batch that was moved from may only be
 /// destroyed or assigned to.
 /// Complexity: three allocations by the constructor, none later.
 class datagram_batch {
  public:
-  /// For `capacity` datagrams, clamped to 1 to 1024 (the kernel's limit), of up to `largest` bytes.
-  /// Throws std::bad_alloc.
+  /// Makes a batch for `capacity` datagrams, clamped to 1 to 1024 (the kernel's limit), of up to
+  /// `largest` bytes. Throws std::bad_alloc.
   explicit datagram_batch(std::size_t capacity = 64, std::size_t largest = 2048);
   datagram_batch(datagram_batch&&) noexcept;
   datagram_batch& operator=(datagram_batch&&) noexcept;
@@ -56,16 +57,16 @@ class datagram_batch {
 
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] std::size_t largest() const noexcept { return largest_; }
-  /// The count of datagrams in the batch.
+  /// Returns the number of datagrams in the batch.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
   [[nodiscard]] bool full() const noexcept { return size_ == capacity_; }
-  /// The count of the datagrams, from the first, that have been sent.
+  /// Returns the number of datagrams that have been sent, counted from the first.
   [[nodiscard]] std::size_t sent() const noexcept { return sent_; }
-  /// Valid until the batch is filled again or cleared.
+  /// Returns a datagram, which is valid until the batch is filled again or cleared.
   [[nodiscard]] datagram operator[](std::size_t index) const noexcept;
 
-  /// For range-based for loops; no std::input_iterator.
+  /// An iterator for range-based for loops. It is no std::input_iterator.
   class iterator {
    public:
     iterator(const datagram_batch& batch, std::size_t index) noexcept
@@ -84,13 +85,15 @@ class datagram_batch {
   iterator begin() const noexcept { return {*this, 0}; }
   iterator end() const noexcept { return {*this, size_}; }
 
-  /// Adds copies of a datagram, which may be empty, and of its receiver (none: the socket's peer).
-  /// False, and nothing is added, if the batch is full or `bytes` longer than largest().
+  /// Adds copies of a datagram, which may be empty, and of its receiver; without a receiver, it is
+  /// sent to the peer of the socket. Returns false, and adds nothing, if the batch is full or
+  /// `bytes` longer than largest().
   [[nodiscard]] bool add(std::span<const std::byte> bytes, const endpoint& peer = {}) noexcept;
   [[nodiscard]] bool add(std::string_view text, const endpoint& peer = {}) noexcept {
     return add(std::as_bytes(std::span(text)), peer);
   }
-  /// As add(), for a datagram of any size that is not copied, and must live until it has been sent.
+  /// Adds a datagram of any size without a copy: `bytes` must live until they have been sent.
+  /// Otherwise does what add() does.
   [[nodiscard]] bool add_reference(std::span<const std::byte> bytes,
                                    const endpoint& peer = {}) noexcept;
   void clear() noexcept { size_ = sent_ = 0; }

@@ -37,7 +37,8 @@ class datagram_socket {
   auto receive_from(std::span<std::byte> buffer) noexcept {
     return awaiter<detail::receive_from_operation>(buffer);
   }
-  /// As receive_from(), but returns the size only: whether the datagram was longer is not known.
+  /// Receives like receive_from(), but returns only the size: whether the datagram was longer is
+  /// not known.
   auto receive(std::span<std::byte> buffer) noexcept {
     return awaiter<detail::receive_operation>(buffer);
   }
@@ -48,7 +49,7 @@ class datagram_socket {
   auto send_to(std::string_view text, const endpoint& peer) noexcept {
     return send_to(std::as_bytes(std::span(text)), peer);
   }
-  /// As send_to(), to the peer that connect() has set.
+  /// Sends like send_to(), to the peer that connect() has set.
   auto send(std::span<const std::byte> bytes) noexcept { return send_to(bytes, {}); }
   auto send(std::string_view text) noexcept { return send_to(text, {}); }
 
@@ -58,8 +59,8 @@ class datagram_socket {
     return awaiter<detail::receive_batch_operation>(batch);
   }
   /// Sends the datagrams of the batch that have not been sent yet (sendmmsg), and returns
-  /// batch.size(). After an error batch.sent() of them have been sent, and another call continues
-  /// with the one that failed; clear() gives the rest up.
+  /// batch.size(). After an error, batch.sent() datagrams have been sent, and another call
+  /// continues with the datagram that failed; clear() drops the rest.
   auto send_batch(datagram_batch& batch) noexcept {
     return awaiter<detail::send_batch_operation>(batch);
   }
@@ -72,24 +73,25 @@ class datagram_socket {
 
   /// Sets the peer, for send() and as the only sender to receive from. Does not wait.
   void connect(const endpoint& peer);
-  /// Undoes connect().
+  /// Removes the peer that connect() has set.
   void disconnect();
   [[nodiscard]] endpoint local_endpoint() const { return options().local_endpoint(); }
   [[nodiscard]] endpoint peer_endpoint() const { return options().peer_endpoint(); }
-  /// For options, multicast groups among them. Valid until the socket is closed.
+  /// Returns a reference for options, which include multicast groups. Valid until the socket is
+  /// closed.
   [[nodiscard]] socket_ref options() const;
 
   [[nodiscard]] bool is_open() const noexcept {
     return descriptor_ != nullptr && descriptor_->is_open();
   }
-  /// -1 once it is closed.
+  /// Returns the descriptor, or -1 once the socket is closed.
   [[nodiscard]] int fd() const noexcept { return is_open() ? descriptor_->fd() : -1; }
   [[nodiscard]] event_loop& loop() const;
-  /// Operations that wait end with io::errc::closed. Idempotent.
+  /// Closes the socket. Operations that wait end with io::errc::closed. Idempotent.
   void close() noexcept {
     if (descriptor_ != nullptr) descriptor_->close();
   }
-  /// As close(), but returns the descriptor instead of closing it.
+  /// Does what close() does, but returns the descriptor instead of closing it.
   [[nodiscard]] unique_fd release() noexcept {
     return descriptor_ != nullptr ? descriptor_->release() : unique_fd();
   }
@@ -116,17 +118,18 @@ class datagram_socket {
 /// Thread-safety, Lifetime, Errors: as datagram_socket.
 class unix_datagram : public datagram_socket {
  public:
-  /// A closed socket.
+  /// Constructs a closed socket.
   unix_datagram() noexcept = default;
-  /// Bound to `local`; by default unbound (no autobind): then it can send, but gets no replies.
-  /// Throws std::system_error: std::errc::address_in_use, no_such_file_or_directory.
+  /// Opens a socket that is bound to `local`. Without `local` the socket is not bound (no
+  /// autobind): it can send, but gets no replies. Throws std::system_error:
+  /// std::errc::address_in_use, no_such_file_or_directory.
   explicit unix_datagram(event_loop& loop, const endpoint& local = endpoint::unix_unnamed());
   /// Serves a non-blocking socket, such as one with autobind (see endpoint::unix_unnamed()).
   unix_datagram(event_loop& loop, socket native_socket)
       : datagram_socket(loop, std::move(native_socket)) {}
 };
 
-/// Two sockets connected to each other, both on `loop`. Throws std::system_error.
+/// Makes two sockets that are connected to each other, both on `loop`. Throws std::system_error.
 std::pair<unix_datagram, unix_datagram> datagram_pair(event_loop& loop);
 
 }  // namespace gyre::net

@@ -48,20 +48,22 @@ class endpoint {
   /// flow label (20 bits, host order; not checked), which IPv4 ignores.
   endpoint(const ip_address& address, std::uint16_t port, std::uint32_t flow = 0) noexcept;
 
-  /// A Unix socket in the file system. Throws std::system_error: std::errc::filename_too_long
-  /// beyond 107 bytes, std::errc::invalid_argument for an empty path or one with a zero byte. A
-  /// path that begins with '@' gets "./" in front, so that its text is not an abstract name's.
+  /// Returns the endpoint of a Unix socket in the file system. Throws std::system_error:
+  /// std::errc::filename_too_long beyond 107 bytes, std::errc::invalid_argument for an empty path
+  /// or one with a zero byte. A path that begins with '@' gets "./" in front, so that its text is
+  /// not that of an abstract name.
   static endpoint unix_path(std::string_view path);
-  /// A Unix socket in Linux's abstract name space, which vanishes with its last descriptor. The
-  /// name may have any bytes. Throws std::system_error: std::errc::filename_too_long beyond 107.
+  /// Returns the endpoint of a Unix socket in Linux's abstract name space: the name vanishes with
+  /// the last descriptor of the socket. The name may have any bytes. Throws std::system_error:
+  /// std::errc::filename_too_long beyond 107.
   static endpoint unix_abstract(std::string_view name);
-  /// The address of an unbound Unix socket. socket::bind() to it is autobind: the kernel chooses an
-  /// abstract name.
+  /// Returns the address of an unbound Unix socket. With it, socket::bind() is an autobind: the
+  /// kernel chooses an abstract name.
   static endpoint unix_unnamed() noexcept;
 
-  /// The wildcard address, which stands for every local address when a server binds: [::]:port,
-  /// which IPv4 peers reach, too, unless the server takes IPv6 only; 0.0.0.0:port on a machine
-  /// without IPv6.
+  /// Returns the wildcard address, which stands for every local address when a server binds:
+  /// [::]:port, which IPv4 peers reach, too, unless the server takes IPv6 only; 0.0.0.0:port on a
+  /// machine without IPv6.
   static endpoint any(std::uint16_t port) noexcept;
 
   /// Reads an address with a port:
@@ -80,11 +82,12 @@ class endpoint {
   /// ip_address::parse() and of the functions above. Complexity: reads /etc/services for the name
   /// of a service that is not built in, which blocks; system calls for the name of an interface.
   [[nodiscard]] static std::expected<endpoint, std::error_code> parse(std::string_view text);
-  /// As parse(), so that a text does wherever an endpoint is taken: `server.listen(":7000")`.
-  /// Throws std::system_error with the text and the forms that are accepted.
+  /// Constructs the endpoint that parse() reads from `text`, so that a text can be passed as an
+  /// endpoint: `server.listen(":7000")`. Throws std::system_error with the text and the forms that
+  /// are accepted.
   template <std::convertible_to<std::string_view> Text>
   endpoint(const Text& text) : endpoint(read(text)) {}
-  /// A text that parse() reads; "none", which it does not read, for no address.
+  /// Returns a text that parse() reads, or "none", which it does not read, for no address.
   [[nodiscard]] std::string to_string() const;
 
   address_family family() const noexcept {
@@ -96,40 +99,43 @@ class endpoint {
   }
   bool is_unix() const noexcept { return family() == address_family::local; }
 
-  /// Throws std::system_error (std::errc::address_family_not_supported) unless is_ip().
+  /// Returns the IP address. Throws std::system_error (std::errc::address_family_not_supported)
+  /// unless is_ip().
   ip_address address() const;
-  /// In host order; 0 unless is_ip().
+  /// Returns the port in host order; 0 unless is_ip().
   std::uint16_t port() const noexcept;
-  /// Does nothing unless is_ip().
+  /// Sets the port. Does nothing unless is_ip().
   void set_port(std::uint16_t port) noexcept;
-  /// The flow label of an IPv6 endpoint; otherwise 0.
+  /// Returns the flow label of an IPv6 endpoint, otherwise 0.
   std::uint32_t flow() const noexcept;
-  /// The path of a Unix socket; empty if it has none.
+  /// Returns the path of a Unix socket; empty if there is none.
   std::string_view path() const noexcept;
-  /// The abstract name of a Unix socket, without the zero byte in front; empty if it has none.
+  /// Returns the abstract name of a Unix socket, without the zero byte in front; empty if there is
+  /// none.
   std::string_view abstract_name() const noexcept;
   bool is_abstract() const noexcept;
 
-  /// The local address from which datagrams to this endpoint leave; none: the kernel chooses. A
-  /// socket that is bound to all addresses receives its peers' endpoints with the address at which
-  /// the datagram arrived, so that a reply leaves from there: clients drop others (RFC 1122,
-  /// 4.1.3.5). Only a link-local address of IPv6 decides the interface, too, by its scope; others
-  /// take the route to the peer. None after a multicast of IPv6, and for a Unix socket. Carried by
-  /// copies, but not compared, hashed or printed. Complexity: a datagram with a source costs 32 or
-  /// 40 bytes of ancillary data.
+  /// Returns the local address from which datagrams to this endpoint are sent. Without a value, the
+  /// kernel chooses. A socket that is bound to all addresses receives its peers' endpoints with the
+  /// address at which the datagram arrived, so that a reply leaves from there: clients drop others
+  /// (RFC 1122, 4.1.3.5). Only a link-local address of IPv6 decides the interface, too, by its
+  /// scope; others take the route to the peer. There is no source after a multicast of IPv6, and
+  /// for a Unix socket. The source is copied, but not compared, hashed or printed. Complexity: a
+  /// datagram with a source costs 32 or 40 bytes of ancillary data.
   std::optional<ip_address> source() const noexcept;
-  /// Does nothing unless is_ip(). Sending from an address that is not the machine's fails with
-  /// std::errc::invalid_argument.
+  /// Sets the source. Does nothing unless is_ip(). Sending from an address of another machine fails
+  /// with std::errc::invalid_argument.
   void set_source(const std::optional<ip_address>& address) noexcept;
 
-  // For system calls.
+  // The functions below pass the address to system calls.
 
   /// Throws std::system_error: std::errc::address_family_not_supported for a family that is not in
   /// address_family, std::errc::invalid_argument for a size that does not fit the family.
   static endpoint from_sockaddr(const sockaddr* address, socklen_t size);
   const sockaddr* data() const noexcept { return &storage_.any; }
   socklen_t size() const noexcept { return size_; }
-  /// A buffer of capacity() bytes for accept(), getsockname(), recvmsg(); call resize() afterwards.
+  /// Returns a buffer of capacity() bytes for accept(), getsockname() and recvmsg(); call resize()
+  /// afterwards.
   sockaddr* data() noexcept { return &storage_.any; }
   static constexpr socklen_t capacity() noexcept { return sizeof(storage::bytes); }
   /// Accepts `size` bytes that a system call has written to data(). If they are no address of an

@@ -37,7 +37,7 @@ concept payload_view =
 
 namespace detail {
 
-/// Marks an operation as under way, of which only one may run at a time.
+/// Marks an operation as under way: only one may run at a time.
 class exclusive_use {
  public:
   /// Throws std::system_error (io::errc::busy).
@@ -66,7 +66,7 @@ void release_memory(io::buffer& buffer) noexcept;
 /// delimited("\n"))`.
 ///
 /// One coroutine receives and one sends at a time. To give up in the middle is safe:
-/// - next() after a stop, or after a time limit, continues where the earlier one was;
+/// - next() after a stop, or after a time limit, continues where the earlier call ended;
 /// - a send() that is stopped once it has begun leaves the rest of its message, which the next
 ///   send() or a flush() writes first: the peer never gets half a message, and then another. While
 ///   pending_output() is not 0, flush() first: a send() that is stopped while it still writes such
@@ -95,15 +95,15 @@ class framed {
   framed(Stream stream, Framing format, io::buffer_options received = {})
       : stream_(std::move(stream)), framing_(std::move(format)), received_(received) {}
 
-  /// The payload of the next message, valid until the next call; nothing when the stream ends after
-  /// a complete message.
+  /// Awaited, gives the payload of the next message, valid until the next call, or nothing when the
+  /// stream ends after a complete message.
   template <payload_view Payload = payload>
   [[nodiscard]] task<std::optional<Payload>> next() {
     return detail::read_frame_as<Payload>(stream_, framing_, received_);
   }
 
   /// Sends a message, and waits until the kernel has taken it. `bytes` must live until then, and
-  /// may be those of next().
+  /// may be the bytes that next() gave.
   [[nodiscard]] task<> send(std::span<const std::byte> bytes) {
     const detail::exclusive_use alone(sending_, "gyre::net::framed::send");
     if (!unsent_.empty()) {
@@ -126,16 +126,17 @@ class framed {
     task<> writing = detail::write_buffer(stream_, unsent_);
     co_await std::move(writing);
   }
-  /// Bytes of a message whose send() was stopped or has failed.
+  /// Returns the number of unsent bytes of a message whose send() was stopped or has failed.
   [[nodiscard]] std::size_t pending_output() const noexcept { return unsent_.size(); }
 
-  /// The stream: for its addresses and options, and to shut down or close it.
+  /// Returns the stream: for its addresses and options, and to shut down or close it.
   [[nodiscard]] Stream& stream() noexcept { return stream_; }
   [[nodiscard]] const Stream& stream() const noexcept { return stream_; }
   [[nodiscard]] Framing& format() noexcept { return framing_; }
-  /// Received bytes after the last message: what another protocol on the same stream gets first.
+  /// Returns the received bytes after the last message, which another protocol on this stream gets
+  /// first.
   [[nodiscard]] io::buffer& received() noexcept { return received_; }
-  /// Gives the stream up, for another protocol: take received() as well.
+  /// Returns the stream, for another protocol, which must take received() as well.
   [[nodiscard]] Stream release() && noexcept { return std::move(stream_); }
 
  private:

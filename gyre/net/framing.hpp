@@ -40,13 +40,13 @@ namespace gyre::net {
 /// The result of decode(), one of three:
 /// - the payload of the next frame;
 /// - nothing, while the frame is incomplete; nothing is consumed then;
-/// - the error that ends the stream, again at each further call.
+/// - the error that ends the stream; each further call returns it again.
 ///
 /// The frame is consumed, but its bytes stay in place, uncopied: the payload is valid until the
 /// input's memory changes; in on_message, until that returns.
 using decoded_frame = std::expected<std::optional<std::span<const std::byte>>, std::error_code>;
 
-/// Requirements of a framing. An io::buffer is an io::input, too.
+/// The requirements of a framing. An io::buffer is an io::input, too.
 template <class T>
 concept framing = requires(T& object, io::input& in, io::buffer& out) {
   { object.decode(in) } -> std::same_as<decoded_frame>;
@@ -68,10 +68,10 @@ std::error_code for_each_frame(Framing& format, io::input& in, Handle&& handle) 
 
 /// The format of length-prefixed messages.
 struct length_prefix_options {
-  /// Bytes of the length: 1, 2, 4 or 8.
+  /// The number of bytes of the length: 1, 2, 4 or 8.
   std::size_t width = 4;
   std::endian order = std::endian::big;
-  /// The length counts its own bytes too.
+  /// Whether the length counts its own bytes, too.
   bool counts_itself = false;
   /// The longest payload, in bytes.
   std::size_t maximum = std::size_t{2} << 20;
@@ -98,8 +98,9 @@ class length_prefixed {
   void encode(io::buffer& out, std::string_view payload) const {
     encode(out, std::as_bytes(std::span(payload)));
   }
-  /// Makes one frame of all that is in `payload`: puts the length in front, into the buffer's
-  /// headroom (buffer_options::prepend) if it fits, which moves no byte. Throws as encode() does.
+  /// Makes one frame of all bytes in `payload`: puts the length in front, into the buffer's
+  /// headroom (buffer_options::prepend) if it fits, which moves no byte. Throws the exceptions of
+  /// encode().
   void encode_in_place(io::buffer& payload) const;
 
   /// The longest payload, in bytes.
@@ -150,10 +151,10 @@ class delimited {
 /// Thread-safety: any thread; it has no state.
 class fixed {
  public:
-  /// `size`: of each message, in bytes. Throws std::invalid_argument for zero.
+  /// `size`: the size of each message, in bytes. Throws std::invalid_argument for zero.
   explicit fixed(std::size_t size);
 
-  /// Never fails. Complexity: O(1).
+  /// Returns the next message once it is complete. Never fails. Complexity: O(1).
   [[nodiscard]] decoded_frame decode(io::input& in) const noexcept;
 
   /// Appends the payload. Throws std::system_error (io::errc::wrong_frame_size) for another size,

@@ -26,35 +26,36 @@ namespace gyre::net {
 /// endpoint, which a server binds, is the wildcard address or 127.0.0.1 instead.
 class host_port {
  public:
-  /// As parse(). Throws std::system_error with the text and the forms that are accepted.
+  /// Constructs what parse() reads from the text. Throws std::system_error with the text and the
+  /// forms that are accepted.
   template <std::convertible_to<std::string_view> Text>
   host_port(const Text& text) : host_port(read(text)) {}
   host_port(const endpoint& server) noexcept : direct_(server), port_(server.port()) {}
   /// `host`: an address, or a name. Throws std::system_error: resolve_errc::service_not_found,
-  /// std::errc::invalid_argument for a text that can be neither, no_such_device as
-  /// ip_address::parse().
+  /// std::errc::invalid_argument for a text that can be neither, no_such_device for the reason that
+  /// ip_address::parse() documents.
   host_port(std::string host, service port);
 
   /// Reads what endpoint::parse() reads, and "NAME:SERVICE". A name consists of ASCII letters,
   /// digits, '-', '_' and '.', and of bytes beyond ASCII; its last label is not a number, so that
-  /// "300.1.1.1:80" is no name (resolve_errc::numeric_host). Whether there is such a host, the
-  /// resolver tells.
+  /// "300.1.1.1:80" is no name (resolve_errc::numeric_host). Only a resolver finds out whether
+  /// there is such a host.
   ///
-  /// Errors: as endpoint::parse(). Complexity: as endpoint::parse().
+  /// Errors: those of endpoint::parse(). Complexity: as endpoint::parse().
   [[nodiscard]] static std::expected<host_port, std::error_code> parse(std::string_view text);
-  /// A text that parse() reads.
+  /// Returns a text that parse() reads.
   [[nodiscard]] std::string to_string() const;
 
   /// Whether there is a name to be resolved, instead of an endpoint().
   bool is_name() const noexcept { return !host_.empty(); }
-  /// The name; empty unless is_name().
+  /// Returns the name; empty unless is_name().
   const std::string& host() const noexcept { return host_; }
-  /// In host order; 0 for a Unix socket.
+  /// Returns the port in host order; 0 for a Unix socket.
   std::uint16_t port() const noexcept { return port_; }
-  /// None if is_name().
+  /// Returns the endpoint, or none if is_name().
   const endpoint& direct() const noexcept { return direct_; }
-  /// The endpoints that are known without a resolver: direct(), or those of "localhost" and names
-  /// under it ([::1] and 127.0.0.1, RFC 6761); for other names nothing. Allocates.
+  /// Returns the endpoints that are known without a resolver: direct(), or those of "localhost" and
+  /// names under it ([::1] and 127.0.0.1, RFC 6761). Returns none for other names. Allocates.
   [[nodiscard]] std::vector<endpoint> known_endpoints() const;
 
   friend bool operator==(const host_port&, const host_port&) = default;

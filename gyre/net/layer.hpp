@@ -35,7 +35,7 @@
 
 namespace gyre::net {
 
-/// One end of a protocol on one connection. Whoever owns the connection feeds the layer received
+/// One end of a protocol on one connection. The owner of the connection feeds the layer received
 /// bytes, reads plain bytes from it, writes plain bytes to it, and sends its output.
 ///
 /// | phase       | handshake()         | read(), peek()    | write(), end()       |
@@ -57,11 +57,11 @@ class layer {
  public:
   enum class status {
     done,
-    wants_input,  ///< it cannot continue before more bytes are fed
+    wants_input,  ///< the operation cannot continue before more bytes are fed
     ended,        ///< the peer has announced the end of its bytes
     failed,       ///< see why(); the connection is closed
   };
-  /// The reason of a failure; `text` has details that the code's message lacks.
+  /// The reason of a failure. `text` has details that the message of the code lacks.
   struct failure {
     std::error_code code = {};
     std::string text = {};
@@ -81,58 +81,64 @@ class layer {
   /// Copies the unread bytes, because the memory in which they came is needed; drops them after
   /// the peer's end or a failure. Throws std::bad_alloc.
   void keep_unread();
-  /// From now on, operations append to `output` what is to be sent.
+  /// Sets the buffer to which operations append the bytes to be sent.
   void send_to(io::buffer& output) noexcept { output_ = &output; }
 
   /// Continues the handshake with the bytes that were fed. Bytes that came after it stay unread.
   virtual status handshake() { return status::done; }
-  /// Whether the handshake is done, or there is none.
+  /// Whether the handshake is done, or the protocol has none.
   bool is_established() const noexcept { return established_; }
-  /// The limit of a handshake's time, zero for none, and the error after it.
+  /// Returns the time limit of a handshake, or zero for none; timeout_error() returns the error of
+  /// a handshake that exceeds it.
   virtual duration handshake_timeout() const noexcept { return std::chrono::seconds{10}; }
   virtual std::error_code timeout_error() const noexcept;
   /// Whether a step computes for so long that steps should take turns; see
   /// loop_options::heavy_time.
   virtual bool has_heavy_handshake() const noexcept { return true; }
-  /// The largest number of bytes that may be received at once within the handshake; with fewer than
-  /// 16 KiB nothing beyond it is taken from the socket, such as descriptors that come with it.
+  /// Returns the largest number of bytes that may be received at once within the handshake. With
+  /// fewer than 16 KiB, nothing beyond the handshake is taken from the socket, so that descriptors
+  /// which come with later bytes stay there.
   virtual std::size_t max_input() const noexcept { return std::size_t(-1); }
-  /// Bytes of memory that the handshake holds, roughly, for the memory limit of a server.
+  /// Returns roughly how many bytes of memory the handshake holds, for the memory limit of a
+  /// server.
   virtual std::size_t held_by_handshake() const noexcept { return 0; }
 
-  /// Gives up to `buffer.size()` plain bytes. `count` are there even if it then failed or ended,
-  /// which the next call tells; done: at least one. A layer bounds what it leaves unread.
+  /// Writes up to `buffer.size()` plain bytes to `buffer`. `count` bytes are valid even if the
+  /// layer then failed or ended, which the next call reports. With status done, there is at least
+  /// one byte. A layer bounds the bytes that it leaves unread.
   virtual status read(std::span<std::byte> buffer, std::size_t& count) = 0;
-  /// Done: read() would give bytes. Otherwise as read().
+  /// Returns done if read() would give bytes, otherwise the status of read().
   virtual status peek() = 0;
-  /// Whether write() and end() may be called. If not, read() or peek() must have more bytes first,
-  /// and gives no plain ones before that.
+  /// Whether write() and end() may be called. If not, read() or peek() must first be fed more
+  /// bytes, and gives no plain bytes before.
   virtual bool may_write() const noexcept { return true; }
-  /// Takes all bytes, of which there is at least one. May keep output back until end().
+  /// Takes all of `bytes`, at least one. May keep output back until end().
   virtual status write(std::span<const std::byte> bytes) = 0;
   /// Announces the end of this side's bytes; further calls do nothing. Throws std::bad_alloc.
   virtual void end() { end_announced_ = true; }
   bool has_announced_end() const noexcept { return end_announced_; }
 
-  /// Whether the peer has announced the end of its bytes, in a way that nobody can forge.
+  /// Whether the peer has announced the end of its bytes, in a way that cannot be forged.
   bool has_ended() const noexcept { return peer_ended_; }
-  /// Whether a part of a message has come, and the rest has not.
+  /// Whether a message has been received only in part.
   virtual bool awaits_rest() const noexcept { return !unread_.empty(); }
-  /// The error if the connection ends now: none if that is a good end.
+  /// Returns the error if the connection ended now; none if that were a regular end.
   virtual std::error_code end_of_bytes() const noexcept;
   const failure& why() const noexcept { return failure_; }
-  /// The error after an operation has failed: std::errc::protocol_error if the layer named none.
+  /// Returns the error after an operation has failed: std::errc::protocol_error if the layer named
+  /// none.
   std::error_code error() const noexcept;
 
   /// Whether a server may serve `host`, a name without a port, on the established connection: false
   /// if the client has asked for a server of another identity.
   virtual bool covers_host(std::string_view host) const;
 
-  /// For messages of errors: the operations' class, and the peer's name or nothing.
+  /// Returns texts for error messages: the name of the class of the operations, and the name of the
+  /// peer, if any.
   virtual std::string_view stream_name() const noexcept { return "gyre::net::layered_stream"; }
   virtual std::string_view peer_name() const noexcept { return {}; }
 
-  /// As read(), but never done without a byte, whatever the layer says.
+  /// Calls read(), but never returns done without a byte, even if the layer does.
   status take(std::span<std::byte> buffer, std::size_t& count);
   /// Appends all plain bytes that can be read to `plain`; never done. Throws std::bad_alloc.
   status read_all(io::buffer& plain);

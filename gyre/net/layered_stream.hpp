@@ -50,10 +50,10 @@ class layered_core;
 /// Complexity: each operation allocates a coroutine frame of the slab.
 class layered_stream {
  public:
-  /// A closed stream.
+  /// Constructs a closed stream.
   layered_stream() noexcept = default;
   /// Serves on `loop` the socket and the layer of a connection that its owner has released.
-  /// `released.received` stays there: bytes that come before those of the stream. Throws
+  /// `released.received` keeps its bytes, which precede those of the stream. Throws
   /// std::invalid_argument without a layer, std::bad_alloc.
   layered_stream(event_loop& loop, released_connection& released);
   layered_stream(layered_stream&& other) noexcept = default;
@@ -61,36 +61,38 @@ class layered_stream {
   ~layered_stream();
 
   [[nodiscard]] bool is_open() const noexcept;
-  /// -1 when it is closed.
+  /// Returns the descriptor, or -1 when the stream is closed.
   [[nodiscard]] int fd() const noexcept;
-  /// These throw io::errc::not_open when it is closed.
+  /// The functions below throw io::errc::not_open when the stream is closed.
   [[nodiscard]] event_loop& loop() const;
   [[nodiscard]] endpoint local_endpoint() const;
   [[nodiscard]] endpoint peer_endpoint() const;
   [[nodiscard]] socket_ref options() const;
-  /// The layer of this end; null when the stream was never open, was moved from, or was released.
+  /// Returns the layer of this end; null when the stream was never open, was moved from, or was
+  /// released.
   [[nodiscard]] const net::layer* layer() const noexcept;
 
-  /// Waits for at least one byte, and reads up to `bytes.size()`. Gives their count; 0: the peer
-  /// has ended its side.
+  /// Waits for at least one byte, reads up to `bytes.size()`, and gives the number of bytes. 0
+  /// means that the peer has ended its side.
   [[nodiscard]] task<std::size_t> read_some(std::span<std::byte> bytes);
-  /// Fills `bytes`. Errors: io::errc::unexpected_end if the peer ends its side before.
+  /// Fills `bytes`. Errors: io::errc::unexpected_end if the peer ends its side first.
   [[nodiscard]] task<std::size_t> read_exactly(std::span<std::byte> bytes);
-  /// As io::stream::read_until(), but receives 16 KiB more than `limit` at most.
+  /// Does what io::stream::read_until() does, but receives at most 16 KiB more than `limit`.
   [[nodiscard]] task<std::size_t> read_until(io::buffer& buffer, std::string_view delimiter,
                                              std::size_t limit = 64 * 1024);
-  /// Gives plain bytes in memory of the loop; without bytes, that is the end of the stream.
+  /// Gives plain bytes in memory of the loop; no bytes mean the end of the stream.
   [[nodiscard]] task<io::received> receive();
 
-  /// Waits until read_some() need not wait: for plain bytes, the end, or a failure, which the
-  /// next read tells. Counts as reading. Bytes that have come are held until they are read.
+  /// Waits until read_some() need not wait: for plain bytes, the end, or a failure, which the next
+  /// read reports. Counts as reading. Bytes that have come are held until they are read.
   [[nodiscard]] task<> wait_readable();
-  /// Whether it is open, and neither bytes, nor the end, nor a failure can be read; for a pool,
-  /// before another use. The layer reads what is not the program's, such as session tickets of TLS.
-  /// False while a coroutine reads. Thread-safety: the loop's thread. One or two system calls.
+  /// Whether the stream is open, and neither bytes, nor the end, nor a failure can be read. A pool
+  /// asks this before another use. The layer reads what is not the program's, such as session
+  /// tickets of TLS. False while a coroutine reads. Thread-safety: the loop's thread. One or two
+  /// system calls.
   [[nodiscard]] bool is_quiet() noexcept;
 
-  /// Sends the first 256 KiB, or less; gives their count.
+  /// Sends at most the first 256 KiB of the bytes, and gives the number of sent bytes.
   [[nodiscard]] task<std::size_t> write_some(std::span<const std::byte> bytes);
   [[nodiscard]] task<std::size_t> write_some(std::string_view text) {
     return write_some(std::as_bytes(std::span(text)));
@@ -99,26 +101,28 @@ class layered_stream {
     return write_some(bytes);
   }
   [[nodiscard]] task<std::size_t> write(std::string_view text) { return write_some(text); }
-  /// Writes all bytes, with one send for each 256 KiB; gives their count.
+  /// Writes all bytes, with one send for each 256 KiB, and gives their number.
   [[nodiscard]] task<std::size_t> write_all(std::span<const std::byte> bytes);
   [[nodiscard]] task<std::size_t> write_all(std::string_view text) {
     return write_all(std::as_bytes(std::span(text)));
   }
-  /// Several pieces, of which small ones share a record.
+  /// Writes several pieces, of which small ones share a record.
   [[nodiscard]] task<std::size_t> write_all(std::span<const iovec> pieces);
   [[nodiscard]] task<std::size_t> write_all(io::received&& bytes);
-  /// Reads parts of 64 KiB of the file, and writes them; otherwise as io::stream::send_file().
+  /// Reads parts of 64 KiB of the file, and writes them. Otherwise does what
+  /// io::stream::send_file() does.
   [[nodiscard]] task<std::size_t> send_file(int file, ::off_t offset, std::size_t count);
 
-  /// Ends this side: sends the layer's end and a FIN. The peer may still send, until reads give 0.
+  /// Ends this side: sends the end of the layer and a FIN. The peer may still send, until a read
+  /// gives 0.
   [[nodiscard]] task<> shutdown();
   /// Sends the layer's end if that needs no wait, and closes. Operations that wait end with
   /// io::errc::closed. Idempotent.
   void close() noexcept;
   /// Closes with a RST, without the layer's end.
   void reset() noexcept;
-  /// As close(), but gives the socket and the layer to another owner, such as tcp_server::adopt();
-  /// closed streams give none.
+  /// Closes the stream, but returns its socket and layer for another owner, such as
+  /// tcp_server::adopt(). A closed stream returns none.
   ///
   /// Errors: throws std::system_error (std::errc::operation_in_progress), and changes nothing,
   /// while a coroutine reads or writes, or output of the layer waits; io::errc::not_open after
@@ -137,7 +141,8 @@ class layered_stream {
 };
 
 /// Makes the layer's handshake, if it has one, over a connection. Its steps wait for their turns
-/// (loop_options::heavy_time): many that begin at once leave the loop's other work its share.
+/// (loop_options::heavy_time), so that many handshakes at once leave the other work of the loop its
+/// share.
 ///
 /// Thread-safety: to be awaited on the connection's loop.
 /// Errors: std::invalid_argument without a layer; io::errc::not_open; the layer's; its

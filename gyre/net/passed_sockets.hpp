@@ -22,10 +22,10 @@ struct passed_socket {
   socket passed;
 };
 
-/// The sockets with which the process was started (sd_listen_fds(3): LISTEN_PID, LISTEN_FDS,
-/// LISTEN_FDNAMES), in their order; none if the variables are not set, or name another process. The
-/// sockets become close-on-exec and non-blocking, the latter for all processes that share them. The
-/// variables are removed, so that a second call gives none.
+/// Returns the sockets with which the process was started (sd_listen_fds(3): LISTEN_PID,
+/// LISTEN_FDS, LISTEN_FDNAMES), in their order; none if the variables are not set, or name another
+/// process. The sockets become close-on-exec and non-blocking, the latter for all processes that
+/// share them. The variables are removed, so that a second call returns none.
 ///
 /// Thread-safety: changes the environment; call it before other threads begin.
 /// Errors: std::system_error: std::errc::bad_file_descriptor if one of the descriptors is not open
@@ -34,8 +34,9 @@ struct passed_socket {
 std::vector<passed_socket> sockets_from_environment();
 
 /// Sends copies of sockets to another process, such as the successor of a server that restarts.
-/// That process calls receive_sockets() at the other end of `stream`. Both can accept from then on.
-/// Connections that wait to be accepted are not lost as long as one of the two has the socket open.
+/// That process calls receive_sockets() at the other end of `stream`. Both processes can accept
+/// from then on. Connections that wait to be accepted are not lost as long as one of the two has
+/// the socket open.
 ///
 /// Thread-safety: as io::stream.
 /// Lifetime: `stream` and `sockets` must outlive the wait.
@@ -49,7 +50,8 @@ std::vector<passed_socket> sockets_from_environment();
 template <gyre::detail::unsafe_temporary Sockets>
 GYRE_MISUSE(GYRE_UNSAFE_TEMPORARY)
 std::suspend_never send_sockets(unix_stream& stream, Sockets&& sockets);
-/// The sockets of send_sockets() at the other end. tcp_server::listen() checks that they listen.
+/// Receives the sockets that send_sockets() sends at the other end. tcp_server::listen() checks
+/// that they listen.
 ///
 /// Thread-safety: as io::stream.
 /// Lifetime: `stream` must outlive the wait.
@@ -59,9 +61,9 @@ std::suspend_never send_sockets(unix_stream& stream, Sockets&& sockets);
 /// message may have been read.
 [[nodiscard]] task<std::vector<passed_socket>> receive_sockets(unix_stream& stream);
 
-/// A socket that listens at `local`, for a program that keeps the socket to pass it on later, and
-/// gives its server a copy (copy_of()). `options` are set before bind(), and connections inherit
-/// them. A Unix socket's file that no process listens at any more is replaced. Throws
+/// Returns a socket that listens at `local`, for a program that keeps the socket to pass it on
+/// later, and gives its server a copy (copy_of()). `options` are set before bind(), and connections
+/// inherit them. A Unix socket's file that no process listens at any more is replaced. Throws
 /// std::system_error as tcp_server::listen().
 ///
 /// Complexity: a few system calls. To replace a Unix socket's file, the call may block for up to a

@@ -44,11 +44,11 @@ struct proxy_header {
   std::vector<value> values = {};
   std::size_t size = 0;  ///< bytes of the header
 
-  /// The bytes of the first TLV of a type, in this object; null if there is none.
+  /// Returns the bytes of the first TLV of a type, in this object; null if there is none.
   const std::string* find(std::uint8_t type) const noexcept;
 };
 
-/// A header; nothing, if more bytes are needed; or an error.
+/// The result of parsing: a header, nothing if more bytes are needed, or an error.
 using parsed_proxy_header = std::expected<std::optional<proxy_header>, std::error_code>;
 
 /// Strict parser of the header with which `bytes` begin: as the specification asks, nothing is
@@ -60,9 +60,9 @@ using parsed_proxy_header = std::expected<std::optional<proxy_header>, std::erro
 [[nodiscard]] parsed_proxy_header parse_proxy_header(std::span<const std::byte> bytes,
                                                      std::size_t limit = 4096);
 
-/// The header with which a stream begins; bytes after the header stay in `buffer`, for read_frame()
-/// and the like. Call it only for a peer that is a proxy which you trust, as anyone can forge a
-/// header, and limit its time by with_timeout(). Cancellation-safe, as read_frame().
+/// Reads the header with which a stream begins; bytes after the header stay in `buffer`, for
+/// read_frame() and the like. Call it only for a peer that is a proxy which you trust, as anyone
+/// can forge a header, and limit its time by with_timeout(). Cancellation-safe, as read_frame().
 ///
 /// Lifetime: the arguments must outlive the wait.
 /// Errors: those of parse_proxy_header() and of receiving; io::errc::unexpected_end.
@@ -72,14 +72,14 @@ using parsed_proxy_header = std::expected<std::optional<proxy_header>, std::erro
 
 /// Options of the PROXY protocol in a tcp_server.
 struct proxy_protocol_options {
-  /// A predicate: `peer` is a proxy that you trust and that sends headers. Anyone could forge a
+  /// Returns whether `peer` is a proxy that you trust and that sends headers. Anyone could forge a
   /// header, so connections of other peers are served without looking for one. Without a function,
   /// no peer is taken for a proxy. Called on the loops' threads, at the same time on several. An
   /// exception closes the connection, and goes to the loop's on_exception.
   std::function<bool(const endpoint& peer)> trusted = {};
-  /// Limit of the time in which the header must come (zero: none), and of its size in bytes. A
-  /// connection with a later or larger header is closed, and counted as refused; before, it counts
-  /// as a connection.
+  /// The time in which the header must come (zero: no limit), and the maximum of its size in bytes.
+  /// A connection with a later or larger header is closed, and counted as refused; until then it
+  /// counts as a connection.
   duration timeout = std::chrono::seconds{3};
   std::size_t limit = 4096;
 };

@@ -62,20 +62,21 @@ class reconnecting_client {
  public:
   using connection_type = Connection;
 
-  /// A stream to `server`: an endpoint, or a text as host_port reads it.
+  /// Makes a client of a stream to `server`: an endpoint, or a text that host_port reads.
   template <std::convertible_to<host_port> Server>
     requires std::same_as<Connection, tcp_stream>
   reconnecting_client(event_loop& loop, const Server& server,
                       reconnecting_client_options options = {})
       : reconnecting_client(loop, host_port(server), detail::no_handshake(), options) {}
-  /// As above, but each connection is the result of `handshake(tcp_stream)`, an awaitable.
+  /// Makes a client whose connections are the results of `handshake(tcp_stream)`, an awaitable.
   template <std::convertible_to<host_port> Server, detail::handshake_function Handshake>
     requires std::same_as<detail::connection_from<Handshake, tcp_stream>, Connection>
   reconnecting_client(event_loop& loop, const Server& server, Handshake handshake,
                       reconnecting_client_options options = {})
       : core_(make_core(loop, options, host_port(server), std::move(handshake),
                         options.connecting)) {}
-  /// Connections that `connect()`, an awaitable, makes: to a Unix socket, through a proxy.
+  /// Makes a client of connections that `connect()`, an awaitable, makes: to a Unix socket, or
+  /// through a proxy.
   template <detail::connect_function Connect>
     requires std::same_as<detail::connection_from<Connect>, Connection>
   reconnecting_client(event_loop& loop, Connect connect, reconnecting_client_options options = {})
@@ -102,8 +103,9 @@ class reconnecting_client {
   [[nodiscard]] auto call(F function) {
     return core::call(core_, std::move(function), false);
   }
-  /// As call(), for a `function` that may be repeated: after a failure (see is_retryable()) it is
-  /// called again with the next connection, up to the option `uses` in all.
+  /// Does what call() does, for a `function` that may be repeated: after a failure (see
+  /// is_retryable()), it is called again with the next connection, at most as often as the option
+  /// `uses` says.
   template <detail::use_function<Connection> F>
   [[nodiscard]] auto call_idempotent(F function) {
     return core::call(core_, std::move(function), true);

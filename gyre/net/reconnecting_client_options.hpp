@@ -16,25 +16,27 @@ namespace gyre::net {
 
 /// Options of a reconnecting_client.
 struct reconnecting_client_options {
-  /// Calls that use the connection at the same time; at least 1. More than 1 is for connections
-  /// that carry many requests, such as a pipelining client.
+  /// The maximum of calls that use the connection at the same time; at least 1. More than 1 is for
+  /// connections that carry many requests, such as a pipelining client.
   std::size_t concurrency = 1;
-  /// Calls that wait, those that connect included; at least 1. A further one fails at once with
-  /// io::errc::waiting_limit.
+  /// The maximum of waiting calls, those that connect included; at least 1. A further call fails at
+  /// once with io::errc::waiting_limit.
   std::size_t max_waiting = 1024;
-  /// Attempts to connect in a row, after which the calls that wait for them fail; at least 1.
+  /// The maximum of attempts to connect in a row, after which the calls that wait for them fail; at
+  /// least 1.
   std::size_t attempts = 5;
-  /// Uses of a connection by one call_idempotent(), the first included; at least 1.
+  /// The maximum of uses of connections by one call_idempotent(), the first included; at least 1.
   std::size_t uses = 3;
-  /// Limit of an attempt: lookup, all addresses, and the handshake.
+  /// The time limit of an attempt: lookup, all addresses, and the handshake.
   duration connect_timeout = std::chrono::seconds{5};
   /// The delays between attempts, and after connections that break.
   exponential_backoff delay = {};
-  /// Whether each delay is a random time of at most that of `delay` (full jitter).
+  /// Whether each delay is a random time of at most the delay that `delay` gives (full jitter).
   bool jitter = true;
-  /// Seed of the random delays; the same seed gives the same delays. None: a random one.
+  /// The seed of the random delays: equal seeds give equal delays. Without a value, the seed is
+  /// random.
   std::optional<std::uint64_t> seed = {};
-  /// For the client's own connects.
+  /// Options of the connections that the client itself makes.
   race_options connecting = {};
 };
 static_assert(std::is_trivially_destructible_v<reconnecting_client_options>);
@@ -48,7 +50,7 @@ enum class client_state : std::uint8_t {
   closed,
 };
 
-/// Counts of a reconnecting_client: now, and since it was constructed.
+/// Counters of a reconnecting_client: of the present, and since the construction of the client.
 struct reconnecting_client_metrics {
   std::size_t waiting = 0;        ///< calls that wait for their turn or for a connection
   std::uint64_t attempts = 0;     ///< to connect

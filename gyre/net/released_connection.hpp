@@ -20,12 +20,12 @@ namespace gyre::net {
 /// or from the parts of any stream. Pass it to tcp_server::adopt() or a layered_stream; without a
 /// layer, its socket also to the constructor of a stream.
 ///
-/// Thread-safety: none; may be moved to another thread. Destroyed, it closes the connection.
+/// Thread-safety: none; may be moved to another thread. The destructor closes the connection.
 struct released_connection {
   unique_fd socket = {};  ///< connected, and non-blocking
-  endpoint peer = {};     ///< none: the socket tells it
-  /// The connection's end of its protocol, established; null for plain bytes. It has the bytes of
-  /// the network that it has not read yet.
+  endpoint peer = {};     ///< none: the peer of the socket
+  /// The connection's end of its protocol, established; null for plain bytes. The layer has the
+  /// bytes of the network that it has not read yet.
   std::unique_ptr<net::layer> layer = nullptr;
   /// Bytes for the program that were received and not consumed; they come before all others.
   io::buffer received = {};

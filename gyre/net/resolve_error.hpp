@@ -9,16 +9,16 @@ namespace gyre::net {
 
 /// Errors of name lookups, besides std::errc::not_enough_memory.
 enum class resolve_errc {
-  host_not_found = 1,  ///< there is no such name
+  host_not_found = 1,  ///< the name does not exist
   no_data,             ///< the name exists, but has no address, or none of the kind asked for
   timed_out,           ///< no server answered in time; also equal to std::errc::timed_out
-  server_failure,      ///< SERVFAIL, or the server did not understand
+  server_failure,      ///< SERVFAIL, or the server did not understand the query
   refused,             ///< the server does not answer such queries (REFUSED)
-  bad_name,            ///< it cannot be a name: empty, too long, a label of more than 63 bytes
-  bad_response,        ///< the answer makes no sense
+  bad_name,            ///< it cannot be a name: empty, too long, a label above 63 bytes
+  bad_response,        ///< the answer is malformed
   no_server,           ///< no server could be reached, or each of several failed
   service_not_found,   ///< no port of that name is known
-  resolver_destroyed,  ///< while the lookup waited; also equal to std::errc::operation_canceled
+  resolver_destroyed,  ///< during the lookup; also equal to std::errc::operation_canceled
   /// A number that is no address of four decimal parts, such as "127.1", "0x7f.1" or "2130706433";
   /// also equal to std::errc::invalid_argument.
   numeric_host,

@@ -55,7 +55,7 @@ class [[nodiscard]] lookup {
 
   /// Destroys the callback without calling it; false if it was called before.
   bool cancel() noexcept;
-  /// Lets the lookup run on without this object.
+  /// Lets the lookup continue without this object.
   void detach() noexcept;
   /// Whether the callback is still to be called.
   bool active() const noexcept;
@@ -110,31 +110,35 @@ class resolver {
   /// exceptions go to the loop's on_exception. Throws std::bad_alloc.
   lookup resolve(std::string_view host, service port, callback handler);
 
-  /// An awaitable of the endpoints, at least one. May be awaited on any thread and executor, and
-  /// resumes the coroutine on its own executor. A stop request, from any thread, ends it at once
-  /// with gyre::operation_cancelled; for a limit use with_timeout(). A waiting coroutine may be
-  /// destroyed on the loop's thread, if the loop is its executor and no stop was requested.
+  /// Returns an awaitable of the endpoints, at least one. May be awaited on any thread and
+  /// executor, and resumes the coroutine on its own executor. A stop request, from any thread, ends
+  /// the wait at once with gyre::operation_cancelled; for a time limit use with_timeout(). A
+  /// waiting coroutine may be destroyed on the loop's thread, if the loop is its executor and no
+  /// stop was requested.
   [[nodiscard]] detail::resolve_awaiter resolve(std::string host, service port);
 
-  /// The servers of a service, such as "_imaps._tcp.example.org", in the order in which to try
-  /// them: by priority, and by chance in proportion to their weights (RFC 2782). Names are
-  /// complete: search domains, hosts file and numbers do not apply. Otherwise as resolve();
-  /// resolve_errc::no_data also for the target ".", which means that there is no such service.
+  /// Looks up the servers of a service, such as "_imaps._tcp.example.org", in the order in which to
+  /// try them: by priority, and by chance in proportion to their weights (RFC 2782). Names are
+  /// complete: search domains, hosts file and numbers do not apply. Otherwise does what resolve()
+  /// does; resolve_errc::no_data also for the target ".", which means that there is no such
+  /// service.
   [[nodiscard]] detail::record_awaiter<srv_result> resolve_srv(std::string name);
   lookup resolve_srv(std::string_view name, move_only_function<void(srv_result)> handler);
-  /// As resolve_srv(), for texts; the parts of a text are joined.
+  /// Looks up texts as resolve_srv() looks up servers; the parts of a text are joined.
   [[nodiscard]] detail::record_awaiter<text_result> resolve_txt(std::string name);
   lookup resolve_txt(std::string_view name, move_only_function<void(text_result)> handler);
-  /// The names of an address. Its owner chooses them: trust one only if it resolves to the address.
+  /// Looks up the names of an address. The owner of the address chooses them: trust a name only if
+  /// it resolves to the address.
   [[nodiscard]] detail::record_awaiter<text_result> resolve_ptr(const ip_address& address);
   lookup resolve_ptr(const ip_address& address, move_only_function<void(text_result)> handler);
 
-  /// Lookups under way. The loop's thread.
+  /// Returns the number of lookups under way. Called on the loop's thread.
   std::size_t pending() const noexcept;
-  /// Names of cancelled lookups whose queries still run. The loop's thread.
+  /// Returns the number of names of cancelled lookups whose queries still run. Called on the loop's
+  /// thread.
   std::size_t abandoned() const noexcept;
 
-  /// Forgets all answers of servers. The loop's thread.
+  /// Drops all cached answers. Called on the loop's thread.
   void clear_cache() noexcept;
   /// The loop's thread.
   dns_cache_metrics cache_metrics() const noexcept;

@@ -27,14 +27,15 @@ namespace gyre::net {
 struct srv_record {
   std::string target;  ///< the name of its host
   std::uint16_t port = 0;
-  std::uint16_t priority = 0;  ///< the smaller, the sooner
+  std::uint16_t priority = 0;  ///< smaller priorities are tried first
   std::uint16_t weight = 0;    ///< its share of the load among those of one priority
 };
 
-/// The sources of addresses, in their order; the second is tried after any failure of the first.
+/// The sources of addresses, in their order. The second source is tried after any failure of the
+/// first.
 enum class lookup_order { hosts_then_dns, dns_then_hosts, hosts_only, dns_only };
 
-/// The addresses of a host that a lookup gives, and their order.
+/// Which addresses of a host a lookup gives, and in what order.
 enum class address_choice {
   as_sorted,   ///< all, the best first by RFC 6724; those of the hosts file in its order
   ipv4_first,  ///< as_sorted, but IPv4 before IPv6
@@ -47,13 +48,15 @@ enum class address_choice {
 /// and records that do not exist), and no longer than the two times below. Other failures are not
 /// kept.
 struct dns_cache_options {
-  /// Memory, roughly; the least recently used entry makes room. Zero: no cache.
+  /// The rough maximum of memory, in bytes. A new entry replaces the least recently used ones. Zero
+  /// disables the cache.
   std::size_t bytes = std::size_t{256} << 10;
   duration longest_positive = std::chrono::hours{1};
   duration longest_negative = std::chrono::minutes{5};
 };
 
-/// Counts of a resolver's cache: its present content, and lookups since the resolver was made.
+/// Counters of a resolver's cache: of its present content, and of lookups since the construction of
+/// the resolver.
 struct dns_cache_metrics {
   std::size_t entries = 0;
   std::size_t bytes = 0;
@@ -69,7 +72,8 @@ struct resolver_options {
   /// Timeout of a query in the first round over the servers; each further round doubles it. Rounded
   /// up to milliseconds; more than a day counts as a day.
   duration timeout = std::chrono::seconds{2};
-  /// Rounds; at least 1. With one server the defaults give up after 14 s.
+  /// The maximum of rounds over the servers; at least 1. With one server the defaults give up after
+  /// 14 s.
   int tries = 3;
   lookup_order order = lookup_order::hosts_then_dns;
   /// Both files are read again when a lookup finds that they have changed; a changed resolv.conf
@@ -77,14 +81,14 @@ struct resolver_options {
   std::string resolv_conf = "/etc/resolv.conf";
   std::string hosts_file = "/etc/hosts";
   address_choice addresses = address_choice::as_sorted;
-  /// Search domains, tried before the name itself if that has fewer than `ndots` dots, otherwise
-  /// after it. Without a value: as in resolv.conf.
+  /// Search domains, which are tried before the name itself if it has fewer than `ndots` dots,
+  /// otherwise after it. Without a value, those of resolv.conf.
   std::optional<std::vector<std::string>> search_domains = {};
   std::optional<int> ndots = {};
-  /// Names that servers are asked for at the same time, at least 1; further lookups wait. A
-  /// cancelled lookup frees its place at once, but its queries run on until they are answered, time
-  /// out, or nobody waits for any answer. Beyond about 8 * max_concurrent names of cancelled
-  /// lookups (see abandoned()), further lookups wait for these, too.
+  /// The maximum of names that servers are asked for at the same time, at least 1; further lookups
+  /// wait. A cancelled lookup is no longer counted, but its queries continue until they are
+  /// answered, time out, or no lookup waits for an answer. Beyond about 8 * max_concurrent names of
+  /// cancelled lookups (see abandoned()), further lookups wait for these, too.
   std::size_t max_concurrent = 256;
   dns_cache_options cache = {};
 };

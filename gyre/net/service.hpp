@@ -11,11 +11,11 @@
 
 namespace gyre::net {
 
-/// A port, as resolve() and connect() take it: a number, also as a text, or the name of a service
-/// ("https"; of any protocol). Names of common services are built in; the conversion of another
-/// name reads /etc/services, which blocks.
+/// A port for resolve() and connect(): a number, also as a text, or the name of a service ("https";
+/// of any protocol). Names of common services are built in; the conversion of another name reads
+/// /etc/services, which blocks.
 ///
-/// Thread-safety: as a value; names may be converted on any thread.
+/// Thread-safety: that of a value; names may be converted on any thread.
 /// Errors: only std::bad_alloc; an unknown name gives no port().
 class service {
  public:
@@ -23,7 +23,7 @@ class service {
   template <std::convertible_to<std::string_view> Text>
   service(const Text& name) : port_(find(name)) {}
 
-  /// Nothing if there is no service of that name.
+  /// Returns the port, or nothing if there is no service of that name.
   std::optional<std::uint16_t> port() const noexcept { return port_; }
 
  private:

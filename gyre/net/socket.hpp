@@ -25,13 +25,13 @@ enum class shutdown_side : int { receive = SHUT_RD, send = SHUT_WR, both = SHUT_
 /// A non-blocking, close-on-exec socket (RAII, move-only). The base, socket_ref, has the functions
 /// for options and addresses.
 ///
-/// Thread-safety: one thread at a time may move or close it; otherwise as socket_ref.
+/// Thread-safety: one thread at a time may move or close it; otherwise that of socket_ref.
 /// Lifetime: the destructor closes the socket; an object that was moved from has none.
 /// Errors: std::system_error with call and endpoint ("bind 127.0.0.1:80: Permission denied").
 /// Complexity: at most one system call for each member.
 class socket : public socket_ref {
  public:
-  /// Without a socket: fd() is negative.
+  /// Constructs an object without a socket: fd() is negative.
   socket() noexcept : socket_ref(-1) {}
   /// Takes over `descriptor`, which must be non-blocking; that is not checked.
   explicit socket(unique_fd descriptor) noexcept
@@ -43,8 +43,8 @@ class socket : public socket_ref {
     return *this;
   }
 
-  /// A new socket; `protocol` is as in socket(2), 0 for the type's own. Errors:
-  /// std::errc::too_many_files_open, address_family_not_supported.
+  /// Opens a new socket. `protocol` is that of socket(2); 0 stands for the default of the type.
+  /// Errors: std::errc::too_many_files_open, address_family_not_supported.
   static socket open(address_family family, socket_type type, int protocol = 0);
 
   explicit operator bool() const noexcept { return fd() >= 0; }
@@ -55,27 +55,28 @@ class socket : public socket_ref {
   }
   void close() noexcept { release().reset(); }
 
-  /// Errors: std::errc::address_in_use, address_not_available, permission_denied.
+  /// Binds the socket. Errors: std::errc::address_in_use, address_not_available, permission_denied.
   void bind(const endpoint& local) const;
-  /// Lets up to `backlog` connections wait for accept(), at most net.core.somaxconn. A negative one
-  /// is std::errc::invalid_argument.
+  /// Lets up to `backlog` connections wait for accept(), at most net.core.somaxconn. Errors:
+  /// std::errc::invalid_argument for a negative number.
   void listen(int backlog = SOMAXCONN) const;
-  /// Sets a datagram socket's peer, or begins a connection. True if the socket is connected now;
-  /// false if the attempt is under way: when the socket becomes writable, take_error() gives the
-  /// result. Errors: std::errc::connection_refused, network_unreachable,
+  /// Sets a datagram socket's peer, or begins a connection. Returns true if the socket is
+  /// connected, and false if the attempt is under way: when the socket becomes writable,
+  /// take_error() gives the result. Errors: std::errc::connection_refused, network_unreachable,
   /// resource_unavailable_try_again (the backlog of a Unix listener is full).
   [[nodiscard]] bool connect(const endpoint& peer) const;
-  /// Half-close (FIN), or ends both ways. A connection that the peer has reset is no error.
+  /// Ends one direction of the connection (sending ends with a FIN), or both. A connection that the
+  /// peer has reset is no error.
   void shutdown(shutdown_side side) const;
 
  private:
   unique_fd descriptor_;
 };
 
-/// Another descriptor of the same socket (dup(2)), close-on-exec. Throws std::system_error.
+/// Returns another descriptor of the socket (dup(2)), close-on-exec. Throws std::system_error.
 socket copy_of(const socket_ref& original);
 
-/// Two connected Unix sockets (socketpair(2)). Throws std::system_error.
+/// Makes two connected Unix sockets (socketpair(2)). Throws std::system_error.
 std::pair<socket, socket> socket_pair(socket_type type = socket_type::stream);
 
 /// The two ends of a pipe, as non-blocking descriptors without a loop.
@@ -84,8 +85,8 @@ struct pipe_pair {
   unique_fd writer;
 };
 
-/// A pipe (pipe2(2)) for programs that watch or pass the descriptors themselves; io::make_pipe()
-/// gives two streams on a loop. Throws std::system_error.
+/// Makes a pipe (pipe2(2)) for programs that watch or pass the descriptors themselves;
+/// io::make_pipe() gives two streams on a loop. Throws std::system_error.
 pipe_pair make_pipe();
 
 namespace detail {

@@ -20,12 +20,12 @@ namespace gyre::net {
 /// Keepalive probes, which the kernel sends to a silent TCP peer (SO_KEEPALIVE, tcp(7)).
 struct keep_alive_options {
   bool on = true;
-  /// Silence before the first probe (TCP_KEEPIDLE), and between probes (TCP_KEEPINTVL), not zero;
-  /// in whole seconds, rounded up, and at most 32767, the limit of the kernel. Without a value the
-  /// option stays as it is.
+  /// The silence before the first probe (TCP_KEEPIDLE), and between probes (TCP_KEEPINTVL), not
+  /// zero. It is rounded up to whole seconds, at most 32767, the limit of the kernel. Without a
+  /// value the option is not changed.
   std::optional<duration> idle = {};
   std::optional<duration> interval = {};
-  /// Unanswered probes after which the connection is reset (TCP_KEEPCNT).
+  /// The number of unanswered probes after which the connection is reset (TCP_KEEPCNT).
   std::optional<int> count = {};
 
   bool operator==(const keep_alive_options&) const noexcept = default;
@@ -58,7 +58,8 @@ struct socket_options {
 /// A non-owning reference to a socket: its options and its addresses.
 ///
 /// Thread-safety: any thread.
-/// Lifetime: the descriptor must stay open; the number of a closed one may be another socket's.
+/// Lifetime: the descriptor must stay open; the number of a closed descriptor may be that of
+/// another socket.
 /// Errors: std::system_error with the kernel's name of the option, such as "TCP_NODELAY: Operation
 /// not supported"; std::errc::invalid_argument also for a number that no int can hold.
 /// Complexity: one system call for each member unless said otherwise.
@@ -67,33 +68,35 @@ class socket_ref {
   explicit socket_ref(int fd) noexcept : fd_(fd) {}
   int fd() const noexcept { return fd_; }
 
-  /// Sets all options that have a value. The ones before a failing one stay set.
+  /// Sets all options that have a value. Options that precede a failing one stay set.
   void apply(const socket_options& options) const;
 
-  /// The address that the socket is bound to, and that of its peer (std::errc::not_connected if
-  /// there is none).
+  /// Return the address that the socket is bound to, and the address of its peer
+  /// (std::errc::not_connected if there is none).
   endpoint local_endpoint() const;
   endpoint peer_endpoint() const;
   address_family family() const;
-  /// The pending error (SO_ERROR), such as that of a connect(), or none; the kernel then clears it.
+  /// Returns the pending error (SO_ERROR), such as that of a connect(), or none. The kernel then
+  /// clears it.
   std::error_code take_error() const;
 
-  // Any socket.
+  // Options of any socket.
 
   /// Allows a port where an earlier listener's connections linger (SO_REUSEADDR). Set it before
   /// bind.
   void set_reuse_address(bool enabled) const;
   bool reuse_address() const;
   /// Allows several sockets to be bound to one port, among which the kernel spreads connections or
-  /// datagrams (SO_REUSEPORT). Set it before bind, on each of them.
+  /// datagrams (SO_REUSEPORT). Set it before bind, on each of the sockets.
   void set_reuse_port(bool enabled) const;
   bool reuse_port() const;
-  /// Has bind() to port 0 reserve no port (IP_BIND_ADDRESS_NO_PORT): connect() chooses one that
+  /// Makes bind() to port 0 reserve no port (IP_BIND_ADDRESS_NO_PORT): connect() chooses one that
   /// only has to be free for its peer. For stream sockets; set it before bind.
   void set_bind_address_no_port(bool enabled) const;
   bool bind_address_no_port() const;
   /// The size of the kernel's buffer (SO_SNDBUF, SO_RCVBUF). The kernel doubles the value, and ends
-  /// its auto-tuning. Limited by net.core.wmem_max and rmem_max. TCP: before connect or listen.
+  /// its auto-tuning. Limited by net.core.wmem_max and rmem_max. For TCP, set it before connect or
+  /// listen.
   void set_send_buffer(std::size_t bytes) const;
   std::size_t send_buffer() const;
   void set_receive_buffer(std::size_t bytes) const;
@@ -103,18 +106,19 @@ class socket_ref {
   /// Without a value, the default, closing returns at once, and the kernel continues to send.
   void set_linger(std::optional<duration> limit) const;
   std::optional<std::chrono::seconds> linger() const;
-  /// Set on a listener of a reuse_port group: the processor whose packets it is to get. Read from a
-  /// connection: the processor on which its last packet came in (SO_INCOMING_CPU).
+  /// The processor of incoming packets (SO_INCOMING_CPU). On a listener of a reuse_port group, set
+  /// the processor whose packets the listener gets. On a connection, the value is the processor
+  /// that received the last packet.
   void set_incoming_cpu(int cpu) const;
   int incoming_cpu() const;
 
-  // Internet sockets.
+  // Options of Internet sockets.
 
-  /// An IPv6 socket refuses IPv4 peers, which otherwise have v4-mapped addresses (IPV6_V6ONLY). Set
-  /// it before bind.
+  /// Makes an IPv6 socket refuse IPv4 peers, which otherwise have v4-mapped addresses
+  /// (IPV6_V6ONLY). Set it before bind.
   void set_v6_only(bool enabled) const;
   bool v6_only() const;
-  /// The byte of DSCP and ECN in what is sent (IP_TOS; for IPv6, IPV6_TCLASS as well). 0 to 255.
+  /// The byte of DSCP and ECN in sent packets (IP_TOS; for IPv6, IPV6_TCLASS as well). 0 to 255.
   void set_traffic_class(int value) const;
   int traffic_class() const;
 
@@ -123,13 +127,14 @@ class socket_ref {
   /// Sends small writes at once instead of waiting for an acknowledgement (TCP_NODELAY).
   void set_no_delay(bool enabled) const;
   bool no_delay() const;
-  /// One system call for each member that is given.
+  /// Complexity: one system call for each member that has a value.
   void set_keep_alive(const keep_alive_options& options) const;
   keep_alive_options keep_alive() const;
   /// Holds back bytes that do not fill a packet, for 200 ms at most (TCP_CORK).
   void set_cork(bool enabled) const;
   bool cork() const;
-  /// Acknowledges at once (TCP_QUICKACK). Not lasting: the kernel may fall back to delaying.
+  /// Acknowledges at once (TCP_QUICKACK). The effect does not last: the kernel may delay
+  /// acknowledgements again.
   void set_quick_ack(bool enabled) const;
   bool quick_ack() const;
   /// The time for which sent data may stay unacknowledged before the connection is reset
@@ -137,43 +142,46 @@ class socket_ref {
   /// system's default.
   void set_user_timeout(duration limit) const;
   std::chrono::milliseconds user_timeout() const;
-  /// A listener's connections are accepted when data has come, or this time has passed
-  /// (TCP_DEFER_ACCEPT), which the kernel rounds up; zero: at once.
+  /// Makes a listener accept a connection only when data has come, or this time has passed
+  /// (TCP_DEFER_ACCEPT), which the kernel rounds up; with zero, at once.
   void set_defer_accept(duration limit) const;
   std::chrono::seconds defer_accept() const;
   /// Lets a listener take data with the first packet of a connection (TCP_FASTOPEN), from up to
-  /// `waiting` peers at a time; zero: none. Such data may arrive twice.
+  /// `waiting` peers at a time; with zero, from none. Such data may arrive twice.
   void set_fast_open(int waiting) const;
   int fast_open() const;
 
   // Datagrams.
 
   /// Notes the local address at which each datagram arrives as the source() of its sender's
-  /// endpoint, so that a reply leaves from there (IP_PKTINFO, IPV6_RECVPKTINFO). IP sockets only.
-  /// Two system calls.
+  /// endpoint, so that a reply leaves from there (IP_PKTINFO, IPV6_RECVPKTINFO). For IP sockets
+  /// only. Complexity: two system calls.
   void set_packet_info(bool enabled) const;
   bool packet_info() const;
   /// Allows sending to broadcast addresses (SO_BROADCAST).
   void set_broadcast(bool enabled) const;
   bool broadcast() const;
-  /// Receives multicasts to `group` on an interface (MCAST_JOIN_GROUP) until leave_group(); 0: the
-  /// scope of `group`, or else the interface of the route.
+  /// Receives multicasts to `group` on an interface (MCAST_JOIN_GROUP) until leave_group(). 0
+  /// stands for the scope of `group`, or else the interface of the route.
   void join_group(const ip_address& group, unsigned interface = 0) const;
   void leave_group(const ip_address& group, unsigned interface = 0) const;
-  /// Source-specific multicast: as above, but only from `source` (MCAST_JOIN_SOURCE_GROUP).
+  /// Receives multicasts to `group` like join_group(), but only those from `source`
+  /// (source-specific multicast, MCAST_JOIN_SOURCE_GROUP).
   void join_group_of(const ip_address& source, const ip_address& group,
                      unsigned interface = 0) const;
   void leave_group_of(const ip_address& source, const ip_address& group,
                       unsigned interface = 0) const;
   /// Delivers the socket's multicasts to this machine's members of the group, too
-  /// (IP_MULTICAST_LOOP, IPV6_MULTICAST_LOOP); on by default. Two system calls, as the next two.
+  /// (IP_MULTICAST_LOOP, IPV6_MULTICAST_LOOP); on by default. Complexity: two system calls, as for
+  /// the next two functions.
   void set_multicast_loop(bool enabled) const;
   bool multicast_loop() const;
-  /// Reach of multicasts (IP_MULTICAST_TTL, IPV6_MULTICAST_HOPS); by default 1: the local network.
+  /// The maximum number of hops of multicasts (IP_MULTICAST_TTL, IPV6_MULTICAST_HOPS); by default
+  /// 1: the local network.
   void set_multicast_hops(int hops) const;
   int multicast_hops() const;
   /// The interface from which multicasts are sent (IP_MULTICAST_IF, IPV6_MULTICAST_IF), by its
-  /// number (if_nametoindex(3)); 0: the interface of the route.
+  /// number (if_nametoindex(3)). 0 stands for the interface of the route.
   void set_multicast_interface(unsigned interface) const;
 
  protected:

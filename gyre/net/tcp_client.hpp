@@ -40,36 +40,38 @@ namespace gyre::net {
 struct tcp_client_options {
   std::string name = "tcp_client";
   connection_options connections = {};
-  /// Limit of one attempt to connect, not zero; for a host with several addresses, of the attempt
-  /// at each of them.
+  /// The time limit of one attempt to connect, not zero. For a host with several addresses, each
+  /// address has this limit.
   duration connect_timeout = std::chrono::seconds{5};
-  /// As race_options::attempt_delay and resolution_delay, when it connects by name.
+  /// The delays that race_options documents, for connecting by name.
   duration attempt_delay = std::chrono::milliseconds{250};
   duration resolution_delay = std::chrono::milliseconds{50};
   /// Whether to connect again after each failed attempt and each end of the connection (also by its
   /// close()), until disconnect(). The client first waits a random time of at most
   /// min(longest_delay, initial_delay * 2^(n-1)): exponential backoff with full jitter. n counts
-  /// failed attempts and connections that received no byte, in a row; any other one sets n to 1.
+  /// failed attempts and connections that received no byte, in a row; any other connection sets n
+  /// to 1.
   bool reconnect = false;
   duration initial_delay = std::chrono::milliseconds{100};
   duration longest_delay = std::chrono::seconds{30};
-  /// Attempts in a row that may fail before the client gives up, the first one included; at least
-  /// one.
+  /// The maximum of attempts in a row that may fail before the client gives up, the first included;
+  /// at least 1.
   std::size_t max_attempts = std::numeric_limits<std::size_t>::max();
-  /// Seed of the random delays; the same seed gives the same delays. None: a random one.
+  /// The seed of the random delays: equal seeds give equal delays. Without a value, the seed is
+  /// random.
   std::optional<std::uint64_t> seed = {};
-  /// Bytes that send() keeps while no connection can send. The next connection, to any server,
-  /// sends them first; disconnect() drops them. Zero: send() refuses them.
+  /// The maximum of bytes that send() keeps while no connection can send. The next connection, to
+  /// any server, sends them first; disconnect() drops them. With zero, send() refuses them.
   std::size_t keep_limit = 0;
-  /// The local address to connect from; none: the kernel chooses. Port 0: as with
-  /// connect_options::local.
+  /// The local address to connect from. Without a value the kernel chooses it.
+  /// connect_options::local documents port 0.
   endpoint local = {};
   /// A protocol below the callbacks, such as TLS (tls::client_transport()). An attempt has
   /// succeeded when its handshake is done.
   std::shared_ptr<const net::transport> transport = nullptr;
 };
 
-/// Counts since a client was constructed.
+/// Counters since the construction of a client.
 struct tcp_client_metrics {
   std::uint64_t attempts = 0;
   std::uint64_t failures = 0;   ///< failed attempts
@@ -98,8 +100,8 @@ class tcp_client : public connection_handler_setters<tcp_client> {
   template <class Loop>
   explicit tcp_client(basic_loop_thread<Loop>& thread, tcp_client_options options = {})
       : tcp_client(thread.loop(), std::move(options)) {}
-  /// For `server`: an endpoint, or a text as host_port reads it ("localhost:7000"). Set the
-  /// handlers, and call connect(). Throws also the exceptions of host_port.
+  /// Makes a client of `server`: an endpoint, or a text that host_port reads ("localhost:7000").
+  /// Set the handlers, and call connect(). Throws also the exceptions of host_port.
   template <std::convertible_to<host_port> Server>
   tcp_client(event_loop& loop, const Server& server, tcp_client_options options = {})
       : tcp_client(host_port(server), loop, std::move(options)) {}
@@ -110,11 +112,12 @@ class tcp_client : public connection_handler_setters<tcp_client> {
   tcp_client& operator=(const tcp_client&) = delete;
   ~tcp_client();
 
-  /// An attempt to connect has failed with `reason`: an error of connect(),
-  /// io::errc::connect_timeout, a resolve_errc. `attempts` have failed in a row; after the `last`
-  /// the client gives up until the next connect(). The default prints a line to stderr, for the
-  /// first in a row and the last. Called in a turn of the loop, never within connect(); exceptions
-  /// go to the loop's on_exception, and the client reconnects all the same.
+  /// Sets the function that is called when an attempt to connect has failed with `reason`: an error
+  /// of connect(), io::errc::connect_timeout, or a resolve_errc. `attempts` attempts have failed in
+  /// a row; after the `last` the client gives up until the next connect(). The default prints a
+  /// line to stderr, for the first attempt in a row and the last. The function is called in a turn
+  /// of the loop, never within connect(); exceptions go to the loop's on_exception, and the client
+  /// reconnects nevertheless.
   tcp_client& on_connect_failed(
       move_only_function<void(std::error_code reason, std::size_t attempts, bool last)> callback);
   // Explains wrong arguments: see base/detail/misuse.hpp.
@@ -126,14 +129,15 @@ class tcp_client : public connection_handler_setters<tcp_client> {
   /// disconnect(). No effect if the client is connected to `server` already. A connection to
   /// another server is closed first, and an attempt under way dropped; kept bytes go to `server`.
   void connect(const endpoint& server);
-  /// As above, for a host: looks up its name before each attempt, and races its addresses as
-  /// net::connect() does, beginning with the first that are known (see `resolution_delay`). An
-  /// address whose handshake fails is followed by the next one; while a handshake is under way, no
-  /// other address is tried. `names` must be on the client's loop, and must outlive the client.
+  /// Connects to a host: looks up its name before each attempt, and races its addresses as
+  /// net::connect() does, beginning with the addresses that are known first (see
+  /// `resolution_delay`). After an address whose handshake fails, the next address is tried; while
+  /// a handshake is under way, no other address is tried. `names` must be on the client's loop, and
+  /// must outlive the client.
   void connect(resolver& names, std::string host, service port);
-  /// As above, for a host_port, or a text as it reads them. Throws also its exceptions. Without
-  /// `names` the client makes a resolver of its own when it first needs one, and keeps it; a
-  /// failure to make it is reported as that of an attempt.
+  /// Connects to a host_port, or to a text that host_port reads. Throws also the exceptions of
+  /// host_port. Without `names` the client makes a resolver of its own when it first needs one, and
+  /// keeps it; a failure to make the resolver is reported as the failure of an attempt.
   void connect(resolver& names, const host_port& server);
   void connect(const host_port& server);
   template <std::convertible_to<std::string_view> Text>
@@ -151,7 +155,7 @@ class tcp_client : public connection_handler_setters<tcp_client> {
   bool send(std::span<const std::byte> bytes);
   bool send(std::string_view text) { return send(std::as_bytes(std::span(text))); }
 
-  /// The present connection, or null. The loop's thread only.
+  /// Returns the present connection, or null. Called on the loop's thread only.
   tcp_connection* connection() noexcept;
   bool connected() const noexcept;
   event_loop& loop() const noexcept;

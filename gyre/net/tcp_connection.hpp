@@ -73,23 +73,25 @@ class tcp_connection : private detail::connection_io {
   tcp_connection& operator=(const tcp_connection&) = delete;
 
   using connection_io::loop;
-  /// A number that is unique within its server or client, from 1.
+  /// Returns a number that is unique within the server or client, from 1.
   using connection_io::id;
-  /// The socket; -1 when the connection has ended.
+  /// Returns the descriptor, or -1 when the connection has ended.
   int fd() const noexcept { return is_open() ? connection_io::fd() : -1; }
   /// Whether the state is open, and shutdown_send() has not been called.
   using connection_io::can_send;
-  /// False in the state ended, which on_close follows; true while close() flushes and lingers.
+  /// Whether the state is not ended, which on_close follows: true while close() flushes and
+  /// lingers.
   using connection_io::is_open;
 
-  /// Sends or queues bytes, which need not outlive the call. True if they were accepted, which does
-  /// not mean delivered. False if not can_send(), or if sending fails (see the table). A call above
-  /// connection_options::output_limit also returns false, and ends the connection.
+  /// Sends or queues bytes, which need not outlive the call. Returns true if they were accepted,
+  /// which does not mean delivered, and false if not can_send(), or if sending fails (see the
+  /// table). A call above connection_options::output_limit also returns false, and ends the
+  /// connection.
   /// Complexity: one system call if no output waits; copies bytes that the kernel does not take.
   bool send(std::span<const std::byte> bytes) { return connection_io::send(bytes); }
   bool send(std::string_view text) { return send(std::as_bytes(std::span(text))); }
-  /// As above, but large remainders are moved to the queue instead of copied. `bytes` is empty
-  /// after true, unspecified after false.
+  /// Sends like send(bytes), but moves a large remainder to the queue instead of copying it.
+  /// `bytes` is empty after true, and unspecified after false.
   bool send(io::buffer&& bytes) { return connection_io::send(std::move(bytes)); }
   /// Sends several pieces, one after the other, with one system call (at most 64 pieces per call).
   bool send(std::span<const std::span<const std::byte>> pieces) {
@@ -105,22 +107,23 @@ class tcp_connection : private detail::connection_io {
   /// (io::errc::unexpected_end) and for another kind of file (std::errc::invalid_argument). A file
   /// that becomes shorter while it waits ends the connection with io::errc::unexpected_end, and one
   /// that cannot be read with that error; the peer sees a reset (on Unix sockets, which have none,
-  /// an end). Otherwise as send().
+  /// an end). Other errors are those of send().
   /// Complexity: allocates. Against `output_limit` a waiting file counts 16 KiB, whatever its
   /// length, and nothing if no other output waits; tcp_server_options::memory_limit has a price of
   /// its own for files. Reading from a slow disk blocks the loop. As a peer that reads nothing
   /// holds a file open besides its connection, a file server should set `connections_per_address`
   /// to at most a quarter of RLIMIT_NOFILE.
   bool send_file(unique_fd file, std::uint64_t offset, std::uint64_t count);
-  /// Throws as send_file() does for the file: for a program that sends a head before it.
+  /// Throws the exceptions that send_file() throws for the file, for a program that sends a head
+  /// before the file.
   static void check_file(int file, std::uint64_t offset, std::uint64_t count);
   /// Sends bytes, at least one, and with the first of them copies of `fds` (at most 253), over a
-  /// Unix socket (SCM_RIGHTS). The descriptors stay the caller's.
+  /// Unix socket (SCM_RIGHTS). The caller keeps the descriptors.
   ///
   /// Errors: throws std::system_error, and sends nothing, for no bytes, too many descriptors and a
   /// TCP connection (std::errc::invalid_argument), and for a descriptor that is not open
   /// (std::errc::bad_file_descriptor). If the message must wait and the process has no descriptors
-  /// left for the copies, the connection ends. Otherwise as send().
+  /// left for the copies, the connection ends. Other errors are those of send().
   /// Complexity: a system call for each descriptor besides send()'s own. Each copy that waits
   /// counts 16 KiB of output besides the bytes.
   using connection_io::send_fds;
@@ -130,13 +133,15 @@ class tcp_connection : private detail::connection_io {
   /// Takes the received descriptors (close-on-exec), in their order. When on_message is called with
   /// bytes, the descriptors that were sent with them are there. See connection_options::fd_limit.
   [[nodiscard]] std::vector<unique_fd> take_fds() noexcept { return connection_io::take_fds(); }
-  /// Bytes that wait for the kernel to take them; send_file() and send_fds() say how they count.
+  /// Returns the number of bytes that wait for the kernel to take them; send_file() and send_fds()
+  /// say how files and descriptors count.
   using connection_io::pending_output;
 
-  /// Back-pressure on the peer: on_message and on_peer_ended are not called until resume_reading(),
-  /// and the peer must wait when the kernel's buffers are full. Meanwhile only sending notices an
-  /// error, `idle_timeout` runs on, and `message_timeout` does not. Idempotent. Independent of a
-  /// server's pause at `high_water`: the connection reads again when both are over.
+  /// Pauses reading, as back-pressure on the peer: on_message and on_peer_ended are not called
+  /// until resume_reading(), and the peer must wait when the kernel's buffers are full. Meanwhile
+  /// only sending notices an error, `idle_timeout` continues, and `message_timeout` does not.
+  /// Idempotent. Independent of a server's pause at `high_water`: the connection reads again when
+  /// both are over.
   void pause_reading() noexcept { pause(pauser::program); }
   /// Resumes reading. First on_message is called once more with the input that it left unconsumed,
   /// if any, in a turn of its own, even if no more has come. So a handler may take one message at a
@@ -145,7 +150,8 @@ class tcp_connection : private detail::connection_io {
   /// Whether reading is paused, by pause_reading() or at `high_water`.
   using connection_io::reading_paused;
 
-  /// Half-close: sends a FIN once all accepted output is sent. The connection still receives.
+  /// Ends sending (half-close): sends a FIN once all accepted output is sent. The connection still
+  /// receives.
   void shutdown_send() noexcept { connection_io::shutdown(); }
   /// Closes gracefully: sends the accepted output and a FIN, and drops the peer's bytes until its
   /// FIN has come (closing earlier could make the kernel reset the connection, and lose output on
@@ -153,16 +159,17 @@ class tcp_connection : private detail::connection_io {
   /// `close_timeout`, and after `close_limit` in all; if the peer has not taken all output by then,
   /// on_close gets io::errc::close_timeout.
   void close() noexcept { connection_io::close(); }
-  /// With other values of close_timeout and close_limit. A further call can only end it earlier.
+  /// Closes like close(), with other values of close_timeout and close_limit. A further call can
+  /// only end the connection earlier.
   void close(duration timeout) noexcept { connection_io::close(timeout); }
   void close(duration timeout, duration limit) noexcept { connection_io::close(timeout, limit); }
-  /// As close(), for output that may take long: until the kernel has all of it, the peer has as
-  /// much time as on an open connection (`write_timeout`). Only then `close_timeout` and
+  /// Closes like close(), for output that may take long: until the kernel has all output, the peer
+  /// has as much time as on an open connection (`write_timeout`). Only then `close_timeout` and
   /// `close_limit` begin. A call of close() meanwhile begins them at once.
   using connection_io::close_when_sent;
-  /// As close_when_sent(), but ends once the kernel has the accepted output, without waiting for
-  /// the peer's FIN. For a peer that has announced to send no more: bytes that come nevertheless
-  /// make the kernel reset the connection, which can lose output on its way.
+  /// Closes like close_when_sent(), but ends once the kernel has the accepted output, without
+  /// waiting for the peer's FIN. For a peer that has announced to send no more: bytes that come
+  /// nevertheless make the kernel reset the connection, which can lose output on its way.
   using connection_io::close_without_lingering;
   /// Ends the connection at once: drops waiting output, and resets the connection (RST). on_close
   /// gets io::errc::aborted (std::errc::connection_aborted), or `reason`. Idempotent.
@@ -180,36 +187,37 @@ class tcp_connection : private detail::connection_io {
   /// Complexity: copies received bytes that the program has not got.
   [[nodiscard]] released_connection release(std::span<const std::byte> unconsumed = {});
 
-  /// As connection_options::idle_timeout, for this connection alone, from now on; zero: never.
-  /// Throws std::bad_alloc.
+  /// Sets the connection_options::idle_timeout of this connection; zero disables it. Throws
+  /// std::bad_alloc.
   using connection_io::set_idle_timeout;
 
-  /// The peer's address: of TCP, known until on_close returns; of Unix, as local_endpoint().
+  /// Returns the address of the peer: for TCP, known until on_close returns; for Unix sockets, read
+  /// like local_endpoint().
   using connection_io::peer_endpoint;
-  /// The address of this end, by a system call; none when the connection has ended. Throws
+  /// Returns the address of this end, by a system call; none when the connection has ended. Throws
   /// std::system_error.
   using connection_io::local_endpoint;
 
-  /// A value that the program attaches, which need not be copyable: `c.context() = session{…}`. It
-  /// is destroyed with the connection, after on_close. The first call allocates; throws
-  /// std::bad_alloc.
+  /// Returns a value that the program attaches, which need not be copyable: `c.context() =
+  /// session{…}`. It is destroyed with the connection, after on_close. The first call allocates;
+  /// throws std::bad_alloc.
   move_only_any& context();
-  /// The attached value; null if there is none or it is no T.
+  /// Returns the attached value; null if there is none or it is no T.
   template <class T>
   T* context() noexcept {
     return any_cast<T>(attached_context());
   }
 
-  /// The connection's end of its transport's protocol; null without one. See tls::info_of().
+  /// Returns this end of the transport's protocol; null without a transport. See tls::info_of().
   const net::layer* layer() const noexcept;
 
-  /// With a transport, of the bytes on the network.
+  /// Returns the counters of the connection. With a transport, they count the bytes on the network.
   connection_metrics metrics() const noexcept {
     return {.bytes_received = bytes_received(), .bytes_sent = bytes_sent(), .messages = messages()};
   }
 
-  /// A reference for other threads, and for objects that outlive the connection. The first call
-  /// allocates.
+  /// Returns a reference for other threads, and for objects that outlive the connection. The first
+  /// call allocates.
   tcp_connection_ref ref();
 
  private:

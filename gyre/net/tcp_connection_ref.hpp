@@ -55,14 +55,15 @@ class tcp_connection_ref {
   bool send(std::span<const std::byte> bytes) const;
   bool send(std::string_view text) const { return send(std::as_bytes(std::span(text))); }
   bool send(io::buffer&& bytes) const;
-  /// As tcp_connection::close() and abort(); no limit applies. Further calls have no effect.
+  /// Call tcp_connection::close() and abort() on the loop; no limit applies. Further calls have no
+  /// effect.
   bool close() const;
   bool abort() const;
-  /// Calls `function` with the connection on its loop. Also false above the limit of send(), of
-  /// which each call takes 1 KiB whatever memory `function` holds. A `function` that is not called
-  /// is destroyed before post() returns false, or in the loop's turn.
+  /// Calls `function` with the connection on its loop. Also returns false above the limit of
+  /// send(), of which each call takes 1 KiB, however much memory `function` holds. A `function`
+  /// that is not called is destroyed before post() returns false, or in the loop's turn.
   bool post(move_only_function<void(tcp_connection&)> function) const;
-  /// The connection, or null when it has ended. The loop's thread only.
+  /// Returns the connection, or null when it has ended. Called on the loop's thread only.
   tcp_connection* get() const noexcept;
 
   friend bool operator==(const tcp_connection_ref&, const tcp_connection_ref&) noexcept = default;

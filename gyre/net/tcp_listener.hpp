@@ -22,15 +22,16 @@ namespace gyre::net {
 
 /// Options of a tcp_listener.
 struct listener_options {
-  /// Connections that wait to be accepted, not negative; at most net.core.somaxconn.
+  /// The maximum of connections that wait to be accepted, not negative; at most net.core.somaxconn.
   int backlog = SOMAXCONN;
   /// Lets the port be used while connections of an earlier listener linger.
   bool reuse_address = true;
   /// Lets several listeners share the port; the kernel spreads connections among them.
   bool reuse_port = false;
-  /// An IPv6 listener takes no IPv4 connections, which otherwise have v4-mapped addresses.
+  /// Makes an IPv6 listener refuse IPv4 connections, which otherwise have v4-mapped addresses.
   bool v6_only = false;
-  /// Set on the listener before it binds; connections inherit them, without a system call for each.
+  /// Options that are set on the listener before it binds. Connections inherit them without a
+  /// system call for each.
   socket_options accepted = {.no_delay = true};
 };
 
@@ -39,10 +40,10 @@ struct listener_options {
 ///   listener's loop, whose address is written to `peer`. To be awaited in the forms of
 ///   io::stream's operations (as it is, by as_expected(), by with_timeout()), by one coroutine at a
 ///   time.
-/// - accept_socket(), accept_socket(endpoint& peer): the same for a socket that no loop serves yet,
-///   for a stream on another loop.
-/// - close(): listens no more; connections that have not been accepted are reset. release(): as
-///   close(), but returns the descriptor.
+/// - accept_socket(), accept_socket(endpoint& peer): an awaitable of the next connection as a
+///   socket that no loop serves yet, for a stream on another loop.
+/// - close(): listens no more; connections that have not been accepted are reset. release(): does
+///   what close() does, but returns the descriptor.
 /// - local_endpoint(): the address, with the port that the kernel chose. options(): a socket_ref,
 ///   valid until the listener is closed. is_open(), and fd(): -1 once closed.
 /// - refused(): the count of connections closed because a descriptor, a watch or memory lacked.

@@ -64,9 +64,10 @@ class server_core;
 /// concerns; metrics() reads counters of each loop, without a lock.
 class tcp_server : public connection_handler_setters<tcp_server> {
  public:
-  /// On one loop, several, or a thread's. Throws std::invalid_argument if there is no loop, and for
-  /// options that make no sense: max_connections of zero, a low_water that is not below high_water,
-  /// a negative timeout, an accept_interval that is not positive.
+  /// Makes a server on one loop, on several loops, or on the loop of a thread. Throws
+  /// std::invalid_argument if there is no loop, and for options that make no sense: max_connections
+  /// of zero, a low_water that is not below high_water, a negative timeout, an accept_interval that
+  /// is not positive.
   explicit tcp_server(event_loop& loop, tcp_server_options options = {});
   template <loop_group Group>
   explicit tcp_server(Group& loops, tcp_server_options options = {})
@@ -75,7 +76,7 @@ class tcp_server : public connection_handler_setters<tcp_server> {
   explicit tcp_server(basic_loop_thread<Loop>& thread, tcp_server_options options = {})
       : tcp_server(thread.loop(), std::move(options)) {}
   explicit tcp_server(std::vector<event_loop*> loops, tcp_server_options options = {});
-  /// As above, and listens at `local`: an endpoint, or a text as endpoint::parse() reads it
+  /// Makes a server that listens at `local`: an endpoint, or a text that endpoint::parse() reads
   /// (":7000"). Throws also the exceptions of listen(), and std::system_error for another text.
   template <std::convertible_to<endpoint> Address>
   tcp_server(event_loop& loop, const Address& local, tcp_server_options options = {})
@@ -96,19 +97,19 @@ class tcp_server : public connection_handler_setters<tcp_server> {
   tcp_server& operator=(const tcp_server&) = delete;
   ~tcp_server();
 
-  /// Accepting pauses (see accept_backoff). Called on the accepting loop, once for each series of
-  /// failures; its exceptions go to the loop's on_exception, and accepting resumes after the pause.
-  /// The default prints a line to stderr, at most 10 at once and 1 per second. Throws
-  /// std::logic_error after start().
+  /// Sets the function that is called when accepting pauses (see accept_backoff): on the accepting
+  /// loop, once for each series of failures; its exceptions go to the loop's on_exception, and
+  /// accepting resumes after the pause. The default prints a line to stderr, at most 10 at once and
+  /// 1 per second. Throws std::logic_error after start().
   tcp_server& on_accept_error(move_only_function<void(std::error_code)> callback);
   // Explains wrong arguments: see base/detail/misuse.hpp.
   tcp_server& on_accept_error(detail::misused_error_callback explained);
 
-  /// The server stops, and all that had arrived for the connection was delivered: called once for
-  /// each, on its loop, also for connections that begin later or are closing. The function closes
-  /// the connection, or leaves it open until its answer is sent; at the end of the timeout the
-  /// server does. Without this function the connection is closed. Throws std::logic_error after
-  /// start().
+  /// Sets the function that is called when the server stops, and all that had arrived for the
+  /// connection was delivered: once for each connection, on its loop, also for connections that
+  /// begin later or are closing. The function closes the connection, or leaves it open until the
+  /// response is sent; at the end of the timeout the server closes it. Without this function the
+  /// connection is closed. Throws std::logic_error after start().
   tcp_server& on_stopping(move_only_function<void(tcp_connection&)> callback);
   tcp_server& on_stopping(detail::misused_connection_callback explained);
 
@@ -126,24 +127,24 @@ class tcp_server : public connection_handler_setters<tcp_server> {
   /// which of them gets a connection. Throws std::system_error: std::errc::invalid_argument unless
   /// it is a listening stream socket, not_a_socket, bad_file_descriptor; then closes it.
   void listen(socket listening);
-  /// As above, for the sockets of one endpoint (SO_REUSEPORT), spread over the accepting loops,
-  /// with one entry in local_endpoint(). Throws std::invalid_argument for none.
+  /// Serves several listening sockets of one endpoint (SO_REUSEPORT), spread over the accepting
+  /// loops, with one entry in local_endpoint(). Throws std::invalid_argument if there are none.
   void listen(std::vector<socket> listening);
-  /// The endpoint of the listen() call number `index`, from 0, that had an effect. Throws
-  /// std::out_of_range (a std::logic_error) if there was none.
+  /// Returns the endpoint of call number `index`, counted from 0, of those calls of listen() that
+  /// had an effect. Throws std::out_of_range (a std::logic_error) if there was none.
   endpoint local_endpoint(std::size_t index = 0) const;
   /// Begins to accept. Throws std::logic_error if called twice.
   void start();
 
-  /// Serves a connected stream socket that came from elsewhere (another process, a socket pair) as
-  /// if it had been accepted. May be called before start(). The socket is made non-blocking, and a
-  /// TCP socket gets no_delay and keep_alive of connection_options. Throws std::system_error
-  /// (std::errc::not_connected, not_a_socket), and then closes it.
+  /// Serves a connected stream socket that the server has not accepted (from another process, or of
+  /// a socket pair) like an accepted one. May be called before start(). The socket is made
+  /// non-blocking, and a TCP socket gets no_delay and keep_alive of connection_options. Throws
+  /// std::system_error (std::errc::not_connected, not_a_socket), and then closes it.
   void adopt(unique_fd connection);
 
   /// Serves a connection that another owner has released: its layer is open, and the bytes that
   /// were received come first. Neither `transport` nor `proxy_protocol` of the options applies.
-  /// Throws as above.
+  /// Throws what adopt(connection) throws.
   void adopt(released_connection connection);
 
   /// Leaves new connections in the kernel's queue until resume_accepting(). Idempotent.
@@ -165,10 +166,10 @@ class tcp_server : public connection_handler_setters<tcp_server> {
   ///   pauses reading until then: the connection is closed after resume_reading().
   /// - After `timeout`, connections that are left are closed by close(0).
   void stop(duration timeout = std::chrono::seconds{5}, move_only_function<void()> done = {});
-  /// As above, with a point in time of the loops' clock.
+  /// Stops like stop(timeout), with a point in time on the clock of the loops.
   void stop(time_point deadline, move_only_function<void()> done = {});
-  /// An awaitable stop(), which completes when the server has stopped, or fails with
-  /// std::future_errc::broken_promise if the server is destroyed before.
+  /// Stops like stop(). Awaiting the result waits until the server has stopped. Throws
+  /// std::future_errc::broken_promise if the server is destroyed first.
   [[nodiscard]] auto stop_async(duration timeout = std::chrono::seconds{5}) {
     return from_callback(
         [this, timeout](completion<void> done) { stop(timeout, [done] { done.set_value(); }); });
@@ -179,11 +180,11 @@ class tcp_server : public connection_handler_setters<tcp_server> {
   }
 
   /// Calls `function` with each connection, in its loop's next turn, at the same time on several
-  /// loops; exceptions are as those of on_message. False, and calls nothing, if more than
+  /// loops; exceptions are as those of on_message. Returns false, and calls nothing, if more than
   /// `broadcast_limit` would wait for the loops.
   bool for_each(std::function<void(tcp_connection&)> function);
-  /// Sends to each connection as tcp_connection::send() does, which ends those above their
-  /// output_limit. The bytes are copied once. Returns as for_each().
+  /// Sends to each connection as tcp_connection::send() does, which ends connections above their
+  /// output_limit. The bytes are copied once. Returns what for_each() returns.
   bool broadcast(std::span<const std::byte> bytes);
   bool broadcast(std::string_view text) { return broadcast(std::as_bytes(std::span(text))); }
 

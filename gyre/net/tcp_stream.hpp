@@ -29,18 +29,19 @@ class stream_maker;
 /// closed).
 class socket_stream : public io::stream {
  public:
-  /// The address of this end, and of the other (std::errc::not_connected when it has been reset).
+  /// Return the addresses of this end and of the other end (std::errc::not_connected when the
+  /// connection has been reset).
   [[nodiscard]] endpoint local_endpoint() const { return options().local_endpoint(); }
   [[nodiscard]] endpoint peer_endpoint() const { return options().peer_endpoint(); }
-  /// For reading and setting options. Valid until the stream is closed.
+  /// Returns a reference for reading and setting options. Valid until the stream is closed.
   [[nodiscard]] socket_ref options() const {
     return socket_ref(io::detail::opened(descriptor(), "gyre::net::socket_stream").fd());
   }
 
-  /// Half-close, or ends both ways; the sending side (FIN) after all written bytes. Operations that
-  /// wait complete: reads with the end of the stream, writes with std::errc::broken_pipe.
+  /// Ends one direction, or both. The end of sending (FIN) follows all written bytes. Operations
+  /// that wait complete: reads with the end of the stream, writes with std::errc::broken_pipe.
   void shutdown(shutdown_side side) { detail::shut_down(options().fd(), side); }
-  /// Closes with a RST, without sending unsent bytes; otherwise as close().
+  /// Closes with a RST, without sending unsent bytes. Otherwise does what close() does.
   void reset() noexcept {
     if (is_open()) detail::reset_when_closed(fd());
     close();
@@ -55,12 +56,13 @@ class socket_stream : public io::stream {
 };
 
 /// A TCP connection, made by connect() or tcp_listener::accept(). Closing it sends all written
-/// bytes and a FIN. If received bytes are unread, or the peer sends on, the kernel sends a RST, and
-/// may drop written bytes: shut down sending, and read to the end, before. Thread-safety, Lifetime,
+/// bytes and a FIN. If received bytes are unread, or the peer continues to send, the kernel sends a
+/// RST, and may drop written bytes: shut down sending, and read to the end, before. Thread-safety,
+/// Lifetime,
 /// Errors: as socket_stream.
 class tcp_stream : public socket_stream {
  public:
-  /// A closed stream.
+  /// Constructs a closed stream.
   tcp_stream() noexcept = default;
   /// Serves a connected, non-blocking socket on `loop`. To hand a connection to another loop, give
   /// `connection.release()` to that loop's thread, and make a stream of it there. Throws

@@ -27,17 +27,18 @@ namespace gyre::net {
 /// 64 KiB of the stack.
 class udp_client {
  public:
-  /// Connects to `server`, from `local` (none: the kernel chooses).
+  /// Connects to `server`, from `local`, or from an address that the kernel chooses.
   explicit udp_client(const endpoint& server, const endpoint& local = {});
 
   /// Sends one datagram; waits only for room in the kernel. Errors: std::errc::connection_refused
-  /// if an earlier one found no receiver, message_size if it is too long.
+  /// if an earlier datagram found no receiver, message_size if the datagram is too long.
   void send(std::span<const std::byte> bytes);
   void send(std::string_view text) { send(std::as_bytes(std::span(text))); }
-  /// Waits for a datagram of the server, of up to 64 KiB, perhaps empty; nothing if none comes
-  /// within `timeout` (zero: does not wait). Errors: std::errc::connection_refused; std::bad_alloc.
+  /// Waits for a datagram of the server, of up to 64 KiB, perhaps empty. Returns nothing if none
+  /// comes within `timeout`; with zero, does not wait. Errors: std::errc::connection_refused;
+  /// std::bad_alloc.
   std::optional<io::buffer> receive(duration timeout);
-  /// Drops earlier replies and errors, sends, and receives the reply, or nothing.
+  /// Drops earlier replies and errors, sends `question`, and returns the reply, or nothing.
   std::optional<io::buffer> ask(std::span<const std::byte> question, duration timeout);
   std::optional<io::buffer> ask(std::string_view question, duration timeout) {
     return ask(std::as_bytes(std::span(question)), timeout);

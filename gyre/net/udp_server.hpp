@@ -33,7 +33,7 @@ class udp_port;
 
 /// A callback-driven datagram server: one socket per loop and IP endpoint, with SO_REUSEPORT where
 /// there are several loops (the kernel then gives all datagrams of a peer to one loop); one socket,
-/// on the first loop, for a Unix endpoint. Forking: as with tcp_server.
+/// on the first loop, for a Unix endpoint. tcp_server documents forking.
 ///
 /// Thread-safety: every member may be called from any thread; the callback is set before start().
 /// Lifetime: the loops must outlive the server. The destructor drops waiting replies and waits for
@@ -46,14 +46,15 @@ class udp_port;
 class udp_server {
  public:
   /// One socket of the server, for replies. Belongs to the thread of its loop. Valid as long as the
-  /// server; after stop() send_to() returns false, and fd() -1.
+  /// server. After stop(), send_to() returns false, and fd() -1.
   class channel {
    public:
     channel(const channel&) = delete;
     channel& operator=(const channel&) = delete;
 
     /// Copies a datagram, which may be empty, and sends it at the end of the batch (outside of
-    /// on_datagram: at once). False if the output limit refuses it, or the server has stopped.
+    /// on_datagram: at once). Returns false if the output limit refuses it, or the server has
+    /// stopped.
     /// Errors of the kernel are only counted: as `errors`, or as `refused` if the queue of a Unix
     /// client is full. Throws std::bad_alloc, and then sends nothing.
     bool send_to(std::span<const std::byte> bytes, const endpoint& peer);
@@ -61,7 +62,8 @@ class udp_server {
       return send_to(std::as_bytes(std::span(text)), peer);
     }
     event_loop& loop() const noexcept;
-    /// Throws std::system_error: std::errc::bad_file_descriptor after stop().
+    /// Returns the address of the socket. Throws std::system_error: std::errc::bad_file_descriptor
+    /// after stop().
     endpoint local_endpoint() const;
     int fd() const noexcept;
 
@@ -88,7 +90,7 @@ class udp_server {
   explicit udp_server(basic_loop_thread<Loop>& thread, udp_server_options options = {})
       : udp_server(thread.loop(), std::move(options)) {}
   explicit udp_server(std::vector<event_loop*> loops, udp_server_options options = {});
-  /// As above, and binds to `local`: an endpoint, or a text as endpoint::parse() reads it
+  /// Makes a server that binds to `local`: an endpoint, or a text that endpoint::parse() reads
   /// (":7000"). Throws also the exceptions of listen(), and std::system_error for another text.
   template <std::convertible_to<endpoint> Local>
   udp_server(event_loop& loop, const Local& local, udp_server_options options = {})
@@ -117,13 +119,14 @@ class udp_server {
   // Explains wrong arguments: see base/detail/misuse.hpp.
   udp_server& on_datagram(misused_datagram_callback explained);
 
-  /// Binds. Port 0: the kernel chooses. The file of a Unix socket that is gone is replaced, and
-  /// stays when the server ends. No effect after stop(). Throws std::system_error.
+  /// Binds to `local`. For port 0 the kernel chooses a port. The file of a Unix socket that is gone
+  /// is replaced, and stays when the server ends. No effect after stop(). Throws std::system_error.
   ///
   /// Complexity: a few system calls for each socket. To replace a Unix socket's file, the call may
   /// block for up to a second, while another process has the folder locked.
   void listen(const endpoint& local);
-  /// The endpoint of the listen() call number `index`. Throws std::out_of_range if there was none.
+  /// Returns the endpoint of call number `index` of listen(). Throws std::out_of_range if there was
+  /// none.
   endpoint local_endpoint(std::size_t index = 0) const;
   /// Begins to receive. Throws std::logic_error if called twice.
   void start();

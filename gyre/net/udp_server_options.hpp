@@ -11,28 +11,30 @@ namespace gyre::net {
 /// Options of a udp_server, fixed when it is constructed.
 struct udp_server_options {
   std::string name = "udp_server";
-  /// Datagrams per system call, clamped to 1 to 1024. A socket holds batch * (max_datagram + 344)
-  /// bytes.
+  /// The maximum of datagrams per system call, clamped to 1 to 1024. A socket holds batch *
+  /// (max_datagram + 344) bytes.
   std::size_t batch = 32;
-  /// Bytes of the longest datagram; longer ones are dropped and counted.
+  /// The size of the longest datagram, in bytes. Longer ones are dropped and counted.
   std::size_t max_datagram = 2048;
-  /// Bytes of replies that may wait at one socket, 136 more for each reply; more are refused.
+  /// The maximum of bytes of replies that may wait at one socket; each reply counts 136 bytes more.
+  /// Further replies are refused.
   std::size_t output_limit = std::size_t{4} << 20;
-  /// SO_RCVBUF and SO_SNDBUF; 0: the system's defaults. A Unix server's send buffer also holds
-  /// datagrams that its clients have not read, so that many clients need a large one.
+  /// The sizes of the kernel's buffers (SO_RCVBUF and SO_SNDBUF); 0 stands for the system's
+  /// defaults. A Unix server's send buffer also holds datagrams that its clients have not read, so
+  /// that many clients need a large one.
   int receive_buffer = 0;
   int send_buffer = 0;
   bool reuse_address = false;
   bool ipv6_only = false;
-  /// A socket that is bound to all addresses notes at which of them each datagram arrives, as the
-  /// source() of its peer, and a reply to that peer leaves from there. Costs two system calls for a
-  /// socket, and 32 to 72 bytes of ancillary data for a datagram and for its reply. Without it the
-  /// kernel chooses the address of replies: peers that asked another address of this machine drop
-  /// them.
+  /// Whether a socket that is bound to all addresses notes at which of them each datagram arrives,
+  /// as the source() of its peer, and a reply to that peer leaves from there. Costs two system
+  /// calls for a socket, and 32 to 72 bytes of ancillary data for a datagram and for its reply.
+  /// Otherwise the kernel chooses the address of replies: peers that asked another address of this
+  /// machine drop them.
   bool packet_info = true;
 };
 
-/// Counts since a server was constructed.
+/// Counters since the construction of a server.
 struct udp_server_metrics {
   std::uint64_t received = 0;
   std::uint64_t sent = 0;

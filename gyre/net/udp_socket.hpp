@@ -21,24 +21,25 @@
 
 namespace gyre::net {
 
-/// A UDP socket, with GSO and GRO. For multicast see options() and socket_ref::join_group().
-/// One that is bound to all addresses notes where each datagram arrives, and a reply to its `peer`
-/// leaves from there: see endpoint::source(). options().set_packet_info(false) ends that.
+/// A UDP socket, with GSO and GRO. For multicast see options() and socket_ref::join_group(). A
+/// socket that is bound to all addresses notes where each datagram arrives, and a reply to its
+/// `peer` leaves from there: see endpoint::source(). options().set_packet_info(false) ends that.
 /// Thread-safety, Lifetime, Errors: as datagram_socket.
 class udp_socket : public datagram_socket {
  public:
-  /// A closed socket.
+  /// Constructs a closed socket.
   udp_socket() noexcept = default;
-  /// Bound to `local` after setting `options`; port 0: the kernel chooses. Throws
-  /// std::system_error: std::errc::address_in_use, address_not_available, too_many_files_open.
+  /// Opens a socket, sets `options`, and binds it to `local`; for port 0 the kernel chooses a port.
+  /// Throws std::system_error: std::errc::address_in_use, address_not_available,
+  /// too_many_files_open.
   udp_socket(event_loop& loop, const endpoint& local, const socket_options& options = {});
-  /// Unbound: the kernel assigns an address at the first send or connect().
+  /// Opens an unbound socket: the kernel assigns an address at the first send or connect().
   udp_socket(event_loop& loop, address_family family);
   /// Serves a non-blocking socket.
   udp_socket(event_loop& loop, socket native_socket);
 
-  /// Sends `bytes` to `peer` (none: the peer of connect()) as datagrams of `segment` bytes, the
-  /// last one with the rest; returns bytes.size(). Up to 64 go with one system call, by GSO
+  /// Sends `bytes` to `peer`, or else to the peer of connect(), as datagrams of `segment` bytes,
+  /// the last one with the rest; returns bytes.size(). Up to 64 go with one system call, by GSO
   /// (UDP_SEGMENT, Linux 4.18) or else sendmmsg(2).
   ///
   /// Errors: std::errc::invalid_argument for a segment of 0, and those of sending, after which an
@@ -47,9 +48,9 @@ class udp_socket : public datagram_socket {
   [[nodiscard]] task<std::size_t> send_segments(std::span<const std::byte> bytes,
                                                 std::size_t segment, endpoint peer = {});
 
-  /// GRO (UDP_GRO, Linux 5.0): the kernel joins datagrams of one peer that come together;
-  /// datagram::segment and received_datagram::segment tell the size of each. Receive into 64 KiB
-  /// then. False if the kernel cannot. Throws std::system_error.
+  /// Enables GRO (UDP_GRO, Linux 5.0): the kernel joins datagrams of one peer that come together;
+  /// datagram::segment and received_datagram::segment are the size of each. Then receive into 64
+  /// KiB. Returns false if the kernel does not support GRO. Throws std::system_error.
   bool set_receive_offload(bool enabled);
 };
 

@@ -25,14 +25,15 @@
 
 namespace gyre::net {
 
-/// Bytes with descriptors.
+/// Received bytes with descriptors.
 struct bytes_and_fds {
   std::size_t size = 0;  ///< 0: the end of the stream
   std::vector<unique_fd> fds;
 };
 
 /// The process that set up the other end of a Unix socket, by connect(2), listen(2) or
-/// socketpair(2), as it was then (SO_PEERCRED). It may have ended since, or passed the socket on.
+/// socketpair(2), as it was then (SO_PEERCRED). The process may have ended since, or passed the
+/// socket to another.
 struct peer_credentials {
   ::pid_t process;
   ::uid_t user;
@@ -43,7 +44,7 @@ struct peer_credentials {
 /// Thread-safety, Lifetime, Errors: as socket_stream.
 class unix_stream : public socket_stream {
  public:
-  /// A closed stream.
+  /// Constructs a closed stream.
   unix_stream() noexcept = default;
   /// Serves a connected, non-blocking socket on `loop`. Throws std::system_error if the loop cannot
   /// watch the socket, and then closes it.
@@ -52,11 +53,11 @@ class unix_stream : public socket_stream {
   unix_stream(event_loop& loop, unique_fd connection)
       : unix_stream(loop, socket(std::move(connection))) {}
 
-  /// The limit of descriptors that go with one message.
+  /// The maximum of descriptors in one message.
   static constexpr std::size_t max_fds = detail::message_with_fds::max_fds;
 
-  /// Writes at least one of `bytes`, with copies of all `fds` (SCM_RIGHTS), and returns the
-  /// count of bytes; write the rest without descriptors. The descriptors stay the caller's.
+  /// Writes at least one of `bytes`, with copies of all `fds` (SCM_RIGHTS), and returns the count
+  /// of bytes; write the rest without descriptors. The caller keeps the descriptors.
   ///
   /// Lifetime: `bytes` and `fds` must outlive the wait; the descriptors must stay open until then.
   /// Errors: std::errc::invalid_argument for no bytes or more than max_fds descriptors, and those
@@ -79,14 +80,14 @@ class unix_stream : public socket_stream {
   using socket_stream::socket_stream;
 };
 
-/// Two streams connected to each other, both on `loop`. Throws std::system_error.
+/// Makes two streams that are connected to each other, both on `loop`. Throws std::system_error.
 std::pair<unix_stream, unix_stream> stream_pair(event_loop& loop);
 
 /// Options of a unix_listener.
 struct unix_listener_options {
   int backlog = SOMAXCONN;
-  /// Removes the socket file of a listener that is gone; of several that do so at once one
-  /// succeeds.
+  /// Whether to remove the socket file of a listener that no longer exists. If several processes do
+  /// so at once, one succeeds.
   bool replace_stale = true;
 };
 
@@ -106,8 +107,8 @@ class unix_listener : public detail::listener<unix_stream> {
       : listener(loop, std::move(listening_socket)) {}
 };
 
-/// A connection to the Unix listener at `remote`, served by `loop`, or by the loop that the
-/// coroutine runs on. Thread-safety, Complexity: as connect(). Errors:
+/// Connects to the Unix listener at `remote`. The stream is served by `loop`, or by the loop that
+/// the coroutine runs on. Thread-safety, Complexity: those of connect(). Errors:
 /// std::errc::connection_refused, also when the listener's backlog is full;
 /// no_such_file_or_directory; and those of connect().
 [[nodiscard]] task<unix_stream> connect_unix(endpoint remote);

@@ -102,7 +102,7 @@ template <std::convertible_to<std::string_view> Text>
                               previous_session);
 }
 /// Connects by a resolver, which remembers answers and must outlive the wait, and makes the
-/// handshake. Otherwise as above.
+/// handshake. Otherwise does what the overload without a resolver does.
 template <std::convertible_to<std::string_view> Text>
 [[nodiscard]] task<tls_stream> connect(net::resolver& names, const Text& target,
                                        const tls_context& context = tls_context::default_client(),
