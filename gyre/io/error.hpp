@@ -21,7 +21,7 @@ enum class errc {
   /// A connection moved no byte for its idle_timeout; std::errc::timed_out.
   idle_timeout = 3,
 
-  // Operations of coroutines.
+  // Errors of operations of coroutines.
 
   /// The handshake of a net::layer did not end in time; std::errc::timed_out.
   operation_timeout = 4,
@@ -50,7 +50,7 @@ enum class errc {
   /// The kernel connected a socket to itself; std::errc::connection_refused.
   connected_to_itself = 18,
 
-  // Messages in a stream.
+  // Errors of messages in a stream.
 
   frame_too_long = 19,    ///< the maximum of the framing; std::errc::message_size
   bad_frame_length = 20,  ///< a length that counts itself is too small; std::errc::bad_message
@@ -59,13 +59,13 @@ enum class errc {
   /// proxy_protocol_options::limit; std::errc::message_size.
   proxy_header_too_long = 23,
 
-  // Clients of coroutines.
+  // Errors of clients of coroutines.
 
   /// max_waiting of a connection_pool or a reconnecting_client;
   /// std::errc::resource_unavailable_try_again.
   waiting_limit = 24,
 
-  // Files.
+  // Errors of files.
 
   /// All inotify watches of the user are in use; std::errc::no_space_on_device.
   watch_limit = 25,

@@ -70,8 +70,8 @@ namespace detail {
 /// Thread-safety: members belong to the loop's thread, but for those marked for any thread.
 class udp_port final : public udp_server::channel {
  public:
-  /// `local_socket` must be bound. May be called from any thread, like the destructor of a closed
-  /// port.
+  /// Makes a port of `local_socket`, which must be bound. May be called from any thread, like the
+  /// destructor of a closed port.
   udp_port(udp_server::core& server, event_loop& loop, socket local_socket);
   ~udp_port() = default;
 

@@ -45,7 +45,7 @@ class accept_policy {
   /// Begins a pause because accept(2) on `listening_fd` failed with `error`; refuses connections
   /// that wait if descriptors are short.
   pause begin_pause(int listening_fd, int error) noexcept;
-  /// Call after accept(2) has succeeded: the next pause is a short one.
+  /// Makes the next pause a short one. Called after accept(2) has succeeded.
   void reset() noexcept { pauses_ = 0; }
 
  private:

@@ -37,8 +37,8 @@ class address_limits {
  private:
   struct entry {
     std::size_t connections = 0;
-    /// The time until which the address has used up its rate: when its last connection would have
-    /// come had it opened all of them evenly (GCRA, ITU-T I.371).
+    /// The time until which the address has used up its rate: the time at which its last connection
+    /// would have come if it had opened all of them evenly (GCRA, ITU-T I.371).
     steady_time due{};
   };
 

@@ -76,14 +76,14 @@ class attached_output {
     const std::size_t next = is_due() ? 1 : 0;
     return next < items_.size() ? items_[next].bytes_before : unlimited;
   }
-  /// Sends as much of the first attachment, which is due, as the kernel takes at once, and removes
-  /// the attachment once all of it is sent. Descriptors are sent with bytes of `pieces`, the next
-  /// ones of the queue.
+  /// Sends as much of the first attachment, which must be due, as the kernel takes at once, and
+  /// removes the attachment once all of it is sent. Descriptors are sent with bytes of `pieces`,
+  /// the next bytes of the queue.
   progress send_first(io::handle& socket, io::backend& io, std::span<iovec> pieces) noexcept;
 
-  /// The number of descriptors that wait.
+  /// Returns the number of descriptors that wait.
   std::size_t descriptors() const noexcept { return descriptors_; }
-  /// The bytes of quota that the waiting descriptors use.
+  /// Returns the bytes of quota that the waiting descriptors use.
   std::size_t cost() const noexcept { return descriptors_ * descriptor_cost; }
 
   io::readiness_request room;

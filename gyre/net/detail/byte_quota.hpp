@@ -32,7 +32,7 @@ class byte_quota {
 
   explicit byte_quota(std::size_t limit) noexcept : limit_(limit) {}
 
-  /// Returns null if the share would exceed the limit.
+  /// Takes a share of `bytes`. Returns an empty share if it would exceed the limit.
   [[nodiscard]] share take(std::size_t bytes) noexcept {
     if (bytes > limit_ || bytes > std::numeric_limits<std::size_t>::max() - entry_cost) return {};
     const std::size_t cost = bytes + entry_cost;

@@ -60,7 +60,7 @@ class client_commands {
     waiting_.pop_front();
     return next;
   }
-  /// May be called from any thread.
+  /// Returns the number of waiting commands. May be called from any thread.
   std::size_t size() const {
     const std::scoped_lock lock(mutex_);
     return waiting_.size();

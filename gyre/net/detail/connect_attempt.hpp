@@ -18,7 +18,7 @@
 
 namespace gyre::net::detail {
 
-/// connect(2) as an Operation.
+/// The Operation of request_awaiter that calls connect(2).
 struct connect_operation : io::detail::single_request<io::connect_request> {
   using value_type = void;
   static constexpr const char* name = "gyre::net: connect";
@@ -39,7 +39,7 @@ socket open_to_connect(const endpoint& server, const endpoint& local = {},
 /// Throws std::system_error for a failed attempt to connect to `server`.
 [[noreturn, gnu::cold]] void throw_not_connected(std::error_code error, const endpoint& server);
 
-/// Connects as net::connect() does, also to a Unix stream socket.
+/// Connects like net::connect(), also to a Unix stream socket.
 task<tcp_stream> connect_to(event_loop& loop, endpoint server, connect_options options);
 
 }  // namespace gyre::net::detail

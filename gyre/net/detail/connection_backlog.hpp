@@ -38,7 +38,7 @@ struct connection_backlog {
 
   /// Returns the output up to the next attachment.
   std::span<iovec> next_output() noexcept;
-  /// Notes that the first bytes of the output have left it.
+  /// Removes the first bytes of the output, which the kernel has taken.
   void consume_output(std::size_t bytes) noexcept {
     output.consume(bytes);
     if (attached != nullptr) attached->consume(bytes);

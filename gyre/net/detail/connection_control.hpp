@@ -14,7 +14,8 @@ namespace gyre::net::detail {
 
 class connection_io;
 
-/// Reference-counted: the connection and each of its references count; the last one deletes it.
+/// The reference-counted state that a connection and its references share. The last owner deletes
+/// it.
 struct connection_control {
   connection_control(connection_io& target, event_loop& owner_loop,
                      std::size_t output_limit) noexcept
@@ -25,7 +26,7 @@ struct connection_control {
   }
   void drop() noexcept {
     // acq_rel: pairs with the other calls of drop(); makes all uses by other owners visible to the
-    // thread that deletes.
+    // thread that deletes the object.
     if (references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
 

@@ -32,11 +32,11 @@
 namespace gyre::net::detail {
 
 /// Sets `options` on a connected TCP socket, or on a listening one, whose connections inherit them.
-/// Ignores failures: they mean that the connection is lost, which reading reports. May be called
-/// from any thread.
+/// Ignores failures: they mean that the connection is lost, which reading reports. Returns the sums
+/// over all connections. May be called from any thread.
 void apply(const connection_options& options, const socket_ref& target) noexcept;
 
-/// Owns the connections, and frees each in a turn of its own.
+/// The owner of the connections, which frees each of them in a turn of its own.
 ///
 /// Thread-safety: members belong to the loop's thread, but for those marked for any thread.
 class connection_group {
@@ -53,13 +53,14 @@ class connection_group {
     std::chrono::nanoseconds idle_timeout = std::chrono::nanoseconds::zero();
   };
 
-  /// `handlers` and `options` must outlive the group. Throws what io::backend_of() throws, and
-  /// std::invalid_argument for options that make no sense. May be called from any thread.
+  /// Makes a group on `loop`. `handlers` and `options` must outlive the group. Throws what
+  /// io::backend_of() throws, and std::invalid_argument for options that make no sense. May be
+  /// called from any thread.
   connection_group(event_loop& loop, connection_handlers& handlers,
                    const connection_options& options, limits bounds);
   connection_group(const connection_group&) = delete;
   connection_group& operator=(const connection_group&) = delete;
-  /// May run on any thread, because an abandoned group is empty.
+  /// The destructor may run on any thread, because an abandoned group is empty.
   virtual ~connection_group();
 
   event_loop& loop() const noexcept { return loop_; }
@@ -138,13 +139,14 @@ class connection_group {
   std::size_t held_as_descriptors(std::size_t count) const noexcept {
     return count <= 1 ? 0 : (count - 1) * limits_.further_descriptor;
   }
-  /// The loop's time in units of the idle timeout divided by idle_clock_per_timeout; wraps around.
+  /// Returns the loop's time, in units of the idle timeout divided by idle_clock_per_timeout; it
+  /// wraps around.
   std::uint8_t idle_clock() const noexcept {
     return static_cast<std::uint8_t>(loop_.recent_time().time_since_epoch() / idle_clock_tick_);
   }
   static constexpr std::uint8_t idle_clock_per_timeout = 32;
-  /// Called before the `connected` handler, before the `closed` handler, after the connection has
-  /// been freed, and when it is drained.
+  /// These functions are called before the `connected` handler, before the `closed` handler, after
+  /// the connection has been freed, and when it is drained.
   virtual void connection_begins(tcp_connection&) {}
   virtual void connection_ends(tcp_connection&) noexcept {}
   virtual void connection_gone() {}

@@ -107,7 +107,7 @@ class connection_io : private intrusive_list_node,
   /// extra() and make_backlog() allocate at the first call, and throw std::bad_alloc.
   connection_extra& extra();
   connection_backlog& make_backlog();
-  /// Null before the first call of extra(); see also backlog_of().
+  /// Returns null before the first call of extra(); see also backlog_of().
   connection_extra* existing_extra() const noexcept { return extra_; }
 
  protected:
@@ -119,7 +119,7 @@ class connection_io : private intrusive_list_node,
   friend class intrusive_list<connection_io>;
   friend class connection_group;
 
-  // The place where the peer's address is stored.
+  // Where the address of the peer is stored.
   enum class peer_form : std::uint8_t {
     kernel,     // not stored: the kernel knows the address of a Unix socket
     v4,         // in peer_v4_

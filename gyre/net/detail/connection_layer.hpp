@@ -23,9 +23,9 @@ class connection_layer {
       : protocol_(std::move(protocol)) {}
 
   layer& protocol() const noexcept { return *protocol_; }
-  /// Null after take_protocol().
+  /// Returns the layer, or null after take_protocol().
   layer* protocol_or_null() const noexcept { return protocol_.get(); }
-  /// Gives up the layer for the next owner of the socket.
+  /// Returns the layer for the next owner of the socket.
   std::unique_ptr<layer> take_protocol() noexcept { return std::move(protocol_); }
   bool may_write() const noexcept { return protocol_->may_write() && !protocol_->why().code; }
   /// Encodes `plain`, and appends the bytes to be sent to `output`. Throws std::bad_alloc.
@@ -35,7 +35,7 @@ class connection_layer {
   /// anything to encode. Throws std::bad_alloc.
   std::error_code seal_next(connection_backlog& backlog, io::backend& io, bool ends,
                             bool& has_progressed);
-  /// The number of bytes that are encoded and not sent.
+  /// Returns the number of bytes that are encoded and not sent.
   std::size_t pending() const noexcept { return sealed.size() + replies.size(); }
   /// Returns the error for a peer whose bytes end while output waits for them.
   std::error_code cut_off() const noexcept;

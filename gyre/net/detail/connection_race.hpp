@@ -35,12 +35,13 @@ struct attempt_settings {
   connect_options connecting = {};
   /// The delay before the next attempt starts; see race_options::attempt_delay.
   duration delay;
-  /// The limit of connecting to one address; none: no limit.
+  /// The time limit of connecting to one address. Without a value there is no limit.
   std::optional<duration> time_limit = {};
   /// Makes the layer of each attempt, which includes the handshake; null: no layer. Must outlive
   /// the race.
   const net::transport* transport = nullptr;
-  /// The server's name for the layer; empty: the layer gets the address. Must outlive the race.
+  /// The server's name for the layer. If it is empty, the layer gets the address. Must outlive the
+  /// race.
   std::string_view host = {};
 };
 
@@ -72,15 +73,15 @@ class connection_race {
 
   /// Adds the candidates that no earlier call has added.
   void add(std::span<const endpoint> candidates) noexcept;
-  /// Call when no more candidates will come. `error`: the error of the race if there were none at
+  /// Called when no more candidates will come. `error`: the error of the race if there were none at
   /// all.
   void end_of_candidates(std::error_code error = {}) noexcept;
   /// Whether any candidate was added.
   bool has_candidates() const noexcept { return candidates_.has_known(); }
 
-  /// After the end: returns the connection, or the error of the attempt that failed last.
+  /// Returns the connection, or the error of the attempt that failed last. Called after the end.
   std::expected<opened_connection, std::error_code> take_result() noexcept;
-  /// The address of the attempt that failed last, if any.
+  /// Returns the address of the attempt that failed last, if any.
   const endpoint& last_failed() const noexcept { return last_failed_; }
 
  private:

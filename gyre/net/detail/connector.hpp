@@ -28,20 +28,22 @@
 
 namespace gyre::net::detail {
 
-/// Connections whose is_reusable() tells whether another use is possible.
+/// A connection whose is_reusable() returns whether another use is possible.
 template <class Connection>
 concept tells_reusable = requires(const Connection& connection) {
   { connection.is_reusable() } -> std::same_as<bool>;
 };
 
-/// Streams, also encrypted ones, whose is_quiet() tells whether nothing has come from the peer.
+/// A stream, also an encrypted one, whose is_quiet() returns whether nothing has come from the
+/// peer.
 template <class Connection>
 concept tells_quiet = requires(Connection& connection) {
   { connection.is_quiet() } -> std::same_as<bool>;
 };
 
-/// Whether an unused connection can serve another use: as its is_reusable() says, or else if the
-/// connection is open, its buffers hold no part of a message, and nothing has come from the peer.
+/// Whether an unused connection can serve another use: if its is_reusable() returns true, or,
+/// without that function, if the connection is open, its buffers hold no part of a message, and
+/// nothing has come from the peer.
 template <class Connection>
 bool is_reusable(Connection& connection) {
   if constexpr (tells_reusable<Connection>) {

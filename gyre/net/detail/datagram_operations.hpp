@@ -18,7 +18,7 @@ namespace gyre::net {
 
 /// A datagram that receive_from() has stored in the caller's memory.
 struct received_datagram {
-  std::size_t size;     ///< in bytes; may be 0
+  std::size_t size;     ///< the size in bytes; may be 0
   endpoint peer;        ///< the sender
   bool truncated;       ///< whether the datagram was longer than the memory
   std::size_t segment;  ///< see datagram::segment

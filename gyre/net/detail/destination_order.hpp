@@ -11,7 +11,7 @@
 
 namespace gyre::net::detail {
 
-/// The rank of a destination: the smaller, the sooner. The members are the rules of RFC 6724,
+/// The rank of a destination: smaller ranks are tried first. The members are the rules of RFC 6724,
 /// section 6, in their order; rules 3, 4 and 7 would need facts about the interfaces that the
 /// system does not give to programs.
 struct destination_rank {

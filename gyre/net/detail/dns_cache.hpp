@@ -35,7 +35,7 @@ class dns_cache {
   ~dns_cache() { clear(); }
 
   /// Returns the answer for `name`, in the form of host_key(), if it is still valid; null
-  /// otherwise. Valid until the next change of the cache.
+  /// otherwise. The pointer is valid until the next change of the cache.
   const answer* find(std::string_view name, record_type type, steady_time present);
   /// Caches an answer, if its lifetime and memory allow it. The least recently used entries make
   /// room.

@@ -41,21 +41,22 @@ std::vector<endpoint> parse_name_servers(std::string_view text);
 /// Thread-safety: none; belongs to the loop's thread.
 class dns_channel {
  public:
-  /// Called by c-ares with the result of a query. Has a message with ARES_SUCCESS and with negative
-  /// answers. May begin queries, but not cancel or destroy anything of the channel.
+  /// Called by c-ares with the result of a query. The handler gets a message with ARES_SUCCESS and
+  /// with negative answers. It may begin queries, but must not cancel or destroy anything of the
+  /// channel.
   using callback = void (*)(void* context, int status, int timeouts, unsigned char* message,
                             int size);
 
-  /// Throws std::system_error, std::bad_alloc.
+  /// Opens a channel. Throws std::system_error, std::bad_alloc.
   dns_channel(name_engine& owner, const resolver_options& options);
   dns_channel(const dns_channel&) = delete;
   dns_channel& operator=(const dns_channel&) = delete;
   /// Ends all queries.
   ~dns_channel();
 
-  /// Calls `handler` exactly once, possibly before it returns.
+  /// Begins a query. `handler` is called exactly once, possibly before query() returns.
   void query(const std::string& name, record_type type, callback handler, void* context) noexcept;
-  /// Starts the timer for the next timeout of c-ares. Call after query().
+  /// Starts the timer for the next timeout of c-ares. Called after query().
   void wait_for_servers() noexcept;
   /// Ends all queries, because c-ares cannot end a single one. Must not be called from a callback.
   void cancel_all() noexcept;

@@ -59,7 +59,7 @@ inline void require_loops(std::span<event_loop* const> loops, const std::string&
   require(!loops.empty(), (server + ": at least one loop is needed").c_str());
   require(std::ranges::count(loops, nullptr) == 0, (server + ": a loop is null").c_str());
 }
-/// Throws std::system_error.
+/// Throws std::system_error of `error`.
 [[noreturn, gnu::cold]] inline void fail(std::error_code error, const char* what) {
   throw std::system_error(error, what);
 }

@@ -14,7 +14,7 @@ namespace gyre::net::detail {
 struct host_text {
   std::string_view host;  ///< the host, without brackets
   std::uint16_t port;
-  bool bracketed;  ///< in brackets, so that `host` can only be an IPv6 address
+  bool bracketed;  ///< whether the host was in brackets, so that it can only be an IPv6 address
 
   /// Whether the text means every local address: no host, or "*".
   bool is_any() const noexcept { return !bracketed && (host.empty() || host == "*"); }

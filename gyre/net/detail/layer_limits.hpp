@@ -15,9 +15,9 @@ namespace gyre::net::detail {
 
 /// Plain bytes are read in parts of this size. Smaller pieces of output share a write().
 inline constexpr std::size_t record_size = std::size_t{16} << 10;
-/// At most this much is written to a layer before its output is sent.
+/// The maximum of bytes that are written to a layer before its output is sent.
 inline constexpr std::size_t max_written_at_once = std::size_t{256} << 10;
-/// At most this much of a file is read before it is written.
+/// The maximum of bytes of a file that are read before they are written.
 inline constexpr std::size_t max_file_part = std::size_t{64} << 10;
 /// The limit of replies that a peer causes and does not read.
 inline constexpr std::size_t max_replies = std::size_t{64} << 10;

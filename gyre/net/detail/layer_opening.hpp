@@ -24,10 +24,11 @@ namespace gyre::net::detail {
 /// handshake has not ended.
 class layer_opening final : gyre::detail::started_task<layer_opening>, handshake_observer {
  public:
-  /// Called once with the result, in a turn of the loop; may destroy the opening.
+  /// The function that is called once with the result, in a turn of the loop. It may destroy the
+  /// opening.
   using function = move_only_function<void(std::error_code)>;
 
-  /// Throws std::bad_alloc.
+  /// Prepares the opening. Throws std::bad_alloc.
   layer_opening(connection_group& group, unique_fd connection, std::unique_ptr<layer> protocol,
                 function callback);
   layer_opening(const layer_opening&) = delete;
@@ -37,7 +38,7 @@ class layer_opening final : gyre::detail::started_task<layer_opening>, handshake
   /// Begins the handshake; must be called once. `callback` is called in a later turn.
   void start();
 
-  /// After the handshake: release() returns the connection, and take_layer() its layer.
+  /// Called after the handshake: release() returns the connection, and take_layer() its layer.
   unique_fd release() noexcept { return core_->inner.release(); }
   std::unique_ptr<layer> take_layer() noexcept { return std::move(core_->protocol); }
 

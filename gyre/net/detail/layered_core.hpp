@@ -43,7 +43,7 @@ class layered_core {
   bool is_quiet() noexcept;
   void close() noexcept;
 
-  /// Throws std::system_error with the name of the operation.
+  /// Throws std::system_error with the name of the operation if the stream is not open.
   [[noreturn]] void throw_error(std::error_code code, std::string_view operation) const;
   /// Sends the layer's last message, if there is one, and throws its failure.
   [[noreturn]] void throw_failure(std::string_view operation);
@@ -54,10 +54,10 @@ class layered_core {
   std::unique_ptr<layer> protocol;
   bool is_reading = false;
   bool is_writing = false;
-  bool writer_reads = false;  // a writer is reading, see read_rest()
+  bool writer_reads = false;  // whether a writer is reading, see read_rest()
 
-  bool is_sending = false;         // a sending_lock exists
-  std::size_t left_by_writes = 0;  // at most this many bytes of output are of stopped writes
+  bool is_sending = false;         // whether a sending_lock exists
+  std::size_t left_by_writes = 0;  // the maximum of bytes of output that stopped writes have left
 
   /// Waits until the coroutine that reads has read more, or has ended. Throws io::errc::closed.
   task<> more_is_read(std::string_view operation);

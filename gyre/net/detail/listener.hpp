@@ -42,7 +42,8 @@ class listening_socket final : public io::detail::open_descriptor {
   accept_operation* waiter_ = nullptr;
 };
 
-/// accept(2) as an Operation. A shortage of descriptors does not end the operation.
+/// The Operation of request_awaiter that calls accept(2). A shortage of descriptors does not end
+/// the operation.
 class accept_operation : public io::detail::single_request<io::accept_request> {
  public:
   static constexpr const char* name = "gyre::net: accept";
@@ -60,7 +61,8 @@ class accept_operation : public io::detail::single_request<io::accept_request> {
   std::optional<io::result> advance(io::result result) noexcept;
   std::optional<io::result> cancel() noexcept;
 
-  /// Returns the accepted socket, and stores its peer's address where the caller wants it.
+  /// Returns the accepted socket, and stores the peer's address in the endpoint that the caller has
+  /// passed, if any.
   socket take(io::result result) noexcept;
 
  private:

@@ -20,7 +20,7 @@ class message_with_fds {
   /// The maximum number of descriptors in one message (SCM_MAX_FD).
   static constexpr std::size_t max_fds = 253;
 
-  /// `pieces`: at most IOV_MAX.
+  /// `pieces`: at most IOV_MAX pieces of bytes.
   explicit message_with_fds(std::span<const iovec> pieces) noexcept {
     header.msg_iov = const_cast<iovec*>(pieces.data());  // the kernel only reads it
     header.msg_iovlen = pieces.size();

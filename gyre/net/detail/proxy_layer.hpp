@@ -61,11 +61,11 @@ class proxy_layer final : public layer {
     return status::done;
   }
 
-  /// Returns the header; call after the handshake.
+  /// Returns the header. Called after the handshake.
   proxy_header take_header() noexcept { return std::move(header_); }
 
  private:
-  // The number of header bytes that must still follow, whatever form the header has.
+  // Returns the number of header bytes that must still follow in each form of the header.
   std::size_t surely_missing() const noexcept {
     constexpr std::size_t shortest_1 = 15;  // "PROXY UNKNOWN\r\n"
     constexpr std::size_t fixed_2 = 16;

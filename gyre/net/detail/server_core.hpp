@@ -122,7 +122,8 @@ class server_core : public std::enable_shared_from_this<server_core> {
   gyre::detail::atomic<std::uint64_t> accept_errors_{0};
   gyre::detail::atomic<std::uint64_t> next_id_{0};
   gyre::detail::atomic<std::size_t> slots_taken_{0};
-  // Connections in any stage, and loops that accept: the server has stopped when it is zero.
+  // Connections in any stage, and loops that accept: the server has stopped when the number is
+  // zero.
   gyre::detail::atomic<std::size_t> unfinished_;
   std::size_t next_shard_ = 0;  // used by the accepting loop only
 };

@@ -38,7 +38,7 @@ class proxy_layer;
 /// Thread-safety: members belong to the loop's thread, but for those marked for any thread.
 class server_shard final : public connection_group {
  public:
-  /// May be called from any thread.
+  /// Makes the part of `whole` on `loop`. May be called from any thread.
   server_shard(server_core& whole, event_loop& loop);
   ~server_shard() override;
 

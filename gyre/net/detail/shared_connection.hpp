@@ -35,7 +35,7 @@
 
 namespace gyre::net::detail {
 
-/// Throws std::invalid_argument for options that make no sense.
+/// Checks `options`. Throws std::invalid_argument for options that make no sense.
 void check(const reconnecting_client_options& options);
 
 /// Computes the earliest time of the next attempt to connect from the failures in a row.
@@ -142,7 +142,7 @@ class shared_connection {
     while (self->calls_ > 0) co_await self->calls_ended_.wait();
     const connection_ptr unused = self->current_;
     if (unused == nullptr) co_return;
-    const running_call ending(*self);  // another stop() waits for this one
+    const running_call ending(*self);  // whether another stop() waits for this one
     self->retire(unused);
     co_await end(unused);
   }
@@ -162,7 +162,7 @@ class shared_connection {
     std::size_t users = 0;
     bool fresh = true;     // whether no use has ended yet
     bool proven = false;   // whether a use has succeeded
-    bool retired = false;  // whether no call may begin to use it; its last user ends it
+    bool retired = false;  // whether no further call may use the connection; its last user ends it
   };
   using connection_ptr = std::shared_ptr<counted_connection>;
 

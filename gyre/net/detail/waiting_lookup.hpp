@@ -16,9 +16,9 @@ class name_engine;
 struct question;
 
 struct lookup_kind {
-  // The lookup completes with the addresses of one IP version: at once if that version is
-  // preferred, else after this delay (RFC 8305, section 3). Without a delay it waits for all
-  // addresses.
+  // The delay after which the lookup completes with the addresses of one IP version (RFC 8305,
+  // section 3); with those of the preferred version it completes at once. Without a delay the
+  // lookup waits for all addresses.
   std::optional<duration> resolution_delay = {};
   std::uint16_t records = 0;  // the record type to look up; 0: addresses
 };
