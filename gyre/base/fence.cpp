@@ -64,10 +64,10 @@ void heavy_fence() noexcept {
   std::terminate();
 }
 
-void force_symmetric_fences(bool forced) noexcept {
+void force_symmetric_fences(bool is_forced) noexcept {
   const bool available = uses_membarrier();
-  forced_symmetric.store(forced, std::memory_order_relaxed);
-  light_fence_is_free.store(available && !forced, std::memory_order_relaxed);
+  forced_symmetric.store(is_forced, std::memory_order_relaxed);
+  light_fence_is_free.store(available && !is_forced, std::memory_order_relaxed);
 }
 
 }  // namespace detail

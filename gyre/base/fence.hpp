@@ -30,9 +30,9 @@ void heavy_fence() noexcept;
 /// The number of full fences that cost about as much as a heavy one: some two microseconds.
 inline constexpr unsigned full_fences_per_heavy_one = 256;
 
-/// Makes both sides use full fences if `forced`, else the fences that the system offers. For tests.
-/// No other thread may use the fences during the call.
-void force_symmetric_fences(bool forced) noexcept;
+/// Makes both sides use full fences if `is_forced` is true, else the fences that the system offers.
+/// For tests. No other thread may use the fences during the call.
+void force_symmetric_fences(bool is_forced) noexcept;
 
 /// Runs a full fence, for both sides if neither runs rarely: some 20 cycles.
 inline void full_fence() noexcept {

@@ -216,7 +216,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   // The deleter of an inbox_slot, which is a task's slot within inbox_limit. It releases the slot,
   // unless the task was stored. A null inbox_slot means that slots are not counted.
   struct free_slot {
-    void operator()(event_loop* counting) const noexcept { counting->release_slot(); }
+    void operator()(event_loop* loop) const noexcept { loop->release_slot(); }
   };
   using inbox_slot = std::unique_ptr<event_loop, free_slot>;
   inbox_slot take_slot() noexcept {

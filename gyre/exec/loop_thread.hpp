@@ -107,14 +107,14 @@ class basic_loop_thread {
     explicit work(options&& chosen_options)
         : settings(std::move(chosen_options)), loop(std::move(settings.loop)) {}
 
-    void run(std::promise<void> started) noexcept {
+    void run(std::promise<void> start_promise) noexcept {
       try {
         if (settings.on_start) settings.on_start(loop);
       } catch (...) {
-        started.set_exception(std::current_exception());
+        start_promise.set_exception(std::current_exception());
         return;
       }
-      started.set_value();
+      start_promise.set_value();
       try {
         loop.run();
         if (settings.on_stop) settings.on_stop(loop);

@@ -96,11 +96,11 @@ class poller {
   /// reached; returns the number of events for complete(). `steady_time::min()` does not wait,
   /// `steady_time::max()` waits without limit. Throws std::system_error.
   virtual std::size_t wait(steady_time deadline) = 0;
-  /// Reports the events of the last wait to their operations; adds 1 to `completed` before each
+  /// Reports the events of the last wait to their operations; adds 1 to `completions` before each
   /// call. Exceptions of an operation's function pass through. After an exception, or if
   /// is_time_over(), the next complete() reports the remaining events, even if wait() is called
   /// first.
-  virtual void complete(std::size_t& completed) = 0;
+  virtual void complete(std::size_t& completions) = 0;
   /// Makes the current wait(), or else the next one, return. Async-signal-safe.
   virtual void wake() noexcept = 0;
   /// Begins to report readiness, until unwatch(). One operation per descriptor: throws

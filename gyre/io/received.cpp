@@ -51,7 +51,7 @@ void receive_memory::deallocate(block& memory) noexcept {
 
 void receive_memory::give_back(detail::receive_block& memory) noexcept {
   auto& returned = static_cast<block&>(memory);
-  receive_memory& self = *returned.home;
+  receive_memory& self = *returned.memory;
   returned.used = 0;
   if (&returned != self.current_) {
     // The block that was returned last is used first, because it is the most likely to be in the

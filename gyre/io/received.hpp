@@ -124,8 +124,8 @@ class receive_memory {
   // A block, from whose front pieces are lent. When no piece is on loan, the block is lent from its
   // front again.
   struct alignas(64) block : detail::receive_block, intrusive_list_node {
-    explicit block(receive_memory& owner) noexcept : receive_block(&give_back), home(&owner) {}
-    receive_memory* home;
+    explicit block(receive_memory& owner) noexcept : receive_block(&give_back), memory(&owner) {}
+    receive_memory* memory;
     std::size_t used = 0;
     std::byte* bytes() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
   };

@@ -141,29 +141,29 @@ class pool_core {
   }
 
   /// Keeps a connection for the next caller if the connection can be used again.
-  void give_back(entry returned, duration idle_limit) noexcept {
+  void give_back(entry idle_entry, duration idle_limit) noexcept {
     const steady_time now = loop().now();
     // Connections for waiting callers are kept in addition to max_idle.
     const bool has_room = idle_.size() < waiting_ || idle_.size() - waiting_ < options_.max_idle;
     const bool is_kept =
-        !closed_ && has_room && now < returned.end_of_life && idle_limit > duration::zero();
-    if (!is_kept) return discard(std::move(returned));
-    returned.expiry =
+        !closed_ && has_room && now < idle_entry.end_of_life && idle_limit > duration::zero();
+    if (!is_kept) return discard(std::move(idle_entry));
+    idle_entry.expiry =
         std::min(gyre::detail::later(now, std::min(idle_limit, options_.idle_timeout)),
-                 returned.end_of_life);
+                 idle_entry.end_of_life);
     try {
-      idle_.push_back(std::move(returned));
+      idle_.push_back(std::move(idle_entry));
     } catch (const std::bad_alloc&) {
-      return discard(std::move(returned));
+      return discard(std::move(idle_entry));
     }
     const steady_time expiry = idle_.back().expiry;
     if (!expiry_timer_.active() || expiry < expiry_timer_.deadline()) {
       expiry_timer_.start_at(expiry);
     }
   }
-  void discard(entry unwanted) noexcept {
+  void discard(entry dropped_entry) noexcept {
     ++metrics_.discarded;
-    unwanted.connection.reset();
+    dropped_entry.connection.reset();
   }
 
   void close() noexcept {
@@ -351,12 +351,12 @@ class [[nodiscard]] pooled_connection {
   friend detail::pool_core<Connection>;
   using core = detail::pool_core<Connection>;
 
-  pooled_connection(std::shared_ptr<core> pool, semaphore_permit permit, typename core::entry taken,
-                    bool reused) noexcept
+  pooled_connection(std::shared_ptr<core> pool, semaphore_permit permit, typename core::entry entry,
+                    bool was_reused) noexcept
       : pool_(std::move(pool)),
         permit_(std::move(permit)),
-        entry_(std::move(taken)),
-        reused_(reused) {}
+        entry_(std::move(entry)),
+        reused_(was_reused) {}
 
   std::shared_ptr<core> pool_;
   semaphore_permit permit_;  // released after the connection is closed

@@ -137,10 +137,10 @@ std::uint32_t crc32c(std::string_view bytes) {
 }
 
 // Whether the checksum at `position` is right. It is computed as if its own bytes were zero.
-bool has_checksum(std::string_view whole, std::size_t position, std::size_t expected) {
-  std::string copy(whole);
+bool has_checksum(std::string_view header_bytes, std::size_t position, std::size_t checksum) {
+  std::string copy(header_bytes);
   copy.replace(position, 4, 4, '\0');
-  return crc32c(copy) == expected;
+  return crc32c(copy) == checksum;
 }
 
 bool take_values(std::string_view whole, std::string_view rest, proxy_header& header) {

@@ -264,12 +264,12 @@ void resolve_awaiter::throw_failure(std::error_code error) const {
 }
 
 template <class Result>
-Result decode_records(const waiting_lookup& answered, const resolve_result& outcome) {
+Result decode_records(const waiting_lookup& lookup, const resolve_result& outcome) {
   if (!outcome) return std::unexpected(outcome.error());
   if constexpr (std::is_same_v<Result, srv_result>) {
-    return decode_srv(answered.message);
+    return decode_srv(lookup.message);
   } else {
-    return decode_texts(static_cast<record_type>(answered.kind.records), answered.message);
+    return decode_texts(static_cast<record_type>(lookup.kind.records), lookup.message);
   }
 }
 template srv_result decode_records(const waiting_lookup&, const resolve_result&);

@@ -140,7 +140,7 @@ class resolver {
 
   /// Drops all cached answers. Called on the loop's thread.
   void clear_cache() noexcept;
-  /// The loop's thread.
+  /// Returns the counters of the cache. Called on the loop's thread.
   dns_cache_metrics cache_metrics() const noexcept;
 
  private:
@@ -152,7 +152,7 @@ class resolver {
 
 namespace detail {
 
-/// Waits for the addresses of a name; a stoppable_wait whose home is the engine's loop.
+/// Waits for the addresses of a name; a stoppable_wait whose event executor is the engine's loop.
 class resolve_awaiter : gyre::detail::stoppable_wait, waiting_lookup {
  public:
   resolve_awaiter(std::shared_ptr<name_engine> engine, std::string host, service destination,

@@ -78,13 +78,13 @@ bool tcp_connection_ref::post_bytes(std::size_t size, Get get) const {
 // Posts once only, because a second call would have no effect. If posting throws, the next call
 // tries again.
 template <class Function>
-bool tcp_connection_ref::post_once(gyre::detail::atomic<bool>& posted, Function function) const {
+bool tcp_connection_ref::post_once(gyre::detail::atomic<bool>& is_posted, Function function) const {
   // relaxed: the flag guards no data.
-  if (posted.exchange(true, std::memory_order_relaxed)) return true;
+  if (is_posted.exchange(true, std::memory_order_relaxed)) return true;
   try {
     post_always(function);
   } catch (...) {
-    posted.store(false, std::memory_order_relaxed);
+    is_posted.store(false, std::memory_order_relaxed);
     throw;
   }
   return true;

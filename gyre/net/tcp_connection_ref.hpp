@@ -74,7 +74,7 @@ class tcp_connection_ref {
   template <class Function>
   void post_always(Function function) const;
   template <class Function>
-  bool post_once(gyre::detail::atomic<bool>& posted, Function function) const;
+  bool post_once(gyre::detail::atomic<bool>& is_posted, Function function) const;
   template <class Get>
   bool post_bytes(std::size_t size, Get get) const;
   detail::connection_control* control_ = nullptr;

@@ -26,12 +26,12 @@ tcp_server& tcp_server::on_stopping(move_only_function<void(tcp_connection&)> ca
 }
 
 void tcp_server::listen(const endpoint& local) { core_->listen(local); }
-void tcp_server::listen(socket listening) {
+void tcp_server::listen(socket listener) {
   std::vector<socket> one;
-  one.push_back(std::move(listening));
+  one.push_back(std::move(listener));
   core_->listen(std::move(one));
 }
-void tcp_server::listen(std::vector<socket> listening) { core_->listen(std::move(listening)); }
+void tcp_server::listen(std::vector<socket> listeners) { core_->listen(std::move(listeners)); }
 endpoint tcp_server::local_endpoint(std::size_t index) const {
   return core_->local_endpoint(index);
 }

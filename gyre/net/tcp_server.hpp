@@ -126,10 +126,10 @@ class tcp_server : public connection_handler_setters<tcp_server> {
   /// the program keeps to pass it on. With every_loop all loops accept from it, and chance decides
   /// which of them gets a connection. Throws std::system_error: std::errc::invalid_argument unless
   /// it is a listening stream socket, not_a_socket, bad_file_descriptor; then closes it.
-  void listen(socket listening);
+  void listen(socket listener);
   /// Serves several listening sockets of one endpoint (SO_REUSEPORT), spread over the accepting
   /// loops, with one entry in local_endpoint(). Throws std::invalid_argument if there are none.
-  void listen(std::vector<socket> listening);
+  void listen(std::vector<socket> listeners);
   /// Returns the endpoint of call number `index`, counted from 0, of those calls of listen() that
   /// had an effect. Throws std::out_of_range (a std::logic_error) if there was none.
   endpoint local_endpoint(std::size_t index = 0) const;

@@ -137,7 +137,7 @@ class udp_port final : public udp_server::channel {
     io::descriptor descriptor;
     receive_some receiving;
     send_some sending;
-    timer again;
+    timer retry_timer;
   };
   static constexpr std::size_t max_sent = 64;  // datagrams sent with one call
   static constexpr int max_batches = 4;  // batches received before other work of the loop runs
@@ -181,7 +181,7 @@ udp_port::registration::registration(udp_port& port, unique_fd fd)
     : descriptor(port.loop_, std::move(fd), io::handle_kind::socket),
       receiving(descriptor.handle(), port, &udp_port::on_received),
       sending(descriptor.handle(), port, &udp_port::on_sent),
-      again(port.loop_, [&port] { port.receive(std::nullopt); }) {}
+      retry_timer(port.loop_, [&port] { port.receive(std::nullopt); }) {}
 
 void udp_port::open() {
   if (stopping_) return;
@@ -211,14 +211,14 @@ void udp_port::receive(std::optional<io::result> result) {
     }
     if (!*result) {
       errors_.add(1);
-      return open_->again.start_after(1ms);
+      return open_->retry_timer.start_after(1ms);
     }
     batch_->received(result->count());
     delivered_ = 0;
     if (!deliver_batch()) return;
     result.reset();
   }
-  open_->again.start_after(0ns);
+  open_->retry_timer.start_after(0ns);
 }
 
 // Delivers the datagrams of the batch. Returns whether to continue receiving. After an exception,
@@ -233,7 +233,7 @@ bool udp_port::deliver_batch() {
   try {
     deliver_rest();
   } catch (...) {
-    if (end()) open_->again.start_after({});
+    if (end()) open_->retry_timer.start_after({});
     throw;
   }
   return end();
@@ -326,7 +326,7 @@ void udp_port::stop() {
   if (std::exchange(stopping_, true)) return;
   if (open_) {
     open_->descriptor.cancel(open_->receiving);
-    open_->again.cancel();
+    open_->retry_timer.cancel();
     flush();
   }
   close_when_done();
@@ -344,11 +344,11 @@ void udp_port::close() noexcept {
 }
 
 void udp_port::abandon(std::shared_ptr<udp_port> port) noexcept {
-  udp_port& abandoned = *port;
-  const bool on_loop_thread = abandoned.loop_.in_loop_thread();
-  abandoned.gate_.close(on_loop_thread);
-  if (on_loop_thread) abandoned.close();
-  abandoned.release_.post(abandoned.loop_, std::move(port));
+  udp_port& target = *port;
+  const bool on_loop_thread = target.loop_.in_loop_thread();
+  target.gate_.close(on_loop_thread);
+  if (on_loop_thread) target.close();
+  target.release_.post(target.loop_, std::move(port));
 }
 
 void udp_port::add_to(udp_server_metrics& sum) const noexcept {

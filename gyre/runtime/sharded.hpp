@@ -191,9 +191,9 @@ class sharded {
   // An instance and its calls; used only on its loop's thread.
   struct alignas(false_sharing_range) shard {
     template <class... Arguments>
-    explicit shard(Loop& home, const Arguments&... arguments)
+    explicit shard(Loop& target, const Arguments&... arguments)
       requires std::constructible_from<T, Loop&, const Arguments&...>
-        : instance(home, arguments...) {}
+        : instance(target, arguments...) {}
     template <class... Arguments>
     explicit shard(Loop&, const Arguments&... arguments)
       requires(!std::constructible_from<T, Loop&, const Arguments&...>)

@@ -114,10 +114,10 @@ class async_cache_core {
         });
   }
 
-  /// Stores `content` for `key`. If `loaded`, `content` comes from the load `key`, and is stored
+  /// Stores `content` for `key`. If `is_loaded`, `content` comes from the load `key`, and is stored
   /// only if that load is still current; otherwise `content` also replaces a running load for an
   /// equal key.
-  void store(const identity& key, value content, bool loaded) {
+  void store(const identity& key, value content, bool is_loaded) {
     const std::size_t weight = settings_.weigher ? settings_.weigher(*key, *content) : 1;
     const steady_time expiry =
         has_time_to_live() ? later(now(), settings_.time_to_live) : steady_time::max();
@@ -125,8 +125,8 @@ class async_cache_core {
       node dropped;
       typename flights::node replaced;
       const std::lock_guard hold(mutex_);
-      if (loaded && !loads_.is_current(key)) return;
-      if (!loaded) replaced = loads_.extract(*key);
+      if (is_loaded && !loads_.is_current(key)) return;
+      if (!is_loaded) replaced = loads_.extract(*key);
       stored = store_or_make_room(key, content, weight, expiry, dropped);
     }
   }

@@ -24,12 +24,12 @@ std::uint64_t checked(std::uint64_t value, const char* name) {
                               std::to_string(value) + "; it must be from 1 to 2^62");
 }
 
-// Returns `per` in nanoseconds, but at most half of the longest duration, 146 years, so that
+// Returns `period` in nanoseconds, but at most half of the longest duration, 146 years, so that
 // products of times fit in 128 bits.
-std::uint64_t checked_period(duration per) {
-  detail::require_positive(per, "gyre::rate_limiter: per");
+std::uint64_t checked_period(duration period) {
+  detail::require_positive(period, "gyre::rate_limiter: period");
   return static_cast<std::uint64_t>(
-      std::min<std::chrono::nanoseconds>(per, duration::max() / 2).count());
+      std::min<std::chrono::nanoseconds>(period, duration::max() / 2).count());
 }
 
 }  // namespace
@@ -127,8 +127,8 @@ GYRE_MAKES_TAIL_CALLS void rate_limiter::acquire_operation::resume_frame(void* r
   GYRE_TAIL_CALL return detail::continue_with(self.coroutine_.address());
 }
 
-void rate_limiter::acquire_operation::destroy_frame(void* destroyed) noexcept {
-  detail::stand_in<acquire_operation>::owner(destroyed).coroutine_.destroy();
+void rate_limiter::acquire_operation::destroy_frame(void* operation) noexcept {
+  detail::stand_in<acquire_operation>::owner(operation).coroutine_.destroy();
 }
 
 std::expected<void, std::error_code> rate_limiter::acquire_operation::result() {

@@ -78,7 +78,7 @@ class completion {
  private:
   template <class, class, class>
   friend class detail::callback_awaiter;
-  explicit completion(state& shared) noexcept : state_(&shared) {}
+  explicit completion(state& shared_state) noexcept : state_(&shared_state) {}
 
   state* state_;
 };

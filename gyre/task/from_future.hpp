@@ -24,17 +24,18 @@ class future_awaiter;
 }  // namespace detail
 
 /// Awaited, returns the value of `future` or throws its exception. If `future` is not ready, a
-/// thread of `blocking` waits for it, or runs its deferred function: `blocking` must be a pool for
-/// blocking calls, not a loop. A stop does not end the wait.
+/// thread of `blocking_executor` waits for it, or runs its deferred function; the executor must be
+/// a pool for blocking calls, not a loop. A stop does not end the wait.
 ///
 /// Thread-safety: resumes on the coroutine's executor; a coroutine without an executor resumes on
 /// the thread that waited.
-/// Lifetime: `blocking` must outlive the wait, during which the coroutine must not be destroyed.
+/// Lifetime: `blocking_executor` must outlive the wait, during which the coroutine must not be
+/// destroyed.
 /// Errors: std::future_error (std::future_errc::no_state) if `future` is empty.
 /// Complexity: no allocation.
 template <class T>
-[[nodiscard]] auto from_future(std::future<T> future, executor& blocking) noexcept {
-  return detail::future_awaiter<std::future<T>>(std::move(future), blocking);
+[[nodiscard]] auto from_future(std::future<T> future, executor& blocking_executor) noexcept {
+  return detail::future_awaiter<std::future<T>>(std::move(future), blocking_executor);
 }
 /// Awaits a std::shared_future, as from_future(future, blocking) does for a std::future. Returns a
 /// reference, valid as long as any copy of `future`.
@@ -63,7 +64,7 @@ class future_awaiter : operation {
   template <class Promise>
   void await_suspend(std::coroutine_handle<Promise> coroutine) noexcept {
     resumption_.waiting = coroutine;
-    home_ = context_of(coroutine).where;
+    resume_executor_ = context_of(coroutine).where;
     set_holder(coroutine, *blocking_);
     blocking_->post(*this);
   }
@@ -73,13 +74,13 @@ class future_awaiter : operation {
   static void wait(operation& self) {
     auto& awaiter = static_cast<future_awaiter&>(self);
     awaiter.future_.wait();
-    awaiter.home_->post(awaiter.resumption_);
+    awaiter.resume_executor_->post(awaiter.resumption_);
   }
 
   Future future_;
   resumption resumption_;
   executor* blocking_;
-  executor* home_ = nullptr;
+  executor* resume_executor_ = nullptr;
 };
 
 }  // namespace detail

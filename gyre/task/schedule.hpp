@@ -79,11 +79,11 @@ template <std::derived_from<executor> Executor>
 template <awaitable Awaitable>
 task<task_result_t<Awaitable>> on(executor& target, Awaitable awaitable) {
   using result = task_result_t<Awaitable>;
-  executor& home = co_await current_executor();
+  executor& previous_executor = co_await current_executor();
   co_await resume_on(target);
   task<result> work = as_task(std::move(awaitable));
   co_await detail::await_ready_state(work);
-  co_await resume_on(home);
+  co_await resume_on(previous_executor);
   co_return co_await detail::take_result(work);
 }
 // Explains wrong arguments: see base/detail/misuse.hpp.

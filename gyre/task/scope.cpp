@@ -181,8 +181,8 @@ std::coroutine_handle<> scope::finish_task(const executor* end_executor) noexcep
 std::coroutine_handle<> detail::open_scope::resume_parent(scope& self,
                                                           const executor* end_executor) noexcept {
   auto& ended = static_cast<open_scope&>(self);
-  if (end_executor == ended.home_) return ended.parent_.waiting;
-  ended.home_->post(ended.parent_);
+  if (end_executor == ended.parent_executor_) return ended.parent_.waiting;
+  ended.parent_executor_->post(ended.parent_);
   return std::noop_coroutine();
 }
 

@@ -262,7 +262,7 @@ class open_scope final : public scope {
   auto join() noexcept {
     return suspension([this](auto parent) noexcept {
       parent_.waiting = parent;
-      home_ = context_of(parent).where;
+      parent_executor_ = context_of(parent).where;
       return !close();
     });
   }
@@ -280,7 +280,7 @@ class open_scope final : public scope {
   static std::coroutine_handle<> resume_parent(scope& self, const executor* end_executor) noexcept;
 
   resumption parent_;  // resumes the coroutine that joins
-  executor* home_ = nullptr;
+  executor* parent_executor_ = nullptr;
 };
 
 /// A parameter type that accepts only wrong bodies of with_scope(), and explains the mistake in the

@@ -18,10 +18,10 @@ std::vector<std::byte> session::save() const {
   return saved;
 }
 
-session session::load(std::span<const std::byte> saved) {
-  const auto* position = reinterpret_cast<const unsigned char*>(saved.data());
+session session::load(std::span<const std::byte> saved_session) {
+  const auto* position = reinterpret_cast<const unsigned char*>(saved_session.data());
   detail::ssl_session_ptr native(
-      d2i_SSL_SESSION(nullptr, &position, static_cast<long>(saved.size())));
+      d2i_SSL_SESSION(nullptr, &position, static_cast<long>(saved_session.size())));
   ERR_clear_error();
   if (native == nullptr) return {};
   return session(std::shared_ptr<SSL_SESSION>(std::move(native)));

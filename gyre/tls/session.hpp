@@ -28,7 +28,7 @@ class session {
   /// The session as bytes, with its secrets, to be kept elsewhere. Throws std::bad_alloc.
   [[nodiscard]] std::vector<std::byte> save() const;
   /// The session that save() gave; none if the bytes are no session.
-  [[nodiscard]] static session load(std::span<const std::byte> saved);
+  [[nodiscard]] static session load(std::span<const std::byte> saved_session);
 
   /// For gyre's own rooms: OpenSSL's SSL_SESSION, and the rules under which it was made, if they
   /// are known.

@@ -183,10 +183,10 @@ void slab_heap::drain() noexcept {
 void slab_heap::give_back(free_block* block) noexcept {
   // Poisons all of the block but the link, which the stack needs. Once pushed, the block belongs to
   // the heap's owner.
-  slab& home = slab::of(block);
-  poison(block + 1, slab_class_bytes[home.size_class()] - sizeof(free_block));
+  slab& source = slab::of(block);
+  poison(block + 1, slab_class_bytes[source.size_class()] - sizeof(free_block));
   if (!given_back_.push_or_claim(block)) return;
-  deallocate(home, block);
+  deallocate(source, block);
   remote_frees_.add(1);
   give_up_ownership();
 }

@@ -135,20 +135,20 @@ class slab_heap : public block_cache {
   }
   /// Takes a block, if necessary from a new slab. Throws std::bad_alloc.
   free_block* allocate(std::size_t size_class);
-  /// Frees a block of `home`, a slab of this heap.
-  void deallocate(slab& home, free_block* block) noexcept {
+  /// Frees a block of `source`, a slab of this heap.
+  void deallocate(slab& source, free_block* block) noexcept {
     in_use_.subtract(1);
-    if (home.push(block)) [[unlikely]]
-      move_to_matching_list(home);
+    if (source.push(block)) [[unlikely]]
+      move_to_matching_list(source);
   }
   /// Frees a block of a slab of this heap. Called by a thread that does not own the heap.
   void give_back(free_block* block) noexcept;
   /// Frees a block of any heap, by deallocate() or give_back().
   void return_block(free_block* block) noexcept {
-    slab& home = slab::of(block);
-    slab_heap& owner = home.owner();
+    slab& source = slab::of(block);
+    slab_heap& owner = source.owner();
     if (&owner == this) [[likely]] {
-      deallocate(home, block);
+      deallocate(source, block);
     } else {
       owner.give_back(block);
     }

@@ -38,7 +38,7 @@ class mutex {
     const std::lock_guard lock(mutex_);
     arriving_.push_back(std::move(stored));
     // relaxed: a hint; a fence of sleep_gate orders the last check before the loop sleeps.
-    any_.store(true, std::memory_order_relaxed);
+    has_tasks_.store(true, std::memory_order_relaxed);
   }
 
   void run(batch& tasks) {
@@ -51,7 +51,9 @@ class mutex {
     }
   }
 
-  bool ready() noexcept { return next_ < running_.size() || any_.load(std::memory_order_relaxed); }
+  bool ready() noexcept {
+    return next_ < running_.size() || has_tasks_.load(std::memory_order_relaxed);
+  }
 
   std::size_t pending() const noexcept {
     const std::lock_guard lock(mutex_);
@@ -64,10 +66,10 @@ class mutex {
   bool refill() {
     running_.clear();
     next_ = 0;
-    if (!any_.load(std::memory_order_relaxed)) return false;
+    if (!has_tasks_.load(std::memory_order_relaxed)) return false;
     const std::lock_guard lock(mutex_);
     running_.swap(arriving_);
-    any_.store(false, std::memory_order_relaxed);
+    has_tasks_.store(false, std::memory_order_relaxed);
     drained_ += running_.size();
     return true;
   }
@@ -78,7 +80,7 @@ class mutex {
   mutable std::mutex mutex_;
   std::vector<task> arriving_;
   std::size_t drained_ = 0;
-  gyre::detail::atomic<bool> any_{false};
+  gyre::detail::atomic<bool> has_tasks_{false};
 };
 
 static_assert(policy<mutex>);

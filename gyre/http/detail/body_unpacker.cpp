@@ -37,10 +37,10 @@ body_unpacker::body_unpacker(const std::vector<content_coding>& codings, std::ui
   }
 }
 
-// Unpacks a part of the input of `target` into `produced`. Returns false if the stage needs more
-// input.
-std::expected<bool, std::error_code> body_unpacker::unpack(stage& target,
-                                                           std::span<const std::byte>& produced) {
+// Unpacks a part of the input of `target` into `unpacked_bytes`. Returns false if the stage needs
+// more input.
+std::expected<bool, std::error_code> body_unpacker::unpack(
+    stage& target, std::span<const std::byte>& unpacked_bytes) {
   if (target.output.empty()) target.output.resize(unpacked_at_once);
   while (!target.input.empty() || target.has_more) {
     target.has_begun = true;
@@ -49,7 +49,7 @@ std::expected<bool, std::error_code> body_unpacker::unpack(stage& target,
     target.input = target.input.subspan(step->consumed);
     target.has_more = step->produced == target.output.size();
     if (step->produced != 0) {
-      produced = std::span(target.output).first(step->produced);
+      unpacked_bytes = std::span(target.output).first(step->produced);
       return true;
     }
     if (step->consumed == 0 && !target.input.empty()) {
@@ -62,15 +62,15 @@ std::expected<bool, std::error_code> body_unpacker::unpack(stage& target,
 std::expected<std::optional<std::span<const std::byte>>, std::error_code> body_unpacker::take() {
   // Begin at the last stage: step back while a stage lacks input, and forward while one has output.
   for (std::size_t index = stages_.size(); index != 0;) {
-    std::span<const std::byte> produced;
-    const auto has_output = unpack(stages_[index - 1], produced);
+    std::span<const std::byte> unpacked_bytes;
+    const auto has_output = unpack(stages_[index - 1], unpacked_bytes);
     if (!has_output) return std::unexpected(has_output.error());
     if (!*has_output) {
       --index;
     } else if (index == stages_.size()) {
-      return produced;
+      return unpacked_bytes;
     } else {
-      stages_[index].input = produced;
+      stages_[index].input = unpacked_bytes;
       ++index;
     }
   }

@@ -38,8 +38,8 @@ class body_unpacker {
 
   /// Supplies the next bytes of the packed body. Call it when take() has returned nothing; the
   /// bytes must stay valid until take() returns nothing again.
-  void feed(std::span<const std::byte> packed) noexcept {
-    stages_.front().input = packed;
+  void feed(std::span<const std::byte> packed_bytes) noexcept {
+    stages_.front().input = packed_bytes;
     has_begun_ = true;
   }
   /// Returns the next unpacked bytes, which are valid until the next call; nothing if feed() must
@@ -57,7 +57,8 @@ class body_unpacker {
     bool has_begun = false;  // whether the stage has had input
   };
 
-  std::expected<bool, std::error_code> unpack(stage& target, std::span<const std::byte>& produced);
+  std::expected<bool, std::error_code> unpack(stage& target,
+                                              std::span<const std::byte>& unpacked_bytes);
 
   std::vector<stage> stages_;  // the first undoes the coding that was applied last
   bool has_begun_ = false;     // whether feed() was called

@@ -35,9 +35,9 @@ inline void clear_and_trim(io::buffer& buffer) noexcept {
 class incoming_body {
  public:
   /// Called when a whole head has come. Errors: those of message_reader::begin().
-  [[nodiscard]] errc begin(const message_framing& framing, bool streamed, std::uint64_t max_size,
-                           bool awaits_continue) noexcept {
-    streamed_ = streamed;
+  [[nodiscard]] errc begin(const message_framing& framing, bool streams_body,
+                           std::uint64_t max_size, bool awaits_continue) noexcept {
+    streamed_ = streams_body;
     return reader_.begin(framing, max_size, awaits_continue);
   }
   /// Called when the request has ended in an upgrade. With `receives`, all bytes that follow are a

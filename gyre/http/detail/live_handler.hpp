@@ -15,12 +15,12 @@ namespace gyre::http::detail {
 /// Lifetime: the texts of `method` and `route` must outlive the object.
 class live_handler final : public gyre::detail::slab_object, gyre::detail::live_task_details {
  public:
-  live_handler(const executor& home, std::string_view method, std::string_view route,
+  live_handler(const executor& target, std::string_view method, std::string_view route,
                const net::endpoint& peer)
       : method_(method),
         route_(route),
         peer_(peer),
-        entry_(home, nullptr, std::source_location{}, this) {
+        entry_(target, nullptr, std::source_location{}, this) {
     entry_.begin();
   }
 

@@ -42,21 +42,21 @@ bool may_use_openat2(int directory) noexcept {
 
 }  // namespace
 
-bool is_served_name(std::string_view name, bool hidden) noexcept {
+bool is_served_name(std::string_view name, bool serves_hidden) noexcept {
   if (name.empty() || name == "." || name == "..") return false;
-  if (name.front() == '.' && !hidden) return false;
+  if (name.front() == '.' && !serves_hidden) return false;
   return std::ranges::none_of(name, [](char character) {
     return character == '/' || character == '\\' || character == '\0';
   });
 }
 
-std::optional<std::string> path_below_root(std::string_view rest, bool hidden) {
+std::optional<std::string> path_below_root(std::string_view rest, bool serves_hidden) {
   std::string path(rest.size(), '\0');
   std::size_t size = 0;
   while (!rest.empty()) {
     const std::size_t end = rest.find('/');
     const auto name = percent_decode(rest.substr(0, end), std::span(path).subspan(size));
-    if (!name || !is_served_name(*name, hidden)) return std::nullopt;
+    if (!name || !is_served_name(*name, serves_hidden)) return std::nullopt;
     size += name->size();
     if (end == std::string_view::npos) break;
     path[size++] = '/';
@@ -66,10 +66,10 @@ std::optional<std::string> path_below_root(std::string_view rest, bool hidden) {
   return path;
 }
 
-root_directory::root_directory(const std::string& path, symlinks followed)
+root_directory::root_directory(const std::string& path, symlinks followed_symlinks)
     : root_(system::value_or_throw(system::open(path.c_str(), O_PATH | O_DIRECTORY),
                                    ("http::file_server: open " + path).c_str())),
-      symlinks_(followed) {}
+      symlinks_(followed_symlinks) {}
 
 std::expected<unique_fd, int> root_directory::open(const std::string& path,
                                                    lookup_scope scope) const noexcept {

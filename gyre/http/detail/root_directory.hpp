@@ -17,11 +17,11 @@ namespace gyre::http::detail {
 /// The result does not begin with '/', and ends with '/' if `rest` does. Returns nothing if `rest`
 /// - is malformed, or has an empty segment other than the last,
 /// - has a segment that decodes to "." or "..", or to a text with '/', '\\' or a zero byte,
-/// - has a segment that begins with a dot, unless `hidden` allows that.
-[[nodiscard]] std::optional<std::string> path_below_root(std::string_view rest, bool hidden);
+/// - has a segment that begins with a dot, unless `serves_hidden` allows that.
+[[nodiscard]] std::optional<std::string> path_below_root(std::string_view rest, bool serves_hidden);
 
 /// Whether path_below_root() accepts a segment that decodes to `name`, so that the file is served.
-[[nodiscard]] bool is_served_name(std::string_view name, bool hidden) noexcept;
+[[nodiscard]] bool is_served_name(std::string_view name, bool serves_hidden) noexcept;
 
 /// An open directory, below which files are opened.
 ///
@@ -38,7 +38,7 @@ class root_directory {
   };
 
   /// Opens the directory. Throws std::system_error with `path`.
-  root_directory(const std::string& path, symlinks followed);
+  root_directory(const std::string& path, symlinks followed_symlinks);
 
   /// Opens a file or directory for reading, or returns the error number. `path`: a result of
   /// path_below_root(); empty for the root. Does not wait for the other end of a FIFO.

@@ -52,22 +52,22 @@ server_options with_checked_limits(server_options settings) {
 }  // namespace
 
 server_shard::server_shard(server_core& core, event_loop& loop) : core_(core), loop_(loop) {
-  unused_.reserve(max_unused);
+  idle_exchanges_.reserve(max_idle_exchanges);
 }
 
 server_shard::~server_shard() = default;
 
 exchange& server_shard::acquire() {
-  if (unused_.empty()) return *new exchange(*this);
-  exchange& reused = *unused_.back().release();
-  unused_.pop_back();
+  if (idle_exchanges_.empty()) return *new exchange(*this);
+  exchange& reused = *idle_exchanges_.back().release();
+  idle_exchanges_.pop_back();
   return reused;
 }
 
-void server_shard::release(exchange& unused) noexcept {
-  std::unique_ptr<exchange> owned(&unused);
-  if (unused_.size() < max_unused && unused.is_reusable()) {
-    unused_.push_back(std::move(owned));  // reserved: cannot throw
+void server_shard::release(exchange& idle_exchange) noexcept {
+  std::unique_ptr<exchange> owned(&idle_exchange);
+  if (idle_exchanges_.size() < max_idle_exchanges && idle_exchange.is_reusable()) {
+    idle_exchanges_.push_back(std::move(owned));  // reserved: cannot throw
   }
 }
 

@@ -65,7 +65,7 @@ class server_shard {
   /// Returns an exchange that no request uses, or a new one. Throws std::bad_alloc.
   exchange& acquire();
   /// Keeps an exchange for another request, or destroys it.
-  void release(exchange& unused) noexcept;
+  void release(exchange& idle_exchange) noexcept;
 
   /// The time at which the current turn of a connection began, stored because reading the clock
   /// costs more.
@@ -80,11 +80,11 @@ class server_shard {
   } counts;
 
  private:
-  static constexpr std::size_t max_unused = 64;
+  static constexpr std::size_t max_idle_exchanges = 64;
 
   server_core& core_;
   event_loop& loop_;
-  std::vector<std::unique_ptr<exchange>> unused_;
+  std::vector<std::unique_ptr<exchange>> idle_exchanges_;
   steady_time date_expires_ = steady_time::min();
   std::array<char, 8 + date_size> date_line_{};
 };

@@ -26,7 +26,7 @@ buffer_ring::buffer_ring() : states_(std::make_unique<buffer[]>(buffers)) {
   if (mapped == MAP_FAILED) throw std::bad_alloc();
   shared_ = static_cast<io_uring_buf_ring*>(mapped);
   data_ = static_cast<std::byte*>(mapped) + shared_bytes;
-  for (unsigned index = 0; index < buffers; ++index) states_[index].home = this;
+  for (unsigned index = 0; index < buffers; ++index) states_[index].ring = this;
 }
 
 buffer_ring::~buffer_ring() {
@@ -73,8 +73,8 @@ received buffer_ring::lend(std::uint16_t index, std::size_t count) noexcept {
 
 void buffer_ring::give_back(receive_block& block) noexcept {
   auto& own = static_cast<buffer&>(block);
-  --own.home->lent_;
-  own.home->recycle(static_cast<std::uint16_t>(&own - own.home->states_.get()));
+  --own.ring->lent_;
+  own.ring->recycle(static_cast<std::uint16_t>(&own - own.ring->states_.get()));
 }
 
 void buffer_ring::queue::push(buffer_ring& ring, std::uint16_t index, std::size_t count) noexcept {

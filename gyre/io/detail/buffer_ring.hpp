@@ -66,7 +66,7 @@ class buffer_ring {
 struct buffer_ring::buffer : receive_block {
   buffer() noexcept : receive_block(&give_back) {}
 
-  buffer_ring* home = nullptr;
+  buffer_ring* ring = nullptr;
   // The members of a buffer that is in a queue.
   std::uint16_t next = 0;  // the next newer buffer; for the newest one, the oldest
   std::span<const std::byte> content;

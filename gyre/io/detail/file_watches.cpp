@@ -223,7 +223,7 @@ void file_watches::report(const watched_inode& inode, file_change kind,
   if (contains(file_change::moved_from | file_change::moved_to, kind)) event.cookie = record.cookie;
   if (kind == file_change::renamed) event.old_name = old_name;
   ready_.push_back(std::move(event));
-  if (watch.owner != nullptr) watch.owner->told_at = record_;
+  if (watch.owner != nullptr) watch.owner->last_reported_record = record_;
 }
 
 void file_watches::process(const inotify_record& record) {
@@ -397,7 +397,7 @@ void file_watches::follow_again(program_watch& watch) {
   const bool had_links = watch.has_links;
   const path_end end = follow_path(watch);
   if (end.error != 0 && !end.is_missing()) failure_ = watch_error(end.error);
-  if (watch.told_at == record_ || end.file == file_before) return;
+  if (watch.last_reported_record == record_ || end.file == file_before) return;
   if (!had_links && !end.has_links) return;
   const file_change kind = end.file ? file_change::moved_to : file_change::moved_from;
   if (contains(watch.changes, kind)) ready_.push_back({.watch = watch.id, .kind = kind});
@@ -408,7 +408,7 @@ void file_watches::follow_all_paths() {
   ++record_;
   for (auto& [id, watch] : watches_) {
     if (watch.steps.empty()) continue;
-    watch.told_at = record_;  // the overflow event has reported this watch
+    watch.last_reported_record = record_;  // the overflow event has reported this watch
     watch.must_follow = has_changed_path_ = true;
   }
   follow_changed_paths();
@@ -424,12 +424,12 @@ void file_watches::retry_starved() {
     follow_changed_paths();
   }
   for (auto& [id, watch] : watches_) {
-    if (watch.is_starved) trees_.begin_again(watch);
+    if (watch.lacked_resources) trees_.begin_again(watch);
   }
 }
 
 void file_watches::await_retry() noexcept {
-  if (trees_.take_starved() || (must_find_ended_ && !retry_time_)) {
+  if (trees_.take_lack_of_resources() || (must_find_ended_ && !retry_time_)) {
     retry_time_ = loop_.deadline_after(retry_interval);
   }
   if (retry_time_) wake_at(*retry_time_);

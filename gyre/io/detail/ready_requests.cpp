@@ -411,20 +411,20 @@ void ready_requests::retry_starved() noexcept {
 // ---- carrying a request out by system calls
 
 result ready_requests::note(handle& target, handle_flag readiness, result outcome,
-                            bool exhausted) noexcept {
-  if (outcome.would_block() || exhausted) target.flags.erase(readiness);
+                            bool is_exhausted) noexcept {
+  if (outcome.would_block() || is_exhausted) target.flags.erase(readiness);
   return outcome;
 }
 
 result ready_requests::note_read(handle& target, result outcome, std::size_t size) noexcept {
   const bool short_reads_tell = target.kind() == handle_kind::stream_socket &&
                                 !target.flags.has(handle_flag::short_reads_mislead);
-  const bool exhausted =
+  const bool is_exhausted =
       outcome && outcome.count() > 0 && outcome.count() < size && short_reads_tell;
   if (outcome) spend(direction::read, outcome.count());
   target.flags.erase(handle_flag::trusts_short_read);
-  if (exhausted) target.flags.insert(handle_flag::trusts_short_read);
-  return note(target, handle_flag::may_read, outcome, exhausted);
+  if (is_exhausted) target.flags.insert(handle_flag::trusts_short_read);
+  return note(target, handle_flag::may_read, outcome, is_exhausted);
 }
 
 result ready_requests::note_write(handle& target, result outcome, std::size_t size) noexcept {

@@ -161,7 +161,7 @@ class ready_requests : public backend {
   result transfer(Request& request, handle_flag readiness) noexcept;
   // Stores in the handle what a call implies for the next call, and returns the call's outcome.
   static result note(handle& target, handle_flag readiness, result outcome,
-                     bool exhausted = false) noexcept;
+                     bool is_exhausted = false) noexcept;
   result note_read(handle& target, result outcome, std::size_t size) noexcept;
   result note_write(handle& target, result outcome, std::size_t size) noexcept;
   // Begins a visit, in which `bytes` may be moved in each direction.

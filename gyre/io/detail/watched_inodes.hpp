@@ -39,15 +39,15 @@ struct program_watch {
   program_watch* owner = nullptr;  // the watch that a step belongs to
   std::optional<std::pair<dev_t, ino_t>> file = {};
   bool has_links = false;
-  bool must_follow = false;   // a link, or a name on the path, has changed
-  std::uint64_t told_at = 0;  // the number of the last record that produced an event of this watch
+  bool must_follow = false;                // a link, or a name on the path, has changed
+  std::uint64_t last_reported_record = 0;  // the last record that caused an event of this watch
 
-  // Members of a tree.
-  unsigned generation = 0;       // counts how often the whole tree is read
-  std::error_code failure = {};  // the error of this generation
-  bool is_new = false;           // whether add() is reading the tree for the first time
-  bool is_starved = false;       // descriptors or memory were lacking when the tree was read
-  bool is_astray = false;        // the tree's path leads to another directory, or to none
+  // The members below are for watches of whole trees.
+  unsigned generation = 0;        // counts how often the whole tree is read
+  std::error_code failure = {};   // the error of this generation
+  bool is_new = false;            // whether add() is reading the tree for the first time
+  bool lacked_resources = false;  // descriptors or memory were lacking when the tree was read
+  bool leads_elsewhere = false;   // the tree's path leads to another directory, or to none
 };
 
 /// The way in which a directory is to be read.

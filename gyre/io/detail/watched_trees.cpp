@@ -64,7 +64,7 @@ void watched_trees::drop(watched_inode& top) noexcept {
   for (watched_inode* each = &top; each != nullptr; each = each->next_below)
     each->is_leaving = true;
   std::erase_if(scans_, [](const scan& each) { return each.of->is_leaving; });
-  std::erase_if(doubted_, [](const watched_inode* each) { return each->is_leaving; });
+  std::erase_if(unverified_, [](const watched_inode* each) { return each->is_leaving; });
   if (top.is_top()) std::erase(rescans_, &top.watch);
   watched_inodes::detach(top);
   for (watched_inode* each = &top; each != nullptr;) {
@@ -86,7 +86,7 @@ std::expected<unique_fd, int> watched_trees::open(watched_inode& directory) {
   auto fd = system::open_at(AT_FDCWD, path.c_str(), O_DIRECTORY | follow);
   const int error = fd ? compare(fd->get(), directory) : fd.error();
   if (error == 0) {
-    if (watch.is_astray) begin_again(watch);
+    if (watch.leads_elsewhere) begin_again(watch);
     return fd;
   }
   if (error != ENAMETOOLONG) return std::unexpected(error);
@@ -165,7 +165,7 @@ watched_trees::look watched_trees::enter(watched_inode& directory, int fd, const
 
 void watched_trees::doubt(watched_inode& inode) {
   if (inode.is_doubted) return;
-  doubted_.push_back(&inode);
+  unverified_.push_back(&inode);
   inode.is_doubted = true;
 }
 
@@ -177,9 +177,9 @@ void watched_trees::doubt_others(watched_inode& directory, std::string_view name
 }
 
 bool watched_trees::settle() {
-  if (doubted_.empty()) return false;
-  watched_inode& inode = *doubted_.back();
-  doubted_.pop_back();
+  if (unverified_.empty()) return false;
+  watched_inode& inode = *unverified_.back();
+  unverified_.pop_back();
   inode.is_doubted = false;
   const reached place = reach(inode);
   if (place.fd) {
@@ -189,7 +189,7 @@ bool watched_trees::settle() {
     fail(inode.watch, place.error);
   } else if (!place.missing->is_top()) {
     drop(*place.missing);
-  } else if (!std::exchange(inode.watch.is_astray, true)) {
+  } else if (!std::exchange(inode.watch.leads_elsewhere, true)) {
     failure_ = errc::watch_moved;
   }
   return true;
@@ -200,8 +200,8 @@ void watched_trees::fail(program_watch& watch, int error) noexcept {
   if (watch.is_new) return;
   // A shortage is reported once, until a tree could be read again.
   if (is_shortage(error)) {
-    is_starved_ = true;
-    if (std::exchange(watch.is_starved, true)) return;
+    lacked_resources_ = true;
+    if (std::exchange(watch.lacked_resources, true)) return;
   }
   failure_ = watch.failure;
 }
@@ -234,7 +234,7 @@ std::error_code watched_trees::read_whole(program_watch& tree) {
 void watched_trees::begin_again(program_watch& tree) {
   ++tree.generation;
   tree.failure.clear();
-  tree.is_astray = false;
+  tree.leads_elsewhere = false;
   tree.top->generation = tree.generation;
   if (std::ranges::find(rescans_, &tree) == rescans_.end()) rescans_.push_back(&tree);
   request(*tree.top, {.reports_new = true, .is_deep = true});
@@ -290,7 +290,7 @@ bool watched_trees::sweep() {
   program_watch& tree = *rescans_.back();
   rescans_.pop_back();
   if (tree.failure) return true;
-  tree.is_starved = false;
+  tree.lacked_resources = false;
   std::vector<watched_inode*> kept{tree.top};
   std::vector<watched_inode*> missing;
   for (std::size_t index = 0; index < kept.size(); ++index) {

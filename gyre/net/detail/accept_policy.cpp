@@ -46,12 +46,12 @@ accept_policy::pause accept_policy::begin_pause(int listening_fd, int error) noe
 
 // Accepts one connection with the reserve's descriptor, and closes it. Returns whether another
 // connection may be waiting.
-bool accept_policy::refuse_one(int listening_fd, std::size_t& refused) noexcept {
+bool accept_policy::refuse_one(int listening_fd, std::size_t& refused_count) noexcept {
   reserve_.reset();
   auto accepted = system::accept(listening_fd);
   if (accepted) accepted->reset();
   reserve_ = open_reserve();
-  if (accepted) ++refused;
+  if (accepted) ++refused_count;
   return accepted || (accepted.error() != EAGAIN && !is_exhaustion(accepted.error()));
 }
 

@@ -205,8 +205,8 @@ void connection_group::begin_to_drain() {
   drain_all();
 }
 
-void connection_group::end_patience() {
-  patient_ = false;
+void connection_group::stop_waiting_for_input() {
+  waits_for_input_ = false;
   drain_all();
 }
 
@@ -220,7 +220,8 @@ void connection_group::drain(connection_io& connection) {
   if (!connection.is_open() || connection.is_drained()) return;
   if (connection.phase() == connection_phase::open) {
     if (connection.reading_paused()) return;
-    if (patient_ && !connection.peer_has_ended() && defer_drain_for_pending_input(connection))
+    if (waits_for_input_ && !connection.peer_has_ended() &&
+        defer_drain_for_pending_input(connection))
       return;
   }
   connection.set_drained();

@@ -92,7 +92,7 @@ class connection_group {
   void begin_to_drain();
   /// Ends the wait of a drain for input: every connection that is not paused is drained at once,
   /// even if its input is incomplete.
-  void end_patience();
+  void stop_waiting_for_input();
   /// Whether connections are being drained.
   bool drains() const noexcept { return draining_; }
   /// The connections on which limit_closing() calls close(timeout, timeout): those that are closing
@@ -231,10 +231,10 @@ class connection_group {
   std::size_t scheduled_now_ = 0;
   std::size_t ended_now_ = 0;
   run_operation run_operation_{*this};
-  bool run_posted_ = false;     // whether run_operation_ waits in the loop
-  bool patient_ = true;         // whether a drain waits for pending input
-  std::size_t held_ = 0;        // bytes of all connections and handshakes
-  std::size_t handshakes_ = 0;  // the number of handshakes that hold bytes
+  bool run_posted_ = false;      // whether run_operation_ waits in the loop
+  bool waits_for_input_ = true;  // whether a drain waits for pending input
+  std::size_t held_ = 0;         // bytes of all connections and handshakes
+  std::size_t handshakes_ = 0;   // the number of handshakes that hold bytes
   gyre::detail::deferred_release<connection_group> release_{&connection_group::release};
 };
 

@@ -55,8 +55,8 @@ std::error_code connection_layer::seal_next(connection_backlog& backlog, io::bac
   return {};
 }
 
-std::error_code connection_layer::seal_file_part(attached_output& attached, io::backend& io) {
-  output_attachment& part = attached.first();
+std::error_code connection_layer::seal_file_part(attached_output& attachments, io::backend& io) {
+  output_attachment& part = attachments.first();
   const std::size_t size = std::min(part.left, max_file_part);
   scratch_buffer plain;
   const io::result count = io::detail::system::read_at(
@@ -67,7 +67,7 @@ std::error_code connection_layer::seal_file_part(attached_output& attached, io::
   io.charge(plain->size());
   part.offset += static_cast<::off_t>(count.count());
   part.left -= plain->size();
-  if (part.left == 0) attached.remove_first();
+  if (part.left == 0) attachments.remove_first();
   return write(plain->bytes(), sealed);
 }
 

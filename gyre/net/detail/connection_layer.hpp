@@ -44,7 +44,7 @@ class connection_layer {
   io::buffer replies;  // messages of the layer itself, sent after `sealed`
 
  private:
-  std::error_code seal_file_part(attached_output& attached, io::backend& io);
+  std::error_code seal_file_part(attached_output& attachments, io::backend& io);
 
   std::unique_ptr<layer> protocol_;
 };

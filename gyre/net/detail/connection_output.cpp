@@ -432,11 +432,11 @@ bool connection_output::send_layered(std::span<const std::span<const std::byte>>
   return refuse(no_memory());
 }
 
-bool connection_output::queue_layered(std::span<const std::byte> sealed,
-                                      std::span<const std::byte> plain) {
-  return queue(sealed.size() + plain.size(), [&](io::output_queue& output) {
-    if (!sealed.empty()) layer_of(whole_of(*this)).sealed.append(sealed);
-    output.append(plain);
+bool connection_output::queue_layered(std::span<const std::byte> sealed_bytes,
+                                      std::span<const std::byte> plain_bytes) {
+  return queue(sealed_bytes.size() + plain_bytes.size(), [&](io::output_queue& output) {
+    if (!sealed_bytes.empty()) layer_of(whole_of(*this)).sealed.append(sealed_bytes);
+    output.append(plain_bytes);
   });
 }
 

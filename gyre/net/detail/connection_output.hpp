@@ -67,7 +67,8 @@ class connection_output {
   bool send_layered(std::span<const std::span<const std::byte>> pieces);
   template <class Append>
   bool queue(std::size_t size, Append&& append) noexcept;
-  bool queue_layered(std::span<const std::byte> sealed, std::span<const std::byte> plain);
+  bool queue_layered(std::span<const std::byte> sealed_bytes,
+                     std::span<const std::byte> plain_bytes);
   void flush() noexcept;
   void flush_layered();
   bool send_attachment() noexcept;

@@ -92,14 +92,14 @@ struct accept_stream_operation : accept_operation {
       : accept_operation(other) {}
 
   std::optional<io::result> begin() noexcept {
-    home_ = &descriptor()->loop();
+    loop_ = &descriptor()->loop();
     return attach(accept_operation::begin());
   }
   std::optional<io::result> advance(io::result result) noexcept {
     return attach(accept_operation::advance(result));
   }
   Stream value(io::result result) {
-    return stream_ ? std::move(*stream_) : Stream(*home_, take(result));
+    return stream_ ? std::move(*stream_) : Stream(*loop_, take(result));
   }
 
  private:
@@ -109,7 +109,7 @@ struct accept_stream_operation : accept_operation {
   std::optional<io::result> attach(std::optional<io::result> outcome) noexcept {
     while (outcome && *outcome) {
       try {
-        stream_.emplace(*home_, take(*outcome));
+        stream_.emplace(*loop_, take(*outcome));
         return outcome;
       } catch (...) {
         listening().note_refused(io::detail::current_error());
@@ -119,7 +119,7 @@ struct accept_stream_operation : accept_operation {
     return outcome;
   }
 
-  event_loop* home_ = nullptr;  // still valid if the listener is closed before the resumption
+  event_loop* loop_ = nullptr;  // still valid if the listener is closed before the resumption
   std::optional<Stream> stream_;
 };
 

@@ -90,9 +90,9 @@ void server_core::listen(const endpoint& local) {
   add(bound, std::move(sockets), true);
 }
 
-void server_core::listen(std::vector<socket> listening) {
-  require(!listening.empty(), "gyre::net::tcp_server: no socket to listen");
-  for (socket& each : listening) {
+void server_core::listen(std::vector<socket> listeners) {
+  require(!listeners.empty(), "gyre::net::tcp_server: no socket to listen");
+  for (socket& each : listeners) {
     if (!is_listening(each)) {
       fail(std::errc::invalid_argument, "gyre::net::tcp_server: the socket does not listen");
     }
@@ -100,22 +100,22 @@ void server_core::listen(std::vector<socket> listening) {
     // Accepted connections inherit the options of the listening socket.
     if (each.local_endpoint().is_ip()) apply(options.connections, each);
   }
-  const endpoint local = listening.front().local_endpoint();
-  const std::size_t count = listening.size();
+  const endpoint local = listeners.front().local_endpoint();
+  const std::size_t count = listeners.size();
   const std::size_t accepting = accepting_shards().size();
   for (std::size_t i = count; i < accepting; ++i) {
-    listening.push_back(copy_of(listening[i % count]));
+    listeners.push_back(copy_of(listeners[i % count]));
   }
-  add(local, std::move(listening), false);
+  add(local, std::move(listeners), false);
 }
 
-void server_core::add(const endpoint& local, std::vector<socket> listening, bool are_own) {
+void server_core::add(const endpoint& local, std::vector<socket> listeners, bool are_own) {
   const std::lock_guard lock(mutex_);
   if (stopping_) return;
   endpoints_.push_back(local);
   const std::size_t accepting = accepting_shards().size();
-  for (std::size_t i = 0; i < listening.size(); ++i) {
-    waiting_.push_back({shards_[i % accepting].get(), std::move(listening[i]), are_own});
+  for (std::size_t i = 0; i < listeners.size(); ++i) {
+    waiting_.push_back({shards_[i % accepting].get(), std::move(listeners[i]), are_own});
   }
   if (started_) open_waiting();
 }

@@ -48,7 +48,7 @@ class server_core : public std::enable_shared_from_this<server_core> {
   ~server_core();
 
   void listen(const endpoint& local);
-  void listen(std::vector<socket> listening);
+  void listen(std::vector<socket> listeners);
   endpoint local_endpoint(std::size_t index) const;
   void start();
   void adopt(unique_fd connection);
@@ -90,7 +90,7 @@ class server_core : public std::enable_shared_from_this<server_core> {
   void add_done(move_only_function<void()> done);
   void adopt(unique_fd connection, const endpoint& peer,
              std::unique_ptr<released_connection> released);
-  void add(const endpoint& local, std::vector<socket> listening, bool are_own);
+  void add(const endpoint& local, std::vector<socket> listeners, bool are_own);
   void open_waiting();
   server_shard& choose_for(const endpoint& peer, server_shard& receiver) noexcept;
   std::span<const std::unique_ptr<server_shard>> accepting_shards() const noexcept;

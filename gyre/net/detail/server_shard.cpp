@@ -163,7 +163,7 @@ void server_shard::adopt_accepted(unique_fd connection, const endpoint& peer,
                             released->received.bytes(), true);
   }
   const auto& trusted = core_.options.proxy_protocol.trusted;
-  if (!trusted || stage_ == stop_stage::impatient) return serve(std::move(connection), peer);
+  if (!trusted || stage_ == stop_stage::grace_over) return serve(std::move(connection), peer);
   bool is_proxy = false;
   try {
     is_proxy = trusted(peer);
@@ -220,7 +220,7 @@ void server_shard::serve(unique_fd connection, const endpoint& peer,
     proxy_header_.reset();
     return;
   }
-  if (core_.options.transport == nullptr || stage_ == stop_stage::impatient) {
+  if (core_.options.transport == nullptr || stage_ == stop_stage::grace_over) {
     return begin_connection(std::move(connection), peer, nullptr, early);
   }
   // Takes the header before code of the program runs, which may throw, so that no other connection
@@ -311,7 +311,7 @@ void server_shard::begin_connection(unique_fd connection, const endpoint& peer,
                                     std::unique_ptr<layer> protocol,
                                     std::span<const std::byte> early, bool was_opened) {
   const std::uint64_t id = core_.next_id_.fetch_add(1, memory_order_relaxed) + 1;
-  if (stage_ == stop_stage::impatient) {
+  if (stage_ == stop_stage::grace_over) {
     connection.reset();
   } else if (const auto kind = kind_of(connection, peer, was_opened);
              adopt(std::move(connection), peer, id, std::move(protocol), early, kind)) {
@@ -371,7 +371,7 @@ void server_shard::advance_stop() {
   const bool is_over = loop().now() >= stop_by_;
   if (!is_over) stop_timer_->start_at(stop_by_);
   if (stage_ == stop_stage::begun) {
-    stage_ = stop_stage::impatient;
+    stage_ = stop_stage::grace_over;
     const std::size_t refused = arriving_.size();
     for (const arriving& each : arriving_) {
       if (each.proxy == nullptr) core_.address_limits_.release(each.peer);
@@ -380,7 +380,7 @@ void server_shard::advance_stop() {
     arriving_.clear();
     for (std::size_t i = 0; i < refused; ++i) refuse_assigned();
     note_accepting_ended();
-    if (!is_over) return end_patience();
+    if (!is_over) return stop_waiting_for_input();
   }
   if (is_over) limit_closing(closed_by::all, std::chrono::nanoseconds{0});
 }
@@ -398,10 +398,10 @@ void server_shard::note_accepting_ended() noexcept {
   if (!std::exchange(accepting_ended_, true)) core_.finish_one();
 }
 
-void server_shard::connection_drained(tcp_connection& drained) {
-  if (auto& stopping = core_.handlers.stopping) return stopping(drained);
+void server_shard::connection_drained(tcp_connection& connection) {
+  if (auto& stopping = core_.handlers.stopping) return stopping(connection);
   const std::chrono::nanoseconds remaining = stop_by_ - std::min(stop_by_, loop().now());
-  drained.close(remaining, remaining);
+  connection.close(remaining, remaining);
 }
 
 void server_shard::close_others() noexcept {

@@ -72,7 +72,7 @@ class server_shard final : public connection_group {
   void connection_begins(tcp_connection& connection) override;
   void connection_ends(tcp_connection& connection) noexcept override;
   void connection_gone() override;
-  void connection_drained(tcp_connection& drained) override;
+  void connection_drained(tcp_connection& connection) override;
   // An accepted connection whose layer opens.
   struct arriving {
     endpoint peer;
@@ -106,8 +106,8 @@ class server_shard final : public connection_group {
   std::optional<proxy_header> proxy_header_;  // the header for the connection that begins next
   gyre::detail::flag_set<server_core::hold> holds_;
 
-  // The stages of a stop: `impatient` begins at grace_ends_.
-  enum class stop_stage : std::uint8_t { none, begun, impatient };
+  // The stages of a stop: `grace_over` begins at grace_ends_.
+  enum class stop_stage : std::uint8_t { none, begun, grace_over };
   stop_stage stage_ = stop_stage::none;
   bool accepting_ended_ = false;
   steady_time grace_ends_{};

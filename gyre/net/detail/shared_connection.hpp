@@ -160,8 +160,8 @@ class shared_connection {
   struct counted_connection {
     std::unique_ptr<Connection> connection;
     std::size_t users = 0;
-    bool fresh = true;     // whether no use has ended yet
-    bool proven = false;   // whether a use has succeeded
+    bool fresh = true;           // whether no use has ended yet
+    bool has_succeeded = false;  // whether a use has succeeded
     bool retired = false;  // whether no further call may use the connection; its last user ends it
   };
   using connection_ptr = std::shared_ptr<counted_connection>;
@@ -280,7 +280,7 @@ class shared_connection {
       if (used == self->current_) {
         if (self->is_ready(*used)) co_return used;
         // The connection is broken: the server has closed it since its last use.
-        if (!used->proven) self->schedule_.note_failure(self->loop().now());
+        if (!used->has_succeeded) self->schedule_.note_failure(self->loop().now());
         self->retire(used);
         if (used->users == 0) co_await end(used);
       }
@@ -335,7 +335,7 @@ class shared_connection {
   };
 
   void note_success(counted_connection& used) noexcept {
-    used.proven = true;
+    used.has_succeeded = true;
     if (!used.retired) schedule_.note_success();
   }
   void note_error(const connection_ptr& used, const std::exception_ptr& error) noexcept {
@@ -349,7 +349,7 @@ class shared_connection {
   // Delays the next attempt, unless the connection has served before and its end is not the
   // server's fault.
   void note_failure(const connection_ptr& used, bool is_fault) noexcept {
-    if (!used->retired && (is_fault || !used->proven)) schedule_.note_failure(loop().now());
+    if (!used->retired && (is_fault || !used->has_succeeded)) schedule_.note_failure(loop().now());
   }
   // Takes a connection out of use, so that the next call connects again.
   void retire(const connection_ptr& used) noexcept {
@@ -358,8 +358,8 @@ class shared_connection {
     if (current_ == used) current_.reset();
   }
   // Ends a connection without users.
-  static task<> end(connection_ptr retired) {
-    const std::unique_ptr<Connection> connection = std::move(retired->connection);
+  static task<> end(connection_ptr ended_connection) {
+    const std::unique_ptr<Connection> connection = std::move(ended_connection->connection);
     if constexpr (stops_asynchronously<Connection>) {
       if (connection != nullptr) {
         static_cast<void>(co_await as_result(shielded(as_task(connection->stop()))));

@@ -27,7 +27,7 @@
 namespace gyre::detail {
 
 /// Awaits the first of several cases. Must not be destroyed while its operation is in the queue of
-/// the executor: between its wake-up and its resumption, and while begin_at_home_ is posted.
+/// the executor: between its wake-up and its resumption, and while begin_on_executor_ is posted.
 template <selectable... Cases>
 class select_awaiter : stop_callback_slot<select_awaiter<Cases...>> {
   using stop_slot = stop_callback_slot<select_awaiter>;
@@ -64,9 +64,9 @@ class select_awaiter : stop_callback_slot<select_awaiter<Cases...>> {
     const inplace_stop_token stop = context.stop;
     if constexpr (has_timeout) {
       // Timers may be started only on a thread of their executor.
-      executor& home = wait_->where();
-      if (!home.running_here() && home.timers() != nullptr) {
-        home.post(begin_at_home_.emplace(*this, stop));
+      executor& target = wait_->where();
+      if (!target.running_here() && target.timers() != nullptr) {
+        target.post(begin_on_executor_.emplace(*this, stop));
         return true;
       }
     }
@@ -216,7 +216,7 @@ class select_awaiter : stop_callback_slot<select_awaiter<Cases...>> {
 
   cases cases_;
   [[no_unique_address]] std::conditional_t<has_timeout, std::optional<delayed_begin>,
-                                           std::monostate> begin_at_home_;
+                                           std::monostate> begin_on_executor_;
   std::optional<select_wait> wait_;
   select_wait::index completed_case_ = 0;
   bool ends_turn_ = false;  // whether the case that completed at once must yield first

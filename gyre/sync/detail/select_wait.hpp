@@ -43,11 +43,11 @@ class select_word {
 
   explicit select_word(parties present) noexcept : bits_(present) {}
 
-  parties fetch_sub(parties removed, std::memory_order order) noexcept {
+  parties fetch_sub(parties ended_parties, std::memory_order order) noexcept {
     // relaxed: the lock orders; without a lock only locked_bit is read, which never changes.
     const parties before = bits_.load(std::memory_order_relaxed);
-    if ((before & locked_bit) == 0) return bits_.fetch_sub(removed, order);
-    bits_.store(before - removed, std::memory_order_relaxed);
+    if ((before & locked_bit) == 0) return bits_.fetch_sub(ended_parties, order);
+    bits_.store(before - ended_parties, std::memory_order_relaxed);
     return before & ~locked_bit;
   }
   parties fetch_and(parties remaining, std::memory_order order) noexcept {

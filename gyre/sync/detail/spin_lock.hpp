@@ -37,13 +37,13 @@ class spin_lock {
     // Each pause is twice as long as the last: under contention the holder locks many times in a
     // row, which costs all threads less than moving the cache line between cores.
     constexpr int longest = 64;
-    constexpr int patience = 16;  // pauses; a holder that takes longer was probably preempted
+    constexpr int max_pauses = 16;  // pauses; a holder that takes longer was probably preempted
     int pause = 1;
     int pauses = 0;
     do {
       // relaxed: only a check; the exchange below acquires.
       while (locked_.load(std::memory_order_relaxed)) {
-        if (++pauses > patience) {
+        if (++pauses > max_pauses) {
           thread_yield();
         } else {
           for (int i = 0; i < pause; ++i) cpu_relax();

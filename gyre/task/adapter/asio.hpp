@@ -179,8 +179,8 @@ struct asio_handler {
 
 template <class Result, class Initiation, class... Arguments>
 task<Result> await_asio(Initiation initiation, Arguments... arguments) {
-  executor& home = co_await current_executor();
-  const auto cancellation = std::make_shared<asio_cancellation>(home);
+  executor& task_executor = co_await current_executor();
+  const auto cancellation = std::make_shared<asio_cancellation>(task_executor);
   auto start = [&](completion<Result> done) {
     std::move(initiation)(boost::asio::bind_cancellation_slot(
                               cancellation->slot(),

@@ -16,13 +16,13 @@ std::coroutine_handle<> child_group::on_child_end(task_context& context) noexcep
   do {
     self.next = seen == parent_waits ? nullptr : reinterpret_cast<child*>(seen);
     // release: pairs with the acquire in take_ended_children(); makes the child's result visible to
-    // the parent.
-    // acquire: pairs with the release in begin_wait(); makes `waiting` and `home_` visible here.
+    // the parent. acquire: pairs with the release in begin_wait(); makes `waiting` and
+    // `parent_executor_` visible here.
   } while (!group.newest_.compare_exchange_weak(seen, newest, std::memory_order_acq_rel,
                                                 std::memory_order_relaxed));
   if (seen != parent_waits) return std::noop_coroutine();
-  if (end_executor == group.home_) return group.waiting;
-  group.home_->post(group);
+  if (end_executor == group.parent_executor_) return group.waiting;
+  group.parent_executor_->post(group);
   return std::noop_coroutine();
 }
 
@@ -44,8 +44,9 @@ bool child_group::take_ended_children() noexcept {
 // Marks the parent as waiting. Returns false if a child has ended since the last look at the stack.
 bool child_group::begin_wait() noexcept {
   std::uintptr_t none = 0;
-  // release: pairs with the acquire in on_child_end(); makes `waiting` and `home_` visible to the
-  // child that resumes the parent. relaxed on failure: take_ended_children() acquires.
+  // release: pairs with the acquire in on_child_end(); makes `waiting` and `parent_executor_`
+  // visible to the child that resumes the parent. relaxed on failure: take_ended_children()
+  // acquires.
   return newest_.compare_exchange_strong(none, parent_waits, std::memory_order_release,
                                          std::memory_order_relaxed);
 }

@@ -92,14 +92,14 @@ class child_group final : resumption, public child_set {
     template <class Promise>
     bool await_suspend(std::coroutine_handle<Promise> parent) const noexcept {
       group.waiting = parent;
-      group.home_ = context_of(parent).where;
+      group.parent_executor_ = context_of(parent).where;
       return group.begin_wait();
     }
     child& await_resume() const noexcept { return group.pop_ended_child(); }
     child_group& group;
   };
 
-  static std::coroutine_handle<> on_child_end(task_context& finished) noexcept;
+  static std::coroutine_handle<> on_child_end(task_context& child) noexcept;
   bool take_ended_children() noexcept;
   bool begin_wait() noexcept;
   child& pop_ended_child() noexcept;
@@ -112,7 +112,7 @@ class child_group final : resumption, public child_set {
   std::optional<linked_stop_source> stop_;
   std::size_t running_ = 0;
   child* ended_ = nullptr;  // children taken from `newest_`, the oldest first
-  executor* home_ = nullptr;
+  executor* parent_executor_ = nullptr;
   atomic<std::uintptr_t> newest_{0};  // the child that ended last, 0 or parent_waits
   [[no_unique_address]] reused_contexts<child> listed_;  // of all children ever started
 };

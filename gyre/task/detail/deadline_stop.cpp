@@ -55,11 +55,11 @@ void deadline_stop::check_not_awaited() const {
 }
 
 std::coroutine_handle<> deadline_stop::begin() noexcept {
-  home_ = context().where;
-  timers_ = home_->timers();
+  task_executor_ = context().where;
+  timers_ = task_executor_->timers();
   if (timers_ == nullptr) return coroutine_;
-  if (home_->running_here()) return start();
-  home_->post(*this);
+  if (task_executor_->running_here()) return start();
+  task_executor_->post(*this);
   return std::noop_coroutine();
 }
 
@@ -76,13 +76,13 @@ std::coroutine_handle<> deadline_stop::start() noexcept {
 // coroutine; otherwise this object may have been destroyed.
 bool deadline_stop::finish_work() noexcept {
   replaced_stop_.reset();
-  context().where = home_;
+  context().where = task_executor_;
   // For backtraces the innermost coroutine is again the awaiting one: the work has recorded the
   // stand-in, which it took for its awaiting coroutine.
   context().trace.innermost.set(traced_awaiting_.get());
   work_has_ended_ = true;
-  if (home_->running_here()) return cancel_timer();
-  home_->post(*this);
+  if (task_executor_->running_here()) return cancel_timer();
+  task_executor_->post(*this);
   return false;
 }
 
@@ -96,7 +96,7 @@ void deadline_stop::on_expiry(timer_operation& timer) {
   self.limit_came_first_ = self.source_->request_stop();
   if (!self.core_.leave(expiry)) return;
   // The timers of a strand expire outside of the strand, which the coroutine must not leave.
-  self.home_->running_here() ? resume(self.coroutine_) : self.home_->post(self);
+  self.task_executor_->running_here() ? resume(self.coroutine_) : self.task_executor_->post(self);
 }
 
 // Runs on the executor for one of three reasons: the work must be started, the work has ended on

@@ -112,7 +112,7 @@ class deadline_stop : operation, timer_operation {
   std::coroutine_handle<> coroutine_;
   [[no_unique_address]] traced<promise_base*> traced_awaiting_;
   stand_in<deadline_stop> frame_{&resume_frame, &destroy_frame};
-  executor* home_ = nullptr;
+  executor* task_executor_ = nullptr;
   timer_service* timers_ = nullptr;
   std::optional<linked_stop_source> source_;
   std::optional<stopped_by> replaced_stop_;  // set until the work has ended

@@ -7,8 +7,8 @@ namespace gyre::detail {
 
 GYRE_MAKES_TAIL_CALLS void executor_return::resume_frame(void* frame_address) {
   executor_return& self = frame::owner(frame_address);
-  executor& home = *self.frame_.context().where;
-  if (!home.running_here()) return home.post(self);
+  executor& target = *self.frame_.context().where;
+  if (!target.running_here()) return target.post(self);
   self.note_return();
   GYRE_TAIL_CALL return continue_with(self.coroutine_.address());
 }

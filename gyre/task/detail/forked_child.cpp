@@ -40,12 +40,13 @@ std::coroutine_handle<> forked_child::wait_for_end(std::coroutine_handle<> corou
   if (parent_) [[unlikely]]
     throw std::logic_error("gyre::forked: awaited while another coroutine waits for it");
   parent_ = coroutine;
-  home_ = waiter.where;
+  parent_executor_ = waiter.where;
   if (!stop_.follows(waiter.stop)) [[unlikely]]
     stop_by_waiter_.emplace(waiter.stop, request_stop_of{&stop_});
   // Only this thread's own queue can return the child, and the parent may have moved to another
   // thread.
-  if (queue_ != nullptr && home_->fork_queue_here() == queue_ && queue_->take_back(*this)) {
+  if (queue_ != nullptr && parent_executor_->fork_queue_here() == queue_ &&
+      queue_->take_back(*this)) {
     queue_ = nullptr;
     finished = &end_taken_back;
     return first_;
@@ -71,8 +72,8 @@ std::coroutine_handle<> forked_child::end_taken_back(task_context& self) noexcep
 }
 
 std::coroutine_handle<> forked_child::parent_after_end(const executor* end_executor) noexcept {
-  if (end_executor == home_) return parent_;
-  home_->post(*this);
+  if (end_executor == parent_executor_) return parent_;
+  parent_executor_->post(*this);
   return std::noop_coroutine();
 }
 

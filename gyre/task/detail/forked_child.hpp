@@ -86,7 +86,7 @@ class forked_child : operation, task_context, child_set {
   fork_queue* queue_ = nullptr;
   std::coroutine_handle<> parent_;  // the coroutine that awaits the child; null before that
   // The executor of the coroutine that awaits the child; null before that.
-  executor* home_ = nullptr;
+  executor* parent_executor_ = nullptr;
   wait_core core_{parent_before_wait | running_child};
 };
 

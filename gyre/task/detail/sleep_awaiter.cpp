@@ -15,7 +15,7 @@ bool sleep_awaiter::wait(std::coroutine_handle<> coroutine, const task_context& 
 }
 
 bool sleep_awaiter::start() noexcept {
-  timer_service& timers = *home().timers();
+  timer_service& timers = *event_executor().timers();
   if (!deadline_) {
     const bool elapsed = delay_ <= std::chrono::nanoseconds{0};
     deadline_ = elapsed ? steady_time::min() : later(timers.now(), delay_);
@@ -26,7 +26,7 @@ bool sleep_awaiter::start() noexcept {
 
 bool sleep_awaiter::cancel() noexcept {
   error_ = std::errc::operation_canceled;
-  return home().timers()->cancel_timer(*this);
+  return event_executor().timers()->cancel_timer(*this);
 }
 
 void sleep_awaiter::expire(timer_operation& self) {

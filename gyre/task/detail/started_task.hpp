@@ -35,8 +35,8 @@ class started_task : protected task_context {
 
  private:
   friend Owner;
-  started_task(executor& home, task<T>&& work) noexcept : work_(std::move(work)) {
-    where = &home;
+  started_task(executor& target, task<T>&& work) noexcept : work_(std::move(work)) {
+    where = &target;
     finished = [](task_context& self) noexcept -> std::coroutine_handle<> {
       static_cast<Owner&>(static_cast<started_task&>(self)).work_ended();
       return std::noop_coroutine();

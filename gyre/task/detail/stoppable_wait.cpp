@@ -7,18 +7,18 @@
 
 namespace gyre::detail {
 
-bool stoppable_wait::begin(executor& home, std::coroutine_handle<> coroutine,
+bool stoppable_wait::begin(executor& event_executor, std::coroutine_handle<> coroutine,
                            const task_context& context) noexcept {
   coroutine_ = coroutine;
-  home_ = &home;
+  event_executor_ = &event_executor;
   context_ = &context;
   core_.begin(starting | event);
-  if (home.running_here()) return !start_here();
-  home.post(*this);
+  if (event_executor.running_here()) return !start_here();
+  event_executor.post(*this);
   return true;
 }
 
-// Starts the wait on a thread of the home. Returns whether the wait is over.
+// Starts the wait on a thread of the event's executor. Returns whether the wait is over.
 bool stoppable_wait::start_here() noexcept {
   step_ = step::cancel;  // the next call of run() cancels the event, unless another step is set
   if (start()) return core_.leave(starting | event);
@@ -30,17 +30,17 @@ bool stoppable_wait::start_here() noexcept {
 // Called by the stop callback, on any thread.
 void stoppable_wait::stop() noexcept {
   if (!core_.join(cancelling, event)) return;
-  if (!home_->running_here()) return home_->post(*this);
+  if (!event_executor_->running_here()) return event_executor_->post(*this);
   step_ = cancel() ? step::exit_in_time : step::exit_too_late;
   // The coroutine is posted, so that it resumes after request_stop() has returned. The inline
-  // executor would run it within request_stop(), so the home resumes it.
+  // executor would run it within request_stop(), so the event's executor resumes it.
   executor& where = *context_->where;
-  (&where == &inline_executor() ? *home_ : where).post(*this);
+  (&where == &inline_executor() ? *event_executor_ : where).post(*this);
 }
 
 void stoppable_wait::resume_coroutine() noexcept {
   executor& where = *context_->where;
-  // The event may have completed outside of the home's strand, if the home is a strand.
+  // The event may have completed outside of the strand, if the event's executor is a strand.
   if (where.running_here()) return resume(coroutine_);
   step_ = step::resume;
   where.post(*this);

@@ -16,7 +16,7 @@
 
 namespace gyre::detail {
 
-/// A wait for an event, such as a timer, of an executor, which is the wait's home.
+/// A wait for an event, such as a timer, that belongs to an executor: the event executor.
 ///
 /// The wait has three parties (see wait_core): the thread that starts it, the thread that completes
 /// the event and the thread that cancels it. On a loop they are one thread, elsewhere they may be
@@ -34,15 +34,15 @@ class stoppable_wait : operation {
   stoppable_wait() noexcept : operation(&run) {}
   ~stoppable_wait() = default;
 
-  /// Starts the wait, on a thread of `home`. Returns false if the wait is over, so that the
-  /// coroutine continues.
-  bool begin(executor& home, std::coroutine_handle<> coroutine,
+  /// Starts the wait, on a thread of `event_executor`. Returns false if the wait is over, so that
+  /// the coroutine continues.
+  bool begin(executor& event_executor, std::coroutine_handle<> coroutine,
              const task_context& context) noexcept;
   /// Starts waiting for the event. Returns true if the event has completed already. Called on a
-  /// thread of the home.
+  /// thread of the event executor.
   virtual bool start() noexcept = 0;
   /// Cancels the event. Returns false if the event has completed, or will complete nevertheless.
-  /// Called on a thread of the home, possibly within request_stop().
+  /// Called on a thread of the event executor, possibly within request_stop().
   virtual bool cancel() noexcept = 0;
   /// Called when the event completes, unless start() returned true. Resumes the coroutine, unless a
   /// cancellation must end first. The wait may have been destroyed at the return.
@@ -53,10 +53,10 @@ class stoppable_wait : operation {
   /// Removes the stop callback. Called first in await_resume().
   void end() noexcept { on_stop_.reset(); }
   /// Returns whether the destructor of the derived class, which calls this, must cancel the event.
-  /// Called on a thread of the home, unless the wait is about to start or was stopped.
+  /// Called on a thread of the event executor, unless the wait is about to start or was stopped.
   bool abandon() noexcept;
 
-  executor& home() const noexcept { return *home_; }
+  executor& event_executor() const noexcept { return *event_executor_; }
   /// Returns the context of the coroutine; null before begin() or set_context().
   const task_context* context() const noexcept { return context_; }
   void set_context(const task_context& context) noexcept { context_ = &context; }
@@ -78,7 +78,7 @@ class stoppable_wait : operation {
   static void run(operation& self);
 
   std::coroutine_handle<> coroutine_;
-  executor* home_ = nullptr;
+  executor* event_executor_ = nullptr;
   const task_context* context_ = nullptr;
   std::optional<inplace_stop_callback<stop_function>> on_stop_;
   wait_core core_;

@@ -82,7 +82,7 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
   }
   /// Returns whether a child has waited, failed or been taken by another thread. Called by the
   /// parent when all children have finished.
-  bool was_disturbed() const noexcept { return !undisturbed_; }
+  bool was_disturbed() const noexcept { return !is_undisturbed_; }
 
  private:
   // The state of one thread's share of the loop over the children.
@@ -143,7 +143,7 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
     }
     starts.innermost = outer_child;
     --starts.depth;
-    undisturbed_ = true;
+    is_undisturbed_ = true;
     return true;
   }
 
@@ -417,7 +417,7 @@ class tasks_join final : tasks_reference<Tasks>, public fork_join {
     }
   }
 
-  bool undisturbed_ = false;
+  bool is_undisturbed_ = false;
   union {
     // The context of the children that run_children() starts, one after the other, until one must
     // be kept.

@@ -45,14 +45,14 @@ class basic_wait_core {
     // calls.
     return present_.fetch_sub(party, std::memory_order_acq_rel) == party;
   }
-  /// Adds `party`. Returns false instead if `needed`, the party that `party` acts on, has left.
-  [[nodiscard]] bool join(parties party, parties needed) noexcept {
+  /// Adds `party`. Returns false instead if `required_parties`, on which `party` acts, have left.
+  [[nodiscard]] bool join(parties party, parties required_parties) noexcept {
     // acquire: pairs with the release in leave(); makes the actions of the parties that have left
     // visible. release: pairs with the acquire in leave(); makes the caller's earlier actions
     // visible to the last party.
     parties seen = present_.load(std::memory_order_acquire);
     do {
-      if ((seen & needed) == 0) return false;
+      if ((seen & required_parties) == 0) return false;
     } while (!present_.compare_exchange_weak(seen, static_cast<parties>(seen | party),
                                              std::memory_order_acq_rel, std::memory_order_acquire));
     return true;

@@ -36,9 +36,9 @@ element_t<T> take_element(task<T>& child) {
 }
 
 template <class T>
-std::expected<T, std::exception_ptr> take_outcome(task<T>& child, bool& cancelled) {
+std::expected<T, std::exception_ptr> take_outcome(task<T>& child, bool& is_cancelled) {
   if (std::exception_ptr error = task_access::state(child).take_error()) {
-    cancelled = cancelled || error == cancellation();
+    is_cancelled = is_cancelled || error == cancellation();
     return std::unexpected(std::move(error));
   }
   try {
