@@ -17,7 +17,7 @@ namespace gyre::detail {
 /// An eventfd(2), readable from raise() to lower().
 class wake_event {
  public:
-  /// Throws std::system_error (EMFILE, ENFILE, ENOMEM).
+  /// Opens the descriptor. Throws std::system_error (EMFILE, ENFILE, ENOMEM).
   wake_event() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (!fd_) throw_errno("eventfd");
   }

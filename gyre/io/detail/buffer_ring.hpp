@@ -26,7 +26,7 @@ class buffer_ring {
   static constexpr unsigned first_buffers = 64;
   static constexpr std::size_t bytes_each = 8192;
   static constexpr std::uint16_t group = 0;
-  /// Throws std::bad_alloc.
+  /// Maps the buffers. Throws std::bad_alloc.
   buffer_ring();
   buffer_ring& operator=(buffer_ring&&) = delete;
   ~buffer_ring();

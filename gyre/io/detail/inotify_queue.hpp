@@ -27,7 +27,7 @@ struct inotify_record {
 /// limits their number.
 class inotify_queue {
  public:
-  /// Throws std::system_error (EMFILE).
+  /// Opens the instance of inotify. Throws std::system_error (EMFILE).
   inotify_queue();
 
   int fd() const noexcept { return descriptor_.get(); }

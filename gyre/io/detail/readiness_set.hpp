@@ -30,7 +30,7 @@ class readiness_set {
   explicit readiness_set(std::span<epoll_event>& reports) noexcept : reports_(reports) {}
   readiness_set& operator=(readiness_set&&) = delete;
   ~readiness_set() { watched_.clear(); }
-  /// Throws std::system_error (EMFILE, ENFILE, ENOMEM).
+  /// Opens an instance of epoll. Throws std::system_error (EMFILE, ENFILE, ENOMEM).
   static unique_fd make_epoll();
   /// Uses another epoll instance from now on, and registers every operation with it. Throws
   /// std::system_error.

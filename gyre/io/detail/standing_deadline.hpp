@@ -35,7 +35,7 @@ class standing_deadline {
     }
     return ++waits_ == waits_to_set;
   }
-  /// Returns the descriptor; -1 before make().
+  /// Returns the descriptor, or -1 before make().
   int fd() const noexcept { return timer_.get(); }
   /// Makes the descriptor. Returns whether that was possible.
   bool make() noexcept {

@@ -50,16 +50,17 @@ struct file_status : ::statx {
   file_status() noexcept {}
 };
 
-// Names of files. Each `flags` has the flags of the system call.
+// Calls on the names of files. `flags` has the flags of the system call.
 
-/// open(2) and openat(2), with O_CLOEXEC.
+/// Opens a file with O_CLOEXEC (open(2), openat(2)).
 [[nodiscard]] expected<unique_fd> open(const char* path, int flags, ::mode_t mode = 0) noexcept;
 [[nodiscard]] expected<unique_fd> open_at(int directory, const char* path, int flags,
                                           ::mode_t mode = 0) noexcept;
-/// openat2(2), with O_CLOEXEC. `resolve`: flags such as RESOLVE_BENEATH.
+/// Opens a file with O_CLOEXEC and restrictions of its path (openat2(2)). `resolve`: flags such as
+/// RESOLVE_BENEATH.
 [[nodiscard]] expected<unique_fd> open_beneath(int directory, const char* path, int flags,
                                                std::uint64_t resolve) noexcept;
-/// statx(2), which mounts nothing. `mask`: the fields that are needed.
+/// Returns the status of a file, and mounts nothing (statx(2)). `mask`: the fields that are needed.
 [[nodiscard]] expected<file_status> status_at(int directory, const char* path, int flags,
                                               unsigned mask) noexcept;
 [[nodiscard]] int make_directory_at(int directory, const char* path, ::mode_t mode) noexcept;
@@ -68,30 +69,33 @@ struct file_status : ::statx {
 int unlink_at(int directory, const char* path, int flags) noexcept;
 /// Reads the path in a symlink.
 [[nodiscard]] expected<std::string> read_link(const char* path);
-/// access(2).
+/// Checks whether the process may use the file in `mode` (access(2)). Returns an error number, or
+/// zero.
 [[nodiscard]] int check_access(const char* path, int mode) noexcept;
 
-// Open files.
+// Calls on open files.
 
-/// Frees the descriptor even if it returns an error.
+/// Closes the descriptor, even if the call returns an error.
 int close(int fd) noexcept;
-/// statx(2) of an open file. `flags`: such as AT_STATX_DONT_SYNC.
+/// Returns the status of an open file (statx(2)). `flags`: such as AT_STATX_DONT_SYNC.
 [[nodiscard]] expected<file_status> status_of(int fd, unsigned mask, int flags = 0) noexcept;
 /// Returns the st_dev of a file.
 [[nodiscard]] inline ::dev_t device_of(const struct ::statx& status) noexcept {
   return ::makedev(status.stx_dev_major, status.stx_dev_minor);
 }
-/// pread(2) and pwrite(2).
+/// Read or write at an offset (pread(2), pwrite(2)).
 [[nodiscard]] result read_at(int fd, std::span<std::byte> bytes, std::uint64_t offset) noexcept;
 [[nodiscard]] result write_at(int fd, std::span<const std::byte> bytes,
                               std::uint64_t offset) noexcept;
-/// read(2).
+/// Reads at the position of the file (read(2)).
 [[nodiscard]] result read(int fd, std::span<std::byte> bytes) noexcept;
-/// getdents64(2): fills `bytes`, aligned for it, with entries of type dirent64.
+/// Reads entries of a directory (getdents64(2)): fills `bytes`, which must be aligned for dirent64,
+/// with entries of that type.
 [[nodiscard]] result read_entries(int directory, std::span<std::byte> bytes) noexcept;
-/// lseek(2), for small offsets. Returns the new position, or the error of a descriptor without one.
+/// Moves the position of the file by small offsets (lseek(2)). Returns the new position, or the
+/// error of a descriptor without one.
 [[nodiscard]] result seek(int fd, std::int64_t offset, int whence) noexcept;
-/// sendfile(2), which advances `offset`.
+/// Sends bytes of a file, and advances `offset` (sendfile(2)).
 [[nodiscard]] result send_file(int sink, int file, ::off_t& offset, std::size_t count) noexcept;
 [[nodiscard]] int sync(int fd) noexcept;
 [[nodiscard]] int sync_data(int fd) noexcept;
@@ -101,27 +105,27 @@ int close(int fd) noexcept;
 [[nodiscard]] expected<std::span<std::byte>> map(int fd, std::size_t size,
                                                  std::uint64_t offset) noexcept;
 void unmap(std::span<std::byte> mapping) noexcept;
-/// madvise(2), a hint.
+/// Gives the kernel a hint on the use of a mapping (madvise(2)).
 void advise(std::span<std::byte> mapping, int advice) noexcept;
 
-// Descriptors of any kind.
+// Calls on descriptors of any kind.
 
 struct pipe_ends {
   unique_fd read_end;
   unique_fd write_end;
 };
-/// pipe2(2), with O_CLOEXEC. `flags`: O_NONBLOCK, or zero.
+/// Makes a pipe with O_CLOEXEC (pipe2(2)). `flags`: O_NONBLOCK, or zero.
 [[nodiscard]] expected<pipe_ends> make_pipe(int flags) noexcept;
 /// Makes a copy of `fd` with FD_CLOEXEC and the lowest free number from `minimum` on.
 [[nodiscard]] expected<unique_fd> duplicate(int fd, int minimum = 0) noexcept;
 /// Reads or sets the access mode and flags of an open file (F_GETFL, F_SETFL).
 [[nodiscard]] expected<int> flags_of(int fd) noexcept;
 [[nodiscard]] int set_flags(int fd, int flags) noexcept;
-/// Returns whether one of poll(2)'s `events`, an error or the end is there now; true if that is not
-/// known.
+/// Returns whether the descriptor has one of `events` of poll(2), an error or the end; true if that
+/// is not known.
 [[nodiscard]] bool has_events(int fd, short events) noexcept;
 
-// Watches of files, by inotify.
+// Calls that watch files by inotify.
 
 /// Makes a non-blocking inotify instance, whose records are read by read().
 [[nodiscard]] expected<unique_fd> open_inotify() noexcept;
