@@ -58,7 +58,7 @@ class server_core;
 /// handler runs any more. It calls neither on_close nor the `done` of a stop() under way: to
 /// receive every on_close, call stop() and wait for `done` before. Connections of the calling
 /// thread's loop are closed at once, the others in the next turns of their loops, or when these
-/// loops are destroyed. Handlers are destroyed when the last loop has let go of them.
+/// loops are destroyed. Handlers are destroyed when the last loop has released them.
 /// Errors: thrown by the members that say so; those of a connection go to its on_close.
 /// Complexity: see tcp_connection for a connection. A command costs a post to each loop that it
 /// concerns; metrics() reads counters of each loop, without a lock.

@@ -38,7 +38,7 @@ class udp_port;
 /// Thread-safety: every member may be called from any thread; the callback is set before start().
 /// Lifetime: the loops must outlive the server. The destructor drops waiting replies and waits for
 /// callbacks that run on other threads, which must not wait for it (deadlock); afterwards no
-/// callback runs. The function of on_datagram() is destroyed when the last loop has let go of it.
+/// callback runs. The function of on_datagram() is destroyed when the last loop has released it.
 /// Errors: thrown by the members that say so. Errors of receiving and sending are only counted (see
 /// udp_server_metrics), and receiving continues after 1 ms.
 /// Complexity: two system calls (recvmmsg(2), sendmmsg(2)) for `batch` datagrams and their replies,

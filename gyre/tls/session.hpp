@@ -21,17 +21,17 @@ namespace gyre::tls {
 /// Thread-safety: any thread.
 class session {
  public:
-  /// None: a full handshake.
+  /// Constructs an object without a session, which leads to a full handshake.
   session() noexcept = default;
   explicit operator bool() const noexcept { return native_ != nullptr; }
 
-  /// The session as bytes, with its secrets, to be kept elsewhere. Throws std::bad_alloc.
+  /// Returns the session as bytes, with its secrets, to be kept elsewhere. Throws std::bad_alloc.
   [[nodiscard]] std::vector<std::byte> save() const;
-  /// The session that save() gave; none if the bytes are no session.
+  /// Returns the session that save() has returned as bytes; none if the bytes are no session.
   [[nodiscard]] static session load(std::span<const std::byte> saved_session);
 
-  /// For gyre's own rooms: OpenSSL's SSL_SESSION, and the rules under which it was made, if they
-  /// are known.
+  /// The functions below are for gyre's own rooms: OpenSSL's SSL_SESSION, and the rules under which
+  /// it was made, if they are known.
   explicit session(std::shared_ptr<void> native, std::weak_ptr<const void> rules = {}) noexcept
       : native_(std::move(native)), rules_(std::move(rules)) {}
   void* native() const noexcept { return native_.get(); }

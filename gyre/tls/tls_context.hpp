@@ -33,7 +33,7 @@ class pem {
   [[nodiscard]] static pem text(std::string text) { return {std::move(text), false}; }
 
   bool empty() const noexcept { return content_.empty(); }
-  /// The text. Throws std::system_error if the file cannot be read.
+  /// Returns the text. Throws std::system_error if the file cannot be read.
   [[nodiscard]] std::string read() const;
 
  private:
@@ -46,32 +46,36 @@ class pem {
 /// A certificate with its private key.
 struct certificate {
   pem chain;                  ///< the certificate, and then those of its issuers but the root
-  pem key;                    ///< empty: the key is in the chain's text
-  std::string password = {};  ///< of the key
-  /// The names that it is chosen for: "example.org", "*.example.org". Empty: those in it.
+  pem key;                    ///< the private key; empty if the text of the chain has it
+  std::string password = {};  ///< the password of the key
+  /// The names for which the certificate is chosen: "example.org", "*.example.org". If empty, the
+  /// names in the certificate.
   std::vector<std::string> names = {};
-  /// A response of OCSP (DER), for clients that ask for one.
+  /// An OCSP response (DER), for clients that ask for one.
   std::vector<std::byte> ocsp_staple = {};
 };
 
 enum class version : std::uint8_t { tls_1_2, tls_1_3 };
 
-/// The certificates of clients: a server does not ask, asks, or insists.
+/// Whether a server asks clients for certificates: not at all, optionally, or as a requirement.
 enum class client_certificates : std::uint8_t { ignored, requested, required };
 
 /// Options of a server's context.
 struct server_options {
-  /// At least one. The client's server name (SNI) chooses: an exact name goes before a wildcard. A
-  /// name may have several with different kinds of keys, such as ECDSA and RSA: each client gets
-  /// one that it can verify, ECDSA first. Among those of one kind the first is chosen.
+  /// The certificates, at least one. The server name that the client sends (SNI) chooses among
+  /// them: an exact name goes before a wildcard. A name may have several with different kinds of
+  /// keys, such as ECDSA and RSA: each client gets one that it can verify, ECDSA first. Among those
+  /// of one kind the first is chosen.
   std::vector<certificate> certificates;
-  /// For a name that no certificate is for, and without one: the first certificate, unless this is
-  /// set; then such a handshake fails with errc::unknown_server_name.
+  /// Whether a handshake without a server name, or with a name that no certificate is for, fails
+  /// with errc::unknown_server_name. Otherwise it gets the first certificate.
   bool refuse_unknown_names = false;
-  /// Protocols of ALPN, the preferred one first. Clients that offer others only are refused.
+  /// Protocols of ALPN, the preferred one first. Clients that offer only other protocols are
+  /// refused.
   std::vector<std::string> application_protocols = {};
-  /// Mutual TLS: a certificate that is sent must be valid, by an issuer of `client_authorities`,
-  /// which may be roots, intermediate authorities, or certificates of the clients themselves.
+  /// Whether clients authenticate by certificates (mutual TLS): a certificate that is sent must be
+  /// valid, by an issuer of `client_authorities`, which may be roots, intermediate authorities, or
+  /// certificates of the clients themselves.
   client_certificates clients = client_certificates::ignored;
   pem client_authorities = {};
   /// Lists of revoked certificates (CRLs) of these authorities; with any, each must have one.
@@ -93,7 +97,7 @@ struct server_options {
   /// they go with the server's first bytes after the handshake: if they came before, a client that
   /// never reads would reset the connection when it closes, and lose bytes that it has sent.
   duration ticket_lifetime = std::chrono::hours{12};
-  /// Limit of a handshake; zero: none.
+  /// The time limit of a handshake; zero means no limit.
   duration handshake_timeout = std::chrono::seconds{10};
 };
 
@@ -109,17 +113,19 @@ struct client_options {
   std::vector<pem> authorities = {};
   /// Lists of revoked certificates (CRLs); with any, each authority must have one.
   std::vector<pem> revocation_lists = {};
-  /// The client's own, for mutual TLS.
+  /// The client's own certificate, for mutual TLS.
   std::optional<certificate> own_certificate = {};
   std::vector<std::string> application_protocols = {};
   version min_version = version::tls_1_2;
   version max_version = version::tls_1_3;
-  /// Groups of key agreement, the preferred one first, as in server_options. A server of TLS 1.2
-  /// that has only a certificate of another curve, such as P-521, refuses the client.
+  /// Groups of key agreement, the preferred one first, by the names that server_options documents.
+  /// A server of TLS 1.2 that has only a certificate of another curve, such as P-521, refuses the
+  /// client.
   std::vector<std::string> groups = {"X25519", "P-256", "P-384"};
-  /// The largest RSA key in a server's certificates; errc::certificate_refused.
+  /// The largest RSA key in a server's certificates, in bits. A larger key fails the handshake with
+  /// errc::certificate_refused.
   std::size_t max_rsa_bits = 8192;
-  /// Whether to ask the server for an OCSP response; it is given as it is, unchecked.
+  /// Whether to ask the server for an OCSP response, which connection_info has unchecked.
   bool request_ocsp_staple = false;
   /// Limit of a handshake; zero: none.
   duration handshake_timeout = std::chrono::seconds{10};
@@ -136,26 +142,26 @@ struct client_options {
 /// the system's authorities takes milliseconds and some MiB: share one. A copy is a shared pointer.
 class tls_context {
  public:
-  /// Empty: connections refuse it with errc::bad_configuration.
+  /// Constructs an empty context, which connections refuse with errc::bad_configuration.
   tls_context() noexcept = default;
   [[nodiscard]] static tls_context server(server_options options);
   [[nodiscard]] static tls_context client(client_options options = {});
-  /// A client's context with the default options, made when it is first used. Throws as client() if
-  /// it cannot be made; the next call then tries again.
+  /// Returns a client's context with the default options, which the first call makes. Throws the
+  /// exceptions of client() if it cannot be made; the next call then tries again.
   [[nodiscard]] static const tls_context& default_client();
 
   explicit operator bool() const noexcept { return state_ != nullptr; }
   bool is_server() const noexcept;
   std::chrono::nanoseconds handshake_timeout() const noexcept;
 
-  /// Reads all files again, or takes other options of the same side: for new connections, while
-  /// others live on with the former ones. Tickets stay valid, unless the
-  /// rules or lists for certificates of clients change. If it throws, nothing changes.
+  /// Reads all files again, or takes other options of the same side, for new connections. Existing
+  /// connections keep the former options. Tickets stay valid, unless the rules or lists for
+  /// certificates of clients change. If it throws, nothing changes.
   void reload() const;
   void reload(server_options options) const;
   void reload(client_options options) const;
 
-  /// For gyre's own rooms.
+  /// The function below is for gyre's own rooms.
   const std::shared_ptr<detail::context_state>& state() const noexcept { return state_; }
 
  private:

@@ -45,16 +45,18 @@ struct stream_opener;
 /// which a server's stream holds nothing before the client's first bytes have come.
 class tls_stream : public net::layered_stream {
  public:
-  /// A closed stream.
+  /// Constructs a closed stream.
   tls_stream() noexcept = default;
 
-  /// Throws io::errc::not_open for a stream that was never open, was moved from, or was released.
+  /// Returns the outcome of the handshake. Throws io::errc::not_open for a stream that was never
+  /// open, was moved from, or was released.
   ///
   /// Complexity: allocates the texts, and encodes the peer's certificate, at each call: keep the
   /// result.
   [[nodiscard]] connection_info info() const;
-  /// The newest session of a client, to be resumed later; none while the server has sent none. With
-  /// TLS 1.3 it comes with the first bytes that are read, or after the handshake in a read.
+  /// Returns the newest session of a client, to be resumed later; none while the server has sent
+  /// none. With TLS 1.3 it comes with the first bytes that are read, or after the handshake in a
+  /// read.
   [[nodiscard]] tls::session session() const;
 
  private:
@@ -63,8 +65,9 @@ class tls_stream : public net::layered_stream {
       : net::layered_stream(std::move(opened)) {}
 };
 
-/// The server's handshake over an accepted connection. Its steps, like a client's, wait for their
-/// turns (loop_options::heavy_time): many that begin at once leave the loop's other work its share.
+/// Makes the server's handshake over an accepted connection. Its steps, like those of a client,
+/// wait for their turns (loop_options::heavy_time), so that many handshakes at once leave the other
+/// work of the loop its share.
 ///
 /// Thread-safety: to be awaited on the connection's loop.
 /// Lifetime: the call copies the context.
@@ -74,8 +77,8 @@ class tls_stream : public net::layered_stream {
 /// closed, after an alert to the peer.
 [[nodiscard]] task<tls_stream> accept(net::tcp_stream connection, const tls_context& context);
 
-/// The client's handshake over a connection to `host`, a name or an address, which goes to the
-/// server (SNI) and which the certificate must be for. `previous_session`: a session with that
+/// Makes the client's handshake over a connection to `host`, a name or an address, which goes to
+/// the server (SNI) and which the certificate must be for. `previous_session`: a session with that
 /// server.
 ///
 /// Thread-safety: to be awaited on the connection's loop.
@@ -92,7 +95,7 @@ task<tls_stream> connect_text(net::resolver* names, std::string target, tls_cont
                               session previous_session);
 }  // namespace detail
 
-/// Connects, as net::connect() does, and makes the handshake: "example.org:443", "10.1.2.3:8443".
+/// Connects like net::connect(), and makes the handshake: "example.org:443", "10.1.2.3:8443".
 /// Errors also: those of net::connect().
 template <std::convertible_to<std::string_view> Text>
 [[nodiscard]] task<tls_stream> connect(const Text& target,

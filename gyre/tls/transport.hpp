@@ -31,8 +31,9 @@ namespace gyre::tls {
 using handshake_failure_handler =
     std::function<void(const net::endpoint& peer, std::error_code reason, std::string_view text)>;
 
-/// For net::tcp_server_options::transport, and http::server_options. Connections begin when their
-/// handshakes are done; their callbacks get plain bytes, and send them.
+/// Makes a transport for net::tcp_server_options::transport, and for http::server_options.
+/// Connections begin when their handshakes are done; their callbacks get plain bytes, and send
+/// them.
 ///
 /// - close() and shutdown_send() send close_notify before the FIN. The peer's close_notify counts
 ///   as its FIN. A FIN without it ends the connection with errc::truncated.
@@ -49,19 +50,20 @@ using handshake_failure_handler =
 [[nodiscard]] std::shared_ptr<const net::transport> server_transport(
     tls_context context, handshake_failure_handler on_handshake_failed = {});
 
-/// For net::tcp_client_options::transport. The certificate must be for `host`; if that is empty,
-/// for the name, or the address, that the client connects to. A failed handshake is a failed
-/// attempt to connect. The client offers the session of its last connection to the host, once.
+/// Makes a transport for net::tcp_client_options::transport. The certificate must be for `host` or,
+/// if `host` is empty, for the name or address that the client connects to. A failed handshake is a
+/// failed attempt to connect. The client offers the session of its last connection to the host,
+/// once.
 ///
 /// Errors: std::system_error (errc::bad_configuration) for an empty context or a server's; those of
 /// default_client().
 [[nodiscard]] std::shared_ptr<const net::transport> client_transport(
     tls_context context = tls_context::default_client(), std::string host = {});
 
-/// The outcome of the connection's handshake; none if its transport is not TLS.
+/// Returns the outcome of the connection's handshake; none if its transport is not TLS.
 ///
 /// Thread-safety: the connection's loop.
-/// Complexity: as tls_stream::info().
+/// Complexity: that of tls_stream::info().
 [[nodiscard]] std::optional<connection_info> info_of(const net::tcp_connection& connection);
 
 }  // namespace gyre::tls

@@ -19,7 +19,7 @@ std::coroutine_handle<> leave_to_trampoline(std::coroutine_handle<> next) noexce
     run_on_trampoline(next);
   } else if (std::coroutine_handle<> other = std::exchange(*next_on_trampoline, next)) {
     // `other` was left to the trampoline, then a coroutine was resumed by hand and left `next`.
-    // Neither may be lost.
+    // Both must be resumed.
     run_on_trampoline(other);
   }
   return std::noop_coroutine();

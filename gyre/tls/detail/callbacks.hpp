@@ -22,7 +22,7 @@ struct callbacks {
   static int read(BIO* bio, char* buffer, std::size_t size, std::size_t* count);
   static int write(BIO* bio, const char* bytes, std::size_t size, std::size_t* count);
   static long control(BIO* bio, int command, long number, void* pointer);
-  /// Returns null if memory is exhausted.
+  /// Returns the method of the BIO, or null if memory is exhausted.
   static BIO_METHOD* method();
   static void note_step(const SSL* ssl, int step, int value);
 

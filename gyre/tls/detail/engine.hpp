@@ -77,7 +77,7 @@ class engine : public net::layer {
   bool covers_host(std::string_view host) const override;
   const std::string& host() const noexcept { return host_; }
   const loaded_context& loaded() const noexcept { return *loaded_; }
-  /// Null in a server until the first bytes have come.
+  /// Returns the SSL object; null in a server until the first bytes have come.
   SSL* native() const noexcept { return ssl_.get(); }
   const session& newest_session() const noexcept { return session_; }
 
