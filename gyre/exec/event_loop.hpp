@@ -294,8 +294,8 @@ class event_loop : public executor, public timer_service, public posting<event_l
   [[gnu::cold]] void wake_poller() noexcept;
   void start_delayed(steady_time deadline, move_only_function<void()> task);
 
-  // Visible, so that the library and its users share one variable even if the users hide their
-  // symbols.
+  // The variable is visible, so that the library and its users share it even if the users hide
+  // their symbols.
   [[gnu::visibility("default")]] static inline constinit thread_local event_loop* current_loop_ =
       nullptr;
 

@@ -15,9 +15,9 @@ namespace gyre {
 
 /// When a posting thread makes the system call that wakes a loop.
 enum class wakeup {
-  /// Only when the loop sleeps, so that many tasks share one call.
+  /// The call is made only when the loop sleeps, so that many tasks share one call.
   coalesced,
-  /// With every task; for comparison with other event loops that do this.
+  /// The call is made with every task, for comparison with other event loops that do this.
   per_task,
 };
 

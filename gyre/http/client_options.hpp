@@ -48,9 +48,10 @@ struct client_limits {
   std::size_t fields = 64 * 1024;      ///< bytes of all fields; also the limit for the trailers
   std::size_t field_count = 200;       ///< number of fields; also the limit for the trailers
   std::size_t interim_responses = 16;  ///< number of 1xx responses before the final one
-  /// Bytes, after decompression, of a body that is read as a whole; does not limit streamed bodies.
+  /// The maximum size, after decompression, of a body that is read as a whole, in bytes. Does not
+  /// limit streamed bodies.
   std::size_t body = std::size_t{16} * 1024 * 1024;
-  /// Bytes, after decompression, of a streamed body.
+  /// The maximum size, after decompression, of a streamed body, in bytes.
   std::uint64_t decompressed = std::uint64_t{1024} * 1024 * 1024;
   std::size_t redirects = 10;
 };

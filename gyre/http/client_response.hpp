@@ -58,7 +58,7 @@ class client_response {
   [[nodiscard]] bool is_success() const noexcept;
   /// The reason phrase of the status line, which servers choose freely.
   [[nodiscard]] std::string_view reason() const noexcept;
-  /// 1 for HTTP/1.1, 0 for HTTP/1.0.
+  /// Returns 1 for HTTP/1.1, and 0 for HTTP/1.0.
   [[nodiscard]] unsigned minor_version() const noexcept;
   /// The fields; without Content-Encoding and Content-Length if the client has unpacked the body.
   [[nodiscard]] field_list fields() const noexcept;

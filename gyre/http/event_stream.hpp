@@ -63,9 +63,9 @@ class event_writer {
 
 /// Options of an event_stream().
 struct event_stream_options {
-  /// Interval of keep-alive comments; zero: none. After an interval without events, or at most two,
-  /// a comment is sent, so that proxies do not close the connection as idle and a lost client is
-  /// noticed.
+  /// The interval of keep-alive comments; zero disables them. After an interval without events, or
+  /// at most two, a comment is sent, so that proxies do not close the connection as idle and a lost
+  /// client is noticed.
   duration keep_alive = std::chrono::seconds{15};
 };
 

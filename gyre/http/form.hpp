@@ -54,7 +54,7 @@ class form {
 
   /// The first value of a field with this name; nothing if there is none.
   [[nodiscard]] std::optional<std::string_view> get(std::string_view name) const noexcept;
-  /// All values of fields with this name, in their order.
+  /// Returns all values of fields with this name, in their order.
   [[nodiscard]] std::vector<std::string_view> get_all(std::string_view name) const;
   [[nodiscard]] bool contains(std::string_view name) const noexcept {
     return get(name).has_value();

@@ -91,8 +91,8 @@ class multipart_reader {
   /// The headers of the current part, valid from its `part` event to the next one.
   [[nodiscard]] const multipart_part& part() const noexcept { return part_; }
 
-  /// Call it at the end of the body. Returns the error of next(), if there was one, or
-  /// format_errc::incomplete if the last boundary is missing.
+  /// Ends the reading. Called at the end of the body. Returns the error of next(), if there was
+  /// one, or format_errc::incomplete if the last boundary is missing.
   [[nodiscard]] std::error_code finish() const noexcept;
 
  private:

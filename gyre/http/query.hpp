@@ -45,9 +45,10 @@ class query {
  public:
   class iterator;
 
-  /// An empty query.
+  /// Constructs an empty query.
   constexpr query() noexcept = default;
-  /// Errors: format_errc::bad_percent_encoding, too_many_pairs, too_long.
+  /// Parses the text of a query. Errors: format_errc::bad_percent_encoding, too_many_pairs,
+  /// too_long.
   [[nodiscard]] static std::expected<query, std::error_code> parse(std::string_view text,
                                                                    query_limits limits = {});
 
@@ -59,7 +60,7 @@ class query {
   /// The first value of a pair with this name, decoded with '+' as a blank; nothing if there is
   /// none.
   [[nodiscard]] std::optional<std::string> get(std::string_view name) const;
-  /// All values of pairs with this name, decoded.
+  /// Returns all values of pairs with this name, decoded.
   [[nodiscard]] std::vector<std::string> get_all(std::string_view name) const;
   /// The first value of a pair with this name, still encoded. Allocates nothing.
   [[nodiscard]] std::optional<std::string_view> find(std::string_view name) const noexcept;

@@ -62,7 +62,7 @@ class request {
   /// The host, and port if any, that the client has named; empty in an HTTP/1.0 request without
   /// Host.
   [[nodiscard]] std::string_view host() const noexcept { return host_; }
-  /// 1 for HTTP/1.1, 0 for HTTP/1.0.
+  /// Returns 1 for HTTP/1.1, and 0 for HTTP/1.0.
   [[nodiscard]] unsigned minor_version() const noexcept { return minor_version_; }
 
   /// The methods for which the path has handlers, if it has none for this method; otherwise empty.
@@ -77,8 +77,8 @@ class request {
   /// The decoded value of a parameter of the route's pattern; empty if the pattern has no such
   /// parameter. Allocates for long values with encoded characters.
   [[nodiscard]] std::string param(std::string_view name) const;
-  /// Like param(), but encoded as in path(). If the pattern has no such parameter, a view whose
-  /// data() is null.
+  /// Returns the parameter encoded as in path(). If the pattern has no such parameter, returns a
+  /// view whose data() is null.
   [[nodiscard]] std::string_view raw_param(std::string_view name) const noexcept;
 
   /// The whole body; empty on a route with streamed bodies.

@@ -115,7 +115,7 @@ class response {
   response(http::status status) noexcept : status_(status) {}
   response(http::status status, std::string_view content_type, std::string body);
 
-  /// Responses of type "text/plain; charset=utf-8", "text/html; charset=utf-8" and
+  /// Make responses of type "text/plain; charset=utf-8", "text/html; charset=utf-8" and
   /// "application/json".
   [[nodiscard]] static response text(std::string body, http::status status = http::status::ok);
   [[nodiscard]] static response html(std::string body, http::status status = http::status::ok);

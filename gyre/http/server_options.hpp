@@ -50,11 +50,12 @@ struct server_options {
   net::tcp_server_options tcp = {.name = "http_server"};
   server_limits limits = {};
   server_timeouts timeouts = {};
-  /// Hosts for which the server responds, in any case and without a port; empty: any host. A
-  /// request for another host (in Host or an absolute target) gets 421, and the connection stays
-  /// open unless the request has a body. "*.example.org" stands for names with one more label, ""
-  /// for requests that name no host. Addresses are compared as text, IPv6 addresses in brackets.
-  /// The constructor of the server throws std::invalid_argument for an entry that is not a host.
+  /// The hosts for which the server responds, in any case of letters and without a port. If empty,
+  /// the server responds for any host. A request for another host (in Host or an absolute target)
+  /// gets 421, and the connection stays open unless the request has a body. "*.example.org" stands
+  /// for names with one more label, "" for requests that name no host. Addresses are compared as
+  /// text, IPv6 addresses in brackets. The constructor of the server throws std::invalid_argument
+  /// for an entry that is not a host.
   std::vector<std::string> hosts = {};
   /// Whether to serve a client that has ended its side of the connection (a FIN; over TLS a
   /// close_notify), such as `printf … | nc -N`. By default such a client counts as disconnected,
@@ -69,7 +70,7 @@ struct server_options {
 struct route_options {
   /// Whether the handler reads the body by request::next_chunk() instead of getting it as a whole.
   bool streamed_body = false;
-  /// Replaces server_limits::body or streamed_body for this route; zero: not replaced.
+  /// Replaces server_limits::body or streamed_body for this route, unless it is zero.
   std::size_t body_limit = 0;
 };
 

@@ -50,7 +50,7 @@ class url {
   [[nodiscard]] std::expected<url, std::error_code> resolve(std::string_view reference) const;
 
   [[nodiscard]] std::string_view scheme() const noexcept { return scheme_; }
-  /// "user" or "user:password", still encoded; empty if there is none. Do not log it.
+  /// Returns "user" or "user:password", still encoded; empty if there is none. Do not log it.
   [[nodiscard]] std::string_view user_info() const noexcept { return user_info_; }
   /// The name or address; IPv6 addresses without brackets.
   [[nodiscard]] std::string_view host() const noexcept { return host_; }

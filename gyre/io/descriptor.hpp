@@ -33,8 +33,8 @@ int set_non_blocking(int fd);
 /// its next owner after release() (see backend::detach()).
 class descriptor : private io::handle {
  public:
-  /// `fd` must be non-blocking. One system call. Throws like backend_of() and backend::attach(),
-  /// and then closes `fd`.
+  /// Serves `fd`, which must be non-blocking. One system call. Throws like backend_of() and
+  /// backend::attach(), and then closes `fd`.
   descriptor(event_loop& loop, unique_fd fd, handle_kind kind)
       : io::handle(fd.get(), kind), loop_(&loop), io_(&backend_of(loop)) {
     io_->attach(*this);

@@ -35,7 +35,8 @@ enum class errc {
   /// The operation began on another thread than its loop's; std::errc::operation_not_permitted.
   wrong_thread = 8,
 
-  // Connections of tcp_server and tcp_client: see net::connection_options and the other options.
+  // Errors of connections of tcp_server and tcp_client: see net::connection_options and the other
+  // options.
 
   message_timeout = 9,   ///< message_timeout; std::errc::timed_out
   write_timeout = 10,    ///< write_timeout; std::errc::timed_out

@@ -65,8 +65,8 @@ struct file_watch_options {
   /// file, the event is `moved_to`; if the path leads to no file, `moved_from`. This reports that a
   /// volume of Kubernetes (ConfigMap, Secret) or a link to the current release has changed.
   bool by_name = false;
-  /// False: if `path` is a symbolic link, watches the link itself; by name, links on the way to its
-  /// directory are followed once.
+  /// Whether to follow `path` if it is a symbolic link. Otherwise watches the link itself; by name,
+  /// links on the way to its directory are followed once.
   bool follow_symlink = true;
 };
 

@@ -80,7 +80,7 @@ class file_call : public intrusive_list_node {
   file_call(const file_call&) = delete;
   file_call& operator=(const file_call&) = delete;
 
-  /// Set before the call is started.
+  /// The command, which is set before the call is started.
   file_command command{};
   /// For the service: calls the callback, which may destroy the call.
   void complete(result outcome) { callback_(*this, outcome); }
