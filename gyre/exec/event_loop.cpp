@@ -95,7 +95,7 @@ void event_loop::run_until(time_point deadline) {
 
 void event_loop::stop() noexcept {
   // release: pairs with the acquire in stopped().
-  stopped_.store(true, std::memory_order_release);
+  is_stopped_.store(true, std::memory_order_release);
   if (in_loop_thread()) batch_.end();
   // Needed on the loop's thread too: stop() may be called by a signal handler while the loop is
   // about to sleep.

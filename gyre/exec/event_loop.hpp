@@ -99,11 +99,11 @@ class event_loop : public executor, public timer_service, public posting<event_l
   /// run()'s return. Any thread; async-signal-safe.
   void stop() noexcept;
   /// Undoes stop(), so that the loop can run again. Must not be called while the loop runs.
-  void restart() noexcept { stopped_.store(false, std::memory_order_relaxed); }
+  void restart() noexcept { is_stopped_.store(false, std::memory_order_relaxed); }
   /// Returns whether stop() was called, without a restart() since. Any thread.
   bool stopped() const noexcept {
     // acquire: pairs with the release in stop().
-    return stopped_.load(std::memory_order_acquire);
+    return is_stopped_.load(std::memory_order_acquire);
   }
 
   /// Returns whether the calling thread is inside this loop's run(), directly or in another loop
@@ -302,7 +302,7 @@ class event_loop : public executor, public timer_service, public posting<event_l
   // The members below are read by every post.
   const bool limited_;
   detail::sleep_gate gate_;
-  detail::atomic<bool> stopped_{false};
+  detail::atomic<bool> is_stopped_{false};
   // The members below are read by every turn, and written by posting threads if the inbox has no
   // memory.
   detail::overflow_queue overflow_;

@@ -35,7 +35,7 @@ std::coroutine_handle<> waiting_loop::finish(task_context& self) noexcept {
   }
   // The thread is checked too, because a foreign awaitable may resume coroutines on any thread.
   if (context.where == &context.loop_ && context.thread_ == std::this_thread::get_id()) {
-    context.done_ = true;
+    context.is_done_ = true;
   } else {
     context.loop_.post(static_cast<operation&>(context.when_elsewhere_));
   }
@@ -47,9 +47,9 @@ std::coroutine_handle<> waiting_loop::finish(task_context& self) noexcept {
 void waiting_loop::run_until_done() {
   bool stopped = false;
   std::exception_ptr error;
-  while (!done_) {
+  while (!is_done_) {
     try {
-      if (loop_.run_once() || done_) continue;
+      if (loop_.run_once() || is_done_) continue;
       stopped = true;
       loop_.restart();
     } catch (...) {

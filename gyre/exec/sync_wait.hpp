@@ -43,8 +43,8 @@ class waiting_loop : task_context {
   inplace_stop_source stop_;
   std::optional<inplace_stop_callback<request_stop_of>> on_stop_;  // empty once the coroutine ended
   run_claim claim_;  // held also while the coroutine starts, before the loop runs
-  bool done_ = false;
-  done_operation when_elsewhere_{done_};
+  bool is_done_ = false;
+  done_operation when_elsewhere_{is_done_};
   std::unique_ptr<live_task_entry> recorded_;
 };
 

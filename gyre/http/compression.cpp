@@ -80,10 +80,10 @@ compressor::~compressor() = default;
 
 compression_step compressor::step(std::span<const std::byte> input, std::span<std::byte> output,
                                   operation action) {
-  if (finished_) throw std::logic_error("gyre::http::compressor: used after finish()");
+  if (is_finished_) throw std::logic_error("gyre::http::compressor: used after finish()");
   if (output.empty()) return {};
   const compression_step done = encoder_->step(input, output, action);
-  finished_ = action == operation::finish && done.is_done;
+  is_finished_ = action == operation::finish && done.is_done;
   return done;
 }
 

@@ -79,7 +79,7 @@ class compressor {
   void run(std::span<const std::byte> input, io::buffer& output, operation action);
 
   std::unique_ptr<detail::encoder> encoder_;
-  bool finished_ = false;
+  bool is_finished_ = false;
 };
 
 /// Options of a decompressor.

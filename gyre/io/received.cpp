@@ -28,7 +28,7 @@ std::span<std::byte> receive_memory::next_block() noexcept {
     current_ = allocate();
   }
   if (current_ == nullptr) {
-    exhausted_ = true;
+    is_exhausted_ = true;
     return {};
   }
   return {current_->bytes(), block_size_};
@@ -63,7 +63,7 @@ void receive_memory::give_back(detail::receive_block& memory) noexcept {
       self.deallocate(returned);
     }
   }
-  if (!std::exchange(self.exhausted_, false)) return;
+  if (!std::exchange(self.is_exhausted_, false)) return;
   if (self.on_return_ != nullptr) self.on_return_(self.context_);
 }
 

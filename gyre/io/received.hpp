@@ -145,7 +145,7 @@ class receive_memory {
   std::size_t blocks_ = 0;
   intrusive_list<block> free_;
   std::size_t free_count_ = 0;
-  bool exhausted_ = false;
+  bool is_exhausted_ = false;
   received arrived_;
   function on_return_ = nullptr;
   void* context_ = nullptr;

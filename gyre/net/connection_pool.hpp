@@ -123,7 +123,7 @@ class pool_core {
     if (context.stop.stop_requested()) gyre::detail::throw_cancelled(context);
     if (self == nullptr) throw_moved_from(name);
     require_loop(self->loop(), context, name);
-    if (self->closed_) self->connector_.fail(io::errc::not_open, name);
+    if (self->is_closed_) self->connector_.fail(io::errc::not_open, name);
     semaphore_permit permit;
     if (self->permits_.try_acquire()) {
       permit = semaphore_permit(self->permits_, 1);
@@ -135,7 +135,8 @@ class pool_core {
     auto acquired = co_await std::move(waiting);
     if (acquired) co_return std::move(*acquired);
     std::exception_ptr error = std::move(acquired).error();
-    if (self->closed_) error = error_of_closed(std::move(error), self->connector_.describe(name));
+    if (self->is_closed_)
+      error = error_of_closed(std::move(error), self->connector_.describe(name));
     co_await gyre::detail::fail_with(error);
     std::unreachable();
   }
@@ -146,7 +147,7 @@ class pool_core {
     // Connections for waiting callers are kept in addition to max_idle.
     const bool has_room = idle_.size() < waiting_ || idle_.size() - waiting_ < options_.max_idle;
     const bool is_kept =
-        !closed_ && has_room && now < idle_entry.end_of_life && idle_limit > duration::zero();
+        !is_closed_ && has_room && now < idle_entry.end_of_life && idle_limit > duration::zero();
     if (!is_kept) return discard(std::move(idle_entry));
     idle_entry.expiry =
         std::min(gyre::detail::later(now, std::min(idle_limit, options_.idle_timeout)),
@@ -167,7 +168,7 @@ class pool_core {
   }
 
   void close() noexcept {
-    if (std::exchange(closed_, true)) return;
+    if (std::exchange(is_closed_, true)) return;
     expiry_timer_.cancel();
     metrics_.discarded += idle_.size();
     idle_.clear();
@@ -276,7 +277,7 @@ class pool_core {
   std::vector<entry> idle_;  // the connection given back last is at the end
   timer expiry_timer_;
   inplace_stop_source closing_;
-  bool closed_ = false;
+  bool is_closed_ = false;
   std::size_t waiting_ = 0;
   connection_pool_metrics metrics_;
 };
@@ -298,25 +299,25 @@ class [[nodiscard]] pooled_connection {
       : pool_(std::move(other.pool_)),
         permit_(std::move(other.permit_)),
         entry_(std::move(other.entry_)),
-        reused_(other.reused_),
-        used_(other.used_) {}
+        was_reused_(other.was_reused_),
+        was_used_(other.was_used_) {}
   pooled_connection& operator=(pooled_connection&& other) noexcept {
     pooled_connection taken(std::move(other));
     std::swap(pool_, taken.pool_);
     std::swap(permit_, taken.permit_);
     std::swap(entry_, taken.entry_);
-    std::swap(reused_, taken.reused_);
-    std::swap(used_, taken.used_);
+    std::swap(was_reused_, taken.was_reused_);
+    std::swap(was_used_, taken.was_used_);
     return *this;
   }
   ~pooled_connection() {
-    if (!used_) give_back();
+    if (!was_used_) give_back();
     if (has_connection()) pool_->discard(std::move(entry_));
   }
 
   Connection& operator*() noexcept {
     assert(has_connection() && "a pooled_connection was used after it had been given back");
-    used_ = true;
+    was_used_ = true;
     return *entry_.connection;
   }
   Connection* operator->() noexcept { return &**this; }
@@ -326,7 +327,7 @@ class [[nodiscard]] pooled_connection {
   /// Whether another caller had the connection before. The server may just have closed a reused
   /// connection, so a request that failed on it is worth another attempt, if the request may be
   /// repeated.
-  [[nodiscard]] bool is_reused() const noexcept { return reused_; }
+  [[nodiscard]] bool is_reused() const noexcept { return was_reused_; }
 
   /// Lets the next caller of acquire() have the connection. Its peer must have answered everything:
   /// unexpected bytes close the connection. Idempotent.
@@ -356,13 +357,13 @@ class [[nodiscard]] pooled_connection {
       : pool_(std::move(pool)),
         permit_(std::move(permit)),
         entry_(std::move(entry)),
-        reused_(was_reused) {}
+        was_reused_(was_reused) {}
 
   std::shared_ptr<core> pool_;
   semaphore_permit permit_;  // released after the connection is closed
   typename core::entry entry_;
-  bool reused_ = false;
-  bool used_ = false;
+  bool was_reused_ = false;
+  bool was_used_ = false;
 };
 
 /// Connections to one server, at most `max_open`, which are kept open between their uses. acquire()

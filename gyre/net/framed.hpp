@@ -105,7 +105,7 @@ class framed {
   /// Sends a message, and waits until the kernel has taken it. `bytes` must live until then, and
   /// may be the bytes that next() gave.
   [[nodiscard]] task<> send(std::span<const std::byte> bytes) {
-    const detail::exclusive_use alone(sending_, "gyre::net::framed::send");
+    const detail::exclusive_use alone(is_sending_, "gyre::net::framed::send");
     if (!unsent_.empty()) {
       task<> earlier = detail::write_buffer(stream_, unsent_);
       co_await std::move(earlier);
@@ -122,7 +122,7 @@ class framed {
   [[nodiscard]] task<> send(std::string_view text) { return send(std::as_bytes(std::span(text))); }
   /// Writes the rest of a message whose send() was stopped, if there is one.
   [[nodiscard]] task<> flush() {
-    const detail::exclusive_use alone(sending_, "gyre::net::framed::flush");
+    const detail::exclusive_use alone(is_sending_, "gyre::net::framed::flush");
     task<> writing = detail::write_buffer(stream_, unsent_);
     co_await std::move(writing);
   }
@@ -144,7 +144,7 @@ class framed {
   Framing framing_;
   io::buffer received_;
   io::buffer unsent_;
-  bool sending_ = false;
+  bool is_sending_ = false;
 };
 
 template <class Framing, class Stream>

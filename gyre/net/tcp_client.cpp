@@ -99,7 +99,7 @@ class tcp_client::core final : public client_settings,
   void attempt_failed(std::error_code reason);
   void print_failure(std::error_code reason) const noexcept;
   bool is_connected_to_target() const noexcept {
-    return wanted_ && connection_ != nullptr && connection_->can_send();
+    return is_wanted_ && connection_ != nullptr && connection_->can_send();
   }
   void attempt();
   void look_up_target();
@@ -111,10 +111,10 @@ class tcp_client::core final : public client_settings,
   void reset_target() noexcept;
   void end_lookups() noexcept;
 
-  gyre::detail::atomic<bool> in_use_{false};  // set by the first connect()
+  gyre::detail::atomic<bool> is_in_use_{false};  // set by the first connect()
   client_target target_;
   std::optional<resolver> own_names_;
-  bool wanted_ = false;               // whether the client should be connected
+  bool is_wanted_ = false;            // whether the client should be connected
   bool reconnect_at_once_ = false;    // connect again when the present connection has ended
   std::uint64_t target_changes_ = 0;  // made by connect() and disconnect()
   std::size_t failures_ = 0;          // attempts that failed in a row
@@ -151,7 +151,7 @@ void tcp_client::core::print_failure(std::error_code reason) const noexcept try 
 
 void tcp_client::core::check_settable() const {
   // relaxed: the flag guards no data. It only detects handlers that are set too late.
-  if (in_use_.load(std::memory_order_relaxed)) {
+  if (is_in_use_.load(std::memory_order_relaxed)) {
     throw std::logic_error("gyre::net::tcp_client: a handler is set after connect()");
   }
 }
@@ -190,7 +190,7 @@ void tcp_client::core::run_commands() {
 }
 
 void tcp_client::core::request_connect(client_target server) {
-  in_use_.store(true, std::memory_order_relaxed);  // relaxed: see check_settable()
+  is_in_use_.store(true, std::memory_order_relaxed);  // relaxed: see check_settable()
   if (loop().in_loop_thread()) return connect(std::move(server));
   commands.connect(
       [target = std::move(server)](core& self) mutable { self.connect(std::move(target)); },
@@ -201,7 +201,7 @@ void tcp_client::core::connect(client_target server) {
   if (server.is_same_server(target_) && is_connected_to_target()) return;
   reset_target();
   target_ = std::move(server);
-  wanted_ = true;
+  is_wanted_ = true;
   failures_ = fruitless_ = 0;
   if (connection_ == nullptr) return attempt();
   reconnect_at_once_ = true;
@@ -216,7 +216,7 @@ void tcp_client::core::disconnect() noexcept {
 
 void tcp_client::core::reset_target() noexcept {
   ++target_changes_;
-  wanted_ = reconnect_at_once_ = false;
+  is_wanted_ = reconnect_at_once_ = false;
   end_lookups();
   race_.reset();
   retry_.reset();
@@ -325,7 +325,7 @@ void tcp_client::core::attempt_failed(std::error_code reason) {
   ++fruitless_;
   const tcp_client_options& options = client_options;
   const bool last = !options.reconnect || failures_ >= options.max_attempts;
-  if (last) wanted_ = false;
+  if (last) is_wanted_ = false;
   const auto retry_if_wanted = [&, changes = target_changes_] {
     if (passing && changes == target_changes_ && !last) attempt_later();
   };
@@ -351,14 +351,14 @@ void tcp_client::core::connection_ends(tcp_connection& connection) noexcept {
 }
 
 void tcp_client::core::connection_gone() {
-  if (!wanted_ || connection_ != nullptr || race_) return;
+  if (!is_wanted_ || connection_ != nullptr || race_) return;
   if (retry_ && retry_->active()) return;
   if (std::exchange(reconnect_at_once_, false)) {
     attempt();
   } else if (client_options.reconnect) {
     attempt_later();
   } else {
-    wanted_ = false;
+    is_wanted_ = false;
   }
 }
 

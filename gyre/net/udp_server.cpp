@@ -58,8 +58,8 @@ class udp_server::core : public std::enable_shared_from_this<core> {
   std::vector<std::unique_ptr<detail::udp_port>> ports_;
   std::vector<endpoint> endpoints_;
   std::size_t ports_running_ = 0;
-  bool started_ = false;
-  bool stopping_ = false;
+  bool is_started_ = false;
+  bool is_stopping_ = false;
   std::vector<move_only_function<void()>> when_stopped_;
 };
 
@@ -166,8 +166,8 @@ class udp_port final : public udp_server::channel {
   std::array<mmsghdr, max_sent> messages_;
   std::array<iovec, max_sent> pieces_;
   std::array<control_buffer, max_sent> controls_;
-  bool delivering_ = false;
-  bool stopping_ = false;
+  bool is_delivering_ = false;
+  bool is_stopping_ = false;
   gyre::detail::deferred_release<udp_port> release_{
       [](std::shared_ptr<udp_port> port, gyre::detail::release_point) { port->close(); }};
   gyre::detail::published_counter received_, sent_, bytes_received_, bytes_sent_, truncated_,
@@ -184,7 +184,7 @@ udp_port::registration::registration(udp_port& port, unique_fd fd)
       retry_timer(port.loop_, [&port] { port.receive(std::nullopt); }) {}
 
 void udp_port::open() {
-  if (stopping_) return;
+  if (is_stopping_) return;
   batch_.emplace(core_.options.batch, core_.options.max_datagram);
   open_.emplace(*this, bound_.release());
   receive(std::nullopt);
@@ -225,11 +225,11 @@ void udp_port::receive(std::optional<io::result> result) {
 // which the loop gets, the next turn delivers the rest.
 bool udp_port::deliver_batch() {
   const auto end = [this] {
-    delivering_ = false;
+    is_delivering_ = false;
     if (open_) flush();
-    return open_ && !stopping_;
+    return open_ && !is_stopping_;
   };
-  delivering_ = true;
+  is_delivering_ = true;
   try {
     deliver_rest();
   } catch (...) {
@@ -249,14 +249,14 @@ void udp_port::deliver_rest() {
     received_.add(1);
     bytes_received_.add(each.bytes.size());
     if (core_.received) core_.received(*this, each.bytes, each.peer);
-    if (!open_ || stopping_ || !gate_.is_open()) return;
+    if (!open_ || is_stopping_ || !gate_.is_open()) return;
   }
 }
 
 // --- Sending ---
 
 bool udp_port::send_to(std::span<const std::byte> bytes, const endpoint& peer) {
-  if (!open_ || stopping_) return false;
+  if (!open_ || is_stopping_) return false;
   const std::size_t waiting = filling_.memory() + draining_.memory() + sizeof(replies::reply);
   const std::size_t limit = core_.options.output_limit;
   if (bytes.size() > limit || waiting > limit - bytes.size()) {
@@ -264,7 +264,7 @@ bool udp_port::send_to(std::span<const std::byte> bytes, const endpoint& peer) {
     return false;
   }
   filling_.add(bytes, peer);
-  if (!delivering_ || filling_.each.size() >= max_sent) flush();
+  if (!is_delivering_ || filling_.each.size() >= max_sent) flush();
   return true;
 }
 
@@ -304,7 +304,7 @@ void udp_port::on_sent(io::request& request, io::result result) {
   if (!passing) return;
   self.sent(result);
   self.flush();
-  if (self.stopping_) self.close_when_done();
+  if (self.is_stopping_) self.close_when_done();
 }
 
 // Notes the result of sending; an error is that of the first unsent reply, which is dropped.
@@ -323,7 +323,7 @@ void udp_port::sent(io::result result) noexcept {
 // --- Ending ---
 
 void udp_port::stop() {
-  if (std::exchange(stopping_, true)) return;
+  if (std::exchange(is_stopping_, true)) return;
   if (open_) {
     open_->descriptor.cancel(open_->receiving);
     open_->retry_timer.cancel();
@@ -381,7 +381,8 @@ void udp_server::core::post(detail::udp_port& part, Function function) {
 
 void udp_server::core::on_datagram(datagram_function callback) {
   const std::lock_guard lock(mutex_);
-  if (started_) throw std::logic_error("gyre::net::udp_server: functions are set before start()");
+  if (is_started_)
+    throw std::logic_error("gyre::net::udp_server: functions are set before start()");
   received = std::move(callback);
 }
 
@@ -408,12 +409,12 @@ void udp_server::core::listen(const endpoint& local) {
     if (local.is_unix()) break;
   }
   const std::lock_guard lock(mutex_);
-  if (stopping_) return;
+  if (is_stopping_) return;
   endpoints_.push_back(address);
   for (auto& each : ports) {
     detail::udp_port& port = *ports_.emplace_back(std::move(each));
     ++ports_running_;
-    if (started_) post(port, [](detail::udp_port& target) { target.open(); });
+    if (is_started_) post(port, [](detail::udp_port& target) { target.open(); });
   }
 }
 
@@ -427,7 +428,8 @@ endpoint udp_server::core::local_endpoint(std::size_t index) const {
 
 void udp_server::core::start() {
   const std::lock_guard lock(mutex_);
-  if (std::exchange(started_, true)) throw std::logic_error("gyre::net::udp_server: started twice");
+  if (std::exchange(is_started_, true))
+    throw std::logic_error("gyre::net::udp_server: started twice");
   for (auto& each : ports_) post(*each, [](detail::udp_port& port) { port.open(); });
 }
 
@@ -437,7 +439,7 @@ void udp_server::core::stop(move_only_function<void()> done) {
   const auto self = shared_from_this();
   {
     const std::lock_guard lock(mutex_);
-    stopping_ = true;  // ports_ does not change any more
+    is_stopping_ = true;  // ports_ does not change any more
   }
   for (auto& each : ports_) post(*each, [](detail::udp_port& port) { port.stop(); });
   if (!done) return;

@@ -169,17 +169,17 @@ class divided_loop {
       function();
     } catch (...) {
       // relaxed: the ends of all pieces order error_ before it is read.
-      if (!failed_.exchange(true, std::memory_order_relaxed)) error_ = std::current_exception();
+      if (!has_failed_.exchange(true, std::memory_order_relaxed)) error_ = std::current_exception();
     }
   }
   bool failed() const noexcept {
-    return failed_.load(std::memory_order_relaxed);  // relaxed: a hint to end early
+    return has_failed_.load(std::memory_order_relaxed);  // relaxed: a hint to end early
   }
 
   Executor& target_;
   const Index grain_;
   const Part& prototype_;
-  atomic<bool> failed_{false};
+  atomic<bool> has_failed_{false};
   std::exception_ptr error_;
 };
 

@@ -186,15 +186,15 @@ class async_cache_core {
     }
     attempt& operator=(attempt&&) = delete;
     ~attempt() {
-      if (succeeded_) return;
+      if (has_succeeded_) return;
       const std::lock_guard hold(core_.mutex_);
       ++core_.statistics_.failures;
     }
-    void succeed() noexcept { succeeded_ = true; }
+    void succeed() noexcept { has_succeeded_ = true; }
 
    private:
     async_cache_core& core_;
-    bool succeeded_ = false;
+    bool has_succeeded_ = false;
   };
 
   // Loads the value in the single_flight execution `key`, and stores it if that execution is still

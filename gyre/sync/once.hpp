@@ -46,12 +46,12 @@ class once_flag : detail::waiting_line<once_flag> {
    public:
     explicit attempt(once_flag& flag) noexcept : flag_(flag) {}
     attempt& operator=(attempt&&) = delete;
-    ~attempt() { flag_.end_attempt(succeeded_); }
-    void succeed() noexcept { succeeded_ = true; }
+    ~attempt() { flag_.end_attempt(has_succeeded_); }
+    void succeed() noexcept { has_succeeded_ = true; }
 
    private:
     once_flag& flag_;
-    bool succeeded_ = false;
+    bool has_succeeded_ = false;
   };
 
   static constexpr word succeeded = 4;

@@ -65,22 +65,22 @@ class fork_queue {
   /// Returns whether another thread has tried to steal work that was taken back, once for each such
   /// request. The caller then divides its work, and pushes a part that it does not take back soon.
   [[nodiscard]] bool take_request() noexcept {
-    if (!requested_) [[likely]]
+    if (!is_requested_) [[likely]]
       return false;
-    requested_ = false;
+    is_requested_ = false;
     return true;
   }
   /// Returns whether take_request() would return true.
-  [[nodiscard]] bool has_request() const noexcept { return requested_; }
+  [[nodiscard]] bool has_request() const noexcept { return is_requested_; }
 
  protected:
   ~fork_queue() = default;
 
   /// Makes take_request() return true. Called by the thread of the queue.
-  void request_work() noexcept { requested_ = true; }
+  void request_work() noexcept { is_requested_ = true; }
 
  private:
-  bool requested_ = false;
+  bool is_requested_ = false;
 };
 
 /// The interface of loops, pools and strands. An executor runs each operation that is posted to it,

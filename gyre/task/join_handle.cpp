@@ -49,7 +49,7 @@ void joinable_work::observe_parent() noexcept {
 void joinable_work::detach() noexcept {
   // release: pairs with the acquire in on_end(); makes an earlier claim of the result visible
   // there.
-  detached_.store(true, std::memory_order_release);
+  is_detached_.store(true, std::memory_order_release);
   release();
 }
 
@@ -62,7 +62,7 @@ std::coroutine_handle<> joinable_work::on_end(task_context& context) noexcept {
   scope* const owner = self.owner_;
   const executor* const end_executor = self.where;
   // acquire: pairs with the release in detach(). A coroutine that joins receives the error itself.
-  if (self.detached_.load(std::memory_order_acquire) && !self.has_waiters() &&
+  if (self.is_detached_.load(std::memory_order_acquire) && !self.has_waiters() &&
       self.claim_result()) {
     self.report_error();
   }

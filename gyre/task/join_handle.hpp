@@ -67,7 +67,7 @@ class joinable_work : public shared_work, scope_entry {
   /// Returns whether the caller is the first to take the result.
   bool claim_result() noexcept {
     // relaxed: the wait for the result has made it visible.
-    return !claimed_.exchange(true, std::memory_order_relaxed);
+    return !is_claimed_.exchange(true, std::memory_order_relaxed);
   }
 
  private:
@@ -87,8 +87,8 @@ class joinable_work : public shared_work, scope_entry {
   scope* const owner_;
   const inplace_stop_token parent_;
   std::optional<inplace_stop_callback<pass_on_stop>> on_stop_;  // set while the task runs
-  atomic<bool> detached_{false};
-  atomic<bool> claimed_{false};
+  atomic<bool> is_detached_{false};
+  atomic<bool> is_claimed_{false};
 };
 
 template <class T>

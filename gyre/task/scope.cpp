@@ -191,7 +191,7 @@ void scope::add_error(std::exception_ptr error) noexcept {
   {
     const std::lock_guard lock(mutex_);
     if (was_stopped) {
-      cancelled_ = true;
+      was_cancelled_ = true;
       return;
     }
     if (first_error_ == nullptr) {
@@ -215,7 +215,7 @@ std::exception_ptr scope::final_error(const task_context& joiner, bool was_count
     all.insert(all.end(), more_errors_.begin(), more_errors_.end());
     return std::make_exception_ptr(scope_error(std::move(all)));
   }
-  if (!cancelled_ || !joiner.stop.stop_requested()) return nullptr;
+  if (!was_cancelled_ || !joiner.stop.stop_requested()) return nullptr;
   if (!was_counted) detail::count_cancellation(joiner);
   return detail::cancellation();
 }

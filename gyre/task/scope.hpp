@@ -200,7 +200,7 @@ class scope : detail::child_set {
   const scope_errors policy_;
   const bool outlives_end_;
   // mutex_ protects the following members until the end.
-  bool cancelled_ = false;  // whether the body or a task ended because of the stop
+  bool was_cancelled_ = false;  // whether the body or a task ended because of the stop
   std::exception_ptr first_error_;
   // The errors after the first, for scope_errors::collect.
   std::vector<std::exception_ptr> more_errors_;

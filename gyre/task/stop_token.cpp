@@ -90,7 +90,7 @@ void detail::linked_stop_source::make_link() noexcept {
   for (auto* each = this; each != nullptr; each = unlinked_one(each->parent_.source_)) {
     // relaxed: a thread that finds the source claimed need not wait, because a stop that comes
     // through the link calls that thread's callbacks.
-    if (each->claimed_.exchange(true, std::memory_order_relaxed)) break;
+    if (each->is_claimed_.exchange(true, std::memory_order_relaxed)) break;
     each->next_to_link_ = first;
     first = each;
   }

@@ -265,7 +265,7 @@ class linked_stop_source : public inplace_stop_source {
 
   /// Returns whether the link was made. Called when no other thread uses the source any more.
   bool is_linked() const noexcept {
-    return claimed_.load(std::memory_order_relaxed);  // relaxed: no other thread uses the source
+    return is_claimed_.load(std::memory_order_relaxed);  // relaxed: no other thread uses the source
   }
   /// Returns whether `token` is the token of the parent.
   bool follows(inplace_stop_token token) const noexcept { return token == parent_; }
@@ -279,7 +279,7 @@ class linked_stop_source : public inplace_stop_source {
   void make_link() noexcept;
 
   const inplace_stop_token parent_;
-  atomic<bool> claimed_{false};                 // whether a thread makes, or has made, the link
+  atomic<bool> is_claimed_{false};              // whether a thread makes, or has made, the link
   linked_stop_source* next_to_link_ = nullptr;  // the next source that make_link() must link
   union {
     link link_;

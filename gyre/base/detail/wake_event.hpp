@@ -50,17 +50,17 @@ class pending_message {
   /// Returns whether the caller must send the message. Any thread; async-signal-safe.
   bool begin() noexcept {
     // release: pairs with the acquire in taken(), even if another begin() comes between the two.
-    return !pending_.exchange(true, std::memory_order_release);
+    return !is_pending_.exchange(true, std::memory_order_release);
   }
   /// Called if the message could not be sent: the caller must wake the receiver in another way; the
   /// receiver then sees the work of all threads that relied on the message.
   void failed() noexcept { taken(); }
   /// Called when the message has been received, or will never be, before looking for the senders'
   /// work.
-  void taken() noexcept { pending_.exchange(false, std::memory_order_acquire); }
+  void taken() noexcept { is_pending_.exchange(false, std::memory_order_acquire); }
 
  private:
-  atomic<bool> pending_{false};
+  atomic<bool> is_pending_{false};
 };
 
 }  // namespace gyre::detail

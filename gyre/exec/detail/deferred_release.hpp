@@ -36,7 +36,7 @@ class deferred_release final : release_node {
   void post(event_loop& loop, std::shared_ptr<Owner> owner) noexcept {
     // acq_rel: pairs with the exchange in run(), which sees what a caller did before a call that
     // found the release posted.
-    if (posted_.exchange(true, std::memory_order_acq_rel)) return;
+    if (is_posted_.exchange(true, std::memory_order_acq_rel)) return;
     owner_ = std::move(owner);
     loop.post_release(*this);
   }
@@ -46,12 +46,12 @@ class deferred_release final : release_node {
     auto& self = static_cast<deferred_release&>(node);
     const function release = self.release_;
     std::shared_ptr<Owner> owner = std::move(self.owner_);
-    self.posted_.exchange(false, std::memory_order_acq_rel);  // acq_rel: pairs with post()
+    self.is_posted_.exchange(false, std::memory_order_acq_rel);  // acq_rel: pairs with post()
     release(std::move(owner), point);
   }
 
   const function release_;
-  atomic<bool> posted_{false};
+  atomic<bool> is_posted_{false};
   std::shared_ptr<Owner> owner_;  // set while posted
 };
 

@@ -17,8 +17,8 @@ bool io_slice::look(steady_time present) noexcept {
   }
   last_look_ = present;
   completions_to_look_ = stride_;
-  over_ = present - began_ >= length_;
-  return over_;
+  is_over_ = present - began_ >= length_;
+  return is_over_;
 }
 
 }  // namespace gyre::detail

@@ -21,7 +21,7 @@ class io_slice {
   void begin(steady_time present = steady_time::min()) noexcept {
     began_ = last_look_ = present;
     stride_ = completions_to_look_ = 1;
-    over_ = false;
+    is_over_ = false;
   }
   /// Counts a completion. Returns whether the poller must now call look() instead of is_over().
   bool count_completion() noexcept { return --completions_to_look_ <= 0; }
@@ -29,7 +29,7 @@ class io_slice {
   /// wait.
   bool look(steady_time present) noexcept;
   /// Returns whether the last look() has found that the remaining completions must wait.
-  bool is_over() const noexcept { return over_; }
+  bool is_over() const noexcept { return is_over_; }
   /// Ends the slice, after the turn's I/O.
   void end() noexcept { last_look_ = steady_time::min(); }
   /// Returns the time at the last look() in this turn; min() if there was none.
@@ -43,7 +43,7 @@ class io_slice {
   steady_time last_look_ = steady_time::min();
   int stride_ = 1;               // completions between two calls of look()
   int completions_to_look_ = 1;  // completions until the next look()
-  bool over_ = false;
+  bool is_over_ = false;
 };
 
 }  // namespace gyre::detail

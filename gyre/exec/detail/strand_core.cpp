@@ -16,7 +16,7 @@ strand_core::strand_core(executor& target, std::size_t max_per_turn) noexcept
 class strand_core::turn {
  public:
   explicit turn(strand_core& core) noexcept : core_(core) {
-    // seq_cst, like the load of closed_ that follows: close() stores closed_ and then loads
+    // seq_cst, like the load of is_closed_ that follows: close() stores is_closed_ and then loads
     // active_run_, so that at least one of the two sees the other's store. The acquire pairs with
     // the release in ~turn() of the turn before.
     core_.active_run_.exchange(current_run(), std::memory_order_seq_cst);
@@ -39,7 +39,7 @@ class strand_core::turn {
   }
 
  private:
-  bool is_closed() const noexcept { return core_.closed_.load(std::memory_order_seq_cst); }
+  bool is_closed() const noexcept { return core_.is_closed_.load(std::memory_order_seq_cst); }
 
   strand_core& core_;
 };
@@ -75,7 +75,7 @@ void strand_core::release() noexcept {
 }
 
 intrusive_queue<operation> strand_core::close() noexcept {
-  closed_.store(true, std::memory_order_seq_cst);  // seq_cst: see turn()
+  is_closed_.store(true, std::memory_order_seq_cst);  // seq_cst: see turn()
   for (;;) {
     // seq_cst: see the constructor of turn. The acquire pairs with the release in ~turn().
     const void* const running = active_run_.load(std::memory_order_seq_cst);

@@ -57,7 +57,7 @@ class strand_core final : public slab_object, operation {
   intrusive_queue<operation> taken_;         // used only by the thread that runs the core
   atomic<const void*> active_run_{nullptr};  // current_run() of the thread that runs the core
   atomic<std::uint32_t> shares_{1};
-  atomic<bool> closed_{false};
+  atomic<bool> is_closed_{false};
   const std::uint8_t max_per_turn_;
 };
 

@@ -22,20 +22,20 @@ class batch {
  public:
   explicit batch(std::size_t limit) noexcept : limit_(limit) {}
   /// Called by the inbox: more() returns whether another task may run, left() how many at most.
-  bool more() const noexcept { return !ended_ && ran_ < limit_; }
-  bool ended() const noexcept { return ended_; }
+  bool more() const noexcept { return !has_ended_ && ran_ < limit_; }
+  bool ended() const noexcept { return has_ended_; }
   std::size_t left() const noexcept { return limit_ - ran_; }
   /// Called by the inbox: counts tasks that have been called, including one that has thrown.
   void count(std::size_t tasks) noexcept { ran_ += tasks; }
 
-  void end() noexcept { ended_ = true; }
+  void end() noexcept { has_ended_ = true; }
   std::size_t ran() const noexcept { return ran_; }
   bool full() const noexcept { return ran_ >= limit_; }
 
  private:
   std::size_t limit_;
   std::size_t ran_ = 0;
-  bool ended_ = false;
+  bool has_ended_ = false;
 };
 
 /// An MPSC queue of callables, also of move-only ones; the consumer is the loop's thread.

@@ -61,7 +61,7 @@ class brotli_decoder final : public decoder {
 
   std::optional<compression_step> step(std::span<const std::byte> input,
                                        std::span<std::byte> output) override {
-    if (complete_) {
+    if (is_complete_) {
       if (!input.empty()) return std::nullopt;
       return compression_step{.is_done = true};
     }
@@ -77,16 +77,16 @@ class brotli_decoder final : public decoder {
       if (no_memory) throw std::bad_alloc();
       return std::nullopt;
     }
-    complete_ = result == BROTLI_DECODER_RESULT_SUCCESS;
+    is_complete_ = result == BROTLI_DECODER_RESULT_SUCCESS;
     return compression_step{.consumed = input.size() - input_left,
                             .produced = output.size() - output_left,
-                            .is_done = complete_};
+                            .is_done = is_complete_};
   }
-  bool is_complete() const noexcept override { return complete_; }
+  bool is_complete() const noexcept override { return is_complete_; }
 
  private:
   BrotliDecoderState* state_;
-  bool complete_ = false;
+  bool is_complete_ = false;
 };
 
 }  // namespace

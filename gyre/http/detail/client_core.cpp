@@ -105,7 +105,7 @@ void client_core::drop_unused_pools() {
 }
 
 task<client_lease> client_core::acquire(const client_destination& destination, bool needs_new) {
-  if (closed_) throw std::system_error(make_error_code(io::errc::not_open), "connecting");
+  if (is_closed_) throw std::system_error(make_error_code(io::errc::not_open), "connecting");
   const std::shared_ptr<pool> connections = pool_of(destination);
   auto acquiring = needs_new ? net::detail::acquire_new(*connections) : connections->acquire();
   client_lease lease = co_await std::move(acquiring);
@@ -207,7 +207,7 @@ task<> client_core::open_tunnel(client_connection& connection,
 }
 
 void client_core::close() noexcept {
-  if (std::exchange(closed_, true)) return;
+  if (std::exchange(is_closed_, true)) return;
   for (const auto& [key, each] : pools_) each->close();
   closing_.request_stop();
 }

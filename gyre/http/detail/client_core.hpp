@@ -53,7 +53,7 @@ class client_core {
   task<client_lease> acquire(const client_destination& destination, bool needs_new);
 
   void close() noexcept;
-  bool is_closed() const noexcept { return closed_; }
+  bool is_closed() const noexcept { return is_closed_; }
   /// Returns a token whose stop close() requests.
   inplace_stop_token closing() const noexcept { return closing_.get_token(); }
 
@@ -82,7 +82,7 @@ class client_core {
   std::size_t max_pools_;  // at this number of pools, pool_of() drops unused ones
   std::optional<net::resolver> names_;
   inplace_stop_source closing_;
-  bool closed_ = false;
+  bool is_closed_ = false;
 };
 
 }  // namespace gyre::http::detail

@@ -7,19 +7,19 @@
 namespace gyre::http::detail {
 
 void incoming_body::begin_upgraded(bool receives) noexcept {
-  streamed_ = true;
+  is_streamed_ = true;
   before_upgrade_ = std::exchange(bytes_, io::buffer({.prepend = 0}));
   if (receives) reader_.begin_upgraded();
 }
 
 errc incoming_body::receive(io::input& input, const head_limits& limits) {
   while (reader_.expects_body() && !input.empty() && !is_full()) {
-    if (!streamed_ && bytes_.empty()) {
+    if (!is_streamed_ && bytes_.empty()) {
       // Reserve little more than has come: a client may announce a long body, and send nothing.
       bytes_.reserve(static_cast<std::size_t>(std::min<std::uint64_t>(
           reader_.remaining(), std::max<std::size_t>(input.size(), first_reservation))));
     }
-    const auto piece = reader_.next(input, limits, streamed_ ? window : input.size());
+    const auto piece = reader_.next(input, limits, is_streamed_ ? window : input.size());
     if (!piece) return piece.error();
     if (piece->empty()) break;
     bytes_.append(*piece);

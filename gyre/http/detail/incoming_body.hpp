@@ -37,7 +37,7 @@ class incoming_body {
   /// Called when a whole head has come. Errors: those of message_reader::begin().
   [[nodiscard]] errc begin(const message_framing& framing, bool streams_body,
                            std::uint64_t max_size, bool awaits_continue) noexcept {
-    streamed_ = streams_body;
+    is_streamed_ = streams_body;
     return reader_.begin(framing, max_size, awaits_continue);
   }
   /// Called when the request has ended in an upgrade. With `receives`, all bytes that follow are a
@@ -46,11 +46,11 @@ class incoming_body {
   /// Prepares for the next request. Keeps memory that is not large.
   void reset() noexcept;
 
-  bool is_streamed() const noexcept { return streamed_; }
+  bool is_streamed() const noexcept { return is_streamed_; }
   /// Whether bytes are still to come.
   bool expects_more() const noexcept { return reader_.expects_body(); }
   /// Whether the handler must take earlier bytes before receive() consumes more.
-  bool is_full() const noexcept { return streamed_ && bytes_.size() >= window; }
+  bool is_full() const noexcept { return is_streamed_ && bytes_.size() >= window; }
   /// Returns the number of bytes of the body that have come.
   std::uint64_t received() const noexcept { return reader_.received(); }
   /// Returns the bytes that the handler has not taken.
@@ -91,7 +91,7 @@ class incoming_body {
   io::buffer chunk_{{.prepend = 0}};
   io::buffer before_upgrade_{{.prepend = 0}};  // the body before an upgrade, to which views refer
   pending_wait arrival_;
-  bool streamed_ = false;
+  bool is_streamed_ = false;
 };
 
 inline void incoming_body::reset() noexcept {
@@ -99,7 +99,7 @@ inline void incoming_body::reset() noexcept {
   clear_and_trim(chunk_);
   if (before_upgrade_.capacity() != 0) before_upgrade_ = io::buffer({.prepend = 0});
   reader_.reset();
-  streamed_ = false;
+  is_streamed_ = false;
 }
 
 }  // namespace gyre::http::detail

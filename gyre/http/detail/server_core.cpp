@@ -236,12 +236,12 @@ void server_core::stop(duration timeout, move_only_function<void()> callback) {
   const steady_time deadline = shards.front()->loop().deadline_after(timeout);
   {
     std::unique_lock lock(mutex_);
-    if (stopped_) {
+    if (is_stopped_) {
       lock.unlock();
       return tcp->stop(deadline, std::move(callback));
     }
   }
-  const bool begins = !draining_.exchange(true, std::memory_order_relaxed);
+  const bool begins = !is_draining_.exchange(true, std::memory_order_relaxed);
   // Closes connections without a request in progress, and at the deadline all others.
   tcp->stop(deadline, [core = weak_from_this()] {
     if (const auto stopping = core.lock()) stopping->on_tcp_stopped();
@@ -260,7 +260,7 @@ void server_core::stop(duration timeout, move_only_function<void()> callback) {
 
 void server_core::expire_stop() noexcept {
   const std::lock_guard lock(mutex_);
-  if (stopped_) return;
+  if (is_stopped_) return;
   try {
     tcp->stop(duration::zero());
     // NOLINTNEXTLINE(bugprone-empty-catch): without memory the stop keeps its time limit
@@ -284,10 +284,10 @@ void server_core::on_tcp_stopped() {
 // loops. disconnect(), which the server's destructor calls, therefore waits for the lock.
 void server_core::finish_stop() {
   const std::lock_guard lock(mutex_);
-  // acquire: pairs with end_work(). An activity that begins later finds stopped_ set, or ends with
-  // a call of this function.
+  // acquire: pairs with end_work(). An activity that begins later finds is_stopped_ set, or ends
+  // with a call of this function.
   const bool is_active = work_.load(std::memory_order_acquire) != 0;
-  if (!is_tcp_stopped_ || is_active || std::exchange(stopped_, true)) return;
+  if (!is_tcp_stopped_ || is_active || std::exchange(is_stopped_, true)) return;
   tcp->stop(duration::zero(), [callbacks = std::exchange(done_callbacks_, {})]() mutable {
     std::exception_ptr error;
     for (auto& each : callbacks) {
@@ -305,7 +305,7 @@ void server_core::disconnect() noexcept {
   std::vector<move_only_function<void()>> unused_callbacks;  // destroyed without the lock
   {
     const std::lock_guard lock(mutex_);
-    stopped_ = true;
+    is_stopped_ = true;
     unused_callbacks.swap(done_callbacks_);
   }
   tcp.reset();

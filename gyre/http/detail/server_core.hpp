@@ -122,7 +122,7 @@ class server_core : public std::enable_shared_from_this<server_core> {
   /// Counts a request in progress, or another activity that a stop waits for.
   void begin_work() noexcept { work_.fetch_add(1, std::memory_order_relaxed); }
   void end_work() noexcept;
-  bool is_draining() const noexcept { return draining_.load(std::memory_order_relaxed); }
+  bool is_draining() const noexcept { return is_draining_.load(std::memory_order_relaxed); }
   std::size_t active() const noexcept { return work_.load(std::memory_order_relaxed); }
 
   const server_options options;
@@ -150,11 +150,11 @@ class server_core : public std::enable_shared_from_this<server_core> {
   const host_list hosts_;
   gyre::detail::message_limit printed_errors_;
   gyre::detail::atomic<std::size_t> work_{0};
-  gyre::detail::atomic<bool> draining_{false};
+  gyre::detail::atomic<bool> is_draining_{false};
   std::mutex mutex_;  // guards the members below
   std::vector<move_only_function<void()>> done_callbacks_;
   bool is_tcp_stopped_ = false;
-  bool stopped_ = false;
+  bool is_stopped_ = false;
 };
 
 }  // namespace detail

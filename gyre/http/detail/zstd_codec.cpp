@@ -53,19 +53,19 @@ class zstd_decoder final : public decoder {
 
   std::optional<compression_step> step(std::span<const std::byte> input,
                                        std::span<std::byte> output) override {
-    if (complete_ && input.empty()) return compression_step{.is_done = true};
+    if (is_complete_ && input.empty()) return compression_step{.is_done = true};
     ZSTD_inBuffer in{input.data(), input.size(), 0};
     ZSTD_outBuffer out{output.data(), output.size(), 0};
     const std::size_t remaining = ZSTD_decompressStream(state_, &out, &in);
     if (ZSTD_isError(remaining) != 0) return std::nullopt;
-    complete_ = remaining == 0;
-    return compression_step{.consumed = in.pos, .produced = out.pos, .is_done = complete_};
+    is_complete_ = remaining == 0;
+    return compression_step{.consumed = in.pos, .produced = out.pos, .is_done = is_complete_};
   }
-  bool is_complete() const noexcept override { return complete_; }
+  bool is_complete() const noexcept override { return is_complete_; }
 
  private:
   ZSTD_DStream* state_;
-  bool complete_ = false;
+  bool is_complete_ = false;
 };
 
 }  // namespace

@@ -33,7 +33,7 @@ uring::uring(const uring_features& features) : features_(features) {
 }
 
 uring::~uring() {
-  if (open_) {
+  if (is_open_) {
     io_uring_queue_exit(&ring_);
   } else {
     ::close(fd_);
@@ -57,7 +57,7 @@ void uring::open() {
     ring.ring_fd = ring.enter_ring_fd = fd_;
   }
   ring_ = ring;
-  open_ = true;
+  is_open_ = true;
   thread_ = 0;
 }
 
@@ -65,7 +65,7 @@ void uring::open() {
 // two calls; other rings continue to receive while they are closed, and those completions would be
 // lost.
 void uring::end_all() noexcept {
-  if (!open_ || features_.deferred_task_running) return;
+  if (!is_open_ || features_.deferred_task_running) return;
   io_uring_sync_cancel_reg request{};
   request.flags = IORING_ASYNC_CANCEL_ALL | IORING_ASYNC_CANCEL_ANY;
   request.timeout = {.tv_sec = -1, .tv_nsec = -1};
@@ -75,7 +75,7 @@ void uring::end_all() noexcept {
 }
 
 void uring::close(int replacement) noexcept {
-  if (!open_) return;
+  if (!is_open_) return;
   const int spare = ::fcntl(fd_, F_DUPFD_CLOEXEC, 0);
   ::dup3(replacement, fd_, O_CLOEXEC);
   // Closes the ring by its spare number. If there was none, dup3() has closed the ring.
@@ -83,9 +83,9 @@ void uring::close(int replacement) noexcept {
   io_uring_queue_exit(&ring_);
   aside_.clear();
   aside_taken_ = 0;
-  open_ = false;
+  is_open_ = false;
   thread_ = 0;
-  in_use_.store(false, std::memory_order_relaxed);
+  is_in_use_.store(false, std::memory_order_relaxed);
 }
 
 io_uring_cqe uring::take() noexcept {
@@ -132,7 +132,7 @@ int uring::begin_use() noexcept {
                                        IORING_REGISTER_ENABLE_RINGS, nullptr, 0);
   if (failed < 0) return -failed;
   thread_ = this_thread();
-  in_use_.store(true, std::memory_order_relaxed);
+  is_in_use_.store(true, std::memory_order_relaxed);
   return 0;
 }
 

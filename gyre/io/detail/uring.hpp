@@ -42,9 +42,11 @@ class uring {
   /// Returns the descriptor's number, which does not change while this object lives. Any thread.
   int fd() const noexcept { return fd_; }
   io_uring& raw() noexcept { return ring_; }
-  bool is_open() const noexcept { return open_; }
+  bool is_open() const noexcept { return is_open_; }
   /// Returns whether the ring belongs to no thread yet, or to the calling thread.
-  bool usable_here() const noexcept { return open_ && (thread_ == 0 || thread_ == this_thread()); }
+  bool usable_here() const noexcept {
+    return is_open_ && (thread_ == 0 || thread_ == this_thread());
+  }
   /// Ends all requests; their completions are ready() to be taken afterwards.
   void end_all() noexcept;
   /// Closes the ring. Its number then refers to the file of `replacement`, until open().
@@ -55,7 +57,7 @@ class uring {
   /// Returns whether the owner has begun to use the ring, which refuses messages before that. Any
   /// thread, which may read a stale value; async-signal-safe.
   bool takes_messages() const noexcept {
-    return in_use_.load(std::memory_order_relaxed);  // relaxed: a hint
+    return is_in_use_.load(std::memory_order_relaxed);  // relaxed: a hint
   }
   /// Posts a completion to a ring, of any process, without a ring of the caller's. Returns whether
   /// that succeeded. Any thread; async-signal-safe.
@@ -72,7 +74,7 @@ class uring {
   int enter_and_wait(steady_time current_time, steady_time deadline) noexcept;
   /// Returns the number of completions to take; the kernel may keep more (see has_work()).
   unsigned ready() const noexcept {
-    return set_aside_count() + (open_ ? io_uring_cq_ready(&ring_) : 0);
+    return set_aside_count() + (is_open_ ? io_uring_cq_ready(&ring_) : 0);
   }
   /// Takes the oldest completion; `ready()` must not be 0.
   io_uring_cqe take() noexcept;
@@ -81,7 +83,7 @@ class uring {
   /// Returns the completion at `index`, counted from the oldest; the caller may write to it.
   io_uring_cqe& at(unsigned index) noexcept;
   /// Returns whether the kernel has no room for more completions.
-  bool full() const noexcept { return open_ && io_uring_cq_ready(&ring_) >= completions; }
+  bool full() const noexcept { return is_open_ && io_uring_cq_ready(&ring_) >= completions; }
   /// Moves the ring's completions into memory, which makes room in the ring. Returns false without
   /// memory.
   bool set_aside() noexcept;
@@ -103,9 +105,9 @@ class uring {
   uring_features features_;
   int fd_ = -1;
   io_uring ring_{};
-  std::uint64_t thread_ = 0;         // the owner; 0: none yet
-  std::atomic<bool> in_use_{false};  // whether there is an owner
-  bool open_ = false;
+  std::uint64_t thread_ = 0;            // the owner; 0: none yet
+  std::atomic<bool> is_in_use_{false};  // whether there is an owner
+  bool is_open_ = false;
   std::vector<io_uring_cqe> aside_;  // completions that are older than those in the ring
   std::size_t aside_taken_ = 0;
   std::uint64_t taken_ = 0;

@@ -38,13 +38,13 @@ class callback_gate {
 
   /// May be called from any thread. relaxed: the fence in pass orders the load; on the loop's own
   /// thread program order suffices.
-  bool is_open() const noexcept { return !closed_.load(std::memory_order_relaxed); }
+  bool is_open() const noexcept { return !is_closed_.load(std::memory_order_relaxed); }
 
   /// Closes the gate, and returns when no callback runs. With `on_loop_thread`, on the loop's own
   /// thread, returns at once, because a running callback is the caller.
   void close(bool on_loop_thread) noexcept {
     // relaxed: the fence orders this store before the load of inside_.
-    closed_.store(true, std::memory_order_relaxed);
+    is_closed_.store(true, std::memory_order_relaxed);
     if (on_loop_thread) return;
     asymmetric_heavy_fence();
     // acquire: pairs with the release in ~pass(); makes the effects of the last callback visible to
@@ -57,7 +57,7 @@ class callback_gate {
   std::uint32_t depth() const noexcept { return inside_.load(std::memory_order_relaxed); }
 
   gyre::detail::atomic<std::uint32_t> inside_{0};
-  gyre::detail::atomic<bool> closed_{false};
+  gyre::detail::atomic<bool> is_closed_{false};
 };
 
 }  // namespace gyre::net::detail

@@ -54,8 +54,8 @@ class client_commands {
   /// added command then calls `post` again.
   std::optional<command> take() {
     const std::scoped_lock lock(mutex_);
-    posted_ = !waiting_.empty();
-    if (!posted_) return std::nullopt;
+    is_posted_ = !waiting_.empty();
+    if (!is_posted_) return std::nullopt;
     std::optional<command> next(std::move(waiting_.front()));
     waiting_.pop_front();
     return next;
@@ -73,24 +73,24 @@ class client_commands {
     entry.is_connect = true;
     return entry;
   }
-  // Calls `post` under the lock: another thread that finds posted_ set can rely on a completed
+  // Calls `post` under the lock: another thread that finds is_posted_ set can rely on a completed
   // post.
   command& add(const auto& post) {
     command& entry = waiting_.emplace_back();
-    if (posted_) return entry;
+    if (is_posted_) return entry;
     try {
       post();
     } catch (...) {
       waiting_.pop_back();
       throw;
     }
-    posted_ = true;
+    is_posted_ = true;
     return entry;
   }
 
   mutable std::mutex mutex_;
   std::deque<command> waiting_;
-  bool posted_ = false;
+  bool is_posted_ = false;
 };
 
 }  // namespace gyre::net::detail

@@ -116,11 +116,11 @@ void connection_group::schedule(connection_io& due) noexcept {
 // its next input.
 void connection_group::schedule_finish(connection_io& connection, std::error_code reason) noexcept {
   ended_.push({&connection, reason});
-  if (!std::exchange(run_posted_, true)) loop_.defer(run_operation_);
+  if (!std::exchange(is_run_posted_, true)) loop_.defer(run_operation_);
 }
 
 void connection_group::post_due_calls() noexcept {
-  if (!std::exchange(run_posted_, true)) loop_.post(run_operation_);
+  if (!std::exchange(is_run_posted_, true)) loop_.post(run_operation_);
 }
 
 // Each call may throw; the destructor of `turn` then posts the remaining calls for the next turn.
@@ -131,7 +131,7 @@ void connection_group::run_due_calls() {
       if (self.has_due_calls()) self.post_due_calls();
     }
   } const present{*this};
-  run_posted_ = false;
+  is_run_posted_ = false;
   if (scheduled_now_ + ended_now_ == 0) {
     scheduled_now_ = scheduled_.size();
     ended_now_ = ended_.size();
@@ -201,7 +201,7 @@ void connection_group::end_some_idle() {
 // --- Draining ---
 
 void connection_group::begin_to_drain() {
-  draining_ = true;
+  is_draining_ = true;
   drain_all();
 }
 
@@ -264,7 +264,7 @@ void connection_group::release(std::shared_ptr<connection_group> group,
   self.scheduled_now_ = self.ended_now_ = 0;
   while (!self.empty()) self.remove(self.list_.front());
   // run_operation_ is in the loop's inbox, so the group must live until it has run.
-  if (self.run_posted_ && loop_goes_on) self.release_.post(self.loop(), std::move(group));
+  if (self.is_run_posted_ && loop_goes_on) self.release_.post(self.loop(), std::move(group));
 }
 
 void connection_group::abandon(std::shared_ptr<connection_group> group) noexcept {

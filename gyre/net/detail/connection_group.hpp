@@ -94,7 +94,7 @@ class connection_group {
   /// even if its input is incomplete.
   void stop_waiting_for_input();
   /// Whether connections are being drained.
-  bool drains() const noexcept { return draining_; }
+  bool drains() const noexcept { return is_draining_; }
   /// The connections on which limit_closing() calls close(timeout, timeout): those that are closing
   /// already, or all.
   enum class closed_by : bool { closing, all };
@@ -207,7 +207,7 @@ class connection_group {
   io::shared_receive_request receiving_;  // shared by all connections
   connection_handlers& handlers_;
   callback_gate gate_;
-  bool draining_ = false;
+  bool is_draining_ = false;
   gyre::detail::published_counter bytes_received_, bytes_sent_, messages_;
 
   const connection_options& options_;
@@ -231,7 +231,7 @@ class connection_group {
   std::size_t scheduled_now_ = 0;
   std::size_t ended_now_ = 0;
   run_operation run_operation_{*this};
-  bool run_posted_ = false;      // whether run_operation_ waits in the loop
+  bool is_run_posted_ = false;   // whether run_operation_ waits in the loop
   bool waits_for_input_ = true;  // whether a drain waits for pending input
   std::size_t held_ = 0;         // bytes of all connections and handshakes
   std::size_t handshakes_ = 0;   // the number of handshakes that hold bytes

@@ -30,11 +30,11 @@ class message_reader {
  public:
   explicit message_reader(dns_message message) noexcept : rest_(message) {}
 
-  bool failed() const noexcept { return failed_; }
+  bool failed() const noexcept { return has_failed_; }
 
   dns_message bytes(std::size_t count) noexcept {
-    if (failed_ || rest_.size() < count) {
-      failed_ = true;
+    if (has_failed_ || rest_.size() < count) {
+      has_failed_ = true;
       return {};
     }
     const dns_message part = rest_.first(count);
@@ -48,21 +48,21 @@ class message_reader {
   }
   // Skips a name. A compression pointer is not followed, because c-ares compares the names.
   void skip_name() noexcept {
-    while (!failed_) {
+    while (!has_failed_) {
       const std::uint32_t length = number(1);
       if (length == 0) return;
       if (length >= 0xc0) {
         bytes(1);
         return;
       }
-      if (length > 63) failed_ = true;
+      if (length > 63) has_failed_ = true;
       bytes(length);
     }
   }
 
  private:
   dns_message rest_;
-  bool failed_ = false;
+  bool has_failed_ = false;
 };
 
 struct record_header {

@@ -38,7 +38,7 @@ accept_operation* listening_socket::end_pause() noexcept {
 }
 
 void listening_socket::report_once(int error) noexcept {
-  if (std::exchange(reported_, true)) return;
+  if (std::exchange(was_reported_, true)) return;
   std::fprintf(stderr, "gyre: accept: %s; connections are refused (said once per listener)\n",
                std::strerror(error));
 }

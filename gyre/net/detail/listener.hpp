@@ -38,7 +38,7 @@ class listening_socket final : public io::detail::open_descriptor {
 
   accept_policy policy_;
   std::uint64_t refused_ = 0;
-  bool reported_ = false;
+  bool was_reported_ = false;
   accept_operation* waiter_ = nullptr;
 };
 

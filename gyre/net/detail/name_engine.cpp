@@ -88,7 +88,7 @@ name_engine::~name_engine() { assert(channels_.empty() && pending_ == 0); }
 // The loops below end, because callbacks cannot start lookups on a closed engine.
 void name_engine::close() noexcept {
   const auto alive = shared_from_this();
-  closed_ = true;
+  is_closed_ = true;
   channels_.clear();
   while (question* entry = queue_.pop_front())
     end(*entry, failure(resolve_errc::resolver_destroyed));
@@ -393,7 +393,7 @@ void name_engine::advance(question& entry) noexcept {
 }
 
 resolve_result name_engine::result_of(const question& entry) {
-  if (closed_) return failure(resolve_errc::resolver_destroyed);
+  if (is_closed_) return failure(resolve_errc::resolver_destroyed);
   if (const auto result = entry.addresses(); !result.empty()) return select_addresses(result, 0);
   if (entry.key->second != 0) {
     if (entry.has_answer()) return {};

@@ -130,7 +130,7 @@ class name_engine final : public std::enable_shared_from_this<name_engine> {
   /// Completes all lookups, those without a result with resolve_errc::resolver_destroyed.
   /// Afterwards the engine holds no watches or timers of the loop.
   void close() noexcept;
-  bool closed() const noexcept { return closed_; }
+  bool closed() const noexcept { return is_closed_; }
   std::size_t pending() const noexcept { return pending_; }
   std::size_t abandoned() const noexcept;
   dns_cache& cache() noexcept { return cache_; }
@@ -181,7 +181,7 @@ class name_engine final : public std::enable_shared_from_this<name_engine> {
   hosts_file hosts_;
   file_version resolv_conf_;
   dns_cache cache_;
-  bool closed_ = false;
+  bool is_closed_ = false;
 
   std::list<dns_channel> channels_;  // the last one takes new questions
   std::map<question_key, question> questions_;

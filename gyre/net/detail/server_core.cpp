@@ -50,7 +50,7 @@ server_core::~server_core() = default;
 
 server_handlers& server_core::settable_handlers() {
   const std::lock_guard lock(mutex_);
-  if (started_) throw std::logic_error("gyre::net::tcp_server: a handler is set after start()");
+  if (is_started_) throw std::logic_error("gyre::net::tcp_server: a handler is set after start()");
   return handlers;
 }
 
@@ -111,13 +111,13 @@ void server_core::listen(std::vector<socket> listeners) {
 
 void server_core::add(const endpoint& local, std::vector<socket> listeners, bool are_own) {
   const std::lock_guard lock(mutex_);
-  if (stopping_) return;
+  if (is_stopping_) return;
   endpoints_.push_back(local);
   const std::size_t accepting = accepting_shards().size();
   for (std::size_t i = 0; i < listeners.size(); ++i) {
     waiting_.push_back({shards_[i % accepting].get(), std::move(listeners[i]), are_own});
   }
-  if (started_) open_waiting();
+  if (is_started_) open_waiting();
 }
 
 void server_core::open_waiting() {
@@ -139,7 +139,8 @@ endpoint server_core::local_endpoint(std::size_t index) const {
 
 void server_core::start() {
   const std::lock_guard lock(mutex_);
-  if (std::exchange(started_, true)) throw std::logic_error("gyre::net::tcp_server: started twice");
+  if (std::exchange(is_started_, true))
+    throw std::logic_error("gyre::net::tcp_server: started twice");
   open_waiting();
 }
 
@@ -230,7 +231,7 @@ void server_core::stop(steady_time deadline, move_only_function<void()> done) {
 
 void server_core::begin_to_stop() {
   const std::lock_guard lock(mutex_);
-  stopping_ = true;
+  is_stopping_ = true;
   waiting_.clear();
 }
 
@@ -239,7 +240,7 @@ void server_core::add_done(move_only_function<void()> done) {
   {
     const std::lock_guard lock(mutex_);
     done_callbacks_.push_back(std::move(done));
-    if (!stopped_) return;  // finish_one() will post the call
+    if (!is_stopped_) return;  // finish_one() will post the call
   }
   post_server_changes(*shards_.front());
 }
@@ -250,7 +251,7 @@ void server_core::finish_one() noexcept {
   if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   {
     const std::lock_guard lock(mutex_);
-    stopped_ = true;
+    is_stopped_ = true;
   }
   post_server_changes(*shards_.front());
 }
@@ -262,7 +263,7 @@ void server_core::call_one_done() {
   bool more = false;
   {
     const std::lock_guard lock(mutex_);
-    if (!stopped_ || done_callbacks_.empty()) return;
+    if (!is_stopped_ || done_callbacks_.empty()) return;
     done = std::move(done_callbacks_.front());
     done_callbacks_.erase(done_callbacks_.begin());
     more = !done_callbacks_.empty();

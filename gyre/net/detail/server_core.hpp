@@ -109,9 +109,9 @@ class server_core : public std::enable_shared_from_this<server_core> {
   mutable std::mutex mutex_;  // guards the members up to the counters
   std::vector<endpoint> endpoints_;
   std::vector<listener> waiting_;
-  bool started_ = false;
-  bool stopping_ = false;
-  bool stopped_ = false;
+  bool is_started_ = false;
+  bool is_stopping_ = false;
+  bool is_stopped_ = false;
   std::vector<move_only_function<void()>> done_callbacks_;  // callbacks of stop(), not called yet
 
   // Counters, changed with relaxed operations: they guard no other data.

@@ -395,7 +395,7 @@ void server_shard::drain_acceptors() {
 }
 
 void server_shard::note_accepting_ended() noexcept {
-  if (!std::exchange(accepting_ended_, true)) core_.finish_one();
+  if (!std::exchange(has_accepting_ended_, true)) core_.finish_one();
 }
 
 void server_shard::connection_drained(tcp_connection& connection) {

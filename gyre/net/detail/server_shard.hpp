@@ -109,7 +109,7 @@ class server_shard final : public connection_group {
   // The stages of a stop: `grace_over` begins at grace_ends_.
   enum class stop_stage : std::uint8_t { none, begun, grace_over };
   stop_stage stage_ = stop_stage::none;
-  bool accepting_ended_ = false;
+  bool has_accepting_ended_ = false;
   steady_time grace_ends_{};
   steady_time stop_by_{};
   std::optional<timer> stop_timer_;  // reset by close_others(): the group may outlive the loop

@@ -112,20 +112,21 @@ class shared_connection {
     if (self == nullptr) throw_moved_from(name);
     const std::size_t uses = repeats ? self->options_.uses : 1;
     require_loop(self->loop(), context, name);
-    if (self->closed_) self->connector_.fail(io::errc::not_open, name);
+    if (self->is_closed_) self->connector_.fail(io::errc::not_open, name);
     const running_call counted(*self);
     auto work =
         stop_when(use_repeatedly(self, std::move(function), uses), self->closing_.get_token());
     co_await gyre::detail::await_ready_state(work);
     std::exception_ptr error = gyre::detail::task_access::state(work).take_error();
     if (error == nullptr) co_return co_await gyre::detail::take_result(work);
-    if (self->closed_) error = error_of_closed(std::move(error), self->connector_.describe(name));
+    if (self->is_closed_)
+      error = error_of_closed(std::move(error), self->connector_.describe(name));
     co_await gyre::detail::fail_with(error);
     std::unreachable();
   }
 
   void close() noexcept {
-    if (std::exchange(closed_, true)) return;
+    if (std::exchange(is_closed_, true)) return;
     closing_.request_stop();
     if constexpr (!stops_asynchronously<Connection>) {
       if (current_ == nullptr || current_->users > 0) return;
@@ -148,7 +149,7 @@ class shared_connection {
   }
 
   client_state state() const noexcept {
-    if (closed_) return client_state::closed;
+    if (is_closed_) return client_state::closed;
     return current_ != nullptr ? client_state::connected : progress_;
   }
   reconnecting_client_metrics metrics() const noexcept { return metrics_; }
@@ -174,7 +175,7 @@ class shared_connection {
     }
     running_call& operator=(running_call&&) = delete;
     ~running_call() {
-      if (--client_.calls_ == 0 && client_.closed_) client_.calls_ended_.set();
+      if (--client_.calls_ == 0 && client_.is_closed_) client_.calls_ended_.set();
     }
 
    private:
@@ -245,7 +246,7 @@ class shared_connection {
       } else {
         self->note_error(used, error);
       }
-      if (self->closed_) self->retire(used);
+      if (self->is_closed_) self->retire(used);
       if (const connection_ptr last = use.end()) co_await end(last);
       permit.release();
       if (error == nullptr) co_return co_await gyre::detail::take_result(work);
@@ -270,7 +271,7 @@ class shared_connection {
                                             bool is_repeated) {
     const waiter counted(*self, is_repeated);
     for (;;) {
-      if (self->closed_) self->connector_.fail(io::errc::closed, name);
+      if (self->is_closed_) self->connector_.fail(io::errc::closed, name);
       connection_ptr used = self->current_;
       if (used == nullptr) {
         auto connecting = self->connects_.run({}, [self](std::monostate) { return connect(self); });
@@ -310,7 +311,7 @@ class shared_connection {
         replacement->connection = std::move(*connected);
         // Another attempt may have set current_ meanwhile, if all calls that waited for this one
         // were stopped.
-        if (!self->closed_ && self->current_ == nullptr) self->current_ = replacement;
+        if (!self->is_closed_ && self->current_ == nullptr) self->current_ = replacement;
         if (self->current_ != replacement) co_await end(replacement);
         co_return replacement;
       }
@@ -376,7 +377,7 @@ class shared_connection {
   connection_ptr current_;
   client_state progress_ = client_state::disconnected;
   inplace_stop_source closing_;
-  bool closed_ = false;
+  bool is_closed_ = false;
   std::size_t calls_ = 0;
   manual_reset_event calls_ended_;
   reconnecting_client_metrics metrics_;

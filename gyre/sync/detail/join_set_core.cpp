@@ -42,7 +42,7 @@ std::coroutine_handle<> join_set_task::on_end(task_context& context) noexcept {
 bool join_set_core::push(join_set_task& task) noexcept {
   {
     const std::lock_guard lock(lock_);
-    if (closed_) return false;
+    if (is_closed_) return false;
     queue_.push_back(task);
   }
   ended_.release();
@@ -58,7 +58,7 @@ void join_set_core::close() noexcept {
   intrusive_queue<operation> dropped;
   {
     const std::lock_guard lock(lock_);
-    closed_ = true;
+    is_closed_ = true;
     dropped.splice_back(queue_);
   }
   while (operation* const each = dropped.pop_front()) delete static_cast<join_set_task*>(each);

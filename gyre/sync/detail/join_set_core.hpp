@@ -96,7 +96,7 @@ class join_set_core : public slab_object {
   atomic<std::size_t> size_{0};
   semaphore ended_{0};
   spin_lock lock_;
-  bool closed_ = false;               // guarded by lock_
+  bool is_closed_ = false;            // guarded by lock_
   intrusive_queue<operation> queue_;  // ended join_set_tasks; guarded by lock_
 };
 

@@ -43,7 +43,7 @@ class oneshot_core : public subscribers, public slab_object {
   bool retire_sender(Store store) noexcept {
     intrusive_queue<operation> ended_waits;
     lock_.lock();
-    const bool receiver_exists = !receiver_left_;
+    const bool receiver_exists = !has_receiver_left_;
     if (receiver_exists) store(*this);
     set_closed();
     receivers_.claim_all(ended_waits, false);
@@ -62,7 +62,7 @@ class oneshot_core : public subscribers, public slab_object {
     }
     intrusive_queue<operation> ended_waits;
     lock_.lock();
-    receiver_left_ = true;
+    has_receiver_left_ = true;
     const bool last = is_closed();
     senders_.claim_all(ended_waits, false);
     lock_.unlock();  // unless `last`, this may be gone from here on
@@ -71,7 +71,7 @@ class oneshot_core : public subscribers, public slab_object {
   }
   bool receiver_left() const noexcept {
     const std::lock_guard hold(lock_);
-    return receiver_left_;
+    return has_receiver_left_;
   }
 
   /// Returns whether the sender has retired. Called without the lock.
@@ -88,11 +88,11 @@ class oneshot_core : public subscribers, public slab_object {
       std::rethrow_exception(std::exchange(error_, nullptr));
     return std::exchange(value_, std::nullopt);
   }
-  bool has_receiver_left() const noexcept { return receiver_left_; }
+  bool has_receiver_left() const noexcept { return has_receiver_left_; }
   void enlist_sender(select_node& sender) noexcept { senders_.push_back(sender); }
 
  private:
-  bool receiver_left_ = false;
+  bool has_receiver_left_ = false;
   select_queue senders_;  // the waits of oneshot_sender::closed()
   std::optional<value_type> value_;
   std::exception_ptr error_;

@@ -13,23 +13,23 @@ class spin_lock {
  public:
   void lock() noexcept {
     // acquire: pairs with the release in unlock(); makes the previous holder's writes visible.
-    if (locked_.exchange(true, std::memory_order_acquire)) [[unlikely]]
+    if (is_locked_.exchange(true, std::memory_order_acquire)) [[unlikely]]
       lock_slowly();
   }
   bool try_lock() noexcept {
     // relaxed: only a check, which leaves the cache line with the holder. acquire: pairs with the
     // release in unlock().
-    return !locked_.load(std::memory_order_relaxed) &&
-           !locked_.exchange(true, std::memory_order_acquire);
+    return !is_locked_.load(std::memory_order_relaxed) &&
+           !is_locked_.exchange(true, std::memory_order_acquire);
   }
   void unlock() noexcept {
     // release: pairs with the acquire in lock() and try_lock().
-    locked_.store(false, std::memory_order_release);
+    is_locked_.store(false, std::memory_order_release);
   }
   /// Waits until the lock is free. The caller knows that no thread will lock it again.
   void wait_until_free() const noexcept {
     // acquire: pairs with the release in unlock().
-    while (locked_.load(std::memory_order_acquire)) thread_yield();
+    while (is_locked_.load(std::memory_order_acquire)) thread_yield();
   }
 
  private:
@@ -42,7 +42,7 @@ class spin_lock {
     int pauses = 0;
     do {
       // relaxed: only a check; the exchange below acquires.
-      while (locked_.load(std::memory_order_relaxed)) {
+      while (is_locked_.load(std::memory_order_relaxed)) {
         if (++pauses > max_pauses) {
           thread_yield();
         } else {
@@ -51,10 +51,10 @@ class spin_lock {
         }
       }
       // acquire: pairs with the release in unlock().
-    } while (locked_.exchange(true, std::memory_order_acquire));
+    } while (is_locked_.exchange(true, std::memory_order_acquire));
   }
 
-  atomic<bool> locked_{false};
+  atomic<bool> is_locked_{false};
 };
 
 }  // namespace gyre::detail

@@ -40,7 +40,7 @@ class subscribers {
 
   void enlist(select_node& receiver) noexcept { receivers_.push_back(receiver); }
   [[nodiscard]] bool is_closed() const noexcept {
-    return closed_.load(std::memory_order_relaxed);  // relaxed: the lock orders
+    return is_closed_.load(std::memory_order_relaxed);  // relaxed: the lock orders
   }
   /// Counts a case that completed at once. Returns whether its coroutine must yield to others: true
   /// once in 256 calls (a cooperative budget), because a coroutine whose operations always complete
@@ -56,14 +56,16 @@ class subscribers {
   void set_closed() noexcept {
     // release: pairs with the acquire in was_closed(), which then sees the earlier writes of the
     // closing thread.
-    closed_.store(true, std::memory_order_release);
+    is_closed_.store(true, std::memory_order_release);
   }
   /// Like is_closed(), but without the lock, which the thread that closed may still hold. acquire:
   /// pairs with the release in set_closed().
-  [[nodiscard]] bool was_closed() const noexcept { return closed_.load(std::memory_order_acquire); }
+  [[nodiscard]] bool was_closed() const noexcept {
+    return is_closed_.load(std::memory_order_acquire);
+  }
 
   mutable spin_lock lock_;
-  atomic<bool> closed_{false};
+  atomic<bool> is_closed_{false};
   std::uint8_t completed_at_once_ = 0;
   select_queue receivers_;
 };

@@ -15,7 +15,7 @@ std::coroutine_handle<> waiting_thread::finish(task_context& self) noexcept {
   if (thread.deadlock_.take_announcement(thread)) return std::noop_coroutine();
   // Not decided by thread.where, because a foreign awaitable may resume coroutines on any thread.
   if (thread.executor_.running_here()) {
-    thread.done_ = true;
+    thread.is_done_ = true;
   } else {
     thread.executor_.post(thread.end_elsewhere_);
   }

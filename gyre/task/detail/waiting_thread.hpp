@@ -48,10 +48,10 @@ class waiting_thread : public slab_object, task_context {
   template <class T>
   T run(task_state<T>& task) {
     task.start(*this);
-    [[maybe_unused]] const bool has_ended = executor_.run_until(done_);
+    [[maybe_unused]] const bool has_ended = executor_.run_until(is_done_);
     if constexpr (records_backtraces) {
       if (!has_ended) [[unlikely]]
-        deadlock_.end(*this, task, executor_, done_);
+        deadlock_.end(*this, task, executor_, is_done_);
     }
     return take_outside(task);
   }
@@ -61,8 +61,8 @@ class waiting_thread : public slab_object, task_context {
 
   [[no_unique_address]] deadlock_guard deadlock_;
   blocking_executor executor_;
-  bool done_ = false;
-  done_operation end_elsewhere_{done_};  // posted if the coroutine ends on another thread
+  bool is_done_ = false;
+  done_operation end_elsewhere_{is_done_};  // posted if the coroutine ends on another thread
   std::unique_ptr<live_task_entry> recorded_;
 };
 

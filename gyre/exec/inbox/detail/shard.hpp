@@ -24,18 +24,18 @@ class shard_base : public intrusive_node {
   void abandon() noexcept {
     return_reserve();
     // release: pairs with the acquire in abandoned(); makes the thread's last tasks visible.
-    abandoned_.store(true, std::memory_order_release);
+    is_abandoned_.store(true, std::memory_order_release);
     release_reference();
   }
   /// Called by the consumer: returns whether the thread has abandoned the shard, so that no task
   /// will follow. acquire: pairs with the release in abandon().
-  bool abandoned() const noexcept { return abandoned_.load(std::memory_order_acquire); }
+  bool abandoned() const noexcept { return is_abandoned_.load(std::memory_order_acquire); }
   /// Called by the inbox: releases the shard; the thread may then drop it from its list.
   void close() noexcept {
-    closed_.store(true, std::memory_order_relaxed);
+    is_closed_.store(true, std::memory_order_relaxed);
     release_reference();
   }
-  bool closed() const noexcept { return closed_.load(std::memory_order_relaxed); }
+  bool closed() const noexcept { return is_closed_.load(std::memory_order_relaxed); }
 
  private:
   /// Called by the thread: returns resources that it holds for tasks that it will not push. The
@@ -48,8 +48,8 @@ class shard_base : public intrusive_node {
   }
 
   gyre::detail::atomic<int> references_{2};
-  gyre::detail::atomic<bool> abandoned_{false};
-  gyre::detail::atomic<bool> closed_{false};
+  gyre::detail::atomic<bool> is_abandoned_{false};
+  gyre::detail::atomic<bool> is_closed_{false};
 };
 
 /// Returns an id that is unique in the process and not 0, so that a thread cannot mistake a new
