@@ -139,6 +139,11 @@ class buffer : public input {
   }
   /// Frees memory that neither the bytes nor the headroom need.
   void shrink_to_fit();
+  /// Drops the last `count` bytes; `count` <= size() is asserted.
+  void drop_last(std::size_t count) noexcept {
+    assert(count <= size() && "drops more bytes than there are");
+    end_ -= count;
+  }
   /// Drops all bytes, and keeps the memory.
   void clear() noexcept {
     if (storage_ != nullptr) begin_ = end_ = storage_ + headroom();

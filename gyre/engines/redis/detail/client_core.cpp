@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/engines/redis/detail/client_core.hpp>
+
+#include <gyre/engines/redis/reply_traits.hpp>
+#include <gyre/net/tcp_client.hpp>
+#include <gyre/tls/transport.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <stdexcept>
+
+namespace gyre::redis::detail {
+namespace {
+
+constexpr const char* client_name = "gyre::redis::client";
+
+net::tcp_client_options connecting_options(const client_options& options) {
+  net::tcp_client_options connecting;
+  connecting.connect_timeout = options.connect_timeout;
+  connecting.initial_delay = options.initial_delay;
+  connecting.longest_delay = options.longest_delay;
+  if (options.tls) connecting.transport = tls::client_transport(*options.tls);
+  return connecting;
+}
+
+engines::detail::pipeline_options pipeline_options_of(const client_options& options) {
+  check(options);
+  return {.name = client_name,
+          .lost = make_error_code(errc::connection_lost),
+          .no_reply = make_error_code(errc::no_reply),
+          .max_in_flight = options.max_in_flight,
+          .max_waiting = options.max_waiting,
+          .attempts = options.attempts,
+          .reply_timeout = options.reply_timeout,
+          .ping_interval = options.ping_interval};
+}
+
+// In the order of their names.
+constexpr std::array<std::string_view, 33> session_commands = {
+    "AUTH",      "BLMOVE",       "BLMPOP",     "BLPOP",       "BRPOP",        "BRPOPLPUSH",
+    "BZMPOP",    "BZPOPMAX",     "BZPOPMIN",   "DISCARD",     "EXEC",         "HELLO",
+    "MONITOR",   "MULTI",        "PSUBSCRIBE", "PSYNC",       "PUNSUBSCRIBE", "QUIT",
+    "READONLY",  "READWRITE",    "RESET",      "SELECT",      "SHUTDOWN",     "SSUBSCRIBE",
+    "SUBSCRIBE", "SUNSUBSCRIBE", "SYNC",       "UNSUBSCRIBE", "UNWATCH",      "WAIT",
+    "WAITAOF",   "WATCH",        "ASKING"};
+
+}  // namespace
+
+bool needs_session(std::string_view command) noexcept {
+  return std::ranges::any_of(session_commands, [&](std::string_view each) {
+    return each.size() == command.size() &&
+           std::ranges::equal(each, command, [](char upper, char any) {
+             return upper == static_cast<char>(std::toupper(static_cast<unsigned char>(any)));
+           });
+  });
+}
+
+void check(const client_options& options) {
+  const auto refuse = [](const char* what) {
+    throw std::invalid_argument(std::string("gyre::redis::client: ") + what);
+  };
+  if (options.max_in_flight == 0) refuse("max_in_flight must be at least 1");
+  if (options.max_waiting == 0) refuse("max_waiting must be at least 1");
+  if (options.max_reply == 0) refuse("max_reply must be at least 1");
+  if (options.attempts == 0) refuse("attempts must be at least 1");
+  if (options.uses == 0) refuse("uses must be at least 1");
+  if (options.reply_timeout <= duration::zero()) refuse("reply_timeout must be above zero");
+  if (options.ping_interval <= duration::zero()) refuse("ping_interval must be above zero");
+  if (!options.user.empty() && options.password.empty()) refuse("a user needs a password");
+}
+
+void queued_replies::complete(std::string_view bytes) noexcept {
+  reply_cursor values(bytes);
+  const reply_node node = values.next();
+  if (node.kind != reply_kind::error || error_ != nullptr) return;
+  try {
+    error_ = std::make_exception_ptr(server_error(std::string(node.text)));
+  } catch (...) {
+    error_ = std::current_exception();
+  }
+}
+
+client_core::client_core(event_loop& loop, const net::host_port& server,
+                         const client_options& options)
+    : pipeline(loop, server, connecting_options(options), pipeline_options_of(options)),
+      options_(options),
+      scanner_(options.max_reply) {}
+
+client_metrics client_core::metrics() const noexcept {
+  return {.in_flight = in_flight(),
+          .waiting = waiting(),
+          .connected = connected_,
+          .commands = commands_,
+          .repetitions = repetitions_};
+}
+
+// --- Calls ---
+
+void client_core::throw_needs_session(std::string_view command) const {
+  throw std::system_error(make_error_code(errc::needs_session), std::string(command));
+}
+
+void client_core::throw_aborted() const {
+  throw std::system_error(make_error_code(errc::transaction_aborted), describe());
+}
+
+void client_core::prepare_to_repeat(const awaited_reply& lost, std::size_t& uses) {
+  if (lost.result() == outcome::lost && --uses == 0) std::rethrow_exception(lost.error());
+  if (lost.result() == outcome::lost) ++repetitions_;
+}
+
+task<subscription> client_core::subscribe(shared self, std::string channel,
+                                          subscription_options options) {
+  if (options.max_messages == 0) {
+    throw std::invalid_argument("gyre::redis::client::subscribe: max_messages must be at least 1");
+  }
+  const auto queue = std::make_shared<message_queue>(std::move(channel), options);
+  for (;;) {
+    if (!self->may_use_now()) {
+      task<> turn = self->admit();
+      co_await std::move(turn);
+    }
+    if (!self->has_push_) {
+      self->cancel_admission();
+      throw std::system_error(make_error_code(errc::not_supported),
+                              "subscriptions need Redis 6 or newer");
+    }
+    self->messages_.add(queue);
+    subscription made(self, queue);
+    typed_reply<void> reply(true);
+    const request_in_flight sent(*self, reply, [&](io::buffer& output) {
+      write_command(output, queue->is_pattern() ? "PSUBSCRIBE" : "SUBSCRIBE", queue->channel());
+    });
+    co_await reply.wait();
+    if (reply.result() == outcome::complete) {
+      reply.take();
+      co_return made;
+    }
+    // Another attempt adds the queue again.
+  }
+}
+
+void client_core::unsubscribe(const message_queue& queue) noexcept try {
+  if (!messages_.remove(queue) || !has_push_ || !is_connected()) return;
+  append_own(&unawaited_, queue.is_pattern() ? "PUNSUBSCRIBE" : "UNSUBSCRIBE", queue.channel());
+} catch (...) {
+  // Without memory the server keeps sending messages, which nobody gets.
+}
+
+void client_core::end() noexcept {
+  close();
+  messages_.end();
+}
+
+// --- Login ---
+
+void client_core::begin() {
+  scanner_ = reply_scanner(options_.max_reply);
+  has_push_ = false;
+  ++connected_;
+  begin_step(login_step::hello);
+}
+
+void client_core::begin_step(login_step step) {
+  step_ = step;
+  const std::string_view user = options_.user.empty() ? "default" : std::string_view(options_.user);
+  switch (step) {
+    case login_step::hello:
+      if (options_.password.empty()) return append_own(&login_, "HELLO", "3");
+      return append_own(&login_, "HELLO", "3", "AUTH", user, options_.password);
+    case login_step::authenticate:
+      if (options_.password.empty()) return begin_step(login_step::name);
+      if (options_.user.empty()) return append_own(&login_, "AUTH", options_.password);
+      return append_own(&login_, "AUTH", user, options_.password);
+    case login_step::name:
+      if (options_.name.empty()) return begin_step(login_step::select);
+      return append_own(&login_, "CLIENT", "SETNAME", options_.name);
+    case login_step::select:
+      if (options_.database == 0) return begin_step(login_step::done);
+      return append_own(&login_, "SELECT", options_.database);
+    case login_step::done:
+      messages_.begin_connection([this](std::string_view channel, bool is_pattern) {
+        append_own(&unawaited_, is_pattern ? "PSUBSCRIBE" : "SUBSCRIBE", channel);
+      });
+      return finish_login(nullptr);
+  }
+}
+
+void client_core::continue_login(std::string_view bytes) noexcept try {
+  reply_cursor values(bytes);
+  const reply_node node = values.next();
+  if (node.kind != reply_kind::error) {
+    if (step_ == login_step::hello) {
+      has_push_ = true;
+      return begin_step(login_step::name);
+    }
+    return begin_step(static_cast<login_step>(static_cast<int>(step_) + 1));
+  }
+  // A server older than Redis 6 does not know HELLO.
+  const bool is_unknown =
+      node.text.starts_with("ERR unknown command") || node.text.starts_with("NOPROTO");
+  if (step_ == login_step::hello && is_unknown) return begin_step(login_step::authenticate);
+  finish_login(std::make_exception_ptr(server_error(std::string(node.text))));
+} catch (...) {
+  fail(std::make_error_code(std::errc::not_enough_memory));
+}
+
+void client_core::ping() { append_own(nullptr, "PING"); }
+
+// --- Replies ---
+
+void client_core::read(io::input& input) {
+  while (!input.empty()) {
+    const auto length = scanner_.scan(input.text());
+    if (!length) return fail(make_error_code(length.error()));
+    if (!*length) return;
+    const std::string_view bytes = input.text().substr(0, **length);
+    input.consume(**length);
+    if (reply_cursor(bytes).peek().kind == reply_kind::push) {
+      take_message(bytes);
+    } else {
+      take_reply(bytes, false);
+    }
+  }
+}
+
+void client_core::take_message(std::string_view bytes) {
+  reply_cursor values(bytes);
+  if (messages_.deliver(values)) return;
+  if (values.next().count == 0) return;
+  const std::string_view kind = values.next().text;
+  if (kind.ends_with("subscribe")) take_reply(bytes, true);
+}
+
+void client_core::take_reply(std::string_view bytes, bool is_message) {
+  const std::optional<engines::detail::pending_reply*> next = front();
+  auto* const reply = next ? static_cast<expected_reply*>(*next) : nullptr;
+  const bool is_error = reply_cursor(bytes).peek().kind == reply_kind::error;
+  const bool awaits_message = reply != nullptr && reply->is_confirmed_by_message();
+  if (!next || (is_message != awaits_message && !is_error)) {
+    return fail(make_error_code(errc::bad_reply));
+  }
+  pop_front();
+  if (reply != nullptr) reply->complete(bytes);
+}
+
+}  // namespace gyre::redis::detail

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// client_core: the connection of a Redis client: login, replies and messages.
+#pragma once
+
+#include <gyre/engines/detail/pipeline.hpp>
+#include <gyre/engines/redis/client_options.hpp>
+#include <gyre/engines/redis/command.hpp>
+#include <gyre/engines/redis/detail/awaited_reply.hpp>
+#include <gyre/engines/redis/detail/message_hub.hpp>
+#include <gyre/engines/redis/detail/reply_scanner.hpp>
+#include <gyre/engines/redis/error.hpp>
+#include <gyre/engines/redis/subscription.hpp>
+#include <gyre/engines/redis/subscription_options.hpp>
+#include <gyre/exec/event_loop.hpp>
+#include <gyre/io/input.hpp>
+#include <gyre/net/host_port.hpp>
+#include <gyre/task/task.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace gyre::redis::detail {
+
+/// Whether a command would keep the shared connection from other callers, or change its state.
+bool needs_session(std::string_view command) noexcept;
+
+/// Throws std::invalid_argument for options that make no sense.
+void check(const client_options& options);
+
+/// The first error among the replies of a transaction's commands, which are otherwise QUEUED.
+class queued_replies final : public expected_reply {
+ public:
+  void complete(std::string_view bytes) noexcept override;
+  void lose(const std::exception_ptr&, bool) noexcept override {}
+  const std::exception_ptr& error() const noexcept { return error_; }
+
+ private:
+  std::exception_ptr error_;
+};
+
+template <class T>
+using transaction_value = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
+
+/// Thread-safety: the loop's thread.
+class client_core final : public engines::detail::pipeline {
+ public:
+  using shared = std::shared_ptr<client_core>;
+
+  client_core(event_loop& loop, const net::host_port& server, const client_options& options);
+
+  client_metrics metrics() const noexcept;
+  std::size_t uses() const noexcept { return options_.uses; }
+
+  /// Sends a command, and waits for its reply. After a lost connection it sends it again, if it may
+  /// be used further times, or if the server has not got it.
+  template <class T, class Command>
+  static task<T> run(shared self, Command command, std::size_t uses);
+  /// Sends commands as one transaction.
+  template <class... Commands>
+  static task<std::tuple<transaction_value<typename Commands::result_type>...>> transact(
+      shared self, Commands... commands);
+
+  /// Subscribes, and waits until the server has confirmed it.
+  static task<subscription> subscribe(shared self, std::string channel,
+                                      subscription_options options);
+  /// Removes a subscription's queue; the last one of its channel unsubscribes.
+  void unsubscribe(const message_queue& queue) noexcept;
+  void end() noexcept;
+
+ private:
+  using outcome = awaited_reply::outcome;
+
+  /// A request of a coroutine, from its admission to its reply.
+  class request_in_flight {
+   public:
+    /// Writes by `write(output)` what has `earlier_count` replies for `earlier`, and then `reply`.
+    template <class Write>
+    request_in_flight(client_core& core, awaited_reply& reply, Write write,
+                      expected_reply* earlier = nullptr, std::size_t earlier_count = 0);
+    request_in_flight& operator=(request_in_flight&&) = delete;
+    ~request_in_flight() {
+      if (reply_.result() != outcome::none) return;
+      core_.forget(reply_);
+      if (earlier_ != nullptr) core_.forget(*earlier_);
+    }
+
+   private:
+    client_core& core_;
+    awaited_reply& reply_;
+    expected_reply* earlier_;
+  };
+
+  /// A step of the login.
+  class login_reply final : public expected_reply {
+   public:
+    explicit login_reply(client_core& core) noexcept : core_(core) {}
+    void complete(std::string_view bytes) noexcept override { core_.continue_login(bytes); }
+    void lose(const std::exception_ptr&, bool) noexcept override {}
+
+   private:
+    client_core& core_;
+  };
+  /// What a message confirms, and nobody waits for.
+  class unawaited_confirmation final : public expected_reply {
+   public:
+    void complete(std::string_view) noexcept override {}
+    void lose(const std::exception_ptr&, bool) noexcept override {}
+    bool is_confirmed_by_message() const noexcept override { return true; }
+  };
+  enum class login_step : std::uint8_t { hello, authenticate, name, select, done };
+
+  bool may_use_now() noexcept { return loop().in_loop_thread() && try_admit(); }
+  [[noreturn, gnu::cold]] void throw_needs_session(std::string_view command) const;
+  [[noreturn, gnu::cold]] void throw_aborted() const;
+  // Throws the error of a lost command, unless it may be sent once more.
+  void prepare_to_repeat(const awaited_reply& lost, std::size_t& uses);
+
+  void begin() override;
+  void read(io::input& input) override;
+  void ping() override;
+  bool needs_connection() const noexcept override { return messages_.has_subscriptions(); }
+
+  void take_message(std::string_view bytes);
+  void take_reply(std::string_view bytes, bool is_message);
+  void continue_login(std::string_view bytes) noexcept;
+  void begin_step(login_step step);
+  /// Appends a command of the client itself.
+  template <class... Arguments>
+  void append_own(expected_reply* reply, std::string_view name, const Arguments&... arguments) {
+    const std::uint64_t begin_position = position();
+    write_command(output(), name, arguments...);
+    enter_own(reply, begin_position);
+  }
+
+  const client_options options_;
+  reply_scanner scanner_;
+  login_step step_ = login_step::done;
+  login_reply login_{*this};
+  unawaited_confirmation unawaited_;
+  bool has_push_ = false;  // RESP3: messages come beside replies
+  message_hub messages_;
+  std::uint64_t connected_ = 0;
+  std::uint64_t commands_ = 0;
+  std::uint64_t repetitions_ = 0;
+};
+
+template <class Write>
+client_core::request_in_flight::request_in_flight(client_core& core, awaited_reply& reply,
+                                                  Write write, expected_reply* earlier,
+                                                  std::size_t earlier_count)
+    : core_(core), reply_(reply), earlier_(earlier) {
+  core.reserve_entries(earlier_count + 1);
+  io::buffer& output = core.output();
+  const std::size_t size = output.size();
+  const std::uint64_t position = core.position();
+  try {
+    write(output);
+  } catch (...) {
+    output.drop_last(output.size() - size);
+    core.cancel_admission();
+    throw;
+  }
+  for (; earlier_count > 0; --earlier_count) core.enter_own(earlier, position);
+  core.enter(&reply, position);
+  ++core.commands_;
+}
+
+template <class T, class Command>
+task<T> client_core::run(shared self, Command command, std::size_t uses) {
+  if (needs_session(command.name())) self->throw_needs_session(command.name());
+  for (;;) {
+    if (!self->may_use_now()) {
+      task<> turn = self->admit();
+      co_await std::move(turn);
+    }
+    typed_reply<T> reply;
+    const request_in_flight sent(*self, reply, [&](io::buffer& output) { command.write(output); });
+    co_await reply.wait();
+    if (reply.result() == outcome::complete) co_return reply.take();
+    self->prepare_to_repeat(reply, uses);
+  }
+}
+
+template <class... Commands>
+task<std::tuple<transaction_value<typename Commands::result_type>...>> client_core::transact(
+    shared self, Commands... commands) {
+  using values = std::tuple<transaction_value<typename Commands::result_type>...>;
+  for (const std::string_view each : {commands.name()...}) {
+    if (needs_session(each)) self->throw_needs_session(each);
+  }
+  std::size_t uses = 1;  // a transaction that may have been carried out is not repeated
+  for (;;) {
+    if (!self->may_use_now()) {
+      task<> turn = self->admit();
+      co_await std::move(turn);
+    }
+    queued_replies queued;
+    typed_reply<std::optional<values>> reply;
+    const request_in_flight sent(
+        *self, reply,
+        [&](io::buffer& output) {
+          write_command(output, "MULTI");
+          (commands.write(output), ...);
+          write_command(output, "EXEC");
+        },
+        &queued, 1 + sizeof...(commands));
+    co_await reply.wait();
+    if (reply.result() == outcome::complete) {
+      if (queued.error()) std::rethrow_exception(queued.error());
+      std::optional<values> results = reply.take();
+      if (!results) self->throw_aborted();
+      co_return std::move(*results);
+    }
+    self->prepare_to_repeat(reply, uses);
+  }
+}
+
+}  // namespace gyre::redis::detail

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/engines/redis/detail/message_hub.hpp>
+
+namespace gyre::redis::detail {
+
+void message_hub::add(const std::shared_ptr<message_queue>& queue) {
+  map_of(*queue)[queue->channel()].push_back(queue);
+}
+
+bool message_hub::remove(const message_queue& queue) noexcept {
+  channel_map& channels = map_of(queue);
+  const auto found = channels.find(queue.channel());
+  if (found == channels.end()) return false;
+  std::erase_if(found->second, [&](const auto& each) { return each.get() == &queue; });
+  if (!found->second.empty()) return false;
+  channels.erase(found);
+  return true;
+}
+
+bool message_hub::deliver(reply_cursor message) noexcept {
+  const reply_node header = message.next();
+  if (header.count == 0) return false;
+  const std::string_view kind = message.next().text;
+  const bool is_pattern = kind == "pmessage";
+  if (!is_pattern && kind != "message") return false;
+  if (header.count != (is_pattern ? 4U : 3U)) return false;
+  const std::string_view subscribed = message.next().text;
+  const std::string_view channel = is_pattern ? message.next().text : subscribed;
+  const std::string_view text = message.next().text;
+  const channel_map& channels = is_pattern ? patterns_ : channels_;
+  if (const auto found = channels.find(subscribed); found != channels.end()) {
+    for (const auto& queue : found->second) queue->push(channel, text);
+  }
+  return true;
+}
+
+void message_hub::end() noexcept {
+  for (channel_map* channels : {&channels_, &patterns_}) {
+    for (const auto& [channel, queues] : *channels) {
+      for (const auto& queue : queues) queue->end();
+    }
+    channels->clear();
+  }
+}
+
+}  // namespace gyre::redis::detail

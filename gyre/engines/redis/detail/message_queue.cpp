@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/engines/redis/detail/message_queue.hpp>
+
+#include <new>
+
+namespace gyre::redis::detail {
+
+void message_queue::push(std::string_view channel, std::string_view text) noexcept {
+  const auto is_full = [this, &text] {
+    return messages_.size() >= options_.max_messages ||
+           (!messages_.empty() && bytes_ + text.size() > options_.max_bytes);
+  };
+  while (is_full()) drop_oldest();
+  try {
+    messages_.push_back({std::string(channel), std::string(text), std::exchange(has_gap_, false)});
+  } catch (const std::bad_alloc&) {
+    ++dropped_;
+    has_gap_ = true;
+    return;
+  }
+  bytes_ += text.size();
+  arrival_.set();
+}
+
+void message_queue::drop_oldest() noexcept {
+  bytes_ -= messages_.front().text.size();
+  messages_.pop_front();
+  ++dropped_;
+  if (messages_.empty()) {
+    has_gap_ = true;
+  } else {
+    messages_.front().follows_gap = true;
+  }
+}
+
+std::optional<message> message_queue::pop() {
+  if (messages_.empty()) return std::nullopt;
+  message first = std::move(messages_.front());
+  messages_.pop_front();
+  bytes_ -= first.text.size();
+  return first;
+}
+
+}  // namespace gyre::redis::detail

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/engines/redis/reply.hpp>
+
+#include <cstddef>
+
+namespace gyre::redis {
+
+// reply_scanner bounds the depth of the recursion.
+reply reply_traits<reply>::read(reply_cursor& values) {
+  const reply_node node = values.next();
+  reply read{
+      .kind = node.kind, .text = std::string(node.text), .integer = node.integer, .values = {}};
+  read.values.reserve(node.children());
+  for (std::size_t left = node.children(); left > 0; --left) {
+    read.values.push_back(reply_traits<reply>::read(values));
+  }
+  return read;
+}
+
+}  // namespace gyre::redis

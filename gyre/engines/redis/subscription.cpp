@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/engines/redis/subscription.hpp>
+
+#include <gyre/engines/redis/detail/client_core.hpp>
+#include <gyre/engines/redis/detail/message_queue.hpp>
+
+namespace gyre::redis {
+
+subscription& subscription::operator=(subscription&& other) noexcept {
+  subscription replaced(std::move(other));
+  std::swap(core_, replaced.core_);
+  std::swap(queue_, replaced.queue_);
+  return *this;
+}
+
+subscription::~subscription() {
+  if (core_ != nullptr) core_->unsubscribe(*queue_);
+}
+
+task<std::optional<message>> subscription::next() {
+  if (queue_ == nullptr) co_return std::nullopt;
+  const std::shared_ptr<detail::message_queue> queue = queue_;
+  for (;;) {
+    if (std::optional<message> first = queue->pop()) co_return first;
+    if (queue->has_ended()) co_return std::nullopt;
+    co_await queue->wait();
+  }
+}
+
+std::optional<message> subscription::try_next() {
+  return queue_ != nullptr ? queue_->pop() : std::nullopt;
+}
+
+std::uint64_t subscription::dropped() const noexcept {
+  return queue_ != nullptr ? queue_->dropped() : 0;
+}
+
+}  // namespace gyre::redis
