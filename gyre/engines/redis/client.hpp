@@ -76,7 +76,7 @@ class client {
   /// again, `client_options::uses` times in all.
   template <class Result = reply, command_argument... Arguments>
   [[nodiscard]] task<Result> call_idempotent(std::string_view name, Arguments&&... arguments) {
-    return run(command<Result>(name, std::forward<Arguments>(arguments)...), core_->uses());
+    return run(command<Result>(name, std::forward<Arguments>(arguments)...), core_ != nullptr ? core_->uses() : 1);
   }
   /// Sends commands as one transaction (MULTI, EXEC), and gives their results as a tuple, with a
   /// std::monostate for a void. The server carries out all of them with nothing between them, or

@@ -2,6 +2,7 @@
 #include <gyre/engines/redis/detail/client_core.hpp>
 
 #include <gyre/engines/redis/reply_traits.hpp>
+#include <gyre/io/error.hpp>
 #include <gyre/net/tcp_client.hpp>
 #include <gyre/tls/transport.hpp>
 
@@ -53,6 +54,10 @@ bool needs_session(std::string_view command) noexcept {
              return upper == static_cast<char>(std::toupper(static_cast<unsigned char>(any)));
            });
   });
+}
+
+void throw_moved_from() {
+  throw std::system_error(make_error_code(io::errc::not_open), client_name);
 }
 
 void check(const client_options& options) {
@@ -111,6 +116,7 @@ void client_core::prepare_to_repeat(const awaited_reply& lost, std::size_t& uses
 
 task<subscription> client_core::subscribe(shared self, std::string channel,
                                           subscription_options options) {
+  if (self == nullptr) throw_moved_from();
   if (options.max_messages == 0) {
     throw std::invalid_argument("gyre::redis::client::subscribe: max_messages must be at least 1");
   }

@@ -35,6 +35,9 @@ namespace gyre::redis::detail {
 /// Whether a command would keep the shared connection from other callers, or change its state.
 bool needs_session(std::string_view command) noexcept;
 
+/// Throws std::system_error (io::errc::not_open): the client was moved from.
+[[noreturn, gnu::cold]] void throw_moved_from();
+
 /// Throws std::invalid_argument for options that make no sense.
 void check(const client_options& options);
 
@@ -178,6 +181,7 @@ client_core::request_in_flight::request_in_flight(client_core& core, awaited_rep
 
 template <class T, class Command>
 task<T> client_core::run(shared self, Command command, std::size_t uses) {
+  if (self == nullptr) throw_moved_from();
   if (needs_session(command.name())) self->throw_needs_session(command.name());
   for (;;) {
     if (!self->may_use_now()) {
@@ -196,6 +200,7 @@ template <class... Commands>
 task<std::tuple<transaction_value<typename Commands::result_type>...>> client_core::transact(
     shared self, Commands... commands) {
   using values = std::tuple<transaction_value<typename Commands::result_type>...>;
+  if (self == nullptr) throw_moved_from();
   for (const std::string_view each : {commands.name()...}) {
     if (needs_session(each)) self->throw_needs_session(each);
   }
