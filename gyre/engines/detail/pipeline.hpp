@@ -142,7 +142,7 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
     std::uint64_t position;
     bool is_admitted;
   };
-  /// What calls wait for together: a connection, or the reason why there is none.
+  /// The event for which calls wait together: a connection, or the reason why there is none.
   struct attempt {
     manual_reset_event done;
     std::exception_ptr error;
