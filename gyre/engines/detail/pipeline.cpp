@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/engines/detail/pipeline.hpp>
 
-#include <gyre/io/error.hpp>
 #include <gyre/net/detail/coroutine_loop.hpp>
 #include <gyre/net/tcp_connection.hpp>
+#include <gyre/task/detail/cancelled.hpp>
 #include <gyre/task/detail/this_context.hpp>
 
 #include <algorithm>
@@ -19,7 +19,8 @@ namespace {
 constexpr std::size_t flush_size = 64 * 1024;
 // No request is admitted while this many bytes wait for the kernel.
 constexpr std::size_t high_water = std::size_t{1} << 20;
-// A client with a wrong password must not ask the server with every call.
+// The time without another attempt after a refused login: a client with a wrong password must not
+// log in again with every call.
 constexpr std::chrono::seconds refusal_time{1};
 // Requests of the protocol itself, besides the admitted ones.
 constexpr std::size_t own_entries = 64;
@@ -32,32 +33,31 @@ net::tcp_client_options options_of_client(net::tcp_client_options options,
   // Admission bounds the output: a request may be larger than a limit of bytes.
   options.connections.output_limit = std::numeric_limits<std::size_t>::max() / 2;
   options.connections.input_limit = std::numeric_limits<std::size_t>::max() / 2;
-  options.connections.message_timeout = duration::zero();  // `reply_timeout` instead
+  options.connections.message_timeout = duration::zero();  // reply_timeout limits it
+  options.connections.keep_alive = true;                   // for patient requests
   return options;
 }
 
 }  // namespace
 
-pipeline::pipeline(event_loop& loop, net::host_port server, net::tcp_client_options connecting,
+pipeline::pipeline(event_loop& loop, net::host_port server, net::tcp_client_options client_options,
                    const pipeline_options& options)
     : loop_(loop),
       server_(std::move(server)),
       options_(options),
-      has_layer_(connecting.transport != nullptr),
       entries_(options.max_in_flight + own_entries),
       admissions_(options.max_in_flight),
       health_timer_(loop, [this] { check_health(); }),
       flush_([](std::shared_ptr<pipeline> self, gyre::detail::release_point) { self->flush(); }) {
-  client_.emplace(loop, server_, options_of_client(std::move(connecting), options_));
+  client_.emplace(loop, server_, options_of_client(std::move(client_options), options_));
+  // There is no on_high_water: it could cancel on_low_water, for which writable_ waits.
   client_->on_connection([this](net::tcp_connection&) { on_connected(); })
       .on_message([this](net::tcp_connection&, io::input& input) { on_input(input); })
       .on_low_water([this](net::tcp_connection&) { writable_.set(); })
-      .on_high_water([](net::tcp_connection&, std::size_t) {})
-      .on_close([this](net::tcp_connection& ended, std::error_code why) {
-        on_closed(why, ended.metrics().bytes_sent);
-      });
-  client_->on_connect_failed([this](std::error_code why, std::size_t attempts, bool) {
-    on_connect_failed(why, attempts);
+      .on_close([this](net::tcp_connection&, std::error_code why) { on_closed(why); });
+  client_->on_connect_failed([this](std::error_code why, std::size_t, bool) {
+    if (state_ != state::connecting) return;
+    on_attempt_failed(std::make_exception_ptr(std::system_error(why, describe())));
   });
 }
 
@@ -67,7 +67,9 @@ std::string pipeline::describe() const {
 
 // --- Calls ---
 
-bool pipeline::can_append() const noexcept { return state_ == state::ready && writable_.is_set(); }
+bool pipeline::can_append() const noexcept {
+  return state_ == state::ready && writable_.is_set() && unfenced_.is_set();
+}
 
 bool pipeline::try_admit() noexcept { return can_append() && admissions_.try_acquire(); }
 
@@ -86,24 +88,36 @@ task<> pipeline::admit() {
     ~count_waiting() { --count; }
   } const counted(waiting_);
 
-  semaphore_permit admission = co_await admissions_.permit();
-  while (!can_append()) {
-    if (state_ == state::closed) throw_closed();
-    if (state_ == state::ready) {
-      co_await writable_.wait();
+  if (state_ == state::closed) throw_closed(io::errc::not_open);
+  for (;;) {
+    if (state_ == state::closed) throw_closed(io::errc::closed);
+    if (state_ != state::ready) {
+      connect();
+      if (attempt_ == nullptr) attempt_ = std::make_shared<attempt>();
+      const std::shared_ptr<attempt> shared = attempt_;
+      co_await shared->done.wait();
+      if (shared->error) std::rethrow_exception(shared->error);
       continue;
     }
-    connect();
-    if (attempt_ == nullptr) attempt_ = std::make_shared<attempt>();
-    const std::shared_ptr<attempt> shared = attempt_;
-    co_await shared->done.wait();
-    if (shared->error) std::rethrow_exception(shared->error);
+    semaphore_permit admission = co_await admissions_.permit();
+    while (state_ == state::ready && !can_append()) {
+      co_await unfenced_.wait();
+      co_await writable_.wait();
+    }
+    if (state_ != state::ready) continue;
+    admission.forget();
+    co_return;
   }
-  admission.forget();
 }
 
-void pipeline::throw_closed() const {
-  throw std::system_error(make_error_code(io::errc::not_open), describe());
+task<> pipeline::wait_writable() {
+  const std::shared_ptr<pipeline> self = shared_from_this();
+  co_await writable_.wait();
+}
+
+void pipeline::throw_closed(io::errc code) const {
+  if (end_error_) std::rethrow_exception(end_error_);
+  throw std::system_error(make_error_code(code), describe());
 }
 
 void pipeline::reserve_entries(std::size_t count) {
@@ -113,20 +127,25 @@ void pipeline::reserve_entries(std::size_t count) {
   entries_.resize(std::max(2 * entries_.size(), count_ + count));
 }
 
-void pipeline::enter(pending_reply* request, std::uint64_t position) noexcept {
-  add_entry({request, position, true});
+std::uint64_t pipeline::enter(pending_reply* request, std::uint64_t position) noexcept {
+  return add_entry({request, position, true});
 }
 
-void pipeline::enter_own(pending_reply* request, std::uint64_t position) {
+std::uint64_t pipeline::enter_own(pending_reply* request, std::uint64_t position) {
   reserve_entries(1);
-  add_entry({request, position, false});
+  return add_entry({request, position, false});
 }
 
-void pipeline::add_entry(const entry& added) noexcept {
+std::uint64_t pipeline::add_entry(const entry& added) noexcept {
   if (count_ == 0) note_input();  // the time to reply begins
+  const std::uint64_t number = completed_ + count_;
   at(count_++) = added;
-  if (output_.size() >= flush_size) return flush();
-  flush_.post(loop_, shared_from_this());
+  if (output_.size() >= flush_size) {
+    flush();
+  } else {
+    request_flush();
+  }
+  return number;
 }
 
 pipeline::entry& pipeline::at(std::size_t index) noexcept {
@@ -134,10 +153,8 @@ pipeline::entry& pipeline::at(std::size_t index) noexcept {
   return entries_[index < entries_.size() ? index : index - entries_.size()];
 }
 
-void pipeline::forget(pending_reply& request) noexcept {
-  for (std::size_t index = 0; index < count_; ++index) {
-    if (entry& each = at(index); each.request == &request) each.request = nullptr;
-  }
+void pipeline::abandon(std::uint64_t number, pending_reply* successor) noexcept {
+  if (number >= completed_) at(static_cast<std::size_t>(number - completed_)).request = successor;
 }
 
 std::optional<pending_reply*> pipeline::front() noexcept {
@@ -149,13 +166,14 @@ void pipeline::pop_front() noexcept {
   const bool was_admitted = at(0).is_admitted;
   if (++first_ == entries_.size()) first_ = 0;
   --count_;
+  ++completed_;
   if (was_admitted) admissions_.release();
 }
 
 void pipeline::flush() noexcept {
   net::tcp_connection* const connection = client_->connection();
   if (output_.empty() || connection == nullptr) return;
-  given_ += output_.size();
+  flushed_ += output_.size();
   try {
     connection->send(output_.bytes());
     output_.clear();
@@ -172,26 +190,36 @@ void pipeline::connect() {
   if (state_ != state::idle) return;
   if (refusal_ && loop_.now() < earliest_attempt_) std::rethrow_exception(refusal_);
   refusal_ = nullptr;
+  failed_attempts_ = 0;
   client_->connect();
   state_ = state::connecting;
 }
 
 void pipeline::on_connected() {
-  given_ = 0;
+  state_ = state::logging_in;
+  flushed_ = 0;
   output_.clear();
   end_reason_ = {};
+  end_text_.clear();
   writable_.set();
+  unfenced_.set();
   note_input();
-  if (options_.ping_interval > duration::zero()) start_health_timer();
-  begin();
+  try {
+    start_health_timer();
+    begin();
+  } catch (...) {
+    fail(std::make_error_code(std::errc::not_enough_memory));
+  }
 }
 
 void pipeline::finish_login(std::exception_ptr error) {
   if (error == nullptr) {
     state_ = state::ready;
+    failed_attempts_ = 0;
     end_attempt(nullptr);
     return;
   }
+  if (options_.is_single_use) return close_with(error, error);
   refusal_ = error;
   earliest_attempt_ = loop_.now() + refusal_time;
   client_->disconnect();
@@ -211,54 +239,69 @@ void pipeline::on_input(io::input& input) {
   read(input);
 }
 
-void pipeline::fail(std::error_code error) {
+void pipeline::fail(std::error_code error, std::string_view text) noexcept {
+  net::tcp_connection* const failed = client_->connection();
+  if (failed == nullptr) return;
   end_reason_ = error;
-  if (net::tcp_connection* const connection = client_->connection()) connection->abort(error);
+  try {
+    end_text_ = text;
+  } catch (...) {
+    end_text_.clear();  // without memory the message is shorter
+  }
+  failed->abort(error);
 }
 
-void pipeline::on_closed(std::error_code why, std::uint64_t bytes_sent) {
+void pipeline::on_closed(std::error_code why) {
   health_timer_.cancel();
-  // A layer's bytes on the network are others than those of the requests.
-  const std::uint64_t sent = has_layer_ ? given_ : bytes_sent;
   if (end_reason_) why = end_reason_;
-  lose_entries(error_of_end(why), sent);
+  const std::exception_ptr error = error_of_end(why);
+  lose_entries(error);
   output_.clear();
-  writable_.set();  // who waits finds out that there is no connection
-  if (state_ == state::ready) state_ = state::connecting;
+  writable_.set();  // calls that wait for these find out that there is no connection
+  unfenced_.set();
+  connection_ended();
+  const state ended = state_;
+  if (ended != state::logging_in && ended != state::ready) return;  // the client itself has closed
+  state_ = state::connecting;
+  if (ended == state::logging_in) return on_attempt_failed(error);
+  if (options_.is_single_use) close_with(error, error);
 }
 
-void pipeline::on_connect_failed(std::error_code why, std::size_t attempts) {
-  if (state_ != state::connecting || attempts % options_.attempts != 0) return;
+void pipeline::on_attempt_failed(std::exception_ptr error) {
+  if (++failed_attempts_ % options_.max_connect_attempts != 0) return;
+  if (options_.is_single_use) return close_with(error, error);
   if (!needs_connection()) {
     client_->disconnect();
     state_ = state::idle;
   }
-  end_attempt(std::make_exception_ptr(std::system_error(why, describe())));
+  end_attempt(std::move(error));
 }
 
 std::exception_ptr pipeline::error_of_end(std::error_code why) const noexcept {
   try {
     const bool is_own = why.category() == options_.lost.category();
     std::string what = describe();
-    if (why && !is_own) what.append(" (").append(why.message()).append(")");
+    if (!end_text_.empty()) {
+      what.append(" (").append(end_text_).append(")");
+    } else if (why && !is_own) {
+      what.append(" (").append(why.message()).append(")");
+    }
     return std::make_exception_ptr(std::system_error(is_own ? why : options_.lost, what));
   } catch (...) {
     return std::current_exception();
   }
 }
 
-void pipeline::lose_entries(const std::exception_ptr& error, std::uint64_t sent) noexcept {
+void pipeline::lose_entries(const std::exception_ptr& error) noexcept {
   while (count_ > 0) {
     const entry lost = at(0);
     pop_front();
-    if (lost.request != nullptr) lost.request->lose(error, lost.position < sent);
+    if (lost.request != nullptr) lost.request->lose(error, lost.position < flushed_);
   }
 }
 
 void pipeline::close() noexcept {
-  if (std::exchange(state_, state::closed) == state::closed) return;
-  health_timer_.cancel();
-  client_->disconnect();
+  if (state_ == state::closed) return;
   std::exception_ptr error;
   try {
     error =
@@ -266,27 +309,50 @@ void pipeline::close() noexcept {
   } catch (...) {
     error = std::current_exception();
   }
-  lose_entries(error, given_);
+  close_with(error, nullptr);
+}
+
+void pipeline::close_with(const std::exception_ptr& error,
+                          std::exception_ptr later_error) noexcept {
+  state_ = state::closed;
+  end_error_ = std::move(later_error);
+  health_timer_.cancel();
+  client_->disconnect();
+  lose_entries(error);
   writable_.set();
-  end_attempt(std::move(error));
+  unfenced_.set();
+  end_attempt(error);
 }
 
 // --- Health ---
 
-void pipeline::note_input() noexcept { last_input_ = loop_.now(); }
+void pipeline::note_input() noexcept {
+  last_input_ = loop_.now();
+  is_suspect_ = false;
+}
 
 void pipeline::start_health_timer() {
-  health_timer_.start_every(std::min(options_.ping_interval, options_.reply_timeout) / 4 +
-                            std::chrono::milliseconds{1});
+  const duration shortest =
+      std::min({options_.login_timeout, options_.reply_timeout, options_.ping_interval});
+  health_timer_.start_every(shortest / 4 + std::chrono::milliseconds{1});
 }
 
 void pipeline::check_health() {
-  const auto silence = loop_.now() - last_input_;
-  if (count_ > 0) {
-    if (silence >= options_.reply_timeout) fail(options_.no_reply);
-  } else if (silence >= options_.ping_interval) {
-    ping();
+  if (state_ == state::logging_in || count_ > 0) {
+    const bool is_login = state_ == state::logging_in;
+    if (!is_login && !is_reply_due()) return;
+    if (!has_been_silent_for(is_login ? options_.login_timeout : options_.reply_timeout)) return;
+    // The loop itself may have been late, and input may wait: the next check decides.
+    if (std::exchange(is_suspect_, true)) fail(options_.no_reply);
+  } else if (has_been_silent_for(options_.ping_interval)) {
+    try {
+      ping();
+    } catch (...) {
+      fail(std::make_error_code(std::errc::not_enough_memory));
+    }
   }
 }
+
+bool pipeline::has_been_silent_for(duration limit) { return loop_.now() - last_input_ >= limit; }
 
 }  // namespace gyre::engines::detail

@@ -2,15 +2,20 @@
 // pipeline: one connection to a server of requests and replies, which the coroutines of a loop
 // share without waiting for each other's replies.
 //
-// | state      | admit()           | login done | connection ends | attempts fail | close() |
-// |------------|-------------------|------------|-----------------|---------------|---------|
-// | idle       | connecting, waits | -          | -               | -             | closed  |
-// | connecting | waits             | ready      | connecting (1)  | idle (2)      | closed  |
-// | ready      | admits            | -          | connecting (1)  | -             | closed  |
-// | closed     | fails             | -          | -               | -             | closed  |
+// | state      | admit()           | connected  | login done | connection ends | close() |
+// |------------|-------------------|------------|------------|-----------------|---------|
+// | idle       | connecting, waits | -          | -          | -               | closed  |
+// | connecting | waits             | logging_in | -          | connecting (1)  | closed  |
+// | logging_in | waits             | -          | ready (2)  | connecting (1)  | closed  |
+// | ready      | admits            | -          | -          | connecting (3)  | closed  |
+// | closed     | fails             | -          | -          | -               | -       |
 //
-// 1. Requests in flight fail; the client reconnects by itself. Idle if nobody needs a connection.
-// 2. Calls that wait fail; the next one tries again.
+// 1. A failed attempt. After `max_connect_attempts` in a row the calls that wait fail, and the
+//    state is idle unless needs_connection().
+// 2. A refused login fails the calls that wait; the state is idle.
+// 3. The requests in flight fail.
+//
+// With `is_single_use` the state is closed after 3, and instead of idle.
 #pragma once
 
 #include <gyre/base/clock.hpp>
@@ -19,6 +24,7 @@
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/io/buffer.hpp>
+#include <gyre/io/error.hpp>
 #include <gyre/io/input.hpp>
 #include <gyre/net/host_port.hpp>
 #include <gyre/net/tcp_client.hpp>
@@ -33,6 +39,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -44,7 +51,7 @@ class pending_reply {
   pending_reply() noexcept = default;
   pending_reply& operator=(pending_reply&&) = delete;
 
-  /// The connection has ended; `was_sent`: the server may have got the request.
+  /// The connection has ended. Without `was_sent` no byte of the request has left this process.
   virtual void lose(const std::exception_ptr& error, bool was_sent) noexcept = 0;
 
  protected:
@@ -54,13 +61,19 @@ class pending_reply {
 struct pipeline_options {
   const char* name = "";                ///< for messages, such as "gyre::redis::client"
   std::error_code lost = {};            ///< the protocol's error of a connection that has ended
-  std::error_code no_reply = {};        ///< its error after `reply_timeout`
+  std::error_code no_reply = {};        ///< its error after `login_timeout` and `reply_timeout`
   std::size_t max_in_flight = 1024;     ///< admitted requests
   std::size_t max_waiting = 64 * 1024;  ///< calls that wait for admission
-  std::size_t attempts = 5;             ///< to connect, in a row
-  duration reply_timeout =
-      std::chrono::seconds{10};  ///< in which nothing comes, while a reply is due
-  duration ping_interval = std::chrono::seconds{30};  ///< in which nothing comes, until ping()
+  std::size_t max_connect_attempts = 5;
+  /// The times in which no byte comes, until the connection is given up: during the login, and
+  /// while a reply is due. Each is noticed late by up to half of its length.
+  duration login_timeout = std::chrono::seconds{5};
+  duration reply_timeout = std::chrono::seconds{10};
+  /// The time in which nothing comes and no reply is due, until ping().
+  duration ping_interval = std::chrono::seconds{30};
+  /// Whether the end of the connection, or the failure of all attempts, closes the pipeline: calls
+  /// then fail with that error.
+  bool is_single_use = false;
 };
 
 /// Base of a client's core, which speaks the protocol. A request is written by a coroutine, and its
@@ -70,13 +83,16 @@ struct pipeline_options {
 /// Lifetime: shared by the client and its calls.
 class pipeline : public std::enable_shared_from_this<pipeline> {
  public:
-  pipeline(event_loop& loop, net::host_port server, net::tcp_client_options connecting,
+  pipeline(event_loop& loop, net::host_port server, net::tcp_client_options client_options,
            const pipeline_options& options);
   pipeline& operator=(pipeline&&) = delete;
 
   event_loop& loop() const noexcept { return loop_; }
+  const net::host_port& server() const noexcept { return server_; }
   std::size_t in_flight() const noexcept { return count_; }
-  bool is_connected() const noexcept { return client_->connected(); }
+  /// Whether the login is done, and the connection has not ended.
+  bool is_ready() const noexcept { return state_ == state::ready; }
+  bool is_closed() const noexcept { return state_ == state::closed; }
   /// Calls that wait in admit().
   std::size_t waiting() const noexcept { return waiting_; }
   /// The client and the server, for messages.
@@ -87,22 +103,28 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   /// Whether a request may be appended at once. If so, it counts as admitted.
   [[nodiscard]] bool try_admit() noexcept;
   /// Waits until a request may be appended; connects if need be. Errors: those of connecting and of
-  /// the login; io::errc::waiting_limit; io::errc::not_open.
+  /// the login; io::errc::waiting_limit, closed, not_open; operation_cancelled.
   [[nodiscard]] task<> admit();
   /// The output, to which one request is appended after it was admitted.
   io::buffer& output() noexcept { return output_; }
   /// Where the output ends, counted from the connection's first byte.
-  std::uint64_t position() const noexcept { return given_ + output_.size(); }
+  std::uint64_t position() const noexcept { return flushed_ + output_.size(); }
   /// Makes memory for entries, so that to enter them cannot fail. Throws std::bad_alloc.
   void reserve_entries(std::size_t count);
   /// Enters an admitted request, which begins at `position`; null: nobody waits for the reply.
-  /// Flushes the output in a later turn, or now if there is much of it.
-  void enter(pending_reply* request, std::uint64_t position) noexcept;
+  /// Returns its number: requests are numbered in the order in which they are entered. Flushes the
+  /// output in a later turn, or now if there is much of it.
+  std::uint64_t enter(pending_reply* request, std::uint64_t position) noexcept;
   /// Gives an admission back that was not used.
   void cancel_admission() noexcept { admissions_.release(); }
-  /// The reply, when it comes, is dropped.
-  void forget(pending_reply& request) noexcept;
-  /// Closes; requests and calls that wait fail with `error`. Idempotent.
+  /// The reply to the request with this number goes to `successor`; null: it is dropped. No effect
+  /// on a request that has ended.
+  void abandon(std::uint64_t number, pending_reply* successor = nullptr) noexcept;
+  /// Ends the connection, for example because of bytes that are no reply. The requests in flight
+  /// fail with `error` if that is of the protocol's category, or else with
+  /// pipeline_options::lost; `text`: what the server has said, for the message.
+  void fail(std::error_code error, std::string_view text = {}) noexcept;
+  /// Closes; requests and calls that wait fail with io::errc::closed. Idempotent.
   void close() noexcept;
 
  protected:
@@ -117,8 +139,13 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   virtual void read(io::input& input) = 0;
   /// Appends a request that does nothing, whose reply shows that the server lives.
   virtual void ping() = 0;
+  /// The connection has ended, and its requests have failed.
+  virtual void connection_ended() noexcept {}
   /// Whether it stays connected even if no call needs that.
   virtual bool needs_connection() const noexcept { return false; }
+  /// Whether the server owes a byte, so that `reply_timeout` counts. Called while requests are in
+  /// flight.
+  virtual bool is_reply_due() const noexcept { return true; }
 
   // --- For the protocol ---
 
@@ -128,15 +155,25 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   /// The request whose reply comes next; none: no reply is due.
   std::optional<pending_reply*> front() noexcept;
   void pop_front() noexcept;
+  /// The time to reply begins now, for example because is_reply_due() was false until now.
+  void restart_reply_timeout() noexcept { note_input(); }
   /// The login has ended: without an error, calls are admitted; otherwise they fail with it.
   void finish_login(std::exception_ptr error);
-  /// Enters a request of the protocol itself, which needs no admission.
-  void enter_own(pending_reply* request, std::uint64_t position);
-  /// Ends the connection because of what the server has sent.
-  void fail(std::error_code error);
+  /// Enters a request of the protocol itself, which needs no admission. Throws std::bad_alloc.
+  std::uint64_t enter_own(pending_reply* request, std::uint64_t position);
+  /// Flushes bytes of the output that belong to a request entered before, in a later turn.
+  void request_flush() noexcept { flush_.post(loop_, shared_from_this()); }
+  /// Waits until the kernel has taken most of the output. Returns also when the connection has
+  /// ended. Errors: operation_cancelled.
+  [[nodiscard]] task<> wait_writable();
+  /// Until lift_fence(), or the end of the connection, no request is admitted.
+  void fence() noexcept { unfenced_.reset(); }
+  void lift_fence() noexcept { unfenced_.set(); }
+  /// The present connection, or null.
+  net::tcp_connection* connection() noexcept { return client_->connection(); }
 
  private:
-  enum class state : std::uint8_t { idle, connecting, ready, closed };
+  enum class state : std::uint8_t { idle, connecting, logging_in, ready, closed };
   struct entry {
     pending_reply* request;  // null: nobody waits for the reply
     std::uint64_t position;
@@ -149,41 +186,49 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   };
 
   bool can_append() const noexcept;
-  [[noreturn, gnu::cold]] void throw_closed() const;
-  void add_entry(const entry& added) noexcept;
+  [[noreturn, gnu::cold]] void throw_closed(io::errc code) const;
+  std::uint64_t add_entry(const entry& added) noexcept;
   entry& at(std::size_t index) noexcept;
   void flush() noexcept;
 
   void on_connected();
   void on_input(io::input& input);
-  void on_closed(std::error_code why, std::uint64_t bytes_sent);
-  void on_connect_failed(std::error_code why, std::size_t attempts);
+  void on_closed(std::error_code why);
+  void on_attempt_failed(std::exception_ptr error);
   void end_attempt(std::exception_ptr error);
-  void lose_entries(const std::exception_ptr& error, std::uint64_t sent) noexcept;
+  void lose_entries(const std::exception_ptr& error) noexcept;
+  // Later calls fail with `later_error`; null: with io::errc::not_open.
+  void close_with(const std::exception_ptr& error, std::exception_ptr later_error) noexcept;
   std::exception_ptr error_of_end(std::error_code why) const noexcept;
 
   void note_input() noexcept;
   void start_health_timer();
   void check_health();
+  bool has_been_silent_for(duration limit);
 
   event_loop& loop_;
   const net::host_port server_;
   const pipeline_options options_;
-  const bool has_layer_;
   state state_ = state::idle;
   std::shared_ptr<attempt> attempt_;
   steady_time earliest_attempt_ = steady_time::min();  // after a refused login
   std::exception_ptr refusal_;
-  std::error_code end_reason_;  // of the connection, if the client itself ends it
+  std::size_t failed_attempts_ = 0;  // in a row
+  std::exception_ptr end_error_;     // of calls after the end; null: io::errc::not_open
+  std::error_code end_reason_;       // of the connection, if fail() ends it
+  std::string end_text_;
   io::buffer output_;
-  std::uint64_t given_ = 0;  // bytes of output that the connection has accepted
+  std::uint64_t flushed_ = 0;  // bytes that were passed to the connection
   std::vector<entry> entries_;
   std::size_t first_ = 0;
   std::size_t count_ = 0;
+  std::uint64_t completed_ = 0;  // the number of the first entry
   semaphore admissions_;
   manual_reset_event writable_{true};
+  manual_reset_event unfenced_{true};
   std::size_t waiting_ = 0;
   steady_time last_input_ = steady_time::min();
+  bool is_suspect_ = false;  // the last check found too long a silence
   timer health_timer_;
   gyre::detail::deferred_release<pipeline> flush_;
   std::optional<net::tcp_client> client_;

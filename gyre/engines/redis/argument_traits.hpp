@@ -27,12 +27,17 @@
 
 namespace gyre::redis {
 
-/// How a T is sent, as any number of arguments:
+/// How a T is sent: the number of arguments, and each of them by write_argument(). Specialise it
+/// for types of your own:
 ///
-///     static std::size_t count(const T&);                  // of arguments
-///     static void write(io::buffer& output, const T&);     // each by write_argument()
-///
-/// Specialise it for types of your own.
+///     template <>
+///     struct gyre::redis::argument_traits<point> {
+///       static std::size_t count(const point&) { return 2; }
+///       static void write(gyre::io::buffer& output, const point& value) {
+///         gyre::redis::write_argument(output, value.x);
+///         gyre::redis::write_argument(output, value.y);
+///       }
+///     };
 template <class T>
 struct argument_traits;
 

@@ -32,12 +32,13 @@ namespace gyre::redis {
 /// each other: commands of one turn of the loop leave with one send ("pipelining"), and a pool of
 /// connections would be slower. Arguments are those of argument_traits, results of reply_traits.
 ///
-/// Connecting: the first call connects; calls wait meanwhile. When `attempts` have failed, the calls
-/// that wait fail, and the next call tries again.
+/// Connecting: the first call connects; calls wait meanwhile. When `max_connect_attempts` have
+/// failed, the calls that wait fail, and the next call tries again. After a refused login, such as
+/// for a wrong password, calls fail with its error for a second, without another attempt.
 ///
-/// Repetition: a command that the kernel has not taken when the connection breaks is sent over the
-/// next one. A command that the server may have got fails with errc::connection_lost, and may have
-/// been carried out; call_idempotent() sends it again.
+/// Retries: a command of which no byte has left the process when the connection breaks is sent over
+/// the next one. A command that the server may have got fails with errc::connection_lost, and may
+/// have been carried out; call_idempotent() sends it again.
 ///
 /// Commands that wait in the server (BLPOP), or change the state of the connection (WATCH, SELECT),
 /// are refused with errc::needs_session: they would keep it from other coroutines.
@@ -64,8 +65,8 @@ class client {
   }
   ~client() { close(); }
 
-  /// Sends a command, and gives its reply as a Result. `name`, and arguments that are no
-  /// temporaries, must outlive the call.
+  /// Sends a command, and gives its reply as a Result. `name`, and arguments that are neither
+  /// temporaries nor numbers, must outlive the call.
   ///
   /// A call that is stopped, or destroyed, waits no more; its command may be carried out.
   template <class Result = reply, command_argument... Arguments>
@@ -73,14 +74,15 @@ class client {
     return run(command<Result>(name, std::forward<Arguments>(arguments)...), 1);
   }
   /// As call(), for a command that may be carried out twice: after a lost connection it is sent
-  /// again, `client_options::uses` times in all.
+  /// again, `client_options::max_attempts` times in all.
   template <class Result = reply, command_argument... Arguments>
   [[nodiscard]] task<Result> call_idempotent(std::string_view name, Arguments&&... arguments) {
-    return run(command<Result>(name, std::forward<Arguments>(arguments)...), core_ != nullptr ? core_->uses() : 1);
+    return run(command<Result>(name, std::forward<Arguments>(arguments)...),
+               core_ != nullptr ? core_->max_attempts() : 1);
   }
   /// Sends commands as one transaction (MULTI, EXEC), and gives their results as a tuple, with a
   /// std::monostate for a void. The server carries out all of them with nothing between them, or
-  /// refuses all. An error of one that was carried out throws; others were carried out all the same.
+  /// refuses all. An error of one throws, although the others were carried out.
   template <class... Commands>
     requires(sizeof...(Commands) > 0)
   [[nodiscard]] auto transaction(Commands... commands) {
@@ -104,8 +106,9 @@ class client {
 
  private:
   template <class Command>
-  auto run(Command command, std::size_t uses) {
-    return detail::client_core::run<typename Command::result_type>(core_, std::move(command), uses);
+  auto run(Command command, std::size_t attempts) {
+    return detail::client_core::run<typename Command::result_type>(core_, std::move(command),
+                                                                   attempts);
   }
 
   std::shared_ptr<detail::client_core> core_;

@@ -33,17 +33,18 @@ struct client_options {
   /// Bytes of a reply. A longer one ends the connection with errc::reply_too_large.
   std::size_t max_reply = std::size_t{64} << 20;
 
-  /// Attempts to connect in a row, after which the calls that wait for them fail; at least 1.
-  std::size_t attempts = 5;
-  /// Limit of one attempt, for each of the server's addresses.
+  /// Attempts to connect and log in, in a row, after which the calls that wait for them fail; at
+  /// least 1.
+  std::size_t max_connect_attempts = 5;
+  /// Limit of one attempt, for each of the server's addresses, and then of each step of the login.
   duration connect_timeout = std::chrono::seconds{5};
   /// The delays between attempts: random, of at most `initial_delay` * 2^n and `longest_delay`.
   duration initial_delay = std::chrono::milliseconds{100};
   duration longest_delay = std::chrono::seconds{5};
-  /// Uses of a command by call_idempotent(), the first included; at least 1.
-  std::size_t uses = 3;
-  /// The connection is given up when a reply is due and nothing has come for this time. Longer than
-  /// the slowest command of any caller.
+  /// How often call_idempotent() sends a command, the first time included; at least 1.
+  std::size_t max_attempts = 3;
+  /// The connection is given up when a reply is due and nothing has come for this time, or up to
+  /// half as much more. Must be longer than the slowest command of any caller.
   duration reply_timeout = std::chrono::seconds{10};
   /// After this time without a command the client sends PING, so that it notices a server that is
   /// gone.
@@ -54,9 +55,9 @@ struct client_options {
 struct client_metrics {
   std::size_t in_flight = 0;      ///< commands whose replies have not come
   std::size_t waiting = 0;        ///< calls that wait for their turn or for a connection
-  std::uint64_t connected = 0;    ///< connections that were made
-  std::uint64_t commands = 0;     ///< sent, by calls
-  std::uint64_t repetitions = 0;  ///< by call_idempotent(), after a lost connection
+  std::uint64_t connections = 0;  ///< that were made
+  std::uint64_t commands = 0;     ///< that calls have sent
+  std::uint64_t retries = 0;      ///< of call_idempotent(), after a lost connection
 };
 
 }  // namespace gyre::redis

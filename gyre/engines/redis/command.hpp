@@ -21,25 +21,26 @@ namespace gyre::redis {
 
 namespace detail {
 
-/// How a call keeps an argument until it is sent: texts that are lvalues as views, other lvalues by
-/// reference, and temporaries as they are.
+/// How a call stores an argument until it is sent: texts that are lvalues as views, numbers and
+/// temporaries by value, and other lvalues by reference.
 template <class Argument>
-struct kept_argument {
-  using type = std::conditional_t<
-      std::is_lvalue_reference_v<Argument>,
-      std::conditional_t<std::convertible_to<Argument, std::string_view>, std::string_view,
-                         const std::remove_reference_t<Argument>&>,
-      std::remove_cvref_t<Argument>>;
+struct stored_argument {
+  using value = std::remove_cvref_t<Argument>;
+  static constexpr bool is_copied =
+      !std::is_lvalue_reference_v<Argument> || std::is_arithmetic_v<value>;
+  using reference = std::conditional_t<std::convertible_to<Argument, std::string_view>,
+                                       std::string_view, const value&>;
+  using type = std::conditional_t<is_copied, value, reference>;
 };
 template <class Argument>
-using kept_argument_t = typename kept_argument<Argument>::type;
+using stored_argument_t = typename stored_argument<Argument>::type;
 
 }  // namespace detail
 
 /// A command whose reply is read as a Result.
 ///
-/// Lifetime: arguments that are no temporaries must outlive it.
-template <class Result, class... Kept>
+/// Lifetime: arguments that are neither temporaries nor numbers must outlive it.
+template <class Result, class... Stored>
 class prepared_command {
  public:
   using result_type = Result;
@@ -57,13 +58,13 @@ class prepared_command {
 
  private:
   std::string_view name_;
-  std::tuple<Kept...> arguments_;
+  std::tuple<Stored...> arguments_;
 };
 
 /// Makes a command: `command<std::int64_t>("INCR", "visits")`. `name` must outlive it.
 template <class Result = reply, command_argument... Arguments>
 [[nodiscard]] auto command(std::string_view name, Arguments&&... arguments) {
-  return prepared_command<Result, detail::kept_argument_t<Arguments>...>(
+  return prepared_command<Result, detail::stored_argument_t<Arguments>...>(
       name, std::forward<Arguments>(arguments)...);
 }
 

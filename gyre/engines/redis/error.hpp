@@ -74,7 +74,8 @@ std::error_code make_error_code(errc code) noexcept;
 /// An error that the server has replied. The connection remains of use.
 class server_error : public std::system_error {
  public:
-  /// `text` as it came, such as "WRONGTYPE Operation against a key holding the wrong kind of value".
+  /// `text` as it came, such as "WRONGTYPE Operation against a key holding the wrong kind of
+  /// value".
   explicit server_error(std::string text);
 
   [[nodiscard]] const std::string& text() const noexcept { return text_; }

@@ -25,8 +25,8 @@ class message_queue;
 }  // namespace detail
 
 /// The messages of a channel, or of the channels that match a pattern, since it was made by
-/// client::subscribe(). It lasts over connections: the client connects and subscribes again, and the
-/// first message after that tells of a gap, as the server keeps none.
+/// client::subscribe(). It outlives connections: the client connects and subscribes again, and the
+/// first message after that has `follows_gap`, because the server keeps no messages.
 ///
 /// Thread-safety: the loop's thread; one coroutine waits at a time.
 /// Lifetime: independent of the client. Must not be moved or destroyed while a coroutine waits.

@@ -36,7 +36,7 @@ class awaited_reply : public expected_reply {
 
   auto wait() noexcept { return done_.wait(); }
   outcome result() const noexcept { return outcome_; }
-  /// Of a lost connection, or of reading the reply.
+  /// The error of a lost connection, or of reading the reply.
   const std::exception_ptr& error() const noexcept { return error_; }
 
   void lose(const std::exception_ptr& error, bool was_sent) noexcept final {

@@ -7,21 +7,23 @@
 #include <gyre/tls/transport.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <stdexcept>
+#include <utility>
 
 namespace gyre::redis::detail {
 namespace {
 
 constexpr const char* client_name = "gyre::redis::client";
 
-net::tcp_client_options connecting_options(const client_options& options) {
-  net::tcp_client_options connecting;
-  connecting.connect_timeout = options.connect_timeout;
-  connecting.initial_delay = options.initial_delay;
-  connecting.longest_delay = options.longest_delay;
-  if (options.tls) connecting.transport = tls::client_transport(*options.tls);
-  return connecting;
+net::tcp_client_options connection_options_of(const client_options& options) {
+  net::tcp_client_options connection;
+  connection.connect_timeout = options.connect_timeout;
+  connection.initial_delay = options.initial_delay;
+  connection.longest_delay = options.longest_delay;
+  if (options.tls) connection.transport = tls::client_transport(*options.tls);
+  return connection;
 }
 
 engines::detail::pipeline_options pipeline_options_of(const client_options& options) {
@@ -31,7 +33,8 @@ engines::detail::pipeline_options pipeline_options_of(const client_options& opti
           .no_reply = make_error_code(errc::no_reply),
           .max_in_flight = options.max_in_flight,
           .max_waiting = options.max_waiting,
-          .attempts = options.attempts,
+          .max_connect_attempts = options.max_connect_attempts,
+          .login_timeout = options.connect_timeout,
           .reply_timeout = options.reply_timeout,
           .ping_interval = options.ping_interval};
 }
@@ -67,8 +70,8 @@ void check(const client_options& options) {
   if (options.max_in_flight == 0) refuse("max_in_flight must be at least 1");
   if (options.max_waiting == 0) refuse("max_waiting must be at least 1");
   if (options.max_reply == 0) refuse("max_reply must be at least 1");
-  if (options.attempts == 0) refuse("attempts must be at least 1");
-  if (options.uses == 0) refuse("uses must be at least 1");
+  if (options.max_connect_attempts == 0) refuse("max_connect_attempts must be at least 1");
+  if (options.max_attempts == 0) refuse("max_attempts must be at least 1");
   if (options.reply_timeout <= duration::zero()) refuse("reply_timeout must be above zero");
   if (options.ping_interval <= duration::zero()) refuse("ping_interval must be above zero");
   if (!options.user.empty() && options.password.empty()) refuse("a user needs a password");
@@ -87,16 +90,16 @@ void queued_replies::complete(std::string_view bytes) noexcept {
 
 client_core::client_core(event_loop& loop, const net::host_port& server,
                          const client_options& options)
-    : pipeline(loop, server, connecting_options(options), pipeline_options_of(options)),
+    : pipeline(loop, server, connection_options_of(options), pipeline_options_of(options)),
       options_(options),
       scanner_(options.max_reply) {}
 
 client_metrics client_core::metrics() const noexcept {
   return {.in_flight = in_flight(),
           .waiting = waiting(),
-          .connected = connected_,
+          .connections = connections_,
           .commands = commands_,
-          .repetitions = repetitions_};
+          .retries = retries_};
 }
 
 // --- Calls ---
@@ -109,9 +112,17 @@ void client_core::throw_aborted() const {
   throw std::system_error(make_error_code(errc::transaction_aborted), describe());
 }
 
-void client_core::prepare_to_repeat(const awaited_reply& lost, std::size_t& uses) {
-  if (lost.result() == outcome::lost && --uses == 0) std::rethrow_exception(lost.error());
-  if (lost.result() == outcome::lost) ++repetitions_;
+void client_core::prepare_retry(const awaited_reply& lost, std::size_t& attempts) {
+  if (is_closed()) std::rethrow_exception(lost.error());
+  if (lost.result() == outcome::unsent) return;
+  if (--attempts == 0) std::rethrow_exception(lost.error());
+  ++retries_;
+}
+
+void client_core::abandon_replies(std::uint64_t first, std::uint64_t last,
+                                  const awaited_reply& reply) noexcept {
+  for (; first < last; ++first) abandon(first);
+  abandon(last, reply.is_confirmed_by_message() ? &unawaited_ : nullptr);
 }
 
 task<subscription> client_core::subscribe(shared self, std::string channel,
@@ -121,10 +132,11 @@ task<subscription> client_core::subscribe(shared self, std::string channel,
     throw std::invalid_argument("gyre::redis::client::subscribe: max_messages must be at least 1");
   }
   const auto queue = std::make_shared<message_queue>(std::move(channel), options);
+  std::size_t attempts = self->max_attempts();
   for (;;) {
-    if (!self->may_use_now()) {
-      task<> turn = self->admit();
-      co_await std::move(turn);
+    if (!self->try_admit_here()) {
+      task<> admission = self->admit();
+      co_await std::move(admission);
     }
     if (!self->has_push_) {
       self->cancel_admission();
@@ -134,7 +146,7 @@ task<subscription> client_core::subscribe(shared self, std::string channel,
     self->messages_.add(queue);
     subscription made(self, queue);
     typed_reply<void> reply(true);
-    const request_in_flight sent(*self, reply, [&](io::buffer& output) {
+    const request_in_flight request(*self, reply, [&](io::buffer& output) {
       write_command(output, queue->is_pattern() ? "PSUBSCRIBE" : "SUBSCRIBE", queue->channel());
     });
     co_await reply.wait();
@@ -142,12 +154,13 @@ task<subscription> client_core::subscribe(shared self, std::string channel,
       reply.take();
       co_return made;
     }
+    self->prepare_retry(reply, attempts);
     // Another attempt adds the queue again.
   }
 }
 
 void client_core::unsubscribe(const message_queue& queue) noexcept try {
-  if (!messages_.remove(queue) || !has_push_ || !is_connected()) return;
+  if (!messages_.remove(queue) || !has_push_ || !is_ready()) return;
   append_own(&unawaited_, queue.is_pattern() ? "PUNSUBSCRIBE" : "UNSUBSCRIBE", queue.channel());
 } catch (...) {
   // Without memory the server keeps sending messages, which nobody gets.
@@ -163,7 +176,7 @@ void client_core::end() noexcept {
 void client_core::begin() {
   scanner_ = reply_scanner(options_.max_reply);
   has_push_ = false;
-  ++connected_;
+  ++connections_;
   begin_step(login_step::hello);
 }
 
@@ -197,6 +210,7 @@ void client_core::continue_login(std::string_view bytes) noexcept try {
   const reply_node node = values.next();
   if (node.kind != reply_kind::error) {
     if (step_ == login_step::hello) {
+      if (node.kind != reply_kind::map) return fail(make_error_code(errc::bad_reply));
       has_push_ = true;
       return begin_step(login_step::name);
     }
@@ -222,32 +236,30 @@ void client_core::read(io::input& input) {
     if (!*length) return;
     const std::string_view bytes = input.text().substr(0, **length);
     input.consume(**length);
-    if (reply_cursor(bytes).peek().kind == reply_kind::push) {
-      take_message(bytes);
-    } else {
-      take_reply(bytes, false);
-    }
+    const reply_kind kind = reply_cursor(bytes).peek().kind;
+    const bool is_expected =
+        kind == reply_kind::push ? take_message(bytes) : take_reply(bytes, kind, false);
+    if (!is_expected) return fail(make_error_code(errc::bad_reply));
   }
 }
 
-void client_core::take_message(std::string_view bytes) {
+bool client_core::take_message(std::string_view bytes) {
   reply_cursor values(bytes);
-  if (messages_.deliver(values)) return;
-  if (values.next().count == 0) return;
-  const std::string_view kind = values.next().text;
-  if (kind.ends_with("subscribe")) take_reply(bytes, true);
+  if (messages_.deliver(values)) return true;
+  if (values.next().count == 0) return true;
+  const bool is_confirmation = values.next().text.ends_with("subscribe");
+  return !is_confirmation || take_reply(bytes, reply_kind::push, true);
 }
 
-void client_core::take_reply(std::string_view bytes, bool is_message) {
+bool client_core::take_reply(std::string_view bytes, reply_kind kind, bool is_message) {
   const std::optional<engines::detail::pending_reply*> next = front();
-  auto* const reply = next ? static_cast<expected_reply*>(*next) : nullptr;
-  const bool is_error = reply_cursor(bytes).peek().kind == reply_kind::error;
+  if (!next) return false;
+  auto* const reply = static_cast<expected_reply*>(*next);
   const bool awaits_message = reply != nullptr && reply->is_confirmed_by_message();
-  if (!next || (is_message != awaits_message && !is_error)) {
-    return fail(make_error_code(errc::bad_reply));
-  }
+  if (is_message != awaits_message && kind != reply_kind::error) return false;
   pop_front();
   if (reply != nullptr) reply->complete(bytes);
+  return true;
 }
 
 }  // namespace gyre::redis::detail

@@ -6,7 +6,7 @@
 #include <gyre/engines/redis/client_options.hpp>
 #include <gyre/engines/redis/command.hpp>
 #include <gyre/engines/redis/detail/awaited_reply.hpp>
-#include <gyre/engines/redis/detail/message_hub.hpp>
+#include <gyre/engines/redis/detail/message_dispatcher.hpp>
 #include <gyre/engines/redis/detail/reply_scanner.hpp>
 #include <gyre/engines/redis/error.hpp>
 #include <gyre/engines/redis/subscription.hpp>
@@ -14,6 +14,8 @@
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/io/input.hpp>
 #include <gyre/net/host_port.hpp>
+#include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/this_context.hpp>
 #include <gyre/task/task.hpp>
 
 #include <array>
@@ -63,12 +65,12 @@ class client_core final : public engines::detail::pipeline {
   client_core(event_loop& loop, const net::host_port& server, const client_options& options);
 
   client_metrics metrics() const noexcept;
-  std::size_t uses() const noexcept { return options_.uses; }
+  std::size_t max_attempts() const noexcept { return options_.max_attempts; }
 
   /// Sends a command, and waits for its reply. After a lost connection it sends it again, if it may
   /// be used further times, or if the server has not got it.
   template <class T, class Command>
-  static task<T> run(shared self, Command command, std::size_t uses);
+  static task<T> run(shared self, Command command, std::size_t attempts);
   /// Sends commands as one transaction.
   template <class... Commands>
   static task<std::tuple<transaction_value<typename Commands::result_type>...>> transact(
@@ -84,24 +86,25 @@ class client_core final : public engines::detail::pipeline {
  private:
   using outcome = awaited_reply::outcome;
 
-  /// A request of a coroutine, from its admission to its reply.
+  /// A request of a coroutine, from its admission to its reply. If the coroutine stops waiting
+  /// earlier, the reply is dropped.
   class request_in_flight {
    public:
-    /// Writes by `write(output)` what has `earlier_count` replies for `earlier`, and then `reply`.
+    /// Writes by `write(output)` a request that has `leading_count` replies for `leading`, and then
+    /// `reply`.
     template <class Write>
     request_in_flight(client_core& core, awaited_reply& reply, Write write,
-                      expected_reply* earlier = nullptr, std::size_t earlier_count = 0);
+                      expected_reply* leading = nullptr, std::size_t leading_count = 0);
     request_in_flight& operator=(request_in_flight&&) = delete;
     ~request_in_flight() {
-      if (reply_.result() != outcome::none) return;
-      core_.forget(reply_);
-      if (earlier_ != nullptr) core_.forget(*earlier_);
+      if (reply_.result() == outcome::none) core_.abandon_replies(first_, last_, reply_);
     }
 
    private:
     client_core& core_;
     awaited_reply& reply_;
-    expected_reply* earlier_;
+    std::uint64_t first_ = 0;
+    std::uint64_t last_ = 0;
   };
 
   /// A step of the login.
@@ -114,7 +117,7 @@ class client_core final : public engines::detail::pipeline {
    private:
     client_core& core_;
   };
-  /// What a message confirms, and nobody waits for.
+  /// A change of subscriptions that a message confirms, for which nobody waits.
   class unawaited_confirmation final : public expected_reply {
    public:
     void complete(std::string_view) noexcept override {}
@@ -123,19 +126,22 @@ class client_core final : public engines::detail::pipeline {
   };
   enum class login_step : std::uint8_t { hello, authenticate, name, select, done };
 
-  bool may_use_now() noexcept { return loop().in_loop_thread() && try_admit(); }
+  bool try_admit_here() noexcept { return loop().in_loop_thread() && try_admit(); }
   [[noreturn, gnu::cold]] void throw_needs_session(std::string_view command) const;
   [[noreturn, gnu::cold]] void throw_aborted() const;
   // Throws the error of a lost command, unless it may be sent once more.
-  void prepare_to_repeat(const awaited_reply& lost, std::size_t& uses);
+  void prepare_retry(const awaited_reply& lost, std::size_t& attempts);
+  void abandon_replies(std::uint64_t first, std::uint64_t last,
+                       const awaited_reply& reply) noexcept;
 
   void begin() override;
   void read(io::input& input) override;
   void ping() override;
   bool needs_connection() const noexcept override { return messages_.has_subscriptions(); }
 
-  void take_message(std::string_view bytes);
-  void take_reply(std::string_view bytes, bool is_message);
+  // False for a message or a reply that is not due.
+  bool take_message(std::string_view bytes);
+  bool take_reply(std::string_view bytes, reply_kind kind, bool is_message);
   void continue_login(std::string_view bytes) noexcept;
   void begin_step(login_step step);
   /// Appends a command of the client itself.
@@ -152,47 +158,51 @@ class client_core final : public engines::detail::pipeline {
   login_reply login_{*this};
   unawaited_confirmation unawaited_;
   bool has_push_ = false;  // RESP3: messages come beside replies
-  message_hub messages_;
-  std::uint64_t connected_ = 0;
+  message_dispatcher messages_;
+  std::uint64_t connections_ = 0;
   std::uint64_t commands_ = 0;
-  std::uint64_t repetitions_ = 0;
+  std::uint64_t retries_ = 0;
 };
 
 template <class Write>
 client_core::request_in_flight::request_in_flight(client_core& core, awaited_reply& reply,
-                                                  Write write, expected_reply* earlier,
-                                                  std::size_t earlier_count)
-    : core_(core), reply_(reply), earlier_(earlier) {
-  core.reserve_entries(earlier_count + 1);
+                                                  Write write, expected_reply* leading,
+                                                  std::size_t leading_count)
+    : core_(core), reply_(reply) {
   io::buffer& output = core.output();
   const std::size_t size = output.size();
   const std::uint64_t position = core.position();
   try {
+    core.reserve_entries(leading_count + 1);
     write(output);
   } catch (...) {
     output.drop_last(output.size() - size);
     core.cancel_admission();
     throw;
   }
-  for (; earlier_count > 0; --earlier_count) core.enter_own(earlier, position);
-  core.enter(&reply, position);
+  for (std::size_t left = leading_count; left > 0; --left) core.enter_own(leading, position);
+  last_ = core.enter(&reply, position);
+  first_ = last_ - leading_count;
   ++core.commands_;
 }
 
 template <class T, class Command>
-task<T> client_core::run(shared self, Command command, std::size_t uses) {
+task<T> client_core::run(shared self, Command command, std::size_t attempts) {
   if (self == nullptr) throw_moved_from();
   if (needs_session(command.name())) self->throw_needs_session(command.name());
+  const task_context& context = co_await gyre::detail::this_context();
+  if (context.stop.stop_requested()) gyre::detail::throw_cancelled(context);
   for (;;) {
-    if (!self->may_use_now()) {
-      task<> turn = self->admit();
-      co_await std::move(turn);
+    if (!self->try_admit_here()) {
+      task<> admission = self->admit();
+      co_await std::move(admission);
     }
     typed_reply<T> reply;
-    const request_in_flight sent(*self, reply, [&](io::buffer& output) { command.write(output); });
+    const request_in_flight request(*self, reply,
+                                    [&](io::buffer& output) { command.write(output); });
     co_await reply.wait();
     if (reply.result() == outcome::complete) co_return reply.take();
-    self->prepare_to_repeat(reply, uses);
+    self->prepare_retry(reply, attempts);
   }
 }
 
@@ -204,15 +214,17 @@ task<std::tuple<transaction_value<typename Commands::result_type>...>> client_co
   for (const std::string_view each : {commands.name()...}) {
     if (needs_session(each)) self->throw_needs_session(each);
   }
-  std::size_t uses = 1;  // a transaction that may have been carried out is not repeated
+  const task_context& context = co_await gyre::detail::this_context();
+  if (context.stop.stop_requested()) gyre::detail::throw_cancelled(context);
+  std::size_t attempts = 1;  // a transaction that may have been carried out is not sent again
   for (;;) {
-    if (!self->may_use_now()) {
-      task<> turn = self->admit();
-      co_await std::move(turn);
+    if (!self->try_admit_here()) {
+      task<> admission = self->admit();
+      co_await std::move(admission);
     }
     queued_replies queued;
     typed_reply<std::optional<values>> reply;
-    const request_in_flight sent(
+    const request_in_flight request(
         *self, reply,
         [&](io::buffer& output) {
           write_command(output, "MULTI");
@@ -227,7 +239,7 @@ task<std::tuple<transaction_value<typename Commands::result_type>...>> client_co
       if (!results) self->throw_aborted();
       co_return std::move(*results);
     }
-    self->prepare_to_repeat(reply, uses);
+    self->prepare_retry(reply, attempts);
   }
 }
 

@@ -8,8 +8,10 @@ namespace gyre::redis::detail {
 namespace {
 
 constexpr std::string_view line_end = "\r\n";
-// Of numbers, lengths and one-line texts. The server cuts the texts of errors much earlier.
+// The limit of one-line texts and big numbers. The server cuts the texts of errors much earlier.
 constexpr std::size_t max_line = 64 * 1024;
+// The limit of other lines, which hold a number or a length.
+constexpr std::size_t max_number_line = 64;
 
 std::optional<std::int64_t> parse_integer(std::string_view text) noexcept {
   if (text.starts_with('+')) text.remove_prefix(1);
@@ -36,12 +38,13 @@ bool is_real(std::string_view text) noexcept {
 std::expected<std::optional<parsed_node>, errc> parse_node(std::string_view bytes,
                                                            std::size_t max_size) noexcept {
   if (bytes.empty()) return std::nullopt;
-  const std::size_t line_size = bytes.substr(0, max_line).find(line_end);
+  const bool is_text_line = std::string_view("+-(").contains(bytes.front());
+  const std::size_t limit = is_text_line ? max_line : max_number_line;
+  const std::size_t line_size = bytes.substr(0, limit).find(line_end);
   if (line_size == std::string_view::npos) {
     // The first byte tells at once that another protocol is spoken.
-    if (!std::string_view("+-:$*_#,(!=%~>|").contains(bytes.front()) || bytes.size() >= max_line) {
-      return std::unexpected(errc::bad_reply);
-    }
+    const bool is_known = is_text_line || std::string_view(":$*_#,!=%~>|").contains(bytes.front());
+    if (!is_known || bytes.size() >= limit) return std::unexpected(errc::bad_reply);
     return std::nullopt;
   }
   const std::string_view line = bytes.substr(1, line_size - 1);

@@ -26,7 +26,8 @@ class reply_scanner {
   explicit reply_scanner(std::size_t max_size) noexcept : max_size_(max_size) {}
 
   /// The length of the reply at the front of `bytes`; none: more bytes are needed. After a length
-  /// the next reply begins. Errors: bad_reply, also for more than max_depth levels; reply_too_large.
+  /// the next reply begins. Errors: bad_reply, also for more than max_depth levels;
+  /// reply_too_large.
   std::expected<std::optional<std::size_t>, errc> scan(std::string_view bytes) noexcept;
 
  private:

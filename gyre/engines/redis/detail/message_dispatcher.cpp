@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gyre/engines/redis/detail/message_hub.hpp>
+#include <gyre/engines/redis/detail/message_dispatcher.hpp>
 
 namespace gyre::redis::detail {
 
-void message_hub::add(const std::shared_ptr<message_queue>& queue) {
+void message_dispatcher::add(const std::shared_ptr<message_queue>& queue) {
   map_of(*queue)[queue->channel()].push_back(queue);
 }
 
-bool message_hub::remove(const message_queue& queue) noexcept {
+bool message_dispatcher::remove(const message_queue& queue) noexcept {
   channel_map& channels = map_of(queue);
   const auto found = channels.find(queue.channel());
   if (found == channels.end()) return false;
@@ -17,7 +17,7 @@ bool message_hub::remove(const message_queue& queue) noexcept {
   return true;
 }
 
-bool message_hub::deliver(reply_cursor message) noexcept {
+bool message_dispatcher::deliver(reply_cursor message) noexcept {
   const reply_node header = message.next();
   if (header.count == 0) return false;
   const std::string_view kind = message.next().text;
@@ -34,7 +34,7 @@ bool message_hub::deliver(reply_cursor message) noexcept {
   return true;
 }
 
-void message_hub::end() noexcept {
+void message_dispatcher::end() noexcept {
   for (channel_map* channels : {&channels_, &patterns_}) {
     for (const auto& [channel, queues] : *channels) {
       for (const auto& queue : queues) queue->end();

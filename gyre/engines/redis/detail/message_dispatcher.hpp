@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// message_hub: which subscriptions of a Redis client get which messages.
+// message_dispatcher: which subscriptions of a Redis client get which messages.
 #pragma once
 
 #include <gyre/engines/redis/detail/message_queue.hpp>
@@ -16,7 +16,7 @@
 namespace gyre::redis::detail {
 
 /// Thread-safety: the loop's thread.
-class message_hub {
+class message_dispatcher {
  public:
   bool has_subscriptions() const noexcept { return !channels_.empty() || !patterns_.empty(); }
 
