@@ -141,6 +141,24 @@ TEST_F(RedisExamples, AnyReply) {
   }(*this));
 }
 
+// gyre/engines/redis/session.hpp
+gyre::task<> wait_for_a_job(gyre::redis::client& cache) {
+  // clang-format off
+  gyre::redis::session session = co_await cache.open_session();
+  auto job = co_await session.call<std::optional<std::pair<std::string, std::string>>>(
+      "BLPOP", "jobs", 30);  // waits for up to 30 seconds
+  // clang-format on
+  EXPECT_EQ(job->second, "first");
+}
+
+TEST_F(RedisExamples, Session) {
+  run([](RedisExamples& test) -> gyre::task<> {
+    gyre::redis::client cache(test.loop, test.server);
+    co_await cache.call<void>("RPUSH", "jobs", "first");
+    co_await wait_for_a_job(cache);
+  }(*this));
+}
+
 // gyre/engines/redis/subscription.hpp
 gyre::task<> follow(gyre::redis::client& cache) {
   // clang-format off

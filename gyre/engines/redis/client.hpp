@@ -14,6 +14,7 @@
 #include <gyre/engines/redis/detail/client_core.hpp>
 #include <gyre/engines/redis/reply.hpp>
 #include <gyre/engines/redis/reply_traits.hpp>
+#include <gyre/engines/redis/session.hpp>
 #include <gyre/engines/redis/subscription.hpp>
 #include <gyre/engines/redis/subscription_options.hpp>
 #include <gyre/exec/event_loop.hpp>
@@ -41,7 +42,8 @@ namespace gyre::redis {
 /// have been carried out; call_idempotent() sends it again.
 ///
 /// Commands that wait in the server (BLPOP), or change the state of the connection (WATCH, SELECT),
-/// are refused with errc::needs_session: they would keep it from other coroutines.
+/// are refused with errc::needs_session: they would keep it from other coroutines. Call
+/// open_session() for them.
 ///
 /// Thread-safety: the loop's thread; make a client for each loop.
 /// Lifetime: the loop must outlive the client. The destructor is close(); calls that it ends may
@@ -95,6 +97,10 @@ class client {
                                              subscription_options options = {}) {
     return detail::client_core::subscribe(core_, std::move(channel), options);
   }
+
+  /// Opens a connection of its own, which takes commands that the client refuses with
+  /// errc::needs_session.
+  [[nodiscard]] task<session> open_session() { return detail::client_core::open_session(core_); }
 
   /// Ends running and waiting calls with io::errc::closed, and closes the connection. Idempotent.
   void close() noexcept {

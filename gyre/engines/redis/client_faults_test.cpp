@@ -357,6 +357,29 @@ TEST_F(RedisPeer, GarbageFailsTheCallsInFlight) {
   }
 }
 
+TEST_F(RedisPeer, SilenceFailsTheCallsInFlight) {
+  run([](RedisPeer& test) -> task<> {
+    client cache = test.connect({.reply_timeout = 20ms});
+    auto both = gyre::when_all(serve(test.listener, script(step{"HELLO", logged_in})),
+                               error_of(cache.call<void>("PING")));
+    const auto [rest, error] = co_await std::move(both);
+    EXPECT_EQ(error, errc::no_reply);
+  }(*this));
+}
+
+TEST_F(RedisPeer, AnIdleConnectionIsChecked) {
+  run([](RedisPeer& test) -> task<> {
+    client cache = test.connect({.ping_interval = 20ms});
+    auto calling = [](client& called) -> task<> {
+      EXPECT_EQ(co_await called.call<std::string>("ECHO", "x"), "x");
+    };
+    std::vector<step> steps = script(step{"HELLO", logged_in}, step{"ECHO", "+x\r\n"},
+                                     step{"PING\r\n", "+PONG\r\n"}, step{"PING\r\n", "x"});
+    auto both = gyre::when_all(serve(test.listener, std::move(steps)), calling(cache));
+    co_await std::move(both);
+  }(*this));
+}
+
 TEST_F(RedisPeer, MessagesBesideRepliesAreDropped) {
   run([](RedisPeer& test) -> task<> {
     client cache = test.connect();

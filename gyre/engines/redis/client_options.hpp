@@ -30,6 +30,9 @@ struct client_options {
   /// Calls that wait for their turn or for a connection; at least 1. A further one fails at once
   /// with io::errc::waiting_limit.
   std::size_t max_waiting = 64 * 1024;
+  /// Sessions that are open at the same time; at least 1. A further one is refused with
+  /// errc::too_many_sessions.
+  std::size_t max_sessions = 64;
   /// Bytes of a reply. A longer one ends the connection with errc::reply_too_large.
   std::size_t max_reply = std::size_t{64} << 20;
 
@@ -55,6 +58,7 @@ struct client_options {
 struct client_metrics {
   std::size_t in_flight = 0;      ///< commands whose replies have not come
   std::size_t waiting = 0;        ///< calls that wait for their turn or for a connection
+  std::size_t sessions = 0;       ///< that are open or being opened
   std::uint64_t connections = 0;  ///< that were made
   std::uint64_t commands = 0;     ///< that calls have sent
   std::uint64_t retries = 0;      ///< of call_idempotent(), after a lost connection

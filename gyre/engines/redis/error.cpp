@@ -15,6 +15,10 @@ const char* message_of(errc code) noexcept {
     case errc::reply_too_large: return "the reply is longer than max_reply";
     case errc::needs_session: return "the command needs a connection of its own: use a session";
     case errc::not_supported: return "the server is too old for this";
+    case errc::command_refused:
+      return "the command would change the protocol: use subscribe() for messages, and "
+             "client_options for the login";
+    case errc::too_many_sessions: return "too many open sessions: see max_sessions";
     case errc::null_reply: return "the reply is nil: ask for a std::optional";
     case errc::unexpected_type: return "the reply has another type";
     case errc::out_of_range: return "the number does not fit into the type";
@@ -58,6 +62,7 @@ class category final : public std::error_category {
       case errc::no_auth:
       case errc::wrong_password:
       case errc::no_permission: return std::errc::permission_denied;
+      case errc::too_many_sessions:
       case errc::loading:
       case errc::master_down:
       case errc::try_again:

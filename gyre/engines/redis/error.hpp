@@ -33,6 +33,11 @@ enum class errc {
   needs_session = 5,
   /// The server is older than the function needs; std::errc::operation_not_supported.
   not_supported = 6,
+  /// A command that would change the protocol of the connection, such as MONITOR and RESET. Use
+  /// client::subscribe() for SUBSCRIBE, and client_options for HELLO.
+  command_refused = 7,
+  /// More than client_options::max_sessions; std::errc::resource_unavailable_try_again.
+  too_many_sessions = 8,
 
   // Replies of another type than the program asked for.
 

@@ -2,13 +2,12 @@
 #include <gyre/engines/redis/detail/client_core.hpp>
 
 #include <gyre/engines/redis/reply_traits.hpp>
+#include <gyre/engines/redis/session.hpp>
 #include <gyre/io/error.hpp>
+#include <gyre/net/detail/coroutine_loop.hpp>
 #include <gyre/net/tcp_client.hpp>
 #include <gyre/tls/transport.hpp>
 
-#include <algorithm>
-#include <array>
-#include <cctype>
 #include <stdexcept>
 #include <utility>
 
@@ -26,38 +25,23 @@ net::tcp_client_options connection_options_of(const client_options& options) {
   return connection;
 }
 
-engines::detail::pipeline_options pipeline_options_of(const client_options& options) {
+engines::detail::pipeline_options pipeline_options_of(const client_options& options,
+                                                      connection_use use) {
   check(options);
-  return {.name = client_name,
+  const bool is_own = use == connection_use::own;
+  return {.name = is_own ? "gyre::redis::session" : client_name,
           .lost = make_error_code(errc::connection_lost),
           .no_reply = make_error_code(errc::no_reply),
-          .max_in_flight = options.max_in_flight,
+          .max_in_flight = is_own ? 1 : options.max_in_flight,
           .max_waiting = options.max_waiting,
           .max_connect_attempts = options.max_connect_attempts,
           .login_timeout = options.connect_timeout,
           .reply_timeout = options.reply_timeout,
-          .ping_interval = options.ping_interval};
+          .ping_interval = options.ping_interval,
+          .is_single_use = is_own};
 }
-
-// In the order of their names.
-constexpr std::array<std::string_view, 33> session_commands = {
-    "AUTH",      "BLMOVE",       "BLMPOP",     "BLPOP",       "BRPOP",        "BRPOPLPUSH",
-    "BZMPOP",    "BZPOPMAX",     "BZPOPMIN",   "DISCARD",     "EXEC",         "HELLO",
-    "MONITOR",   "MULTI",        "PSUBSCRIBE", "PSYNC",       "PUNSUBSCRIBE", "QUIT",
-    "READONLY",  "READWRITE",    "RESET",      "SELECT",      "SHUTDOWN",     "SSUBSCRIBE",
-    "SUBSCRIBE", "SUNSUBSCRIBE", "SYNC",       "UNSUBSCRIBE", "UNWATCH",      "WAIT",
-    "WAITAOF",   "WATCH",        "ASKING"};
 
 }  // namespace
-
-bool needs_session(std::string_view command) noexcept {
-  return std::ranges::any_of(session_commands, [&](std::string_view each) {
-    return each.size() == command.size() &&
-           std::ranges::equal(each, command, [](char upper, char any) {
-             return upper == static_cast<char>(std::toupper(static_cast<unsigned char>(any)));
-           });
-  });
-}
 
 void throw_moved_from() {
   throw std::system_error(make_error_code(io::errc::not_open), client_name);
@@ -69,6 +53,7 @@ void check(const client_options& options) {
   };
   if (options.max_in_flight == 0) refuse("max_in_flight must be at least 1");
   if (options.max_waiting == 0) refuse("max_waiting must be at least 1");
+  if (options.max_sessions == 0) refuse("max_sessions must be at least 1");
   if (options.max_reply == 0) refuse("max_reply must be at least 1");
   if (options.max_connect_attempts == 0) refuse("max_connect_attempts must be at least 1");
   if (options.max_attempts == 0) refuse("max_attempts must be at least 1");
@@ -89,14 +74,16 @@ void queued_replies::complete(std::string_view bytes) noexcept {
 }
 
 client_core::client_core(event_loop& loop, const net::host_port& server,
-                         const client_options& options)
-    : pipeline(loop, server, connection_options_of(options), pipeline_options_of(options)),
+                         const client_options& options, connection_use use)
+    : pipeline(loop, server, connection_options_of(options), pipeline_options_of(options, use)),
       options_(options),
+      use_(use),
       scanner_(options.max_reply) {}
 
 client_metrics client_core::metrics() const noexcept {
   return {.in_flight = in_flight(),
           .waiting = waiting(),
+          .sessions = sessions_,
           .connections = connections_,
           .commands = commands_,
           .retries = retries_};
@@ -104,8 +91,12 @@ client_metrics client_core::metrics() const noexcept {
 
 // --- Calls ---
 
-void client_core::throw_needs_session(std::string_view command) const {
+void client_core::throw_needs_session(std::string_view command) {
   throw std::system_error(make_error_code(errc::needs_session), std::string(command));
+}
+
+void client_core::throw_refused(std::string_view command) {
+  throw std::system_error(make_error_code(errc::command_refused), std::string(command));
 }
 
 void client_core::throw_aborted() const {
@@ -119,8 +110,36 @@ void client_core::prepare_retry(const awaited_reply& lost, std::size_t& attempts
   ++retries_;
 }
 
+session_place::session_place(std::shared_ptr<client_core> client) : client_(std::move(client)) {
+  if (client_->sessions_ >= client_->options_.max_sessions) {
+    throw std::system_error(make_error_code(errc::too_many_sessions),
+                            std::exchange(client_, nullptr)->describe());
+  }
+  ++client_->sessions_;
+}
+
+session_place::~session_place() {
+  if (client_ != nullptr) --client_->sessions_;
+}
+
+task<session> client_core::open_session(shared self) {
+  if (self == nullptr) throw_moved_from();
+  const task_context& context = co_await gyre::detail::this_context();
+  net::detail::require_loop(self->loop(), context, client_name);
+  if (self->is_closed()) throw std::system_error(make_error_code(io::errc::not_open), client_name);
+  session_place place(self);
+  const auto core = std::make_shared<client_core>(self->loop(), self->server(), self->options_,
+                                                  connection_use::own);
+  session opened(core, std::move(place));
+  co_await core->admit();
+  core->cancel_admission();
+  if (self->is_closed()) throw std::system_error(make_error_code(io::errc::closed), client_name);
+  co_return opened;
+}
+
 void client_core::abandon_replies(std::uint64_t first, std::uint64_t last,
                                   const awaited_reply& reply) noexcept {
+  if (use_ == connection_use::own) fail(make_error_code(errc::connection_lost));
   for (; first < last; ++first) abandon(first);
   abandon(last, reply.is_confirmed_by_message() ? &unawaited_ : nullptr);
 }

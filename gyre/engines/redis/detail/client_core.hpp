@@ -6,6 +6,7 @@
 #include <gyre/engines/redis/client_options.hpp>
 #include <gyre/engines/redis/command.hpp>
 #include <gyre/engines/redis/detail/awaited_reply.hpp>
+#include <gyre/engines/redis/detail/command_rules.hpp>
 #include <gyre/engines/redis/detail/message_dispatcher.hpp>
 #include <gyre/engines/redis/detail/reply_scanner.hpp>
 #include <gyre/engines/redis/error.hpp>
@@ -32,10 +33,37 @@
 #include <utility>
 #include <variant>
 
+namespace gyre::redis {
+class session;
+}
+
 namespace gyre::redis::detail {
 
-/// Whether a command would keep the shared connection from other callers, or change its state.
-bool needs_session(std::string_view command) noexcept;
+class client_core;
+
+/// The place of a session among those that its client allows, from its opening to its end.
+class session_place {
+ public:
+  session_place() noexcept = default;
+  /// Throws std::system_error (errc::too_many_sessions).
+  explicit session_place(std::shared_ptr<client_core> client);
+  session_place(session_place&&) noexcept = default;
+  session_place& operator=(session_place&& other) noexcept {
+    session_place replaced(std::move(other));
+    std::swap(client_, replaced.client_);
+    return *this;
+  }
+  ~session_place();
+
+ private:
+  std::shared_ptr<client_core> client_;
+};
+
+/// The use of a connection.
+enum class connection_use : std::uint8_t {
+  shared,  ///< by all coroutines of a client
+  own,     ///< by one session
+};
 
 /// Throws std::system_error (io::errc::not_open): the client was moved from.
 [[noreturn, gnu::cold]] void throw_moved_from();
@@ -62,7 +90,8 @@ class client_core final : public engines::detail::pipeline {
  public:
   using shared = std::shared_ptr<client_core>;
 
-  client_core(event_loop& loop, const net::host_port& server, const client_options& options);
+  client_core(event_loop& loop, const net::host_port& server, const client_options& options,
+              connection_use use = connection_use::shared);
 
   client_metrics metrics() const noexcept;
   std::size_t max_attempts() const noexcept { return options_.max_attempts; }
@@ -76,6 +105,9 @@ class client_core final : public engines::detail::pipeline {
   static task<std::tuple<transaction_value<typename Commands::result_type>...>> transact(
       shared self, Commands... commands);
 
+  /// Opens a connection of its own.
+  static task<session> open_session(shared self);
+
   /// Subscribes, and waits until the server has confirmed it.
   static task<subscription> subscribe(shared self, std::string channel,
                                       subscription_options options);
@@ -84,6 +116,7 @@ class client_core final : public engines::detail::pipeline {
   void end() noexcept;
 
  private:
+  friend session_place;
   using outcome = awaited_reply::outcome;
 
   /// A request of a coroutine, from its admission to its reply. If the coroutine stops waiting
@@ -127,7 +160,19 @@ class client_core final : public engines::detail::pipeline {
   enum class login_step : std::uint8_t { hello, authenticate, name, select, done };
 
   bool try_admit_here() noexcept { return loop().in_loop_thread() && try_admit(); }
-  [[noreturn, gnu::cold]] void throw_needs_session(std::string_view command) const;
+  // Throws for a command that must not be sent over this connection. Returns whether the command
+  // may wait in the server.
+  template <class Command>
+  bool check_rule(const Command& command) const {
+    const command_rule rule = rule_of(command);
+    if (rule == command_rule::shared) [[likely]]
+      return false;
+    if (rule == command_rule::refused) throw_refused(command.name());
+    if (use_ == connection_use::shared) throw_needs_session(command.name());
+    return rule == command_rule::waiting;
+  }
+  [[noreturn, gnu::cold]] static void throw_needs_session(std::string_view command);
+  [[noreturn, gnu::cold]] static void throw_refused(std::string_view command);
   [[noreturn, gnu::cold]] void throw_aborted() const;
   // Throws the error of a lost command, unless it may be sent once more.
   void prepare_retry(const awaited_reply& lost, std::size_t& attempts);
@@ -138,6 +183,7 @@ class client_core final : public engines::detail::pipeline {
   void read(io::input& input) override;
   void ping() override;
   bool needs_connection() const noexcept override { return messages_.has_subscriptions(); }
+  bool is_reply_due() const noexcept override { return !may_wait_; }
 
   // False for a message or a reply that is not due.
   bool take_message(std::string_view bytes);
@@ -153,6 +199,9 @@ class client_core final : public engines::detail::pipeline {
   }
 
   const client_options options_;
+  const connection_use use_;
+  bool may_wait_ = false;  // the command in flight, in a session
+  std::size_t sessions_ = 0;
   reply_scanner scanner_;
   login_step step_ = login_step::done;
   login_reply login_{*this};
@@ -189,7 +238,7 @@ client_core::request_in_flight::request_in_flight(client_core& core, awaited_rep
 template <class T, class Command>
 task<T> client_core::run(shared self, Command command, std::size_t attempts) {
   if (self == nullptr) throw_moved_from();
-  if (needs_session(command.name())) self->throw_needs_session(command.name());
+  const bool may_wait = self->check_rule(command);
   const task_context& context = co_await gyre::detail::this_context();
   if (context.stop.stop_requested()) gyre::detail::throw_cancelled(context);
   for (;;) {
@@ -197,6 +246,7 @@ task<T> client_core::run(shared self, Command command, std::size_t attempts) {
       task<> admission = self->admit();
       co_await std::move(admission);
     }
+    self->may_wait_ = may_wait;
     typed_reply<T> reply;
     const request_in_flight request(*self, reply,
                                     [&](io::buffer& output) { command.write(output); });
@@ -211,9 +261,7 @@ task<std::tuple<transaction_value<typename Commands::result_type>...>> client_co
     shared self, Commands... commands) {
   using values = std::tuple<transaction_value<typename Commands::result_type>...>;
   if (self == nullptr) throw_moved_from();
-  for (const std::string_view each : {commands.name()...}) {
-    if (needs_session(each)) self->throw_needs_session(each);
-  }
+  (self->check_rule(commands), ...);
   const task_context& context = co_await gyre::detail::this_context();
   if (context.stop.stop_requested()) gyre::detail::throw_cancelled(context);
   std::size_t attempts = 1;  // a transaction that may have been carried out is not sent again
@@ -222,6 +270,7 @@ task<std::tuple<transaction_value<typename Commands::result_type>...>> client_co
       task<> admission = self->admit();
       co_await std::move(admission);
     }
+    self->may_wait_ = false;
     queued_replies queued;
     typed_reply<std::optional<values>> reply;
     const request_in_flight request(
