@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The examples in the comments of the headers of engines/redis.
 #include <gyre/engines/redis/client.hpp>
+#include <gyre/engines/redis/stream_entry.hpp>
 
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
@@ -156,6 +157,45 @@ TEST_F(RedisExamples, Session) {
     gyre::redis::client cache(test.loop, test.server);
     co_await cache.call<void>("RPUSH", "jobs", "first");
     co_await wait_for_a_job(cache);
+  }(*this));
+}
+
+// gyre/engines/redis/script.hpp
+gyre::task<> evaluate(gyre::redis::client& cache) {
+  // clang-format off
+  const gyre::redis::script add_if_there(
+      "if redis.call('EXISTS', KEYS[1]) == 0 then return nil end "
+      "return redis.call('INCRBY', KEYS[1], ARGV[1])");
+
+  auto sum = co_await cache.evaluate<std::optional<int>>(add_if_there, "visits", 10);
+  // clang-format on
+  EXPECT_EQ(sum, 11);
+}
+
+TEST_F(RedisExamples, Script) {
+  run([](RedisExamples& test) -> gyre::task<> {
+    gyre::redis::client cache(test.loop, test.server);
+    co_await cache.call<void>("SET", "visits", 1);
+    co_await evaluate(cache);
+  }(*this));
+}
+
+// gyre/engines/redis/stream_entry.hpp
+gyre::task<> order(gyre::redis::client& cache) {
+  // clang-format off
+  auto id = co_await cache.call<std::string>("XADD", "orders", "*", "item", "tea");
+  auto orders = co_await cache.call<gyre::redis::stream_entries>("XRANGE", "orders", "-", "+");
+  auto unread = co_await cache.call<std::optional<gyre::redis::streams>>(
+      "XREAD", "COUNT", 10, "STREAMS", "orders", "0");
+  // clang-format on
+  EXPECT_EQ(orders.at(0).id, id);
+  EXPECT_EQ(unread->at("orders"), orders);
+}
+
+TEST_F(RedisExamples, Streams) {
+  run([](RedisExamples& test) -> gyre::task<> {
+    gyre::redis::client cache(test.loop, test.server);
+    co_await order(cache);
   }(*this));
 }
 

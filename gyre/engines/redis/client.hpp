@@ -14,6 +14,7 @@
 #include <gyre/engines/redis/detail/client_core.hpp>
 #include <gyre/engines/redis/reply.hpp>
 #include <gyre/engines/redis/reply_traits.hpp>
+#include <gyre/engines/redis/script.hpp>
 #include <gyre/engines/redis/session.hpp>
 #include <gyre/engines/redis/subscription.hpp>
 #include <gyre/engines/redis/subscription_options.hpp>
@@ -25,6 +26,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 namespace gyre::redis {
@@ -81,6 +83,17 @@ class client {
   [[nodiscard]] task<Result> call_idempotent(std::string_view name, Arguments&&... arguments) {
     return run(command<Result>(name, std::forward<Arguments>(arguments)...),
                core_ != nullptr ? core_->max_attempts() : 1);
+  }
+  /// Carries out a script (EVALSHA, or EVAL if the server does not know the script). `keys`: a key,
+  /// or a range or tuple of them (KEYS in the script); the other arguments are ARGV. `code`, and
+  /// keys and arguments that are neither temporaries nor numbers, must outlive the call.
+  template <class Result = reply, command_argument Keys, command_argument... Arguments>
+  [[nodiscard]] task<Result> evaluate(const script& code, Keys&& keys, Arguments&&... arguments) {
+    using stored_keys = detail::stored_argument_t<Keys>;
+    using stored_arguments = std::tuple<detail::stored_argument_t<Arguments>...>;
+    return detail::client_core::evaluate<Result, stored_keys>(
+        core_, code, std::forward<Keys>(keys),
+        stored_arguments(std::forward<Arguments>(arguments)...));
   }
   /// Sends commands as one transaction (MULTI, EXEC), and gives their results as a tuple, with a
   /// std::monostate for a void. The server carries out all of them with nothing between them, or

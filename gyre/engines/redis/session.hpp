@@ -11,10 +11,12 @@
 #include <gyre/engines/redis/command.hpp>
 #include <gyre/engines/redis/detail/client_core.hpp>
 #include <gyre/engines/redis/reply.hpp>
+#include <gyre/engines/redis/script.hpp>
 #include <gyre/task/task.hpp>
 
 #include <memory>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 namespace gyre::redis {
@@ -52,6 +54,15 @@ class session {
   [[nodiscard]] task<Result> call(std::string_view name, Arguments&&... arguments) {
     return detail::client_core::run<Result>(
         core_, command<Result>(name, std::forward<Arguments>(arguments)...), 1);
+  }
+  /// Carries out a script as client::evaluate() does.
+  template <class Result = reply, command_argument Keys, command_argument... Arguments>
+  [[nodiscard]] task<Result> evaluate(const script& code, Keys&& keys, Arguments&&... arguments) {
+    using stored_keys = detail::stored_argument_t<Keys>;
+    using stored_arguments = std::tuple<detail::stored_argument_t<Arguments>...>;
+    return detail::client_core::evaluate<Result, stored_keys>(
+        core_, code, std::forward<Keys>(keys),
+        stored_arguments(std::forward<Arguments>(arguments)...));
   }
   /// Sends a transaction as client::transaction() does. After WATCH it fails with
   /// errc::transaction_aborted, and has no effect, if a watched key has changed.

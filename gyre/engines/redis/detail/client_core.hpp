@@ -10,6 +10,7 @@
 #include <gyre/engines/redis/detail/message_dispatcher.hpp>
 #include <gyre/engines/redis/detail/reply_scanner.hpp>
 #include <gyre/engines/redis/error.hpp>
+#include <gyre/engines/redis/script.hpp>
 #include <gyre/engines/redis/subscription.hpp>
 #include <gyre/engines/redis/subscription_options.hpp>
 #include <gyre/exec/event_loop.hpp>
@@ -100,6 +101,10 @@ class client_core final : public engines::detail::pipeline {
   /// be used further times, or if the server has not got it.
   template <class T, class Command>
   static task<T> run(shared self, Command command, std::size_t attempts);
+  /// Sends a script's hash, and its text if the server does not know the hash.
+  template <class T, class Keys, class... Arguments>
+  static task<T> evaluate(shared self, const script& code, Keys keys,
+                          std::tuple<Arguments...> arguments);
   /// Sends commands as one transaction.
   template <class... Commands>
   static task<std::tuple<transaction_value<typename Commands::result_type>...>> transact(
@@ -254,6 +259,22 @@ task<T> client_core::run(shared self, Command command, std::size_t attempts) {
     if (reply.result() == outcome::complete) co_return reply.take();
     self->prepare_retry(reply, attempts);
   }
+}
+
+template <class T, class Keys, class... Arguments>
+task<T> client_core::evaluate(shared self, const script& code, Keys keys,
+                              std::tuple<Arguments...> arguments) {
+  using stored_keys = std::remove_cvref_t<Keys>;
+  try {
+    task<T> by_hash =
+        run<T>(self, evaluation<stored_keys, Arguments...>(code, keys, arguments, false), 1);
+    co_return co_await std::move(by_hash);
+  } catch (const server_error& error) {
+    if (error.code() != errc::no_script) throw;
+  }
+  task<T> by_text =
+      run<T>(self, evaluation<stored_keys, Arguments...>(code, keys, arguments, true), 1);
+  co_return co_await std::move(by_text);
 }
 
 template <class... Commands>

@@ -21,7 +21,7 @@ TEST(CommandRules, DependOnTheNameInAnyCase) {
   EXPECT_EQ(rule_of(command("Monitor")), command_rule::refused);
 }
 
-TEST(CommandRules, OfReadsOfStreamsDependOnBlock) {
+TEST(CommandRules, ReadingStreamsDependsOnBlock) {
   EXPECT_EQ(rule_of(command("XREAD", "STREAMS", "s", "0")), command_rule::shared);
   EXPECT_EQ(rule_of(command("XREAD", "COUNT", 1, "block", 0, "STREAMS", "s", "0")),
             command_rule::waiting);
@@ -33,7 +33,7 @@ TEST(CommandRules, OfReadsOfStreamsDependOnBlock) {
   EXPECT_EQ(rule_of(command("XREAD")), command_rule::shared);
 }
 
-TEST(CommandRules, OfClientDependOnTheSubcommand) {
+TEST(CommandRules, ClientDependsOnItsSubcommand) {
   EXPECT_EQ(rule_of(command("CLIENT", "INFO")), command_rule::shared);
   EXPECT_EQ(rule_of(command("CLIENT")), command_rule::shared);
   EXPECT_EQ(rule_of(command("client", "reply", "off")), command_rule::refused);
