@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The examples in the comments of the headers of engines/redis.
+#include <gyre/engines/redis/cached_client.hpp>
 #include <gyre/engines/redis/client.hpp>
 #include <gyre/engines/redis/stream_entry.hpp>
 
@@ -198,6 +199,21 @@ TEST_F(RedisExamples, Streams) {
     co_await order(cache);
   }(*this));
 }
+
+// gyre/engines/redis/cached_client.hpp
+gyre::task<> read_twice(gyre::loop& loop, std::string server) {
+  // clang-format off
+  gyre::redis::cached_client cache(loop, server, {}, {.max_bytes = 16 << 20});
+
+  auto name = co_await cache.read<std::optional<std::string>>("GET", "user:7");
+  name = co_await cache.read<std::optional<std::string>>("GET", "user:7");  // from memory
+  co_await cache.uncached().call<void>("SET", "user:7", "Ada");
+  // clang-format on
+  EXPECT_EQ(name, std::nullopt);
+  EXPECT_EQ(cache.metrics().hits, 1U);
+}
+
+TEST_F(RedisExamples, CachedClient) { run(read_twice(loop, server)); }
 
 // gyre/engines/redis/subscription.hpp
 gyre::task<> follow(gyre::redis::client& cache) {

@@ -124,6 +124,9 @@ class client {
   }
 
  private:
+  friend class cached_client;
+  explicit client(std::shared_ptr<detail::client_core> core) noexcept : core_(std::move(core)) {}
+
   template <class Command>
   auto run(Command command, std::size_t attempts) {
     return detail::client_core::run<typename Command::result_type>(core_, std::move(command),

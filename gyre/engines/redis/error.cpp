@@ -19,6 +19,8 @@ const char* message_of(errc code) noexcept {
       return "the command would change the protocol: use subscribe() for messages, and "
              "client_options for the login";
     case errc::too_many_sessions: return "too many open sessions: see max_sessions";
+    case errc::not_cacheable:
+      return "the command does not read one key only: use cached_client::uncached()";
     case errc::null_reply: return "the reply is nil: ask for a std::optional";
     case errc::unexpected_type: return "the reply has another type";
     case errc::out_of_range: return "the number does not fit into the type";

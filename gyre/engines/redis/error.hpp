@@ -38,6 +38,8 @@ enum class errc {
   command_refused = 7,
   /// More than client_options::max_sessions; std::errc::resource_unavailable_try_again.
   too_many_sessions = 8,
+  /// cached_client::read() of a command that does not read one key, or writes.
+  not_cacheable = 9,
 
   // Replies of another type than the program asked for.
 

@@ -41,6 +41,11 @@ engines::detail::pipeline_options pipeline_options_of(const client_options& opti
           .is_single_use = is_own};
 }
 
+// The error of a server that speaks RESP2 only.
+std::exception_ptr no_messages(const char* what) {
+  return std::make_exception_ptr(std::system_error(make_error_code(errc::not_supported), what));
+}
+
 }  // namespace
 
 void throw_moved_from() {
@@ -74,10 +79,12 @@ void queued_replies::complete(std::string_view bytes) noexcept {
 }
 
 client_core::client_core(event_loop& loop, const net::host_port& server,
-                         const client_options& options, connection_use use)
+                         const client_options& options, connection_use use,
+                         std::shared_ptr<invalidation_listener> cache)
     : pipeline(loop, server, connection_options_of(options), pipeline_options_of(options, use)),
       options_(options),
       use_(use),
+      cache_(std::move(cache)),
       scanner_(options.max_reply) {}
 
 client_metrics client_core::metrics() const noexcept {
@@ -90,6 +97,11 @@ client_metrics client_core::metrics() const noexcept {
 }
 
 // --- Calls ---
+
+void client_core::check_context(const task_context& context) const {
+  if (context.stop.stop_requested()) gyre::detail::throw_cancelled(context);
+  net::detail::require_loop(loop(), context, client_name);
+}
 
 void client_core::throw_needs_session(std::string_view command) {
   throw std::system_error(make_error_code(errc::needs_session), std::string(command));
@@ -125,7 +137,7 @@ session_place::~session_place() {
 task<session> client_core::open_session(shared self) {
   if (self == nullptr) throw_moved_from();
   const task_context& context = co_await gyre::detail::this_context();
-  net::detail::require_loop(self->loop(), context, client_name);
+  self->check_context(context);
   if (self->is_closed()) throw std::system_error(make_error_code(io::errc::not_open), client_name);
   session_place place(self);
   const auto core = std::make_shared<client_core>(self->loop(), self->server(), self->options_,
@@ -159,8 +171,7 @@ task<subscription> client_core::subscribe(shared self, std::string channel,
     }
     if (!self->has_push_) {
       self->cancel_admission();
-      throw std::system_error(make_error_code(errc::not_supported),
-                              "subscriptions need Redis 6 or newer");
+      std::rethrow_exception(no_messages("subscriptions need Redis 6"));
     }
     self->messages_.add(queue);
     subscription made(self, queue);
@@ -214,8 +225,12 @@ void client_core::begin_step(login_step step) {
       if (options_.name.empty()) return begin_step(login_step::select);
       return append_own(&login_, "CLIENT", "SETNAME", options_.name);
     case login_step::select:
-      if (options_.database == 0) return begin_step(login_step::done);
+      if (options_.database == 0) return begin_step(login_step::track);
       return append_own(&login_, "SELECT", options_.database);
+    case login_step::track:
+      if (cache_ == nullptr) return begin_step(login_step::done);
+      if (!has_push_) return finish_login(no_messages("client-side caching needs Redis 6"));
+      return append_own(&login_, "CLIENT", "TRACKING", "ON", "OPTIN");
     case login_step::done:
       messages_.begin_connection([this](std::string_view channel, bool is_pattern) {
         append_own(&unawaited_, is_pattern ? "PSUBSCRIBE" : "SUBSCRIBE", channel);
@@ -266,7 +281,12 @@ bool client_core::take_message(std::string_view bytes) {
   reply_cursor values(bytes);
   if (messages_.deliver(values)) return true;
   if (values.next().count == 0) return true;
-  const bool is_confirmation = values.next().text.ends_with("subscribe");
+  const std::string_view kind = values.next().text;
+  if (kind == "invalidate" && cache_ != nullptr) {
+    if (!values.empty()) cache_->invalidate(values);
+    return true;
+  }
+  const bool is_confirmation = kind.ends_with("subscribe");
   return !is_confirmation || take_reply(bytes, reply_kind::push, true);
 }
 

@@ -7,6 +7,7 @@
 #include <gyre/engines/redis/command.hpp>
 #include <gyre/engines/redis/detail/awaited_reply.hpp>
 #include <gyre/engines/redis/detail/command_rules.hpp>
+#include <gyre/engines/redis/detail/invalidation_listener.hpp>
 #include <gyre/engines/redis/detail/message_dispatcher.hpp>
 #include <gyre/engines/redis/detail/reply_scanner.hpp>
 #include <gyre/engines/redis/error.hpp>
@@ -41,6 +42,7 @@ class session;
 namespace gyre::redis::detail {
 
 class client_core;
+class reply_cache;
 
 /// The place of a session among those that its client allows, from its opening to its end.
 class session_place {
@@ -92,7 +94,8 @@ class client_core final : public engines::detail::pipeline {
   using shared = std::shared_ptr<client_core>;
 
   client_core(event_loop& loop, const net::host_port& server, const client_options& options,
-              connection_use use = connection_use::shared);
+              connection_use use = connection_use::shared,
+              std::shared_ptr<invalidation_listener> cache = nullptr);
 
   client_metrics metrics() const noexcept;
   std::size_t max_attempts() const noexcept { return options_.max_attempts; }
@@ -122,6 +125,7 @@ class client_core final : public engines::detail::pipeline {
 
  private:
   friend session_place;
+  friend reply_cache;
   using outcome = awaited_reply::outcome;
 
   /// A request of a coroutine, from its admission to its reply. If the coroutine stops waiting
@@ -162,8 +166,10 @@ class client_core final : public engines::detail::pipeline {
     void lose(const std::exception_ptr&, bool) noexcept override {}
     bool is_confirmed_by_message() const noexcept override { return true; }
   };
-  enum class login_step : std::uint8_t { hello, authenticate, name, select, done };
+  enum class login_step : std::uint8_t { hello, authenticate, name, select, track, done };
 
+  // Throws operation_cancelled after a stop, and io::errc::wrong_thread.
+  void check_context(const task_context& context) const;
   bool try_admit_here() noexcept { return loop().in_loop_thread() && try_admit(); }
   // Throws for a command that must not be sent over this connection. Returns whether the command
   // may wait in the server.
@@ -189,6 +195,9 @@ class client_core final : public engines::detail::pipeline {
   void ping() override;
   bool needs_connection() const noexcept override { return messages_.has_subscriptions(); }
   bool is_reply_due() const noexcept override { return !may_wait_; }
+  void connection_ended() noexcept override {
+    if (cache_ != nullptr) cache_->clear();
+  }
 
   // False for a message or a reply that is not due.
   bool take_message(std::string_view bytes);
@@ -205,7 +214,8 @@ class client_core final : public engines::detail::pipeline {
 
   const client_options options_;
   const connection_use use_;
-  bool may_wait_ = false;  // the command in flight, in a session
+  const std::shared_ptr<invalidation_listener> cache_;  // or null
+  bool may_wait_ = false;                               // the command in flight, in a session
   std::size_t sessions_ = 0;
   reply_scanner scanner_;
   login_step step_ = login_step::done;

@@ -38,13 +38,15 @@ bool is_real(std::string_view text) noexcept {
 std::expected<std::optional<parsed_node>, errc> parse_node(std::string_view bytes,
                                                            std::size_t max_size) noexcept {
   if (bytes.empty()) return std::nullopt;
+  // The first byte tells at once that another protocol is spoken.
   const bool is_text_line = std::string_view("+-(").contains(bytes.front());
+  if (!is_text_line && !std::string_view(":$*_#,!=%~>|").contains(bytes.front())) {
+    return std::unexpected(errc::bad_reply);
+  }
   const std::size_t limit = is_text_line ? max_line : max_number_line;
   const std::size_t line_size = bytes.substr(0, limit).find(line_end);
   if (line_size == std::string_view::npos) {
-    // The first byte tells at once that another protocol is spoken.
-    const bool is_known = is_text_line || std::string_view(":$*_#,!=%~>|").contains(bytes.front());
-    if (!is_known || bytes.size() >= limit) return std::unexpected(errc::bad_reply);
+    if (bytes.size() >= limit) return std::unexpected(errc::bad_reply);
     return std::nullopt;
   }
   const std::string_view line = bytes.substr(1, line_size - 1);
