@@ -47,8 +47,7 @@ pipeline::pipeline(event_loop& loop, net::host_port server, net::tcp_client_opti
       options_(options),
       entries_(options.max_in_flight + own_entries),
       admissions_(options.max_in_flight),
-      health_timer_(loop, [this] { check_health(); }),
-      flush_([](std::shared_ptr<pipeline> self, gyre::detail::release_point) { self->flush(); }) {
+      health_timer_(loop, [this] { check_health(); }) {
   client_.emplace(loop, server_, options_of_client(std::move(client_options), options_));
   // There is no on_high_water: it could cancel on_low_water, for which writable_ waits.
   client_->on_connection([this](net::tcp_connection&) { on_connected(); })
@@ -140,12 +139,26 @@ std::uint64_t pipeline::add_entry(const entry& added) noexcept {
   if (count_ == 0) note_input();  // the time to reply begins
   const std::uint64_t number = completed_ + count_;
   at(count_++) = added;
-  if (output_.size() >= flush_size) {
-    flush();
-  } else {
-    request_flush();
-  }
+  request_flush();
   return number;
+}
+
+// The loop runs its tasks in their order: all coroutines that are ready now write their requests
+// first, and one send takes them. No poll for I/O comes between.
+void pipeline::request_flush() noexcept {
+  if (output_.size() >= flush_size) return flush();
+  if (is_flush_posted_) return;
+  try {
+    is_flush_posted_ = loop_.try_post([weak = weak_from_this()] {
+      const std::shared_ptr<pipeline> self = weak.lock();
+      if (self == nullptr) return;
+      self->is_flush_posted_ = false;
+      self->flush();
+    });
+  } catch (...) {
+    is_flush_posted_ = false;  // without memory for a task
+  }
+  if (!is_flush_posted_) flush();
 }
 
 pipeline::entry& pipeline::at(std::size_t index) noexcept {
@@ -157,9 +170,9 @@ void pipeline::abandon(std::uint64_t number, pending_reply* successor) noexcept 
   if (number >= completed_) at(static_cast<std::size_t>(number - completed_)).request = successor;
 }
 
-std::optional<pending_reply*> pipeline::front() noexcept {
+std::optional<pending_reply*> pipeline::front() const noexcept {
   if (count_ == 0) return std::nullopt;
-  return at(0).request;
+  return entries_[first_].request;
 }
 
 void pipeline::pop_front() noexcept {

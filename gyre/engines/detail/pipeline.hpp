@@ -20,7 +20,6 @@
 
 #include <gyre/base/clock.hpp>
 #include <gyre/base/duration.hpp>
-#include <gyre/exec/detail/deferred_release.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/io/buffer.hpp>
@@ -112,8 +111,8 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   /// Makes memory for entries, so that to enter them cannot fail. Throws std::bad_alloc.
   void reserve_entries(std::size_t count);
   /// Enters an admitted request, which begins at `position`; null: nobody waits for the reply.
-  /// Returns its number: requests are numbered in the order in which they are entered. Flushes the
-  /// output in a later turn, or now if there is much of it.
+  /// Returns its number: requests are numbered in the order in which they are entered. Calls
+  /// request_flush().
   std::uint64_t enter(pending_reply* request, std::uint64_t position) noexcept;
   /// Gives an admission back that was not used.
   void cancel_admission() noexcept { admissions_.release(); }
@@ -153,7 +152,7 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   /// shortly before.
   void connect();
   /// The request whose reply comes next; none: no reply is due.
-  std::optional<pending_reply*> front() noexcept;
+  std::optional<pending_reply*> front() const noexcept;
   void pop_front() noexcept;
   /// The time to reply begins now, for example because is_reply_due() was false until now.
   void restart_reply_timeout() noexcept { note_input(); }
@@ -161,8 +160,9 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   void finish_login(std::exception_ptr error);
   /// Enters a request of the protocol itself, which needs no admission. Throws std::bad_alloc.
   std::uint64_t enter_own(pending_reply* request, std::uint64_t position);
-  /// Flushes bytes of the output that belong to a request entered before, in a later turn.
-  void request_flush() noexcept { flush_.post(loop_, shared_from_this()); }
+  /// Flushes the output after the tasks that wait in the loop now, or at once if there is much of
+  /// it. For bytes that belong to a request entered before.
+  void request_flush() noexcept;
   /// Waits until the kernel has taken most of the output. Returns also when the connection has
   /// ended. Errors: operation_cancelled.
   [[nodiscard]] task<> wait_writable();
@@ -230,7 +230,7 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   steady_time last_input_ = steady_time::min();
   bool is_suspect_ = false;  // the last check found too long a silence
   timer health_timer_;
-  gyre::detail::deferred_release<pipeline> flush_;
+  bool is_flush_posted_ = false;
   std::optional<net::tcp_client> client_;
 };
 

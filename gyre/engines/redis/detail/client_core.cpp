@@ -41,6 +41,17 @@ engines::detail::pipeline_options pipeline_options_of(const client_options& opti
           .is_single_use = is_own};
 }
 
+// Whether a complete reply is a push, an error, or (as text) another one.
+reply_kind kind_of(std::string_view bytes) noexcept {
+  switch (bytes.front()) {
+    case '>': return reply_kind::push;
+    case '-':
+    case '!': return reply_kind::error;
+    case '|': return reply_cursor(bytes).peek().kind;
+    default: return reply_kind::text;
+  }
+}
+
 // The error of a server that speaks RESP2 only.
 std::exception_ptr no_messages(const char* what) {
   return std::make_exception_ptr(std::system_error(make_error_code(errc::not_supported), what));
@@ -270,7 +281,7 @@ void client_core::read(io::input& input) {
     if (!*length) return;
     const std::string_view bytes = input.text().substr(0, **length);
     input.consume(**length);
-    const reply_kind kind = reply_cursor(bytes).peek().kind;
+    const reply_kind kind = kind_of(bytes);
     const bool is_expected =
         kind == reply_kind::push ? take_message(bytes) : take_reply(bytes, kind, false);
     if (!is_expected) return fail(make_error_code(errc::bad_reply));

@@ -14,47 +14,57 @@ struct named_rule {
   command_rule rule;
 };
 
-constexpr std::array<named_rule, 39> rules = {{
-    {"ASKING", command_rule::own},
-    {"AUTH", command_rule::own},
-    {"BLMOVE", command_rule::waiting},
-    {"BLMPOP", command_rule::waiting},
-    {"BLPOP", command_rule::waiting},
-    {"BRPOP", command_rule::waiting},
-    {"BRPOPLPUSH", command_rule::waiting},
-    {"BZMPOP", command_rule::waiting},
-    {"BZPOPMAX", command_rule::waiting},
-    {"BZPOPMIN", command_rule::waiting},
-    {"CLIENT", command_rule::by_arguments},
-    {"DISCARD", command_rule::own},
-    {"EXEC", command_rule::own},
-    {"HELLO", command_rule::refused},
-    {"MONITOR", command_rule::refused},
-    {"MULTI", command_rule::own},
-    {"PSUBSCRIBE", command_rule::refused},
-    {"PSYNC", command_rule::refused},
-    {"PUNSUBSCRIBE", command_rule::refused},
-    {"QUIT", command_rule::own},
-    {"READONLY", command_rule::own},
-    {"READWRITE", command_rule::own},
-    {"REPLCONF", command_rule::refused},
-    {"RESET", command_rule::refused},
-    {"SELECT", command_rule::own},
-    {"SHUTDOWN", command_rule::own},
-    {"SSUBSCRIBE", command_rule::refused},
-    {"SUBSCRIBE", command_rule::refused},
-    {"SUNSUBSCRIBE", command_rule::refused},
-    {"SYNC", command_rule::refused},
-    {"UNSUBSCRIBE", command_rule::refused},
-    {"UNWATCH", command_rule::own},
-    {"WAIT", command_rule::waiting},
-    {"WAITAOF", command_rule::waiting},
-    {"WATCH", command_rule::own},
-    {"XREAD", command_rule::by_arguments},
-    {"XREADGROUP", command_rule::by_arguments},
-    {"DEBUG", command_rule::own},
-    {"FAILOVER", command_rule::own},
-}};
+// Sorted by the length of the name.
+constexpr auto rules = std::to_array<named_rule>({{"AUTH", command_rule::own},
+                                                  {"EXEC", command_rule::own},
+                                                  {"QUIT", command_rule::own},
+                                                  {"SYNC", command_rule::refused},
+                                                  {"WAIT", command_rule::waiting},
+                                                  {"BLPOP", command_rule::waiting},
+                                                  {"BRPOP", command_rule::waiting},
+                                                  {"DEBUG", command_rule::own},
+                                                  {"HELLO", command_rule::refused},
+                                                  {"MULTI", command_rule::own},
+                                                  {"PSYNC", command_rule::refused},
+                                                  {"RESET", command_rule::refused},
+                                                  {"WATCH", command_rule::own},
+                                                  {"XREAD", command_rule::by_arguments},
+                                                  {"ASKING", command_rule::own},
+                                                  {"BLMOVE", command_rule::waiting},
+                                                  {"BLMPOP", command_rule::waiting},
+                                                  {"BZMPOP", command_rule::waiting},
+                                                  {"CLIENT", command_rule::by_arguments},
+                                                  {"SELECT", command_rule::own},
+                                                  {"DISCARD", command_rule::own},
+                                                  {"MONITOR", command_rule::refused},
+                                                  {"UNWATCH", command_rule::own},
+                                                  {"WAITAOF", command_rule::waiting},
+                                                  {"BZPOPMAX", command_rule::waiting},
+                                                  {"BZPOPMIN", command_rule::waiting},
+                                                  {"FAILOVER", command_rule::own},
+                                                  {"READONLY", command_rule::own},
+                                                  {"REPLCONF", command_rule::refused},
+                                                  {"SHUTDOWN", command_rule::own},
+                                                  {"READWRITE", command_rule::own},
+                                                  {"SUBSCRIBE", command_rule::refused},
+                                                  {"BRPOPLPUSH", command_rule::waiting},
+                                                  {"PSUBSCRIBE", command_rule::refused},
+                                                  {"SSUBSCRIBE", command_rule::refused},
+                                                  {"XREADGROUP", command_rule::by_arguments},
+                                                  {"UNSUBSCRIBE", command_rule::refused},
+                                                  {"PUNSUBSCRIBE", command_rule::refused},
+                                                  {"SUNSUBSCRIBE", command_rule::refused}});
+constexpr std::size_t longest_name = rules.back().name.size();
+
+// The index of the first rule with a name of each length, and the number of all rules.
+constexpr auto first_rules = [] {
+  std::array<std::size_t, longest_name + 2> first{};
+  for (std::size_t size = 0; size < first.size(); ++size) {
+    first[size] = static_cast<std::size_t>(std::ranges::count_if(
+        rules, [&](const named_rule& each) { return each.name.size() < size; }));
+  }
+  return first;
+}();
 
 char to_upper(char letter) noexcept {
   return letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A') : letter;
@@ -67,8 +77,10 @@ bool is_word(std::string_view text, std::string_view upper) noexcept {
 }
 
 command_rule rule_of_name(std::string_view name) noexcept {
-  for (const auto& [upper, rule] : rules) {
-    if (is_word(name, upper)) return rule;
+  if (name.size() > longest_name) return command_rule::shared;
+  const std::size_t end = first_rules[name.size() + 1];
+  for (std::size_t index = first_rules[name.size()]; index < end; ++index) {
+    if (is_word(name, rules[index].name)) return rules[index].rule;
   }
   return command_rule::shared;
 }

@@ -2,23 +2,55 @@
 #include <gyre/engines/redis/detail/parse_node.hpp>
 
 #include <charconv>
+#include <limits>
 #include <system_error>
 
 namespace gyre::redis::detail {
 namespace {
 
+using parse_result = std::expected<std::optional<parsed_node>, errc>;
+
 constexpr std::string_view line_end = "\r\n";
 // The limit of one-line texts and big numbers. The server cuts the texts of errors much earlier.
 constexpr std::size_t max_line = 64 * 1024;
-// The limit of other lines, which hold a number or a length.
-constexpr std::size_t max_number_line = 64;
+// The limit of real numbers.
+constexpr std::size_t max_real_line = 64;
 
-std::optional<std::int64_t> parse_integer(std::string_view text) noexcept {
-  if (text.starts_with('+')) text.remove_prefix(1);
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
+/// A line with a number, after its first byte.
+struct number_line {
+  std::int64_t number = 0;
+  std::size_t size = 0;  // the first byte and the end of the line included; 0: it is incomplete
+  bool is_bad = false;
+};
+
+number_line parse_number(std::string_view bytes) noexcept {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  number_line result;
+  std::size_t at = 1;
+  if (at == bytes.size()) return result;
+  const bool is_negative = bytes[at] == '-';
+  if (is_negative || bytes[at] == '+') ++at;
+  const std::size_t first_digit = at;
+  std::uint64_t number = 0;
+  for (; at < bytes.size() && bytes[at] >= '0' && bytes[at] <= '9'; ++at) {
+    const auto digit = static_cast<std::uint64_t>(bytes[at] - '0');
+    if (number > (static_cast<std::uint64_t>(most) + 1 - digit) / 10) {
+      result.is_bad = true;  // beyond 2^63
+      return result;
+    }
+    number = 10 * number + digit;
+  }
+  if (at == bytes.size()) return result;
+  const bool is_too_large = !is_negative && number > static_cast<std::uint64_t>(most);
+  if (bytes[at] != '\r' || at == first_digit || is_too_large) {
+    result.is_bad = true;
+    return result;
+  }
+  if (++at == bytes.size()) return result;
+  result.is_bad = bytes[at] != '\n';
+  result.number = static_cast<std::int64_t>(is_negative ? 0 - number : number);
+  result.size = at + 1;
+  return result;
 }
 
 bool is_decimal(std::string_view text) noexcept {
@@ -33,95 +65,133 @@ bool is_real(std::string_view text) noexcept {
   return error != std::errc::invalid_argument && end == text.data() + text.size();
 }
 
-}  // namespace
-
-std::expected<std::optional<parsed_node>, errc> parse_node(std::string_view bytes,
-                                                           std::size_t max_size) noexcept {
-  if (bytes.empty()) return std::nullopt;
-  // The first byte tells at once that another protocol is spoken.
-  const bool is_text_line = std::string_view("+-(").contains(bytes.front());
-  if (!is_text_line && !std::string_view(":$*_#,!=%~>|").contains(bytes.front())) {
-    return std::unexpected(errc::bad_reply);
-  }
-  const std::size_t limit = is_text_line ? max_line : max_number_line;
+// A node of one line, which is no number and no length.
+parse_result parse_line(std::string_view bytes) noexcept {
+  const std::size_t limit = bytes.front() == ',' ? max_real_line : max_line;
   const std::size_t line_size = bytes.substr(0, limit).find(line_end);
   if (line_size == std::string_view::npos) {
     if (bytes.size() >= limit) return std::unexpected(errc::bad_reply);
     return std::nullopt;
   }
-  const std::string_view line = bytes.substr(1, line_size - 1);
   parsed_node node;
+  node.text = bytes.substr(1, line_size - 1);
   node.size = line_size + line_end.size();
-
   switch (bytes.front()) {
-    case '+':
-    case '-':
-      node.kind = bytes.front() == '+' ? reply_kind::status : reply_kind::error;
-      node.text = line;
-      return node;
-    case '_':
-      if (!line.empty()) return std::unexpected(errc::bad_reply);
-      return node;
-    case '#':
-      if (line != "t" && line != "f") return std::unexpected(errc::bad_reply);
-      node.kind = reply_kind::boolean;
-      node.integer = line == "t" ? 1 : 0;
-      return node;
+    case '+': node.kind = reply_kind::status; return node;
+    case '-': node.kind = reply_kind::error; return node;
     case ',':
-      if (!is_real(line)) return std::unexpected(errc::bad_reply);
+      if (!is_real(node.text)) return std::unexpected(errc::bad_reply);
       node.kind = reply_kind::real;
-      node.text = line;
       return node;
-    case '(':
-      if (!is_decimal(line)) return std::unexpected(errc::bad_reply);
+    default:
+      if (!is_decimal(node.text)) return std::unexpected(errc::bad_reply);
       node.kind = reply_kind::big_number;
-      node.text = line;
       return node;
-    default: break;
   }
+}
 
-  const std::optional<std::int64_t> number = parse_integer(line);
-  if (!number) return std::unexpected(errc::bad_reply);
-  if (bytes.front() == ':') {
-    node.kind = reply_kind::integer;
-    node.integer = *number;
-    return node;
-  }
-  const bool is_text = bytes.front() == '$' || bytes.front() == '!' || bytes.front() == '=';
-  if (*number == -1 && (bytes.front() == '$' || bytes.front() == '*')) return node;  // RESP2's nil
-  if (*number < 0) return std::unexpected(errc::bad_reply);
-  const auto count = static_cast<std::uint64_t>(*number);
-  if (count > max_size) return std::unexpected(errc::reply_too_large);
-  if (!is_text) {
-    node.count = static_cast<std::size_t>(count);
-    switch (bytes.front()) {
-      case '*': node.kind = reply_kind::array; break;
-      case '~': node.kind = reply_kind::set; break;
-      case '>': node.kind = reply_kind::push; break;
-      case '%': node.kind = reply_kind::map; break;
-      case '|':
-        node.kind = reply_kind::map;
-        node.is_attribute = true;
-        break;
-      default: return std::unexpected(errc::bad_reply);
-    }
-    return node;
-  }
+// A node whose only form is `line`: null, true or false.
+parse_result parse_word(std::string_view bytes, std::string_view line) noexcept {
+  if (!line.starts_with(bytes.substr(0, line.size()))) return std::unexpected(errc::bad_reply);
+  if (bytes.size() < line.size()) return std::nullopt;
+  parsed_node node;
+  node.size = line.size();
+  return node;
+}
 
-  const auto length = static_cast<std::size_t>(count);
-  if (bytes.size() < node.size + length + line_end.size()) return std::nullopt;
-  if (bytes.substr(node.size + length, line_end.size()) != line_end) {
-    return std::unexpected(errc::bad_reply);
+parse_result parse_boolean(std::string_view bytes) noexcept {
+  const bool is_true = bytes.size() > 1 && bytes[1] == 't';
+  parse_result result = parse_word(bytes, is_true ? "#t\r\n" : "#f\r\n");
+  if (!result || !*result) return result;
+  (*result)->kind = reply_kind::boolean;
+  (*result)->integer = is_true ? 1 : 0;
+  return result;
+}
+
+// A text of a stated length, whose first line is `header`.
+parse_result parse_text(std::string_view bytes, const number_line& header,
+                        std::size_t max_size) noexcept {
+  if (static_cast<std::uint64_t>(header.number) > max_size) {
+    return std::unexpected(errc::reply_too_large);
   }
+  const auto length = static_cast<std::size_t>(header.number);
+  const std::string_view rest = bytes.substr(header.size);
+  if (rest.size() < length + line_end.size()) return std::nullopt;
+  if (rest.substr(length, line_end.size()) != line_end) return std::unexpected(errc::bad_reply);
+  parsed_node node;
   node.kind = bytes.front() == '!' ? reply_kind::error : reply_kind::text;
-  node.text = bytes.substr(node.size, length);
+  node.text = rest.substr(0, length);
   if (bytes.front() == '=') {
     // "txt:" or "mkd:", the format of a text that is for people.
     if (length < 4 || node.text[3] != ':') return std::unexpected(errc::bad_reply);
     node.text.remove_prefix(4);
   }
-  node.size += length + line_end.size();
+  node.size = header.size + length + line_end.size();
   return node;
+}
+
+// The header of values, of which it has the number.
+parse_result parse_header(char first, const number_line& header, std::size_t max_size) noexcept {
+  if (static_cast<std::uint64_t>(header.number) > max_size) {
+    return std::unexpected(errc::reply_too_large);
+  }
+  parsed_node node;
+  node.count = static_cast<std::size_t>(header.number);
+  node.size = header.size;
+  switch (first) {
+    case '*': node.kind = reply_kind::array; break;
+    case '~': node.kind = reply_kind::set; break;
+    case '>': node.kind = reply_kind::push; break;
+    case '|': node.is_attribute = true; [[fallthrough]];
+    default: node.kind = reply_kind::map; break;
+  }
+  return node;
+}
+
+}  // namespace
+
+parse_result parse_node(std::string_view bytes, std::size_t max_size) noexcept {
+  if (bytes.empty()) return std::nullopt;
+  const char first = bytes.front();
+  switch (first) {
+    case '+':
+    case '-':
+    case ',':
+    case '(': return parse_line(bytes);
+    case '_': return parse_word(bytes, "_\r\n");
+    case '#': return parse_boolean(bytes);
+    case '$':
+    case ':':
+    case '*':
+    case '!':
+    case '=':
+    case '%':
+    case '~':
+    case '>':
+    case '|': break;
+    default: return std::unexpected(errc::bad_reply);
+  }
+  const number_line header = parse_number(bytes);
+  if (header.is_bad) return std::unexpected(errc::bad_reply);
+  if (header.size == 0) return std::nullopt;
+  if (first == ':') {
+    parsed_node node;
+    node.kind = reply_kind::integer;
+    node.integer = header.number;
+    node.size = header.size;
+    return node;
+  }
+  if (header.number < 0) {
+    // The null of RESP2.
+    if (header.number != -1 || (first != '$' && first != '*')) {
+      return std::unexpected(errc::bad_reply);
+    }
+    parsed_node node;
+    node.size = header.size;
+    return node;
+  }
+  const bool is_text = first == '$' || first == '!' || first == '=';
+  return is_text ? parse_text(bytes, header, max_size) : parse_header(first, header, max_size);
 }
 
 }  // namespace gyre::redis::detail

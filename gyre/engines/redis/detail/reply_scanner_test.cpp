@@ -98,7 +98,8 @@ TEST(ReplyScanner, RefusesBytesOfAnotherProtocol) {
                             "=3\r\ntxt\r\n",
                             "=7\r\ntxtabcd\r\n",
                             "$?\r\n",
-                            "*1\r\nx\r\n", "x99999\r\n"}) {
+                            "*1\r\nx\r\n",
+                            "x99999\r\n"}) {
     reply_scanner scanner(max_size);
     const auto length = scanner.scan(bytes);
     ASSERT_FALSE(length) << bytes;
