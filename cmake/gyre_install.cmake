@@ -43,10 +43,11 @@ install(
 
 # A static library must precede the libraries that it uses, so the rooms are listed from the last to
 # the first.
+get_property(gyre_engines GLOBAL PROPERTY GYRE_ENGINES)
 set(gyre_pc_libraries "")
 foreach(room IN LISTS gyre_rooms)
-  if(room STREQUAL "testing")
-    continue()  # has gyre-testing.pc
+  if(room STREQUAL "testing" OR room IN_LIST gyre_engines)
+    continue()  # has a file of its own
   endif()
   get_target_property(type gyre_${room} TYPE)
   if(NOT type STREQUAL "INTERFACE_LIBRARY")
@@ -69,4 +70,20 @@ foreach(package IN ITEMS gyre gyre-testing)
   configure_file("${CMAKE_CURRENT_LIST_DIR}/${package}.pc.in" "${PROJECT_BINARY_DIR}/${package}.pc"
     @ONLY)
   install(FILES "${PROJECT_BINARY_DIR}/${package}.pc" DESTINATION "${gyre_pc_dir}")
+endforeach()
+
+# gyre-NAME.pc for each engine. `engines`, which they share, is part of each of them.
+list(REMOVE_ITEM gyre_engines engines)
+foreach(engine IN LISTS gyre_engines)
+  set(gyre_pc_engine ${engine})
+  set(gyre_pc_requires "gyre = ${PROJECT_VERSION}")
+  get_target_property(depends gyre_${engine} GYRE_DEPENDS)
+  foreach(other IN LISTS depends)
+    if(other IN_LIST gyre_engines)
+      string(APPEND gyre_pc_requires ", gyre-${other} = ${PROJECT_VERSION}")
+    endif()
+  endforeach()
+  configure_file("${CMAKE_CURRENT_LIST_DIR}/gyre-engine.pc.in"
+    "${PROJECT_BINARY_DIR}/gyre-${engine}.pc" @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/gyre-${engine}.pc" DESTINATION "${gyre_pc_dir}")
 endforeach()

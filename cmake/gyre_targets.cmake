@@ -7,7 +7,7 @@
 # interface library without sources. Files are relative to the room's folder; without HEADERS and
 # SOURCES, the room has all files of the folder except tests and those in EXCLUDE. HEADERS are
 # installed and must each compile alone. DEPENDS names rooms above this one; LIBS are further public
-# dependencies.
+# dependencies. Rooms below gyre/engines are not part of gyre::gyre and of gyre.pc.
 function(gyre_add_room name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPENDS;HEADERS;SOURCES;EXCLUDE;LIBS")
   if(arg_UNPARSED_ARGUMENTS)
@@ -37,6 +37,7 @@ function(gyre_add_room name)
   endif()
   add_library(gyre::${name} ALIAS ${target})
 
+  set(depends ${arg_DEPENDS})
   list(TRANSFORM arg_DEPENDS PREPEND gyre::)
   target_link_libraries(${target} ${scope} ${arg_DEPENDS} ${arg_LIBS} Threads::Threads)
   target_compile_features(${target} ${scope} cxx_std_23)
@@ -53,6 +54,10 @@ function(gyre_add_room name)
   endif()
 
   set_property(GLOBAL APPEND PROPERTY GYRE_ROOMS ${name})
+  if(CMAKE_CURRENT_SOURCE_DIR MATCHES "/gyre/engines(/|$)")
+    set_property(GLOBAL APPEND PROPERTY GYRE_ENGINES ${name})
+    set_target_properties(${target} PROPERTIES GYRE_DEPENDS "${depends}")
+  endif()
 endfunction()
 
 # gyre_allow_unity(TARGET): for sources that are compiled together. GCC treats the included sources

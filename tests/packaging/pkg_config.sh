@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds and runs a program with only the flags of gyre.pc, and one with those of gyre-testing.pc,
-# and checks that the headers which the first includes need no optional dependency. The second is
-# test.cpp beside SOURCE.
+# Builds and runs a program with only the flags of gyre.pc, and others with those of gyre-testing.pc
+# and of the engines, and checks that the headers which the first includes need no optional
+# dependency. The others are test.cpp and engines.cpp beside SOURCE.
 #
 #   pkg_config.sh PKG_CONFIG COMPILER PKG_CONFIG_DIRECTORY SOURCE OUTPUT_DIRECTORY
 set -euo pipefail
@@ -21,6 +21,12 @@ read -ra cflags <<<"$("$pkg_config" --cflags gyre-testing)"
 read -ra libs <<<"$("$pkg_config" --libs gyre-testing)"
 "$compiler" -std=c++23 "${cflags[@]}" "${source%/*}/test.cpp" -o "$output/consumer_test" "${libs[@]}"
 "$output/consumer_test"
+
+read -ra cflags <<<"$("$pkg_config" --cflags gyre-redis)"
+read -ra libs <<<"$("$pkg_config" --libs gyre-redis)"
+"$compiler" -std=c++23 "${cflags[@]}" "${source%/*}/engines.cpp" -o "$output/consumer_of_engines" \
+  "${libs[@]}"
+"$output/consumer_of_engines"
 
 if grep --extended-regexp 'boost/|concurrentqueue/' "$output/consumer.d"; then
   echo "gyre.hpp includes an optional dependency" >&2
