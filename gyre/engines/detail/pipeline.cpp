@@ -22,7 +22,8 @@ constexpr std::size_t high_water = std::size_t{1} << 20;
 // The time without another attempt after a refused login: a client with a wrong password must not
 // log in again with every call.
 constexpr std::chrono::seconds refusal_time{1};
-// Requests of the protocol itself, besides the admitted ones.
+// Entries that have memory from the beginning: admitted requests at most, and others.
+constexpr std::size_t initial_entries = 1024;
 constexpr std::size_t own_entries = 64;
 
 net::tcp_client_options options_of_client(net::tcp_client_options options,
@@ -45,7 +46,7 @@ pipeline::pipeline(event_loop& loop, net::host_port server, net::tcp_client_opti
     : loop_(loop),
       server_(std::move(server)),
       options_(options),
-      entries_(options.max_in_flight + own_entries),
+      entries_(std::min(options.max_in_flight, initial_entries) + own_entries),
       admissions_(options.max_in_flight),
       health_timer_(loop, [this] { check_health(); }) {
   client_.emplace(loop, server_, options_of_client(std::move(client_options), options_));
@@ -366,6 +367,8 @@ void pipeline::check_health() {
   }
 }
 
-bool pipeline::has_been_silent_for(duration limit) { return loop_.now() - last_input_ >= limit; }
+bool pipeline::has_been_silent_for(duration limit) const {
+  return loop_.now() - last_input_ >= limit;
+}
 
 }  // namespace gyre::engines::detail

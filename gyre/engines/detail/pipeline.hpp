@@ -204,7 +204,7 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   void note_input() noexcept;
   void start_health_timer();
   void check_health();
-  bool has_been_silent_for(duration limit);
+  bool has_been_silent_for(duration limit) const;
 
   event_loop& loop_;
   const net::host_port server_;

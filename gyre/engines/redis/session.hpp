@@ -34,11 +34,11 @@ namespace gyre::redis {
 /// of its own, and use with_timeout() to notice a network that is gone.
 ///
 /// Thread-safety: the loop's thread.
-/// Lifetime: independent of the client; the loop must outlive it. The destructor is close().
+/// Lifetime: may outlive the client; the loop must outlive it. The destructor is close().
 /// Errors, Complexity: as client.
 class session {
  public:
-  /// One that has ended.
+  /// Makes a session that has ended.
   session() noexcept = default;
   session(session&&) noexcept = default;
   session& operator=(session&& other) noexcept {

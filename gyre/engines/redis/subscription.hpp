@@ -24,20 +24,21 @@ class client_core;
 class message_queue;
 }  // namespace detail
 
-/// The messages of a channel, or of the channels that match a pattern, since it was made by
-/// client::subscribe(). It outlives connections: the client connects and subscribes again, and the
-/// first message after that has `follows_gap`, because the server keeps no messages.
+/// The messages of a channel, or of the channels that match a pattern, made by client::subscribe().
+/// A subscription outlives connections: the client connects and subscribes again, and the first
+/// message after that has `follows_gap`, because the server keeps no messages.
 ///
 /// Thread-safety: the loop's thread; one coroutine waits at a time.
-/// Lifetime: independent of the client. Must not be moved or destroyed while a coroutine waits.
+/// Lifetime: may outlive the client; the loop must outlive it. Must not be moved or destroyed while
+/// a coroutine waits.
 /// Complexity: each message is copied once from the connection's memory.
 class subscription {
  public:
-  /// One that has ended.
+  /// Makes a subscription that has ended.
   subscription() noexcept = default;
   subscription(subscription&&) noexcept = default;
   subscription& operator=(subscription&& other) noexcept;
-  /// Ends it: the channel's last one tells the server.
+  /// Ends the subscription. The last one of a channel also ends it in the server.
   ~subscription();
 
   /// Waits for the next message, in the order in which the server sent them; nothing after the

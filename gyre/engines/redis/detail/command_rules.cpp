@@ -34,6 +34,7 @@ constexpr auto rules = std::to_array<named_rule>({{"AUTH", command_rule::own},
                                                   {"BLMPOP", command_rule::waiting},
                                                   {"BZMPOP", command_rule::waiting},
                                                   {"CLIENT", command_rule::by_arguments},
+                                                  {"SCRIPT", command_rule::by_arguments},
                                                   {"SELECT", command_rule::own},
                                                   {"DISCARD", command_rule::own},
                                                   {"MONITOR", command_rule::refused},
@@ -95,6 +96,10 @@ command_rule rule_of_written(std::string_view written) noexcept {
     }
     return is_word(subcommand, "SETNAME") ? command_rule::own : command_rule::shared;
   }
+  if (is_word(name, "SCRIPT")) {
+    const bool is_debug = is_word(arguments.next().value_or(""), "DEBUG");
+    return is_debug ? command_rule::refused : command_rule::shared;
+  }
   if (is_word(name, "XREAD") || is_word(name, "XREADGROUP")) {
     while (const auto option = arguments.next()) {
       if (is_word(*option, "STREAMS")) break;
@@ -106,8 +111,7 @@ command_rule rule_of_written(std::string_view written) noexcept {
     }
     return command_rule::shared;
   }
-  const command_rule rule = rule_of_name(name);
-  return rule == command_rule::by_arguments ? command_rule::shared : rule;
+  return rule_of_name(name);
 }
 
 argument_reader::argument_reader(std::string_view written) noexcept

@@ -33,7 +33,9 @@ TEST(CommandRules, ReadingStreamsDependsOnBlock) {
   EXPECT_EQ(rule_of(command("XREAD")), command_rule::shared);
 }
 
-TEST(CommandRules, ClientDependsOnItsSubcommand) {
+TEST(CommandRules, ClientAndScriptDependOnTheirSubcommands) {
+  EXPECT_EQ(rule_of(command("SCRIPT", "FLUSH")), command_rule::shared);
+  EXPECT_EQ(rule_of(command("SCRIPT", "debug", "YES")), command_rule::refused);
   EXPECT_EQ(rule_of(command("CLIENT", "INFO")), command_rule::shared);
   EXPECT_EQ(rule_of(command("CLIENT")), command_rule::shared);
   EXPECT_EQ(rule_of(command("client", "reply", "off")), command_rule::refused);

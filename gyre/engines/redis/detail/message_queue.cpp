@@ -4,11 +4,19 @@
 #include <new>
 
 namespace gyre::redis::detail {
+namespace {
+
+std::size_t size_of(const message& counted) noexcept {
+  return counted.channel.size() + counted.text.size();
+}
+
+}  // namespace
 
 void message_queue::push(std::string_view channel, std::string_view text) noexcept {
-  const auto is_full = [this, &text] {
+  const std::size_t size = channel.size() + text.size();
+  const auto is_full = [&] {
     return messages_.size() >= options_.max_messages ||
-           (!messages_.empty() && bytes_ + text.size() > options_.max_bytes);
+           (!messages_.empty() && bytes_ + size > options_.max_bytes);
   };
   while (is_full()) drop_oldest();
   try {
@@ -18,12 +26,12 @@ void message_queue::push(std::string_view channel, std::string_view text) noexce
     has_gap_ = true;
     return;
   }
-  bytes_ += text.size();
+  bytes_ += size;
   arrival_.set();
 }
 
 void message_queue::drop_oldest() noexcept {
-  bytes_ -= messages_.front().text.size();
+  bytes_ -= size_of(messages_.front());
   messages_.pop_front();
   ++dropped_;
   if (messages_.empty()) {
@@ -37,7 +45,7 @@ std::optional<message> message_queue::pop() {
   if (messages_.empty()) return std::nullopt;
   message first = std::move(messages_.front());
   messages_.pop_front();
-  bytes_ -= first.text.size();
+  bytes_ -= size_of(first);
   return first;
 }
 
