@@ -20,6 +20,7 @@
 #                               HTTP servers, where they are installed
 #   gyre_deps::nginx, go, hyper programs, where they are installed: NAME_PROGRAM
 #   gyre_deps::sqlite3          SQLite >= 3.38, for an example
+#   gyre_deps::nlohmann_json    JSON for Modern C++ >= 3.11, without which gyre::nats is left out
 #   gyre_deps::tbb              oneTBB
 #   gyre_deps::bs_thread_pool   BS::thread_pool 5, a single header
 #   gyre_deps::muduo, evpp, usockets
@@ -59,6 +60,13 @@ endif()
 if(gyre_not_here)
   list(JOIN gyre_not_here ", " gyre_not_here)
   message(FATAL_ERROR "gyre needs packages that pkg-config does not find: ${gyre_not_here}")
+endif()
+
+# Header-only: linked for its include path, and only while gyre is built.
+find_package(nlohmann_json 3.11 QUIET CONFIG)
+if(TARGET nlohmann_json::nlohmann_json AND NOT TARGET gyre_deps::nlohmann_json)
+  add_library(gyre_deps::nlohmann_json INTERFACE IMPORTED GLOBAL)
+  target_link_libraries(gyre_deps::nlohmann_json INTERFACE nlohmann_json::nlohmann_json)
 endif()
 
 if(GYRE_BUILD_EXAMPLES)
