@@ -1,0 +1,563 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/engines/nats/detail/client_core.hpp>
+
+#include <gyre/base/detail/system_random.hpp>
+#include <gyre/engines/nats/detail/subject.hpp>
+#include <gyre/engines/nats/error.hpp>
+#include <gyre/io/buffer.hpp>
+#include <gyre/io/error.hpp>
+#include <gyre/task/as_expected.hpp>
+#include <gyre/task/time_limit_error.hpp>
+#include <gyre/task/with_timeout.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+namespace gyre::nats::detail {
+namespace {
+
+constexpr const char* client_name = "gyre::nats::client";
+// The subscription of requests; below the numbers that a slot_table makes.
+constexpr std::uint64_t inbox_sid = 1;
+constexpr std::string_view header_version = "NATS/1.0\r\n";
+constexpr std::string_view line_end = "\r\n";
+constexpr int no_responders_status = 503;
+// Bytes of a message's line besides its subjects.
+constexpr std::size_t line_size = 64;
+// A key in the reply subject of a request: 64 bits have 13 digits.
+constexpr int key_base = 36;
+constexpr std::size_t key_size = 16;
+
+std::string random_token() {
+  constexpr std::string_view letters =
+      "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+  constexpr std::size_t length = 22;  // 131 bits
+  std::array<std::byte, 2 * length> random{};
+  if (const int error = gyre::detail::fill_with_random(random)) {
+    throw std::system_error(error, std::generic_category(), client_name);
+  }
+  std::string token;
+  for (std::size_t each = 0; each < length; ++each) {
+    const unsigned number = std::to_integer<unsigned>(random[2 * each]) << 8U |
+                            std::to_integer<unsigned>(random[2 * each + 1]);
+    token += letters[number % letters.size()];
+  }
+  return token;
+}
+
+// Writes parts of a line into memory that has room for them.
+class line_writer {
+ public:
+  explicit line_writer(io::buffer& output, std::size_t size)
+      : output_(output),
+        begin_(reinterpret_cast<char*>(output.prepare(size).data())),
+        end_(begin_),
+        limit_(begin_ + size) {}
+  line_writer& operator=(line_writer&&) = delete;
+  ~line_writer() { output_.commit(static_cast<std::size_t>(end_ - begin_)); }
+
+  line_writer& add(std::string_view text) noexcept {
+    end_ = std::ranges::copy(text, end_).out;
+    return *this;
+  }
+  line_writer& add(std::uint64_t number, int base = 10) noexcept {
+    end_ = std::to_chars(end_, limit_, number, base).ptr;
+    return *this;
+  }
+
+ private:
+  io::buffer& output_;
+  char* begin_;
+  char* end_;
+  char* limit_;
+};
+
+// The subject between quotes in the text of a violation of permissions.
+std::string_view quoted(std::string_view text) noexcept {
+  const std::size_t first = text.find('"');
+  if (first == std::string_view::npos) return {};
+  const std::size_t last = text.find('"', first + 1);
+  if (last == std::string_view::npos) return {};
+  return text.substr(first + 1, last - first - 1);
+}
+
+}  // namespace
+
+// --- Requests in flight ---
+
+client_core::pending_request::pending_request(client_core& core, std::string_view subject)
+    : core_(core), subject_(subject) {
+  if (core.requests_.size() >= core.options().max_in_flight) {
+    throw std::system_error(make_error_code(io::errc::waiting_limit), core.describe());
+  }
+  key_ = core.requests_.insert(*this);
+}
+
+message client_core::pending_request::take() {
+  if (error_) std::rethrow_exception(error_);
+  return std::move(reply_);
+}
+
+void client_core::pending_request::complete(message reply) noexcept {
+  reply_ = std::move(reply);
+  core_.requests_.erase(key_);
+  done_.set();
+}
+
+void client_core::pending_request::fail(const std::exception_ptr& error) noexcept {
+  error_ = error;
+  core_.requests_.erase(key_);
+  done_.set();
+}
+
+// --- Messages to be published ---
+
+std::size_t client_core::outgoing::headers_size() const noexcept {
+  if (headers.lines().empty()) return 0;
+  const std::size_t missing = headers.lines().ends_with(line_end) ? 0 : line_end.size();
+  return header_version.size() + headers.lines().size() + missing + line_end.size();
+}
+
+std::size_t client_core::outgoing::size() const noexcept {
+  return line_size + subject.size() + reply.size() + reply_end.size() + headers_size() +
+         payload.size();
+}
+
+// --- The client ---
+
+client_core::client_core(event_loop& loop, const std::vector<std::string>& servers,
+                         const client_options& options)
+    : server_link(loop, servers, options),
+      inbox_(options.inbox_prefix + '.' + random_token() + '.') {}
+
+client_core& client_core::of(const shared& core) {
+  if (core == nullptr) throw std::system_error(make_error_code(io::errc::not_open), client_name);
+  return *core;
+}
+
+client_metrics client_core::metrics() const noexcept {
+  return {.in_flight = requests_.size(),
+          .waiting = waiting(),
+          .subscriptions = subscriptions_.size(),
+          .kept_bytes = kept_bytes(),
+          .servers = known_servers(),
+          .connected = logins(),
+          .published = published_,
+          .published_bytes = published_bytes_,
+          .received = received_,
+          .received_bytes = received_bytes_,
+          .dropped = dropped_,
+          .late_replies = late_replies_,
+          .server_errors = server_errors_};
+}
+
+task<> client_core::connect(shared core) {
+  task<> ready = of(core).wait_until_ready();
+  co_await std::move(ready);
+}
+
+task<> client_core::flush(shared core) {
+  task<> pinged = of(core).ping();
+  co_await std::move(pinged);
+}
+
+void client_core::check_thread() const {
+  if (!loop().in_loop_thread()) {
+    throw std::system_error(make_error_code(io::errc::wrong_thread), client_name);
+  }
+}
+
+std::exception_ptr client_core::error_with(std::error_code code,
+                                           std::string_view detail) const noexcept try {
+  return std::make_exception_ptr(std::system_error(code, describe() + ": " + std::string(detail)));
+} catch (...) {
+  return std::current_exception();
+}
+
+// --- Publishing ---
+
+void client_core::check_message(const outgoing& checked) const {
+  check_subject(checked.subject);
+  if (!checked.reply.empty() && checked.reply_end.empty()) check_subject(checked.reply);
+  if (is_closed()) throw std::system_error(make_error_code(io::errc::not_open), describe());
+  if (logins() == 0) return;  // the server is not known yet
+  const std::size_t size = checked.headers_size() + checked.payload.size();
+  if (size > server().max_payload) {
+    throw std::system_error(make_error_code(errc::payload_too_large),
+                            describe() + ": " + std::to_string(size) + " bytes, where " +
+                                std::to_string(server().max_payload) + " are allowed");
+  }
+  if (!checked.headers.lines().empty() && !server().has_headers) {
+    throw std::system_error(make_error_code(errc::headers_not_supported), describe());
+  }
+}
+
+bool client_core::may_append_now(std::size_t size) const noexcept {
+  return loop().in_loop_thread() && may_append(size);
+}
+
+void client_core::append_message(const outgoing& added) {
+  const std::string_view lines = added.headers.lines();
+  const std::size_t headers_size = added.headers_size();
+  {
+    line_writer writer(output(), added.size());
+    writer.add(headers_size > 0 ? "HPUB " : "PUB ").add(added.subject).add(" ");
+    if (!added.reply.empty()) writer.add(added.reply).add(added.reply_end).add(" ");
+    if (headers_size > 0) {
+      writer.add(headers_size).add(" ").add(headers_size + added.payload.size()).add(line_end);
+      writer.add(header_version).add(lines);
+      if (!lines.ends_with(line_end)) writer.add(line_end);
+      writer.add(line_end);
+    } else {
+      writer.add(added.payload.size()).add(line_end);
+    }
+    writer.add(added.payload).add(line_end);
+  }
+  ++published_;
+  published_bytes_ += headers_size + added.payload.size();
+  note_output();
+}
+
+task<> client_core::publish(shared core, std::string_view subject, payload_view payload,
+                            publish_options options) {
+  client_core& self = of(core);
+  const outgoing added{.subject = subject,
+                       .reply = options.reply,
+                       .headers = options.headers,
+                       .payload = payload.text()};
+  self.check_message(added);
+  semaphore_permit turn;
+  if (!self.may_append_now(added.size())) {
+    task<semaphore_permit> room = self.wait_for_room(added.size());
+    turn = co_await std::move(room);
+    self.check_message(added);  // now that the server is known
+  }
+  self.append_message(added);
+}
+
+bool client_core::try_publish(const shared& core, std::string_view subject, payload_view payload,
+                              const publish_options& options) {
+  client_core& self = of(core);
+  self.check_thread();
+  const outgoing added{.subject = subject,
+                       .reply = options.reply,
+                       .headers = options.headers,
+                       .payload = payload.text()};
+  self.check_message(added);
+  if (!self.may_append_now(added.size())) {
+    self.server_link::connect();
+    return false;
+  }
+  self.append_message(added);
+  return true;
+}
+
+// --- Requests ---
+
+task<message> client_core::request(shared core, std::string_view subject, payload_view payload,
+                                   request_options options) {
+  client_core& self = of(core);
+  std::array<char, key_size> key{};
+  outgoing added{.subject = subject,
+                 .reply = self.inbox_,
+                 .reply_end = {key.data(), key.size()},
+                 .headers = options.headers,
+                 .payload = payload.text()};
+  self.check_message(added);
+  const duration limit = options.timeout.value_or(self.options().request_timeout);
+  const steady_time deadline = self.loop().deadline_after(limit);
+
+  semaphore_permit turn;
+  if (!self.may_append_now(added.size())) {
+    try {
+      auto room = with_timeout(self.wait_for_room(added.size()), limit);
+      turn = co_await std::move(room);
+    } catch (const std::system_error& error) {
+      if (error.code() != time_limit_errc::expired) throw;
+      self.throw_request_timeout(subject);
+    }
+    self.check_message(added);
+  }
+  pending_request pending(self, subject);
+  if (!std::exchange(self.has_inbox_subscription_, true) && self.is_ready()) {
+    self.append_inbox_subscription();
+  }
+  const char* const key_end =
+      std::to_chars(key.data(), key.data() + key.size(), pending.key(), key_base).ptr;
+  added.reply_end = {key.data(), key_end};
+  pending.is_given = self.is_ready();
+  self.append_message(added);
+  turn.release();
+
+  auto replied = as_expected(with_timeout(pending.wait(), deadline - self.loop().now()));
+  const auto outcome = co_await std::move(replied);
+  if (!outcome) self.throw_request_timeout(subject);
+  co_return pending.take();
+}
+
+void client_core::throw_request_timeout(std::string_view subject) const {
+  throw std::system_error(make_error_code(errc::request_timeout),
+                          describe() + ": " + std::string(subject));
+}
+
+void client_core::append_inbox_subscription() {
+  line_writer(output(), inbox_.size() + line_size)
+      .add("SUB ")
+      .add(inbox_)
+      .add("* ")
+      .add(inbox_sid)
+      .add(line_end);
+  note_output();
+}
+
+void client_core::take_reply(const operation& received) {
+  std::uint64_t key = 0;
+  if (received.subject.starts_with(inbox_)) {
+    const std::string_view token = received.subject.substr(inbox_.size());
+    const char* const end = token.data() + token.size();
+    const auto parsed = std::from_chars(token.data(), end, key, key_base);
+    if (parsed.ec != std::errc() || parsed.ptr != end) key = 0;
+  }
+  pending_request* const pending = requests_.find(key);
+  if (pending == nullptr) {
+    ++late_replies_;
+    return;
+  }
+  try {
+    message reply(message_block::make(received));
+    if (reply.status() == no_responders_status && received.payload.empty()) {
+      return pending->fail(error_with(make_error_code(errc::no_responders), pending->subject()));
+    }
+    pending->complete(std::move(reply));
+  } catch (const std::bad_alloc&) {
+    pending->fail(std::current_exception());
+  }
+}
+
+std::string client_core::new_inbox() {
+  // "PREFIX.RANDOM.NUMBER.i" is none of the subjects of requests, which have a token less.
+  return inbox_ + std::to_string(++next_inbox_) + ".i";
+}
+
+// --- Subscriptions ---
+
+subscription client_core::subscribe(const shared& core, std::string subject,
+                                    subscription_options options) {
+  client_core& self = of(core);
+  self.check_thread();
+  check_pattern(subject);
+  check_queue_group(options.queue_group);
+  if (options.max_messages == 0) {
+    throw std::invalid_argument("gyre::nats::client::subscribe: max_messages must be at least 1");
+  }
+  if (self.is_closed()) throw std::system_error(make_error_code(io::errc::not_open), client_name);
+  if (self.is_draining_) throw std::system_error(make_error_code(errc::draining), client_name);
+  self.server_link::connect();
+  auto state = std::make_shared<subscription_state>(std::move(subject), std::move(options));
+  subscription made(core, state);
+  state->sid = self.subscriptions_.insert(*state);
+  if (self.is_ready()) self.append_subscribe(*state);
+  return made;
+}
+
+void client_core::append_subscribe(const subscription_state& added) {
+  {
+    line_writer writer(output(), added.subject().size() + added.queue_group().size() + line_size);
+    writer.add("SUB ").add(added.subject()).add(" ");
+    if (!added.queue_group().empty()) writer.add(added.queue_group()).add(" ");
+    writer.add(added.sid).add(line_end);
+  }
+  if (added.limit() > 0) append_unsubscribe(added.sid, added.limit() - added.received());
+  note_output();
+}
+
+void client_core::append_unsubscribe(std::uint64_t sid, std::uint64_t limit) {
+  {
+    line_writer writer(output(), line_size);
+    writer.add("UNSUB ").add(sid);
+    if (limit > 0) writer.add(" ").add(limit);
+    writer.add(line_end);
+  }
+  note_output();
+}
+
+// Removes a subscription that gets no further messages.
+void client_core::remove(subscription_state& removed, bool must_tell) noexcept {
+  subscriptions_.erase(removed.sid);
+  if (!must_tell || !is_ready()) return;
+  try {
+    append_unsubscribe(removed.sid, 0);
+  } catch (const std::bad_alloc&) {
+    return;  // the server keeps sending messages, which nobody gets
+  }
+}
+
+void client_core::unsubscribe(subscription_state& ended) noexcept {
+  if (!ended.has_ended()) {
+    remove(ended, !ended.is_draining());
+    ended.end();
+  }
+  ended.clear();
+  ended.note_consumed();
+}
+
+task<> client_core::drain_subscription(shared core, std::shared_ptr<subscription_state> drained) {
+  client_core& self = of(core);
+  if (!drained->has_ended() && self.is_ready()) {
+    if (!drained->is_draining()) self.append_unsubscribe(drained->sid, 0);
+    drained->begin_drain();
+    auto flushed = as_expected(self.ping());
+    static_cast<void>(co_await std::move(flushed));  // after a loss nothing comes, either
+  }
+  if (drained->has_ended()) co_return;
+  self.remove(*drained, false);
+  drained->end();
+}
+
+void client_core::on_message(const operation& received) {
+  ++received_;
+  received_bytes_ += received.headers.size() + received.payload.size();
+  if (received.sid == inbox_sid) return take_reply(received);
+  subscription_state* const target = subscriptions_.find(received.sid);
+  if (target == nullptr) return;  // it was unsubscribed meanwhile
+  const auto result = target->push(received);
+  if (result != subscription_state::push_result::queued) ++dropped_;
+  if (result == subscription_state::push_result::overflow) {
+    remove(*target, true);
+    target->end(error_with(make_error_code(errc::slow_consumer), target->subject()));
+    return report(notice::slow_consumer, std::string(target->subject()));
+  }
+  if (target->has_reached_limit()) {
+    remove(*target, false);
+    target->end();
+  }
+  if (result == subscription_state::push_result::first_dropped) {
+    report(notice::slow_consumer, std::string(target->subject()));
+  }
+}
+
+// --- Events of the connection ---
+
+void client_core::on_ready() {
+  std::vector<subscription_state*> drained;
+  subscriptions_.for_each([&](subscription_state& each) {
+    if (each.is_draining()) return drained.push_back(&each);
+    append_subscribe(each);
+  });
+  for (subscription_state* const each : drained) {
+    remove(*each, false);
+    each->end();
+  }
+  if (has_inbox_subscription_) append_inbox_subscription();
+  requests_.for_each([](pending_request& each) { each.is_given = true; });
+}
+
+void client_core::on_server_error(std::string_view text) {
+  ++server_errors_;
+  const std::error_code code = make_error_code(code_of(text));
+  if (code == errc::permission_denied) deny(text, error_with(code, text));
+  report(notice::server_error, text);
+}
+
+// "Permissions Violation for Publish to "SUBJECT"", or "… for Subscription to "SUBJECT" using queue
+// "GROUP"": ends what it concerns.
+void client_core::deny(std::string_view text, const std::exception_ptr& error) {
+  const std::string_view subject = quoted(text);
+  if (text.find("ubscription to") == std::string_view::npos) {
+    return requests_.for_each([&](pending_request& each) {
+      if (each.subject() == subject) each.fail(error);
+    });
+  }
+  if (subject.size() == inbox_.size() + 1 && subject.starts_with(inbox_)) {
+    has_inbox_subscription_ = false;
+    return requests_.for_each([&](pending_request& each) { each.fail(error); });
+  }
+  const std::size_t group_begin = text.find("using queue");
+  const std::string_view group =
+      group_begin == std::string_view::npos ? "" : quoted(text.substr(group_begin));
+  subscriptions_.for_each([&](subscription_state& each) {
+    if (each.subject() != subject || each.queue_group() != group) return;
+    remove(each, false);
+    each.end(error);
+  });
+}
+
+void client_core::on_lost(const std::exception_ptr& error) noexcept {
+  requests_.for_each([&](pending_request& each) {
+    if (each.is_given) each.fail(error);
+  });
+  subscriptions_.for_each([](subscription_state& each) { each.note_gap(); });
+}
+
+void client_core::on_refused(const std::exception_ptr& error) noexcept { end_all(error); }
+
+void client_core::end_all(const std::exception_ptr& error) noexcept {
+  requests_.for_each([&](pending_request& each) { each.fail(error); });
+  subscriptions_.for_each([&](subscription_state& each) {
+    remove(each, false);
+    each.end(error);
+  });
+}
+
+// --- The end ---
+
+void client_core::close() noexcept {
+  if (is_closed()) return;
+  close_link();
+  const std::exception_ptr error = error_with(make_error_code(io::errc::closed), "closed");
+  requests_.for_each([&](pending_request& each) { each.fail(error); });
+  end_all(nullptr);
+}
+
+task<> client_core::drain(shared core) {
+  client_core& self = of(core);
+  if (self.is_closed()) co_return;
+  self.is_draining_ = true;
+  const duration limit = self.options().drain_timeout;
+  std::exception_ptr error;
+  try {
+    if (limit > duration::zero()) {
+      auto drained = with_timeout(self.drain_all(), limit);
+      co_await std::move(drained);
+    } else {
+      task<> drained = self.drain_all();
+      co_await std::move(drained);
+    }
+  } catch (const std::system_error&) {
+    error = std::current_exception();
+  }
+  self.close();
+  if (error) std::rethrow_exception(error);
+}
+
+task<> client_core::drain_all() {
+  const auto self = std::static_pointer_cast<client_core>(shared_from_this());
+  std::vector<std::shared_ptr<subscription_state>> drained;
+  subscriptions_.for_each([&](subscription_state& each) {
+    if (is_ready() && !each.is_draining()) append_unsubscribe(each.sid, 0);
+    each.begin_drain();
+    drained.push_back(each.shared_from_this());
+  });
+  if (is_ready()) {
+    auto flushed = as_expected(ping());
+    static_cast<void>(co_await std::move(flushed));
+  }
+  for (const auto& each : drained) {
+    if (each->has_ended()) continue;
+    remove(*each, false);
+    each->end();
+  }
+  for (const auto& each : drained) co_await each->wait_until_consumed();
+  if (is_ready() || kept_bytes() > 0) {
+    task<> flushed = ping();
+    co_await std::move(flushed);
+  }
+}
+
+}  // namespace gyre::nats::detail

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The login at a NATS server: its INFO, and the client's CONNECT.
+#pragma once
+
+#include <gyre/engines/nats/client_options.hpp>
+#include <gyre/engines/nats/detail/server_address.hpp>
+#include <gyre/engines/nats/server_info.hpp>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gyre::nats::detail {
+
+/// INFO, as far as clients need it.
+struct info_message {
+  server_info server = {};
+  std::string nonce = {};  ///< to be signed; empty: none
+  bool tls_required = false;
+  bool tls_available = false;
+  std::vector<std::string> connect_urls = {};  ///< of the cluster, "HOST:PORT"
+};
+
+/// Reads the JSON of INFO; members of other types than expected count as missing. Nothing if it is
+/// no JSON object. Throws std::bad_alloc.
+std::optional<info_message> parse_info(std::string_view json);
+
+/// The line CONNECT for a server that has sent `info`. Throws std::system_error
+/// (errc::bad_credentials, nonce_missing; the errors of reading a file).
+std::string connect_line(const client_options& options, const server_address& server,
+                         const info_message& info);
+
+}  // namespace gyre::nats::detail

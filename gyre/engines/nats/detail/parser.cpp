@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/engines/nats/detail/parser.hpp>
+
+#include <gyre/base/detail/ascii.hpp>
+#include <gyre/base/detail/parse_decimal.hpp>
+
+#include <array>
+#include <utility>
+
+namespace gyre::nats::detail {
+namespace {
+
+using found_operation = std::expected<std::optional<operation>, errc>;
+
+constexpr std::string_view blanks = " \t";
+constexpr std::string_view line_end = "\r\n";
+
+std::string_view without_blanks(std::string_view text) noexcept {
+  const std::size_t first = text.find_first_not_of(blanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
+bool is_word(std::string_view text, std::string_view word) noexcept {
+  return gyre::detail::equals_ignoring_case(text, word);
+}
+
+std::string_view without_quotes(std::string_view text) noexcept {
+  if (text.size() >= 2 && text.front() == '\'' && text.back() == '\'') {
+    return text.substr(1, text.size() - 2);
+  }
+  return text;
+}
+
+}  // namespace
+
+found_operation parser::parse(std::string_view bytes) noexcept {
+  if (line_size_ > 0) return read_message(bytes);
+  const auto has_line = find_line(bytes);
+  if (!has_line) return std::unexpected(has_line.error());
+  if (!*has_line) return std::nullopt;
+  return read_line(bytes);
+}
+
+// Whether bytes up to scanned_ are a line.
+std::expected<bool, errc> parser::find_line(std::string_view bytes) noexcept {
+  const std::size_t limit = is_word(bytes.substr(0, 4), "INFO") ? max_info : max_line;
+  const std::size_t end = bytes.find('\n', scanned_);
+  const bool is_found = end != std::string_view::npos;
+  scanned_ = is_found ? end + 1 : bytes.size();
+  if (scanned_ > limit) return std::unexpected(errc::bad_message);
+  if (is_found && (end == 0 || bytes[end - 1] != '\r')) return std::unexpected(errc::bad_message);
+  return is_found;
+}
+
+found_operation parser::read_line(std::string_view bytes) noexcept {
+  const std::size_t size = std::exchange(scanned_, 0);
+  const std::string_view line = bytes.substr(0, size - line_end.size());
+  const std::string_view word = line.substr(0, line.find_first_of(blanks));
+  const std::string_view rest = without_blanks(line.substr(word.size()));
+  const bool has_headers = is_word(word, "HMSG");
+  if (has_headers || is_word(word, "MSG")) {
+    if (!read_message_line(line, has_headers)) return std::unexpected(errc::bad_message);
+    if (body_size_ > max_message_) return std::unexpected(errc::message_too_large);
+    line_size_ = size;
+    return read_message(bytes);
+  }
+  operation found{.size = size};
+  if (is_word(word, "PING") && rest.empty()) {
+    found.kind = operation_kind::ping;
+  } else if (is_word(word, "PONG") && rest.empty()) {
+    found.kind = operation_kind::pong;
+  } else if (is_word(word, "+OK") && rest.empty()) {
+    found.kind = operation_kind::ok;
+  } else if (is_word(word, "INFO")) {
+    found.kind = operation_kind::info;
+    found.text = rest;
+  } else if (is_word(word, "-ERR")) {
+    found.kind = operation_kind::error;
+    found.text = without_quotes(rest);
+  } else {
+    return std::unexpected(errc::bad_message);
+  }
+  return found;
+}
+
+// MSG subject sid [reply] size, HMSG subject sid [reply] size-of-headers size
+bool parser::read_message_line(std::string_view line, bool has_headers) noexcept {
+  constexpr std::size_t most = 6;
+  std::array<std::string_view, most> words;
+  std::size_t count = 0;
+  const auto is_blank = [](char each) { return each == ' ' || each == '\t'; };
+  for (std::size_t next = 0; next < line.size();) {
+    while (next < line.size() && is_blank(line[next])) ++next;
+    const std::size_t first = next;
+    while (next < line.size() && !is_blank(line[next])) ++next;
+    if (next == first) break;
+    if (count == most) return false;
+    words[count++] = line.substr(first, next - first);
+  }
+  const std::size_t least = has_headers ? 5 : 4;
+  if (count != least && count != least + 1) return false;
+  const auto sid = gyre::detail::parse_decimal<std::uint64_t>(words[2]);
+  const auto size = gyre::detail::parse_decimal<std::size_t>(words[count - 1]);
+  const auto headers_size =
+      has_headers ? gyre::detail::parse_decimal<std::size_t>(words[count - 2]) : 0;
+  if (!sid || !size || !headers_size || *headers_size > *size) return false;
+  const auto part_of = [line](std::string_view word) {
+    return part{static_cast<std::size_t>(word.data() - line.data()), word.size()};
+  };
+  sid_ = *sid;
+  subject_ = part_of(words[1]);
+  reply_ = count == least ? part() : part_of(words[3]);
+  headers_size_ = *headers_size;
+  body_size_ = *size;
+  return true;
+}
+
+found_operation parser::read_message(std::string_view bytes) noexcept {
+  const std::size_t size = line_size_ + body_size_ + line_end.size();
+  if (bytes.size() < size) return std::nullopt;
+  if (bytes.substr(line_size_ + body_size_, line_end.size()) != line_end) {
+    return std::unexpected(errc::bad_message);
+  }
+  const std::string_view body = bytes.substr(line_size_, body_size_);
+  line_size_ = 0;
+  return operation{.kind = operation_kind::message,
+                   .size = size,
+                   .sid = sid_,
+                   .subject = bytes.substr(subject_.offset, subject_.size),
+                   .reply = bytes.substr(reply_.offset, reply_.size),
+                   .headers = body.substr(0, headers_size_),
+                   .payload = body.substr(headers_size_)};
+}
+
+}  // namespace gyre::nats::detail

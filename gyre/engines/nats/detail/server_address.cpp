@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/engines/nats/detail/server_address.hpp>
+
+#include <gyre/base/detail/ascii.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <stdexcept>
+#include <system_error>
+
+namespace gyre::nats::detail {
+namespace {
+
+constexpr std::string_view default_port = ":4222";
+
+[[noreturn]] void refuse(std::string_view text, const char* reason) {
+  throw std::system_error(std::make_error_code(std::errc::invalid_argument),
+                          "gyre::nats::client: server '" + std::string(text) + "': " + reason);
+}
+
+std::optional<unsigned> hex_digit(char digit) noexcept {
+  const char small = gyre::detail::lower(digit);
+  if (gyre::detail::is_digit(small)) return static_cast<unsigned>(small - '0');
+  if (small >= 'a' && small <= 'f') return static_cast<unsigned>(small - 'a') + 10;
+  return std::nullopt;
+}
+
+std::string percent_decoded(std::string_view text) {
+  std::string decoded;
+  for (std::size_t each = 0; each < text.size(); ++each) {
+    decoded += text[each];
+    if (text[each] != '%' || each + 2 >= text.size()) continue;
+    const auto high = hex_digit(text[each + 1]);
+    const auto low = hex_digit(text[each + 2]);
+    if (!high || !low) continue;
+    decoded.back() = static_cast<char>(*high << 4U | *low);
+    each += 2;
+  }
+  return decoded;
+}
+
+bool has_port(std::string_view host) noexcept {
+  if (host.starts_with("unix:")) return true;
+  const std::size_t colon = host.rfind(':');
+  if (colon == std::string_view::npos) return false;
+  if (host.starts_with('[')) return colon > host.rfind(']');
+  return true;
+}
+
+}  // namespace
+
+server_address server_address::parse(std::string_view text) {
+  constexpr std::string_view scheme_end = "://";
+  std::string_view rest = text;
+  std::string scheme = "nats";
+  if (const std::size_t end = rest.find(scheme_end); end != std::string_view::npos) {
+    scheme = gyre::detail::to_lower(rest.substr(0, end));
+    rest.remove_prefix(end + scheme_end.size());
+  }
+  const std::size_t at = rest.rfind('@');
+  const std::string_view user = at == std::string_view::npos ? "" : rest.substr(0, at);
+  if (at != std::string_view::npos) rest.remove_prefix(at + 1);
+  const std::string shown(rest);
+  if (scheme != "nats" && scheme != "tls") refuse(shown, "the scheme must be nats or tls");
+  if (rest.ends_with('/') && !rest.starts_with("unix:")) rest.remove_suffix(1);
+  if (rest.empty()) refuse(shown, "a host is missing");
+
+  std::string host(rest);
+  if (!has_port(host)) host += default_port;
+  server_address parsed{.server = net::host_port(host), .demands_tls = scheme == "tls"};
+  if (const std::size_t colon = user.find(':'); colon != std::string_view::npos) {
+    parsed.user = percent_decoded(user.substr(0, colon));
+    parsed.password = percent_decoded(user.substr(colon + 1));
+  } else {
+    parsed.token = percent_decoded(user);
+  }
+  return parsed;
+}
+
+std::vector<server_address> server_address::parse_all(const std::vector<std::string>& texts) {
+  std::vector<server_address> servers;
+  for (const std::string_view text : texts) {
+    for (std::size_t first = 0; first <= text.size();) {
+      const std::size_t end = std::min(text.find(',', first), text.size());
+      std::string_view each = text.substr(first, end - first);
+      first = end + 1;
+      while (each.starts_with(' ')) each.remove_prefix(1);
+      while (each.ends_with(' ')) each.remove_suffix(1);
+      if (!each.empty()) servers.push_back(parse(each));
+    }
+  }
+  if (servers.empty()) throw std::invalid_argument("gyre::nats::client: needs a server");
+  return servers;
+}
+
+std::string server_address::host() const {
+  if (server.is_name()) return server.host();
+  const std::string text = server.to_string();
+  std::string host = text.substr(0, text.rfind(':'));
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  return host;
+}
+
+}  // namespace gyre::nats::detail

@@ -1,0 +1,496 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/engines/nats/detail/server_link.hpp>
+
+#include <gyre/base/detail/duration_check.hpp>
+#include <gyre/base/exponential_backoff.hpp>
+#include <gyre/engines/nats/detail/subject.hpp>
+#include <gyre/engines/nats/error.hpp>
+#include <gyre/io/error.hpp>
+#include <gyre/net/detail/coroutine_loop.hpp>
+#include <gyre/net/tcp_connection.hpp>
+#include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/this_context.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+namespace gyre::nats::detail {
+namespace {
+
+constexpr const char* client_name = "gyre::nats::client";
+// Output above this size is sent at once, so that a turn of many messages does not need as much
+// memory as all of them.
+constexpr std::size_t flush_size = 64 * 1024;
+// A client that was refused must not ask the servers with every call.
+constexpr std::chrono::seconds refusal_time{1};
+
+client_options checked(const client_options& options) {
+  const auto require = [](bool holds, const char* what) {
+    if (!holds) throw std::invalid_argument(std::string("gyre::nats::client: ") + what);
+  };
+  require(options.max_in_flight > 0, "max_in_flight must be at least 1");
+  require(options.max_waiting > 0, "max_waiting must be at least 1");
+  require(options.max_message > 0, "max_message must be at least 1");
+  require(options.high_water > 1, "high_water must be at least 2");
+  require(options.attempts > 0, "attempts must be at least 1");
+  require(options.max_pings > 0, "max_pings must be at least 1");
+  require(options.ping_interval > duration::zero(), "ping_interval must be above zero");
+  require(!options.user.empty() || options.password.empty(), "a password needs a user");
+  gyre::detail::require_positive(options.connect_timeout, "gyre::nats::client: connect_timeout");
+  gyre::detail::require_not_negative(options.initial_delay, "gyre::nats::client: initial_delay");
+  gyre::detail::require_not_negative(options.longest_delay, "gyre::nats::client: longest_delay");
+  check_subject(options.inbox_prefix);
+  return options;
+}
+
+client_options with_tls(client_options options, const std::vector<server_address>& servers) {
+  const bool must_encrypt = std::ranges::any_of(servers, &server_address::demands_tls);
+  if (must_encrypt && !options.tls) options.tls = tls::tls_context::default_client();
+  return options;
+}
+
+net::tcp_client_options tcp_options(const client_options& options,
+                                    std::shared_ptr<const net::transport> transport) {
+  net::tcp_client_options connecting;
+  connecting.name = client_name;
+  connecting.connect_timeout = options.connect_timeout;
+  connecting.transport = std::move(transport);
+  net::connection_options& connections = connecting.connections;
+  connections.high_water = options.high_water;
+  // The high water bounds the output, and max_message the input.
+  connections.output_limit = std::numeric_limits<std::size_t>::max() / 2;
+  connections.input_limit = std::numeric_limits<std::size_t>::max() / 2;
+  connections.message_timeout = duration::zero();  // PING finds out that the server is gone
+  return connecting;
+}
+
+bool is_refusal(std::error_code code) noexcept {
+  return code == errc::authorization_violation || code == errc::tls_required ||
+         code == errc::tls_not_available || code == errc::bad_credentials ||
+         code == errc::nonce_missing;
+}
+
+std::error_code code_of_error(const std::exception_ptr& error) noexcept {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::system_error& thrown) {
+    return thrown.code();
+  } catch (...) {
+    return std::make_error_code(std::errc::not_enough_memory);
+  }
+}
+
+}  // namespace
+
+server_link::counted_wait::counted_wait(server_link& link) : count_(link.waiting_) {
+  if (count_ >= link.options_.max_waiting) {
+    throw std::system_error(make_error_code(io::errc::waiting_limit), link.describe());
+  }
+  ++count_;
+}
+
+server_link::server_link(event_loop& loop, const std::vector<std::string>& servers,
+                         const client_options& options)
+    : loop_(loop),
+      options_(with_tls(checked(options), server_address::parse_all(servers))),
+      servers_(server_address::parse_all(servers), options.shuffle_servers, options.max_servers,
+               options.seed.value_or(gyre::detail::random_seed())),
+      random_(options.seed.value_or(gyre::detail::random_seed())),
+      attempt_timer_(loop, [this] { begin_attempt(); }),
+      parser_(options.max_message),
+      login_timer_(loop, [this] { fail(make_error_code(errc::no_reply)); }),
+      health_timer_(loop, [this] { check_health(); }),
+      flush_([](std::shared_ptr<server_link> self, gyre::detail::release_point) {
+        self->is_flush_posted_ = false;
+        self->flush();
+      }) {
+  if (options_.tls)
+    encryption_ = std::make_shared<tls_transport>(*options_.tls, options_.tls_first);
+  client_.emplace(loop, tcp_options(options_, encryption_));
+  // A handler of these may run the program's, which may let go of the client.
+  client_->on_connection([this](net::tcp_connection&) {
+    const auto self = shared_from_this();
+    on_connected();
+  });
+  client_->on_message([this](net::tcp_connection&, io::input& input) {
+    const auto self = shared_from_this();
+    on_input(input);
+  });
+  // With a handler for the high water, too, the two calls could cancel each other.
+  client_->on_low_water([this](net::tcp_connection&) { update_writable(); });
+  client_->on_close([this](net::tcp_connection&, std::error_code why) {
+    const auto self = shared_from_this();
+    on_closed(why);
+  });
+  client_->on_connect_failed([this](std::error_code why, std::size_t, bool) {
+    const auto self = shared_from_this();
+    on_attempt_failed(error_of(why, {}), is_refusal(why));
+  });
+}
+
+std::string server_link::describe() const {
+  return std::string(client_name) + ' ' + servers_.current().address.server.to_string();
+}
+
+// --- Calls ---
+
+task<> server_link::wait_until_ready() {
+  const task_context& context = co_await gyre::detail::this_context();
+  if (context.stop.stop_requested()) gyre::detail::throw_cancelled(context);
+  net::detail::require_loop(loop_, context, client_name);
+  const std::shared_ptr<server_link> self = shared_from_this();
+  const counted_wait counted(*this);
+  while (!is_ready()) {
+    task<> attempted = wait_for_attempt();
+    co_await std::move(attempted);
+  }
+}
+
+task<> server_link::wait_for_attempt() {
+  if (is_closed()) throw_closed();
+  connect();
+  if (attempt_ == nullptr) attempt_ = std::make_shared<attempt>();
+  const std::shared_ptr<attempt> shared = attempt_;
+  co_await shared->done.wait();
+  if (shared->error) std::rethrow_exception(shared->error);
+}
+
+bool server_link::has_room(std::size_t size) const noexcept {
+  if (is_ready()) return writable_.is_set();
+  const std::size_t limit = options_.keep_limit;
+  return state_ == state::connecting && was_ready_ && size <= limit && kept_.size() <= limit - size;
+}
+
+task<semaphore_permit> server_link::wait_for_room(std::size_t size) {
+  const task_context& context = co_await gyre::detail::this_context();
+  if (context.stop.stop_requested()) gyre::detail::throw_cancelled(context);
+  net::detail::require_loop(loop_, context, client_name);
+  const std::shared_ptr<server_link> self = shared_from_this();
+  const counted_wait counted(*this);
+  struct place_in_line {
+    std::size_t& count;
+    explicit place_in_line(std::size_t& in_line) noexcept : count(in_line) { ++count; }
+    place_in_line& operator=(place_in_line&&) = delete;
+    ~place_in_line() { --count; }
+  } const place(in_line_);
+
+  semaphore_permit turn = co_await line_.permit();
+  while (!has_room(size)) {
+    if (is_ready()) {
+      co_await writable_.wait();
+      continue;
+    }
+    task<> attempted = wait_for_attempt();
+    co_await std::move(attempted);
+  }
+  co_return turn;
+}
+
+task<> server_link::ping() {
+  const std::shared_ptr<server_link> self = shared_from_this();
+  task<> ready = wait_until_ready();
+  co_await std::move(ready);
+  const counted_wait counted(*this);
+  ping_wait answer;
+  append_ping();
+  answer.number = pings_sent_;
+  ping_waits_.push_back(answer);
+  co_await answer.done.wait();
+  if (answer.error) std::rethrow_exception(answer.error);
+}
+
+void server_link::throw_closed() const {
+  throw std::system_error(make_error_code(io::errc::not_open), describe());
+}
+
+// --- Output ---
+
+void server_link::append_ping() {
+  output_.append("PING\r\n");
+  ++pings_sent_;
+  note_output();
+}
+
+void server_link::note_output() noexcept {
+  if (!is_ready()) return;
+  if (output_.size() >= flush_size) return flush();
+  post_flush();
+  update_writable();
+}
+
+void server_link::post_flush() noexcept {
+  if (std::exchange(is_flush_posted_, true)) return;
+  flush_.post(loop_, shared_from_this());
+}
+
+void server_link::flush() noexcept {
+  net::tcp_connection* const connection = client_->connection();
+  if (output_.empty() || connection == nullptr) return;
+  const bool is_sent = connection->send(std::move(output_));
+  output_.clear();
+  if (is_sent) update_writable();
+}
+
+void server_link::update_writable() noexcept {
+  net::tcp_connection* const connection = client_->connection();
+  const std::size_t pending = connection != nullptr ? connection->pending_output() : 0;
+  if (output_.size() + pending >= options_.high_water) {
+    writable_.reset();
+  } else {
+    writable_.set();
+  }
+}
+
+// --- Attempts ---
+
+void server_link::connect() {
+  if (state_ == state::closed) throw_closed();
+  if (state_ != state::idle) return;
+  if (refusal_ && loop_.now() < earliest_attempt_) std::rethrow_exception(refusal_);
+  refusal_ = nullptr;
+  failures_ = refusals_ = backoff_ = 0;
+  state_ = state::connecting;
+  begin_attempt();
+}
+
+void server_link::begin_attempt() {
+  const server_pool::entry& server = servers_.next();
+  if (encryption_ != nullptr) encryption_->set_certificate_name(server.certificate_name);
+  client_->connect(server.address.server);
+}
+
+void server_link::schedule_attempt(bool is_first) {
+  const bool has_tried_all = failures_ % servers_.size() == 0;
+  duration delay = duration::zero();
+  if (is_first || has_tried_all) {
+    const exponential_backoff delays{.initial = options_.initial_delay,
+                                     .longest = options_.longest_delay};
+    delay = delays.jittered_delay(++backoff_, random_);
+  }
+  attempt_timer_.start_after(delay);
+}
+
+void server_link::on_attempt_failed(std::exception_ptr error, bool is_refused) {
+  if (state_ != state::connecting) return;
+  ++failures_;
+  refusals_ = is_refused ? refusals_ + 1 : 0;
+  if (refusals_ >= servers_.size()) return give_up(error);
+  if (failures_ % options_.attempts == 0) {
+    const bool goes_on = was_ready_ || needs_connection();
+    if (!goes_on) state_ = state::idle;
+    end_attempt(std::move(error));
+    if (!goes_on) return;
+  }
+  schedule_attempt(false);
+}
+
+void server_link::end_attempt(std::exception_ptr error) {
+  const std::shared_ptr<attempt> ended = std::exchange(attempt_, nullptr);
+  if (ended == nullptr) return;
+  ended->error = std::move(error);
+  ended->done.set();
+}
+
+void server_link::give_up(const std::exception_ptr& error) {
+  state_ = state::idle;
+  was_ready_ = false;
+  refusal_ = error;
+  earliest_attempt_ = loop_.now() + refusal_time;
+  kept_ = io::buffer();
+  end_attempt(error);
+  on_refused(error);
+}
+
+void server_link::close_link() noexcept {
+  if (is_closed()) return;
+  flush();
+  state_ = state::closed;
+  attempt_timer_.cancel();
+  login_timer_.cancel();
+  health_timer_.cancel();
+  client_->disconnect();
+  kept_ = io::buffer();
+  const std::exception_ptr error = error_of(make_error_code(io::errc::closed), {});
+  lose_pings(error);
+  writable_.set();
+  end_attempt(error);
+}
+
+// --- The connection ---
+
+void server_link::on_connected() {
+  parser_ = parser(options_.max_message);
+  step_ = login_step::info;
+  output_.clear();
+  pings_sent_ = pongs_received_ = 0;
+  server_error_.clear();
+  end_reason_ = {};
+  login_error_ = nullptr;
+  login_refused_ = false;
+  login_timer_.start_after(options_.connect_timeout);
+}
+
+void server_link::on_input(io::input& input) {
+  silent_intervals_ = 0;
+  while (!input.empty()) {
+    const auto found = parser_.parse(input.text());
+    if (!found) return fail(make_error_code(found.error()));
+    if (!*found) return;
+    input.consume((*found)->size);
+    take(**found);
+    if (is_closed() || end_reason_) return;
+  }
+}
+
+void server_link::take(const operation& received) {
+  switch (received.kind) {
+    case operation_kind::message:
+      if (step_ != login_step::done) return fail(make_error_code(errc::bad_message));
+      return on_message(received);
+    case operation_kind::info: return take_info(received.text);
+    case operation_kind::ping: {
+      output_.append("PONG\r\n");
+      return post_flush();
+    }
+    case operation_kind::pong: return take_pong();
+    case operation_kind::error: return take_error(received.text);
+    case operation_kind::ok: return;
+  }
+}
+
+void server_link::take_info(std::string_view json) {
+  std::optional<info_message> info = parse_info(json);
+  if (!info) return fail(make_error_code(errc::bad_message));
+  const bool is_first = step_ == login_step::info;
+  const bool is_new_lame_duck =
+      info->server.is_lame_duck && (is_first || !info_.server.is_lame_duck);
+  info_ = std::move(*info);
+  if (!options_.ignore_discovered_servers && !info_.connect_urls.empty()) {
+    // The first INFO precedes an upgrade to TLS.
+    servers_.discover(info_.connect_urls, options_.tls && (!is_first || options_.tls_first));
+  }
+  if (is_new_lame_duck) report(notice::lame_duck, servers_.current().address.server.to_string());
+  if (is_first && step_ == login_step::info && !is_closed()) begin_login();
+}
+
+void server_link::begin_login() {
+  if (info_.tls_required && !options_.tls) {
+    return fail_login(error_of(make_error_code(errc::tls_required), {}), true);
+  }
+  try {
+    const std::string line = connect_line(options_, servers_.current().address, info_);
+    output_.append(line);
+    output_.append("PING\r\n");
+  } catch (const std::system_error& error) {
+    return fail_login(std::current_exception(), true);
+  }
+  ++pings_sent_;
+  step_ = login_step::pong;
+  flush();
+}
+
+void server_link::take_pong() {
+  if (pongs_received_ == pings_sent_) return fail(make_error_code(errc::bad_message));
+  ++pongs_received_;
+  if (step_ == login_step::pong) return end_login();
+  while (!ping_waits_.empty() && ping_waits_.front().number <= pongs_received_) {
+    ping_waits_.pop_front()->done.set();
+  }
+}
+
+void server_link::end_login() {
+  step_ = login_step::done;
+  login_timer_.cancel();
+  state_ = state::ready;
+  was_ready_ = true;
+  ready_since_ = loop_.now();
+  failures_ = refusals_ = 0;
+  silent_intervals_ = 0;
+  ++logins_;
+  health_timer_.start_every(options_.ping_interval);
+  on_ready();
+  output_.append(kept_.bytes());
+  kept_ = io::buffer();
+  flush();
+  update_writable();
+  end_attempt(nullptr);
+  report(notice::connected, servers_.current().address.server.to_string());
+}
+
+void server_link::take_error(std::string_view text) {
+  server_error_ = text;
+  if (step_ == login_step::done) return on_server_error(text);
+  const std::error_code code = make_error_code(code_of(text));
+  fail_login(error_of(code, text), is_refusal(code));
+}
+
+void server_link::fail_login(std::exception_ptr error, bool is_refused) {
+  login_error_ = std::move(error);
+  login_refused_ = is_refused;
+  fail(code_of_error(login_error_));
+}
+
+void server_link::fail(std::error_code error) {
+  end_reason_ = error;
+  if (net::tcp_connection* const connection = client_->connection()) connection->abort(error);
+}
+
+void server_link::on_closed(std::error_code why) {
+  login_timer_.cancel();
+  health_timer_.cancel();
+  output_.clear();
+  writable_.set();  // calls that wait for room find out that there is no connection
+  if (is_closed()) return;
+  const bool was_ready = state_ == state::ready;
+  if (!was_ready) {
+    std::exception_ptr error = std::exchange(login_error_, nullptr);
+    if (error == nullptr) error = error_of(reason_of_end(why), server_error_);
+    return on_attempt_failed(std::move(error), login_refused_);
+  }
+  state_ = state::connecting;
+  if (loop_.now() - ready_since_ >= options_.longest_delay) backoff_ = 0;
+  const std::exception_ptr error =
+      error_of(reason_of_end(why), server_error_.empty() && why ? why.message() : server_error_);
+  lose_pings(error);
+  on_lost(error);
+  schedule_attempt(true);
+  report(notice::disconnected, servers_.current().address.server.to_string());
+}
+
+// The error of a connection that has ended because of `why`.
+std::error_code server_link::reason_of_end(std::error_code why) const noexcept {
+  const std::error_code reason = end_reason_ ? end_reason_ : why;
+  const bool is_own = reason.category() == nats_category();
+  return is_own ? reason : make_error_code(errc::connection_lost);
+}
+
+std::exception_ptr server_link::error_of(std::error_code code,
+                                         std::string_view detail) const noexcept try {
+  std::string text = describe();
+  if (!detail.empty()) text.append(" (").append(detail).append(")");
+  return std::make_exception_ptr(std::system_error(code, text));
+} catch (...) {
+  return std::current_exception();
+}
+
+void server_link::lose_pings(const std::exception_ptr& error) noexcept {
+  while (ping_wait* const lost = ping_waits_.pop_front()) {
+    lost->error = error;
+    lost->done.set();
+  }
+}
+
+void server_link::report(notice event, std::string_view text) {
+  if (notice_handler_) notice_handler_(event, text);
+}
+
+void server_link::check_health() {
+  if (++silent_intervals_ == 1) return;  // bytes have come within the last two intervals
+  if (silent_intervals_ > options_.max_pings + 1) return fail(make_error_code(errc::no_reply));
+  append_ping();
+}
+
+}  // namespace gyre::nats::detail

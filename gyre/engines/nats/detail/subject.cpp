@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/engines/nats/detail/subject.hpp>
+
+#include <gyre/engines/nats/error.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <system_error>
+
+namespace gyre::nats::detail {
+namespace {
+
+// A line has room for a subject, and one for replies.
+constexpr std::size_t max_subject = 2000;
+
+[[noreturn]] void refuse(const char* what, std::string_view text) {
+  constexpr std::size_t shown = 100;
+  throw std::system_error(
+      make_error_code(errc::bad_subject),
+      std::string("gyre::nats: ") + what + " '" + std::string(text.substr(0, shown)) + "'");
+}
+
+bool is_printable(char each) noexcept {
+  return static_cast<unsigned char>(each) > ' ' && each != '\x7f';
+}
+
+// Whether the tokens are allowed, of which none may be a wildcard unless `may_have_wildcards`.
+bool has_good_tokens(std::string_view subject, bool may_have_wildcards) noexcept {
+  std::size_t first = 0;
+  for (std::size_t each = 0; each <= subject.size(); ++each) {
+    if (each < subject.size() && subject[each] != '.') {
+      if (!is_printable(subject[each])) return false;
+      continue;
+    }
+    const std::string_view token = subject.substr(first, each - first);
+    if (token.empty()) return false;
+    if (token == "*" && !may_have_wildcards) return false;
+    if (token == ">" && (!may_have_wildcards || each < subject.size())) return false;
+    first = each + 1;
+  }
+  return true;
+}
+
+}  // namespace
+
+void check_subject(std::string_view subject) {
+  if (subject.size() > max_subject || !has_good_tokens(subject, false)) {
+    refuse("subject", subject);
+  }
+}
+
+void check_pattern(std::string_view subject) {
+  if (subject.size() > max_subject || !has_good_tokens(subject, true)) refuse("subject", subject);
+}
+
+void check_queue_group(std::string_view name) {
+  if (name.size() > max_subject || !std::ranges::all_of(name, is_printable)) {
+    refuse("queue group", name);
+  }
+}
+
+}  // namespace gyre::nats::detail

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/engines/nats/headers.hpp>
+
+#include <gyre/engines/nats/error.hpp>
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+namespace gyre::nats {
+namespace {
+
+std::string_view without_blanks(std::string_view text) noexcept {
+  const std::size_t first = text.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+bool is_name(std::string_view text) noexcept {
+  return !text.empty() && std::ranges::all_of(text, [](char each) {
+    return each > ' ' && each < '\x7f' && each != ':';
+  });
+}
+
+void check(const header& added) {
+  if (!is_name(added.name)) {
+    throw std::system_error(make_error_code(errc::bad_header),
+                            "gyre::nats::headers: name '" + std::string(added.name) + "'");
+  }
+  if (added.value.find_first_of("\r\n") != std::string_view::npos) {
+    throw std::system_error(
+        make_error_code(errc::bad_header),
+        "gyre::nats::headers: the value of " + std::string(added.name) + " has a line break");
+  }
+}
+
+}  // namespace
+
+void header_view::iterator::advance() noexcept {
+  current_ = {};
+  while (!rest_.empty()) {
+    const std::size_t end = rest_.find("\r\n");
+    const std::string_view line = rest_.substr(0, end);
+    rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 2);
+    const std::size_t colon = line.find(':');
+    if (colon == 0 || colon == std::string_view::npos) continue;
+    current_ = {line.substr(0, colon), without_blanks(line.substr(colon + 1))};
+    return;
+  }
+}
+
+std::optional<std::string_view> header_view::find(std::string_view name) const noexcept {
+  for (const header& each : *this) {
+    if (each.name == name) return each.value;
+  }
+  return std::nullopt;
+}
+
+headers::headers(std::initializer_list<header> list) {
+  for (const header& each : list) add(each.name, each.value);
+}
+
+headers::headers(header_view copied) {
+  for (const header& each : copied) add(each.name, each.value);
+}
+
+headers& headers::add(std::string_view name, std::string_view value) {
+  check({name, value});
+  std::string added;
+  added.append(name).append(": ").append(value).append("\r\n");
+  lines_ += added;
+  return *this;
+}
+
+headers& headers::set(std::string_view name, std::string_view value) {
+  check({name, value});
+  const std::string copy(value);  // which may be one of these headers
+  const std::string name_copy(name);
+  return remove(name_copy).add(name_copy, copy);
+}
+
+headers& headers::remove(std::string_view name) {
+  std::string kept;
+  for (const header& each : header_view(lines_)) {
+    if (each.name == name) continue;
+    kept.append(each.name).append(": ").append(each.value).append("\r\n");
+  }
+  lines_ = std::move(kept);
+  return *this;
+}
+
+}  // namespace gyre::nats

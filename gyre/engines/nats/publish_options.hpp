@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// publish_options, request_options: the optional parts of a message of NATS, and of a request.
+#pragma once
+
+#include <gyre/base/duration.hpp>
+#include <gyre/engines/nats/headers.hpp>
+
+#include <optional>
+#include <string_view>
+
+namespace gyre::nats {
+
+/// Optional parts of a message. Lifetime: views, which must outlive the call.
+struct publish_options {
+  /// The subject to which receivers send replies; empty: none.
+  std::string_view reply = {};
+  header_view headers = {};
+};
+
+/// Optional parts of a request. Lifetime: views, which must outlive the call.
+struct request_options {
+  /// The limit of the time until the reply, the wait for a connection included. None: that of
+  /// client_options::request_timeout.
+  std::optional<duration> timeout = std::nullopt;
+  header_view headers = {};
+};
+
+}  // namespace gyre::nats
