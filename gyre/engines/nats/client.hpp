@@ -52,7 +52,8 @@ class client_core;
 /// kept for the next connection, up to `keep_limit`. A request whose connection breaks fails with
 /// errc::connection_lost, and may have been carried out.
 ///
-/// Thread-safety: the loop's thread; make a client for each loop.
+/// Thread-safety: the loop's thread; while no thread runs the loop, one thread at a time. Make a
+/// client for each loop.
 /// Lifetime: the loop must outlive the client. The destructor is close(); calls that it ends may
 /// outlive the client. Subjects, payloads and headers of a call must outlive it.
 /// Errors: of calls: std::system_error (nats::errc; errors of net::connect(), with the server's
@@ -90,7 +91,7 @@ class client {
   /// Subscribes to the messages of a subject, which may have wildcards: "orders.*.new", "orders.>".
   /// Does not wait; messages that another client publishes after flush() are received for sure.
   ///
-  /// Errors: std::system_error (errc::bad_subject, draining; io::errc::not_open, wrong_thread);
+  /// Errors: std::system_error (errc::bad_subject, draining; io::errc::not_open);
   /// std::invalid_argument for options that make no sense.
   [[nodiscard]] subscription subscribe(std::string subject, subscription_options options = {});
 

@@ -26,7 +26,7 @@ enum class errc {
   /// A message above client_options::max_message; std::errc::message_size.
   message_too_large = 4,
 
-  // What the program asked for. Nothing was sent.
+  // Calls that sent nothing, because the program asked for something that is not possible.
 
   /// A subject, a queue group or a reply subject that NATS does not allow;
   /// std::errc::invalid_argument, as is the next one.

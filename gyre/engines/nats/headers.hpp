@@ -63,7 +63,7 @@ class header_view {
   };
 
   constexpr header_view() noexcept = default;
-  /// Of lines "Name: value\r\n".
+  /// A view of lines "Name: value\r\n".
   constexpr explicit header_view(std::string_view lines) noexcept : lines_(lines) {}
 
   iterator begin() const noexcept { return iterator(lines_); }

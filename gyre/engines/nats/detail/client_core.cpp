@@ -158,19 +158,13 @@ client_metrics client_core::metrics() const noexcept {
 }
 
 task<> client_core::connect(shared core) {
-  task<> ready = of(core).wait_until_ready();
+  task<> ready = of(core).log_in();
   co_await std::move(ready);
 }
 
 task<> client_core::flush(shared core) {
   task<> pinged = of(core).ping();
   co_await std::move(pinged);
-}
-
-void client_core::check_thread() const {
-  if (!loop().in_loop_thread()) {
-    throw std::system_error(make_error_code(io::errc::wrong_thread), client_name);
-  }
 }
 
 std::exception_ptr client_core::error_with(std::error_code code,
@@ -244,7 +238,6 @@ task<> client_core::publish(shared core, std::string_view subject, payload_view 
 bool client_core::try_publish(const shared& core, std::string_view subject, payload_view payload,
                               const publish_options& options) {
   client_core& self = of(core);
-  self.check_thread();
   const outgoing added{.subject = subject,
                        .reply = options.reply,
                        .headers = options.headers,
@@ -350,7 +343,6 @@ std::string client_core::new_inbox() {
 subscription client_core::subscribe(const shared& core, std::string subject,
                                     subscription_options options) {
   client_core& self = of(core);
-  self.check_thread();
   check_pattern(subject);
   check_queue_group(options.queue_group);
   if (options.max_messages == 0) {

@@ -98,7 +98,6 @@ class client_core final : public server_link {
   void on_refused(const std::exception_ptr& error) noexcept override;
   bool needs_connection() const noexcept override { return subscriptions_.size() > 0; }
 
-  void check_thread() const;
   /// A message to be published.
   struct outgoing {
     std::string_view subject = {};

@@ -20,7 +20,7 @@ struct operation {
   std::size_t size = 0;        ///< bytes in all
   std::string_view text = {};  ///< the JSON of INFO; the text of -ERR, without quotes
 
-  // Of MSG and HMSG.
+  // Parts of MSG and HMSG.
   std::uint64_t sid = 0;  ///< the subscription's number
   std::string_view subject = {};
   std::string_view reply = {};

@@ -149,6 +149,19 @@ task<> server_link::wait_until_ready() {
   }
 }
 
+task<> server_link::log_in() {
+  const task_context& context = co_await gyre::detail::this_context();
+  if (context.stop.stop_requested()) gyre::detail::throw_cancelled(context);
+  net::detail::require_loop(loop_, context, client_name);
+  const std::shared_ptr<server_link> self = shared_from_this();
+  const counted_wait counted(*this);
+  const std::uint64_t earlier = logins_;
+  while (!is_ready() && logins_ == earlier) {
+    task<> attempted = wait_for_attempt();
+    co_await std::move(attempted);
+  }
+}
+
 task<> server_link::wait_for_attempt() {
   if (is_closed()) throw_closed();
   connect();

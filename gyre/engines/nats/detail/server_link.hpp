@@ -74,6 +74,8 @@ class server_link : public std::enable_shared_from_this<server_link> {
   /// Waits until the login has succeeded. Errors: those of connecting and of the login;
   /// io::errc::waiting_limit, not_open, wrong_thread.
   [[nodiscard]] task<> wait_until_ready();
+  /// As above, but ends as well if the connection was lost again since.
+  [[nodiscard]] task<> log_in();
   /// Whether a message of `size` bytes may be appended at once, since no call waits for that.
   bool may_append(std::size_t size) const noexcept { return in_line_ == 0 && has_room(size); }
   /// Waits until a message of `size` bytes may be appended, in the order of the calls. The next

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Support for tests of NATS clients.
+#pragma once
+
+#include <gyre/engines/nats/client.hpp>
+#include <gyre/sync/event.hpp>
+#include <gyre/task/as_expected.hpp>
+#include <gyre/task/task.hpp>
+
+#include <deque>
+#include <exception>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace nats_test {
+
+using gyre::nats::client;
+using gyre::nats::message;
+using gyre::nats::notice;
+using gyre::nats::subscription;
+
+template <class Call>
+gyre::task<std::error_code> error_of(Call call) {
+  const auto result = co_await gyre::as_expected(std::move(call));
+  co_return result ? std::error_code() : result.error();
+}
+
+// The message of a failed call's exception.
+template <class Call>
+gyre::task<std::string> message_of(Call call) {
+  try {
+    static_cast<void>(co_await std::move(call));
+  } catch (const std::exception& error) {
+    co_return error.what();
+  }
+  co_return "no exception";
+}
+
+inline gyre::task<std::string> text_of(gyre::task<std::optional<message>> next) {
+  const auto received = co_await std::move(next);
+  co_return received ? std::string(received->text()) : "end";
+}
+
+// Answers each request with its text and "!".
+inline gyre::task<> echo(client& bus, subscription requests) {
+  while (auto request = co_await requests.next()) {
+    const std::string text = std::string(request->text()) + '!';
+    co_await bus.publish(request->reply(), text);
+  }
+}
+
+// The events of a client, to wait for.
+class notices {
+ public:
+  explicit notices(client& bus) {
+    bus.on_notice([this](notice event, std::string_view text) {
+      seen_.push_back({event, std::string(text)});
+      arrival_.set();
+    });
+  }
+  gyre::task<std::string> wait_for(notice event) {
+    for (;;) {
+      while (!seen_.empty()) {
+        auto [next, text] = std::move(seen_.front());
+        seen_.pop_front();
+        if (next == event) co_return text;
+      }
+      co_await arrival_.wait();
+    }
+  }
+
+ private:
+  std::deque<std::pair<notice, std::string>> seen_;
+  gyre::auto_reset_event arrival_;
+};
+
+}  // namespace nats_test
