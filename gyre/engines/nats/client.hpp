@@ -57,10 +57,10 @@ class client_core;
 /// Lifetime: the loop must outlive the client. The destructor is close(); calls that it ends may
 /// outlive the client. Subjects, payloads and headers of a call must outlive it.
 /// Errors: of calls: std::system_error (nats::errc; errors of net::connect(), with the server's
-/// name; io::errc::waiting_limit, closed, not_open, wrong_thread); gyre::operation_cancelled after a
-/// stop. The constructor throws std::invalid_argument for options that make no sense, and
+/// name; io::errc::waiting_limit, closed, not_open, wrong_thread); gyre::operation_cancelled after
+/// a stop. The constructor throws std::invalid_argument for options that make no sense, and
 /// std::system_error for texts that name no server.
-/// Complexity: a call is a coroutine frame; nothing else allocates, but a message that was received.
+/// Complexity: a call is a coroutine frame; only a received message allocates besides.
 class client {
  public:
   /// `server`: "nats://HOST:PORT", "tls://HOST:PORT", "HOST" or "HOST:PORT", also several with
@@ -117,8 +117,8 @@ class client {
   /// connection after its output. Idempotent.
   void close() noexcept;
 
-  /// Calls `handler(notice, text)` on the loop, for events that no call reports. It may do anything,
-  /// even destroy the client; its exceptions end the connection.
+  /// Calls `handler(notice, text)` on the loop, for events that no call reports. It may do
+  /// anything, even destroy the client; its exceptions end the connection.
   client& on_notice(move_only_function<void(notice, std::string_view)> handler);
   [[nodiscard]] bool is_connected() const noexcept;
   /// The server of the present connection, or of the last one.

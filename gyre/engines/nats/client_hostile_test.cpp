@@ -243,7 +243,7 @@ TEST_F(NatsHostile, TakesNoBytesBetweenInfoAndTls) {
     const auto context = gyre::tls::tls_context::client(gyre::tls::test::trusting());
     for (const char* text : {"INFO {\"tls_required\":true}\r\nPONG\r\n",
                              "INFO {\"tls_required\":true}\r\nMSG a 1 0\r\n\r\n",
-                             "INFO {\"tls_required\":tru\r\n", "PONG\r\n", "INFO {}\r\n"}) {
+                             "INFO {\"tls_required\":yes\r\n", "PONG\r\n", "INFO {}\r\n"}) {
       client bus = test.connect({.tls = context});
       const auto [error, served] =
           co_await gyre::when_all(error_of(bus.connect()), test.serve(text));

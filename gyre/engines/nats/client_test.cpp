@@ -157,7 +157,7 @@ TEST_F(NatsClient, RequestsAndReplies) {
       const message reply = co_await asking.request("echo", "hello");
       EXPECT_EQ(reply.text(), "hello!");
       EXPECT_EQ(asking.metrics().in_flight, 0U);
-      asked.close();
+      co_await asked.drain();
     };
     co_await gyre::when_all(echo(service, std::move(requests)), ask(bus, service));
   }(*this));
@@ -186,7 +186,7 @@ TEST_F(NatsClient, GivesEachReplyToItsRequest) {
       co_await gyre::when_all(std::move(all));
       EXPECT_EQ(asking.metrics().connected, 1U);
       EXPECT_EQ(asking.metrics().late_replies, 0U);
-      asked.close();
+      co_await asked.drain();
     };
     co_await gyre::when_all(gyre::when_all(std::move(serving)), ask(bus, service));
   }(*this));
@@ -649,7 +649,7 @@ TEST_F(NatsClient, SendsARequestThatWasKeptByTheNextConnection) {
         co_await asked.connect();
         co_await asked.flush();
       }
-      asked.close();
+      co_await asked.drain();
     };
     co_await gyre::when_all(echo(service, std::move(requests)), ask(bus, service),
                             test.server.start_again());
@@ -794,7 +794,7 @@ TEST_F(NatsClient, GivesNoReplyToTheWrongRequestWhenCallsAreStopped) {
       }
       co_await asking.flush();
       EXPECT_EQ(asking.metrics().connected, 1U);
-      asked.close();
+      co_await asked.drain();
     };
     co_await gyre::when_all(echo(service, std::move(requests)), ask(bus, service));
   }(*this));

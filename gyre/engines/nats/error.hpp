@@ -2,7 +2,7 @@
 // nats::errc: errors of a NATS client, and those that a server reports.
 //
 //     auto reply = co_await gyre::as_expected(bus.request("time", {}, {.timeout = 1s}));
-//     if (!reply && reply.error() == gyre::nats::errc::no_responders) co_return "nobody serves time";
+//     if (!reply && reply.error() == gyre::nats::errc::no_responders) co_return "nobody serves it";
 #pragma once
 
 #include <string_view>

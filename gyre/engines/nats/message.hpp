@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // message: a message of NATS that a subscription or a request has received.
 //
-//     gyre::nats::message order = …;
-//     if (!order.reply().empty()) co_await bus.publish(order.reply(), "accepted");
+//     auto order = co_await orders.next();
+//     if (!order->reply().empty()) co_await bus.publish(order->reply(), "accepted");
 #pragma once
 
 #include <gyre/engines/nats/detail/message_block.hpp>

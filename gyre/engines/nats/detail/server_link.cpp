@@ -102,11 +102,7 @@ server_link::server_link(event_loop& loop, const std::vector<std::string>& serve
       attempt_timer_(loop, [this] { begin_attempt(); }),
       parser_(options.max_message),
       login_timer_(loop, [this] { fail(make_error_code(errc::no_reply)); }),
-      health_timer_(loop, [this] { check_health(); }),
-      flush_([](std::shared_ptr<server_link> self, gyre::detail::release_point) {
-        self->is_flush_posted_ = false;
-        self->flush();
-      }) {
+      health_timer_(loop, [this] { check_health(); }) {
   if (options_.tls)
     encryption_ = std::make_shared<tls_transport>(*options_.tls, options_.tls_first);
   client_.emplace(loop, tcp_options(options_, encryption_));
@@ -234,9 +230,21 @@ void server_link::note_output() noexcept {
   update_writable();
 }
 
+// The loop runs its tasks in their order: all coroutines that are ready now append their messages
+// first, and one send takes them. No poll for I/O comes between.
 void server_link::post_flush() noexcept {
-  if (std::exchange(is_flush_posted_, true)) return;
-  flush_.post(loop_, shared_from_this());
+  if (is_flush_posted_) return;
+  try {
+    is_flush_posted_ = loop_.try_post([weak = weak_from_this()] {
+      const std::shared_ptr<server_link> self = weak.lock();
+      if (self == nullptr) return;
+      self->is_flush_posted_ = false;
+      self->flush();
+    });
+  } catch (...) {
+    is_flush_posted_ = false;  // without memory for a task
+  }
+  if (!is_flush_posted_) flush();
 }
 
 void server_link::flush() noexcept {

@@ -23,7 +23,6 @@
 #include <gyre/engines/nats/detail/tls_upgrade.hpp>
 #include <gyre/engines/nats/notice.hpp>
 #include <gyre/engines/nats/server_info.hpp>
-#include <gyre/exec/detail/deferred_release.hpp>
 #include <gyre/exec/event_loop.hpp>
 #include <gyre/exec/timer.hpp>
 #include <gyre/io/buffer.hpp>
@@ -218,7 +217,6 @@ class server_link : public std::enable_shared_from_this<server_link> {
   std::size_t waiting_ = 0;
   bool is_flush_posted_ = false;
   move_only_function<void(notice, std::string_view)> notice_handler_;
-  gyre::detail::deferred_release<server_link> flush_;
   std::optional<net::tcp_client> client_;
 };
 

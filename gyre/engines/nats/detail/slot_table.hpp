@@ -16,7 +16,7 @@ namespace gyre::nats::detail {
 template <class T>
 class slot_table {
  public:
-  /// Adds an object, and returns its key, which is at least `1 << slot_bits`. Throws std::bad_alloc.
+  /// Adds an object, and returns its key, which is at least 2^24. Throws std::bad_alloc.
   std::uint64_t insert(T& added) {
     if (free_.empty()) {
       if (slots_.size() >> slot_bits != 0) throw std::bad_alloc();
