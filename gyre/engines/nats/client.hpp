@@ -40,12 +40,12 @@ class client_core;
 /// Publishes, subscribes and requests over one connection, which all coroutines of a loop share,
 /// and which is replaced when it breaks. Messages of one turn of the loop leave with one send.
 ///
-/// Connecting: the first call connects; calls wait meanwhile, except subscribe(). When `attempts`
-/// have failed, over all servers, the calls that wait fail, and the next call tries again. Once it
-/// was connected, the client reconnects until close(): to any server of the cluster, of which the
-/// servers tell, and subscribes again. When every server has refused the user in turn, the client
-/// gives up: calls that wait and all subscriptions fail with errc::authorization_violation, and a
-/// later call tries again.
+/// Connecting: the first call connects; calls wait meanwhile, except subscribe(). After
+/// `max_connect_attempts` failures in a row, over all servers, the calls that wait fail, and the
+/// next call tries again. Once it was connected, the client reconnects until close(): to any server
+/// of the cluster, of which the servers tell, and subscribes again. When every server has refused
+/// the user in turn, the client gives up: calls that wait and all subscriptions fail with
+/// errc::authorization_violation, and a later call tries again.
 ///
 /// Delivery: at most once, as NATS has it. A message that was published shortly before a connection
 /// breaks may be lost; after flush() the server has it. While the client reconnects, messages are

@@ -61,7 +61,7 @@ struct NatsCluster : testing::Test {
 
   void run(task<> test) { gyre::sync_wait(loop, gyre::with_timeout(std::move(test), 100s)); }
   client connect(client_options options = {}) {
-    options.attempts = many;
+    options.max_connect_attempts = many;
     options.initial_delay = 1ms;
     return client(loop, servers.front()->address(), options);
   }

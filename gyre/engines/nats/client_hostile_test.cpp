@@ -50,7 +50,7 @@ struct NatsHostile : testing::Test {
 
   void run(task<> test) { gyre::sync_wait(loop, gyre::with_timeout(std::move(test), 100s)); }
   client connect(client_options options = {}) {
-    options.attempts = 1;
+    options.max_connect_attempts = 1;
     return client(loop, listener.local_endpoint().to_string(), options);
   }
   // A connection that has sent `text` and closes when the client does.

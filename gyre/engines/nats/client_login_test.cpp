@@ -276,11 +276,11 @@ TEST_F(NatsTls, VerifiesTheCertificate) {
   run([](NatsTls& test) -> task<> {
     const std::string settings = test.encrypted("", {.alternative_names = "DNS:other.example"});
     const auto server = co_await nats_server::start(test.loop, settings);
-    client bus(test.loop, server->address(), {.tls = test.context(), .attempts = 1});
+    client bus(test.loop, server->address(), {.tls = test.context(), .max_connect_attempts = 1});
     EXPECT_EQ(co_await error_of(bus.connect()), gyre::tls::errc::certificate_wrong_host);
-    client untrusting(
-        test.loop, server->address(),
-        {.tls = gyre::tls::tls_context::client({.system_authorities = false}), .attempts = 1});
+    client untrusting(test.loop, server->address(),
+                      {.tls = gyre::tls::tls_context::client({.system_authorities = false}),
+                       .max_connect_attempts = 1});
     EXPECT_EQ(co_await error_of(untrusting.connect()), gyre::tls::errc::certificate_unknown_issuer);
   }(*this));
 }
@@ -302,7 +302,7 @@ TEST_F(NatsTls, ConnectsAgain) {
     const std::string settings = test.encrypted();
     const auto server = co_await nats_server::start(test.loop, settings);
     client bus(test.loop, server->address(),
-               {.tls = test.context(), .attempts = 1'000'000, .initial_delay = 1ms});
+               {.tls = test.context(), .max_connect_attempts = 1'000'000, .initial_delay = 1ms});
     EXPECT_TRUE(co_await works(bus));
     notices events(bus);
     co_await server->kill();

@@ -68,7 +68,7 @@ struct client_options {
 
   /// Attempts to connect in a row, over all servers, after which the calls that wait for them fail;
   /// at least 1.
-  std::size_t attempts = 5;
+  std::size_t max_connect_attempts = 5;
   /// Limit of one attempt, for each of a server's addresses, and then of the login.
   duration connect_timeout = std::chrono::seconds{5};
   /// The delays before the first attempt after a loss, and each time that all servers were tried:

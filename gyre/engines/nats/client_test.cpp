@@ -569,7 +569,7 @@ TEST_F(NatsClient, RefusesOptionsThatMakeNoSense) {
        {client_options{.password = "x"}, client_options{.inbox_prefix = "a.*"},
         client_options{.max_in_flight = 0}, client_options{.max_waiting = 0},
         client_options{.max_message = 0}, client_options{.high_water = 0},
-        client_options{.attempts = 0}, client_options{.connect_timeout = 0s},
+        client_options{.max_connect_attempts = 0}, client_options{.connect_timeout = 0s},
         client_options{.ping_interval = 0s}, client_options{.max_pings = 0}}) {
     EXPECT_ANY_THROW(static_cast<void>(connect(options)));
   }
@@ -584,7 +584,7 @@ constexpr std::size_t many = 1'000'000;
 
 TEST_F(NatsClient, SubscribesAgainAfterARestart) {
   run([](NatsClient& test) -> task<> {
-    client bus = test.connect({.attempts = many, .initial_delay = 1ms});
+    client bus = test.connect({.max_connect_attempts = many, .initial_delay = 1ms});
     notices events(bus);
     subscription all = bus.subscribe("a");
     subscription two = bus.subscribe("b", {.unsubscribe_after = 2});
@@ -611,7 +611,7 @@ TEST_F(NatsClient, SubscribesAgainAfterARestart) {
 
 TEST_F(NatsClient, FailsCallsInFlightWhenTheServerIsKilled) {
   run([](NatsClient& test) -> task<> {
-    client bus = test.connect({.attempts = many, .initial_delay = 1ms});
+    client bus = test.connect({.max_connect_attempts = many, .initial_delay = 1ms});
     subscription all = bus.subscribe("a");
     co_await bus.flush();
     test.server.pause();
@@ -627,8 +627,8 @@ TEST_F(NatsClient, FailsCallsInFlightWhenTheServerIsKilled) {
 
 TEST_F(NatsClient, SendsARequestThatWasKeptByTheNextConnection) {
   run([](NatsClient& test) -> task<> {
-    client bus = test.connect({.attempts = many, .initial_delay = 1ms});
-    client service = test.connect({.attempts = many, .initial_delay = 1ms});
+    client bus = test.connect({.max_connect_attempts = many, .initial_delay = 1ms});
+    client service = test.connect({.max_connect_attempts = many, .initial_delay = 1ms});
     notices events(bus);
     notices service_events(service);
     subscription requests = service.subscribe("echo");
@@ -658,7 +658,8 @@ TEST_F(NatsClient, SendsARequestThatWasKeptByTheNextConnection) {
 
 TEST_F(NatsClient, LimitsWhatItKeeps) {
   run([](NatsClient& test) -> task<> {
-    client bus = test.connect({.keep_limit = 1000, .attempts = many, .initial_delay = 1ms});
+    client bus =
+        test.connect({.keep_limit = 1000, .max_connect_attempts = many, .initial_delay = 1ms});
     notices events(bus);
     subscription all = bus.subscribe("a");
     co_await bus.flush();
@@ -677,7 +678,7 @@ TEST_F(NatsClient, LimitsWhatItKeeps) {
 TEST_F(NatsClient, FailsWhenNobodyListens) {
   run([](NatsClient& test) -> task<> {
     co_await test.server.kill();
-    client bus = test.connect({.attempts = 2, .initial_delay = 1ms});
+    client bus = test.connect({.max_connect_attempts = 2, .initial_delay = 1ms});
     const std::string text = co_await message_of(bus.publish("a", "x"));
     EXPECT_THAT(text, HasSubstr("gyre::nats::client 127.0.0.1:" + test.server.port()));
     EXPECT_THAT(text, HasSubstr("Connection refused"));
@@ -685,7 +686,7 @@ TEST_F(NatsClient, FailsWhenNobodyListens) {
               std::errc::connection_refused);
     EXPECT_EQ(co_await error_of(bus.flush()), std::errc::connection_refused);
     EXPECT_EQ(bus.metrics().waiting, 0U);
-    client patient = test.connect({.attempts = many});
+    client patient = test.connect({.max_connect_attempts = many});
     EXPECT_EQ(co_await error_of(patient.request("a", "x", {.timeout = 1ms})),
               errc::request_timeout);
     co_await test.server.start_again();
@@ -697,7 +698,7 @@ TEST_F(NatsClient, FailsWhenNobodyListens) {
 TEST_F(NatsClient, LimitsWaitingCalls) {
   run([](NatsClient& test) -> task<> {
     co_await test.server.kill();
-    client bus = test.connect({.max_waiting = 2, .attempts = 1});
+    client bus = test.connect({.max_waiting = 2, .max_connect_attempts = 1});
     const auto [first, second, third] = co_await gyre::when_all(
         error_of(bus.publish("a", "x")), error_of(bus.flush()), error_of(bus.request("a", "x")));
     EXPECT_EQ(first, std::errc::connection_refused);
@@ -708,7 +709,8 @@ TEST_F(NatsClient, LimitsWaitingCalls) {
 
 TEST_F(NatsClient, GivesUpAServerThatDoesNotAnswer) {
   run([](NatsClient& test) -> task<> {
-    client bus = test.connect({.attempts = many, .initial_delay = 1ms, .ping_interval = 2ms});
+    client bus =
+        test.connect({.max_connect_attempts = many, .initial_delay = 1ms, .ping_interval = 2ms});
     co_await bus.connect();
     test.server.pause();
     EXPECT_EQ(co_await error_of(bus.flush()), errc::no_reply);

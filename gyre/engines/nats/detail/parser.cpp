@@ -44,11 +44,12 @@ found_operation parser::parse(std::string_view bytes) noexcept {
 
 // Whether bytes up to scanned_ are a line.
 std::expected<bool, errc> parser::find_line(std::string_view bytes) noexcept {
-  const std::size_t limit = is_word(bytes.substr(0, 4), "INFO") ? max_info : max_line;
   const std::size_t end = bytes.find('\n', scanned_);
   const bool is_found = end != std::string_view::npos;
   scanned_ = is_found ? end + 1 : bytes.size();
-  if (scanned_ > limit) return std::unexpected(errc::bad_message);
+  if (scanned_ > max_line && (scanned_ > max_info || !is_word(bytes.substr(0, 4), "INFO"))) {
+    return std::unexpected(errc::bad_message);
+  }
   if (is_found && (end == 0 || bytes[end - 1] != '\r')) return std::unexpected(errc::bad_message);
   return is_found;
 }

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <new>
 #include <stdexcept>
 #include <utility>
 
@@ -35,7 +36,7 @@ client_options checked(const client_options& options) {
   require(options.max_waiting > 0, "max_waiting must be at least 1");
   require(options.max_message > 0, "max_message must be at least 1");
   require(options.high_water > 1, "high_water must be at least 2");
-  require(options.attempts > 0, "attempts must be at least 1");
+  require(options.max_connect_attempts > 0, "max_connect_attempts must be at least 1");
   require(options.max_pings > 0, "max_pings must be at least 1");
   require(options.ping_interval > duration::zero(), "ping_interval must be above zero");
   require(!options.user.empty() || options.password.empty(), "a password needs a user");
@@ -278,9 +279,13 @@ void server_link::connect() {
 }
 
 void server_link::begin_attempt() {
-  const server_pool::entry& server = servers_.next();
-  if (encryption_ != nullptr) encryption_->set_certificate_name(server.certificate_name);
-  client_->connect(server.address.server);
+  try {
+    const server_pool::entry& server = servers_.next();
+    if (encryption_ != nullptr) encryption_->set_certificate_name(server.certificate_name);
+    client_->connect(server.address.server);
+  } catch (const std::bad_alloc&) {
+    attempt_timer_.start_after(options_.longest_delay);
+  }
 }
 
 void server_link::schedule_attempt(bool is_first) {
@@ -299,7 +304,7 @@ void server_link::on_attempt_failed(std::exception_ptr error, bool is_refused) {
   ++failures_;
   refusals_ = is_refused ? refusals_ + 1 : 0;
   if (refusals_ >= servers_.size()) return give_up(error);
-  if (failures_ % options_.attempts == 0) {
+  if (failures_ % options_.max_connect_attempts == 0) {
     const bool goes_on = was_ready_ || needs_connection();
     if (!goes_on) state_ = state::idle;
     end_attempt(std::move(error));
@@ -442,9 +447,10 @@ void server_link::end_login() {
 }
 
 void server_link::take_error(std::string_view text) {
-  server_error_ = text;
-  if (step_ == login_step::done) return on_server_error(text);
   const std::error_code code = make_error_code(code_of(text));
+  // After other errors than these the server ends the connection.
+  if (code != errc::permission_denied && code != errc::bad_subject) server_error_ = text;
+  if (step_ == login_step::done) return on_server_error(text);
   fail_login(error_of(code, text), is_refusal(code));
 }
 

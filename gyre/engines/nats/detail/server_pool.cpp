@@ -40,14 +40,11 @@ void server_pool::discover(const std::vector<std::string>& servers, bool is_encr
   std::swap(entries_.front(), entries_[index_]);
   index_ = 0;
   const auto is_gone = [&](const entry& each) {
-    return each.is_discovered && &each != entries_.data() &&
-           std::ranges::none_of(found, [&](const server_address& address) {
+    return each.is_discovered && std::ranges::none_of(found, [&](const server_address& address) {
              return address.server == each.address.server;
            });
   };
-  const auto rest = std::stable_partition(entries_.begin() + 1, entries_.end(),
-                                          [&](const entry& each) { return !is_gone(each); });
-  entries_.erase(rest, entries_.end());
+  entries_.erase(std::remove_if(entries_.begin() + 1, entries_.end(), is_gone), entries_.end());
 
   bool has_new = false;
   for (server_address& each : found) {
