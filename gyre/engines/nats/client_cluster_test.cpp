@@ -136,8 +136,9 @@ TEST_F(NatsCluster, ServesRequestsWhileItLosesServers) {
     bool is_over = false;
     auto ask = [](client& asking, std::array<int, 2>& results, const bool& has_ended,
                   int asker) -> task<> {
-      for (int each = 0; !has_ended; ++each) {
-        const std::string text = std::to_string(asker) + '.' + std::to_string(each);
+      int each = 0;
+      while (!has_ended) {
+        const std::string text = std::to_string(asker) + '.' + std::to_string(++each);
         const auto reply = co_await as_expected(asking.request("echo", text, {.timeout = 200ms}));
         ++results[reply ? 0 : 1];
         if (reply) {

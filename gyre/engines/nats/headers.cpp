@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/engines/nats/headers.hpp>
 
+#include <gyre/engines/nats/detail/trim.hpp>
 #include <gyre/engines/nats/error.hpp>
 
 #include <algorithm>
@@ -9,12 +10,6 @@
 
 namespace gyre::nats {
 namespace {
-
-std::string_view without_blanks(std::string_view text) noexcept {
-  const std::size_t first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
 
 bool is_name(std::string_view text) noexcept {
   return !text.empty() && std::ranges::all_of(text, [](char each) {
@@ -44,7 +39,7 @@ void header_view::iterator::advance() noexcept {
     rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 2);
     const std::size_t colon = line.find(':');
     if (colon == 0 || colon == std::string_view::npos) continue;
-    current_ = {line.substr(0, colon), without_blanks(line.substr(colon + 1))};
+    current_ = {line.substr(0, colon), detail::trim(line.substr(colon + 1))};
     return;
   }
 }

@@ -22,11 +22,10 @@
 namespace gyre::nats::detail {
 namespace {
 
-constexpr const char* client_name = "gyre::nats::client";
 // The subscription of requests; below the numbers that a slot_table makes.
 constexpr std::uint64_t inbox_sid = 1;
 constexpr std::string_view header_version = "NATS/1.0\r\n";
-constexpr std::string_view line_end = "\r\n";
+constexpr std::string_view crlf = "\r\n";
 constexpr int no_responders_status = 503;
 // Bytes of a message's line besides its subjects.
 constexpr std::size_t line_size = 64;
@@ -40,7 +39,7 @@ std::string random_token() {
   constexpr std::size_t length = 22;  // 131 bits
   std::array<std::byte, 2 * length> random{};
   if (const int error = gyre::detail::fill_with_random(random)) {
-    throw std::system_error(error, std::generic_category(), client_name);
+    throw std::system_error(error, std::generic_category(), server_link::client_name);
   }
   std::string token;
   for (std::size_t each = 0; each < length; ++each) {
@@ -120,8 +119,8 @@ void client_core::pending_request::fail(const std::exception_ptr& error) noexcep
 
 std::size_t client_core::outgoing::headers_size() const noexcept {
   if (headers.lines().empty()) return 0;
-  const std::size_t missing = headers.lines().ends_with(line_end) ? 0 : line_end.size();
-  return header_version.size() + headers.lines().size() + missing + line_end.size();
+  const std::size_t missing = headers.lines().ends_with(crlf) ? 0 : crlf.size();
+  return header_version.size() + headers.lines().size() + missing + crlf.size();
 }
 
 std::size_t client_core::outgoing::size() const noexcept {
@@ -204,14 +203,14 @@ void client_core::append_message(const outgoing& added) {
     writer.add(headers_size > 0 ? "HPUB " : "PUB ").add(added.subject).add(" ");
     if (!added.reply.empty()) writer.add(added.reply).add(added.reply_end).add(" ");
     if (headers_size > 0) {
-      writer.add(headers_size).add(" ").add(headers_size + added.payload.size()).add(line_end);
+      writer.add(headers_size).add(" ").add(headers_size + added.payload.size()).add(crlf);
       writer.add(header_version).add(lines);
-      if (!lines.ends_with(line_end)) writer.add(line_end);
-      writer.add(line_end);
+      if (!lines.ends_with(crlf)) writer.add(crlf);
+      writer.add(crlf);
     } else {
-      writer.add(added.payload.size()).add(line_end);
+      writer.add(added.payload.size()).add(crlf);
     }
-    writer.add(added.payload).add(line_end);
+    writer.add(added.payload).add(crlf);
   }
   ++published_;
   published_bytes_ += headers_size + added.payload.size();
@@ -305,7 +304,7 @@ void client_core::append_inbox_subscription() {
       .add(inbox_)
       .add("* ")
       .add(inbox_sid)
-      .add(line_end);
+      .add(crlf);
   note_output();
 }
 
@@ -363,7 +362,7 @@ void client_core::append_subscribe(const subscription_state& added) {
     line_writer writer(output(), added.subject().size() + added.queue_group().size() + line_size);
     writer.add("SUB ").add(added.subject()).add(" ");
     if (!added.queue_group().empty()) writer.add(added.queue_group()).add(" ");
-    writer.add(added.sid).add(line_end);
+    writer.add(added.sid).add(crlf);
   }
   if (added.limit() > 0) append_unsubscribe(added.sid, added.limit() - added.received());
   note_output();
@@ -374,7 +373,7 @@ void client_core::append_unsubscribe(std::uint64_t sid, std::uint64_t limit) {
     line_writer writer(output(), line_size);
     writer.add("UNSUB ").add(sid);
     if (limit > 0) writer.add(" ").add(limit);
-    writer.add(line_end);
+    writer.add(crlf);
   }
   note_output();
 }

@@ -55,7 +55,7 @@ std::uint16_t checksum(byte_span bytes) noexcept {
   return static_cast<std::uint16_t>(sum);
 }
 
-[[noreturn]] void refuse(const char* what) {
+[[noreturn]] void refuse_credentials(const char* what) {
   throw std::system_error(make_error_code(errc::bad_credentials), what);
 }
 
@@ -110,11 +110,11 @@ std::optional<std::string> line_below(std::string_view text, std::string_view la
 nkey::nkey(std::string_view seed) {
   constexpr const char* message = "gyre::nats::client: the seed of the key is malformed";
   seed_bytes decoded;
-  if (!decode(seed, decoded)) refuse(message);
+  if (!decode(seed, decoded)) refuse_credentials(message);
   const byte_span bytes(decoded.bytes);
   const std::uint16_t expected = checksum(bytes.first(seed_size - 2));
   const unsigned sum = bytes[seed_size - 2] | static_cast<unsigned>(bytes[seed_size - 1]) << 8U;
-  if (sum != expected || (bytes[0] & 0xF8U) != seed_prefix) refuse(message);
+  if (sum != expected || (bytes[0] & 0xF8U) != seed_prefix) refuse_credentials(message);
   kind_ = static_cast<unsigned char>((bytes[0] & 7U) << 5U | (bytes[1] & 0xF8U) >> 3U);
   std::ranges::copy(bytes.subspan(2, key_size), seed_.begin());
 }
@@ -151,7 +151,7 @@ std::string nkey::sign(std::string_view text) const {
 credentials parse_credentials(std::string_view text) {
   const std::optional<std::string> jwt = line_below(text, "NATS USER JWT");
   const std::optional<std::string> seed = line_below(text, "USER NKEY SEED");
-  if (!jwt || !seed) refuse("gyre::nats::client: the credentials lack a JWT or a seed");
+  if (!jwt || !seed) refuse_credentials("gyre::nats::client: the credentials lack a JWT or a seed");
   return {*jwt, *seed};
 }
 

@@ -3,6 +3,7 @@
 
 #include <gyre/base/detail/ascii.hpp>
 #include <gyre/base/detail/parse_decimal.hpp>
+#include <gyre/engines/nats/detail/trim.hpp>
 
 #include <array>
 #include <utility>
@@ -12,14 +13,7 @@ namespace {
 
 using found_operation = std::expected<std::optional<operation>, errc>;
 
-constexpr std::string_view blanks = " \t";
 constexpr std::string_view line_end = "\r\n";
-
-std::string_view without_blanks(std::string_view text) noexcept {
-  const std::size_t first = text.find_first_not_of(blanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
-}
 
 bool is_word(std::string_view text, std::string_view word) noexcept {
   return gyre::detail::equals_ignoring_case(text, word);
@@ -57,8 +51,8 @@ std::expected<bool, errc> parser::find_line(std::string_view bytes) noexcept {
 found_operation parser::read_line(std::string_view bytes) noexcept {
   const std::size_t size = std::exchange(scanned_, 0);
   const std::string_view line = bytes.substr(0, size - line_end.size());
-  const std::string_view word = line.substr(0, line.find_first_of(blanks));
-  const std::string_view rest = without_blanks(line.substr(word.size()));
+  const std::string_view word = line.substr(0, line.find_first_of(" \t"));
+  const std::string_view rest = trim(line.substr(word.size()));
   const bool has_headers = is_word(word, "HMSG");
   if (has_headers || is_word(word, "MSG")) {
     if (!read_message_line(line, has_headers)) return std::unexpected(errc::bad_message);

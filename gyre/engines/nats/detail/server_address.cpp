@@ -2,6 +2,7 @@
 #include <gyre/engines/nats/detail/server_address.hpp>
 
 #include <gyre/base/detail/ascii.hpp>
+#include <gyre/engines/nats/detail/trim.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -14,7 +15,7 @@ namespace {
 
 constexpr std::string_view default_port = ":4222";
 
-[[noreturn]] void refuse(std::string_view text, const char* reason) {
+[[noreturn]] void refuse_server(std::string_view text, const char* reason) {
   throw std::system_error(std::make_error_code(std::errc::invalid_argument),
                           "gyre::nats::client: server '" + std::string(text) + "': " + reason);
 }
@@ -62,9 +63,9 @@ server_address server_address::parse(std::string_view text) {
   const std::string_view user = at == std::string_view::npos ? "" : rest.substr(0, at);
   if (at != std::string_view::npos) rest.remove_prefix(at + 1);
   const std::string shown(rest);
-  if (scheme != "nats" && scheme != "tls") refuse(shown, "the scheme must be nats or tls");
+  if (scheme != "nats" && scheme != "tls") refuse_server(shown, "the scheme must be nats or tls");
   if (rest.ends_with('/') && !rest.starts_with("unix:")) rest.remove_suffix(1);
-  if (rest.empty()) refuse(shown, "a host is missing");
+  if (rest.empty()) refuse_server(shown, "a host is missing");
 
   std::string host(rest);
   if (!has_port(host)) host += default_port;
@@ -83,10 +84,8 @@ std::vector<server_address> server_address::parse_all(const std::vector<std::str
   for (const std::string_view text : texts) {
     for (std::size_t first = 0; first <= text.size();) {
       const std::size_t end = std::min(text.find(',', first), text.size());
-      std::string_view each = text.substr(first, end - first);
+      const std::string_view each = trim(text.substr(first, end - first));
       first = end + 1;
-      while (each.starts_with(' ')) each.remove_prefix(1);
-      while (each.ends_with(' ')) each.remove_suffix(1);
       if (!each.empty()) servers.push_back(parse(each));
     }
   }

@@ -21,7 +21,6 @@
 namespace gyre::nats::detail {
 namespace {
 
-constexpr const char* client_name = "gyre::nats::client";
 // Output above this size is sent at once, so that a turn of many messages does not need as much
 // memory as all of them.
 constexpr std::size_t flush_size = 64 * 1024;
@@ -56,7 +55,7 @@ client_options with_tls(client_options options, const std::vector<server_address
 net::tcp_client_options tcp_options(const client_options& options,
                                     std::shared_ptr<const net::transport> transport) {
   net::tcp_client_options connecting;
-  connecting.name = client_name;
+  connecting.name = server_link::client_name;
   connecting.connect_timeout = options.connect_timeout;
   connecting.transport = std::move(transport);
   net::connection_options& connections = connecting.connections;

@@ -52,6 +52,9 @@ namespace gyre::nats::detail {
 /// Lifetime: shared by the client and its calls.
 class server_link : public std::enable_shared_from_this<server_link> {
  public:
+  /// For messages.
+  static constexpr const char* client_name = "gyre::nats::client";
+
   server_link(event_loop& loop, const std::vector<std::string>& servers,
               const client_options& options);
   server_link(const server_link&) = delete;

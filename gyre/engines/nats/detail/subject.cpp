@@ -14,7 +14,7 @@ namespace {
 // A line has room for a subject, and one for replies.
 constexpr std::size_t max_subject = 2000;
 
-[[noreturn]] void refuse(const char* what, std::string_view text) {
+[[noreturn]] void refuse_subject(const char* what, std::string_view text) {
   constexpr std::size_t shown = 100;
   throw std::system_error(
       make_error_code(errc::bad_subject),
@@ -46,17 +46,18 @@ bool has_good_tokens(std::string_view subject, bool may_have_wildcards) noexcept
 
 void check_subject(std::string_view subject) {
   if (subject.size() > max_subject || !has_good_tokens(subject, false)) {
-    refuse("subject", subject);
+    refuse_subject("subject", subject);
   }
 }
 
 void check_pattern(std::string_view subject) {
-  if (subject.size() > max_subject || !has_good_tokens(subject, true)) refuse("subject", subject);
+  if (subject.size() > max_subject || !has_good_tokens(subject, true))
+    refuse_subject("subject", subject);
 }
 
 void check_queue_group(std::string_view name) {
   if (name.size() > max_subject || !std::ranges::all_of(name, is_printable)) {
-    refuse("queue group", name);
+    refuse_subject("queue group", name);
   }
 }
 
