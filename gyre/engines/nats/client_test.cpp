@@ -764,6 +764,12 @@ TEST_F(NatsClient, ReportsALameDuck) {
 
 // --- Calls stopped at any moment ---
 
+// How many calls a test stops: few, unless somebody asks for more.
+int stopped_calls() {
+  const char* const wanted = std::getenv("GYRE_NATS_STOPPED_CALLS");
+  return wanted != nullptr ? std::atoi(wanted) : 1000;
+}
+
 // A request that ends by its reply, or by a stop after `delay`.
 task<> ask_and_stop(client& bus, std::string text, std::chrono::microseconds delay,
                     std::size_t& replies) {
@@ -774,6 +780,27 @@ task<> ask_and_stop(client& bus, std::string text, std::chrono::microseconds del
   EXPECT_EQ(reply->text(), text + '!');
 }
 
+// Another call, which is stopped after `delay` unless it ends before.
+task<> call_and_stop(client& bus, int number, std::chrono::microseconds delay) {
+  switch (number % 4) {
+    case 0: static_cast<void>(co_await as_expected(gyre::with_timeout(bus.flush(), delay))); break;
+    case 1: {
+      auto published = bus.publish("echo", "x", {.reply = "nobody"});
+      static_cast<void>(co_await as_expected(gyre::with_timeout(std::move(published), delay)));
+      break;
+    }
+    case 2: {
+      subscription all = bus.subscribe("nobody");
+      static_cast<void>(co_await as_expected(gyre::with_timeout(all.next(), delay)));
+      break;
+    }
+    default: {
+      subscription drained = bus.subscribe("nobody");
+      static_cast<void>(co_await as_expected(gyre::with_timeout(drained.drain(), delay)));
+    }
+  }
+}
+
 TEST_F(NatsClient, GivesNoReplyToTheWrongRequestWhenCallsAreStopped) {
   run([](NatsClient& test) -> task<> {
     client bus = test.connect();
@@ -782,23 +809,59 @@ TEST_F(NatsClient, GivesNoReplyToTheWrongRequestWhenCallsAreStopped) {
     co_await service.flush();
     co_await bus.connect();
     auto ask = [](client& asking, client& asked) -> task<> {
-      const char* const wanted = std::getenv("GYRE_NATS_STOPPED_CALLS");
-      const int count = wanted != nullptr ? std::atoi(wanted) : 1000;
+      const int count = stopped_calls();
       std::size_t replies = 0;
       for (int begun = 0; begun < count;) {
         std::vector<task<>> all;
         for (int each = 0; each < 100; ++each, ++begun) {
           const std::chrono::microseconds delay(begun * 7919 % 3000);
           all.push_back(ask_and_stop(asking, std::to_string(begun), delay, replies));
+          all.push_back(call_and_stop(asking, begun, delay));
         }
         co_await gyre::when_all(std::move(all));
         EXPECT_EQ(asking.metrics().in_flight, 0U);
+        EXPECT_EQ(asking.metrics().waiting, 0U);
+        EXPECT_EQ(asking.metrics().subscriptions, 0U);
       }
       co_await asking.flush();
       EXPECT_EQ(asking.metrics().connected, 1U);
       co_await asked.drain();
     };
     co_await gyre::when_all(echo(service, std::move(requests)), ask(bus, service));
+  }(*this));
+}
+
+TEST_F(NatsClient, LeavesNothingBehindWhenCallsAreStoppedAndTheServerIsKilled) {
+  run([](NatsClient& test) -> task<> {
+    client bus = test.connect({.max_connect_attempts = many, .initial_delay = 1ms});
+    client service = test.connect({.max_connect_attempts = many, .initial_delay = 1ms});
+    subscription requests = service.subscribe("echo");
+    auto restart = [](nats_server& killed) -> task<> {
+      co_await killed.kill();
+      co_await killed.start_again();
+    };
+    auto ask = [&restart](client& asking, client& asked, nats_server& killed) -> task<> {
+      const int count = stopped_calls();
+      std::size_t replies = 0;
+      for (int begun = 0; begun < count;) {
+        std::vector<task<>> all;
+        for (int each = 0; each < 200; ++each, ++begun) {
+          const std::chrono::microseconds delay(begun * 7919 % 30'000);
+          all.push_back(ask_and_stop(asking, std::to_string(begun), delay, replies));
+          all.push_back(call_and_stop(asking, begun, delay));
+        }
+        all.push_back(restart(killed));
+        co_await gyre::when_all(std::move(all));
+        EXPECT_EQ(asking.metrics().in_flight, 0U);
+        EXPECT_EQ(asking.metrics().waiting, 0U);
+        EXPECT_EQ(asking.metrics().subscriptions, 0U);
+      }
+      co_await asked.flush();
+      const message reply = co_await asking.request("echo", "still here");
+      EXPECT_EQ(reply.text(), "still here!");
+      co_await asked.drain();
+    };
+    co_await gyre::when_all(echo(service, std::move(requests)), ask(bus, service, test.server));
   }(*this));
 }
 
