@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// consumer_config: the settings of a consumer, which remembers for its clients the messages of a
+// stream that were delivered and acknowledged.
+//
+//     gyre::nats::consumer_config shipping{.name = "shipping"};
+//     shipping.filter_subjects = {"orders.paid"};
+//     shipping.ack_wait = 1min;
+#pragma once
+
+#include <gyre/base/duration.hpp>
+#include <gyre/engines/nats/server_time.hpp>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gyre::nats {
+
+/// The message with which a new consumer begins.
+enum class deliver_policy : unsigned char {
+  all,               ///< the stream's first one
+  last,              ///< the last one
+  last_per_subject,  ///< the last one of each subject
+  following,         ///< the next one that is stored
+  from_sequence,     ///< consumer_config::start_sequence
+  from_time,         ///< consumer_config::start_time
+};
+
+/// The messages that have to be acknowledged.
+enum class ack_policy : unsigned char {
+  each,
+  all,   ///< each, and the acknowledgement of one is one of all before it, too
+  none,  ///< none: a message that was sent counts as acknowledged
+};
+
+enum class replay_policy : unsigned char {
+  instant,
+  original,  ///< with the pauses in which the messages were stored
+};
+
+/// Settings of a pull consumer.
+struct consumer_config {
+  /// Empty: the server makes a name. No '.', '*', '>', '/', '\' or space.
+  std::string name = {};
+  std::string description = {};
+  /// Whether it stays when it is not used; only one with a name can. Otherwise it is deleted after
+  /// `inactive_threshold`.
+  bool is_durable = true;
+  /// Deletes it when no client has asked for messages for so long; zero: never if it is durable,
+  /// and otherwise after 5 s.
+  duration inactive_threshold = duration::zero();
+
+  deliver_policy deliver = deliver_policy::all;
+  std::optional<std::uint64_t> start_sequence = std::nullopt;
+  std::optional<server_time> start_time = std::nullopt;
+  /// Subjects that are delivered; empty: all of the stream.
+  std::vector<std::string> filter_subjects = {};
+  replay_policy replay = replay_policy::instant;
+  /// Delivers messages without their payload; the header Nats-Msg-Size has its size.
+  bool headers_only = false;
+
+  ack_policy ack = ack_policy::each;
+  /// A message that is not acknowledged within this time is delivered again; zero: 30 s.
+  duration ack_wait = duration::zero();
+  /// Instead of `ack_wait`, the times after the first, the second delivery and so on. The last one
+  /// holds for all further ones.
+  std::vector<duration> backoff = {};
+  /// Deliveries of a message, the first included, after which the server gives it up.
+  std::optional<std::uint64_t> max_deliveries = std::nullopt;
+  /// Messages that were delivered and not acknowledged, to all clients together. At this number no
+  /// more are delivered; unset: 1000.
+  std::optional<std::uint64_t> max_ack_pending = std::nullopt;
+
+  /// Limits of clients' requests for messages.
+  std::optional<std::uint32_t> max_waiting = std::nullopt;  ///< requests; unset: 512
+  std::optional<std::uint32_t> max_request_messages = std::nullopt;
+  std::optional<std::uint32_t> max_request_bytes = std::nullopt;
+  duration max_request_expires = duration::zero();
+
+  /// Servers that store its state; zero: as many as store the stream.
+  unsigned replicas = 0;
+  /// Keeps its state in memory, even if the stream is in files.
+  bool memory_storage = false;
+  /// For the user. Keys that begin with "_nats" are the server's.
+  std::map<std::string, std::string> metadata = {};
+};
+
+}  // namespace gyre::nats

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/engines/nats/detail/base64.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace gyre::nats::detail {
+namespace {
+
+constexpr std::uint8_t invalid = 64;
+
+constexpr std::array<std::uint8_t, 256> make_values() {
+  std::array<std::uint8_t, 256> values{};
+  values.fill(invalid);
+  constexpr std::string_view alphabet =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  for (std::size_t index = 0; index < alphabet.size(); ++index) {
+    values[static_cast<unsigned char>(alphabet[index])] = static_cast<std::uint8_t>(index);
+  }
+  return values;
+}
+
+constexpr std::array<std::uint8_t, 256> values = make_values();
+
+}  // namespace
+
+std::optional<std::string> decode_base64(std::string_view text) {
+  if (text.size() % 4 != 0) return std::nullopt;
+  const std::size_t size = text.size();
+  if (text.ends_with('=')) text.remove_suffix(1);
+  if (text.ends_with('=')) text.remove_suffix(1);
+  std::string bytes;
+  bytes.reserve(size / 4 * 3);
+  std::uint32_t group = 0;
+  unsigned bits = 0;
+  for (const char each : text) {
+    const std::uint8_t value = values[static_cast<unsigned char>(each)];
+    if (value == invalid) return std::nullopt;
+    group = group << 6 | value;
+    bits += 6;
+    if (bits < 8) continue;
+    bits -= 8;
+    bytes.push_back(static_cast<char>(group >> bits & 0xff));
+  }
+  if ((group & ((1U << bits) - 1)) != 0) return std::nullopt;  // bits of no byte
+  return bytes;
+}
+
+}  // namespace gyre::nats::detail

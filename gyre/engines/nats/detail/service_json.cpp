@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/engines/nats/detail/service_json.hpp>
+
+#include <gyre/engines/nats/detail/json_depth.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <map>
+#include <utility>
+
+namespace gyre::nats::detail {
+namespace {
+
+using json = nlohmann::json;
+
+constexpr const char* info_type = "io.nats.micro.v1.info_response";
+
+json common_part(const char* type, const service_info& info) {
+  return {{"type", type},
+          {"name", info.name},
+          {"id", info.id},
+          {"version", info.version},
+          {"metadata", info.metadata}};
+}
+
+json json_of(const endpoint_info& endpoint) {
+  return {{"name", endpoint.name},
+          {"subject", endpoint.subject},
+          {"queue_group", endpoint.queue_group},
+          {"metadata", endpoint.metadata}};
+}
+
+std::string text_of(const json& reply) {
+  return reply.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+// The member, if it is a text; otherwise an empty one.
+std::string text_in(const json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_string()) return {};
+  return found->get<std::string>();
+}
+
+std::map<std::string, std::string> metadata_in(const json& object) {
+  std::map<std::string, std::string> result;
+  const auto found = object.find("metadata");
+  if (found == object.end() || !found->is_object()) return result;
+  for (const auto& [name, value] : found->items()) {
+    if (value.is_string()) result.emplace(name, value.get<std::string>());
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string write_ping_reply(const service_info& info) {
+  return text_of(common_part("io.nats.micro.v1.ping_response", info));
+}
+
+std::string write_info_reply(const service_info& info) {
+  json reply = common_part(info_type, info);
+  reply["description"] = info.description;
+  json& endpoints = reply["endpoints"] = json::array();
+  for (const endpoint_info& each : info.endpoints) endpoints.push_back(json_of(each));
+  return text_of(reply);
+}
+
+std::string write_stats_reply(const service_info& info, const std::vector<endpoint_stats>& stats,
+                              timestamp started) {
+  json reply = common_part("io.nats.micro.v1.stats_response", info);
+  reply["started"] = format_timestamp(started);
+  json& endpoints = reply["endpoints"] = json::array();
+  for (const endpoint_stats& each : stats) {
+    json object = json_of(each.endpoint);
+    object.erase("metadata");
+    object["num_requests"] = each.requests;
+    object["num_errors"] = each.errors;
+    object["last_error"] = each.last_error;
+    object["processing_time"] = each.processing_time.count();
+    object["average_processing_time"] =
+        each.requests > 0 ? each.processing_time.count() / static_cast<std::int64_t>(each.requests)
+                          : 0;
+    object["data"] = {
+        {"refused", each.refused}, {"running", each.running}, {"waiting", each.waiting}};
+    endpoints.push_back(std::move(object));
+  }
+  return text_of(reply);
+}
+
+std::optional<service_info> read_info_reply(std::string_view text) {
+  if (is_nested_deeply(text)) return std::nullopt;
+  const json reply = json::parse(text, nullptr, false);
+  if (!reply.is_object() || text_in(reply, "type") != info_type) return std::nullopt;
+  service_info info;
+  info.name = text_in(reply, "name");
+  info.id = text_in(reply, "id");
+  info.version = text_in(reply, "version");
+  info.description = text_in(reply, "description");
+  info.metadata = metadata_in(reply);
+  if (info.name.empty() || info.id.empty()) return std::nullopt;
+  const auto endpoints = reply.find("endpoints");
+  if (endpoints == reply.end() || !endpoints->is_array()) return info;
+  for (const json& each : *endpoints) {
+    if (!each.is_object()) continue;
+    info.endpoints.push_back({.name = text_in(each, "name"),
+                              .subject = text_in(each, "subject"),
+                              .queue_group = text_in(each, "queue_group"),
+                              .metadata = metadata_in(each)});
+  }
+  return info;
+}
+
+}  // namespace gyre::nats::detail

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// service_info, endpoint_stats: an instance of a service, and the counts of an endpoint.
+#pragma once
+
+#include <gyre/base/duration.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace gyre::nats {
+
+struct endpoint_info {
+  std::string name = {};
+  std::string subject = {};
+  std::string queue_group = {};  ///< empty: none
+  std::map<std::string, std::string> metadata = {};
+};
+
+/// An instance of a service, from its reply to $SRV.INFO.
+struct service_info {
+  std::string name = {};
+  std::string id = {};
+  std::string version = {};
+  std::string description = {};
+  std::map<std::string, std::string> metadata = {};
+  std::vector<endpoint_info> endpoints = {};
+};
+
+/// Counts of an endpoint since the service began, or reset_stats().
+struct endpoint_stats {
+  endpoint_info endpoint = {};
+  std::uint64_t requests = 0;  ///< those that were refused included
+  std::uint64_t errors = 0;    ///< replies that were errors
+  std::uint64_t refused = 0;   ///< errors because too many requests waited
+  std::string last_error = {};
+  duration processing_time = duration::zero();  ///< of all handlers together, their waits included
+  std::size_t running = 0;                      ///< handlers, at present
+  std::size_t waiting = 0;                      ///< requests that wait for a handler, at present
+};
+
+}  // namespace gyre::nats
