@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/engines/nats/consumer.hpp>
+
+#include <gyre/engines/nats/detail/api_json.hpp>
+#include <gyre/engines/nats/detail/jetstream_core.hpp>
+#include <gyre/engines/nats/detail/pull_reader.hpp>
+#include <gyre/engines/nats/detail/pull_status.hpp>
+#include <gyre/engines/nats/error.hpp>
+#include <gyre/engines/nats/jetstream_error.hpp>
+#include <gyre/engines/nats/subscription.hpp>
+#include <gyre/task/as_expected.hpp>
+#include <gyre/task/sleep.hpp>
+#include <gyre/task/time_limit_error.hpp>
+#include <gyre/task/with_timeout.hpp>
+
+#include <chrono>
+#include <limits>
+#include <stdexcept>
+#include <system_error>
+
+namespace gyre::nats {
+namespace {
+
+using namespace std::chrono_literals;
+using detail::client_core;
+using detail::jetstream_core;
+using detail::pull_status;
+
+// The client waits longer than the server, which tells of the end.
+constexpr std::chrono::nanoseconds reply_time = 5s;
+// Before a request is sent again that the server could not accept.
+constexpr std::chrono::nanoseconds pause = 100ms;
+
+// One call of fetch(): a subscription of its own, and mostly one request.
+class fetch_call {
+ public:
+  fetch_call(std::shared_ptr<jetstream_core> core, std::string request_subject,
+             std::size_t max_messages, const fetch_options& options)
+      : core_(std::move(core)),
+        request_subject_(std::move(request_subject)),
+        max_messages_(max_messages),
+        options_(options),
+        deadline_(core_->loop().deadline_after(options.expires)),
+        inbox_(core_->bus()->new_inbox()),
+        arrivals_(
+            client_core::subscribe(core_->bus(), inbox_,
+                                   {.max_messages = max_messages + 16,
+                                    .max_bytes = std::numeric_limits<std::size_t>::max() / 2})) {}
+
+  /// Sends a request for the messages that have not come, and collects them. False: again.
+  task<bool> collect() {
+    const duration left = std::max<duration>(deadline_ - core_->loop().now(), duration::zero());
+    const std::string text = detail::write_pull(max_messages_ - found_.size(), options_.max_bytes,
+                                                left, {}, options_.waits_for_all || must_wait_);
+    task<> published = client_core::publish(core_->bus(), request_subject_, text,
+                                            publish_options{.reply = inbox_});
+    co_await std::move(published);
+    while (found_.size() < max_messages_) {
+      std::optional<message> arrival = arrivals_.try_next();
+      if (!arrival) {
+        auto wait = as_expected(
+            with_timeout(arrivals_.next(), deadline_ + reply_time - core_->loop().now()));
+        auto arrived = co_await std::move(wait);
+        if (!arrived) end_without_reply(arrived.error());
+        if (!arrived || !*arrived) co_return true;
+        arrival = std::move(*arrived);
+      }
+      if (const std::optional<bool> ended = take(std::move(*arrival))) {
+        if (*ended) co_return true;
+        co_await sleep_for(pause);
+        co_return false;
+      }
+    }
+    co_return true;
+  }
+  std::vector<message> result() noexcept { return std::move(found_); }
+
+ private:
+  // Nothing: the request continues. True: all has come. False: the request must be sent again.
+  std::optional<bool> take(message&& arrival) {
+    if (arrival.subject() != inbox_) {
+      found_.push_back(std::move(arrival));
+      return std::nullopt;
+    }
+    const bool has_time = found_.empty() && core_->loop().now() + pause < deadline_;
+    switch (detail::classify_pull_status(arrival.status(), arrival.description())) {
+      case pull_status::message:
+      case pull_status::heartbeat: return std::nullopt;
+      case pull_status::no_messages:
+      case pull_status::ended: return true;
+      case pull_status::busy: must_wait_ = true; return !has_time;
+      case pull_status::no_responders:
+        if (!has_time && found_.empty()) fail(jetstream_errc::no_stream);
+        return !has_time;
+      case pull_status::ended_by_size:
+        if (found_.empty()) fail(jetstream_errc::message_too_large);
+        return true;
+      case pull_status::consumer_deleted:
+        if (found_.empty()) fail(jetstream_errc::consumer_deleted);
+        return true;
+      case pull_status::refused:
+        if (found_.empty()) fail(jetstream_errc::pull_refused, arrival.description());
+        return true;
+    }
+    return true;
+  }
+  void end_without_reply(std::error_code error) const {
+    if (!found_.empty()) return;
+    if (error == time_limit_errc::expired) error = make_error_code(errc::request_timeout);
+    throw std::system_error(error, request_subject_);
+  }
+  [[noreturn]] void fail(jetstream_errc code, std::string_view text = {}) const {
+    std::string what = request_subject_;
+    if (!text.empty()) what.append(": ").append(text);
+    throw std::system_error(make_error_code(code), what);
+  }
+
+  const std::shared_ptr<jetstream_core> core_;
+  const std::string request_subject_;
+  const std::size_t max_messages_;
+  const fetch_options options_;
+  const steady_time deadline_;
+  const std::string inbox_;
+  subscription arrivals_;
+  bool must_wait_ = false;  // other clients wait, so that a request without a wait is refused
+  std::vector<message> found_;
+};
+
+}  // namespace
+
+task<consumer_info> consumer::info() const {
+  return jetstream_core::call(core_, "CONSUMER.INFO." + stream_ + '.' + name_, "",
+                              &detail::read_consumer);
+}
+
+task<std::vector<jetstream_message>> consumer::fetch(std::size_t max_messages,
+                                                     fetch_options options) const {
+  if (max_messages == 0) {
+    throw std::invalid_argument("gyre::nats::consumer::fetch: max_messages must be at least 1");
+  }
+  if (options.waits_for_all && options.expires <= duration::zero()) {
+    throw std::invalid_argument("gyre::nats::consumer::fetch: waits_for_all needs expires");
+  }
+  return fetch_messages(core_, "CONSUMER.MSG.NEXT." + stream_ + '.' + name_, max_messages, options);
+}
+
+task<std::vector<jetstream_message>> consumer::fetch_messages(std::shared_ptr<jetstream_core> core,
+                                                              std::string function,
+                                                              std::size_t max_messages,
+                                                              fetch_options options) {
+  fetch_call call(core, core->api_subject(function), max_messages, options);
+  for (;;) {
+    task<bool> collected = call.collect();
+    const bool is_done = co_await std::move(collected);
+    if (is_done) break;
+  }
+  std::vector<jetstream_message> result;
+  for (message& each : call.result()) result.push_back(jetstream_message(core, std::move(each)));
+  co_return result;
+}
+
+task<std::optional<jetstream_message>> consumer::next(duration expires) const {
+  return first_of(fetch(1, {.expires = expires}));
+}
+
+task<std::optional<jetstream_message>> consumer::first_of(
+    task<std::vector<jetstream_message>> fetched) {
+  std::vector<jetstream_message> messages = co_await std::move(fetched);
+  if (messages.empty()) co_return std::nullopt;
+  co_return std::move(messages.front());
+}
+
+consumer_messages consumer::messages(messages_options options) const {
+  return consumer_messages(std::make_unique<detail::pull_reader>(core_, stream_, name_, options));
+}
+
+}  // namespace gyre::nats

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/engines/nats/consumer_messages.hpp>
+
+#include <gyre/engines/nats/detail/pull_reader.hpp>
+#include <gyre/engines/nats/jetstream_error.hpp>
+
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace gyre::nats {
+namespace {
+
+using detail::pull_reader;
+using outcome = pull_reader::outcome;
+
+[[noreturn]] void throw_end(const pull_reader& reader, const pull_reader::event& end) {
+  jetstream_errc code = jetstream_errc::pull_refused;
+  if (end.kind == outcome::consumer_deleted) code = jetstream_errc::consumer_deleted;
+  if (end.kind == outcome::message_too_large) code = jetstream_errc::message_too_large;
+  std::string what(reader.subject());
+  if (end.kind == outcome::refused) what.append(": ").append(end.content.description());
+  throw std::system_error(make_error_code(code), what);
+}
+
+bool is_passing(outcome kind) noexcept {
+  return kind == outcome::silent || kind == outcome::no_responders || kind == outcome::drained;
+}
+
+}  // namespace
+
+consumer_messages::consumer_messages(std::unique_ptr<pull_reader> reader) noexcept
+    : reader_(std::move(reader)) {}
+consumer_messages::consumer_messages(consumer_messages&&) noexcept = default;
+consumer_messages& consumer_messages::operator=(consumer_messages&&) noexcept = default;
+consumer_messages::~consumer_messages() = default;
+
+task<std::optional<jetstream_message>> consumer_messages::next() {
+  for (;;) {
+    task<pull_reader::event> found = reader_->next();
+    pull_reader::event event = co_await std::move(found);
+    if (event.kind == outcome::message) {
+      co_return jetstream_message(reader_->core(), std::move(event.content));
+    }
+    if (event.kind == outcome::closed) co_return std::nullopt;
+    if (!is_passing(event.kind)) throw_end(*reader_, event);
+  }
+}
+
+std::optional<jetstream_message> consumer_messages::try_next() {
+  for (;;) {
+    std::optional<pull_reader::event> event = reader_->take();
+    if (!event || event->kind == outcome::closed) return std::nullopt;
+    if (event->kind == outcome::message) {
+      return jetstream_message(reader_->core(), std::move(event->content));
+    }
+    if (!is_passing(event->kind)) throw_end(*reader_, *event);
+  }
+}
+
+std::uint64_t consumer_messages::missed_heartbeats() const noexcept {
+  return reader_->missed_heartbeats();
+}
+
+}  // namespace gyre::nats

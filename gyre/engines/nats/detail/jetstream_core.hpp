@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// jetstream_core: requests to JetStream, which are sent again while no stream replies.
+#pragma once
+
+#include <gyre/base/clock.hpp>
+#include <gyre/base/duration.hpp>
+#include <gyre/engines/nats/detail/client_core.hpp>
+#include <gyre/engines/nats/headers.hpp>
+#include <gyre/engines/nats/jetstream_error.hpp>
+#include <gyre/engines/nats/jetstream_options.hpp>
+#include <gyre/engines/nats/message.hpp>
+#include <gyre/engines/nats/payload_view.hpp>
+#include <gyre/engines/nats/publish_ack.hpp>
+#include <gyre/exec/event_loop.hpp>
+#include <gyre/sync/semaphore.hpp>
+#include <gyre/task/join_handle.hpp>
+#include <gyre/task/sleep.hpp>
+#include <gyre/task/task.hpp>
+
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace gyre::nats::detail {
+
+/// Names of streams and consumers. Throws std::invalid_argument for one that is none.
+void check_name(std::string_view kind, std::string_view name);
+
+/// The calls of a jetstream are its static functions, whose first argument keeps the core.
+///
+/// Thread-safety: the loop's thread.
+class jetstream_core {
+ public:
+  using shared = std::shared_ptr<jetstream_core>;
+  /// Reads the result from a reply's text. `operation` is for errors.
+  template <class T>
+  using reader = T (*)(std::string_view reply, std::string_view operation);
+
+  /// A request, whose views must outlive it.
+  struct request {
+    std::string_view subject;
+    payload_view payload = {};
+    header_view headers = {};
+    /// Whether the message may reach a stream twice.
+    bool is_repeatable = false;
+    std::optional<duration> timeout = std::nullopt;
+  };
+
+  jetstream_core(std::shared_ptr<client_core> bus, jetstream_options options);
+
+  const std::shared_ptr<client_core>& bus() const noexcept { return bus_; }
+  event_loop& loop() const noexcept { return bus_->loop(); }
+  const jetstream_options& options() const noexcept { return options_; }
+  /// The subject of a function of the API, such as "STREAM.INFO.ORDERS".
+  std::string api_subject(std::string_view function) const;
+  std::size_t unacknowledged() const noexcept { return unacknowledged_; }
+
+  /// Sends a request until a stream or the API replies, and reads the reply. Sends it again as well
+  /// after an error of the server that passes.
+  template <class T>
+  static task<T> ask(shared self, request sent, reader<T> read);
+  /// As ask(), for a function of the API.
+  template <class T>
+  static task<T> call(shared self, std::string function, std::string body, reader<T> read);
+  /// The reply to a direct request, which is a message of the stream itself.
+  static task<message> ask_directly(shared self, std::string subject, std::string body);
+  static task<join_handle<publish_ack>> publish_async(shared self, std::string subject,
+                                                      std::string payload, nats::headers headers,
+                                                      bool is_repeatable,
+                                                      std::optional<duration> timeout);
+
+ private:
+  /// When a request is sent again, and until when.
+  struct schedule {
+    schedule(const jetstream_core& core, std::optional<duration> timeout) noexcept;
+
+    steady_time deadline;            // of all
+    steady_time no_stream_deadline;  // while nobody replies
+    std::size_t repetitions = 0;
+  };
+
+  /// Sends a request until somebody replies.
+  static task<message> send(shared self, request sent, schedule& times);
+  /// Waits before a repetition. False if there is no time for it.
+  task<bool> may_repeat(schedule& times, steady_time deadline) const;
+  static task<publish_ack> publish_owned(shared self, std::string subject, std::string payload,
+                                         nats::headers headers, bool is_repeatable,
+                                         std::optional<duration> timeout, semaphore_permit permit);
+
+  const std::shared_ptr<client_core> bus_;
+  const jetstream_options options_;
+  const std::string prefix_;  // of the API's subjects, with a '.' at its end
+  semaphore window_;
+  std::size_t unacknowledged_ = 0;
+};
+
+template <class T>
+task<T> jetstream_core::ask(shared self, request sent, reader<T> read) {
+  schedule times(*self, sent.timeout);
+  for (;;) {
+    task<message> replied = send(self, sent, times);
+    const message reply = co_await std::move(replied);
+    std::exception_ptr error;
+    try {
+      co_return read(reply.text(), sent.subject);
+    } catch (const server_error& refusal) {
+      const bool passes = refusal.code() == std::errc::resource_unavailable_try_again;
+      if (!passes) throw;
+      error = std::current_exception();
+    }
+    task<bool> repeated = self->may_repeat(times, times.deadline);
+    const bool has_time = co_await std::move(repeated);
+    if (!has_time) std::rethrow_exception(error);
+  }
+}
+
+template <class T>
+task<T> jetstream_core::call(shared self, std::string function, std::string body, reader<T> read) {
+  const std::string subject = self->api_subject(function);
+  task<T> asked = ask(self, request{.subject = subject, .payload = body}, read);
+  co_return co_await std::move(asked);
+}
+
+}  // namespace gyre::nats::detail

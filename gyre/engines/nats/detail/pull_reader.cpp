@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/engines/nats/detail/pull_reader.hpp>
+
+#include <gyre/base/detail/parse_decimal.hpp>
+#include <gyre/base/exponential_backoff.hpp>
+#include <gyre/engines/nats/detail/pull_status.hpp>
+#include <gyre/task/as_expected.hpp>
+#include <gyre/task/sleep.hpp>
+#include <gyre/task/time_limit_error.hpp>
+#include <gyre/task/with_timeout.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+namespace gyre::nats::detail {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::string_view ack_prefix = "$JS.ACK.";
+constexpr exponential_backoff failure_delays{.initial = 50ms, .longest = 1s};
+// How often a wait looks for a new connection, on which the server knows none of the requests.
+constexpr std::chrono::nanoseconds look_interval = 1s;
+// Statuses that may wait in the queue besides messages.
+constexpr std::size_t queued_statuses = 64;
+
+const messages_options& checked(const messages_options& options) {
+  const auto refuse = [](const char* what) {
+    throw std::invalid_argument(std::string("gyre::nats::consumer::messages: ") + what);
+  };
+  if (options.max_messages == 0) refuse("max_messages must be at least 1");
+  if (options.heartbeat < 100ms || options.heartbeat > 30s) {
+    refuse("heartbeat must be from 100 ms to 30 s");
+  }
+  if (options.expires < 2 * options.heartbeat) refuse("expires must be at least two heartbeats");
+  return options;
+}
+
+// After an unknown outcome messages may come twice as many as were requested.
+subscription_options queue_options(const messages_options& options) {
+  return {.max_messages = 4 * options.max_messages + queued_statuses,
+          .max_bytes = std::numeric_limits<std::size_t>::max() / 2,
+          .when_full = full_queue_policy::drop_newest};
+}
+
+}  // namespace
+
+std::string write_pull(std::size_t messages, std::size_t bytes, duration expires,
+                       duration heartbeat, bool waits) {
+  std::string text = "{\"batch\":" + std::to_string(messages);
+  const auto add = [&text](const char* key, auto value) {
+    if (value > 0) text.append(",\"").append(key).append("\":").append(std::to_string(value));
+  };
+  add("max_bytes", bytes);
+  add("expires", expires.count());
+  add("idle_heartbeat", heartbeat.count());
+  if (!waits) text += ",\"no_wait\":true";
+  return text += '}';
+}
+
+pull_reader::pull_reader(std::shared_ptr<jetstream_core> core, const std::string& stream,
+                         const std::string& consumer, const messages_options& options)
+    : core_(std::move(core)),
+      options_(checked(options)),
+      request_subject_(core_->api_subject("CONSUMER.MSG.NEXT." + stream + '.' + consumer)),
+      inbox_(core_->bus()->new_inbox() + '.'),
+      arrivals_(client_core::subscribe(core_->bus(), inbox_ + '*', queue_options(options_))) {
+  begin_generation();
+}
+
+void pull_reader::begin_generation() {
+  reply_ = inbox_ + std::to_string(++generation_);
+  pending_ = 0;
+}
+
+void pull_reader::pause() noexcept {
+  resume_time_ = core_->loop().now() + failure_delays.delay(++failures_);
+}
+
+// --- Requests ---
+
+bool pull_reader::wants_request(mode reading) const noexcept {
+  // The bytes of messages that are on the way are known only when all have come, and a request
+  // without a wait is refused beside another.
+  const bool is_single = options_.max_bytes > 0 || reading == mode::drain;
+  return is_single ? pending_ == 0 : pending_ <= options_.max_messages / 2;
+}
+
+std::string pull_reader::begin_request(mode reading) {
+  const std::size_t count = options_.max_messages - pending_;
+  std::string request =
+      reading == mode::drain
+          ? write_pull(count, options_.max_bytes, {}, {}, false)
+          : write_pull(count, options_.max_bytes, options_.expires, options_.heartbeat, true);
+  pending_ = options_.max_messages;
+  has_delivered_ = false;
+  logins_ = core_->bus()->logins();
+  last_activity_ = core_->loop().now();
+  return request;
+}
+
+task<> pull_reader::send_request(mode reading) {
+  if (core_->loop().now() < resume_time_) co_await sleep_until(resume_time_);
+  const std::string request = begin_request(reading);
+  try {
+    task<> published = client_core::publish(core_->bus(), request_subject_, request,
+                                            publish_options{.reply = reply_});
+    co_await std::move(published);
+  } catch (...) {
+    begin_generation();
+    throw;
+  }
+  logins_ = core_->bus()->logins();  // publish() may have waited for a connection
+}
+
+void pull_reader::request_ahead() {
+  if (!wants_request(mode::wait) || core_->loop().now() < resume_time_) return;
+  const std::size_t before = pending_;
+  const std::string request = begin_request(mode::wait);
+  const bool is_sent = client_core::try_publish(core_->bus(), request_subject_, request,
+                                                publish_options{.reply = reply_});
+  if (!is_sent) pending_ = before;
+}
+
+// --- Events ---
+
+task<pull_reader::event> pull_reader::next(mode reading) {
+  for (;;) {
+    while (std::optional<message> arrival = take_arrival()) {
+      std::optional<event> found = classify(std::move(*arrival));
+      if (!found) continue;
+      // An earlier call may have requested messages without a wait.
+      if (found->kind == outcome::drained && reading == mode::wait) continue;
+      if (found->kind == outcome::message && reading == mode::wait) request_ahead();
+      co_return std::move(*found);
+    }
+    if (arrivals_.has_ended()) co_return event{};
+    if (core_->bus()->logins() != logins_ && pending_ > 0) begin_generation();
+    if (wants_request(reading)) {
+      task<> sent = send_request(reading);
+      co_await std::move(sent);
+    }
+    if (notice_silence()) co_return event{outcome::silent};
+
+    const std::chrono::nanoseconds silence_limit =
+        last_activity_ + 2 * options_.heartbeat - core_->loop().now();
+    auto wait = as_expected(with_timeout(arrivals_.next(), std::min(silence_limit, look_interval)));
+    auto arrived = co_await std::move(wait);
+    if (arrived) {
+      arrival_ = std::move(*arrived);
+    } else if (arrived.error() != time_limit_errc::expired) {
+      throw std::system_error(arrived.error(), request_subject_);
+    }
+  }
+}
+
+std::optional<message> pull_reader::take_arrival() {
+  if (arrival_) return std::exchange(arrival_, std::nullopt);
+  return arrivals_.try_next();
+}
+
+std::optional<pull_reader::event> pull_reader::take() {
+  while (std::optional<message> arrival = take_arrival()) {
+    std::optional<event> found = classify(std::move(*arrival));
+    if (!found) continue;
+    if (found->kind == outcome::message) request_ahead();
+    return found;
+  }
+  if (arrivals_.has_ended()) return event{};
+  if (core_->bus()->logins() != logins_ && pending_ > 0) begin_generation();
+  static_cast<void>(notice_silence());
+  request_ahead();
+  return std::nullopt;
+}
+
+bool pull_reader::notice_silence() {
+  const steady_time now = core_->loop().now();
+  const bool has_news = std::exchange(received_, arrivals_.received()) != arrivals_.received();
+  // Without a connection nothing can come.
+  if (has_news || !core_->bus()->is_ready()) last_activity_ = now;
+  if (now - last_activity_ < 2 * options_.heartbeat) return false;
+  ++missed_heartbeats_;
+  begin_generation();
+  last_activity_ = now;
+  return true;
+}
+
+std::optional<pull_reader::event> pull_reader::classify(message&& content) {
+  // A stored message may have a status, too: another client has published it with one.
+  if (content.reply().starts_with(ack_prefix)) {
+    if (pending_ > 0) --pending_;
+    has_delivered_ = true;
+    failures_ = 0;
+    return event{outcome::message, std::move(content)};
+  }
+  if (content.subject() != reply_) return std::nullopt;  // of an earlier generation
+  switch (classify_pull_status(content.status(), content.description())) {
+    case pull_status::message:
+    case pull_status::heartbeat: return std::nullopt;
+    case pull_status::no_messages: begin_generation(); return event{outcome::drained};
+    case pull_status::ended: end_request(content); return std::nullopt;
+    case pull_status::ended_by_size:
+      end_request(content);
+      if (has_delivered_) return std::nullopt;
+      begin_generation();
+      return event{outcome::message_too_large};
+    case pull_status::busy:
+      begin_generation();
+      pause();
+      return std::nullopt;
+    case pull_status::no_responders:
+      begin_generation();
+      pause();
+      return event{outcome::no_responders};
+    case pull_status::consumer_deleted: begin_generation(); return event{outcome::consumer_deleted};
+    case pull_status::refused:
+      begin_generation();
+      pause();
+      return event{outcome::refused, std::move(content)};
+  }
+  return std::nullopt;
+}
+
+// One of the requests of this generation has ended before all of its messages were delivered.
+void pull_reader::end_request(const message& status) noexcept {
+  const auto text = status.headers().find("Nats-Pending-Messages");
+  const auto undelivered = text ? gyre::detail::parse_decimal<std::size_t>(*text) : std::nullopt;
+  if (!undelivered) return begin_generation();
+  pending_ -= std::min(pending_, *undelivered);
+}
+
+}  // namespace gyre::nats::detail

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// pull_reader: requests messages of a consumer again and again, ahead of the program that reads
+// them.
+//
+// Requests of one generation share a reply subject, "INBOX.GENERATION", on which their statuses
+// come. When the outcome of requests is unknown (the connection was replaced, the server is silent)
+// a new generation begins, and statuses of earlier ones do not count.
+#pragma once
+
+#include <gyre/base/clock.hpp>
+#include <gyre/engines/nats/detail/jetstream_core.hpp>
+#include <gyre/engines/nats/fetch_options.hpp>
+#include <gyre/engines/nats/message.hpp>
+#include <gyre/engines/nats/subscription.hpp>
+#include <gyre/task/task.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace gyre::nats::detail {
+
+/// The text of a request for messages. Zeros are left out.
+std::string write_pull(std::size_t messages, std::size_t bytes, duration expires,
+                       duration heartbeat, bool waits);
+
+/// Thread-safety: the loop's thread; one coroutine waits at a time.
+class pull_reader {
+ public:
+  enum class outcome : unsigned char {
+    message,
+    drained,        ///< there is no message at present
+    silent,         ///< nothing has come for two heartbeats
+    no_responders,  ///< the consumer does not exist, or has no leader
+    consumer_deleted,
+    refused,            ///< the content's description says why
+    message_too_large,  ///< for max_bytes
+    closed,             ///< the client was closed
+  };
+  struct event {
+    outcome kind = outcome::closed;
+    message content = {};
+  };
+  /// Whether to wait for messages, or to end with outcome::drained when there is none.
+  enum class mode : unsigned char { wait, drain };
+
+  /// Throws std::invalid_argument for options that make no sense, and errors of subscribing.
+  pull_reader(std::shared_ptr<jetstream_core> core, const std::string& stream,
+              const std::string& consumer, const messages_options& options);
+
+  const std::shared_ptr<jetstream_core>& core() const noexcept { return core_; }
+  /// The subject of the requests, for messages.
+  const std::string& subject() const noexcept { return request_subject_; }
+  std::uint64_t missed_heartbeats() const noexcept { return missed_heartbeats_; }
+
+  /// The next event. After one that is no message, a further call requests messages again, with a
+  /// pause after failures. A wait that is stopped loses nothing.
+  task<event> next(mode reading = mode::wait);
+  /// The next event that has come; requests messages, too.
+  std::optional<event> take();
+
+ private:
+  bool wants_request(mode reading) const noexcept;
+  /// Counts a request, and returns its text.
+  std::string begin_request(mode reading);
+  task<> send_request(mode reading);
+  /// Sends a request if one is due and need not wait.
+  void request_ahead();
+
+  std::optional<message> take_arrival();
+  std::optional<event> classify(message&& content);
+  void end_request(const message& status) noexcept;
+  void begin_generation();
+  void pause() noexcept;
+  /// Whether the server is silent; a new generation has then begun.
+  bool notice_silence();
+
+  const std::shared_ptr<jetstream_core> core_;
+  const messages_options options_;
+  const std::string request_subject_;
+  const std::string inbox_;  // with a '.' at its end
+  subscription arrivals_;
+  std::string reply_;  // of this generation
+  std::uint64_t generation_ = 0;
+  std::size_t pending_ = 0;         // messages that were requested and have not been returned
+  bool has_delivered_ = false;      // a message since the last request
+  std::uint64_t logins_ = 0;        // of the client, at the last request
+  std::uint64_t received_ = 0;      // by the subscription, at the last activity
+  steady_time last_activity_ = {};  // a request or an arrival
+  steady_time resume_time_ = steady_time::min();  // of requests, after failures
+  std::size_t failures_ = 0;                      // in a row
+  std::uint64_t missed_heartbeats_ = 0;
+  std::optional<message> arrival_;  // that a wait has taken from the subscription
+};
+
+}  // namespace gyre::nats::detail

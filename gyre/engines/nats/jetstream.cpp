@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/engines/nats/jetstream.hpp>
+
+#include <gyre/engines/nats/client.hpp>
+#include <gyre/engines/nats/detail/api_json.hpp>
+#include <gyre/engines/nats/detail/jetstream_core.hpp>
+#include <gyre/engines/nats/detail/subject.hpp>
+
+#include <chrono>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+namespace gyre::nats {
+namespace {
+
+using detail::check_name;
+using detail::jetstream_core;
+
+// A list of names that the server gives in parts ends at this number, whatever the server says.
+constexpr std::size_t max_names = std::size_t{1} << 20;
+
+headers headers_of(const stream_publish_options& options) {
+  headers result;
+  if (!options.headers.empty()) result = headers(options.headers);
+  const auto set = [&result](std::string_view name, std::string_view value) {
+    if (!value.empty()) result.set(name, value);
+  };
+  set("Nats-Msg-Id", options.message_id);
+  set("Nats-Expected-Stream", options.expected_stream);
+  set("Nats-Expected-Last-Msg-Id", options.expected_last_message_id);
+  if (options.expected_last_sequence) {
+    set("Nats-Expected-Last-Sequence", std::to_string(*options.expected_last_sequence));
+  }
+  if (options.expected_last_subject_sequence) {
+    set("Nats-Expected-Last-Subject-Sequence",
+        std::to_string(*options.expected_last_subject_sequence));
+  }
+  if (options.time_to_live > duration::zero()) {
+    const auto seconds = std::chrono::ceil<std::chrono::seconds>(
+        static_cast<std::chrono::nanoseconds>(options.time_to_live));
+    set("Nats-TTL", std::to_string(seconds.count()) + 's');
+  }
+  return result;
+}
+
+// The arguments of a publish belong to the caller, the headers to the frame.
+task<publish_ack> publish_with(std::shared_ptr<jetstream_core> core, std::string_view subject,
+                               payload_view payload, headers lines,
+                               stream_publish_options options) {
+  const jetstream_core::request sent{.subject = subject,
+                                     .payload = payload,
+                                     .headers = lines,
+                                     .is_repeatable = !options.message_id.empty(),
+                                     .timeout = options.timeout};
+  task<publish_ack> asked = jetstream_core::ask(core, sent, &detail::read_publish_ack);
+  co_return co_await std::move(asked);
+}
+
+task<std::vector<std::string>> names(std::shared_ptr<jetstream_core> core, std::string function,
+                                     std::string subject) {
+  std::vector<std::string> all;
+  for (;;) {
+    task<detail::name_page> asked = jetstream_core::call(
+        core, function, detail::write_names_request(subject, all.size()), &detail::read_names);
+    detail::name_page page = co_await std::move(asked);
+    if (page.names.empty()) co_return all;
+    for (std::string& each : page.names) all.push_back(std::move(each));
+    if (all.size() >= page.total || all.size() >= max_names) co_return all;
+  }
+}
+
+stored_message stored(detail::raw_message&& raw) {
+  stored_message result{.subject = std::move(raw.subject),
+                        .sequence = raw.sequence,
+                        .stored = raw.time,
+                        .text = std::move(raw.payload)};
+  const std::size_t line_end = raw.headers.find("\r\n");
+  if (line_end != std::string::npos) {
+    result.headers = headers(header_view(std::string_view(raw.headers).substr(line_end + 2)));
+  }
+  return result;
+}
+
+task<std::optional<stored_message>> find_message(std::shared_ptr<jetstream_core> core,
+                                                 std::string stream, std::string body) {
+  try {
+    task<detail::raw_message> asked = jetstream_core::call(core, "STREAM.MSG.GET." + stream,
+                                                           std::move(body), &detail::read_message);
+    detail::raw_message raw = co_await std::move(asked);
+    co_return stored(std::move(raw));
+  } catch (const server_error& error) {
+    if (error.code() != jetstream_errc::message_not_found) throw;
+  }
+  co_return std::nullopt;
+}
+
+// The names of the action's subject: an ephemeral consumer without a name gets one by the server.
+std::string consumer_function(std::string_view stream, const consumer_config& config) {
+  std::string function = "CONSUMER.CREATE." + std::string(stream);
+  if (!config.name.empty()) function.append(".").append(config.name);
+  return function;
+}
+
+}  // namespace
+
+jetstream::jetstream(client& bus, jetstream_options options)
+    : core_(std::make_shared<jetstream_core>(bus.core(), std::move(options))) {}
+
+// --- Publishing ---
+
+task<publish_ack> jetstream::publish(std::string_view subject, payload_view payload,
+                                     stream_publish_options options) const {
+  return publish_with(core_, subject, payload, headers_of(options), options);
+}
+
+task<join_handle<publish_ack>> jetstream::publish_async(std::string_view subject,
+                                                        payload_view payload,
+                                                        stream_publish_options options) const {
+  return jetstream_core::publish_async(core_, std::string(subject), std::string(payload.text()),
+                                       headers_of(options), !options.message_id.empty(),
+                                       options.timeout);
+}
+
+std::size_t jetstream::unacknowledged() const noexcept { return core_->unacknowledged(); }
+
+// --- Streams ---
+
+task<stream_info> jetstream::create_stream(
+    gyre::detail::awaited_value<stream_config> config) const {
+  const stream_config created = std::move(config);
+  check_name("stream", created.name);
+  return jetstream_core::call(core_, "STREAM.CREATE." + created.name, detail::write_stream(created),
+                              &detail::read_stream);
+}
+
+task<stream_info> jetstream::update_stream(
+    gyre::detail::awaited_value<stream_config> config) const {
+  const stream_config changed = std::move(config);
+  check_name("stream", changed.name);
+  return jetstream_core::call(core_, "STREAM.UPDATE." + changed.name, detail::write_stream(changed),
+                              &detail::read_stream);
+}
+
+task<stream_info> jetstream::stream(std::string_view name) const {
+  check_name("stream", name);
+  return jetstream_core::call(core_, "STREAM.INFO." + std::string(name), "", &detail::read_stream);
+}
+
+task<> jetstream::delete_stream(std::string_view name) const {
+  check_name("stream", name);
+  return jetstream_core::call(core_, "STREAM.DELETE." + std::string(name), "",
+                              &detail::read_confirmation);
+}
+
+task<std::uint64_t> jetstream::purge_stream(std::string_view name, purge_options options) const {
+  check_name("stream", name);
+  if (options.sequence && options.keep) {
+    throw std::invalid_argument("gyre::nats::jetstream::purge_stream: set either sequence or keep");
+  }
+  return jetstream_core::call(core_, "STREAM.PURGE." + std::string(name),
+                              detail::write_purge(options), &detail::read_purge);
+}
+
+task<std::vector<std::string>> jetstream::stream_names(std::string_view subject) const {
+  return names(core_, "STREAM.NAMES", std::string(subject));
+}
+
+task<std::optional<stored_message>> jetstream::message(std::string_view stream,
+                                                       std::uint64_t sequence) const {
+  check_name("stream", stream);
+  return find_message(core_, std::string(stream), detail::write_sequence(sequence));
+}
+
+task<std::optional<stored_message>> jetstream::last_message(std::string_view stream,
+                                                            std::string_view subject) const {
+  check_name("stream", stream);
+  detail::check_pattern(subject);
+  return find_message(core_, std::string(stream), detail::write_last_of_subject(subject));
+}
+
+task<> jetstream::delete_message(std::string_view stream, std::uint64_t sequence) const {
+  check_name("stream", stream);
+  return jetstream_core::call(core_, "STREAM.MSG.DELETE." + std::string(stream),
+                              detail::write_sequence(sequence), &detail::read_confirmation);
+}
+
+// --- Consumers ---
+
+namespace {
+
+task<consumer_info> make_consumer(std::shared_ptr<jetstream_core> core, std::string stream,
+                                  consumer_config config, detail::consumer_action action) {
+  std::string body = detail::write_consumer(stream, config, action);
+  task<consumer_info> asked = jetstream_core::call(core, consumer_function(stream, config),
+                                                   std::move(body), &detail::read_consumer);
+  co_return co_await std::move(asked);
+}
+
+}  // namespace
+
+task<nats::consumer> jetstream::handle_of(std::shared_ptr<jetstream_core> core,
+                                          task<consumer_info> request) {
+  consumer_info info = co_await std::move(request);
+  co_return nats::consumer(std::move(core), std::move(info.stream), std::move(info.name));
+}
+
+task<nats::consumer> jetstream::create_consumer(
+    std::string_view stream, gyre::detail::awaited_value<consumer_config> config) const {
+  consumer_config created = std::move(config);
+  check_name("stream", stream);
+  if (!created.name.empty()) check_name("consumer", created.name);
+  return handle_of(core_, make_consumer(core_, std::string(stream), std::move(created),
+                                        detail::consumer_action::create));
+}
+
+task<nats::consumer> jetstream::update_consumer(
+    std::string_view stream, gyre::detail::awaited_value<consumer_config> config) const {
+  consumer_config changed = std::move(config);
+  check_name("stream", stream);
+  check_name("consumer", changed.name);
+  return handle_of(core_, make_consumer(core_, std::string(stream), std::move(changed),
+                                        detail::consumer_action::update));
+}
+
+task<nats::consumer> jetstream::consumer(std::string_view stream, std::string_view name) const {
+  check_name("stream", stream);
+  check_name("consumer", name);
+  return handle_of(
+      core_,
+      jetstream_core::call(core_, "CONSUMER.INFO." + std::string(stream) + '.' + std::string(name),
+                           "", &detail::read_consumer));
+}
+
+task<> jetstream::delete_consumer(std::string_view stream, std::string_view name) const {
+  check_name("stream", stream);
+  check_name("consumer", name);
+  return jetstream_core::call(core_,
+                              "CONSUMER.DELETE." + std::string(stream) + '.' + std::string(name),
+                              "", &detail::read_confirmation);
+}
+
+task<std::vector<std::string>> jetstream::consumer_names(std::string_view stream) const {
+  check_name("stream", stream);
+  return names(core_, "CONSUMER.NAMES." + std::string(stream), "");
+}
+
+task<account_info> jetstream::account() const {
+  return jetstream_core::call(core_, "INFO", "", &detail::read_account);
+}
+
+}  // namespace gyre::nats
