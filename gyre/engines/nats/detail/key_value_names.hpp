@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules of the names of buckets and keys, and the subjects and headers that stand for them.
+#pragma once
+
+#include <gyre/engines/nats/headers.hpp>
+#include <gyre/engines/nats/key_value_entry.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace gyre::nats::detail {
+
+/// Throw std::invalid_argument for names that are none.
+void check_bucket(std::string_view bucket);
+void check_key(std::string_view key);
+/// As check_key(), but "*" may stand for a token, and ">" for those at the end.
+void check_key_pattern(std::string_view pattern);
+
+std::string stream_of_bucket(std::string_view bucket);
+/// The beginning of the subjects of a bucket's keys.
+std::string key_prefix(std::string_view bucket);
+key_value_operation operation_of(header_view headers) noexcept;
+
+}  // namespace gyre::nats::detail

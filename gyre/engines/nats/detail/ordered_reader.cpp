@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/engines/nats/detail/ordered_reader.hpp>
+
+#include <gyre/engines/nats/detail/api_json.hpp>
+#include <gyre/engines/nats/jetstream_error.hpp>
+#include <gyre/task/sleep.hpp>
+
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+namespace gyre::nats::detail {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A consumer whose reader has ended without deleting it stays for so long.
+constexpr std::chrono::nanoseconds inactive_threshold = 1min;
+// Before a lost consumer is replaced.
+constexpr std::chrono::nanoseconds pause = 100ms;
+
+}  // namespace
+
+ordered_reader::ordered_reader(std::shared_ptr<jetstream_core> core, std::string stream,
+                               consumer_config config)
+    : core_(std::move(core)), stream_(std::move(stream)), config_(std::move(config)) {
+  config_.is_durable = false;
+  config_.ack = ack_policy::none;
+  config_.max_deliveries = 1;
+  config_.inactive_threshold = inactive_threshold;
+  config_.memory_storage = true;
+  config_.replicas = 1;
+}
+
+task<> ordered_reader::open() {
+  if (last_message_) {
+    config_.deliver = deliver_policy::from_sequence;
+    config_.start_sequence = *last_message_ + 1;
+  }
+  task<consumer_info> created = jetstream_core::call(
+      core_, "CONSUMER.CREATE." + stream_,
+      write_consumer(stream_, config_, consumer_action::create), &read_consumer);
+  consumer_info info = co_await std::move(created);
+  consumer_ = std::move(info.name);
+  reader_ = std::make_unique<pull_reader>(core_, stream_, consumer_, messages_options());
+  consumer_sequence_ = 0;
+  initial_left_ = info.pending;
+  // So that nothing is missing if this consumer is lost before its first message.
+  if (config_.deliver == deliver_policy::following) last_message_ = info.delivered.stream_sequence;
+}
+
+void ordered_reader::close_consumer() noexcept {
+  if (reader_ == nullptr) return;
+  reader_.reset();
+  try {
+    const std::string subject = core_->api_subject("CONSUMER.DELETE." + stream_ + '.' + consumer_);
+    static_cast<void>(client_core::try_publish(
+        core_->bus(), subject, {}, publish_options{.reply = core_->bus()->new_inbox()}));
+  } catch (...) {
+    return;  // the server deletes it after inactive_threshold
+  }
+}
+
+std::optional<ordered_reader::ordered_message> ordered_reader::accept(message&& content) {
+  std::optional<message_metadata> metadata = parse_ack_subject(content.reply());
+  if (!metadata || metadata->consumer_sequence != consumer_sequence_ + 1) return std::nullopt;
+  ++consumer_sequence_;
+  last_message_ = metadata->stream_sequence;
+  if (initial_left_ > 0) --initial_left_;
+  if (metadata->pending == 0) initial_left_ = 0;
+  return ordered_message{std::move(content), std::move(*metadata)};
+}
+
+task<std::optional<ordered_reader::ordered_message>> ordered_reader::read(
+    pull_reader::mode reading) {
+  using outcome = pull_reader::outcome;
+  for (;;) {
+    if (reader_ == nullptr) {
+      task<> opened = open();
+      co_await std::move(opened);
+    }
+    task<pull_reader::event> found = reader_->next(reading);
+    pull_reader::event event = co_await std::move(found);
+    switch (event.kind) {
+      case outcome::closed:
+      case outcome::drained: co_return std::nullopt;
+      case outcome::message:
+        if (auto accepted = accept(std::move(event.content))) co_return std::move(accepted);
+        break;
+      case outcome::refused:
+      case outcome::message_too_large: {
+        const std::string what =
+            reader_->subject() + ": " + std::string(event.content.description());
+        throw std::system_error(make_error_code(jetstream_errc::pull_refused), what);
+      }
+      case outcome::silent:
+      case outcome::no_responders:
+      case outcome::consumer_deleted: co_await sleep_for(pause);
+    }
+    close_consumer();
+  }
+}
+
+task<std::optional<ordered_reader::ordered_message>> ordered_reader::next() {
+  return read(pull_reader::mode::wait);
+}
+
+task<std::optional<ordered_reader::ordered_message>> ordered_reader::next_initial() {
+  if (!has_initial_) co_return std::nullopt;
+  if (reader_ == nullptr) {
+    task<> opened = open();
+    co_await std::move(opened);
+  }
+  if (initial_left_ > 0) {
+    task<std::optional<ordered_message>> found = read(pull_reader::mode::drain);
+    std::optional<ordered_message> result = co_await std::move(found);
+    if (result) co_return std::move(result);
+  }
+  has_initial_ = false;
+  co_return std::nullopt;
+}
+
+}  // namespace gyre::nats::detail
