@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/engines/nats/detail/service_core.hpp>
+
+#include <gyre/base/detail/ascii.hpp>
+#include <gyre/base/detail/parse_decimal.hpp>
+#include <gyre/base/detail/system_clocks.hpp>
+#include <gyre/base/detail/system_random.hpp>
+#include <gyre/engines/nats/detail/service_json.hpp>
+#include <gyre/engines/nats/detail/subject.hpp>
+#include <gyre/engines/nats/error.hpp>
+#include <gyre/engines/nats/service_error.hpp>
+#include <gyre/task/as_expected.hpp>
+#include <gyre/task/operation_cancelled.hpp>
+#include <gyre/task/spawn.hpp>
+#include <gyre/task/time_limit_error.hpp>
+#include <gyre/task/when_all.hpp>
+#include <gyre/task/with_timeout.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <optional>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+namespace gyre::nats::detail {
+namespace {
+
+constexpr const char* class_name = "gyre::nats::service";
+constexpr std::size_t max_discovery_requests = 1024;
+// Longer texts of exceptions are cut in replies and statistics.
+constexpr std::size_t max_error_text = 1024;
+
+constexpr int overloaded = 503;
+constexpr int timed_out = 504;
+constexpr int internal_error = 500;
+
+[[noreturn]] void refuse_config(const std::string& what) {
+  throw std::invalid_argument(std::string(class_name) + ": " + what);
+}
+
+bool is_name_character(char each) noexcept {
+  return gyre::detail::is_letter(each) || gyre::detail::is_digit(each) || each == '-' ||
+         each == '_';
+}
+
+// Parts of letters, digits and hyphens with '.' between them.
+bool is_dotted(std::string_view text) noexcept {
+  for (;;) {
+    const std::size_t end = text.find('.');
+    const std::string_view part = text.substr(0, end);
+    const bool is_part = !part.empty() && std::ranges::all_of(part, [](char each) {
+      return each != '_' && is_name_character(each);
+    });
+    if (!is_part) return false;
+    if (end == std::string_view::npos) return true;
+    text.remove_prefix(end + 1);
+  }
+}
+
+// "MAJOR.MINOR.PATCH", and perhaps "-PRERELEASE" and "+BUILD".
+bool is_semantic_version(std::string_view text) noexcept {
+  if (const std::size_t plus = text.find('+'); plus != std::string_view::npos) {
+    if (!is_dotted(text.substr(plus + 1))) return false;
+    text = text.substr(0, plus);
+  }
+  if (const std::size_t hyphen = text.find('-'); hyphen != std::string_view::npos) {
+    if (!is_dotted(text.substr(hyphen + 1))) return false;
+    text = text.substr(0, hyphen);
+  }
+  const bool has_numbers = std::ranges::all_of(
+      text, [](char each) { return gyre::detail::is_digit(each) || each == '.'; });
+  return has_numbers && is_dotted(text) && std::ranges::count(text, '.') == 2;
+}
+
+std::string random_id() {
+  constexpr std::string_view letters =
+      "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
+  std::array<std::byte, 22> random{};
+  if (const int error = gyre::detail::fill_with_random(random)) {
+    throw std::system_error(error, std::generic_category(), class_name);
+  }
+  std::string id;
+  for (const std::byte each : random) id += letters[std::to_integer<unsigned>(each) % 64];
+  return id;
+}
+
+// A text that may be a value of a header.
+std::string header_text(std::string_view text) {
+  std::string result(text.substr(0, max_error_text));
+  std::ranges::replace_if(result, [](char each) { return each == '\r' || each == '\n'; }, ' ');
+  return result;
+}
+
+std::size_t size_of(const message& content) noexcept {
+  return content.text().size() + content.headers().lines().size();
+}
+
+service_config checked(service_config config) {
+  check_service_name(config.name);
+  if (!is_semantic_version(config.version)) {
+    refuse_config("'" + config.version + "' is no semantic version, such as 1.0.0");
+  }
+  check_queue_group(config.queue_group);
+  if (config.drain_timeout < duration::zero()) refuse_config("drain_timeout is below zero");
+  return config;
+}
+
+const endpoint_options& checked(const endpoint_options& options) {
+  if (options.max_concurrent == 0) refuse_config("max_concurrent must be at least 1");
+  if (options.timeout <= duration::zero()) refuse_config("timeout must be above zero");
+  return options;
+}
+
+}  // namespace
+
+void check_service_name(std::string_view name) {
+  if (!name.empty() && std::ranges::all_of(name, is_name_character)) return;
+  refuse_config("'" + std::string(name) + "' is no name: letters, digits, '-' and '_'");
+}
+
+service_core::service_core(std::shared_ptr<client_core> bus, service_config config)
+    : bus_(std::move(bus)),
+      config_(checked(std::move(config))),
+      info_{.name = config_.name,
+            .id = random_id(),
+            .version = config_.version,
+            .description = config_.description,
+            .metadata = config_.metadata,
+            .endpoints = {}},
+      started_(gyre::detail::wall_now()) {}
+
+// --- Coroutines ---
+
+void service_core::start(task<> work) {
+  spawn(bus_->loop(), std::move(work),
+        {.stop = stop_.get_token(),
+         .on_error = [self = shared_from_this()](
+                         std::exception_ptr error) { self->fail(std::move(error)); },
+         .name = class_name});
+}
+
+void service_core::fail(std::exception_ptr error) noexcept {
+  if (stop_.stop_requested()) return;  // a stop ends coroutines with an error
+  failure_ = std::move(error);
+  stop();
+}
+
+void service_core::start() {
+  constexpr std::array<std::pair<verb, const char*>, 3> verbs = {
+      {{verb::ping, "$SRV.PING"}, {verb::info, "$SRV.INFO"}, {verb::stats, "$SRV.STATS"}}};
+  for (const auto& [each, name] : verbs) {
+    for (const std::string& rest :
+         {std::string(), '.' + info_.name, '.' + info_.name + '.' + id()}) {
+      discovery& added = discoveries_.emplace_back(
+          each,
+          client_core::subscribe(bus_, name + rest, {.max_messages = max_discovery_requests}));
+      start(answer(new_worker(), added));
+    }
+  }
+}
+
+void service_core::add_endpoint(std::string name, handler serve, endpoint_options options) {
+  check_service_name(name);
+  if (is_closed_) throw std::logic_error("gyre::nats::service: it has been stopped");
+  endpoint& added = endpoints_.emplace_back(std::move(serve), checked(options));
+  try {
+    if (added.options.subject.empty()) added.options.subject = name;
+    if (added.options.queue_group.empty()) added.options.queue_group = config_.queue_group;
+    if (added.options.has_no_queue_group) added.options.queue_group.clear();
+    added.stats.endpoint = {.name = std::move(name),
+                            .subject = added.options.subject,
+                            .queue_group = added.options.queue_group,
+                            .metadata = added.options.metadata};
+    // The queue is emptied in each turn: requests wait in coroutines, or are refused.
+    added.arrivals = client_core::subscribe(bus_, added.options.subject,
+                                            {.queue_group = added.options.queue_group});
+    info_.endpoints.push_back(added.stats.endpoint);
+    start(receive(new_worker(), added));
+  } catch (...) {
+    if (info_.endpoints.size() == endpoints_.size()) info_.endpoints.pop_back();
+    endpoints_.pop_back();
+    throw;
+  }
+}
+
+task<> service_core::receive(worker self, endpoint& target) {
+  for (;;) {
+    task<std::optional<message>> next = target.arrivals.next();
+    std::optional<message> content = co_await std::move(next);
+    if (!content) co_return;
+    self->admit(target, std::move(*content));
+  }
+}
+
+task<> service_core::answer(worker self, discovery& source) {
+  for (;;) {
+    task<std::optional<message>> next = source.arrivals.next();
+    const std::optional<message> request = co_await std::move(next);
+    if (!request) co_return;
+    if (request->reply().empty()) continue;
+    const std::string text = self->discovery_reply(source.asked);
+    task<> published = client_core::publish(self->bus_, request->reply(), text, publish_options());
+    auto sent = as_expected(std::move(published));
+    static_cast<void>(co_await std::move(sent));  // it may be asked again
+  }
+}
+
+// --- Requests ---
+
+steady_time service_core::deadline_of(const endpoint& target,
+                                      const message& content) const noexcept {
+  duration limit = target.options.timeout;
+  if (const auto text = content.headers().find(timeout_header)) {
+    const auto count = gyre::detail::parse_decimal<std::int64_t>(*text);
+    if (count && *count >= 0) {
+      limit = std::min<duration>(limit, duration(std::chrono::milliseconds{*count}));
+    }
+  }
+  return bus_->loop().deadline_after(limit);
+}
+
+void service_core::admit(endpoint& target, message&& content) {
+  ++target.stats.requests;
+  const endpoint_options& options = target.options;
+  const std::size_t bytes = size_of(content);
+  const bool has_slot = target.open < options.max_concurrent;
+  const bool may_wait =
+      target.open - std::min(target.open, options.max_concurrent) < options.max_waiting &&
+      target.open_bytes + bytes <= options.max_bytes;
+  if (has_slot || may_wait) {
+    const steady_time deadline = deadline_of(target, content);
+    start(serve(new_worker(), target, std::move(content), deadline));
+    ++target.open;
+    target.open_bytes += bytes;
+    return;
+  }
+  ++target.stats.refused;
+  const reply refusal = refuse(target, overloaded, "too many requests wait");
+  if (content.reply().empty()) return;
+  // Without room in the output the client learns it by its own limit of time.
+  static_cast<void>(
+      client_core::try_publish(bus_, content.reply(), refusal.text, {.headers = refusal.headers}));
+}
+
+service_core::reply service_core::refuse(endpoint& target, int code, std::string_view text) {
+  ++target.stats.errors;
+  target.stats.last_error = std::to_string(code) + ':' + header_text(text);
+  reply refusal;
+  refusal.headers.add(error_header, header_text(text));
+  refusal.headers.add(error_code_header, std::to_string(code));
+  return refusal;
+}
+
+task<service_core::reply> service_core::handle(endpoint& target, const service_request& request) {
+  const semaphore_permit slot = co_await target.slots.permit();
+  ++target.stats.running;
+  struct counted_run {
+    std::size_t& running;
+    ~counted_run() { --running; }
+  } const counted{target.stats.running};
+  task<service_response> work = target.serve(request);
+  const service_response response = co_await std::move(work);
+  co_return reply{response.text(), response.headers()};
+}
+
+task<> service_core::serve(worker self, endpoint& target, message content, steady_time deadline) {
+  struct counted_request {
+    endpoint& target;
+    event_loop& loop;
+    std::size_t bytes;
+    steady_time begin = loop.now();
+    ~counted_request() {
+      --target.open;
+      target.open_bytes -= bytes;
+      target.stats.processing_time = target.stats.processing_time + (loop.now() - begin);
+    }
+  } const measured{target, self->bus_->loop(), size_of(content)};
+
+  const std::string reply_subject(content.reply());
+  const service_request request(std::move(content), deadline);
+  reply sent;
+  try {
+    auto limited = with_timeout(handle(target, request), deadline - measured.begin);
+    sent = co_await std::move(limited);
+  } catch (const service_error& error) {
+    sent = self->refuse(target, error.code(), error.text());
+  } catch (const operation_cancelled&) {
+    sent = self->refuse(target, overloaded, "the service ends");
+  } catch (const std::system_error& error) {
+    if (error.code() == time_limit_errc::expired) {
+      sent = self->refuse(target, timed_out, "the request has taken too long");
+    } else {
+      sent = self->refuse(target, internal_error, "internal error");
+      target.stats.last_error = std::to_string(internal_error) + ':' + header_text(error.what());
+    }
+  } catch (const std::exception& error) {
+    sent = self->refuse(target, internal_error, "internal error");
+    target.stats.last_error = std::to_string(internal_error) + ':' + header_text(error.what());
+  } catch (...) {
+    sent = self->refuse(target, internal_error, "internal error");
+  }
+  if (reply_subject.empty()) co_return;
+  task<> published = self->publish_reply(target, reply_subject, std::move(sent));
+  co_await std::move(published);
+}
+
+task<> service_core::publish_reply(endpoint& target, std::string_view subject, reply sent) {
+  const publish_options options{.headers = sent.headers};
+  std::error_code error;
+  try {
+    if (client_core::try_publish(bus_, subject, sent.text, options)) co_return;
+    task<> published = client_core::publish(bus_, subject, sent.text, options);
+    co_return co_await std::move(published);
+  } catch (const std::system_error& failure) {
+    error = failure.code();
+  }
+  const reply refusal = refuse(target, internal_error, "the reply cannot be sent");
+  target.stats.last_error += ": " + header_text(error.message());
+  if (error != errc::payload_too_large) co_return;
+  static_cast<void>(
+      client_core::try_publish(bus_, subject, refusal.text, {.headers = refusal.headers}));
+}
+
+// --- The end ---
+
+task<> service_core::drain(std::shared_ptr<service_core> self) {
+  self->is_closed_ = true;
+  std::vector<task<>> drained;
+  for (endpoint& each : self->endpoints_) drained.push_back(each.arrivals.drain());
+  for (discovery& each : self->discoveries_) drained.push_back(each.arrivals.drain());
+  auto all_drained = when_all(std::move(drained));
+  co_await std::move(all_drained);
+  auto ended = as_expected(with_timeout(self->ended_.wait(), self->config_.drain_timeout));
+  const auto in_time = co_await std::move(ended);
+  if (in_time) co_return;
+  self->stop();
+  co_await self->ended_.wait();
+}
+
+void service_core::stop() noexcept {
+  is_closed_ = true;
+  for (endpoint& each : endpoints_) each.arrivals.unsubscribe();
+  for (discovery& each : discoveries_) each.arrivals.unsubscribe();
+  stop_.request_stop();
+}
+
+task<> service_core::wait(std::shared_ptr<service_core> self) {
+  co_await self->ended_.wait();
+  if (self->failure_) std::rethrow_exception(self->failure_);
+}
+
+// --- Statistics ---
+
+std::vector<endpoint_stats> service_core::stats() const {
+  std::vector<endpoint_stats> result;
+  for (const endpoint& each : endpoints_) {
+    result.push_back(each.stats);
+    result.back().waiting = each.open - std::min(each.open, each.stats.running);
+  }
+  return result;
+}
+
+void service_core::reset_stats() noexcept {
+  for (endpoint& each : endpoints_) {
+    each.stats.requests = 0;
+    each.stats.errors = 0;
+    each.stats.refused = 0;
+    each.stats.last_error.clear();
+    each.stats.processing_time = duration::zero();
+  }
+}
+
+std::string service_core::discovery_reply(verb asked) const {
+  if (asked == verb::ping) return write_ping_reply(info_);
+  if (asked == verb::info) return write_info_reply(info_);
+  return write_stats_reply(info_, stats(), started_);
+}
+
+}  // namespace gyre::nats::detail

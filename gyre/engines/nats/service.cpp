@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/engines/nats/service.hpp>
+
+#include <gyre/engines/nats/client.hpp>
+#include <gyre/engines/nats/detail/service_core.hpp>
+
+#include <stdexcept>
+#include <utility>
+
+namespace gyre::nats {
+namespace {
+
+detail::service_core& of(const std::shared_ptr<detail::service_core>& core) {
+  if (core == nullptr) throw std::logic_error("gyre::nats::service: it was moved from");
+  return *core;
+}
+
+}  // namespace
+
+service::service(client& bus, service_config config)
+    : core_(std::make_shared<detail::service_core>(bus.core(), std::move(config))) {
+  core_->start();
+}
+
+service& service::operator=(service&& other) noexcept {
+  service replaced(std::move(other));
+  std::swap(core_, replaced.core_);
+  return *this;
+}
+
+service& service::add_endpoint(std::string name, handler serve, endpoint_options options) {
+  of(core_).add_endpoint(std::move(name), std::move(serve), std::move(options));
+  return *this;
+}
+
+task<> service::drain() {
+  static_cast<void>(of(core_));
+  return detail::service_core::drain(core_);
+}
+
+void service::stop() noexcept {
+  if (core_ != nullptr) core_->stop();
+}
+
+task<> service::wait() {
+  static_cast<void>(of(core_));
+  return detail::service_core::wait(core_);
+}
+
+const std::string& service::id() const { return of(core_).id(); }
+service_info service::info() const { return of(core_).info(); }
+std::vector<endpoint_stats> service::stats() const { return of(core_).stats(); }
+
+void service::reset_stats() noexcept {
+  if (core_ != nullptr) core_->reset_stats();
+}
+
+}  // namespace gyre::nats
