@@ -117,7 +117,12 @@ std::shared_ptr<const net::transport> client_transport(tls_context context, std:
 }
 
 std::optional<connection_info> info_of(const net::tcp_connection& connection) {
-  const auto* const machine = dynamic_cast<const detail::engine*>(connection.layer());
+  const net::layer* const protocol = connection.layer();
+  return protocol == nullptr ? std::nullopt : info_of(*protocol);
+}
+
+std::optional<connection_info> info_of(const net::layer& secure) {
+  const auto* const machine = dynamic_cast<const detail::engine*>(&secure);
   if (machine == nullptr) return std::nullopt;
   return detail::info_of(machine->native());
 }
