@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// scram_client: the client's side of SCRAM-SHA-256 and SCRAM-SHA-256-PLUS (RFC 5802, 7677), without
+// I/O.
+#pragma once
+
+#include <gyre/engines/postgres/detail/credentials.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace gyre::postgres::detail {
+
+/// What a SCRAM client says of channel binding.
+enum class scram_binding : std::uint8_t {
+  unsupported,  ///< the connection has no channel to bind to: 'n'
+  not_offered,  ///< it has, but the server did not offer -PLUS: 'y', by which the server notices
+                ///< whether somebody has removed its offer
+  used,         ///< SCRAM-SHA-256-PLUS by tls-server-end-point
+};
+
+/// One exchange. Each message is made from the server's one before it.
+///
+/// Errors: std::system_error (errc::bad_message) for messages that are none of SCRAM's, and for an
+/// number of iterations out of bounds; errc::server_not_authenticated if the server does not know
+/// the password either.
+class scram_client {
+ public:
+  /// Fewer iterations would let whoever stands between find the password from its proof.
+  static constexpr std::uint32_t min_iterations = 4096;
+  /// More would hold up the loop for a tenth of a second and longer.
+  static constexpr std::uint32_t max_iterations = 250'000;
+
+  /// `channel`: the bytes to bind to, with scram_binding::used. `nonce`: printable characters
+  /// without ',', which nobody can guess.
+  scram_client(credentials& user, std::string nonce, scram_binding binding,
+               std::span<const std::byte> channel);
+
+  /// The client-first-message.
+  std::string first_message() const;
+  /// The client-final-message.
+  std::string final_message(std::string_view server_first);
+  /// Returns if the server-final-message proves that the server knows the password.
+  void verify(std::string_view server_final) const;
+
+ private:
+  std::string gs2_header() const;
+
+  credentials& credentials_;
+  const std::string nonce_;
+  const scram_binding binding_;
+  const std::string channel_input_;  // in Base64
+  digest server_signature_{};
+};
+
+/// A nonce for a scram_client. Throws std::system_error if the system has no random numbers.
+std::string make_scram_nonce();
+
+}  // namespace gyre::postgres::detail

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/engines/postgres/detail/statement_cache.hpp>
+
+#include <iterator>
+#include <utility>
+
+namespace gyre::postgres::detail {
+namespace {
+
+constexpr std::size_t max_bytes = std::size_t{4} << 20;
+
+}  // namespace
+
+statement_cache::shared_statement statement_cache::find(std::string_view text) noexcept {
+  const auto found = by_text_.find(text);
+  if (found == by_text_.end()) return nullptr;
+  by_use_.splice(by_use_.begin(), by_use_, found->second);
+  return *found->second;
+}
+
+bool statement_cache::is_full() const noexcept {
+  return by_use_.size() > max_statements_ || bytes_ > max_bytes;
+}
+
+void statement_cache::add(shared_statement statement, std::vector<std::string>& dropped) {
+  if (const auto found = by_text_.find(statement->text()); found != by_text_.end()) {
+    dropped.push_back((*found->second)->name());
+    erase(found->second);
+  }
+  by_use_.push_front(std::move(statement));
+  try {
+    by_text_.emplace(by_use_.front()->text(), by_use_.begin());
+  } catch (...) {
+    by_use_.pop_front();
+    throw;
+  }
+  bytes_ += by_use_.front()->text().size();
+  for (auto each = by_use_.end(); is_full() && each != std::next(by_use_.begin());) {
+    const auto oldest = std::prev(each);
+    if (oldest->use_count() > 1) {
+      each = oldest;
+      continue;
+    }
+    dropped.push_back((*oldest)->name());
+    erase(oldest);
+  }
+}
+
+void statement_cache::erase(statement_list::iterator position) noexcept {
+  bytes_ -= (*position)->text().size();
+  by_text_.erase((*position)->text());
+  by_use_.erase(position);
+}
+
+bool statement_cache::remove(const prepared_statement& statement) noexcept {
+  const auto found = by_text_.find(statement.text());
+  if (found == by_text_.end() || found->second->get() != &statement) return false;
+  erase(found->second);
+  return true;
+}
+
+void statement_cache::clear() noexcept {
+  by_text_.clear();
+  by_use_.clear();
+  bytes_ = 0;
+}
+
+}  // namespace gyre::postgres::detail
