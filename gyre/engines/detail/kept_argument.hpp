@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// keep: the arguments of a call, kept by a coroutine until they are sent.
+#pragma once
+
+#include <concepts>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace gyre::engines::detail {
+
+/// How a call keeps an argument until it is sent: texts that are lvalues as views, other lvalues by
+/// reference, and temporaries as they are.
+template <class Argument>
+struct kept_argument {
+  using type = std::conditional_t<
+      std::is_lvalue_reference_v<Argument>,
+      std::conditional_t<std::convertible_to<Argument, std::string_view>, std::string_view,
+                         const std::remove_reference_t<Argument>&>,
+      std::remove_cvref_t<Argument>>;
+};
+template <class Argument>
+using kept_argument_t = typename kept_argument<Argument>::type;
+
+/// The arguments, as a coroutine keeps them.
+template <class... Arguments>
+std::tuple<kept_argument_t<Arguments>...> keep(Arguments&&... arguments) {
+  return std::tuple<kept_argument_t<Arguments>...>(std::forward<Arguments>(arguments)...);
+}
+
+}  // namespace gyre::engines::detail

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// argument_writer: where an argument of a statement is written, in the format of its type.
+#pragma once
+
+#include <gyre/base/endian.hpp>
+#include <gyre/engines/postgres/oid.hpp>
+#include <gyre/io/buffer.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace gyre::postgres {
+
+/// Takes one value for a parameter, or for a column of a COPY. The server has told its type; the
+/// value can be written in that type's binary format, or as the text that one would write in a
+/// quoted literal.
+///
+/// Errors: std::system_error (errc::out_of_range, unsupported_type), which name the argument;
+/// std::bad_alloc.
+class argument_writer {
+ public:
+  /// The type that the server expects.
+  [[nodiscard]] oid type() const noexcept { return type_; }
+
+  // --- One of these ---
+
+  void write_null();
+  /// In text format. Bytes of texts stay as they are for types whose two formats are the same.
+  void write_text(std::string_view text);
+  /// In the binary format of type().
+  void write_binary(std::span<const std::byte> bytes);
+  template <io::network_integer T>
+  void write_binary(T number) {
+    std::byte bytes[sizeof(T)];
+    store_be(bytes, static_cast<std::make_unsigned_t<T>>(number));
+    write_binary(std::span<const std::byte>(bytes));
+  }
+
+  // --- If the value is none of the type ---
+
+  [[noreturn, gnu::cold]] void throw_out_of_range(std::string_view value) const;
+  /// `name`: of the C++ type, such as "a bool".
+  [[noreturn, gnu::cold]] void throw_unsupported(std::string_view name) const;
+
+  /// Writes an array of one dimension: `write(elements)` writes each element to the writer
+  /// `elements`, and may be called twice.
+  template <class Write>
+  void write_array(std::size_t count, Write write) {
+    argument_writer elements = begin_array(count);
+    write(elements);
+    if (end_array(elements)) return;
+    argument_writer texts = begin_text_array();
+    write(texts);
+    end_text_array(texts);
+  }
+
+  // --- For the statement ---
+
+  enum class write_target : std::uint8_t {
+    parameter,     ///< of a statement, whose format can be chosen
+    binary_field,  ///< of a COPY
+    element,       ///< of an array in binary format
+    text_element,  ///< of an array in text format
+  };
+
+  /// `format_position`: where in the output the code of a parameter's format is. `number`: of the
+  /// argument, counted from 1.
+  argument_writer(io::buffer& output, oid type, std::size_t number, write_target target,
+                  std::size_t format_position = 0) noexcept
+      : output_(output),
+        type_(type),
+        number_(number),
+        target_(target),
+        format_position_(format_position) {}
+  /// The number of values that were written.
+  [[nodiscard]] std::size_t written() const noexcept { return written_; }
+
+ private:
+  argument_writer begin_array(std::size_t count);
+  // Whether all elements could be written; if not, nothing is.
+  bool end_array(const argument_writer& elements);
+  argument_writer begin_text_array();
+  void end_text_array(const argument_writer& elements);
+
+  void append_sized(std::span<const std::byte> bytes);
+  void append_text_in_binary(std::string_view text);
+  void append_quoted(std::string_view text);
+  void begin_text_element();
+  void set_format(std::uint16_t format) noexcept;
+  void set_size(std::size_t position) const;
+  std::string describe() const;
+
+  io::buffer& output_;
+  oid type_;
+  std::size_t number_;
+  write_target target_;
+  std::size_t format_position_;
+  std::size_t begin_ = 0;  // of an array: where its size is
+  std::size_t written_ = 0;
+  bool has_null_ = false;
+  bool is_refused_ = false;  // an element could not be written in this format
+};
+
+}  // namespace gyre::postgres

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/engines/postgres/detail/client_core.hpp>
+
+#include <gyre/engines/postgres/column_traits.hpp>
+#include <gyre/engines/postgres/detail/credentials.hpp>
+#include <gyre/engines/postgres/detail/listener.hpp>
+#include <gyre/engines/postgres/detail/run_on_core.hpp>
+#include <gyre/engines/postgres/detail/statement_reply.hpp>
+#include <gyre/engines/postgres/error.hpp>
+#include <gyre/engines/postgres/session.hpp>
+#include <gyre/io/error.hpp>
+#include <gyre/task/detail/this_context.hpp>
+#include <gyre/task/with_timeout.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+namespace gyre::postgres::detail {
+namespace {
+
+constexpr const char* client_name = "gyre::postgres::client";
+// Times that a statement is sent, or prepared, over a connection that may have been lost.
+constexpr std::size_t max_uses = 3;
+
+void check(const client_options& options) {
+  const auto refuse = [](const char* what) {
+    throw std::invalid_argument(std::string(client_name) + ": " + what);
+  };
+  if (options.user.empty()) refuse("the user is missing");
+  if (options.max_shared == 0) refuse("max_shared must be at least 1");
+  if (options.pipeline_depth == 0) refuse("pipeline_depth must be at least 1");
+  if (options.max_open == 0) refuse("max_open must be at least 1");
+  if (options.max_in_flight == 0) refuse("max_in_flight must be at least 1");
+  if (options.max_waiting == 0) refuse("max_waiting must be at least 1");
+  if (options.max_prepared == 0) refuse("max_prepared must be at least 1");
+  if (options.max_message == 0) refuse("max_message must be at least 1");
+  if (options.attempts == 0) refuse("attempts must be at least 1");
+  if (options.statement_timeout <= duration::zero()) refuse("statement_timeout must be above zero");
+  if (options.reply_timeout < duration::zero()) refuse("reply_timeout must not be negative");
+  if (options.ping_interval <= duration::zero()) refuse("ping_interval must be above zero");
+}
+
+std::optional<tls::tls_context> context_of(const client_options& options) {
+  if (options.encryption == encryption::off) return std::nullopt;
+  if (options.tls) return options.tls;
+  tls::client_options context;
+  context.verify = options.encryption == encryption::verify_full;
+  return tls::tls_context::client(context);
+}
+
+// Opens connections for a pool, which may outlive the client.
+struct open_owned {
+  event_loop& loop;
+  net::host_port server;
+  connection_options options;
+  std::shared_ptr<connection_list> list;
+
+  task<std::unique_ptr<owned_connection>> operator()() const {
+    return open(std::make_unique<owned_connection>(
+        std::make_shared<connection_core>(loop, server, options), list));
+  }
+
+ private:
+  static task<std::unique_ptr<owned_connection>> open(std::unique_ptr<owned_connection> opened) {
+    task<> turn = opened->core()->admit();
+    co_await std::move(turn);
+    opened->core()->cancel_admission();
+    co_return opened;
+  }
+};
+
+}  // namespace
+
+client_core::client_core(event_loop& loop, const client_options& options)
+    : loop_(loop),
+      options_((check(options), options)),
+      login_(std::make_shared<credentials>(options.user, options.password)),
+      tls_(context_of(options)),
+      random_(gyre::detail::random_seed()),
+      owned_(std::make_shared<connection_list>()) {
+  connection_options own = options_of_connection();
+  own.is_shared = false;
+  own.reconnects = false;
+  net::connection_pool_options pool_options;
+  pool_options.max_open = options.max_open;
+  pool_options.max_waiting = options.max_waiting;
+  pool_options.idle_timeout = options.idle_timeout;
+  pool_options.max_lifetime = options.max_lifetime;
+  pool_options.connect_timeout = duration::max();  // each attempt has its own
+  pool_.emplace(loop, open_owned{loop, options.server, std::move(own), owned_}, pool_options);
+}
+
+client_core::~client_core() { close(); }
+
+connection_options client_core::options_of_connection() const {
+  connection_options made;
+  made.name = client_name;
+  made.login = login_;
+  made.database = options_.database;
+  made.parameters = options_.settings;
+  if (!options_.application_name.empty()) {
+    made.parameters.emplace_back("application_name", options_.application_name);
+  }
+  if (options_.statement_timeout != duration::max()) {
+    made.parameters.emplace_back("statement_timeout",
+                                 std::to_string(*server_limit(options_.statement_timeout)));
+  }
+  if (tls_) {
+    made.tls = *tls_;
+    made.encryption =
+        options_.tls_start == tls_start::direct ? tls_mode::direct : tls_mode::negotiate;
+  }
+  switch (options_.channel_binding) {
+    case postgres::channel_binding::off: made.binding = channel_binding::disable; break;
+    case postgres::channel_binding::prefer: made.binding = channel_binding::prefer; break;
+    case postgres::channel_binding::require: made.binding = channel_binding::require; break;
+  }
+  made.allow_md5 = options_.allows_md5_password;
+  made.allow_cleartext_password = options_.allows_cleartext_password;
+  made.max_message = options_.max_message;
+  made.max_in_flight = options_.max_in_flight;
+  made.max_waiting = options_.max_waiting;
+  made.max_statements = options_.max_prepared;
+  made.is_binary = &is_read_as_binary;
+  made.attempts = options_.attempts;
+  made.connect_timeout = options_.connect_timeout;
+  made.initial_delay = options_.initial_delay;
+  made.longest_delay = options_.longest_delay;
+  made.reply_timeout = options_.reply_timeout;
+  made.ping_interval = options_.ping_interval;
+  return made;
+}
+
+client_metrics client_core::metrics() const noexcept {
+  client_metrics now = counts_;
+  for (const auto& each : shared_) {
+    if (each->is_ready()) ++now.shared;
+    now.in_flight += each->in_flight();
+    now.waiting += each->waiting();
+  }
+  const net::connection_pool_metrics own = pool_->metrics();
+  now.open = own.open;
+  now.idle = own.idle;
+  now.waiting += own.waiting;
+  return now;
+}
+
+void client_core::close() noexcept {
+  if (std::exchange(is_closed_, true)) return;
+  for (const auto& each : shared_) each->close();
+  pool_->close();
+  const connection_list open = std::move(*owned_);
+  for (connection_core* const each : open) each->close();
+  if (listener_ != nullptr) listener_->end();
+}
+
+void client_core::require_open() const {
+  if (!is_closed_) return;
+  throw std::system_error(make_error_code(io::errc::not_open),
+                          std::string(client_name) + ' ' + options_.server.to_string());
+}
+
+// --- Shared connections ---
+
+std::shared_ptr<connection_core> client_core::choose_shared() {
+  if (shared_.empty()) add_shared();
+  const auto load = [](const std::shared_ptr<connection_core>& each) {
+    constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
+    if (!each->is_ready()) return most;
+    return each->is_fenced() ? most - 1 : each->in_flight() + each->waiting();
+  };
+  const std::shared_ptr<connection_core>& least = *std::ranges::min_element(shared_, {}, load);
+  if (!least->is_ready()) return shared_.front();
+  if (load(least) >= options_.pipeline_depth && shared_.size() < options_.max_shared) {
+    const std::shared_ptr<connection_core> chosen = least;
+    add_shared();
+    // It connects beside the calls, which the others serve meanwhile.
+    shared_.back()->set_needed(true);
+    shared_.back()->connect_if_needed();
+    return chosen;
+  }
+  return least;
+}
+
+void client_core::add_shared() {
+  shared_.push_back(
+      std::make_shared<connection_core>(loop_, options_.server, options_of_connection()));
+}
+
+task<std::uint64_t> client_core::run(const statement& text, const argument_list& arguments,
+                                     row_sink& rows) {
+  const duration limit = text.options().timeout.value_or(options_.statement_timeout);
+  if (limit == duration::max()) return run_shared(text, arguments, rows, limit);
+  return with_timeout(run_shared(text, arguments, rows, limit), limit);
+}
+
+task<std::uint64_t> client_core::run_shared(const statement& text, const argument_list& arguments,
+                                            row_sink& rows, duration limit) {
+  const task_context& context = co_await gyre::detail::this_context();
+  require_caller(context, loop_);
+  using outcome = statement_reply::outcome;
+  const bool has_limit = limit != duration::max();
+  const steady_time begin = loop_.now();
+  bool was_stale = false;
+  for (std::size_t uses = 1;;) {
+    require_open();
+    const std::shared_ptr<connection_core> core = choose_shared();
+    connection_core::shared_statement prepared = core->find_prepared(text.text());
+    if (prepared == nullptr) {
+      task<connection_core::shared_statement> preparing =
+          connection_core::prepare(core, text.text());
+      bool was_lost = false;
+      try {
+        prepared = co_await std::move(preparing);
+      } catch (const std::system_error& error) {
+        // To prepare a statement changes nothing, so that it can be repeated.
+        if (error.code() != errc::connection_lost || uses == max_uses) throw;
+        was_lost = true;
+      }
+      if (was_lost) {
+        ++uses;
+        ++counts_.repetitions;
+        continue;
+      }
+    }
+    rows.begin(prepared->columns());
+    if (!core->try_admit()) {
+      task<> turn = core->admit();
+      co_await std::move(turn);
+      // The connection may be another one.
+      if (core->find_prepared(text.text()) != prepared) {
+        core->cancel_admission();
+        continue;
+      }
+    }
+    statement_reply reply(*core, &rows, max_result_of(text));
+    std::string limit_statement;
+    std::string_view before;
+    if (text.options().timeout) {
+      try {
+        const duration left = has_limit ? duration(limit - (loop_.now() - begin)) : limit;
+        limit_statement = limit_text(server_limit(left));
+        before = limit_statement;
+      } catch (...) {
+        core->cancel_admission();
+        throw;
+      }
+    }
+    core->execute(reply, *prepared,
+                  [&](io::buffer& output) { arguments.write(output, prepared->parameters()); },
+                  {.prefix = std::span<const std::string_view>(&before, before.empty() ? 0 : 1)});
+    ++counts_.statements;
+    co_await reply.wait();
+    const bool may_repeat =
+        reply.result() == outcome::unsent ||
+        (reply.result() == outcome::lost && text.options().is_idempotent && uses < max_uses);
+    if (may_repeat && !is_closed_) {
+      ++uses;
+      ++counts_.repetitions;
+      continue;
+    }
+    if (reply.server_failure() && is_stale(*reply.server_failure())) {
+      core->forget_prepared(*prepared);
+      // It has changed nothing.
+      if (!std::exchange(was_stale, true)) continue;
+    }
+    if (!text.options().is_prepared) core->forget_prepared(*prepared);
+    reply.throw_if_failed(text.text(), has_limit);
+    co_return reply.affected();
+  }
+}
+
+// --- Own connections ---
+
+task<std::shared_ptr<connection_lease>> client_core::lease(shared self) {
+  self->require_open();
+  auto taking = self->pool_->acquire();
+  connection_lease::pooled taken = co_await std::move(taking);
+  co_return std::make_shared<connection_lease>(self, std::move(taken));
+}
+
+task<transaction_state::shared> client_core::begin_transaction(shared self,
+                                                               transaction_options options) {
+  task<std::shared_ptr<connection_lease>> taking = lease(self);
+  std::shared_ptr<connection_lease> taken = co_await std::move(taking);
+  ++self->counts_.transactions;
+  co_return transaction_state::transaction(std::move(taken), options);
+}
+
+task<> client_core::run_script(std::string script) {
+  task<std::shared_ptr<connection_lease>> taking = lease(shared_from_this());
+  std::shared_ptr<connection_lease> taken = co_await std::move(taking);
+  // A script may have changed settings.
+  taken->keep_from_others();
+  const transaction_state::shared own = transaction_state::session(std::move(taken));
+  task<> running = own->run_script(std::move(script));
+  co_await std::move(running);
+}
+
+task<joined_transaction> client_core::join(bool needs_transaction) {
+  task<std::shared_ptr<connection_lease>> taking = lease(shared_from_this());
+  std::shared_ptr<connection_lease> taken = co_await std::move(taking);
+  transaction_state::shared state = needs_transaction
+                                        ? transaction_state::transaction(std::move(taken), {})
+                                        : transaction_state::session(std::move(taken));
+  co_return joined_transaction{std::move(state), true};
+}
+
+const std::shared_ptr<listener>& client_core::notifications() {
+  if (listener_ == nullptr) {
+    connection_options own = options_of_connection();
+    own.reply_timeout = own.ping_timeout;  // LISTEN takes no time
+    listener_ = std::make_shared<listener>(loop_, options_.server, own);
+  }
+  return listener_;
+}
+
+task<postgres::session> acquire_session(client_core::shared client) {
+  require_runner(client);
+  task<std::shared_ptr<connection_lease>> taking = client_core::lease(client);
+  std::shared_ptr<connection_lease> taken = co_await std::move(taking);
+  taken->keep_from_others();
+  co_return postgres::session(transaction_state::session(std::move(taken)));
+}
+
+task<subscription> listen(client_core::shared client, std::string channel,
+                          subscription_options options) {
+  require_runner(client);
+  client->require_open();
+  task<subscription> listening =
+      listener::listen(client->notifications(), std::move(channel), options);
+  co_return co_await std::move(listening);
+}
+
+}  // namespace gyre::postgres::detail

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/engines/postgres/detail/copy_request.hpp>
+
+#include <gyre/engines/postgres/detail/run_on_core.hpp>
+#include <gyre/engines/postgres/error.hpp>
+#include <gyre/task/detail/this_context.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+
+namespace gyre::postgres::detail {
+namespace {
+
+// Bytes of one message to the server.
+constexpr std::size_t piece_size = 64 * 1024;
+// Reading pauses while this many bytes wait for the caller.
+constexpr std::size_t high_water = 256 * 1024;
+constexpr std::chrono::seconds commit_timeout{30};
+
+}  // namespace
+
+// --- The reply ---
+
+void copy_request::reply::on_copy_data(std::span<const std::byte> bytes) noexcept {
+  try {
+    bytes_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  } catch (...) {
+    fail(std::current_exception());
+  }
+  if (bytes_.size() >= high_water && !is_paused_) {
+    is_paused_ = true;
+    core().pause_reading();
+  }
+  changed_.set();
+}
+
+void copy_request::reply::on_ready(transaction_status status) noexcept {
+  statement_reply::on_ready(status);
+  changed_.set();
+}
+
+void copy_request::reply::on_lost(const std::exception_ptr& error, bool was_sent) noexcept {
+  statement_reply::on_lost(error, was_sent);
+  changed_.set();
+}
+
+void copy_request::reply::on_error(server_message error) noexcept {
+  statement_reply::on_error(std::move(error));
+  changed_.set();
+}
+
+std::string copy_request::reply::take_bytes() {
+  std::string taken = std::exchange(bytes_, {});
+  if (std::exchange(is_paused_, false)) core().resume_reading();
+  return taken;
+}
+
+// --- The request ---
+
+copy_request::copy_request(joined_transaction transaction, std::string text, bool is_in)
+    : transaction_(std::move(transaction)),
+      text_(std::move(text)),
+      reply_(transaction_.state->core(), is_in) {}
+
+connection_core& copy_request::core() const noexcept { return transaction_.state->core(); }
+
+task<std::shared_ptr<copy_request>> copy_request::begin(joined_transaction transaction,
+                                                        std::string text, bool is_in) {
+  const transaction_state::shared state = transaction.state;
+  const task_context& context = co_await gyre::detail::this_context();
+  require_caller(context, state->core().loop());
+  state->require_usable();
+  task<> beginning = state->send_prefix();
+  co_await std::move(beginning);
+  task<> turn = state->admit();
+  co_await std::move(turn);
+  std::shared_ptr<copy_request> made;
+  try {
+    made = std::make_shared<copy_request>(std::move(transaction), std::move(text), is_in);
+  } catch (...) {
+    state->core().cancel_admission();
+    throw;
+  }
+  state->core().query(made->reply_, made->text_);
+  while (!made->reply_.has_begun() && !made->reply_.has_ended()) co_await made->reply_.changed();
+  if (!made->reply_.has_begun()) {
+    made->reply_.throw_if_failed(made->text_);
+    throw_error(errc::not_a_copy, excerpt_of(made->text_));
+  }
+  co_return made;
+}
+
+task<> copy_request::write(std::shared_ptr<copy_request> self, std::span<const std::byte> bytes) {
+  do {
+    if (self->is_finished_) throw_error(errc::not_a_copy, "it has ended");
+    if (self->reply_.has_error() || self->reply_.has_ended()) {
+      task<std::uint64_t> ending = wait_for_end(self);
+      co_await std::move(ending);
+      throw_error(errc::not_a_copy, "it has ended");
+    }
+    const auto piece = bytes.first(std::min(bytes.size(), piece_size));
+    if (!piece.empty()) self->core().copy_data(piece);
+    bytes = bytes.subspan(piece.size());
+    task<> turn = self->core().writable();
+    co_await std::move(turn);
+  } while (!bytes.empty());
+}
+
+task<std::uint64_t> copy_request::finish(std::shared_ptr<copy_request> self) {
+  if (self->is_finished_) throw_error(errc::not_a_copy, "it has ended");
+  if (!self->reply_.has_error() && !self->reply_.has_ended()) self->core().copy_done();
+  task<std::uint64_t> ending = wait_for_end(self);
+  co_return co_await std::move(ending);
+}
+
+task<std::uint64_t> copy_request::wait_for_end(std::shared_ptr<copy_request> self) {
+  co_await self->reply_.wait();
+  self->reply_.throw_if_failed(self->text_);
+  self->is_finished_ = true;
+  if (self->transaction_.is_own) {
+    task<> ending = transaction_state::commit(self->transaction_.state, commit_timeout);
+    co_await std::move(ending);
+  }
+  co_return self->reply_.affected();
+}
+
+task<std::string> copy_request::receive(std::shared_ptr<copy_request> self) {
+  while (!self->reply_.has_bytes() && !self->reply_.has_ended()) {
+    co_await self->reply_.changed();
+  }
+  if (self->reply_.has_bytes()) co_return self->reply_.take_bytes();
+  task<std::uint64_t> ending = wait_for_end(self);
+  co_await std::move(ending);
+  co_return std::string();
+}
+
+task<copy_writer> begin_copy_in(shared_runner runner, statement text) {
+  require_runner(runner);
+  task<joined_transaction> joining = runner->join(false);
+  joined_transaction joined = co_await std::move(joining);
+  auto beginning = copy_request::begin(std::move(joined), std::string(text.text()), true);
+  std::shared_ptr<copy_request> request = co_await std::move(beginning);
+  co_return copy_request::writer(std::move(request));
+}
+
+async_generator<std::string> copy_out_bytes(shared_runner runner, statement text) {
+  require_runner(runner);
+  task<joined_transaction> joining = runner->join(false);
+  joined_transaction joined = co_await std::move(joining);
+  auto beginning = copy_request::begin(std::move(joined), std::string(text.text()), false);
+  const std::shared_ptr<copy_request> request = co_await std::move(beginning);
+  for (;;) {
+    task<std::string> receiving = copy_request::receive(request);
+    std::string bytes = co_await std::move(receiving);
+    if (bytes.empty()) co_return;
+    co_yield std::move(bytes);
+  }
+}
+
+}  // namespace gyre::postgres::detail

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/engines/postgres/detail/transaction_state.hpp>
+
+#include <gyre/engines/postgres/detail/client_core.hpp>
+#include <gyre/engines/postgres/detail/run_on_core.hpp>
+#include <gyre/engines/postgres/error.hpp>
+#include <gyre/io/error.hpp>
+#include <gyre/task/detail/cancelled.hpp>
+#include <gyre/task/detail/this_context.hpp>
+#include <gyre/task/shielded.hpp>
+#include <gyre/task/with_timeout.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <stdexcept>
+#include <system_error>
+
+namespace gyre::postgres::detail {
+namespace {
+
+// The time for the server to undo what a transaction has done; then the connection is closed.
+constexpr std::chrono::seconds rollback_timeout{10};
+
+std::string begin_text(const transaction_options& options) {
+  std::string text = "begin";
+  switch (options.isolation) {
+    case isolation::server_default: break;
+    case isolation::read_committed: text += " isolation level read committed"; break;
+    case isolation::repeatable_read: text += " isolation level repeatable read"; break;
+    case isolation::serializable: text += " isolation level serializable"; break;
+  }
+  if (options.is_read_only) text += " read only";
+  if (options.is_deferrable) text += " deferrable";
+  return text;
+}
+
+}  // namespace
+
+// --- connection_lease ---
+
+connection_lease::connection_lease(std::shared_ptr<client_core> client, pooled taken)
+    : client_(std::move(client)), taken_(std::move(taken)), core_(taken_->core()) {}
+
+connection_lease::~connection_lease() {
+  if (is_for_others_ && taken_->is_reusable()) taken_.give_back();
+}
+
+void connection_lease::require_connected() const {
+  if (core_->is_ready()) return;
+  if (client_->is_closed()) {
+    throw std::system_error(make_error_code(io::errc::closed), core_->describe());
+  }
+  throw_error(errc::connection_lost, core_->describe());
+}
+
+// --- Levels ---
+
+transaction_state::transaction_state(std::shared_ptr<connection_lease> lease, std::string begin,
+                                     ending ends, std::optional<duration> statement_timeout)
+    : lease_(std::move(lease)),
+      begin_(std::move(begin)),
+      ends_(std::move(ends)),
+      statement_timeout_(statement_timeout),
+      depth_(lease_->depth) {
+  if (!begin_.empty()) lease_->pending.push_back(begin_);
+}
+
+transaction_state::shared transaction_state::session(std::shared_ptr<connection_lease> lease) {
+  return std::make_shared<transaction_state>(std::move(lease), "", ending(), std::nullopt);
+}
+
+transaction_state::shared transaction_state::transaction(std::shared_ptr<connection_lease> lease,
+                                                         const transaction_options& options) {
+  return std::make_shared<transaction_state>(std::move(lease), begin_text(options),
+                                             ending{"commit", "rollback"},
+                                             options.statement_timeout);
+}
+
+transaction_state::shared transaction_state::savepoint() {
+  require_usable();
+  const std::string name = next_name("gyre_savepoint_");
+  ++lease_->depth;
+  try {
+    return std::make_shared<transaction_state>(
+        lease_, "savepoint " + name,
+        ending{"release savepoint " + name,
+               "rollback to savepoint " + name + "; release savepoint " + name},
+        statement_timeout_);
+  } catch (...) {
+    --lease_->depth;
+    throw;
+  }
+}
+
+std::string transaction_state::next_name(std::string_view kind) {
+  return std::string(kind) + std::to_string(++lease_->names);
+}
+
+void transaction_state::require_usable() const {
+  if (has_ended_) throw_error(errc::transaction_ended, lease_->core()->describe());
+  if (lease_->depth > depth_) {
+    throw std::logic_error(
+        "gyre::postgres::transaction: it is used while a savepoint of it is open; use the "
+        "transaction that the savepoint's function is given");
+  }
+  lease_->require_connected();
+}
+
+bool transaction_state::is_begun() const noexcept {
+  return std::ranges::find(lease_->pending, begin_) == lease_->pending.end();
+}
+
+void transaction_state::end() noexcept {
+  if (std::exchange(has_ended_, true)) return;
+  std::erase(lease_->pending, begin_);
+  if (depth_ > 0) lease_->depth = depth_ - 1;
+}
+
+// --- Statements ---
+
+task<std::uint64_t> transaction_state::run(const statement& text, const argument_list& arguments,
+                                           row_sink& rows) {
+  std::optional<duration> own = text.options().timeout;
+  if (!own) own = statement_timeout_;
+  const duration limit = own.value_or(lease_->client().options().statement_timeout);
+  if (limit == duration::max()) return run_unlimited(text, arguments, rows, own);
+  return with_timeout(run_unlimited(text, arguments, rows, own), limit);
+}
+
+task<std::uint64_t> transaction_state::run_unlimited(const statement& text,
+                                                     const argument_list& arguments, row_sink& rows,
+                                                     std::optional<duration> limit) {
+  const task_context& context = co_await gyre::detail::this_context();
+  require_caller(context, lease_->client().loop());
+  require_usable();
+  task<connection_core::shared_statement> preparing = prepare(text.text());
+  const connection_core::shared_statement prepared = co_await std::move(preparing);
+  rows.begin(prepared->columns());
+  if (!core().try_admit()) {
+    task<> turn = admit();
+    co_await std::move(turn);
+  }
+  statement_reply reply(core(), &rows, lease_->client().max_result_of(text));
+  try {
+    require_usable();
+    set_limit(limit);
+  } catch (...) {
+    core().cancel_admission();
+    throw;
+  }
+  const std::vector<std::string_view> before = prefix();
+  core().execute(reply, *prepared,
+                 [&](io::buffer& output) { arguments.write(output, prepared->parameters()); },
+                 {.prefix = before});
+  note_prefix_sent();
+  co_await reply.wait();
+  if (reply.server_failure() && is_stale(*reply.server_failure())) {
+    core().forget_prepared(*prepared);
+  }
+  const bool has_limit =
+      limit.value_or(lease_->client().options().statement_timeout) != duration::max();
+  reply.throw_if_failed(text.text(), has_limit);
+  if (!text.options().is_prepared) core().forget_prepared(*prepared);
+  co_return reply.affected();
+}
+
+task<> transaction_state::run_script(std::string script) {
+  const task_context& context = co_await gyre::detail::this_context();
+  require_caller(context, lease_->client().loop());
+  require_usable();
+  task<> sending = send_prefix();
+  co_await std::move(sending);
+  task<> turn = admit();
+  co_await std::move(turn);
+  statement_reply reply(core());
+  core().query(reply, script);
+  co_await reply.wait();
+  reply.throw_if_failed(script);
+}
+
+task<joined_transaction> transaction_state::join(bool needs_transaction) {
+  require_usable();
+  if (!needs_transaction || is_in_transaction()) {
+    co_return joined_transaction{shared_from_this(), false};
+  }
+  ++lease_->depth;
+  co_return joined_transaction{transaction(lease_, {}), true};
+}
+
+task<> transaction_state::send_prefix() {
+  if (lease_->pending.empty()) co_return;
+  const statement nothing("select");
+  no_rows rows;
+  const std::tuple<> none;
+  const bound_arguments<> arguments(none);
+  task<std::uint64_t> sending = run_unlimited(nothing, arguments, rows, std::nullopt);
+  co_await std::move(sending);
+}
+
+task<connection_core::shared_statement> transaction_state::prepare(std::string_view text) {
+  connection_core::shared_statement found = core().find_prepared(text);
+  if (found != nullptr) co_return found;
+  task<connection_core::shared_statement> preparing =
+      connection_core::prepare(lease_->core(), text);
+  try {
+    found = co_await std::move(preparing);
+  } catch (const std::system_error&) {
+    lease_->require_connected();
+    throw;
+  }
+  co_return found;
+}
+
+task<> transaction_state::admit() {
+  if (core().try_admit()) co_return;
+  task<> turn = core().admit();
+  try {
+    co_await std::move(turn);
+  } catch (const std::system_error&) {
+    lease_->require_connected();
+    throw;
+  }
+}
+
+std::vector<std::string_view> transaction_state::prefix() const {
+  return {lease_->pending.begin(), lease_->pending.end()};
+}
+
+void transaction_state::note_prefix_sent() noexcept { lease_->pending.clear(); }
+
+void transaction_state::set_limit(std::optional<duration> limit) {
+  // Outside of a transaction the server forgets the limit after each request.
+  if (!is_in_transaction()) {
+    lease_->limit.reset();
+    lease_->is_limit_known = true;
+  }
+  const std::optional<std::int64_t> wanted = server_limit(limit);
+  if (lease_->is_limit_known && lease_->limit == wanted) return;
+  lease_->pending.push_back(limit_text(wanted));
+  lease_->limit = wanted;
+  lease_->is_limit_known = true;
+}
+
+// --- Ends ---
+
+task<> transaction_state::send_ending(std::string text, bool is_commit) {
+  task<> turn = admit();
+  co_await std::move(turn);
+  statement_reply reply(core());
+  core().query(reply, text);
+  has_sent_commit_ = is_commit && depth_ == 0;
+  co_await reply.wait();
+  using outcome = statement_reply::outcome;
+  if (reply.result() == outcome::unsent) has_sent_commit_ = false;
+  if (reply.result() == outcome::lost && has_sent_commit_) {
+    throw_error(errc::commit_unknown, core().describe());
+  }
+  // The transaction is over even if the server refuses to commit it.
+  if (is_commit == false || depth_ == 0) end();
+  lease_->is_limit_known = false;
+  reply.throw_if_failed(text);
+  end();
+  if (is_commit && reply.is_rollback()) {
+    throw_error(errc::transaction_aborted, core().describe());
+  }
+}
+
+task<> transaction_state::commit(shared self, duration limit) {
+  const task_context& context = co_await gyre::detail::this_context();
+  if (context.stop.stop_requested()) gyre::detail::throw_cancelled(context);
+  self->require_usable();
+  if (self->ends_.commit.empty() || !self->is_begun()) {
+    self->end();
+    co_return;
+  }
+  task<> ending = shielded(self->send_ending(self->ends_.commit, true), limit);
+  try {
+    co_await std::move(ending);
+  } catch (const std::system_error& error) {
+    if (error.code() != std::errc::timed_out || !self->has_sent_commit_) throw;
+    self->lease_->keep_from_others();
+    self->end();
+    throw_error(errc::commit_unknown, self->core().describe() + ", after the commit_timeout");
+  }
+}
+
+task<> transaction_state::roll_back(shared self) {
+  if (self->has_ended_) co_return;
+  const bool is_to_be_sent = !self->ends_.rollback.empty() && self->is_begun() &&
+                             self->core().is_ready() && !self->has_sent_commit_;
+  if (is_to_be_sent) {
+    // An inner level that was left open ends with this one.
+    self->lease_->depth = self->depth_;
+    task<> ending = with_timeout(self->send_ending(self->ends_.rollback, false), rollback_timeout);
+    try {
+      co_await std::move(ending);
+    } catch (...) {
+      self->lease_->keep_from_others();
+    }
+  }
+  self->end();
+}
+
+}  // namespace gyre::postgres::detail

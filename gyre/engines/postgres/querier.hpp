@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// querier: statements of SQL, which a client, a transaction and a session execute in the same way.
+//
+//     struct item {
+//       std::int64_t id;
+//       std::string name;
+//       std::optional<double> weight;
+//     };
+//     gyre::task<> show(gyre::postgres::querier& db) {  // a client or a transaction
+//       auto light = co_await db.query<item>("select id, name, weight from item where weight < $1", 5);
+//       auto one = co_await db.query_one<std::string>("select name from item where id = $1", 7);
+//       auto changed = co_await db.execute("delete from item where name = $1", "bolt");
+//     }
+#pragma once
+
+#include <gyre/engines/detail/kept_argument.hpp>
+#include <gyre/engines/postgres/argument_traits.hpp>
+#include <gyre/engines/postgres/copy_writer.hpp>
+#include <gyre/engines/postgres/detail/bound_arguments.hpp>
+#include <gyre/engines/postgres/detail/copy_rows.hpp>
+#include <gyre/engines/postgres/detail/query_runner.hpp>
+#include <gyre/engines/postgres/detail/row_collector.hpp>
+#include <gyre/engines/postgres/detail/row_stream.hpp>
+#include <gyre/engines/postgres/row_traits.hpp>
+#include <gyre/engines/postgres/statement.hpp>
+#include <gyre/task/async_generator.hpp>
+#include <gyre/task/task.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <ranges>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gyre::postgres {
+
+/// Executes statements. Arguments are those of argument_traits, for the parameters $1, $2 …; a Row
+/// is a type of row_traits: a std::tuple, a struct, or the type of a single column.
+///
+/// Statements of several coroutines may be in flight at the same time; the server executes those of
+/// one connection in their order. An error of one does not affect the others, unless they are
+/// statements of one transaction.
+///
+/// Thread-safety: the loop's thread.
+/// Lifetime: arguments and texts that are no temporaries must outlive the call.
+/// Errors: server_error, after which the querier remains of use; std::system_error
+/// (postgres::errc; errors of net::connect() with the server's name; io::errc::waiting_limit,
+/// closed, not_open, wrong_thread); time_limit_errc::expired after statement_options::timeout;
+/// gyre::operation_cancelled after a stop. A call that is stopped, or destroyed, ends at once; the
+/// server is asked to cancel its statement, which may be executed all the same.
+/// Complexity: two coroutine frames; memory is allocated for results only. The first use of a text
+/// on a connection costs a message to the server and back, which prepares it.
+class querier {
+ public:
+  /// Executes a statement, and gives its rows, which may be none.
+  template <row Row, argument... Arguments>
+  [[nodiscard]] task<std::vector<Row>> query(statement text, Arguments&&... arguments) {
+    return detail::query_rows<Row>(runner_, std::move(text),
+                                   engines::detail::keep(std::forward<Arguments>(arguments)...));
+  }
+  /// As query(), of a statement with exactly one row. Errors: errc::no_rows, too_many_rows; what
+  /// the statement has changed remains.
+  template <row Row, argument... Arguments>
+  [[nodiscard]] task<Row> query_one(statement text, Arguments&&... arguments) {
+    return detail::query_one_row<Row>(runner_, std::move(text),
+                                      engines::detail::keep(std::forward<Arguments>(arguments)...));
+  }
+  /// As query_one(), but there may be no row.
+  template <row Row, argument... Arguments>
+  [[nodiscard]] task<std::optional<Row>> query_optional(statement text, Arguments&&... arguments) {
+    return detail::query_optional_row<Row>(
+        runner_, std::move(text), engines::detail::keep(std::forward<Arguments>(arguments)...));
+  }
+  /// Executes a statement, and gives the number of rows that it has inserted, updated, deleted,
+  /// copied or found; 0 for others. Rows themselves are dropped.
+  template <argument... Arguments>
+  task<std::uint64_t> execute(statement text, Arguments&&... arguments) {
+    return detail::execute_statement(runner_, std::move(text),
+                                     engines::detail::keep(std::forward<Arguments>(arguments)...));
+  }
+  /// Executes several statements without arguments, separated by ';', as one transaction unless
+  /// they contain statements of their own for that.
+  task<> execute_script(std::string text) { return detail::run_script(runner_, std::move(text)); }
+
+  /// Gives the rows of a statement as they come, so that a result may be larger than memory: a
+  /// further batch of them is asked for when the one before is being read.
+  ///
+  ///     auto items = db.stream<item>("select id, name, weight from item");
+  ///     while (item* next = co_await items.next()) total += next->weight.value_or(0);
+  ///
+  /// It is a part of the transaction, or on a client a transaction of its own, which is committed
+  /// when the last row was taken. One that is destroyed before its end gives up the statement.
+  template <row Row, argument... Arguments>
+  [[nodiscard]] async_generator<Row> stream(statement text, Arguments&&... arguments) {
+    return detail::stream_rows<Row>(runner_, std::move(text),
+                                    engines::detail::keep(std::forward<Arguments>(arguments)...));
+  }
+
+  /// Begins a COPY … FROM STDIN of any format, whose bytes the writer sends.
+  [[nodiscard]] task<copy_writer> copy_in(statement text) {
+    return detail::begin_copy_in(runner_, std::move(text));
+  }
+  /// Copies rows into columns of a table, and gives their number; the fastest way to insert many.
+  /// The rows are a range, or an async_generator, of types of row_traits.
+  ///
+  ///     std::vector<std::tuple<int, std::string>> rows = {{1, "bolt"}, {2, "nut"}};
+  ///     co_await db.copy_rows("item", {"id", "name"}, rows);
+  ///
+  /// `table`: a name, "schema.table" is not split; see `schema`. Rows that are no temporary must
+  /// outlive the call.
+  template <class Rows>
+    requires detail::rows_to_copy<Rows>
+  [[nodiscard]] task<std::uint64_t> copy_rows(std::string table, std::vector<std::string> columns,
+                                              Rows&& rows) {
+    return detail::copy_all_rows<Rows>(runner_, {}, std::move(table), std::move(columns),
+                                       std::forward<Rows>(rows));
+  }
+  /// As above, of a table in a schema.
+  template <class Rows>
+    requires detail::rows_to_copy<Rows>
+  [[nodiscard]] task<std::uint64_t> copy_rows(std::string schema, std::string table,
+                                              std::vector<std::string> columns, Rows&& rows) {
+    return detail::copy_all_rows<Rows>(runner_, std::move(schema), std::move(table),
+                                       std::move(columns), std::forward<Rows>(rows));
+  }
+  /// Gives the bytes of a COPY … TO STDOUT as they come, in pieces that end with a row.
+  ///
+  ///     auto lines = db.copy_out("copy item to stdout (format csv)");
+  ///     while (auto* line = co_await lines.next()) std::cout << *line;
+  [[nodiscard]] async_generator<std::string> copy_out(statement text) {
+    return detail::copy_out_bytes(runner_, std::move(text));
+  }
+
+  /// Sends a notification (NOTIFY) to all that listen to the channel; within a transaction, when it
+  /// is committed. `payload` has fewer than 8000 bytes.
+  task<> notify(std::string channel, std::string payload = {}) {
+    return detail::notify(runner_, std::move(channel), std::move(payload));
+  }
+
+ protected:
+  explicit querier(std::shared_ptr<detail::query_runner> runner) noexcept
+      : runner_(std::move(runner)) {}
+  querier(querier&&) noexcept = default;
+  querier& operator=(querier&&) noexcept = default;
+  ~querier() = default;
+
+  std::shared_ptr<detail::query_runner> runner_;
+};
+
+}  // namespace gyre::postgres

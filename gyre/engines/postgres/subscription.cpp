@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/engines/postgres/subscription.hpp>
+
+#include <gyre/engines/postgres/detail/listener.hpp>
+#include <gyre/engines/postgres/detail/notification_queue.hpp>
+
+namespace gyre::postgres {
+
+subscription& subscription::operator=(subscription&& other) noexcept {
+  subscription replaced(std::move(other));
+  std::swap(owner_, replaced.owner_);
+  std::swap(queue_, replaced.queue_);
+  return *this;
+}
+
+subscription::~subscription() {
+  if (owner_ != nullptr) owner_->remove(*queue_);
+}
+
+task<std::optional<notification>> subscription::next() {
+  if (queue_ == nullptr) co_return std::nullopt;
+  const std::shared_ptr<detail::notification_queue> queue = queue_;
+  for (;;) {
+    if (std::optional<notification> first = queue->pop()) co_return first;
+    if (queue->has_ended()) co_return std::nullopt;
+    co_await queue->wait();
+  }
+}
+
+std::optional<notification> subscription::try_next() {
+  return queue_ != nullptr ? queue_->pop() : std::nullopt;
+}
+
+std::uint64_t subscription::dropped() const noexcept {
+  return queue_ != nullptr ? queue_->dropped() : 0;
+}
+
+}  // namespace gyre::postgres
