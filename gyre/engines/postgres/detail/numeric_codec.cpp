@@ -133,9 +133,9 @@ std::optional<std::string> read_numeric(std::span<const std::byte> bytes) {
   const std::size_t scale = body.read<std::uint16_t>();
   if (!body.is_good() || body.left().size() != std::size_t{2} * count) return std::nullopt;
   switch (sign) {
-    case not_a_number: return "NaN";
-    case infinity: return "Infinity";
-    case negative_infinity: return "-Infinity";
+    case not_a_number: return std::string("NaN");
+    case infinity: return std::string("Infinity");
+    case negative_infinity: return std::string("-Infinity");
     case positive:
     case negative: break;
     default: return std::nullopt;
@@ -157,7 +157,7 @@ std::optional<std::string> read_numeric(std::span<const std::byte> bytes) {
   std::string text;
   for (std::ptrdiff_t index = 0; index <= weight; ++index) append_group(text, index);
   text.erase(0, std::min(text.find_first_not_of('0'), text.size()));
-  if (text.empty()) text = "0";
+  if (text.empty()) text += '0';
   if (scale > 0) {
     text += '.';
     const std::size_t whole = text.size();
