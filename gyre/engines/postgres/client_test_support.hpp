@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Support for tests of the client of PostgreSQL.
+#pragma once
+
+#include <gyre/engines/postgres/client.hpp>
+#include <gyre/exec/loop.hpp>
+#include <gyre/exec/sync_wait.hpp>
+#include <gyre/task/as_expected.hpp>
+#include <gyre/task/sleep.hpp>
+#include <gyre/task/task.hpp>
+#include <tests/support/postgres_server.hpp>
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <exception>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace gyre::postgres::test {
+
+/// A loop, and a server of its own.
+struct client_fixture : testing::Test {
+  gyre::loop loop;
+  gyre::test::postgres_server server{loop};
+
+  void run(task<> test) { sync_wait(loop, std::move(test)); }
+  client_options options() const {
+    client_options made;
+    made.server = server.address();
+    made.user = gyre::test::postgres_server::user();
+    return made;
+  }
+  client connect(const client_options& chosen) { return {loop, chosen}; }
+  client connect() { return connect(options()); }
+};
+
+/// The message of a failed call's exception.
+template <class Call>
+task<std::string> message_of(Call call) {
+  try {
+    static_cast<void>(co_await std::move(call));
+  } catch (const std::exception& error) {
+    co_return error.what();
+  }
+  co_return "no exception";
+}
+
+template <class T>
+task<std::error_code> error_of(task<T> call) {
+  const auto result = co_await as_expected(std::move(call));
+  co_return result ? std::error_code() : result.error();
+}
+
+/// Waits until so many connections execute pg_sleep().
+inline task<> wait_for_sleepers(client& db, int count) {
+  for (;;) {
+    const int sleepers = co_await db.query_one<int>(
+        "select count(*) from pg_stat_activity where wait_event = 'PgSleep'");
+    if (sleepers == count) co_return;
+    co_await sleep_for(std::chrono::milliseconds{1});
+  }
+}
+
+}  // namespace gyre::postgres::test
