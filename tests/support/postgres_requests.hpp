@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -48,7 +49,7 @@ inline std::shared_ptr<connection_core> make_core(event_loop& loop, const std::s
 class sent_request : public postgres::detail::statement_request {
  public:
   explicit sent_request(std::shared_ptr<connection_core> core) : core_(std::move(core)) {}
-  ~sent_request() { core_->abandon(*this); }
+  virtual ~sent_request() { core_->abandon(*this); }
 
   auto wait() noexcept { return done_.wait(); }
   bool was_lost() const noexcept { return is_lost_; }
@@ -105,7 +106,14 @@ inline task<> admit(const std::shared_ptr<connection_core>& core) {
 template <class... Texts>
 std::vector<std::string> texts(const Texts&... each) {
   std::vector<std::string> all;
-  (all.emplace_back(each), ...);
+  [[maybe_unused]] const auto add = [&all](const auto& value) {
+    if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(value)>>) {
+      all.push_back(std::to_string(value));
+    } else {
+      all.emplace_back(value);
+    }
+  };
+  (add(each), ...);
   return all;
 }
 

@@ -20,7 +20,9 @@ namespace gyre::test {
 
 class temporary_folder {
  public:
-  temporary_folder() {
+  temporary_folder() : temporary_folder(::testing::TempDir()) {}
+  /// In another folder, whose name ends in '/'.
+  explicit temporary_folder(const std::string& parent) : path_(parent + "gyre_XXXXXX") {
     if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error("mkdtemp " + path_);
   }
   temporary_folder(const temporary_folder&) = delete;
@@ -67,7 +69,7 @@ class temporary_folder {
   }
 
  private:
-  std::string path_ = ::testing::TempDir() + "gyre_XXXXXX";
+  std::string path_;
 };
 
 }  // namespace gyre::test
