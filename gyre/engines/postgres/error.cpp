@@ -86,6 +86,7 @@ constexpr std::array known_errors = {
     known_error{errc::too_many_connections, "53300", "the server has too many connections"},
     known_error{errc::object_in_use, "55006", "the object is in use"},
     known_error{errc::lock_not_available, "55P03", "the lock is not available"},
+    known_error{errc::undefined_file, "58P01", "the server has no such file"},
     known_error{errc::query_canceled, "57014", "the statement was cancelled"},
     known_error{errc::admin_shutdown, "57P01", "the server or the connection was shut down"},
     known_error{errc::crash_shutdown, "57P02", "another connection has crashed the server"},

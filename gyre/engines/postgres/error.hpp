@@ -87,6 +87,7 @@ enum class errc {
   too_many_connections,         ///< 53300; std::errc::resource_unavailable_try_again
   object_in_use,                ///< 55006
   lock_not_available,           ///< 55P03; std::errc::resource_unavailable_try_again
+  undefined_file,               ///< 58P01
   query_canceled,               ///< 57014
   admin_shutdown,               ///< 57P01; std::errc::connection_reset
   crash_shutdown,               ///< 57P02; std::errc::connection_reset

@@ -105,28 +105,20 @@ class querier {
   [[nodiscard]] task<copy_writer> copy_in(statement text) {
     return detail::begin_copy_in(runner_, std::move(text));
   }
-  /// Copies rows into columns of a table, and gives their number; the fastest way to insert many.
-  /// The rows are a range, or an async_generator, of types of row_traits.
+  /// Copies rows into a table, and gives their number; the fastest way to insert many. `target`: the
+  /// table and its columns as COPY names them. The rows are a range, or an async_generator, of types
+  /// of row_traits.
   ///
   ///     std::vector<std::tuple<int, std::string>> rows = {{1, "bolt"}, {2, "nut"}};
-  ///     co_await db.copy_rows("item", {"id", "name"}, rows);
+  ///     co_await db.copy_rows("item (id, name)", rows);
   ///
-  /// `table`: a name, "schema.table" is not split; see `schema`. Rows that are no temporary must
-  /// outlive the call.
+  /// Values are sent in the binary format of their columns, so that only types that argument_traits
+  /// list for the column's type can be copied.
+  /// Lifetime: rows that are no temporary must outlive the call.
   template <class Rows>
     requires detail::rows_to_copy<Rows>
-  [[nodiscard]] task<std::uint64_t> copy_rows(std::string table, std::vector<std::string> columns,
-                                              Rows&& rows) {
-    return detail::copy_all_rows<Rows>(runner_, {}, std::move(table), std::move(columns),
-                                       std::forward<Rows>(rows));
-  }
-  /// As above, of a table in a schema.
-  template <class Rows>
-    requires detail::rows_to_copy<Rows>
-  [[nodiscard]] task<std::uint64_t> copy_rows(std::string schema, std::string table,
-                                              std::vector<std::string> columns, Rows&& rows) {
-    return detail::copy_all_rows<Rows>(runner_, std::move(schema), std::move(table),
-                                       std::move(columns), std::forward<Rows>(rows));
+  task<std::uint64_t> copy_rows(std::string target, Rows&& rows) {
+    return detail::copy_all_rows<Rows>(runner_, std::move(target), std::forward<Rows>(rows));
   }
   /// Gives the bytes of a COPY … TO STDOUT as they come, in pieces that end with a row.
   ///

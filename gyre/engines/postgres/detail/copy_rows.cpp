@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/engines/postgres/detail/copy_rows.hpp>
 
-#include <gyre/engines/postgres/detail/quoted.hpp>
-#include <gyre/engines/postgres/error.hpp>
+#include <gyre/engines/postgres/detail/row_collector.hpp>
 
 #include <stdexcept>
 #include <string_view>
@@ -15,35 +14,46 @@ using namespace std::string_view_literals;
 // The signature, flags, and the size of an extension.
 constexpr std::string_view header = "PGCOPY\n\377\r\n\0\0\0\0\0\0\0\0\0"sv;
 
+// Where the list of columns begins: at a '(' that is not a part of a quoted name.
+std::size_t find_columns(std::string_view target) noexcept {
+  bool is_quoted = false;
+  for (std::size_t index = 0; index < target.size(); ++index) {
+    if (target[index] == '"') is_quoted = !is_quoted;
+    if (target[index] == '(' && !is_quoted) return index;
+  }
+  return target.size();
+}
+
+// A statement that reads the columns, as the server tells types only for such a one.
+std::string reading_text(std::string_view target) {
+  const std::size_t begin = find_columns(target);
+  const std::string_view table = target.substr(0, begin);
+  std::string_view columns = target.substr(begin);
+  if (columns.empty()) return std::string("select * from ").append(table);
+  const std::size_t end = columns.rfind(')');
+  if (end == std::string_view::npos || table.empty()) {
+    throw std::invalid_argument(
+        "gyre::postgres::querier::copy_rows: the target is no table with a list of columns, such "
+        "as \"item (id, name)\"");
+  }
+  columns = columns.substr(1, end - 1);
+  return std::string("select ").append(columns).append(" from ").append(table);
+}
+
 }  // namespace
 
-task<std::unique_ptr<row_copy>> row_copy::begin(shared_runner runner, std::string schema,
-                                                std::string table, std::vector<std::string> columns,
+task<std::unique_ptr<row_copy>> row_copy::begin(shared_runner runner, std::string target,
                                                 std::size_t row_size) {
-  if (columns.empty()) {
-    throw std::invalid_argument("gyre::postgres::querier::copy_rows: names no columns");
-  }
-  if (columns.size() != row_size) {
-    throw_error(errc::column_count, std::to_string(columns.size()) +
-                                        " columns, and the row type has " +
-                                        std::to_string(row_size));
-  }
-  std::string names;
-  for (const std::string& each : columns) {
-    names.append(names.empty() ? "" : ", ").append(quoted(each));
-  }
-  const std::string whole_table = (schema.empty() ? "" : quoted(schema) + '.') + quoted(table);
+  const std::string reading = reading_text(target);
   task<joined_transaction> joining = runner->join(false);
   joined_transaction joined = co_await std::move(joining);
-  // The server tells the types of columns only for a statement that reads them.
-  const std::string reading = "select " + names + " from " + whole_table;
   task<connection_core::shared_statement> preparing = joined.state->prepare(reading);
   const connection_core::shared_statement prepared = co_await std::move(preparing);
+  require_columns(prepared->columns().size(), row_size);
   auto copy = std::make_unique<row_copy>();
   for (const column_description& each : prepared->columns()) copy->types_.push_back(each.type);
-  auto beginning = copy_request::begin(
-      std::move(joined), "copy " + whole_table + " (" + names + ") from stdin (format binary)",
-      true);
+  auto beginning = copy_request::begin(std::move(joined),
+                                       "copy " + target + " from stdin (format binary)", true);
   copy->request_ = co_await std::move(beginning);
   copy->bytes_.append(header);
   co_return copy;

@@ -49,8 +49,7 @@ concept rows_to_copy = generator_to_copy<T> || range_to_copy<T>;
 class row_copy {
  public:
   /// Finds the types of the columns, and begins the COPY.
-  static task<std::unique_ptr<row_copy>> begin(shared_runner runner, std::string schema,
-                                               std::string table, std::vector<std::string> columns,
+  static task<std::unique_ptr<row_copy>> begin(shared_runner runner, std::string target,
                                                std::size_t row_size);
 
   template <class Row>
@@ -89,12 +88,11 @@ struct copied_row<Rows> {
 };
 
 template <class Rows>
-task<std::uint64_t> copy_all_rows(shared_runner runner, std::string schema, std::string table,
-                                  std::vector<std::string> columns, kept_rows<Rows> rows) {
+task<std::uint64_t> copy_all_rows(shared_runner runner, std::string target, kept_rows<Rows> rows) {
   using row = typename copied_row<Rows>::type;
   require_runner(runner);
-  auto beginning = row_copy::begin(std::move(runner), std::move(schema), std::move(table),
-                                   std::move(columns), row_traits<row>::column_count);
+  auto beginning =
+      row_copy::begin(std::move(runner), std::move(target), row_traits<row>::column_count);
   const std::unique_ptr<row_copy> copy = co_await std::move(beginning);
   if constexpr (generator_to_copy<Rows>) {
     while (const auto* each = co_await rows.next()) {
