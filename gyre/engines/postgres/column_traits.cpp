@@ -52,7 +52,9 @@ whole_number read_whole(const column_value& value) {
 }
 
 std::string text_of(const whole_number& number) {
-  return (number.is_negative ? "-" : "") + std::to_string(number.magnitude);
+  std::string text = std::to_string(number.magnitude);
+  if (number.is_negative) text.insert(text.begin(), '-');
+  return text;
 }
 
 double load_double(const column_value& value) {
@@ -151,7 +153,14 @@ std::chrono::microseconds read_time_of_day(const column_value& value) {
 }
 
 array_reader::array_reader(const column_value& value) : array_(value), left_(value.bytes()) {
-  if (!value.is_binary() || element_type(value.type()) == 0) value.throw_unsupported("a vector");
+  if (!value.is_binary()) {
+    std::optional<text_array> texts = parse_text_array(value.text());
+    if (!texts) value.throw_unsupported("a vector");
+    texts_ = std::move(*texts);
+    size_ = texts_.size();
+    return;
+  }
+  if (element_type(value.type()) == 0) value.throw_unsupported("a vector");
   constexpr std::size_t header_size = 3 * sizeof(std::int32_t);
   constexpr std::size_t dimension_size = 2 * sizeof(std::int32_t);
   if (left_.size() < header_size) value.throw_malformed();
@@ -171,7 +180,14 @@ array_reader::array_reader(const column_value& value) : array_(value), left_(val
   if (size_ > left_.size() / sizeof(std::int32_t)) value.throw_malformed();
 }
 
+column_value array_reader::next_text() noexcept {
+  const std::optional<std::string>& text = texts_[next_text_++];
+  if (!text) return array_.element(array_.type(), true, {});
+  return array_.element(array_.type(), false, std::as_bytes(std::span(*text)));
+}
+
 column_value array_reader::next() {
+  if (!array_.is_binary()) return next_text();
   if (left_.size() < sizeof(std::int32_t)) array_.throw_malformed();
   const auto size = static_cast<std::int32_t>(load_be<std::uint32_t>(left_.data()));
   left_ = left_.subspan(sizeof(size));

@@ -15,7 +15,7 @@
 // | std::chrono::hh_mm_ss | time |
 // | std::chrono::duration | interval without months and days |
 // | std::optional<T> | NULL, and those of T |
-// | std::vector<T> | arrays of one dimension |
+// | std::vector<T> | arrays of one dimension; of types that are not built in: of texts |
 //
 // A conversion that would lose digits fails with errc::out_of_range. The infinities of PostgreSQL
 // are max() and min() of a time. For other types cast in the statement, such as "select place::text".
@@ -25,6 +25,7 @@
 #include <gyre/engines/postgres/argument_traits.hpp>
 #include <gyre/engines/postgres/column_value.hpp>
 #include <gyre/engines/postgres/detail/microseconds.hpp>
+#include <gyre/engines/postgres/detail/text_array.hpp>
 #include <gyre/engines/postgres/interval.hpp>
 #include <gyre/engines/postgres/json.hpp>
 #include <gyre/engines/postgres/numeric.hpp>
@@ -83,10 +84,14 @@ class array_reader {
   column_value next();
 
  private:
+  column_value next_text() noexcept;
+
   const column_value& array_;
   std::span<const std::byte> left_;
   oid element_type_ = 0;
   std::size_t size_ = 0;
+  text_array texts_;  // of an array in text format
+  std::size_t next_text_ = 0;
 };
 
 template <class Duration>

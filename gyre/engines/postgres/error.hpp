@@ -54,6 +54,7 @@ enum class errc {
   data_exception,               ///< 22…
   string_too_long,              ///< 22001
   numeric_out_of_range,         ///< 22003
+  datetime_out_of_range,        ///< 22008
   division_by_zero,             ///< 22012
   invalid_text,                 ///< 22P02
   integrity_violation,          ///< 23…
@@ -79,6 +80,7 @@ enum class errc {
   undefined_column,             ///< 42703
   undefined_function,           ///< 42883
   undefined_table,              ///< 42P01
+  indeterminate_datatype,       ///< 42P18: the server cannot infer a parameter's type
   duplicate_table,              ///< 42P07
   duplicate_object,             ///< 42710
   insufficient_resources,       ///< 53…

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/engines/postgres/detail/text_array.hpp>
+
+#include <cstddef>
+#include <utility>
+
+namespace gyre::postgres::detail {
+namespace {
+
+// Reads characters, with their escapes resolved.
+class scanner {
+ public:
+  explicit scanner(std::string_view text) noexcept : left_(text) {}
+
+  bool has_ended() const noexcept { return left_.empty(); }
+  char peek() const noexcept { return left_.empty() ? '\0' : left_.front(); }
+  bool consume(char expected) noexcept {
+    if (peek() != expected || left_.empty()) return false;
+    left_.remove_prefix(1);
+    return true;
+  }
+  // An element; false: it does not end, or is an array itself.
+  bool read_element(std::optional<std::string>& element) {
+    std::string text;
+    if (consume('"')) {
+      while (!consume('"')) {
+        if (!read_character(text)) return false;
+      }
+      element = std::move(text);
+      return true;
+    }
+    bool has_escape = false;
+    while (peek() != ',' && peek() != '}') {
+      if (peek() == '{' || peek() == '"') return false;
+      has_escape = has_escape || peek() == '\\';
+      if (!read_character(text)) return false;
+    }
+    if (text.empty()) return false;
+    if (text == "NULL" && !has_escape) {
+      element.reset();
+    } else {
+      element = std::move(text);
+    }
+    return true;
+  }
+
+ private:
+  bool read_character(std::string& text) {
+    consume('\\');
+    if (left_.empty()) return false;
+    text += left_.front();
+    left_.remove_prefix(1);
+    return true;
+  }
+
+  std::string_view left_;
+};
+
+}  // namespace
+
+std::optional<text_array> parse_text_array(std::string_view text) {
+  // The bounds of an array that does not begin with the element 1: "[0:1]={a,b}".
+  if (text.starts_with('[')) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string_view::npos) return std::nullopt;
+    text.remove_prefix(equals + 1);
+  }
+  scanner characters(text);
+  text_array elements;
+  if (!characters.consume('{')) return std::nullopt;
+  if (characters.consume('}')) {
+    return characters.has_ended() ? std::optional(std::move(elements)) : std::nullopt;
+  }
+  do {
+    if (!characters.read_element(elements.emplace_back())) return std::nullopt;
+  } while (characters.consume(','));
+  if (!characters.consume('}') || !characters.has_ended()) return std::nullopt;
+  return elements;
+}
+
+}  // namespace gyre::postgres::detail
