@@ -152,7 +152,9 @@ struct argument_traits<net::ip_address> {
 
 template <std::integral Rep, class Period>
 struct argument_traits<std::chrono::duration<Rep, Period>> {
-  static void write(argument_writer& output, std::chrono::duration<Rep, Period> length) {
+  using length_type = std::chrono::duration<Rep, Period>;
+
+  static void write(argument_writer& output, length_type length) {
     const auto time = detail::to_microseconds(length);
     if (!time) output.throw_out_of_range("a duration beyond 292,000 years");
     argument_traits<interval>::write(output, interval{.time = *time});
@@ -161,8 +163,9 @@ struct argument_traits<std::chrono::duration<Rep, Period>> {
 
 template <std::integral Rep, class Period>
 struct argument_traits<std::chrono::sys_time<std::chrono::duration<Rep, Period>>> {
-  static void write(argument_writer& output,
-                    std::chrono::sys_time<std::chrono::duration<Rep, Period>> time) {
+  using time_type = std::chrono::sys_time<std::chrono::duration<Rep, Period>>;
+
+  static void write(argument_writer& output, time_type time) {
     if (std::same_as<Period, std::chrono::days::period> && output.type() == oids::date) {
       return detail::write_date(output, detail::days_of(time.time_since_epoch()), "sys_days");
     }
@@ -173,8 +176,9 @@ struct argument_traits<std::chrono::sys_time<std::chrono::duration<Rep, Period>>
 
 template <std::integral Rep, class Period>
 struct argument_traits<std::chrono::local_time<std::chrono::duration<Rep, Period>>> {
-  static void write(argument_writer& output,
-                    std::chrono::local_time<std::chrono::duration<Rep, Period>> time) {
+  using time_type = std::chrono::local_time<std::chrono::duration<Rep, Period>>;
+
+  static void write(argument_writer& output, time_type time) {
     if (std::same_as<Period, std::chrono::days::period> && output.type() == oids::date) {
       return detail::write_date(output, detail::days_of(time.time_since_epoch()), "local_days");
     }
@@ -190,8 +194,9 @@ struct argument_traits<std::chrono::year_month_day> {
 /// Within a day: 24:00:00 is the last one.
 template <>
 struct argument_traits<std::chrono::hh_mm_ss<std::chrono::microseconds>> {
-  static void write(argument_writer& output,
-                    const std::chrono::hh_mm_ss<std::chrono::microseconds>& time);
+  using time_type = std::chrono::hh_mm_ss<std::chrono::microseconds>;
+
+  static void write(argument_writer& output, const time_type& time);
 };
 template <class Duration>
 struct argument_traits<std::chrono::hh_mm_ss<Duration>> {

@@ -33,18 +33,18 @@ namespace gyre::postgres {
 /// they follow each other without waiting for the replies ("pipelining"): each is a transaction of
 /// its own. Transactions, streams, copies and sessions take a connection of their own from a pool.
 ///
-/// Connecting: the first call connects; calls wait meanwhile. When `attempts` have failed, the calls
-/// that wait fail, and the next call tries again.
+/// Connecting: the first call connects; calls wait meanwhile. When `attempts` have failed, the
+/// calls that wait fail, and the next call tries again.
 ///
-/// Repetition: a statement that the kernel has not taken when the connection breaks is sent over the
-/// next one. A statement that the server may have got fails with errc::connection_lost, and may have
-/// been executed, unless statement_options::is_idempotent lets it be sent again.
+/// Repetition: a statement that the kernel has not taken when the connection breaks is sent over
+/// the next one. A statement that the server may have got fails with errc::connection_lost, and may
+/// have been executed, unless statement_options::is_idempotent lets it be sent again.
 ///
 /// Thread-safety: the loop's thread; make a client for each loop.
 /// Lifetime: the loop must outlive the client. The destructor is close(); calls that it ends may
 /// outlive the client.
-/// Errors: of calls: those of querier. The constructors throw std::invalid_argument for options that
-/// make no sense, and the errors of client_options::parse().
+/// Errors: of calls: those of querier. The constructors throw std::invalid_argument for options
+/// that make no sense, and the errors of client_options::parse().
 class client : public querier {
  public:
   /// `url` as client_options::parse() reads it.
@@ -65,9 +65,9 @@ class client : public querier {
   /// Runs `body(tx)`, an awaitable, in a transaction, commits it, and returns the body's result. If
   /// the body throws or is stopped, the transaction is rolled back.
   ///
-  /// After a serialization failure, a deadlock, or a connection that was lost before COMMIT the body
-  /// runs again, `max_attempts` times in all: besides its statements it must do nothing that must
-  /// not be repeated.
+  /// After a serialisation failure, a deadlock, or a connection that was lost before COMMIT the
+  /// body runs again, `max_attempts` times in all: besides its statements it must do nothing that
+  /// must not be repeated.
   ///
   /// Errors: those of the body; those of querier; errc::commit_unknown if the reply to COMMIT was
   /// lost; errc::transaction_aborted if the body ignored an error of the server.
@@ -82,8 +82,8 @@ class client : public querier {
   /// A connection for one coroutine alone; waits while `max_open` are taken.
   [[nodiscard]] task<session> acquire_session() { return detail::acquire_session(core_); }
 
-  /// Subscribes to the notifications of a channel (LISTEN), and waits until the server has confirmed
-  /// it. All subscriptions share a connection of their own.
+  /// Subscribes to the notifications of a channel (LISTEN), and waits until the server has
+  /// confirmed it. All subscriptions share a connection of their own.
   [[nodiscard]] task<subscription> listen(std::string channel, subscription_options options = {}) {
     return detail::listen(core_, std::move(channel), options);
   }

@@ -3,7 +3,7 @@
 //
 //     auto options = gyre::postgres::client_options::parse(
 //         "postgresql://app:secret@db.example.org/shop?sslmode=verify-full");
-//     options.tls = gyre::tls::tls_context::client({.trust_file = "/etc/shop/ca.pem"});
+//     options.max_open = 4;
 //     gyre::postgres::client db(loop, options);
 #pragma once
 
@@ -138,7 +138,7 @@ struct client_metrics {
   std::uint64_t statements = 0;    ///< sent, by calls
   std::uint64_t repetitions = 0;   ///< of these, after a lost connection
   std::uint64_t transactions = 0;  ///< that were begun, by transaction()
-  std::uint64_t retries = 0;       ///< of these, after a serialization failure and the like
+  std::uint64_t retries = 0;       ///< of these, after a serialisation failure and the like
 };
 
 }  // namespace gyre::postgres

@@ -42,7 +42,7 @@ TEST(PostgresClientOptions, AreReadFromAUrl) {
   EXPECT_EQ(options.application_name, "gyre");
 }
 
-TEST(PostgresClientOptions, OfAUrlMayBeMissing) {
+TEST(PostgresClientOptions, PartsOfAUrlMayBeMissing) {
   EXPECT_EQ(client_options::parse("postgres://").server.to_string(), "localhost:5432");
   EXPECT_EQ(client_options::parse("postgres://").user, "");
   EXPECT_EQ(client_options::parse("postgresql://app@").user, "app");
@@ -53,7 +53,7 @@ TEST(PostgresClientOptions, OfAUrlMayBeMissing) {
   EXPECT_EQ(client_options::parse("postgresql://a@b:c@host").user, "a@b");
 }
 
-TEST(PostgresClientOptions, OfAUrlHaveNames) {
+TEST(PostgresClientOptions, NamedValuesOfAUrlAreRead) {
   const auto options = client_options::parse(
       "postgresql://?host=/run/postgresql&port=5433&user=app&password=a%26b%3Dc&dbname=shop&"
       "application_name=my%20shop&options=-c%20geqo%3Doff&connect_timeout=7&statement_timeout=250&"
@@ -73,7 +73,7 @@ TEST(PostgresClientOptions, OfAUrlHaveNames) {
             "unix:/run/pg/.s.PGSQL.5432");
 }
 
-TEST(PostgresClientOptions, OfAUrlEncrypt) {
+TEST(PostgresClientOptions, AUrlChoosesTheEncryption) {
   const auto required = client_options::parse("postgresql://host?sslmode=require");
   EXPECT_EQ(required.encryption, encryption::require);
   EXPECT_TRUE(required.tls.has_value());
@@ -86,7 +86,7 @@ TEST(PostgresClientOptions, OfAUrlEncrypt) {
       std::system_error);
 }
 
-TEST(PostgresClientOptions, OfAUrlThatMakeNoSenseAreRefused) {
+TEST(PostgresClientOptions, UrlsThatMakeNoSenseAreRefused) {
   EXPECT_THAT(refusal("http://host"), HasSubstr("postgresql://"));
   EXPECT_THAT(refusal("postgresql://a,b/x"), HasSubstr("several hosts"));
   EXPECT_THAT(refusal("postgresql://?host=a,b"), HasSubstr("several hosts"));

@@ -18,7 +18,8 @@
 // | std::vector<T> | arrays of one dimension; of types that are not built in: of texts |
 //
 // A conversion that would lose digits fails with errc::out_of_range. The infinities of PostgreSQL
-// are max() and min() of a time. For other types cast in the statement, such as "select place::text".
+// are max() and min() of a time. For other types cast in the statement, such as "select
+// place::text".
 #pragma once
 
 #include <gyre/base/endian.hpp>

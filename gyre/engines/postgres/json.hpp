@@ -6,8 +6,8 @@
 
 namespace gyre::postgres {
 
-/// A text of JSON, which the server checks. jsonb gives it with other blanks, and members in another
-/// order, than it was written.
+/// A text of JSON, which the server checks. jsonb gives it with other blanks, and members in
+/// another order, than it was written.
 struct json {
   std::string text = "null";
 

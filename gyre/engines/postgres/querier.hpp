@@ -10,6 +10,7 @@
 //       auto light = co_await db.query<item>("select id, name, weight from item where weight < $1", 5);
 //       auto one = co_await db.query_one<std::string>("select name from item where id = $1", 7);
 //       auto changed = co_await db.execute("delete from item where name = $1", "bolt");
+//       std::cout << light.size() << ' ' << one << ' ' << changed << '\n';
 //     }
 #pragma once
 
@@ -105,9 +106,9 @@ class querier {
   [[nodiscard]] task<copy_writer> copy_in(statement text) {
     return detail::begin_copy_in(runner_, std::move(text));
   }
-  /// Copies rows into a table, and gives their number; the fastest way to insert many. `target`: the
-  /// table and its columns as COPY names them. The rows are a range, or an async_generator, of types
-  /// of row_traits.
+  /// Copies rows into a table, and gives their number; the fastest way to insert many. `target`:
+  /// the table and its columns as COPY names them. The rows are a range, or an async_generator, of
+  /// types of row_traits.
   ///
   ///     std::vector<std::tuple<int, std::string>> rows = {{1, "bolt"}, {2, "nut"}};
   ///     co_await db.copy_rows("item (id, name)", rows);

@@ -60,8 +60,8 @@ class column_cursor {
 };
 
 /// How a row is read, and written for a COPY: `static constexpr std::size_t column_count`, `static
-/// Row read(column_cursor& columns)`, and `static void for_each(const Row& row, const auto& visit)`,
-/// which calls visit() with each member.
+/// Row read(column_cursor& columns)`, and `static void for_each(const Row& row, const auto&
+/// visit)`, which calls visit() with each member.
 template <class Row>
 struct row_traits;
 

@@ -13,9 +13,9 @@
 namespace gyre::postgres {
 
 /// A connection of its own, for statements that change the state of a connection: SET, LISTEN,
-/// temporary tables, advisory locks, BEGIN. The destructor closes the connection, and thereby undoes
-/// such changes. After the connection was lost every call fails: no statement ever runs on another
-/// connection.
+/// temporary tables, advisory locks, BEGIN. The destructor closes the connection, and thereby
+/// undoes such changes. After the connection was lost every call fails: no statement ever runs on
+/// another connection.
 ///
 /// Thread-safety, errors: as querier.
 /// Lifetime: may outlive the client, whose close() ends it.

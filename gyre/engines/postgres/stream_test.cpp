@@ -84,7 +84,7 @@ TEST_F(PostgresStream, MayBeEmpty) {
   }(*this));
 }
 
-TEST_F(PostgresStream, OfARowThatDoesNotFitFails) {
+TEST_F(PostgresStream, FailsIfARowDoesNotFit) {
   run([](PostgresStream& test) -> task<> {
     client db = test.connect();
     EXPECT_EQ(co_await error_of(sum_of(db.stream<std::int64_t>("select 1::int8, 2"))),
@@ -155,7 +155,7 @@ TEST_F(PostgresStream, IsAPartOfItsTransaction) {
   }(*this));
 }
 
-TEST_F(PostgresStream, OfASessionNeedsNoTransaction) {
+TEST_F(PostgresStream, NeedsNoTransactionInASession) {
   run([](PostgresStream& test) -> task<> {
     client db = test.connect();
     auto own = co_await db.acquire_session();

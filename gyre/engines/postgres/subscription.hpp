@@ -2,6 +2,7 @@
 // subscription: the notifications of a channel of PostgreSQL (LISTEN), for one coroutine.
 //
 //     gyre::postgres::subscription orders = co_await db.listen("orders");
+//
 //     while (auto message = co_await orders.next()) {
 //       if (message->follows_gap) co_await load_all(db);
 //       std::cout << message->payload << '\n';

@@ -26,7 +26,7 @@ template <class Body>
 concept transaction_body =
     std::invocable<Body&, transaction&> && awaitable<std::invoke_result_t<Body&, transaction&>>;
 
-/// What a transaction_body results in.
+/// The result of a transaction_body.
 template <transaction_body Body>
 using transaction_result_t = task_result_t<std::invoke_result_t<Body&, transaction&>>;
 

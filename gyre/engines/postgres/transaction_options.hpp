@@ -26,7 +26,7 @@ struct transaction_options {
   /// make others fail.
   bool is_deferrable = false;
   /// Times that the body runs at most, the first included; at least 1. It runs again after a
-  /// serialization failure, a deadlock, and a connection that was lost before COMMIT.
+  /// serialisation failure, a deadlock, and a connection that was lost before COMMIT.
   std::size_t max_attempts = 5;
   /// The delays between them: random times of at most these.
   exponential_backoff delay = {.initial = std::chrono::milliseconds{5},

@@ -59,7 +59,7 @@ class argument_list {
   virtual void add_all(argument_sequence& sequence) const = 0;
 };
 
-/// Of arguments as keep() keeps them.
+/// The arguments of a call, as keep() keeps them.
 template <class... Kept>
 class bound_arguments final : public argument_list {
  public:

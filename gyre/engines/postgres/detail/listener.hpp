@@ -20,8 +20,8 @@
 
 namespace gyre::postgres::detail {
 
-/// Listens to the channels of all subscriptions. It stays connected while there are any, and after a
-/// reconnect listens again.
+/// Listens to the channels of all subscriptions. It stays connected while there are any, and after
+/// a reconnect listens again.
 ///
 /// Thread-safety: the loop's thread.
 /// Lifetime: shared by the client, its subscriptions and calls.

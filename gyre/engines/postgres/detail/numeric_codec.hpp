@@ -30,8 +30,8 @@ struct whole_number {
   std::uint64_t magnitude = 0;
 };
 
-/// An is_numeric() text as a whole number; none: it has a fraction that is not zero, or more than 64
-/// bits.
+/// An is_numeric() text as a whole number; none: it has a fraction that is not zero, or more than
+/// 64 bits.
 std::optional<whole_number> to_whole_number(std::string_view text) noexcept;
 /// The double nearest to an is_numeric() text.
 double to_double(std::string_view text) noexcept;
