@@ -73,13 +73,13 @@ using namespace std::chrono_literals;
 struct PostgresExamples : testing::Test {
   gyre::loop loop;
   gyre::test::postgres_server server{loop};
-  gyre::postgres::client db{loop, "postgresql://postgres@?host=" + server.folder()};
+  gyre::postgres::client database{loop, "postgresql://postgres@?host=" + server.folder()};
 
   template <class Example>
   void run(Example example) {
     static_cast<void>(gyre::sync_wait(loop, std::move(example)));
   }
-  void prepare(std::string script) { run(db.execute_script(std::move(script))); }
+  void prepare(std::string script) { run(database.execute_script(std::move(script))); }
 };
 
 // gyre/engines/postgres/client.hpp, client_options.hpp
@@ -112,7 +112,7 @@ gyre::task<> query(gyre::postgres::client& db) {
 
 TEST_F(PostgresExamples, Client) {
   prepare("create table item (id bigserial, name text, price numeric)");
-  run(query(db));
+  run(query(database));
 }
 
 // gyre/engines/postgres/error.hpp
@@ -130,7 +130,7 @@ gyre::task<> insert_twice(gyre::postgres::client& db, std::string email) {
 
 TEST_F(PostgresExamples, Error) {
   prepare("create table account (email text unique)");
-  run(insert_twice(db, "a@example.org"));
+  run(insert_twice(database, "a@example.org"));
 }
 
 // gyre/engines/postgres/statement.hpp
@@ -144,7 +144,7 @@ gyre::task<> make_report(gyre::postgres::client& db, int year) {
 
 TEST_F(PostgresExamples, Statement) {
   prepare("create function report(int) returns text language sql as 'select $1::text'");
-  run(make_report(db, 2026));
+  run(make_report(database, 2026));
 }
 
 // gyre/engines/postgres/querier.hpp
@@ -186,9 +186,9 @@ TEST_F(PostgresExamples, Querier) {
       "create table item (id int8, name text, weight float8);"
       "insert into item values (6, 'bolt', 2.5), (7, 'nut', 3), (8, 'x', null);"
       "delete from item where id = 8; update item set weight = 7 where id = 7");
-  run(show(db));
+  run(show(database));
   prepare("update item set weight = 3");
-  run(stream_and_copy(db));
+  run(stream_and_copy(database));
 }
 
 // gyre/engines/postgres/transaction.hpp
@@ -204,7 +204,7 @@ gyre::task<> move_money(gyre::postgres::client& db, int giver, int taker, int su
 
 TEST_F(PostgresExamples, Transaction) {
   prepare("create table account (id int, amount int); insert into account values (1, 50), (2, 50)");
-  run(move_money(db, 1, 2, 10));
+  run(move_money(database, 1, 2, 10));
 }
 
 // gyre/engines/postgres/session.hpp
@@ -215,7 +215,7 @@ gyre::task<> lock(gyre::postgres::client& db) {
   // clang-format on
 }
 
-TEST_F(PostgresExamples, Session) { run(lock(db)); }
+TEST_F(PostgresExamples, Session) { run(lock(database)); }
 
 // gyre/engines/postgres/subscription.hpp
 gyre::task<int> load_all(gyre::postgres::client& db) {
@@ -241,7 +241,7 @@ gyre::task<> notify_and_close(gyre::postgres::client& db) {
 }
 
 TEST_F(PostgresExamples, Subscription) {
-  run(gyre::as_task(gyre::when_all(hear(db), notify_and_close(db))));
+  run(gyre::as_task(gyre::when_all(hear(database), notify_and_close(database))));
 }
 
 // gyre/engines/postgres/copy_writer.hpp
@@ -257,7 +257,7 @@ gyre::task<> copy_text(gyre::postgres::client& db) {
 
 TEST_F(PostgresExamples, CopyWriter) {
   prepare("create table item (id int, name text)");
-  run(copy_text(db));
+  run(copy_text(database));
 }
 
 // gyre/engines/postgres/numeric.hpp, uuid.hpp
@@ -277,7 +277,7 @@ gyre::task<> read_values(gyre::postgres::client& db) {
 
 TEST_F(PostgresExamples, Values) {
   prepare("create table item (price numeric(8,2)); insert into item values (19.9)");
-  run(read_values(db));
+  run(read_values(database));
 }
 
 // gyre/engines/postgres/argument_traits.hpp, column_traits.hpp, row_traits.hpp
@@ -290,7 +290,7 @@ gyre::task<> use_own_types(gyre::postgres::client& db) {
 
 TEST_F(PostgresExamples, TypesOfYourOwn) {
   prepare("create type colour as enum ('red', 'green')");
-  run(use_own_types(db));
+  run(use_own_types(database));
 }
 
 }  // namespace
