@@ -18,6 +18,7 @@
 
 #include <fcntl.h>
 #include <pwd.h>
+#include <sched.h>
 #include <sys/file.h>
 #include <sys/ipc.h>
 #include <sys/shm.h>
@@ -113,7 +114,10 @@ class postgres_server {
   }
   /// All of its processes answer no more, until resume().
   void pause() {
-    for (const int each : processes()) ::kill(each, SIGSTOP);
+    for (const int each : processes()) {
+      ::kill(each, SIGSTOP);
+      while (!has_stopped(each)) ::sched_yield();
+    }
   }
   void resume() {
     for (const int each : processes()) ::kill(each, SIGCONT);
@@ -236,6 +240,7 @@ class postgres_server {
     set(settings_.has_tcp ? "listen_addresses=127.0.0.1" : "listen_addresses=");
     set("port=" + std::to_string(settings_.has_tcp ? port_ : default_port));
     set("fsync=off");
+    set("dynamic_shared_memory_type=mmap");  // files that remain are removed with the folder
     set("shared_buffers=8MB");
     set("jit=off");
     if (!settings_.certificate.empty()) set("ssl=on");
@@ -255,6 +260,17 @@ class postgres_server {
     std::ifstream children(path);
     for (int each = 0; children >> each;) found.push_back(each);
     return found;
+  }
+
+  // The signal is delivered a moment later than it is sent.
+  static bool has_stopped(int process) {
+    std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+    std::string text;
+    std::getline(file, text);
+    const std::size_t name_end = text.rfind(')');
+    if (name_end == std::string::npos) return true;  // it has ended
+    const char state = text[name_end + 2];
+    return state == 'T' || state == 't' || state == 'Z' || state == 'X';
   }
 
   // Also removes its segment of shared memory, which would remain, and of which a system has few.

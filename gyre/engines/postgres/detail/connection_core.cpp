@@ -216,23 +216,30 @@ std::string_view connection_core::parameter(std::string_view name) const noexcep
 task<connection_core::shared_statement> connection_core::prepare(shared self,
                                                                  std::string_view text) {
   for (int losses = 0;;) {
-    if (shared_statement found = self->find_prepared(text)) co_return found;
-    std::shared_ptr<preparation> pending;
-    if (const auto found = self->preparations_.find(text); found != self->preparations_.end()) {
-      pending = found->second;
-    } else if (self->loop().in_loop_thread() && self->try_admit()) {
+    if (shared_statement prepared = self->find_prepared(text)) co_return prepared;
+    const auto found = self->preparations_.find(text);
+    std::shared_ptr<preparation> pending =
+        found != self->preparations_.end() ? found->second : nullptr;
+    if (pending == nullptr) {
+      if (!self->loop().in_loop_thread() || !self->try_admit()) {
+        task<> turn = self->admit();
+        co_await std::move(turn);
+        // Another call may have begun to prepare it meanwhile.
+        if (self->knows(text)) {
+          self->cancel_admission();
+          continue;
+        }
+      }
       pending = self->start_preparation(text);
-    } else {
-      task<> turn = self->admit();
-      co_await std::move(turn);
-      // Another call may have prepared it meanwhile.
-      self->cancel_admission();
-      continue;
     }
     co_await pending->wait();
     if (pending->was_lost() && ++losses < max_preparations) continue;
     co_return pending->result();
   }
+}
+
+bool connection_core::knows(std::string_view text) noexcept {
+  return find_prepared(text) != nullptr || preparations_.contains(text);
 }
 
 std::shared_ptr<connection_core::preparation> connection_core::start_preparation(

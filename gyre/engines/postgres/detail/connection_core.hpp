@@ -175,6 +175,8 @@ class connection_core final : public engines::detail::pipeline {
   bool needs_connection() const noexcept override { return is_needed_; }
   bool is_reply_due() const noexcept override;
 
+  // Whether it is prepared, or about to be.
+  bool knows(std::string_view text) noexcept;
   std::shared_ptr<preparation> start_preparation(std::string_view text);
 
   // Each returns false for a message that may not come now.
