@@ -134,7 +134,8 @@ class connection_core::preparation final : public statement_request {
   const std::string& name() const noexcept { return name_; }
   const std::string& text() const noexcept { return text_; }
   auto wait() noexcept { return done_.wait(); }
-  bool was_lost() const noexcept { return was_lost_; }
+  /// Whether it may succeed on another connection.
+  bool may_be_repeated() const noexcept { return may_be_repeated_; }
   /// Throws the error.
   const shared_statement& result() const {
     if (error_) std::rethrow_exception(error_);
@@ -160,13 +161,23 @@ class connection_core::preparation final : public statement_request {
     if (!error_) add_to_connection();
     end();
   }
-  void on_lost(const std::exception_ptr& error, bool) noexcept override {
-    was_lost_ = true;
+  void on_lost(const std::exception_ptr& error, bool was_sent) noexcept override {
+    may_be_repeated_ = !was_sent || is_loss(error);
     error_ = error;
     end();
   }
 
  private:
+  // Not: bytes that are none of the protocol, or no reply.
+  static bool is_loss(const std::exception_ptr& error) noexcept {
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::system_error& lost) {
+      return lost.code() == errc::connection_lost;
+    } catch (...) {
+      return false;
+    }
+  }
   void add_to_connection() noexcept {
     try {
       statement_ = std::make_shared<const prepared_statement>(name_, text_, std::move(parameters_),
@@ -191,7 +202,7 @@ class connection_core::preparation final : public statement_request {
   std::vector<column_description> columns_;
   shared_statement statement_;
   std::exception_ptr error_;
-  bool was_lost_ = false;
+  bool may_be_repeated_ = false;
   manual_reset_event done_;
 };
 
@@ -233,7 +244,7 @@ task<connection_core::shared_statement> connection_core::prepare(shared self,
       pending = self->start_preparation(text);
     }
     co_await pending->wait();
-    if (pending->was_lost() && ++losses < max_preparations) continue;
+    if (pending->may_be_repeated() && ++losses < max_preparations) continue;
     co_return pending->result();
   }
 }

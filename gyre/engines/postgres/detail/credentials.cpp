@@ -15,7 +15,7 @@
 namespace gyre::postgres::detail {
 namespace {
 
-[[noreturn]] void fail(const char* algorithm) {
+[[noreturn]] void fail_without(const char* algorithm) {
   ERR_clear_error();
   throw std::system_error(std::make_error_code(std::errc::not_supported),
                           std::string("gyre::postgres: OpenSSL has no ") + algorithm);
@@ -34,7 +34,7 @@ std::string md5_hex(std::string_view first, std::string_view second) {
   std::array<unsigned char, 16> sum{};
   unsigned size = 0;
   if (EVP_Digest(text.data(), text.size(), sum.data(), &size, EVP_md5(), nullptr) != 1) {
-    fail("MD5 (it may be disabled by FIPS); let the server use scram-sha-256");
+    fail_without("MD5 (it may be disabled by FIPS); let the server use scram-sha-256");
   }
   constexpr std::string_view digits = "0123456789abcdef";
   std::string hex;
@@ -53,7 +53,7 @@ digest hmac_sha256(const digest& key, std::string_view text) {
   if (HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
            reinterpret_cast<const unsigned char*>(text.data()), text.size(), data_of(sum),
            &size) == nullptr) {
-    fail("HMAC");
+    fail_without("HMAC");
   }
   return sum;
 }
@@ -62,7 +62,7 @@ digest sha256(std::span<const std::byte> bytes) {
   digest sum{};
   unsigned size = 0;
   if (EVP_Digest(bytes.data(), bytes.size(), data_of(sum), &size, EVP_sha256(), nullptr) != 1) {
-    fail("SHA-256");
+    fail_without("SHA-256");
   }
   return sum;
 }
@@ -86,7 +86,7 @@ const scram_keys& credentials::keys_for(std::span<const std::byte> salt, std::ui
                         static_cast<int>(salt.size()), static_cast<int>(iterations), EVP_sha256(),
                         static_cast<int>(salted.size()), data_of(salted));
   OPENSSL_cleanse(prepared.data(), prepared.size());
-  if (done != 1) fail("PBKDF2");
+  if (done != 1) fail_without("PBKDF2");
   keys_ = {.client_key = hmac_sha256(salted, "Client Key"),
            .server_key = hmac_sha256(salted, "Server Key")};
   OPENSSL_cleanse(&salted, sizeof(salted));

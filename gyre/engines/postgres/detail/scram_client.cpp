@@ -17,14 +17,14 @@
 namespace gyre::postgres::detail {
 namespace {
 
-[[noreturn]] void fail(const std::string& text) {
+[[noreturn]] void refuse_message(const std::string& text) {
   throw std::system_error(make_error_code(errc::bad_message), "SCRAM: " + text);
 }
 
 // Removes "NAME=VALUE" from the front of `message`, up to a ',' or the end, and returns VALUE.
 std::string_view take_attribute(std::string_view& message, char name) {
   if (message.size() < 2 || message[0] != name || message[1] != '=') {
-    fail(std::string("the server's message lacks the attribute ") + name);
+    refuse_message(std::string("the server's message lacks the attribute ") + name);
   }
   const std::size_t end = message.find(',');
   const std::string_view value = message.substr(2, end == message.npos ? end : end - 2);
@@ -42,11 +42,11 @@ std::string encode_channel_input(const std::string& header, std::span<const std:
 std::uint32_t parse_iterations(std::string_view text) {
   std::uint32_t iterations = 0;
   const auto [end, error] = std::from_chars(text.begin(), text.end(), iterations);
-  if (error != std::errc() || end != text.end()) fail("the number of iterations is none");
+  if (error != std::errc() || end != text.end()) refuse_message("the number of iterations is none");
   if (iterations < scram_client::min_iterations || iterations > scram_client::max_iterations) {
-    fail("the server asks for " + std::to_string(iterations) + " iterations; between " +
-         std::to_string(scram_client::min_iterations) + " and " +
-         std::to_string(scram_client::max_iterations) + " are accepted");
+    refuse_message("the server asks for " + std::to_string(iterations) + " iterations; between " +
+                   std::to_string(scram_client::min_iterations) + " and " +
+                   std::to_string(scram_client::max_iterations) + " are accepted");
   }
   return iterations;
 }
@@ -84,10 +84,10 @@ std::string scram_client::final_message(std::string_view server_first) {
   std::string_view left = server_first;
   const std::string_view nonce = take_attribute(left, 'r');
   if (nonce.size() <= nonce_.size() || !nonce.starts_with(nonce_)) {
-    fail("the server's nonce does not continue the client's");
+    refuse_message("the server's nonce does not continue the client's");
   }
   const std::optional<std::vector<std::byte>> salt = decode_base64(take_attribute(left, 's'));
-  if (!salt || salt->empty()) fail("the salt is no Base64");
+  if (!salt || salt->empty()) refuse_message("the salt is no Base64");
   const scram_keys& keys =
       credentials_.keys_for(*salt, parse_iterations(take_attribute(left, 'i')));
 
@@ -103,7 +103,7 @@ std::string scram_client::final_message(std::string_view server_first) {
 
 void scram_client::verify(std::string_view server_final) const {
   if (server_final.starts_with("e=")) {
-    fail("the server ends the exchange: " + std::string(server_final.substr(2)));
+    refuse_message("the server ends the exchange: " + std::string(server_final.substr(2)));
   }
   std::string_view left = server_final;
   const auto signature = decode_base64(take_attribute(left, 'v'));
