@@ -210,6 +210,7 @@
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/when_any.hpp>
 #include <gyre/task/with_timeout.hpp>
+#include <gyre/tls/channel_binding.hpp>
 #include <gyre/tls/connection_info.hpp>
 #include <gyre/tls/error.hpp>
 #include <gyre/tls/session.hpp>

@@ -74,7 +74,7 @@ std::string make_piece(decisions& decide) {
   }
 }
 
-// What becomes of a call, by its byte.
+// Makes a call, and decides by `kind` whether it waits.
 task<> call(std::shared_ptr<connection_core> core, std::size_t kind) {
   if (kind % 2 == 0) {
     auto running = gyre::as_result(gyre::test::run_statement(core, "select 1"));

@@ -65,6 +65,9 @@ gyre::task<gyre::tls::tls_stream> visit(std::string server, gyre::tls::tls_conte
   // gyre/tls/connection_info.hpp
   const bool speaks_http2 = secure.info().application_protocol == "h2";
   EXPECT_FALSE(speaks_http2);
+  // gyre/tls/channel_binding.hpp
+  const auto channel = gyre::tls::server_end_point(*secure.layer());
+  EXPECT_EQ(channel.size(), 32U);
   co_return secure;
 }
 

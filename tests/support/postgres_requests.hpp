@@ -27,7 +27,7 @@ using postgres::detail::connection_core;
 using postgres::detail::connection_options;
 using postgres::detail::transaction_status;
 
-/// What a statement has returned; a null is "NULL".
+/// The result of a statement; a null is "NULL".
 struct statement_result {
   std::vector<std::vector<std::string>> rows = {};
   std::string tag = {};

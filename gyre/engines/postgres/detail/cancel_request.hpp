@@ -21,7 +21,8 @@ namespace gyre::postgres::detail {
 /// Thread-safety: the loop's thread. Lifetime: must not be destroyed within `on_end`.
 class cancel_request {
  public:
-  /// `request`: the message. `on_end(was_delivered)` is called once, unless this is destroyed first.
+  /// `request`: the message. `on_end(was_delivered)` is called once, unless the object is destroyed
+  /// first.
   cancel_request(event_loop& loop, const net::host_port& server,
                  std::shared_ptr<const net::transport> transport, duration connect_timeout,
                  io::buffer request, move_only_function<void(bool was_delivered)> on_end);

@@ -53,7 +53,9 @@ void check(const net::host_port& server, const connection_options& options) {
   if (server.direct().is_unix()) refuse("PostgreSQL has no TLS over Unix sockets");
 }
 
-net::tcp_client_options connecting_options(const connection_options& options) {
+net::tcp_client_options connecting_options(const net::host_port& server,
+                                           const connection_options& options) {
+  check(server, options);
   net::tcp_client_options connecting;
   connecting.connect_timeout = options.connect_timeout;
   connecting.initial_delay = options.initial_delay;
@@ -64,7 +66,7 @@ net::tcp_client_options connecting_options(const connection_options& options) {
 
 engines::detail::pipeline_options pipeline_options_of(const net::host_port& server,
                                                       const connection_options& options) {
-  check(server, options);
+  check(server, options);  // before either, in whichever order they are called
   const bool has_limit = options.reply_timeout > duration::zero();
   return {.name = options.name,
           .lost = make_error_code(errc::connection_lost),
@@ -84,7 +86,7 @@ bool is_passing(const server_message& error) noexcept {
   return code == errc::cannot_connect_now || code == errc::too_many_connections;
 }
 
-std::string text_of(const server_message& error) {
+std::string words_of(const server_message& error) {
   return error.severity + ' ' + error.sqlstate + ": " + error.message;
 }
 
@@ -104,7 +106,7 @@ class connection_core::own_request final : public statement_request {
 
   void on_error(server_message error) noexcept override {
     try {
-      core_.give_up(errc::connection_lost, text_of(error));
+      core_.give_up(errc::connection_lost, words_of(error));
     } catch (const std::bad_alloc&) {
       core_.give_up(errc::connection_lost);
     }
@@ -208,7 +210,8 @@ class connection_core::preparation final : public statement_request {
 
 connection_core::connection_core(event_loop& loop, const net::host_port& server,
                                  const connection_options& options)
-    : pipeline(loop, server, connecting_options(options), pipeline_options_of(server, options)),
+    : pipeline(loop, server, connecting_options(server, options),
+               pipeline_options_of(server, options)),
       options_(options),
       statements_(options.max_statements),
       own_request_(std::make_unique<own_request>(*this)),
@@ -512,7 +515,7 @@ bool connection_core::take_error(std::span<const std::byte> body) {
     return true;
   }
   if (ends_connection(*error)) {
-    give_up(errc::connection_lost, text_of(*error));
+    give_up(errc::connection_lost, words_of(*error));
     return true;
   }
   const std::optional<engines::detail::pending_reply*> first = front();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// connection_core: one connection to PostgreSQL: its login, the statements in flight, and those that
-// it keeps prepared.
+// connection_core: one connection to PostgreSQL, with its login, the statements in flight, and
+// those that it keeps prepared.
 //
 // Each request ends with a Sync, so that an error concerns one caller, and each reply with
 // ReadyForQuery. A statement that nobody waits for is cancelled by CancelRequest:
@@ -68,8 +68,8 @@ bool is_stale(const server_message& error) noexcept;
 
 /// Thread-safety: the loop's thread.
 /// Lifetime: as pipeline. A request must outlive its time in flight; call abandon() before it dies.
-/// Errors: of functions that append a request: std::bad_alloc; std::invalid_argument for a text with
-/// a zero byte; std::length_error for more than 1 GiB. The admission is then given back.
+/// Errors: functions that append a request throw std::bad_alloc; std::invalid_argument for a text
+/// with a zero byte; std::length_error for more than 1 GiB. The admission is then given back.
 class connection_core final : public engines::detail::pipeline {
  public:
   using shared = std::shared_ptr<connection_core>;

@@ -23,7 +23,7 @@
 #include <string_view>
 #include <utility>
 
-namespace postgres_copy_test {
+namespace copy_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -91,7 +91,7 @@ task<statement_result> outcome_of(sent_request& request) {
   co_return request.result();
 }
 
-struct PostgresCopy : testing::Test {
+struct PostgresWireCopy : testing::Test {
   gyre::loop loop;
   postgres_server server{loop};
   std::shared_ptr<connection_core> core =
@@ -109,8 +109,8 @@ struct PostgresCopy : testing::Test {
   }
 };
 
-TEST_F(PostgresCopy, SendsData) {
-  run([](PostgresCopy& test) -> task<> {
+TEST_F(PostgresWireCopy, SendsData) {
+  run([](PostgresWireCopy& test) -> task<> {
     copy_in_request request(test.core);
     co_await begin(request, *test.core);
     std::string rows;
@@ -127,21 +127,21 @@ TEST_F(PostgresCopy, SendsData) {
   }(*this));
 }
 
-TEST_F(PostgresCopy, IsBoundedByTheServer) {
-  run([](PostgresCopy& test) -> task<> {
+TEST_F(PostgresWireCopy, IsBoundedByTheServer) {
+  run([](PostgresWireCopy& test) -> task<> {
     copy_in_request request(test.core);
     co_await begin(request, *test.core);
     test.server.pause();
     const std::string row = std::string(65'535, '0') + "\n";
     std::size_t sent = 0;
-    auto write_on = [](PostgresCopy& running, const std::string& part,
+    auto write_on = [](PostgresWireCopy& running, const std::string& part,
                        std::size_t& count) -> task<> {
       for (; count < 1000; ++count) {
         running.core->copy_data(bytes_of(part));
         co_await running.core->writable();
       }
     };
-    auto resume_later = [](PostgresCopy& running, std::size_t& count) -> task<> {
+    auto resume_later = [](PostgresWireCopy& running, std::size_t& count) -> task<> {
       for (std::size_t last = 0; last != count || count == 0;) {
         last = count;
         co_await gyre::sleep_for(20ms);
@@ -157,8 +157,8 @@ TEST_F(PostgresCopy, IsBoundedByTheServer) {
   }(*this));
 }
 
-TEST_F(PostgresCopy, FailsForWrongData) {
-  run([](PostgresCopy& test) -> task<> {
+TEST_F(PostgresWireCopy, FailsForWrongData) {
+  run([](PostgresWireCopy& test) -> task<> {
     copy_in_request request(test.core);
     co_await begin(request, *test.core);
     test.core->copy_data(bytes_of("1\nx\n"));
@@ -170,8 +170,8 @@ TEST_F(PostgresCopy, FailsForWrongData) {
   }(*this));
 }
 
-TEST_F(PostgresCopy, FailsIfItIsAbandoned) {
-  run([](PostgresCopy& test) -> task<> {
+TEST_F(PostgresWireCopy, FailsIfItIsAbandoned) {
+  run([](PostgresWireCopy& test) -> task<> {
     {
       copy_in_request request(test.core);
       co_await begin(request, *test.core);
@@ -182,8 +182,8 @@ TEST_F(PostgresCopy, FailsIfItIsAbandoned) {
   }(*this));
 }
 
-TEST_F(PostgresCopy, FailsForAMissingTable) {
-  run([](PostgresCopy& test) -> task<> {
+TEST_F(PostgresWireCopy, FailsForAMissingTable) {
+  run([](PostgresWireCopy& test) -> task<> {
     copy_in_request request(test.core);
     co_await gyre::test::admit(test.core);
     test.core->query(request, "copy missing from stdin");
@@ -192,8 +192,8 @@ TEST_F(PostgresCopy, FailsForAMissingTable) {
   }(*this));
 }
 
-TEST_F(PostgresCopy, MayTakeItsTime) {
-  run([](PostgresCopy& test) -> task<> {
+TEST_F(PostgresWireCopy, MayTakeItsTime) {
+  run([](PostgresWireCopy& test) -> task<> {
     const connection_options options{
         .is_shared = false, .reconnects = false, .reply_timeout = 50ms, .ping_interval = 10ms};
     const auto hasty = make_core(test.loop, test.server.address(), options);
@@ -208,8 +208,8 @@ TEST_F(PostgresCopy, MayTakeItsTime) {
   }(*this));
 }
 
-TEST_F(PostgresCopy, EndsAConnectionThatIsNoPlaceForIt) {
-  run([](PostgresCopy& test) -> task<> {
+TEST_F(PostgresWireCopy, EndsAConnectionThatIsNoPlaceForIt) {
+  run([](PostgresWireCopy& test) -> task<> {
     const auto shared = make_core(test.loop, test.server.address());
     const std::string copy = "copy t from stdin";
     EXPECT_THAT(co_await message_of(run_statement(shared, copy)), HasSubstr("COPY"));
@@ -229,8 +229,8 @@ TEST_F(PostgresCopy, EndsAConnectionThatIsNoPlaceForIt) {
   }(*this));
 }
 
-TEST_F(PostgresCopy, ReceivesData) {
-  run([](PostgresCopy& test) -> task<> {
+TEST_F(PostgresWireCopy, ReceivesData) {
+  run([](PostgresWireCopy& test) -> task<> {
     copy_out_request request(test.core);
     co_await gyre::test::admit(test.core);
     test.core->query(request, "copy (select generate_series(1, 3)) to stdout");
@@ -242,8 +242,8 @@ TEST_F(PostgresCopy, ReceivesData) {
   }(*this));
 }
 
-TEST_F(PostgresCopy, HoldsTheServerBack) {
-  run([](PostgresCopy& test) -> task<> {
+TEST_F(PostgresWireCopy, HoldsTheServerBack) {
+  run([](PostgresWireCopy& test) -> task<> {
     const connection_options options{.reply_timeout = 200ms, .ping_interval = 10ms};
     const auto hasty = make_core(test.loop, test.server.address(), options);
     copy_out_request request(hasty);
@@ -263,8 +263,8 @@ TEST_F(PostgresCopy, HoldsTheServerBack) {
   }(*this));
 }
 
-TEST_F(PostgresCopy, DropsTheDataOfAnAbandonedRequest) {
-  run([](PostgresCopy& test) -> task<> {
+TEST_F(PostgresWireCopy, DropsTheDataOfAnAbandonedRequest) {
+  run([](PostgresWireCopy& test) -> task<> {
     {
       copy_out_request request(test.core);
       request.pauses = true;
@@ -277,8 +277,8 @@ TEST_F(PostgresCopy, DropsTheDataOfAnAbandonedRequest) {
   }(*this));
 }
 
-TEST_F(PostgresCopy, DropsTheDataOfAnOrdinaryStatement) {
-  run([](PostgresCopy& test) -> task<> {
+TEST_F(PostgresWireCopy, DropsTheDataOfAnOrdinaryStatement) {
+  run([](PostgresWireCopy& test) -> task<> {
     const auto result = co_await run_statement(test.core, "copy (select 1) to stdout");
     EXPECT_EQ(result.tag, "COPY 1");
     EXPECT_THAT(result.rows, SizeIs(0));
@@ -286,4 +286,4 @@ TEST_F(PostgresCopy, DropsTheDataOfAnOrdinaryStatement) {
 }
 
 }  // namespace
-}  // namespace postgres_copy_test
+}  // namespace copy_test

@@ -115,7 +115,7 @@ TEST_F(PostgresLogin, SendsAPasswordOnlyIfThatIsAllowed) {
   EXPECT_EQ(as_text(output.bytes()), std::string_view("p\0\0\0\x0bpencil\0", 12));
   output.clear();
   EXPECT_EQ(error_after({message(md5, "salt"), message(ok)}), std::error_code());
-  // Of the shell: md5sum of md5sum of "penciluser" and "salt".
+  // The md5sum of "salt" after the md5sum of "penciluser".
   EXPECT_EQ(as_text(output.bytes()).substr(5, 35), "md5d3d9bcccbaa2fb5234570d4d0f22b055");
   EXPECT_EQ(error_after({message(md5, "sal")}), errc::bad_message);
   options.binding = channel_binding::require;

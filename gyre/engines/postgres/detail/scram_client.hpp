@@ -13,7 +13,7 @@
 
 namespace gyre::postgres::detail {
 
-/// What a SCRAM client says of channel binding.
+/// A SCRAM client's claim about channel binding.
 enum class scram_binding : std::uint8_t {
   unsupported,  ///< the connection has no channel to bind to: 'n'
   not_offered,  ///< it has, but the server did not offer -PLUS: 'y', by which the server notices

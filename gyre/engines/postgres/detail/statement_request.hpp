@@ -26,8 +26,8 @@ enum class transaction_status : char {
 /// Lives in the frame of the coroutine that waits for it. It ends with on_ready() or on_lost(), and
 /// is in flight until then, or until connection_core::abandon().
 ///
-/// Functions are called on the loop, in the turn in which the connection reads, and must not destroy
-/// the connection. Views are valid during the call only.
+/// Functions are called on the loop, in the turn in which the connection reads, and must not
+/// destroy the connection. Views are valid during the call only.
 class statement_request : public engines::detail::pending_reply {
  public:
   /// Whether on_columns() is to be called, which costs copies of the columns' names.

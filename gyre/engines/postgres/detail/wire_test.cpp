@@ -90,7 +90,7 @@ TEST(PostgresMessages, AreRefusedByTheirFirstBytes) {
   EXPECT_EQ(find("R").error, errc::bad_message) << "after the login";
 }
 
-TEST(PostgresMessages, OfALoginAreFewAndShort) {
+TEST(PostgresMessages, AreFewAndShortWithinALogin) {
   const auto login = connection_phase::login;
   EXPECT_EQ(find("HTTP/1.1 400 Bad Request\r\n", login).error, errc::bad_message);
   EXPECT_EQ(find("D", login).error, errc::bad_message);
@@ -99,7 +99,7 @@ TEST(PostgresMessages, OfALoginAreFewAndShort) {
   EXPECT_TRUE(find(raw("R\0\0\0\x08\0\0\0\0"), login).message);
 }
 
-TEST(PostgresMessages, OfErrorsHaveFields) {
+TEST(PostgresMessages, HaveTheFieldsOfAnError) {
   const auto error = read_server_message(
       bytes_of(raw("SFEHLER\0VERROR\0C23505\0Mtwo\0Dof them\0Hnone\0P17\0Wwhere\0sx\0ta\0cb\0dt\0"
                    "nkey\0Froutine.c\0L1\0Rroutine\0\0")));
@@ -127,7 +127,7 @@ TEST(PostgresMessages, OfErrorsHaveFields) {
   }
 }
 
-TEST(PostgresMessages, OfRowsAreChecked) {
+TEST(PostgresMessages, HaveCheckedRows) {
   const auto row = row_view::parse(bytes_of(raw("\0\3\0\0\0\2ab\xff\xff\xff\xff\0\0\0\0")));
   ASSERT_TRUE(row);
   EXPECT_EQ(row->size(), 3U);
