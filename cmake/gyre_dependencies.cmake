@@ -18,6 +18,8 @@
 #   gyre_deps::libevent_openssl libevent's buffers over OpenSSL
 #   gyre_deps::microhttpd, restinio, drogon
 #                               HTTP servers, where they are installed
+#   gyre_deps::hiredis, redis_plus_plus, libpq, libpqxx, cnats
+#                               clients of Redis, PostgreSQL and NATS, where they are installed
 #   gyre_deps::nginx, go, hyper programs, where they are installed: NAME_PROGRAM
 #   gyre_deps::sqlite3          SQLite >= 3.38, for an example
 #   gyre_deps::nlohmann_json    JSON for Modern C++ >= 3.11, without which gyre::nats is left out
@@ -102,9 +104,24 @@ if(GYRE_BUILD_TESTS)
 endif()
 
 if(GYRE_BUILD_LAB)
-  foreach(name IN ITEMS libuv libevent_core libevent_extra libevent_openssl libmicrohttpd)
+  foreach(name IN ITEMS libuv libevent_core libevent_extra libevent_openssl libmicrohttpd
+      hiredis libpq libpqxx libnats)
     pkg_check_modules(${name} QUIET IMPORTED_TARGET GLOBAL ${name})
   endforeach()
+  if(TARGET PkgConfig::hiredis AND NOT TARGET gyre_deps::hiredis)
+    # Without its definitions, with which precompiled headers could not be used.
+    add_library(gyre_deps::hiredis INTERFACE IMPORTED)
+    target_include_directories(gyre_deps::hiredis INTERFACE ${hiredis_INCLUDE_DIRS})
+    target_link_libraries(gyre_deps::hiredis INTERFACE ${hiredis_LINK_LIBRARIES})
+  endif()
+  foreach(name IN ITEMS libpq libpqxx)
+    if(TARGET PkgConfig::${name} AND NOT TARGET gyre_deps::${name})
+      add_library(gyre_deps::${name} ALIAS PkgConfig::${name})
+    endif()
+  endforeach()
+  if(TARGET PkgConfig::libnats AND NOT TARGET gyre_deps::cnats)
+    add_library(gyre_deps::cnats ALIAS PkgConfig::libnats)
+  endif()
   if(TARGET PkgConfig::libuv AND NOT TARGET gyre_deps::libuv)
     add_library(gyre_deps::libuv ALIAS PkgConfig::libuv)
   endif()
@@ -153,6 +170,7 @@ if(GYRE_BUILD_LAB)
   gyre_find_peer(drogon Drogon Drogon::Drogon)
   gyre_find_peer(folly folly Folly::folly)
   gyre_find_peer(libfork libfork libfork::libfork)
+  gyre_find_peer(redis_plus_plus redis++ redis++::redis++_static)
   gyre_find_peer(toomanycooks TooManyCooks TooManyCooks::TooManyCooks)
   pkg_check_modules(libcoro QUIET IMPORTED_TARGET GLOBAL libcoro)
   if(TARGET PkgConfig::libcoro AND NOT TARGET gyre_deps::libcoro)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Go's net/http: the program of server.go, with GOMAXPROCS=1.
 #include <lab/harness/http/workload.hpp>
+#include <lab/harness/program.hpp>
 
 #include <unistd.h>
 
@@ -12,8 +13,8 @@ namespace {
 struct go_server {
   static pid_t start(int listener, std::uint16_t port, const lab::http::site& served) {
     close(listener);
-    return lab::http::start_program(
-        {"env", "GOMAXPROCS=1", GYRE_LAB_GO_SERVER, std::to_string(port), served.file_path});
+    return lab::start_program({.words = {"env", "GOMAXPROCS=1", GYRE_LAB_GO_SERVER,
+                                         std::to_string(port), served.file_path}});
   }
 };
 

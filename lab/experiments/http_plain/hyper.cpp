@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // hyper, in Rust: the program of server.rs, one thread of Tokio.
 #include <lab/harness/http/workload.hpp>
+#include <lab/harness/program.hpp>
 
 #include <unistd.h>
 
@@ -12,8 +13,8 @@ namespace {
 struct hyper_server {
   static pid_t start(int listener, std::uint16_t port, const lab::http::site& served) {
     close(listener);
-    return lab::http::start_program(
-        {GYRE_LAB_HYPER_SERVER, std::to_string(port), served.file_path});
+    return lab::start_program(
+        {.words = {GYRE_LAB_HYPER_SERVER, std::to_string(port), served.file_path}});
   }
 };
 

@@ -2,6 +2,7 @@
 // nginx: one process without a master and a log; a fixed answer by `return 200`, the file by
 // sendfile from a descriptor that its cache keeps open.
 #include <lab/harness/http/workload.hpp>
+#include <lab/harness/program.hpp>
 
 #include <unistd.h>
 
@@ -21,7 +22,7 @@ struct nginx_server {
     std::filesystem::create_directories(folder);
     const std::filesystem::path settings = folder / (std::to_string(port) + ".conf");
     std::ofstream(settings) << text(folder.string(), port, served);
-    return lab::http::start_program({GYRE_LAB_NGINX, "-p", folder, "-c", settings});
+    return lab::start_program({.words = {GYRE_LAB_NGINX, "-p", folder, "-c", settings}});
   }
 
  private:

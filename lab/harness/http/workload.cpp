@@ -6,15 +6,9 @@
 #include <lab/harness/network/closed_load.hpp>
 #include <lab/harness/timing.hpp>
 
-#include <sys/prctl.h>
-
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
-#include <fstream>
-#include <limits>
 #include <string_view>
 
 namespace lab::http {
@@ -106,34 +100,6 @@ void run_client(const cell_parameters& cell, const harness_options& harness, boo
   result.units("request", clients.answered());
   if (this_experiment() == kind::plain && cell.in_flight == 1 && passes_vectors)
     judge(server.port(), result);
-}
-
-pid_t start_program(const std::vector<std::string>& words) {
-  const pid_t parent = getpid();
-  const pid_t child = network::checked(fork(), "fork");
-  if (child != 0) return child;
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  std::vector<char*> arguments;
-  for (const std::string& each : words) arguments.push_back(const_cast<char*>(each.c_str()));
-  arguments.push_back(nullptr);
-  if (getppid() == parent) execvp(arguments[0], arguments.data());
-  _exit(1);
-}
-
-network::usage used_by(pid_t process) {
-  network::usage now;
-  clockid_t clock = 0;
-  timespec used{};
-  if (clock_getcpuclockid(process, &clock) == 0) clock_gettime(clock, &used);
-  now.cpu_seconds = static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
-  std::ifstream status("/proc/" + std::to_string(process) + "/status");
-  for (std::string word; status >> word;) {
-    std::uint64_t kibibytes = 0;
-    if (word == "VmHWM:" && status >> kibibytes) now.peak_memory_bytes = kibibytes * 1024;
-    if (word == "VmRSS:" && status >> kibibytes) now.memory_bytes = kibibytes * 1024;
-    status.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
-  }
-  return now;
 }
 
 }  // namespace lab::http

@@ -10,6 +10,7 @@
 #include <lab/harness/network/exchange.hpp>
 #include <lab/harness/network/server_process.hpp>
 #include <lab/harness/network/socket.hpp>
+#include <lab/harness/program.hpp>
 
 #include <sys/types.h>
 #include <unistd.h>
@@ -40,13 +41,6 @@ void describe_cell(cell_parameters& cell, arguments& options);
 /// The client's side of a run. `passes_vectors`: whether the server takes part in their count.
 void run_client(const cell_parameters& cell, const harness_options& harness, bool passes_vectors,
                 report& result);
-
-/// Runs a program, whose name is the first word, on the CPUs of this process; it ends with this
-/// process. Returns its number.
-pid_t start_program(const std::vector<std::string>& words);
-
-/// The resources that another process has used.
-network::usage used_by(pid_t process);
 
 /// A contender that serves the site on `listener`, a non-blocking socket, on the calling thread,
 /// and never returns.
