@@ -50,7 +50,11 @@ def list_experiments(build: Path) -> None:
             built = os.access(experiment.program(each.name, build), os.X_OK)
             table.add_row(each.name, "" if built else "[yellow]not built[/]", each.about)
         console.print(table)
-        grids = (f"{g.name} {len(g.cells)} cells × {g.rounds}" for g in experiment.grids.values())
+        grids = (
+            f"{g.name} {len(g.cells)} cells × {g.rounds}"
+            for g in experiment.grids.values()
+            if g.cells
+        )
         console.print(f"  [dim]{', '.join(grids)} rounds[/]")
 
 
@@ -72,6 +76,8 @@ def run(
     wanted = [] if contenders is None else _names("--contenders", contenders)
     chosen = _experiments(names)
     experiments.check_contenders(chosen, wanted)
+    if names:
+        experiments.check_grid(chosen, grid)
     for file in (out, page):
         if file is not None:
             paths.check_writable(file)

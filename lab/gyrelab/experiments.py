@@ -66,7 +66,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Grid:
-    """The cells to measure, and the number of rounds."""
+    """The cells to measure, if any, and the number of rounds."""
 
     name: str
     rounds: int
@@ -212,6 +212,16 @@ def check_contenders(chosen: Sequence[Experiment], contenders: Sequence[str]) ->
     for name in contenders:
         if name not in known:
             raise UsageProblem(f"no contender '{name}': {did_you_mean(name, known)}")
+
+
+def check_grid(chosen: Sequence[Experiment], grid: str) -> None:
+    """A UsageProblem when one of these experiments is not in the grid."""
+    for experiment in chosen:
+        if not experiment.grids[grid].cells:
+            others = [each.name for each in experiment.grids.values() if each.cells]
+            raise UsageProblem(
+                f"{experiment.name} is not in the grid {grid}; choose --grid {' or '.join(others)}"
+            )
 
 
 def load(path: Path) -> Experiment:

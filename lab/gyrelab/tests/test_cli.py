@@ -28,6 +28,7 @@ def measured(tmp_path: Path) -> Path:
     [
         (["rnu"], "no command 'rnu': did you mean 'run'?"),
         (["run", "pots_task"], "no experiment 'pots_task': did you mean 'post_task'?"),
+        (["run", "redis_get"], "redis_get is not in the grid quick; choose --grid smoke or full"),
         (["run", "--grid", "quik"], "no grid 'quik': did you mean 'quick'?"),
         (["run", "--contenders", "muttex"], "no contender 'muttex': did you mean 'mutex'?"),
         (["run", "--gird", "quick"], "--grid"),
