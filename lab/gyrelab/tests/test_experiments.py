@@ -47,6 +47,8 @@ over = ["two"]
 at_least = 1.5
 """
 
+DATA = {"nats_request", "postgres_pipeline", "postgres_select", "redis_get"}
+
 
 def load(tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> experiments.Experiment:
     """The experiment of `text`, in a folder named sample below the working directory."""
@@ -61,7 +63,7 @@ def test_every_experiment_of_the_repository_is_sound() -> None:
     found = experiments.load_all()
     assert {"post_task", "hop", "timers"} <= set(found)
     for experiment in found.values():
-        assert all(grid.cells for grid in experiment.grids.values())
+        assert all(g.cells for g in experiment.grids.values() if g.name != "quick")
         for contender in experiment.contenders:
             cells = experiment.grids["smoke"].cells
             if experiment.name == "coroutine_chain" and not contender.name.endswith("_noinline"):
@@ -109,6 +111,15 @@ def test_pool_covers_the_fifteen_published_cases_and_limits_memory() -> None:
     assert published <= cases
     assert pool.memory_limit_mib == 2048
     assert pool.grids["published"].rounds == 10
+
+
+def test_data_experiments_are_not_in_the_quick_grid() -> None:
+    """They would take longer to compile than that grid may take."""
+    found = experiments.load_all()
+    empty = {name for name, each in found.items() if not each.grids["quick"].cells}
+    assert empty == DATA
+    with pytest.raises(UsageProblem, match="redis_get is not in the grid quick; choose --grid"):
+        experiments.check_grid([found["hop"], found["redis_get"]], "quick")
 
 
 def test_network_experiments_cover_the_published_cells() -> None:
