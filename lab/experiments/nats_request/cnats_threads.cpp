@@ -18,7 +18,7 @@ class cnats_client {
  public:
   static void serve(const server_address& server, std::span<caller> callers) {
     const lab::nats_request::nats_connection connection =
-        lab::nats_request::connect(server.url, false);
+        lab::nats_request::connect(lab::nats_request::make_options(server.url));
     std::vector<std::jthread> threads;
     for (caller& each : callers) {
       threads.emplace_back([&] { call(server, connection.get(), each); });
