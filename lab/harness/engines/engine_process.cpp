@@ -14,7 +14,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
+#include <exception>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
@@ -39,6 +39,16 @@ std::string end_of(const std::string& log) {
   std::ifstream file(log);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   return text.size() > most ? text.substr(text.size() - most) : text;
+}
+
+// Empty if it succeeds.
+std::string failure_of(const std::function<void()>& attempt) {
+  try {
+    attempt();
+    return {};
+  } catch (const std::exception& error) {
+    return std::string("not yet: ") + error.what();
+  }
 }
 
 }  // namespace
@@ -109,12 +119,8 @@ void await_ready(pid_t process, const std::string& program, const std::string& l
                  const std::function<void()>& attempt) {
   const clock::time_point began = clock::now();
   for (;;) {
-    std::string failure;
-    try {
-      return attempt();
-    } catch (const std::exception& error) {
-      failure = error.what();
-    }
+    const std::string failure = failure_of(attempt);
+    if (failure.empty()) return;
     int status = 0;
     if (waitpid(process, &status, WNOHANG) == process) {
       if (WIFEXITED(status) && WEXITSTATUS(status) == not_executed) {
@@ -124,7 +130,8 @@ void await_ready(pid_t process, const std::string& program, const std::string& l
     }
     if (clock::now() - began > patience) {
       end_process(process);
-      throw std::runtime_error(program + " is not ready: " + failure + ": " + end_of(log));
+      std::string message = program + " is not ready: ";
+      throw std::runtime_error(message.append(failure).append(": ").append(end_of(log)));
     }
     std::this_thread::sleep_for(std::chrono::milliseconds{2});
   }
