@@ -1,0 +1,666 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/engines/work/detail/worker_core.hpp>
+
+#include <gyre/base/duration.hpp>
+#include <gyre/engines/postgres/error.hpp>
+#include <gyre/engines/postgres/subscription.hpp>
+#include <gyre/engines/postgres/transaction.hpp>
+#include <gyre/engines/work/cron_expression.hpp>
+#include <gyre/engines/work/detail/milliseconds.hpp>
+#include <gyre/engines/work/detail/printable_text.hpp>
+#include <gyre/engines/work/detail/translate_error.hpp>
+#include <gyre/engines/work/error.hpp>
+#include <gyre/engines/work/queue.hpp>
+#include <gyre/io/error.hpp>
+#include <gyre/task/as_expected.hpp>
+#include <gyre/task/as_result.hpp>
+#include <gyre/task/operation_cancelled.hpp>
+#include <gyre/task/schedule.hpp>
+#include <gyre/task/shielded.hpp>
+#include <gyre/task/sleep.hpp>
+#include <gyre/task/stop_when.hpp>
+#include <gyre/task/with_timeout.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <new>
+#include <span>
+#include <stdexcept>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+namespace gyre::work::detail {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr std::int32_t schema_version = 1;
+/// When to look again after jobs of a kind were announced to be waited for: a transaction whose
+/// snapshot is older than the announcement does not notify. The last is poll_interval.
+constexpr std::array<milliseconds, 3> early_looks = {milliseconds{10}, milliseconds{50},
+                                                     milliseconds{250}};
+constexpr seconds longest_tick{1};  // of keep_lease()
+constexpr seconds clean_interval{10};
+constexpr std::int32_t max_rows_at_once = 1000;
+constexpr std::size_t max_ends_at_once = 1000;
+constexpr std::size_t max_bytes_at_once = std::size_t{4} << 20;
+constexpr std::size_t max_error = 4000;
+constexpr std::size_t max_progress_note = 1000;
+/// Delays between attempts at a statement of the worker.
+constexpr exponential_backoff statement_delay = {.initial = milliseconds{100},
+                                                 .longest = seconds{1}};
+
+struct taken_row {
+  std::optional<job_id> id;
+  std::optional<std::string> kind;
+  std::optional<std::int32_t> attempt;
+  std::optional<std::int32_t> failures;
+  std::optional<std::int32_t> max_attempts;
+  std::optional<std::int64_t> time_limit_ms;
+  std::optional<std::string> payload;
+  std::optional<std::string> key;
+  std::optional<std::int64_t> due_ms;
+};
+
+struct due_schedule {
+  std::string name;
+  std::string cron;
+  std::int64_t local_now = 0;
+};
+
+[[noreturn]] void refuse(const std::string& reason) {
+  throw std::invalid_argument("work::worker: " + reason);
+}
+
+std::string describe(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& exception) {
+    return exception.what();
+  } catch (const operation_cancelled&) {
+    return "the handler ended with operation_cancelled";
+  } catch (...) {
+    return "the handler threw an object that is no std::exception";
+  }
+}
+
+bool is_permanent(const std::exception_ptr& error) noexcept {
+  try {
+    std::rethrow_exception(error);
+  } catch (const permanent_failure&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+/// Whether a statement that failed by this error may succeed later without a change of the program
+/// or of the database's tables and rights.
+bool is_transient(const postgres::server_error& error) noexcept {
+  constexpr std::array<std::string_view, 7> classes = {"08", "25", "40", "53", "55", "57", "58"};
+  return std::ranges::find(classes, std::string_view(error.sqlstate()).substr(0, 2)) !=
+         classes.end();
+}
+
+}  // namespace
+
+worker_core::worker_core(postgres::client& db, worker_options options)
+    : db_(db), options_(std::move(options)), random_(gyre::detail::random_seed()) {
+  if (options_.lease < seconds{1}) refuse("a lease of less than 1 s");
+  if (options_.max_running < 1) refuse("max_running of less than 1");
+  if (options_.poll_interval <= duration::zero()) refuse("no poll_interval");
+  if (options_.statement_timeout <= duration::zero()) refuse("no statement_timeout");
+  if (options_.keep_dead < duration::zero() || options_.keep_done < duration::zero()) {
+    refuse("a negative time to keep rows");
+  }
+}
+
+worker_core::~worker_core() = default;
+
+void worker_core::add(std::string kind, type_erased_handler handler,
+                      const handler_options& options) {
+  if (has_run_) throw std::logic_error("work::worker: handle() after run()");
+  if (kind.empty() || kind.size() > 200) refuse("a kind has 1 to 200 bytes");
+  if (find_kind(kind) != nullptr) refuse("a second handler for \"" + kind + "\"");
+  if (options.max_running < 1) refuse("max_running of less than 1 for \"" + kind + "\"");
+  if (options.time_limit <= duration::zero()) refuse("no time_limit for \"" + kind + "\"");
+  kinds_.push_back({std::move(kind), std::move(handler), options});
+}
+
+task<> worker_core::run() {
+  if (std::exchange(has_run_, true))
+    throw std::logic_error("work::worker: run() was called before");
+  executor& home = co_await current_executor();
+  timers_ = home.timers();
+  if (timers_ == nullptr)
+    throw std::logic_error("work::worker: run() needs an executor with timers");
+
+  handlers_.emplace(home);
+  async_scope services(home);
+  async_scope taking(home);
+  std::exception_ptr stop;
+  taking.spawn(take_jobs(), "work: take jobs");
+  services.spawn(store_ends(), "work: store ends");
+  services.spawn(keep_lease(), "work: keep the lease");
+  services.spawn(hear_ready(), "work: hear of ready jobs");
+  services.spawn(hear_stops(), "work: hear of cancelled jobs");
+  try {
+    co_await drained_.wait();
+  } catch (const operation_cancelled&) {
+    stop = std::current_exception();
+    drain();
+  }
+  co_await shielded(end_orderly(services, taking));
+  if (fatal_ != nullptr) std::rethrow_exception(fatal_);
+  if (stop != nullptr) std::rethrow_exception(stop);
+}
+
+void worker_core::drain() noexcept {
+  is_draining_ = true;
+  drained_.set();
+  changed_.set();
+}
+
+worker_metrics worker_core::metrics() const {
+  worker_metrics counts = metrics_;
+  counts.running = running_.size();
+  counts.unreported = unreported_.size();
+  return counts;
+}
+
+// The registration.
+
+task<> worker_core::check_schema() {
+  const auto version = co_await translated(
+      db_.query_one<std::optional<std::int32_t>>("select max(version) from work.version"));
+  if (version.value_or(0) < schema_version) {
+    throw std::system_error(
+        errc::schema_missing,
+        "work: version " + std::to_string(version.value_or(0)) + " of the schema is too old");
+  }
+}
+
+task<> worker_core::register_worker() {
+  co_await check_schema();
+  const steady_time begin = now();
+  worker_ = co_await translated(db_.query_one<worker_id>(
+      limited("select work.register($1, $2)"), options_.name, to_milliseconds(options_.lease)));
+  lease_end_ = gyre::detail::later(begin, options_.lease);
+  next_beat_ = begin + options_.lease / 3;
+  next_release_ = lease_end_;
+  for (handled_kind& kind : kinds_) {
+    kind.may_be_ready = true;
+    kind.is_announced = false;
+  }
+}
+
+void worker_core::end_registration(worker_id worker) noexcept {
+  if (worker_ != worker) return;
+  worker_ = 0;
+  ++metrics_.leases_lost;
+  for (job& each : running_) {
+    if (each.worker_ == worker) each.request_stop(stop_reason::lease_lost);
+  }
+  changed_.set();
+}
+
+// Taking.
+
+task<> worker_core::take_jobs() {
+  return repeat([this] { return take_some(); }, true);
+}
+
+task<> worker_core::take_some() {
+  if (worker_ == 0) co_await register_worker();
+  if (now() >= next_release_) co_await release_unknown_jobs();
+  const free_slots slots = find_free_slots();
+  if (slots.kinds.empty()) {
+    co_await wait_for_work();
+    co_return;
+  }
+  const steady_time planned = std::exchange(next_release_, steady_time::min());
+  co_await take(slots);
+  next_release_ = planned;  // at once if the reply was lost
+}
+
+task<> worker_core::take(const free_slots& slots) {
+  const worker_id worker = worker_;
+  ++metrics_.takes;
+  std::vector<taken_row> rows;
+  try {
+    rows = co_await translated(db_.query<taken_row>(limited("select * from work.take($1, $2, $3)"),
+                                                    worker, slots.kinds, slots.limits));
+  } catch (const std::system_error& error) {
+    if (error.code() != errc::attempt_taken_over) throw;
+    end_registration(worker);
+    co_return;
+  }
+  if (worker_ != worker) co_return;  // others take them over
+
+  for (std::size_t n = 0; n != slots.kinds.size(); ++n) {
+    const auto taken = std::ranges::count_if(
+        rows, [&](const taken_row& row) { return row.id && row.kind == slots.kinds[n]; });
+    find_kind(slots.kinds[n])->may_be_ready = taken == slots.limits[n];
+  }
+  bool has_new_announcement = false;
+  for (const std::string_view name : slots.kinds) {
+    handled_kind& kind = *find_kind(name);
+    has_new_announcement |= !kind.may_be_ready && !kind.is_announced;
+    kind.is_announced = !kind.may_be_ready;
+  }
+  std::optional<std::int64_t> due_ms;
+  for (taken_row& row : rows) {
+    if (!row.id) {
+      due_ms = row.due_ms;
+      continue;
+    }
+    if (handled_kind* const kind = find_kind(*row.kind); kind != nullptr) {
+      start_job(*kind, {*row.id, std::move(*row.kind), row.attempt.value_or(0),
+                        row.failures.value_or(0), row.max_attempts.value_or(1), row.time_limit_ms,
+                        std::move(row.payload).value_or(""), std::move(row.key).value_or("")});
+    }
+  }
+  plan_next_look(has_new_announcement, due_ms);
+}
+
+task<> worker_core::release_unknown_jobs() {
+  std::vector<job_id> ids;
+  std::vector<std::int32_t> attempts;
+  for (const job& each : running_) {
+    if (each.worker_ != worker_) continue;
+    ids.push_back(each.id());
+    attempts.push_back(each.attempt());
+  }
+  for (const ended_attempt& each : unreported_) {
+    if (each.worker != worker_) continue;
+    ids.push_back(each.id);
+    attempts.push_back(each.attempt);
+  }
+  co_await translated(db_.query_one<std::int32_t>(
+      limited("select work.release_unknown($1, $2, $3)"), worker_, ids, attempts));
+  next_release_ = now() + options_.lease;
+}
+
+worker_core::free_slots worker_core::find_free_slots() const {
+  free_slots slots;
+  const std::size_t occupied = running_.size() + unreported_.size();
+  std::size_t left = options_.max_running - std::min(options_.max_running, occupied);
+  for (const handled_kind& kind : kinds_) {
+    if (!kind.may_be_ready) continue;
+    const std::size_t limit =
+        std::min({left, kind.options.max_running - kind.running, std::size_t{1} << 16});
+    if (limit == 0) continue;
+    slots.kinds.push_back(kind.name);
+    slots.limits.push_back(static_cast<std::int32_t>(limit));
+    left -= limit;
+  }
+  return slots;
+}
+
+void worker_core::plan_next_look(bool has_new_announcement, std::optional<std::int64_t> due_ms) {
+  if (has_new_announcement) fruitless_looks_ = 0;
+  const duration delay = fruitless_looks_ < early_looks.size()
+                             ? duration(early_looks[fruitless_looks_++])
+                             : options_.poll_interval;
+  next_look_ =
+      gyre::detail::later(now(), due_ms ? std::min<duration>(delay, milliseconds{*due_ms}) : delay);
+}
+
+task<> worker_core::wait_for_work() {
+  const steady_time deadline = std::min(next_look_, next_release_);
+  const auto woken = co_await as_expected(with_timeout(changed_.wait(), deadline - now()));
+  if (woken || now() < next_look_) co_return;
+  for (handled_kind& kind : kinds_) kind.may_be_ready = true;
+  next_look_ = gyre::detail::later(now(), options_.poll_interval);
+}
+
+// Running.
+
+void worker_core::start_job(handled_kind& kind, taken_job taken) {
+  running_.emplace_back(std::move(taken), worker_);
+  const auto current = std::prev(running_.end());
+  try {
+    handlers_->spawn(run_job(current, kind), "work: run a job");
+  } catch (...) {
+    running_.erase(current);  // release_unknown_jobs() gives it back
+    throw;
+  }
+  ++kind.running;
+  ++metrics_.taken;
+}
+
+task<> worker_core::run_job(std::list<job>::iterator current, handled_kind& kind) {
+  ended_attempt end{.worker = current->worker_,
+                    .id = current->id(),
+                    .attempt = current->attempt(),
+                    .outcome = "finished"};
+  std::exception_ptr error;
+  try {
+    const duration limit = current->taken_.time_limit_ms
+                               ? duration(milliseconds{*current->taken_.time_limit_ms})
+                               : kind.options.time_limit;
+    task<std::string> work = kind.handler(*current);
+    if (kind.options.executor != nullptr) work = on(*kind.options.executor, std::move(work));
+    const attempt_token token{end.id, end.attempt, end.worker};
+    auto stoppable = stop_when(current_attempt.with(std::optional(token), std::move(work)),
+                               current->stop_.get_token());
+    auto result = co_await as_result(with_timeout(std::move(stoppable), limit));
+    if (result) {
+      end.result = std::move(*result);
+    } else {
+      error = std::move(result.error());
+    }
+  } catch (...) {
+    error = std::current_exception();
+  }
+  if (error == nullptr && end.result.size() > queue::max_payload) {
+    error = std::make_exception_ptr(
+        permanent_failure("a result of " + std::to_string(end.result.size()) + " bytes; " +
+                          std::to_string(queue::max_payload) + " are allowed"));
+  }
+  if (error != nullptr) end = run_failed(*current, kind, error);
+
+  unreported_.push_back(std::move(end));
+  running_.erase(current);
+  --kind.running;
+  has_ends_.set();
+  changed_.set();
+  progressed_.set();
+}
+
+worker_core::ended_attempt worker_core::run_failed(const job& current, const handled_kind& kind,
+                                                   const std::exception_ptr& error) {
+  ended_attempt end{.worker = current.worker_, .id = current.id(), .attempt = current.attempt()};
+  switch (current.reason_) {
+    case stop_reason::cancelled: end.outcome = "cancelled"; return end;
+    case stop_reason::lease_lost:
+    case stop_reason::draining: end.outcome = "released"; return end;
+    case stop_reason::none: break;
+  }
+  ++metrics_.failed;
+  end.outcome = is_permanent(error) ? "dead" : "failed";
+  end.error = printable_text(describe(error), max_error);
+  // Half of the delay is random, so that jobs that failed together do not return together.
+  const exponential_backoff& delay = kind.options.delay;
+  const auto failures = static_cast<std::size_t>(current.failures()) + 1;
+  const exponential_backoff half{.initial = delay.initial / 2, .longest = delay.longest / 2};
+  end.delay_ms =
+      to_milliseconds(duration(half.delay(failures) + half.jittered_delay(failures, random_)));
+  return end;
+}
+
+// Storing ends.
+
+task<> worker_core::store_ends() {
+  return repeat([this] { return store_some_ends(); }, false);
+}
+
+task<> worker_core::store_some_ends() {
+  if (unreported_.empty()) {
+    co_await has_ends_.wait();
+    co_return;
+  }
+  const worker_id worker = unreported_.front().worker;
+  std::vector<job_id> ids;
+  std::vector<std::int32_t> attempts;
+  std::vector<std::string_view> outcomes;
+  std::vector<std::optional<std::span<const std::byte>>> results;
+  std::vector<std::optional<std::string_view>> errors;
+  std::vector<std::int64_t> delays;
+  std::size_t bytes = 0;
+  // Elements of a deque stay where they are while others are appended.
+  for (const ended_attempt& each : unreported_) {
+    bytes += each.result.size() + (each.error ? each.error->size() : 0);
+    if (each.worker != worker || ids.size() == max_ends_at_once ||
+        (bytes > max_bytes_at_once && !ids.empty())) {
+      break;
+    }
+    ids.push_back(each.id);
+    attempts.push_back(each.attempt);
+    outcomes.push_back(each.outcome);
+    results.emplace_back(each.outcome == "finished"
+                             ? std::optional(std::as_bytes(std::span(each.result)))
+                             : std::nullopt);
+    errors.emplace_back(each.error);
+    delays.push_back(each.delay_ms);
+  }
+  const auto stored = co_await translated(db_.query<std::tuple<job_id, std::string>>(
+      limited("select id, state::text from work.end_attempts($1, $2, $3, $4, $5, $6, $7, $8)"),
+      worker, ids, attempts, outcomes, results, errors, delays,
+      to_milliseconds(options_.keep_dead)));
+
+  std::uint64_t released = 0;
+  for (std::size_t n = 0; n != ids.size(); ++n) released += outcomes[n] == "released" ? 1 : 0;
+  for (const auto& [id, state] : stored) {
+    metrics_.finished += state == "finished" ? 1 : 0;
+    metrics_.cancelled += state == "cancelled" ? 1 : 0;
+  }
+  metrics_.released += released;
+  metrics_.lost += ids.size() - stored.size();
+  unreported_.erase(unreported_.begin(),
+                    unreported_.begin() + static_cast<std::ptrdiff_t>(ids.size()));
+  changed_.set();
+  progressed_.set();
+}
+
+// The lease and the tables.
+
+task<> worker_core::keep_lease() {
+  const auto step = [this]() -> task<> {
+    if (worker_ != 0) co_await beat();
+    co_await look_after_tables();
+    co_await sleep_for(std::min<duration>(longest_tick, options_.lease / 6));
+  };
+  co_await repeat(step, false);
+}
+
+task<> worker_core::beat() {
+  const worker_id worker = worker_;
+  const steady_time begin = now();
+  if (begin >= lease_end_) {
+    // Others may have taken over; the handlers must not go on as if they had not.
+    end_registration(worker);
+    co_return;
+  }
+  std::vector<job_id> ids;
+  std::vector<std::int32_t> attempts;
+  std::vector<float> shares;
+  std::vector<std::string> notes;
+  for (job& each : running_) {
+    if (each.worker_ != worker || ids.size() == max_ends_at_once) continue;
+    if (auto noted = each.take_progress()) {
+      ids.push_back(each.id());
+      attempts.push_back(each.attempt());
+      shares.push_back(noted->share);
+      notes.push_back(printable_text(noted->note, max_progress_note));
+    }
+  }
+  if (ids.empty() && begin < next_beat_) co_return;
+  std::vector<job_id> stopped;
+  try {
+    stopped = co_await translated(
+        db_.query<job_id>(limited("select * from work.heartbeat($1, $2, $3, $4, $5)"), worker, ids,
+                          attempts, shares, notes));
+  } catch (const std::system_error& error) {
+    if (error.code() != errc::attempt_taken_over) throw;
+    end_registration(worker);
+    co_return;
+  }
+  if (worker_ == worker) {
+    lease_end_ = gyre::detail::later(begin, options_.lease);
+    next_beat_ = begin + options_.lease / 3;
+  }
+  for (job& each : running_) {
+    if (each.worker_ == worker && std::ranges::find(stopped, each.id()) != stopped.end()) {
+      each.request_stop(stop_reason::cancelled);
+    }
+  }
+}
+
+task<> worker_core::look_after_tables() {
+  co_await submit_due_schedules();
+  if (now() >= next_take_over_) {
+    co_await translated(db_.query_one<std::int32_t>(limited("select work.take_over($1, $2)"),
+                                                    max_rows_at_once,
+                                                    to_milliseconds(options_.keep_dead)));
+    next_take_over_ = now() + std::min<duration>(options_.lease / 3, seconds{5});
+  }
+  if (now() >= next_clean_) {
+    const auto removed = co_await translated(
+        db_.query_one<std::int32_t>(limited("select work.clean($1, $2)"), max_rows_at_once,
+                                    to_milliseconds(options_.keep_done)));
+    next_clean_ = removed < max_rows_at_once ? now() + clean_interval : now();
+  }
+}
+
+task<> worker_core::submit_due_schedules() {
+  const bool is_due = co_await translated(
+      db_.query_one<bool>(limited("select exists (select from work.schedule where not paused"
+                                  " and (next_at is null or next_at <= clock_timestamp()))")));
+  if (!is_due) co_return;
+  co_await translated(db_.transaction([this](postgres::transaction& tx) -> task<> {
+    const auto due = co_await tx.query<due_schedule>(limited("select * from work.due_schedules()"));
+    for (const due_schedule& each : due) {
+      std::optional<std::int64_t> next;
+      try {
+        const std::chrono::local_seconds now_there{seconds{each.local_now}};
+        if (const auto time = cron_expression(each.cron).next(now_there)) {
+          next = time->time_since_epoch().count();
+        }
+      } catch (const std::invalid_argument& error) {
+        ++metrics_.errors;  // of a program that bypassed queue::set_schedule(): it never fires
+        metrics_.last_error = error.what();
+      }
+      co_await tx.execute(limited("select work.advance_schedule($1, $2)"), each.name, next);
+    }
+  }));
+}
+
+// Notifications.
+
+task<> worker_core::hear_ready() {
+  const auto step = [this]() -> task<> {
+    postgres::subscription ready = co_await db_.listen("work_ready");
+    while (auto message = co_await ready.next()) {
+      for (handled_kind& kind : kinds_) {
+        kind.may_be_ready |= message->follows_gap || kind.name == message->payload;
+      }
+      changed_.set();
+    }
+    throw std::system_error(io::errc::closed, "work::worker: the client was closed");
+  };
+  co_await repeat(step, false);
+}
+
+task<> worker_core::hear_stops() {
+  const auto step = [this]() -> task<> {
+    postgres::subscription stops = co_await db_.listen("work_stop");
+    while (auto message = co_await stops.next()) {
+      // "WORKER JOB". A lost one is made up for by the next beat().
+      const std::string& text = message->payload;
+      worker_id worker = 0;
+      job_id id = 0;
+      const char* const end = text.data() + text.size();
+      const auto [blank, error] = std::from_chars(text.data(), end, worker);
+      if (error != std::errc() || blank == end) continue;
+      std::from_chars(blank + 1, end, id);
+      for (job& each : running_) {
+        if (each.worker_ == worker && each.id() == id) each.request_stop(stop_reason::cancelled);
+      }
+    }
+    throw std::system_error(io::errc::closed, "work::worker: the client was closed");
+  };
+  co_await repeat(step, false);
+}
+
+// The end.
+
+task<> worker_core::end_orderly(async_scope& services, async_scope& taking) {
+  co_await taking.join();
+  co_await end_handlers();
+  const auto wait_for_store = [this]() -> task<> {
+    while (!unreported_.empty() && fatal_ == nullptr) co_await progressed_.wait();
+  };
+  // Beyond the lease others take the jobs over anyway.
+  static_cast<void>(co_await as_expected(with_timeout(wait_for_store(), options_.lease)));
+  services.request_stop();
+  co_await services.join();
+  if (worker_ == 0 || fatal_ != nullptr) co_return;
+  const auto give_up_lease = [this]() -> task<> {
+    co_await db_.execute(limited("select work.unregister($1)"), worker_);
+  };
+  static_cast<void>(co_await as_result(give_up_lease()));
+}
+
+task<> worker_core::end_handlers() {
+  const auto wait_for_handlers = [this]() -> task<> {
+    while (!running_.empty()) co_await progressed_.wait();
+  };
+  if (fatal_ == nullptr) {
+    static_cast<void>(
+        co_await as_expected(with_timeout(wait_for_handlers(), options_.drain_timeout)));
+  }
+  for (job& each : running_) each.request_stop(stop_reason::draining);
+  co_await handlers_->join();
+}
+
+// Errors.
+
+template <class Step>
+task<> worker_core::repeat(Step step, bool ends_with_draining) {
+  std::size_t failures = 0;
+  while (fatal_ == nullptr && !(ends_with_draining && is_draining_)) {
+    const auto result = co_await as_result(step());
+    if (result) {
+      failures = 0;
+      continue;
+    }
+    if (!can_retry(result.error())) {
+      if (fatal_ == nullptr) fatal_ = result.error();
+      drain();
+      progressed_.set();
+      has_ends_.set();
+      co_return;
+    }
+    const duration delay = statement_delay.jittered_delay(++failures, random_) + milliseconds{20};
+    if (ends_with_draining) {
+      static_cast<void>(co_await as_expected(with_timeout(drained_.wait(), delay)));
+    } else {
+      co_await sleep_for(delay);
+    }
+  }
+}
+
+bool worker_core::can_retry(const std::exception_ptr& error) {
+  ++metrics_.errors;
+  try {
+    std::rethrow_exception(error);
+  } catch (const postgres::server_error& failure) {
+    metrics_.last_error = failure.what();
+    return is_transient(failure);
+  } catch (const std::system_error& failure) {
+    metrics_.last_error = failure.what();
+    return failure.code() != errc::schema_missing && failure.code() != io::errc::closed;
+  } catch (const std::bad_alloc& failure) {
+    metrics_.last_error = failure.what();
+    return true;
+  } catch (const std::exception& failure) {
+    metrics_.last_error = failure.what();
+    return false;
+  }
+}
+
+postgres::statement worker_core::limited(std::string_view text) const {
+  return {text, {.timeout = options_.statement_timeout}};
+}
+
+worker_core::handled_kind* worker_core::find_kind(std::string_view name) noexcept {
+  const auto found = std::ranges::find(kinds_, name, &handled_kind::name);
+  return found != kinds_.end() ? &*found : nullptr;
+}
+
+}  // namespace gyre::work::detail

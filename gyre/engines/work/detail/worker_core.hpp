@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// The machine of a worker: coroutines that take jobs, run them, store their ends, keep the lease.
+#pragma once
+
+#include <gyre/base/clock.hpp>
+#include <gyre/base/detail/splitmix64.hpp>
+#include <gyre/base/move_only_function.hpp>
+#include <gyre/engines/postgres/client.hpp>
+#include <gyre/engines/postgres/statement.hpp>
+#include <gyre/engines/work/job.hpp>
+#include <gyre/engines/work/worker_options.hpp>
+#include <gyre/sync/event.hpp>
+#include <gyre/task/async_scope.hpp>
+#include <gyre/task/executor.hpp>
+#include <gyre/task/task.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gyre::work::detail {
+
+using type_erased_handler = move_only_function<task<std::string>(job&)>;
+
+/// Runs the jobs of a worker. Its coroutines:
+///
+/// - take_jobs() takes as many jobs as there are free slots for, and sleeps when there are none;
+/// - run_job(), one for each job, runs a handler, and notes how it ended;
+/// - store_ends() stores these notes, as many as there are, with one statement at a time;
+/// - keep_lease() extends the lease, stores progress, and looks after the tables;
+/// - hear_ready() and hear_stops() listen to notifications.
+///
+/// The end of run(): no more jobs are taken (drain()); run_job()s end, after a time limit by a
+/// stop; store_ends() stores what there is; the other coroutines are stopped; the lease is given
+/// back.
+///
+/// A lease that another worker has taken over (errc::attempt_taken_over) ends the registration: its
+/// handlers are stopped, the ends of its jobs dropped, and take_jobs() registers again. Jobs know
+/// their registration, so none of the two can be mistaken for the other.
+class worker_core {
+ public:
+  worker_core(postgres::client& db, worker_options options);
+  worker_core(const worker_core&) = delete;
+  worker_core& operator=(const worker_core&) = delete;
+  ~worker_core();
+
+  void add(std::string kind, type_erased_handler handler, const handler_options& options);
+  task<> run();
+  void drain() noexcept;
+  [[nodiscard]] worker_metrics metrics() const;
+
+ private:
+  struct handled_kind {
+    std::string name;
+    type_erased_handler handler;
+    handler_options options;
+    std::size_t running = 0;
+    bool may_be_ready = true;   // false after a take that found fewer jobs than slots
+    bool is_announced = false;  // the database knows that the worker waits for this kind
+  };
+  /// How an attempt ended, until the database knows.
+  struct ended_attempt {
+    worker_id worker = 0;
+    job_id id = 0;
+    std::int32_t attempt = 0;
+    std::string_view outcome = {};
+    std::string result = {};
+    std::optional<std::string> error = {};
+    std::int64_t delay_ms = 0;
+  };
+  struct free_slots {
+    std::vector<std::string_view> kinds;
+    std::vector<std::int32_t> limits;
+  };
+
+  task<> check_schema();
+  task<> register_worker();
+  void end_registration(worker_id worker) noexcept;
+
+  task<> take_jobs();
+  task<> take_some();
+  task<> take(const free_slots& slots);
+  task<> release_unknown_jobs();
+  [[nodiscard]] free_slots find_free_slots() const;
+  void plan_next_look(bool has_new_announcement, std::optional<std::int64_t> due_ms);
+  task<> wait_for_work();
+  void start_job(handled_kind& kind, taken_job taken);
+  task<> run_job(std::list<job>::iterator current, handled_kind& kind);
+  ended_attempt run_failed(const job& current, const handled_kind& kind,
+                           const std::exception_ptr& error);
+
+  task<> store_ends();
+  task<> store_some_ends();
+
+  task<> keep_lease();
+  task<> beat();
+  task<> look_after_tables();
+  task<> submit_due_schedules();
+
+  task<> hear_ready();
+  task<> hear_stops();
+
+  task<> end_orderly(async_scope& services, async_scope& taking);
+  task<> end_handlers();
+
+  /// Runs `step()` again and again until the worker fails, or, if `ends_with_draining`, drains.
+  template <class Step>
+  task<> repeat(Step step, bool ends_with_draining);
+  /// Notes an error of a statement. Returns false if a further attempt would only repeat it.
+  bool can_retry(const std::exception_ptr& error);
+  [[nodiscard]] postgres::statement limited(std::string_view text) const;
+  [[nodiscard]] steady_time now() const noexcept { return timers_->now(); }
+  [[nodiscard]] handled_kind* find_kind(std::string_view name) noexcept;
+
+  postgres::client& db_;
+  const worker_options options_;
+  gyre::detail::splitmix64 random_;
+  timer_service* timers_ = nullptr;  // of the coroutine that runs the worker
+
+  std::deque<handled_kind> kinds_;
+  std::list<job> running_;
+  std::deque<ended_attempt> unreported_;
+
+  worker_id worker_ = 0;   // 0: not registered
+  steady_time lease_end_;  // unless the lease is extended
+  steady_time next_beat_;
+  steady_time next_look_;     // for ready jobs
+  steady_time next_release_;  // of jobs that the database believes to run here
+  steady_time next_take_over_;
+  steady_time next_clean_;
+  std::size_t fruitless_looks_ = 0;
+
+  bool has_run_ = false;
+  bool is_draining_ = false;
+  std::exception_ptr fatal_;
+  manual_reset_event drained_;   // set when draining begins
+  auto_reset_event changed_;     // for take_jobs(): slots, jobs, the registration, or draining
+  auto_reset_event has_ends_;    // for store_ends()
+  auto_reset_event progressed_;  // for end_orderly(): a handler has ended, or ends are stored
+  std::optional<async_scope> handlers_;
+  worker_metrics metrics_;
+};
+
+}  // namespace gyre::work::detail

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gyre/engines/work/job.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace gyre::work {
+
+namespace detail {
+
+constinit const task_local<std::optional<attempt_token>> current_attempt;
+
+}  // namespace detail
+
+job::job(detail::taken_job taken, detail::worker_id worker) noexcept
+    : taken_(std::move(taken)), worker_(worker) {}
+
+job::~job() = default;
+
+void job::report_progress(double share, std::string_view note) {
+  constexpr std::size_t max_note = 1000;
+  noted_progress noted{static_cast<float>(std::clamp(share, 0.0, 1.0)),
+                       std::string(note.substr(0, max_note))};
+  const std::scoped_lock lock(mutex_);
+  progress_ = std::move(noted);
+}
+
+std::optional<job::noted_progress> job::take_progress() {
+  const std::scoped_lock lock(mutex_);
+  return std::exchange(progress_, std::nullopt);
+}
+
+void job::request_stop(detail::stop_reason reason) noexcept {
+  if (reason_ == detail::stop_reason::none) reason_ = reason;
+  stop_.request_stop();
+}
+
+}  // namespace gyre::work

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// submit_options, job_options, new_job, submitted_job: jobs on their way into a queue.
+#pragma once
+
+#include <gyre/base/duration.hpp>
+#include <gyre/engines/work/job_state.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace gyre::work {
+
+/// A time by the clock of the database's server.
+using server_time = std::chrono::sys_time<std::chrono::microseconds>;
+
+/// Options of jobs that are submitted together.
+struct job_options {
+  /// A job that has failed so often is dead; at least 1. An attempt whose worker was lost counts,
+  /// one that a worker gave back in order to end does not.
+  std::int32_t max_attempts = 20;
+  /// The limit of one attempt; none: handler_options::time_limit.
+  std::optional<duration> time_limit = std::nullopt;
+  /// How long the job's row, with its result, remains after it has finished or was cancelled. Zero:
+  /// not at all, which is cheapest; then nobody can wait for its result. None: zero for a job
+  /// without a key, a day for one with a key.
+  std::optional<duration> keep = std::nullopt;
+};
+
+/// Options of a job. Texts must outlive the call.
+struct submit_options {
+  /// While there is a job of the same kind and key, that is until `keep` has passed after its end,
+  /// a submission gives that job and adds none. Empty: no key. At most 1000 bytes.
+  std::string_view key = {};
+  /// Ready jobs of a higher number are taken first, then those submitted first.
+  std::int16_t priority = 0;
+  /// The time before which it does not run; none: at once.
+  std::optional<server_time> run_at = std::nullopt;
+  std::int32_t max_attempts = 20;                     ///< as in job_options
+  std::optional<duration> time_limit = std::nullopt;  ///< as in job_options
+  std::optional<duration> keep = std::nullopt;        ///< as in job_options
+};
+
+/// One of many jobs.
+struct new_job {
+  /// Bytes for the handler, of at most `queue::max_payload`.
+  std::string payload;
+  std::string key = {};                              ///< as in submit_options
+  std::int16_t priority = 0;                         ///< as in submit_options
+  std::optional<server_time> run_at = std::nullopt;  ///< as in submit_options
+};
+
+/// The result of a submission.
+struct submitted_job {
+  job_id id = 0;
+  /// Whether the submission has added it: else there was one with its key.
+  bool is_new = true;
+};
+
+/// The number of a batch.
+using batch_id = std::int64_t;
+
+/// Options of a batch of jobs. Texts must outlive the call.
+struct batch_options {
+  /// The kind of a job that is submitted when all of the batch have ended; empty: none.
+  std::string_view then_kind = {};
+  std::string_view then_payload = {};
+};
+
+/// How far a batch has come: `size` is the number of its jobs, those of them that had been there
+/// already, by their keys, excepted.
+struct batch_status {
+  std::int64_t size = 0;
+  std::int64_t pending = 0;  ///< jobs that have not ended
+  std::int64_t finished = 0;
+  std::int64_t dead = 0;
+  std::int64_t cancelled = 0;
+};
+
+}  // namespace gyre::work

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// worker_options, handler_options, worker_metrics: settings and counters of a worker.
+#pragma once
+
+#include <gyre/base/duration.hpp>
+#include <gyre/base/exponential_backoff.hpp>
+#include <gyre/task/executor.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace gyre::work {
+
+/// Options of a handler of one kind of jobs.
+struct handler_options {
+  /// Jobs of the kind that this worker runs at the same time; at least 1. Choose hundreds for jobs
+  /// of a few milliseconds, as a worker takes and ends as many with one statement as are free. See
+  /// also kind_limits::max_running.
+  std::size_t max_running = 16;
+  /// The limit of an attempt whose job has none of its own; positive. A handler that ignores the
+  /// stop keeps its slot until it ends.
+  duration time_limit = std::chrono::minutes{10};
+  /// The delays after failures: random times of at most these, and at least half of them.
+  exponential_backoff delay = {.initial = std::chrono::seconds{1},
+                               .longest = std::chrono::hours{1}};
+  /// Where handlers run: a pool for those that compute or block. Null: the worker's loop. Must
+  /// outlive the worker.
+  gyre::executor* executor = nullptr;
+};
+
+/// Options of a worker.
+struct worker_options {
+  /// For the errors of jobs that it loses; empty: the client's application_name, its address and
+  /// the number of the server's process.
+  std::string name = {};
+  /// Other workers take over the jobs when the database has not heard of this worker for so long;
+  /// at least 1 s. Shorter ones take over earlier, and lose jobs of a worker that is merely slow.
+  duration lease = std::chrono::seconds{30};
+  /// Jobs of all kinds that run at the same time, and ended ones whose end is not stored yet; at
+  /// least 1.
+  std::size_t max_running = 4096;
+  /// How often an idle worker looks for jobs of which no notification came.
+  duration poll_interval = std::chrono::seconds{1};
+  /// How long drain() waits for running handlers before it asks them to stop.
+  duration drain_timeout = std::chrono::seconds{30};
+  /// The limit of each statement, after which it is tried again.
+  duration statement_timeout = std::chrono::seconds{10};
+  /// How long dead jobs are kept. The worker that makes them dead decides.
+  duration keep_dead = std::chrono::days{90};
+  /// How long the keys of once(), and ended batches, are kept; the shortest time of all workers
+  /// counts. A job that runs again later than that repeats its effects.
+  duration keep_done = std::chrono::days{30};
+};
+
+/// Counts of a worker, now and since it was constructed.
+struct worker_metrics {
+  std::size_t running = 0;     ///< handlers
+  std::size_t unreported = 0;  ///< ended ones whose end is not stored yet
+  std::uint64_t taken = 0;     ///< jobs
+  std::uint64_t finished = 0;  ///< of these, stored as such
+  std::uint64_t failed = 0;    ///< attempts that threw, or exceeded their time
+  std::uint64_t cancelled = 0;
+  std::uint64_t released = 0;  ///< given back in order to end
+  std::uint64_t lost = 0;      ///< ended too late: another worker had them
+  std::uint64_t leases_lost = 0;
+  std::uint64_t takes = 0;   ///< statements that looked for jobs
+  std::uint64_t errors = 0;  ///< statements of the worker that failed, and were tried again
+  std::string last_error;
+};
+
+}  // namespace gyre::work
