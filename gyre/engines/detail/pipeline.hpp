@@ -85,6 +85,7 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   pipeline(event_loop& loop, net::host_port server, net::tcp_client_options client_options,
            const pipeline_options& options);
   pipeline& operator=(pipeline&&) = delete;
+  virtual ~pipeline() = default;
 
   event_loop& loop() const noexcept { return loop_; }
   const net::host_port& server() const noexcept { return server_; }
@@ -127,8 +128,6 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   void close() noexcept;
 
  protected:
-  virtual ~pipeline() = default;
-
   // --- The protocol. Called on the loop, within the connection's callbacks ---
 
   /// A connection has begun: forgets the earlier one, and appends the login's requests. Ends with

@@ -222,7 +222,7 @@ TEST_F(RedisClient, FailsCallsInFlightWhenTheServerIsKilled) {
 
 TEST_F(RedisClient, RepeatsIdempotentCalls) {
   run([](RedisClient& test) -> task<> {
-    client cache = test.connect();
+    client cache = test.connect({.max_connect_attempts = 1000});
     EXPECT_EQ(co_await cache.call<std::string>("PING"), "PONG");
     test.server.pause();
     auto restart = [](redis_server& restarted, client& cut_off) -> task<> {

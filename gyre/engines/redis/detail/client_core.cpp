@@ -200,11 +200,13 @@ task<subscription> client_core::subscribe(shared self, std::string channel,
   }
 }
 
-void client_core::unsubscribe(const message_queue& queue) noexcept try {
+void client_core::unsubscribe(const message_queue& queue) noexcept {
   if (!messages_.remove(queue) || !has_push_ || !is_ready()) return;
-  append_own(&unawaited_, queue.is_pattern() ? "PUNSUBSCRIBE" : "UNSUBSCRIBE", queue.channel());
-} catch (...) {
-  // Without memory the server keeps sending messages, which nobody gets.
+  try {
+    append_own(&unawaited_, queue.is_pattern() ? "PUNSUBSCRIBE" : "UNSUBSCRIBE", queue.channel());
+  } catch (const std::exception&) {
+    return;  // without memory the server keeps sending messages, which nobody gets
+  }
 }
 
 void client_core::end() noexcept {
@@ -270,7 +272,10 @@ void client_core::continue_login(std::string_view bytes) noexcept try {
   fail(std::make_error_code(std::errc::not_enough_memory));
 }
 
-void client_core::ping() { append_own(nullptr, "PING"); }
+void client_core::ping() {
+  may_wait_ = false;
+  append_own(nullptr, "PING");
+}
 
 // --- Replies ---
 

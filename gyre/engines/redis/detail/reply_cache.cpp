@@ -34,24 +34,14 @@ std::string_view key_of(std::string_view command) noexcept {
   return arguments.next().value_or("");
 }
 
-}  // namespace
-
-bool is_cacheable(std::string_view name) noexcept {
-  return std::ranges::any_of(cacheable_commands,
-                             [&](std::string_view each) { return is_word(name, each); });
-}
-
-void throw_not_cacheable(std::string_view command) {
-  throw std::system_error(make_error_code(errc::not_cacheable), std::string(command));
-}
-
-class reply_cache::cached_reply final : public awaited_reply {
+/// A reply as it came, which is kept if it is no error.
+class cached_reply final : public awaited_reply {
  public:
   cached_reply(reply_cache& cache, std::string_view command,
                const queued_replies& permission) noexcept
       : cache_(cache), command_(command), permission_(permission) {}
 
-  reply_bytes take() {
+  reply_cache::reply_bytes take() {
     if (error()) std::rethrow_exception(error());
     return std::move(bytes_);
   }
@@ -68,8 +58,19 @@ class reply_cache::cached_reply final : public awaited_reply {
   reply_cache& cache_;
   const std::string_view command_;
   const queued_replies& permission_;
-  reply_bytes bytes_;
+  reply_cache::reply_bytes bytes_;
 };
+
+}  // namespace
+
+bool is_cacheable(std::string_view name) noexcept {
+  return std::ranges::any_of(cacheable_commands,
+                             [&](std::string_view each) { return is_word(name, each); });
+}
+
+void throw_not_cacheable(std::string_view command) {
+  throw std::system_error(make_error_code(errc::not_cacheable), std::string(command));
+}
 
 reply_cache::reply_cache(event_loop& loop, const cache_options& options)
     : loop_(loop),

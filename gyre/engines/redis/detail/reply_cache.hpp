@@ -46,6 +46,8 @@ class reply_cache final : public invalidation_listener,
   template <class T, class Command>
   static task<T> read(std::shared_ptr<reply_cache> self, client_core::shared core, Command command);
 
+  /// Keeps a reply that is no error.
+  void store(std::string_view key, std::string_view command, reply_bytes reply);
   void invalidate(reply_cursor keys) noexcept override;
   void clear() noexcept override { replies_.clear(); }
   cache_metrics metrics() const noexcept;
@@ -60,12 +62,9 @@ class reply_cache final : public invalidation_listener,
   struct text_hash : std::hash<std::string_view> {
     using is_transparent = void;
   };
-  /// A reply as it came, which is kept if it is no error.
-  class cached_reply;
 
   static std::size_t weigh(const std::string& key, const replies_of_key& replies) noexcept;
   reply_bytes find(std::string_view key, std::string_view command);
-  void store(std::string_view key, std::string_view command, reply_bytes reply);
   /// Sends a command, and keeps its reply; once for all callers.
   task<reply_bytes> fetch(client_core::shared core, std::string_view command);
   static task<reply_bytes> send(std::shared_ptr<reply_cache> self, client_core::shared core,
