@@ -48,7 +48,8 @@ pipeline::pipeline(event_loop& loop, net::host_port server, net::tcp_client_opti
       options_(options),
       entries_(std::min(options.max_in_flight, initial_entries) + own_entries),
       admissions_(options.max_in_flight),
-      health_timer_(loop, [this] { check_health(); }) {
+      health_timer_(loop, [this] { check_health(); }),
+      retry_timer_(loop, [this] { retry_refused_login(); }) {
   client_.emplace(loop, server_, options_of_client(std::move(client_options), options_));
   // There is no on_high_water: it could cancel on_low_water, for which writable_ waits.
   client_->on_connection([this](net::tcp_connection&) { on_connected(); })
@@ -239,6 +240,13 @@ void pipeline::finish_login(std::exception_ptr error) {
   client_->disconnect();
   state_ = state::idle;
   end_attempt(std::move(error));
+  if (needs_connection()) retry_timer_.start_after(refusal_time);
+}
+
+void pipeline::retry_refused_login() {
+  if (!needs_connection()) return;
+  earliest_attempt_ = loop_.now();
+  connect();
 }
 
 void pipeline::end_attempt(std::exception_ptr error) {
@@ -331,6 +339,7 @@ void pipeline::close_with(const std::exception_ptr& error,
   state_ = state::closed;
   end_error_ = std::move(later_error);
   health_timer_.cancel();
+  retry_timer_.cancel();
   client_->disconnect();
   lose_entries(error);
   writable_.set();

@@ -12,7 +12,8 @@
 //
 // 1. A failed attempt. After `max_connect_attempts` in a row the calls that wait fail, and the
 //    state is idle unless needs_connection().
-// 2. A refused login fails the calls that wait; the state is idle.
+// 2. A refused login fails the calls that wait; the state is idle. If needs_connection(), the next
+//    attempt follows a second later.
 // 3. The requests in flight fail.
 //
 // With `is_single_use` the state is closed after 3, and instead of idle.
@@ -201,6 +202,7 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   std::exception_ptr error_of_end(std::error_code why) const noexcept;
 
   void note_input() noexcept;
+  void retry_refused_login();
   void start_health_timer();
   void check_health();
   bool has_been_silent_for(duration limit) const;
@@ -229,6 +231,7 @@ class pipeline : public std::enable_shared_from_this<pipeline> {
   steady_time last_input_ = steady_time::min();
   bool is_suspect_ = false;  // the last check found too long a silence
   timer health_timer_;
+  timer retry_timer_;  // after a refused login
   bool is_flush_posted_ = false;
   std::optional<net::tcp_client> client_;
 };

@@ -415,6 +415,38 @@ TEST_F(RedisPeer, APlainReplyConfirmsNoSubscription) {
   }(*this));
 }
 
+TEST_F(RedisPeer, ASubscriptionSurvivesARefusedLogin) {
+  run([](RedisPeer& test) -> task<> {
+    client cache = test.connect();
+    auto serving = [](RedisPeer& served) -> task<> {
+      const std::string confirmed = ">3\r\n+subscribe\r\n+news\r\n:1\r\n";
+      {
+        gyre::net::tcp_stream peer = co_await served.listener.accept();
+        static_cast<void>(co_await peer.receive());
+        co_await peer.write_all(std::string_view(logged_in));
+        static_cast<void>(co_await peer.receive());
+        co_await peer.write_all(confirmed);
+      }
+      {
+        gyre::net::tcp_stream peer = co_await served.listener.accept();
+        co_await peer.write_all(std::string_view("-ERR max number of clients reached\r\n"));
+      }
+      std::vector<step> steps =
+          script(step{"HELLO", logged_in},
+                 step{"SUBSCRIBE", confirmed + ">3\r\n+message\r\n+news\r\n+x\r\n"});
+      co_await serve(served.listener, std::move(steps));
+    };
+    auto following = [](client followed) -> task<> {
+      subscription news = co_await followed.subscribe("news");
+      const auto message = co_await news.next();
+      EXPECT_EQ(message->text, "x");
+      EXPECT_TRUE(message->follows_gap);
+    };
+    auto both = gyre::when_all(serving(test), following(std::move(cache)));
+    co_await std::move(both);
+  }(*this));
+}
+
 TEST_F(RedisPeer, AnEndWithinTheLoginFailsTheCallsThatWait) {
   run([](RedisPeer& test) -> task<> {
     client cache = test.connect();

@@ -216,7 +216,8 @@ TEST_F(RedisClient, FailsCallsInFlightWhenTheServerIsKilled) {
     EXPECT_EQ(second, errc::connection_lost);
     co_await test.server.start_again();
     EXPECT_EQ(co_await cache.call<std::string>("PING"), "PONG");
-    EXPECT_EQ(cache.metrics().connections, 2U);
+    // More than 2 if the killed server's socket still took a connection.
+    EXPECT_GE(cache.metrics().connections, 2U);
   }(*this));
 }
 
