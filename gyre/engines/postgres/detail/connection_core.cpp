@@ -103,6 +103,7 @@ bool is_stale(const server_message& error) noexcept {
 class connection_core::own_request final : public statement_request {
  public:
   explicit own_request(connection_core& core) noexcept : core_(core) {}
+  virtual ~own_request() = default;
 
   void on_error(server_message error) noexcept override {
     try {
@@ -121,6 +122,8 @@ class connection_core::own_request final : public statement_request {
 /// The successor of an abandoned request.
 class connection_core::dropped_request final : public statement_request {
  public:
+  dropped_request() noexcept = default;
+  virtual ~dropped_request() = default;
   void on_error(server_message) noexcept override {}
   void on_ready(transaction_status) noexcept override {}
   void on_lost(const std::exception_ptr&, bool) noexcept override {}
@@ -132,6 +135,7 @@ class connection_core::preparation final : public statement_request {
  public:
   preparation(connection_core& core, std::string_view text)
       : core_(core), name_("g" + std::to_string(++core.names_)), text_(text) {}
+  virtual ~preparation() = default;
 
   const std::string& name() const noexcept { return name_; }
   const std::string& text() const noexcept { return text_; }
@@ -282,9 +286,8 @@ std::shared_ptr<connection_core::preparation> connection_core::start_preparation
 }
 
 void connection_core::forget_prepared(const prepared_statement& statement) {
-  dropped_statements_.reserve(dropped_statements_.size() + 1);
-  const std::string name = statement.name();
-  if (statements_.remove(statement)) dropped_statements_.push_back(name);
+  dropped_statements_.push_back(statement.name());
+  if (!statements_.remove(statement)) dropped_statements_.pop_back();
 }
 
 // --- Requests ---
