@@ -14,10 +14,6 @@ namespace {
 
 using finite_kind = detail::count_since_epoch::kind;
 
-// PostgreSQL counts from the first of January 2000.
-constexpr std::int64_t epoch_days = 10957;
-constexpr std::int64_t epoch_microseconds = epoch_days * 86'400'000'000;
-
 template <class Number>
 void write_number_as_text(argument_writer& output, Number number) {
   char text[64];
@@ -121,8 +117,8 @@ void write_timestamp(argument_writer& output, oid type, const count_since_epoch&
     case finite_kind::negative_infinite: return output.write_binary(limits::min());
     case finite_kind::out_of_range: break;
     case finite_kind::finite:
-      if (time.count < limits::min() + epoch_microseconds + 1) break;
-      return output.write_binary(time.count - epoch_microseconds);
+      if (time.count < limits::min() + detail::epoch_microseconds + 1) break;
+      return output.write_binary(time.count - detail::epoch_microseconds);
   }
   output.throw_out_of_range("a time beyond the years of PostgreSQL");
 }
@@ -135,8 +131,8 @@ void write_date(argument_writer& output, const count_since_epoch& days, const ch
     case finite_kind::negative_infinite: return output.write_binary(limits::min());
     case finite_kind::out_of_range: break;
     case finite_kind::finite: {
-      if (days.count <= limits::min() + epoch_days || days.count >= limits::max()) break;
-      return output.write_binary(static_cast<std::int32_t>(days.count - epoch_days));
+      if (days.count <= limits::min() + detail::epoch_days || days.count >= limits::max()) break;
+      return output.write_binary(static_cast<std::int32_t>(days.count - detail::epoch_days));
     }
   }
   output.throw_out_of_range("a date beyond the years of PostgreSQL");

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/engines/postgres/client.hpp>
 
+#include <gyre/base/detail/splitmix64.hpp>
 #include <gyre/engines/postgres/client_test_support.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/task/sleep.hpp>
 #include <gyre/task/when_all.hpp>
 #include <gyre/task/with_timeout.hpp>
+#include <gyre/tls/error.hpp>
+#include <gyre/tls/tls_context.hpp>
+#include <tests/support/tls_certificates.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -269,18 +273,34 @@ TEST_F(PostgresClient, TheServerStopsAStatementAfterItsLimit) {
 TEST_F(PostgresClient, LimitsAllStatementsByDefault) {
   run([](PostgresClient& test) -> task<> {
     client_options options = test.options();
-    options.statement_timeout = 100ms;
+    options.statement_timeout = 1h;
     client db = test.connect(options);
-    EXPECT_EQ(co_await db.query_one<std::string>("show statement_timeout"), "100ms");
-    EXPECT_EQ(co_await error_of(db.execute("select pg_sleep(60)")), std::errc::timed_out);
-    const statement unlimited("select pg_sleep(0.2)", {.timeout = gyre::duration::max()});
-    EXPECT_EQ(co_await db.execute(unlimited), 1U);
-    co_await db.transaction([](transaction& tx) -> task<> {
-      EXPECT_EQ(co_await tx.query_one<std::string>("show statement_timeout"), "100ms");
-      const statement longer("select current_setting('statement_timeout')", {.timeout = 1h});
-      EXPECT_EQ(co_await tx.query_one<std::string>(longer), "1h");
-      EXPECT_EQ(co_await tx.query_one<std::string>("show statement_timeout"), "100ms");
+    const char* const limit = "select current_setting('statement_timeout')";
+    const statement unlimited(limit, {.timeout = gyre::duration::max()});
+    const statement longer(limit, {.timeout = 2h});
+    EXPECT_EQ(co_await db.query_one<std::string>(limit), "1h");
+    EXPECT_EQ(co_await db.query_one<std::string>(unlimited), "0");
+    EXPECT_EQ(co_await db.query_one<std::string>(limit), "1h");
+    co_await db.transaction([&](transaction& tx) -> task<> {
+      EXPECT_EQ(co_await tx.query_one<std::string>(limit), "1h");
+      EXPECT_EQ(co_await tx.query_one<std::string>(longer), "2h");
+      EXPECT_EQ(co_await tx.query_one<std::string>(limit), "1h");
+      const auto code = co_await error_of(tx.savepoint([&](transaction& inner) -> task<> {
+        EXPECT_EQ(co_await inner.query_one<std::string>(unlimited), "0");
+        co_await inner.execute("select 1/0");
+      }));
+      EXPECT_EQ(code, errc::division_by_zero);
+      EXPECT_EQ(co_await tx.query_one<std::string>(limit), "1h");
+      EXPECT_EQ(co_await tx.query_one<std::string>(unlimited), "0");
     });
+    const gyre::postgres::transaction_options own = {.statement_timeout = 3h};
+    co_await db.transaction(
+        [&](transaction& tx) -> task<> {
+          EXPECT_EQ(co_await tx.query_one<std::string>(limit), "3h");
+          EXPECT_EQ(co_await tx.query_one<std::string>(longer), "2h");
+          EXPECT_EQ(co_await tx.query_one<std::string>(limit), "3h");
+        },
+        own);
   }(*this));
 }
 
@@ -318,6 +338,106 @@ TEST_F(PostgresClient, BoundsCallsThatWait) {
     EXPECT_EQ(std::ranges::count(errors, make_error_code(gyre::io::errc::waiting_limit)), 3);
     EXPECT_EQ(std::ranges::count(errors, std::error_code()), 3);
   }(*this));
+}
+
+// Awaits calls that are stopped at random moments, and expects that the others have their own
+// results.
+task<> expect_echoes(client& db, std::uint64_t seed, int count) {
+  gyre::detail::splitmix64 random(seed);
+  for (; count > 0; --count) {
+    const auto number = static_cast<int>(random() % 1'000'000);
+    const std::chrono::microseconds limit(random() % 400);
+    const auto call = [](client& used, int expected, std::chrono::microseconds time) -> task<> {
+      auto limited = gyre::with_timeout(used.query_one<int>("select $1::int", expected), time);
+      EXPECT_EQ(co_await std::move(limited), expected);
+    };
+    const std::error_code error = co_await error_of(call(db, number, limit));
+    if (error && error != std::errc::timed_out) ADD_FAILURE() << error.message();
+  }
+}
+
+TEST_F(PostgresClient, CallsThatAreStoppedAtRandomMomentsHarmNobody) {
+  run([](PostgresClient& test) -> task<> {
+    client db = test.connect();
+    std::vector<task<>> all;
+    for (std::uint64_t each = 0; each < 8; ++each) all.push_back(expect_echoes(db, each, 100));
+    co_await gyre::when_all(std::move(all));
+    for (int each = 0; each < 20; ++each) {
+      EXPECT_EQ(co_await db.query_one<int>("select $1::int", each), each);
+    }
+    EXPECT_EQ(db.metrics().in_flight, 0U);
+    EXPECT_EQ(db.metrics().waiting, 0U);
+  }(*this));
+}
+
+// Counts the transactions that were committed, of those that are stopped at random moments.
+task<> count_commits(client& db, std::uint64_t seed, int count, int& commits) {
+  gyre::detail::splitmix64 random(seed);
+  for (; count > 0; --count) {
+    const std::chrono::microseconds limit(random() % 3000);
+    const auto call = [](client& used, std::chrono::microseconds time) -> task<> {
+      const auto body = [](transaction& tx) -> task<> {
+        co_await tx.execute("insert into entry values ($1)", 1);
+        co_await tx.execute("select pg_sleep(0.0005)");
+      };
+      co_await gyre::with_timeout(used.transaction(body), time);
+    };
+    const std::error_code error = co_await error_of(call(db, limit));
+    if (!error) ++commits;
+    if (error && error != std::errc::timed_out) ADD_FAILURE() << error.message();
+  }
+}
+
+TEST_F(PostgresClient, TransactionsThatAreStoppedAtRandomMomentsAreWholeOrNothing) {
+  run([](PostgresClient& test) -> task<> {
+    client_options options = test.options();
+    options.max_open = 3;
+    client db = test.connect(options);
+    co_await db.execute("create table entry (value int)");
+    int commits = 0;
+    std::vector<task<>> all;
+    for (std::uint64_t each = 0; each < 6; ++each) {
+      all.push_back(count_commits(db, each, 30, commits));
+    }
+    co_await gyre::when_all(std::move(all));
+    EXPECT_EQ(co_await db.query_one<int>("select count(*) from entry"), commits);
+    EXPECT_EQ(db.metrics().open, db.metrics().idle);
+  }(*this));
+}
+
+// --- Encryption ---
+
+TEST_F(PostgresClient, EncryptsAndVerifiesTheServer) {
+  gyre::test::test_authority authority;
+  const gyre::test::issued identity = authority.issue();
+  gyre::test::postgres_settings settings;
+  settings.has_tcp = true;
+  settings.certificate = identity.certificate;
+  settings.key = identity.key;
+  settings.logins = {"hostssl all all 127.0.0.1/32 trust"};
+  gyre::test::postgres_server encrypted(loop, settings);
+  const std::string address = "localhost:" + std::to_string(encrypted.port());
+  run([](PostgresClient& test, std::string host, std::string root) -> task<> {
+    const char* const is_encrypted = "select ssl from pg_stat_ssl where pid = pg_backend_pid()";
+    client db(test.loop, "postgresql://postgres@" + host + "?sslmode=require");
+    EXPECT_TRUE(co_await db.query_one<bool>(is_encrypted));
+    client_options options =
+        client_options::parse("postgresql://postgres@" + host + "?sslmode=verify-full");
+    client stranger = test.connect(options);
+    EXPECT_EQ(co_await error_of(stranger.execute("select 1")),
+              gyre::tls::errc::certificate_unknown_issuer);
+    gyre::tls::client_options trusting;
+    trusting.system_authorities = false;
+    trusting.authorities = {gyre::tls::pem::text(root)};
+    options.tls = gyre::tls::tls_context::client(trusting);
+    client verified = test.connect(options);
+    EXPECT_TRUE(co_await verified.query_one<bool>(is_encrypted));
+    const bool in_transaction =
+        co_await verified.transaction([is_encrypted](transaction& tx) -> task<bool> {
+          co_return co_await tx.query_one<bool>(is_encrypted);
+        });
+    EXPECT_TRUE(in_transaction);
+  }(*this, address, authority.certificate()));
 }
 
 // --- Lost connections ---

@@ -13,10 +13,6 @@ namespace {
 
 using detail::whole_number;
 
-// PostgreSQL counts from the first of January 2000.
-constexpr std::int64_t epoch_days = 10957;
-constexpr std::int64_t epoch_microseconds = epoch_days * 86'400'000'000;
-
 template <class Unsigned>
 auto load_signed(const std::byte* bytes) noexcept {
   return static_cast<std::make_signed_t<Unsigned>>(load_be<Unsigned>(bytes));
@@ -131,8 +127,8 @@ count_since_epoch read_timestamp(const column_value& value, oid type, const char
   const std::int64_t count = load_signed<std::uint64_t>(value.bytes(8));
   if (count == limits::max()) return {kind::infinite, 0};
   if (count == limits::min()) return {kind::negative_infinite, 0};
-  if (count > limits::max() - epoch_microseconds) return {kind::out_of_range, 0};
-  return {kind::finite, count + epoch_microseconds};
+  if (count > limits::max() - detail::epoch_microseconds) return {kind::out_of_range, 0};
+  return {kind::finite, count + detail::epoch_microseconds};
 }
 
 std::chrono::days read_days(const column_value& value, const char* name) {
@@ -142,7 +138,7 @@ std::chrono::days read_days(const column_value& value, const char* name) {
   const std::int64_t count = load_signed<std::uint32_t>(value.bytes(4));
   if (count == limits::max()) return days::max();
   if (count == limits::min()) return days::min();
-  return days(static_cast<days::rep>(count + epoch_days));
+  return days(static_cast<days::rep>(count + detail::epoch_days));
 }
 
 std::chrono::microseconds read_time_of_day(const column_value& value) {

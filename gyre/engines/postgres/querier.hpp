@@ -102,7 +102,8 @@ class querier {
                                     engines::detail::keep(std::forward<Arguments>(arguments)...));
   }
 
-  /// Begins a COPY … FROM STDIN of any format, whose bytes the writer sends.
+  /// Begins a COPY … FROM STDIN of any format, whose bytes the writer sends. Until it is finished, a
+  /// transaction and a session refuse other statements (std::logic_error).
   [[nodiscard]] task<copy_writer> copy_in(statement text) {
     return detail::begin_copy_in(runner_, std::move(text));
   }
@@ -121,7 +122,8 @@ class querier {
   task<std::uint64_t> copy_rows(std::string target, Rows&& rows) {
     return detail::copy_all_rows<Rows>(runner_, std::move(target), std::forward<Rows>(rows));
   }
-  /// Gives the bytes of a COPY … TO STDOUT as they come, in pieces that end with a row.
+  /// Gives the bytes of a COPY … TO STDOUT as they come, in pieces that end with a row. Until the
+  /// last one was taken, a transaction and a session refuse other statements.
   ///
   ///     auto lines = db.copy_out("copy item to stdout (format csv)");
   ///     while (auto* line = co_await lines.next()) std::cout << *line;

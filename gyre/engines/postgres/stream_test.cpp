@@ -296,6 +296,49 @@ TEST_F(PostgresCopy, ThatIsGivenUpCopiesNothing) {
   }(*this));
 }
 
+TEST_F(PostgresCopy, KeepsOtherStatementsFromItsConnection) {
+  run([](PostgresCopy& test) -> task<> {
+    client db = test.connect();
+    co_await db.execute("create table number (value int)");
+    const auto is_refused = [](querier& used) -> task<bool> {
+      try {
+        co_await used.execute("select 1");
+      } catch (const std::logic_error&) {
+        co_return true;
+      }
+      co_return false;
+    };
+    co_await db.transaction([&is_refused](transaction& tx) -> task<> {
+      copy_writer copy = co_await tx.copy_in("copy number from stdin");
+      co_await copy.write("1\n");
+      EXPECT_TRUE(co_await is_refused(tx));
+      EXPECT_EQ(co_await copy.finish(), 1U);
+      EXPECT_FALSE(co_await is_refused(tx));
+      auto pieces = tx.copy_out("copy number to stdout");
+      EXPECT_NE(co_await pieces.next(), nullptr);
+      EXPECT_TRUE(co_await is_refused(tx));
+      EXPECT_EQ(co_await pieces.next(), nullptr);
+      EXPECT_FALSE(co_await is_refused(tx));
+    });
+    EXPECT_EQ(db.metrics().idle, 1U);
+  }(*this));
+}
+
+TEST_F(PostgresCopy, WaitsForTheStatementsBeforeIt) {
+  run([](PostgresCopy& test) -> task<> {
+    client db = test.connect();
+    co_await db.execute("create table number (value int)");
+    const std::vector<int> numbers = {1, 2};
+    co_await db.transaction([&numbers](transaction& tx) -> task<> {
+      co_await tx.execute("select 1");
+      auto all = gyre::when_all(tx.execute("select pg_sleep(0.01)"), tx.execute("select 2"),
+                                tx.copy_rows("number (value)", numbers));
+      co_await std::move(all);
+    });
+    EXPECT_EQ(co_await db.query_one<int>("select count(*) from number"), 2);
+  }(*this));
+}
+
 TEST_F(PostgresCopy, CopiesOut) {
   run([](PostgresCopy& test) -> task<> {
     client db = test.connect();

@@ -51,7 +51,7 @@ class transaction : public querier {
   /// statements are undone (ROLLBACK TO SAVEPOINT), and the transaction can continue. Savepoints
   /// may be nested; meanwhile only the innermost may be used.
   ///
-  /// Lifetime: a body that is no temporary must outlive the call.
+  /// Lifetime: as client::transaction().
   template <transaction_body Body>
   [[nodiscard]] task<transaction_result_t<Body>> savepoint(Body body) {
     return detail::run_savepoint<transaction>(state_, std::move(body));

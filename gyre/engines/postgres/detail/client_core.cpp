@@ -154,7 +154,7 @@ void client_core::close() noexcept {
   for (const auto& each : shared_) each->close();
   pool_->close();
   const connection_list open = std::move(*owned_);
-  for (connection_core* const each : open) each->close();
+  for (const auto& each : open) each->close();
   if (listener_ != nullptr) listener_->end();
 }
 

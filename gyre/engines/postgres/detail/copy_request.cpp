@@ -6,7 +6,6 @@
 #include <gyre/task/detail/this_context.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
 
 namespace gyre::postgres::detail {
@@ -16,7 +15,6 @@ namespace {
 constexpr std::size_t piece_size = 64 * 1024;
 // Reading pauses while this many bytes wait for the caller.
 constexpr std::size_t high_water = 256 * 1024;
-constexpr std::chrono::seconds commit_timeout{30};
 
 }  // namespace
 
@@ -63,6 +61,10 @@ copy_request::copy_request(joined_transaction transaction, std::string text, boo
       text_(std::move(text)),
       reply_(transaction_.state->core(), is_in) {}
 
+void copy_request::end() noexcept {
+  if (std::exchange(is_open_, false)) transaction_.state->lease().has_open_copy = false;
+}
+
 connection_core& copy_request::core() const noexcept { return transaction_.state->core(); }
 
 task<std::shared_ptr<copy_request>> copy_request::begin(joined_transaction transaction,
@@ -73,8 +75,9 @@ task<std::shared_ptr<copy_request>> copy_request::begin(joined_transaction trans
   state->require_usable();
   task<> beginning = state->send_prefix();
   co_await std::move(beginning);
-  task<> turn = state->admit();
-  co_await std::move(turn);
+  // No other statement may be in flight, as the server takes all that follows for the COPY's bytes.
+  task<> idling = state->wait_until_idle();
+  co_await std::move(idling);
   std::shared_ptr<copy_request> made;
   try {
     made = std::make_shared<copy_request>(std::move(transaction), std::move(text), is_in);
@@ -83,8 +86,11 @@ task<std::shared_ptr<copy_request>> copy_request::begin(joined_transaction trans
     throw;
   }
   state->core().query(made->reply_, made->text_);
+  made->is_open_ = true;
+  state->lease().has_open_copy = true;
   while (!made->reply_.has_begun() && !made->reply_.has_ended()) co_await made->reply_.changed();
   if (!made->reply_.has_begun()) {
+    made->end();
     made->reply_.throw_if_failed(made->text_);
     throw_error(errc::not_a_copy, excerpt_of(made->text_));
   }
@@ -116,10 +122,12 @@ task<std::uint64_t> copy_request::finish(std::shared_ptr<copy_request> self) {
 
 task<std::uint64_t> copy_request::wait_for_end(std::shared_ptr<copy_request> self) {
   co_await self->reply_.wait();
+  self->end();
   self->reply_.throw_if_failed(self->text_);
   self->is_finished_ = true;
   if (self->transaction_.is_own) {
-    task<> ending = transaction_state::commit(self->transaction_.state, commit_timeout);
+    task<> ending =
+        transaction_state::commit(self->transaction_.state, transaction_options().commit_timeout);
     co_await std::move(ending);
   }
   co_return self->reply_.affected();

@@ -27,7 +27,7 @@ class copy_request {
  public:
   copy_request(joined_transaction transaction, std::string text, bool is_in);
   copy_request& operator=(copy_request&&) = delete;
-  ~copy_request() = default;
+  ~copy_request() { end(); }
 
   /// Sends the statement, and waits until the server takes or gives bytes.
   static task<std::shared_ptr<copy_request>> begin(joined_transaction transaction, std::string text,
@@ -79,12 +79,15 @@ class copy_request {
 
   /// Waits for the end of the reply, and ends the connection's or the transaction's use.
   static task<std::uint64_t> wait_for_end(std::shared_ptr<copy_request> self);
+  /// The connection may be used for other statements.
+  void end() noexcept;
   connection_core& core() const noexcept;
 
   joined_transaction transaction_;
   const std::string text_;
   reply reply_;
   bool is_finished_ = false;
+  bool is_open_ = false;
 };
 
 task<copy_writer> begin_copy_in(shared_runner runner, statement text);

@@ -12,6 +12,10 @@
 
 namespace gyre::postgres::detail {
 
+// PostgreSQL counts from the first of January 2000.
+inline constexpr std::int64_t epoch_days = 10957;
+inline constexpr std::int64_t epoch_microseconds = epoch_days * 86'400'000'000;
+
 /// A number of units since 1970, or an infinity; none: out of range.
 struct count_since_epoch {
   enum class kind : std::uint8_t { finite, infinite, negative_infinite, out_of_range };

@@ -6,11 +6,11 @@ namespace gyre::postgres::detail {
 owned_connection::owned_connection(std::shared_ptr<connection_core> core,
                                    std::shared_ptr<connection_list> list)
     : core_(std::move(core)), list_(std::move(list)) {
-  list_->push_back(core_.get());
+  list_->push_back(core_);
 }
 
 owned_connection::~owned_connection() {
-  std::erase(*list_, core_.get());
+  std::erase(*list_, core_);
   core_->close();
 }
 

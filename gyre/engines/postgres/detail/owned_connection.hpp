@@ -10,8 +10,8 @@
 
 namespace gyre::postgres::detail {
 
-/// The connections of a client that are owned, so that it can close them.
-using connection_list = std::vector<connection_core*>;
+/// The owned connections of a client, so that it can close them.
+using connection_list = std::vector<std::shared_ptr<connection_core>>;
 
 /// The connection of a net::connection_pool, which ends with it.
 class owned_connection {

@@ -7,7 +7,6 @@
 #include <gyre/task/spawn.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
 
 namespace gyre::postgres::detail {
@@ -17,7 +16,6 @@ namespace {
 constexpr std::uint32_t first_rows = 64;
 constexpr std::uint32_t most_rows = 16 * 1024;
 constexpr std::size_t batch_bytes = 256 * 1024;
-constexpr std::chrono::seconds commit_timeout{30};
 
 }  // namespace
 
@@ -97,7 +95,7 @@ task<> portal_stream::finish() {
   const transaction_state::shared state = transaction_->state;
   if (transaction_->is_own) {
     is_finished_ = true;
-    task<> ending = transaction_state::commit(state, commit_timeout);
+    task<> ending = transaction_state::commit(state, transaction_options().commit_timeout);
     co_await std::move(ending);
     co_return;
   }

@@ -104,6 +104,10 @@ void transaction_state::require_usable() const {
         "gyre::postgres::transaction: it is used while a savepoint of it is open; use the "
         "transaction that the savepoint's function is given");
   }
+  if (lease_->has_open_copy) {
+    throw std::logic_error(
+        "gyre::postgres::querier: a COPY is under way on the connection; finish it first");
+  }
   lease_->require_connected();
 }
 
@@ -220,6 +224,19 @@ task<> transaction_state::admit() {
   } catch (const std::system_error&) {
     lease_->require_connected();
     throw;
+  }
+}
+
+task<> transaction_state::wait_until_idle() {
+  for (;;) {
+    task<> turn = admit();
+    co_await std::move(turn);
+    if (core().in_flight() == 0) co_return;
+    // The reply to a further request comes after those of all before it.
+    statement_reply reply(core());
+    core().query(reply, "");
+    co_await reply.wait();
+    reply.throw_if_failed({});
   }
 }
 
