@@ -11,6 +11,7 @@
 #include <gyre/net/tcp_connection.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <new>
 #include <stdexcept>
 #include <system_error>
@@ -23,6 +24,8 @@ constexpr std::size_t least_max_message = 1024;
 constexpr std::size_t largest_max_message = std::size_t{1} << 30;
 // Settings that a server reports; PostgreSQL 16 reports fourteen.
 constexpr std::size_t max_settings = 64;
+// The pipeline itself refuses to log in again for a second.
+constexpr std::chrono::milliseconds least_retry_delay{1100};
 // A preparation changes nothing, so that it is repeated when a connection is lost.
 constexpr int max_preparations = 3;
 
@@ -220,7 +223,8 @@ connection_core::connection_core(event_loop& loop, const net::host_port& server,
       statements_(options.max_statements),
       own_request_(std::make_unique<own_request>(*this)),
       dropped_request_(std::make_unique<dropped_request>()),
-      cancel_timer_(loop, [this] { end_delay(); }) {}
+      cancel_timer_(loop, [this] { end_delay(); }),
+      retry_timer_(loop, [this] { try_again(); }) {}
 
 connection_core::~connection_core() = default;
 
@@ -573,6 +577,17 @@ void connection_core::refuse_login(const server_message& error) {
 void connection_core::finish_login_with(std::exception_ptr error) {
   has_failed_ = true;
   finish_login(std::move(error));
+  if (is_needed_ && options_.reconnects) {
+    retry_timer_.start_after(std::max<duration>(options_.longest_delay, least_retry_delay));
+  }
+}
+
+void connection_core::try_again() noexcept {
+  try {
+    connect_if_needed();
+  } catch (...) {
+    retry_timer_.start_after(least_retry_delay);  // of memory, or because it is too early
+  }
 }
 
 // --- Replies ---

@@ -89,7 +89,8 @@ class connection_core final : public engines::detail::pipeline {
   bool is_fenced() const noexcept { return cancel_ != cancel_state::none; }
   /// A setting that the server reports, such as "server_version"; empty: it has not.
   std::string_view parameter(std::string_view name) const noexcept;
-  /// Stays connected although nobody calls.
+  /// Stays connected although nobody calls; after a refused login it tries again, every
+  /// connection_options::longest_delay or second.
   void set_needed(bool needed) noexcept { is_needed_ = needed; }
   void connect_if_needed() {
     if (is_needed_) connect();
@@ -199,6 +200,7 @@ class connection_core final : public engines::detail::pipeline {
   bool take_ready(std::span<const std::byte> body, statement_request& request);
   void give_up(errc error, std::string_view text = {}) noexcept;
 
+  void try_again() noexcept;
   bool is_unwanted(const statement_request* request) const noexcept;
   bool first_is_unwanted() noexcept;
   void update_cancelling() noexcept;
@@ -229,6 +231,7 @@ class connection_core final : public engines::detail::pipeline {
   std::size_t wanted_ = 0;              // requests in flight that somebody waits for
   cancel_state cancel_ = cancel_state::none;
   timer cancel_timer_;
+  timer retry_timer_;  // after a refused login
   std::optional<cancel_request> cancel_request_;
 };
 

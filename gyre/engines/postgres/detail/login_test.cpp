@@ -6,6 +6,7 @@
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/io/buffer.hpp>
+#include <gyre/task/sleep.hpp>
 #include <gyre/task/task.hpp>
 #include <gyre/tls/error.hpp>
 #include <gyre/tls/tls_context.hpp>
@@ -265,6 +266,19 @@ TEST_F(PostgresLogins, WaitWhileAllConnectionsOfTheServerAreTaken) {
     EXPECT_EQ(co_await error_of(name_of(core)), errc::too_many_connections);
     co_await run_script(administrator, "alter user scrammed connection limit 1");
     EXPECT_EQ(co_await name_of(core), "scrammed");
+  }(*this));
+}
+
+TEST_F(PostgresLogins, AreTriedAgainIfTheConnectionIsNeeded) {
+  gyre::sync_wait(loop, [](PostgresLogins& test) -> task<> {
+    const auto core = test.connect_as("scrammed", "another secret", {.longest_delay = 1ms});
+    core->set_needed(true);
+    EXPECT_EQ(co_await error_of(name_of(core)), errc::invalid_password);
+    const auto administrator = test.connect(test.defaults);
+    co_await run_script(administrator, "alter user scrammed password 'another secret'");
+    while (core->connection_number() == 0) co_await gyre::sleep_for(10ms);
+    EXPECT_EQ(co_await name_of(core), "scrammed");
+    core->close();
   }(*this));
 }
 
