@@ -94,6 +94,42 @@ TEST_F(Worker, IsWokenBySubmissions) {
   }(*this));
 }
 
+TEST_F(Worker, IsWokenForAKindWhileAnotherHasJobs) {
+  run([](Worker& test) -> task<> {
+    const auto echo = [](job& current) -> task<std::string> { co_return current.payload(); };
+    worker worker(test.db, {.poll_interval = 1h});  // longer than the test
+    worker.handle("busy", echo);
+    worker.handle("idle", echo);
+    co_await with_worker(worker, [&]() -> task<> {
+      for (int n = 0; n != 20; ++n) {
+        const auto busy = co_await test.jobs.submit(test.db, "busy", "a", {.keep = 1h});
+        EXPECT_EQ(co_await test.jobs.result(busy.id), "a");
+        co_await test.wait_until("select waits = '{busy,idle}' from work.worker");
+        const auto idle = co_await test.jobs.submit(test.db, "idle", "b", {.keep = 1h});
+        EXPECT_EQ(co_await test.jobs.result(idle.id), "b");
+      }
+    });
+    EXPECT_EQ(co_await test.db.query_one<int>("select count(*) from work.worker"), 0);
+  }(*this));
+}
+
+TEST_F(Worker, ScheduledJobsAreNotForgottenWhileAnotherKindHasJobs) {
+  run([](Worker& test) -> task<> {
+    const auto echo = [](job& current) -> task<std::string> { co_return current.payload(); };
+    worker worker(test.db, {.poll_interval = 1h});  // longer than the test
+    worker.handle("busy", echo);
+    worker.handle("later", echo);
+    co_await with_worker(worker, [&]() -> task<> {
+      const auto now = co_await test.db.query_one<gyre::work::server_time>("select now()");
+      const auto later =
+          co_await test.jobs.submit(test.db, "later", "l", {.run_at = now + 500ms, .keep = 1h});
+      const auto busy = co_await test.jobs.submit(test.db, "busy", "b", {.keep = 1h});
+      EXPECT_EQ(co_await test.jobs.result(busy.id), "b");
+      EXPECT_EQ(co_await test.jobs.result(later.id), "l");
+    });
+  }(*this));
+}
+
 TEST_F(Worker, RetriesUntilTheJobIsDead) {
   run([](Worker& test) -> task<> {
     std::vector<int> failures;

@@ -534,8 +534,8 @@ begin
       decided as (
         select t.*, case
           when t.outcome in ('finished', 'cancelled', 'dead') then t.outcome
+          when j.stop_requested then 'cancelled'
           when t.outcome = 'failed' and j.failures + 1 >= j.max_attempts then 'dead'
-          when t.outcome = 'failed' and j.stop_requested then 'cancelled'
           when t.delay_ms > 0 then 'scheduled'
           else 'ready' end::work.job_state as next_state
         from told t join work.job j on j.id = t.id
@@ -676,8 +676,10 @@ begin
     -- The orderly end of a worker, which has ended its attempts.
     create function work.unregister(worker_id bigint) returns void
     language sql as $body$
-      update work.worker set lease_until = '-infinity', lease_ms = 1
-      where id = worker_id
+      update work.worker w set lease_until = '-infinity', lease_ms = 1, waits = '{}'
+      where w.id = worker_id;
+      delete from work.worker w where w.id = worker_id
+        and not exists (select from work.job j where j.state = 'running' and j.worker = worker_id);
     $body$;
 
     -- Whether the effect with this key has yet to happen; the caller's transaction then makes it.

@@ -230,6 +230,7 @@ task<> worker_core::take_some() {
 task<> worker_core::take(const free_slots& slots) {
   const worker_id worker = worker_;
   ++metrics_.takes;
+  for (handled_kind& kind : kinds_) kind.is_notified = false;
   std::vector<taken_row> rows;
   try {
     rows = co_await translated(db_.query<taken_row>(limited("select * from work.take($1, $2, $3)"),
@@ -241,16 +242,17 @@ task<> worker_core::take(const free_slots& slots) {
   }
   if (worker_ != worker) co_return;  // others take them over
 
-  for (std::size_t n = 0; n != slots.kinds.size(); ++n) {
-    const auto taken = std::ranges::count_if(
-        rows, [&](const taken_row& row) { return row.id && row.kind == slots.kinds[n]; });
-    find_kind(slots.kinds[n])->may_be_ready = taken == slots.limits[n];
-  }
   bool has_new_announcement = false;
-  for (const std::string_view name : slots.kinds) {
-    handled_kind& kind = *find_kind(name);
-    has_new_announcement |= !kind.may_be_ready && !kind.is_announced;
-    kind.is_announced = !kind.may_be_ready;
+  for (handled_kind& kind : kinds_) {
+    const auto asked = std::ranges::find(slots.kinds, kind.name);
+    const auto limit = asked != slots.kinds.end() ? slots.limits[asked - slots.kinds.begin()] : 0;
+    const auto taken = std::ranges::count_if(
+        rows, [&](const taken_row& row) { return row.id && row.kind == kind.name; });
+    // The database notifies of the kinds of this take alone.
+    const bool is_waited_for = taken < limit;
+    has_new_announcement |= is_waited_for && !kind.is_announced;
+    kind.is_announced = is_waited_for;
+    kind.may_be_ready = !is_waited_for || kind.is_notified;
   }
   std::optional<std::int64_t> due_ms;
   for (taken_row& row : rows) {
@@ -289,16 +291,18 @@ worker_core::free_slots worker_core::find_free_slots() const {
   free_slots slots;
   const std::size_t occupied = running_.size() + unreported_.size();
   std::size_t left = options_.max_running - std::min(options_.max_running, occupied);
+  bool may_be_ready = false;
   for (const handled_kind& kind : kinds_) {
-    if (!kind.may_be_ready) continue;
     const std::size_t limit =
         std::min({left, kind.options.max_running - kind.running, std::size_t{1} << 16});
     if (limit == 0) continue;
+    // A take is for all kinds with slots, as the database notifies only of the last one's kinds.
     slots.kinds.push_back(kind.name);
     slots.limits.push_back(static_cast<std::int32_t>(limit));
     left -= limit;
+    may_be_ready |= kind.may_be_ready;
   }
-  return slots;
+  return may_be_ready ? slots : free_slots();
 }
 
 void worker_core::plan_next_look(bool has_new_announcement, std::optional<std::int64_t> due_ms) {
@@ -547,7 +551,9 @@ task<> worker_core::hear_ready() {
     postgres::subscription ready = co_await db_.listen("work_ready");
     while (auto message = co_await ready.next()) {
       for (handled_kind& kind : kinds_) {
-        kind.may_be_ready |= message->follows_gap || kind.name == message->payload;
+        if (!message->follows_gap && kind.name != message->payload) continue;
+        kind.may_be_ready = true;
+        kind.is_notified = true;
       }
       changed_.set();
     }

@@ -62,6 +62,7 @@ class worker_core {
     handler_options options;
     std::size_t running = 0;
     bool may_be_ready = true;   // false after a take that found fewer jobs than slots
+    bool is_notified = false;   // since the last take was sent
     bool is_announced = false;  // the database knows that the worker waits for this kind
   };
   /// How an attempt ended, until the database knows.
