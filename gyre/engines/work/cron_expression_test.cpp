@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+namespace cron_expression_test {
 namespace {
 
 using namespace std::chrono;
@@ -152,3 +153,4 @@ TEST(CronExpression, NextIsTheFirstMinuteOfTheSet) {
 }
 
 }  // namespace
+}  // namespace cron_expression_test

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+namespace printable_text_test {
 namespace {
 
 using gyre::work::detail::printable_text;
@@ -37,3 +38,4 @@ TEST(PrintableText, CutsBetweenCharacters) {
 }
 
 }  // namespace
+}  // namespace printable_text_test
