@@ -50,8 +50,7 @@ std::optional<message_metadata> parse_ack_subject(std::string_view subject) {
                            read(token[4], result.consumer_sequence) &&
                            read(token[5], nanoseconds) && read(token[6], result.pending);
   if (!is_complete || result.stream.empty() || result.consumer.empty()) return std::nullopt;
-  result.stored =
-      server_time(std::chrono::nanoseconds(nanoseconds));
+  result.stored = server_time(std::chrono::nanoseconds(nanoseconds));
   return result;
 }
 

@@ -71,8 +71,8 @@ class client : public querier {
   ///
   /// Errors: those of the body; those of querier; errc::commit_unknown if the reply to COMMIT was
   /// lost; errc::transaction_aborted if the body ignored an error of the server.
-  /// Lifetime: the body is moved into the call, and its captures live until the call has ended. With
-  /// GCC 12 a lambda that captures by value needs a name (see invoke()).
+  /// Lifetime: the body is moved into the call, and its captures live until the call has ended.
+  /// With GCC 12 a lambda that captures by value needs a name (see invoke()).
   template <transaction_body Body>
   [[nodiscard]] task<transaction_result_t<Body>> transaction(Body body,
                                                              transaction_options options = {}) {

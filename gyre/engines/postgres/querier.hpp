@@ -102,8 +102,8 @@ class querier {
                                     engines::detail::keep(std::forward<Arguments>(arguments)...));
   }
 
-  /// Begins a COPY … FROM STDIN of any format, whose bytes the writer sends. Until it is finished, a
-  /// transaction and a session refuse other statements (std::logic_error).
+  /// Begins a COPY … FROM STDIN of any format, whose bytes the writer sends. Until it is finished,
+  /// a transaction and a session refuse other statements (std::logic_error).
   [[nodiscard]] task<copy_writer> copy_in(statement text) {
     return detail::begin_copy_in(runner_, std::move(text));
   }

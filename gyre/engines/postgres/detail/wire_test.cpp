@@ -271,7 +271,7 @@ TEST(Saslprep, MapsSpacesAndDropsWhatIsNothing) {
 }
 
 TEST(Base64, DecodesOnlyItsOwn) {
-  for (const std::string_view text : {"", "f", "fo", "foo", "foob"}) {
+  for (const std::string_view text : {"", "a", "ab", "abc", "abcd"}) {
     const auto decoded = decode_base64(encode_base64(bytes_of(text)));
     ASSERT_TRUE(decoded);
     EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(decoded->data()), decoded->size()),
