@@ -52,7 +52,7 @@ class file_ring_poller final : public poller {
     epoll_.after_fork();  // first: otherwise the parent's epoll would be used
     part_from_ring();
     if (!ring_) return;
-    ring_->after_fork();
+    ring_->recreate_ring_in_child();
     join_ring();
   }
   const char* name() const noexcept override { return "epoll with a ring for files"; }

@@ -307,7 +307,7 @@ TEST_F(FileRing, LeavesTheParentItsCallsAfterAFork) {
   const ::pid_t child = ::fork();
   if (child == 0) {
     ::alarm(60);
-    ring.after_fork();
+    ring.recreate_ring_in_child();
     std::size_t completed = 0;
     ring.reap(completed);
     const bool ended = completed == 1 && reading.came.error_number() == ECANCELED;
