@@ -193,7 +193,8 @@ task<batch_status> queue::status_of_batch(batch_id id) {
 }
 
 task<batch_status> queue::wait_for_batch(batch_id id) {
-  const std::string word = "b" + std::to_string(id);
+  std::string word = "b";
+  word += std::to_string(id);
   postgres::subscription changes = co_await db_->listen("work_changed");
   while (true) {
     const batch_status status = co_await status_of_batch(id);
