@@ -99,7 +99,7 @@ class server_link : public std::enable_shared_from_this<server_link> {
   }
 
  protected:
-  virtual ~server_link() = default;
+  ~server_link() = default;
 
   // --- For the core. Called on the loop, within the connection's callbacks ---
 
