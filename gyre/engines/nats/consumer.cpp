@@ -29,7 +29,7 @@ using detail::pull_status;
 // The client waits longer than the server, which tells of the end.
 constexpr std::chrono::nanoseconds reply_time = 5s;
 // Before a request is sent again that the server could not accept.
-constexpr std::chrono::nanoseconds pause = 100ms;
+constexpr std::chrono::nanoseconds fetch_pause = 100ms;
 
 // One call of fetch(): a subscription of its own, and mostly one request.
 class fetch_call {
@@ -67,7 +67,7 @@ class fetch_call {
       }
       if (const std::optional<bool> ended = take(std::move(*arrival))) {
         if (*ended) co_return true;
-        co_await sleep_for(pause);
+        co_await sleep_for(fetch_pause);
         co_return false;
       }
     }
@@ -82,7 +82,7 @@ class fetch_call {
       found_.push_back(std::move(arrival));
       return std::nullopt;
     }
-    const bool has_time = found_.empty() && core_->loop().now() + pause < deadline_;
+    const bool has_time = found_.empty() && core_->loop().now() + fetch_pause < deadline_;
     switch (detail::classify_pull_status(arrival.status(), arrival.description())) {
       case pull_status::message:
       case pull_status::heartbeat: return std::nullopt;

@@ -27,11 +27,13 @@ class pull_reader;
 /// leader: after a lost connection, or when the server is silent for two heartbeats, it requests
 /// the messages again.
 ///
-/// Thread-safety: the loop's thread; one coroutine waits at a time. Lifetime: may outlive the
-/// consumer and the client. Must not be moved or destroyed while a coroutine waits. Messages that
-/// wait in it when it is destroyed are delivered again after ack_wait. Errors: of next():
-/// jetstream_errc::consumer_deleted, pull_refused, message_too_large; those of client::publish().
-/// After an error, next() may be called again. Complexity: next() allocates a coroutine frame.
+/// Thread-safety: the loop's thread; one coroutine waits at a time.
+/// Lifetime: may outlive the consumer and the client. Must not be moved or destroyed while a
+/// coroutine waits. Messages that wait in it when it is destroyed are delivered again after
+/// ack_wait.
+/// Errors: of next(): jetstream_errc::consumer_deleted, pull_refused, message_too_large; those of
+/// client::publish(). After an error, next() may be called again.
+/// Complexity: next() allocates a coroutine frame.
 class consumer_messages {
  public:
   consumer_messages(consumer_messages&&) noexcept;

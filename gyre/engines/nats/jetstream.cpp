@@ -150,7 +150,7 @@ task<stream_info> jetstream::stream(std::string_view name) const {
 task<> jetstream::delete_stream(std::string_view name) const {
   check_name("stream", name);
   return jetstream_core::call(core_, "STREAM.DELETE." + std::string(name), "",
-                              &detail::read_confirmation);
+                              &detail::read_confirmation, false);
 }
 
 task<std::uint64_t> jetstream::purge_stream(std::string_view name, purge_options options) const {
@@ -159,7 +159,7 @@ task<std::uint64_t> jetstream::purge_stream(std::string_view name, purge_options
     throw std::invalid_argument("gyre::nats::jetstream::purge_stream: set either sequence or keep");
   }
   return jetstream_core::call(core_, "STREAM.PURGE." + std::string(name),
-                              detail::write_purge(options), &detail::read_purge);
+                              detail::write_purge(options), &detail::read_purge, false);
 }
 
 task<std::vector<std::string>> jetstream::stream_names(std::string_view subject) const {
@@ -182,7 +182,7 @@ task<std::optional<stored_message>> jetstream::last_message(std::string_view str
 task<> jetstream::delete_message(std::string_view stream, std::uint64_t sequence) const {
   check_name("stream", stream);
   return jetstream_core::call(core_, "STREAM.MSG.DELETE." + std::string(stream),
-                              detail::write_sequence(sequence), &detail::read_confirmation);
+                              detail::write_sequence(sequence), &detail::read_confirmation, false);
 }
 
 // --- Consumers ---
@@ -237,7 +237,7 @@ task<> jetstream::delete_consumer(std::string_view stream, std::string_view name
   check_name("consumer", name);
   return jetstream_core::call(core_,
                               "CONSUMER.DELETE." + std::string(stream) + '.' + std::string(name),
-                              "", &detail::read_confirmation);
+                              "", &detail::read_confirmation, false);
 }
 
 task<std::vector<std::string>> jetstream::consumer_names(std::string_view stream) const {

@@ -51,14 +51,18 @@ class jetstream_core;
 ///
 /// Repetition: a message or a request to which no stream replies is sent again within
 /// jetstream_options::no_stream_timeout, since nothing has got it. A message with an id is sent
-/// again, too, when its acknowledgement does not come.
+/// again, too, when its acknowledgement does not come, and so are requests of the API but those
+/// that delete: a call that deletes and fails without a server_error may have done so.
 ///
-/// Thread-safety: the loop's thread. Lifetime: may outlive the client; the loop must outlive both.
-/// Texts that are arguments must outlive the await. Errors: server_error, which the server has
-/// replied; std::system_error (jetstream_errc, nats::errc; nats::errc::request_timeout after
-/// jetstream_options::timeout; those of client::request()); gyre::operation_cancelled after a stop.
-/// std::invalid_argument for options and names that make no sense. Complexity: a publish is two
-/// coroutine frames and one block for its acknowledgement.
+/// Thread-safety: the loop's thread.
+/// Lifetime: may outlive the client; the loop must outlive both. Texts that are arguments must
+/// outlive the await.
+/// Errors: server_error, which the server has replied; std::system_error (jetstream_errc,
+/// nats::errc; nats::errc::request_timeout after jetstream_options::timeout; those of
+/// client::request()); gyre::operation_cancelled after a stop. std::invalid_argument for options
+/// and names that make no sense.
+/// Complexity: a publish is four coroutine frames, the block of its acknowledgement, and what JSON
+/// needs to read it.
 class jetstream {
  public:
   explicit jetstream(client& bus, jetstream_options options = {});

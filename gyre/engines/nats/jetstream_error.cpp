@@ -54,7 +54,7 @@ const char* message_of(jetstream_errc code) noexcept {
   return "the server replied an error";
 }
 
-class category final : public std::error_category {
+class jetstream_error_category final : public std::error_category {
  public:
   const char* name() const noexcept override { return "gyre.nats.jetstream"; }
   std::string message(int code) const override {
@@ -85,7 +85,7 @@ class category final : public std::error_category {
 }  // namespace
 
 const std::error_category& jetstream_category() noexcept {
-  static const category only;
+  static const jetstream_error_category only;
   return only;
 }
 

@@ -24,9 +24,10 @@ struct jetstream_options {
   /// jetstream_errc::no_stream. A cluster elects a leader within some seconds. Zero: it fails at
   /// once.
   duration no_stream_timeout = std::chrono::seconds{10};
-  /// The acknowledgement of a publish with an id is awaited for so long; then the message is sent
-  /// again, until `timeout` has passed.
-  duration ack_timeout = std::chrono::seconds{2};
+  /// Limit of one attempt of a call that may be repeated: a publish with an id, or a request of the
+  /// API that does not delete anything. When nothing has come for so long, it is sent again, until
+  /// `timeout` has passed.
+  duration attempt_timeout = std::chrono::seconds{2};
   /// Messages of publish_async() that are not acknowledged; at least 1. A further call waits.
   std::size_t max_unacknowledged = 256;
 };

@@ -9,13 +9,13 @@ namespace gyre::nats::detail {
 namespace {
 
 // The subject's first two tokens, and the numbers of tokens of both of its forms.
-constexpr std::string_view prefix = "$JS.ACK.";
+constexpr std::string_view ack_subject_prefix = "$JS.ACK.";
 constexpr std::size_t short_form = 7;
 constexpr std::size_t long_form = 9;  // with a domain and an account; more may follow
-constexpr std::size_t max_tokens = 16;
+constexpr std::size_t max_ack_tokens = 16;
 
 template <class Integer>
-bool read(std::string_view text, Integer& result) noexcept {
+bool read_number(std::string_view text, Integer& result) noexcept {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), result);
   return error == std::errc() && end == text.data() + text.size();
 }
@@ -23,9 +23,9 @@ bool read(std::string_view text, Integer& result) noexcept {
 }  // namespace
 
 std::optional<message_metadata> parse_ack_subject(std::string_view subject) {
-  if (!subject.starts_with(prefix)) return std::nullopt;
-  subject.remove_prefix(prefix.size());
-  std::array<std::string_view, max_tokens> tokens;
+  if (!subject.starts_with(ack_subject_prefix)) return std::nullopt;
+  subject.remove_prefix(ack_subject_prefix.size());
+  std::array<std::string_view, max_ack_tokens> tokens;
   std::size_t count = 0;
   for (;;) {
     if (count == tokens.size()) return std::nullopt;
@@ -45,10 +45,10 @@ std::optional<message_metadata> parse_ack_subject(std::string_view subject) {
   result.stream = token[0];
   result.consumer = token[1];
   std::int64_t nanoseconds = 0;
-  const bool is_complete = read(token[2], result.deliveries) &&
-                           read(token[3], result.stream_sequence) &&
-                           read(token[4], result.consumer_sequence) &&
-                           read(token[5], nanoseconds) && read(token[6], result.pending);
+  const bool is_complete =
+      read_number(token[2], result.deliveries) && read_number(token[3], result.stream_sequence) &&
+      read_number(token[4], result.consumer_sequence) && read_number(token[5], nanoseconds) &&
+      read_number(token[6], result.pending);
   if (!is_complete || result.stream.empty() || result.consumer.empty()) return std::nullopt;
   result.stored = server_time(std::chrono::nanoseconds(nanoseconds));
   return result;

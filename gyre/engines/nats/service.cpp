@@ -10,7 +10,7 @@
 namespace gyre::nats {
 namespace {
 
-detail::service_core& of(const std::shared_ptr<detail::service_core>& core) {
+detail::service_core& checked_core(const std::shared_ptr<detail::service_core>& core) {
   if (core == nullptr) throw std::logic_error("gyre::nats::service: it was moved from");
   return *core;
 }
@@ -29,12 +29,12 @@ service& service::operator=(service&& other) noexcept {
 }
 
 service& service::add_endpoint(std::string name, handler serve, endpoint_options options) {
-  of(core_).add_endpoint(std::move(name), std::move(serve), std::move(options));
+  checked_core(core_).add_endpoint(std::move(name), std::move(serve), std::move(options));
   return *this;
 }
 
 task<> service::drain() {
-  static_cast<void>(of(core_));
+  static_cast<void>(checked_core(core_));
   return detail::service_core::drain(core_);
 }
 
@@ -43,13 +43,13 @@ void service::stop() noexcept {
 }
 
 task<> service::wait() {
-  static_cast<void>(of(core_));
+  static_cast<void>(checked_core(core_));
   return detail::service_core::wait(core_);
 }
 
-const std::string& service::id() const { return of(core_).id(); }
-service_info service::info() const { return of(core_).info(); }
-std::vector<endpoint_stats> service::stats() const { return of(core_).stats(); }
+const std::string& service::id() const { return checked_core(core_).id(); }
+service_info service::info() const { return checked_core(core_).info(); }
+std::vector<endpoint_stats> service::stats() const { return checked_core(core_).stats(); }
 
 void service::reset_stats() noexcept {
   if (core_ != nullptr) core_->reset_stats();

@@ -8,11 +8,11 @@
 namespace gyre::nats::detail {
 namespace {
 
-constexpr std::uint8_t invalid = 64;
+constexpr std::uint8_t not_base64 = 64;
 
-constexpr std::array<std::uint8_t, 256> make_values() {
+constexpr std::array<std::uint8_t, 256> make_character_values() {
   std::array<std::uint8_t, 256> values{};
-  values.fill(invalid);
+  values.fill(not_base64);
   constexpr std::string_view alphabet =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   for (std::size_t index = 0; index < alphabet.size(); ++index) {
@@ -21,7 +21,7 @@ constexpr std::array<std::uint8_t, 256> make_values() {
   return values;
 }
 
-constexpr std::array<std::uint8_t, 256> values = make_values();
+constexpr std::array<std::uint8_t, 256> character_values = make_character_values();
 
 }  // namespace
 
@@ -35,8 +35,8 @@ std::optional<std::string> decode_base64(std::string_view text) {
   std::uint32_t group = 0;
   unsigned bits = 0;
   for (const char each : text) {
-    const std::uint8_t value = values[static_cast<unsigned char>(each)];
-    if (value == invalid) return std::nullopt;
+    const std::uint8_t value = character_values[static_cast<unsigned char>(each)];
+    if (value == not_base64) return std::nullopt;
     group = group << 6 | value;
     bits += 6;
     if (bits < 8) continue;

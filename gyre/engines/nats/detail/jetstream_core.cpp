@@ -22,7 +22,7 @@ jetstream_options checked(jetstream_options options) {
     throw std::invalid_argument(std::string("gyre::nats::jetstream: ") + what);
   };
   if (options.timeout <= duration::zero()) refuse("timeout must be above zero");
-  if (options.ack_timeout <= duration::zero()) refuse("ack_timeout must be above zero");
+  if (options.attempt_timeout <= duration::zero()) refuse("attempt_timeout must be above zero");
   if (options.no_stream_timeout < duration::zero()) refuse("no_stream_timeout is below zero");
   if (options.max_unacknowledged == 0) refuse("max_unacknowledged must be at least 1");
   if (!options.domain.empty() && !options.api_prefix.empty()) {
@@ -83,7 +83,7 @@ task<bool> jetstream_core::may_repeat(schedule& times, steady_time deadline) con
 task<message> jetstream_core::send(shared self, request sent, schedule& times) {
   for (;;) {
     duration limit = times.deadline - self->loop().now();
-    if (sent.is_repeatable) limit = std::min<duration>(limit, self->options_.ack_timeout);
+    if (sent.is_repeatable) limit = std::min<duration>(limit, self->options_.attempt_timeout);
     std::exception_ptr error;
     std::error_code code;
     try {
@@ -109,7 +109,8 @@ task<message> jetstream_core::send(shared self, request sent, schedule& times) {
 
 task<message> jetstream_core::ask_directly(shared self, std::string subject, std::string body) {
   schedule times(*self, std::nullopt);
-  task<message> replied = send(self, request{.subject = subject, .payload = body}, times);
+  const request sent{.subject = subject, .payload = body, .is_repeatable = true};
+  task<message> replied = send(self, sent, times);
   co_return co_await std::move(replied);
 }
 

@@ -45,7 +45,7 @@ class jetstream_core {
     std::string_view subject;
     payload_view payload = {};
     header_view headers = {};
-    /// Whether the message may reach a stream twice.
+    /// Whether it may reach a server twice.
     bool is_repeatable = false;
     std::optional<duration> timeout = std::nullopt;
   };
@@ -65,7 +65,8 @@ class jetstream_core {
   static task<T> ask(shared self, request sent, reader<T> read);
   /// As ask(), for a function of the API.
   template <class T>
-  static task<T> call(shared self, std::string function, std::string body, reader<T> read);
+  static task<T> call(shared self, std::string function, std::string body, reader<T> read,
+                      bool is_repeatable = true);
   /// The reply to a direct request, which is a message of the stream itself.
   static task<message> ask_directly(shared self, std::string subject, std::string body);
   static task<join_handle<publish_ack>> publish_async(shared self, std::string subject,
@@ -119,9 +120,11 @@ task<T> jetstream_core::ask(shared self, request sent, reader<T> read) {
 }
 
 template <class T>
-task<T> jetstream_core::call(shared self, std::string function, std::string body, reader<T> read) {
+task<T> jetstream_core::call(shared self, std::string function, std::string body, reader<T> read,
+                             bool is_repeatable) {
   const std::string subject = self->api_subject(function);
-  task<T> asked = ask(self, request{.subject = subject, .payload = body}, read);
+  const request sent{.subject = subject, .payload = body, .is_repeatable = is_repeatable};
+  task<T> asked = ask(self, sent, read);
   co_return co_await std::move(asked);
 }
 

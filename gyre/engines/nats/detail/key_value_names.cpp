@@ -15,7 +15,7 @@ bool is_bucket_character(char each) noexcept {
          each == '_';
 }
 
-bool is_token(std::string_view token) noexcept {
+bool is_key_token(std::string_view token) noexcept {
   return !token.empty() && std::ranges::all_of(token, [](char each) {
     return is_bucket_character(each) || each == '/' || each == '=';
   });
@@ -27,13 +27,13 @@ bool is_key(std::string_view key, bool is_pattern) noexcept {
     const std::string_view token = key.substr(0, end);
     const bool is_last = end == std::string_view::npos;
     const bool is_wildcard = is_pattern && (token == "*" || (token == ">" && is_last));
-    if (!is_wildcard && !is_token(token)) return false;
+    if (!is_wildcard && !is_key_token(token)) return false;
     if (is_last) return true;
     key.remove_prefix(end + 1);
   }
 }
 
-void require(bool is_valid, std::string_view name, const char* kind) {
+void require_valid(bool is_valid, std::string_view name, const char* kind) {
   if (is_valid) return;
   throw std::invalid_argument("gyre::nats::key_value: '" + std::string(name) + "' is no " + kind);
 }
@@ -41,12 +41,12 @@ void require(bool is_valid, std::string_view name, const char* kind) {
 }  // namespace
 
 void check_bucket(std::string_view bucket) {
-  require(!bucket.empty() && std::ranges::all_of(bucket, is_bucket_character), bucket,
-          "name of a bucket");
+  require_valid(!bucket.empty() && std::ranges::all_of(bucket, is_bucket_character), bucket,
+                "name of a bucket");
 }
-void check_key(std::string_view key) { require(is_key(key, false), key, "key"); }
+void check_key(std::string_view key) { require_valid(is_key(key, false), key, "key"); }
 void check_key_pattern(std::string_view pattern) {
-  require(is_key(pattern, true), pattern, "pattern of keys");
+  require_valid(is_key(pattern, true), pattern, "pattern of keys");
 }
 
 std::string stream_of_bucket(std::string_view bucket) { return "KV_" + std::string(bucket); }

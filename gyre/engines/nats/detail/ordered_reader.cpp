@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 // A consumer whose reader has ended without deleting it stays for so long.
 constexpr std::chrono::nanoseconds inactive_threshold = 1min;
 // Before a lost consumer is replaced.
-constexpr std::chrono::nanoseconds pause = 100ms;
+constexpr std::chrono::nanoseconds replacement_pause = 100ms;
 
 }  // namespace
 
@@ -95,7 +95,7 @@ task<std::optional<ordered_reader::ordered_message>> ordered_reader::read(
       }
       case outcome::silent:
       case outcome::no_responders:
-      case outcome::consumer_deleted: co_await sleep_for(pause);
+      case outcome::consumer_deleted: co_await sleep_for(replacement_pause);
     }
     close_consumer();
   }

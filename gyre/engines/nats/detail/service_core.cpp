@@ -27,7 +27,7 @@
 namespace gyre::nats::detail {
 namespace {
 
-constexpr const char* class_name = "gyre::nats::service";
+constexpr const char* service_class = "gyre::nats::service";
 constexpr std::size_t max_discovery_requests = 1024;
 // Longer texts of exceptions are cut in replies and statistics.
 constexpr std::size_t max_error_text = 1024;
@@ -37,7 +37,7 @@ constexpr int timed_out = 504;
 constexpr int internal_error = 500;
 
 [[noreturn]] void refuse_config(const std::string& what) {
-  throw std::invalid_argument(std::string(class_name) + ": " + what);
+  throw std::invalid_argument(std::string(service_class) + ": " + what);
 }
 
 bool is_name_character(char each) noexcept {
@@ -74,12 +74,12 @@ bool is_semantic_version(std::string_view text) noexcept {
   return has_numbers && is_dotted(text) && std::ranges::count(text, '.') == 2;
 }
 
-std::string random_id() {
+std::string random_service_id() {
   constexpr std::string_view letters =
       "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
   std::array<std::byte, 22> random{};
   if (const int error = gyre::detail::fill_with_random(random)) {
-    throw std::system_error(error, std::generic_category(), class_name);
+    throw std::system_error(error, std::generic_category(), service_class);
   }
   std::string id;
   for (const std::byte each : random) id += letters[std::to_integer<unsigned>(each) % 64];
@@ -124,7 +124,7 @@ service_core::service_core(std::shared_ptr<client_core> bus, service_config conf
     : bus_(std::move(bus)),
       config_(checked(std::move(config))),
       info_{.name = config_.name,
-            .id = random_id(),
+            .id = random_service_id(),
             .version = config_.version,
             .description = config_.description,
             .metadata = config_.metadata,
@@ -138,7 +138,7 @@ void service_core::start(task<> work) {
         {.stop = stop_.get_token(),
          .on_error = [self = shared_from_this()](
                          std::exception_ptr error) { self->fail(std::move(error)); },
-         .name = class_name});
+         .name = service_class});
 }
 
 void service_core::fail(std::exception_ptr error) noexcept {

@@ -30,7 +30,7 @@ json json_of(const endpoint_info& endpoint) {
           {"metadata", endpoint.metadata}};
 }
 
-std::string text_of(const json& reply) {
+std::string reply_text(const json& reply) {
   return reply.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -54,7 +54,7 @@ std::map<std::string, std::string> metadata_in(const json& object) {
 }  // namespace
 
 std::string write_ping_reply(const service_info& info) {
-  return text_of(common_part("io.nats.micro.v1.ping_response", info));
+  return reply_text(common_part("io.nats.micro.v1.ping_response", info));
 }
 
 std::string write_info_reply(const service_info& info) {
@@ -62,7 +62,7 @@ std::string write_info_reply(const service_info& info) {
   reply["description"] = info.description;
   json& endpoints = reply["endpoints"] = json::array();
   for (const endpoint_info& each : info.endpoints) endpoints.push_back(json_of(each));
-  return text_of(reply);
+  return reply_text(reply);
 }
 
 std::string write_stats_reply(const service_info& info, const std::vector<endpoint_stats>& stats,
@@ -84,7 +84,7 @@ std::string write_stats_reply(const service_info& info, const std::vector<endpoi
         {"refused", each.refused}, {"running", each.running}, {"waiting", each.waiting}};
     endpoints.push_back(std::move(object));
   }
-  return text_of(reply);
+  return reply_text(reply);
 }
 
 std::optional<service_info> read_info_reply(std::string_view text) {

@@ -10,9 +10,9 @@ namespace gyre::nats::detail {
 namespace {
 
 // Reads from the text's front, and remembers whether all has matched.
-class reader {
+class time_reader {
  public:
-  explicit reader(std::string_view text) noexcept : text_(text) {}
+  explicit time_reader(std::string_view text) noexcept : text_(text) {}
 
   bool is_good() const noexcept { return is_good_; }
   bool is_at_end() const noexcept { return text_.empty(); }
@@ -72,7 +72,7 @@ class reader {
 
 std::optional<timestamp> parse_timestamp(std::string_view text) noexcept {
   using namespace std::chrono;
-  reader rest(text);
+  time_reader rest(text);
   const int years = rest.digits(4);
   rest.require("-");
   const auto months = static_cast<unsigned>(rest.digits(2));
