@@ -23,12 +23,14 @@
 #include <sys/ipc.h>
 #include <sys/shm.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <array>
 #include <chrono>
 #include <csignal>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -75,6 +77,7 @@ class postgres_server {
     if (::geteuid() == 0 && owner_ == nullptr) {
       throw std::runtime_error("there is no user postgres: run tools/setup test");
     }
+    mark_as_used();
     sync_wait(loop_, make_data());
     sync_wait(loop_, start_again());
   }
@@ -128,10 +131,41 @@ class postgres_server {
   static constexpr int max_tries = 100;
   static constexpr int default_port = 5432;
 
-  // In memory, if possible: a server begins with a thousand files.
+  // In memory, if that has space for many servers: each begins with a thousand files.
   static std::string fast_folder() {
-    return ::access("/dev/shm", W_OK) == 0 ? "/dev/shm/" : ::testing::TempDir();
+    const char* const memory = "/dev/shm/";
+    constexpr std::uint64_t needed = std::uint64_t{2} << 30;
+    struct ::statvfs space{};
+    const bool is_large =
+        ::statvfs(memory, &space) == 0 && space.f_bavail >= needed / space.f_frsize;
+    return is_large && ::access(memory, W_OK) == 0 ? memory : ::testing::TempDir();
   }
+  static constexpr const char* folder_prefix = "postgres_";
+
+  static unique_fd lock(const std::string& path, int flags, int operation) {
+    unique_fd file(::open(path.c_str(), flags | O_CLOEXEC, S_IRUSR | S_IWUSR));
+    if (!file || ::flock(file.get(), operation) != 0) return {};
+    return file;
+  }
+  // Removes the folders that killed tests have left, which are in memory. A folder in use is
+  // locked; the result keeps others from removing a new one that is not locked yet.
+  static unique_fd remove_unused_folders() {
+    unique_fd guard = lock(fast_folder() + "gyre_postgres_" + std::to_string(::geteuid()) + ".lock",
+                           O_RDWR | O_CREAT, LOCK_EX);
+    std::error_code error;
+    for (const auto& each : std::filesystem::directory_iterator(fast_folder(), error)) {
+      const std::string name = each.path().filename();
+      if (!name.starts_with(std::string(folder_prefix) + "gyre_")) continue;
+      const unique_fd unused = lock(each.path(), O_RDONLY | O_DIRECTORY, LOCK_EX | LOCK_NB);
+      if (unused) std::filesystem::remove_all(each.path(), error);
+    }
+    return guard;
+  }
+  void mark_as_used() {
+    usage_ = lock(folder_.path(), O_RDONLY | O_DIRECTORY, LOCK_SH);
+    guard_.reset();
+  }
+
   static std::string find_programs() {
     std::filesystem::path newest;
     std::error_code error;
@@ -188,14 +222,11 @@ class postgres_server {
     const std::string name = ::testing::TempDir() + "gyre_postgres_" +
                              std::filesystem::path(programs_).parent_path().filename().string() +
                              "_1_" + std::to_string(user);
-    const unique_fd lock(
-        ::open((name + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR));
-    if (!lock || ::flock(lock.get(), LOCK_EX) != 0) {
-      throw std::system_error(errno, std::generic_category(), name + ".lock");
-    }
+    const unique_fd guard = lock(name + ".lock", O_RDWR | O_CREAT, LOCK_EX);
+    if (!guard) throw std::system_error(errno, std::generic_category(), name + ".lock");
     struct ::stat status{};
     if (::stat(name.c_str(), &status) == 0 && status.st_uid == user) co_return name;
-    const temporary_folder made(fast_folder());
+    const temporary_folder made(::testing::TempDir());  // renamed, so in the same file system
     give_to_owner(made.path());
     const std::string data = made / "data";
     std::vector<std::string> initdb = {
@@ -312,7 +343,9 @@ class postgres_server {
   const postgres_settings settings_;
   const std::string programs_;
   const ::passwd* owner_ = nullptr;
-  temporary_folder folder_{fast_folder()};
+  unique_fd guard_ = remove_unused_folders();
+  temporary_folder folder_{fast_folder() + folder_prefix};
+  unique_fd usage_;
   unique_fd log_;
   int port_ = 0;
   std::optional<io::process> process_;
