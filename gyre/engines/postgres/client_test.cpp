@@ -365,7 +365,8 @@ TEST_F(PostgresClient, CallsThatAreStoppedAtRandomMomentsHarmNobody) {
     for (int each = 0; each < 20; ++each) {
       EXPECT_EQ(co_await db.query_one<int>("select $1::int", each), each);
     }
-    EXPECT_EQ(db.metrics().in_flight, 0U);
+    // Statements of stopped calls may still be in flight.
+    while (db.metrics().in_flight > 0) co_await gyre::sleep_for(1ms);
     EXPECT_EQ(db.metrics().waiting, 0U);
   }(*this));
 }

@@ -359,7 +359,7 @@ TEST_F(RedisPeer, GarbageFailsTheCallsInFlight) {
 
 TEST_F(RedisPeer, SilenceFailsTheCallsInFlight) {
   run([](RedisPeer& test) -> task<> {
-    client cache = test.connect({.reply_timeout = 20ms});
+    client cache = test.connect({.reply_timeout = 200ms});
     auto both = gyre::when_all(serve(test.listener, script(step{"HELLO", logged_in})),
                                error_of(cache.call<void>("PING")));
     const auto [rest, error] = co_await std::move(both);
