@@ -81,9 +81,9 @@ TEST(PostgresClientOptions, AUrlChoosesTheEncryption) {
       "postgresql://host?sslmode=verify-full&sslnegotiation=direct&sslrootcert=system");
   EXPECT_EQ(direct.encryption, encryption::verify_full);
   EXPECT_EQ(direct.tls_start, tls_start::direct);
-  EXPECT_THROW(
-      client_options::parse("postgresql://host?sslmode=verify-full&sslrootcert=/no/such/file"),
-      std::system_error);
+  const std::string without_file =
+      "postgresql://host?sslmode=verify-full&sslrootcert=/no/such/file";
+  EXPECT_THROW(static_cast<void>(client_options::parse(without_file)), std::system_error);
 }
 
 TEST(PostgresClientOptions, UrlsThatMakeNoSenseAreRefused) {

@@ -122,7 +122,7 @@ TEST_F(WorkQueue, KeysOfConcurrentTransactionsMakeOneJob) {
 TEST_F(WorkQueue, SubmitsManyInTheirOrder) {
   run([](WorkQueue& test) -> task<> {
     std::vector<new_job> plain(100);
-    for (int n = 0; n != 100; ++n) plain[n].payload = std::to_string(n);
+    for (std::size_t n = 0; n != 100; ++n) plain[n].payload = std::to_string(n);
     const auto made = co_await test.jobs.submit_many(test.db, "echo", plain);
     EXPECT_EQ(made.size(), 100u);
     for (std::size_t n = 1; n < made.size(); ++n) EXPECT_LT(made[n - 1].id, made[n].id);

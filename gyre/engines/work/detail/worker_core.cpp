@@ -244,8 +244,9 @@ task<> worker_core::take(const free_slots& slots) {
 
   bool has_new_announcement = false;
   for (handled_kind& kind : kinds_) {
-    const auto asked = std::ranges::find(slots.kinds, kind.name);
-    const auto limit = asked != slots.kinds.end() ? slots.limits[asked - slots.kinds.begin()] : 0;
+    const auto asked = std::ranges::find(slots.kinds, kind.name) - slots.kinds.begin();
+    const auto index = static_cast<std::size_t>(asked);
+    const std::int32_t limit = index < slots.limits.size() ? slots.limits[index] : 0;
     const auto taken = std::ranges::count_if(
         rows, [&](const taken_row& row) { return row.id && row.kind == kind.name; });
     // The database notifies of the kinds of this take alone.
