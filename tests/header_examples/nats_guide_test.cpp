@@ -75,7 +75,7 @@ gyre::task<> serve_time(gyre::nats::client& bus, gyre::nats::subscription reques
 
 gyre::task<std::string> ask_for_time(gyre::nats::client& bus) {
   try {
-    auto reply = co_await bus.request("time", {}, {.timeout = 1s});
+    auto reply = co_await bus.request("time", {}, {.timeout = 1min});
     co_return std::string(reply.text());
   } catch (const std::system_error& error) {
     if (error.code() != gyre::nats::errc::no_responders) throw;

@@ -58,7 +58,7 @@ gyre::task<> use_client(gyre::event_loop& loop, std::string server, std::string&
   };
   auto ask = [&]() -> gyre::task<> {
     co_await other.flush();
-    gyre::nats::message reply = co_await bus.request("time", {}, {.timeout = 1s});
+    gyre::nats::message reply = co_await bus.request("time", {}, {.timeout = 1min});
     EXPECT_EQ(reply.text(), "noon");
   };
   auto answering = tell_time(other, other.subscribe("time"));
@@ -78,7 +78,7 @@ TEST_F(NatsExamples, ClientIsUsed) {
 // gyre/engines/nats/error.hpp
 gyre::task<std::string> ask_nobody(gyre::nats::client& bus) {
   // clang-format off
-  auto reply = co_await gyre::as_expected(bus.request("time", {}, {.timeout = 1s}));
+  auto reply = co_await gyre::as_expected(bus.request("time", {}, {.timeout = 1min}));
   if (!reply && reply.error() == gyre::nats::errc::no_responders) co_return "nobody serves it";
   // clang-format on
   co_return "";

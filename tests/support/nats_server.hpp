@@ -97,7 +97,11 @@ class nats_server {
     folder_.make_folder("ports");
     io::file_watcher watcher(loop_);
     watcher.add(folder_ / "ports", {.changes = io::file_change::closed_after_write});
-    const std::vector<std::string> command = {program,
+    // The server ends with this program, even if that crashes.
+    const std::vector<std::string> command = {"setpriv",
+                                              "--pdeathsig",
+                                              "KILL",
+                                              program,
                                               "-c",
                                               folder_ / "settings",
                                               "-a",

@@ -7,7 +7,7 @@
 //     gyre::nats::subscription orders = bus.subscribe("orders.*");
 //     while (auto order = co_await orders.next()) handle(*order);
 //
-//     gyre::nats::message reply = co_await bus.request("time", {}, {.timeout = 1s});
+//     gyre::nats::message reply = co_await bus.request("time", {}, {.timeout = 1min});
 #pragma once
 
 #include <gyre/base/move_only_function.hpp>

@@ -59,11 +59,11 @@ struct NatsCluster : testing::Test {
     }
   }
 
-  void run(task<> test) { gyre::sync_wait(loop, gyre::with_timeout(std::move(test), 100s)); }
+  void run(task<> test) { gyre::sync_wait(loop, gyre::with_timeout(std::move(test), 250s)); }
   client connect(client_options options = {}) {
     options.max_connect_attempts = many;
     options.initial_delay = 1ms;
-    return client(loop, servers.front()->address(), options);
+    return client(loop, servers.front()->address(), nats_test::patient(options));
   }
   nats_server& server_of(const client& bus) {
     for (const auto& each : servers) {

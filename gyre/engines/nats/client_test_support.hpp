@@ -7,6 +7,7 @@
 #include <gyre/task/as_expected.hpp>
 #include <gyre/task/task.hpp>
 
+#include <chrono>
 #include <deque>
 #include <exception>
 #include <optional>
@@ -18,9 +19,22 @@
 namespace nats_test {
 
 using gyre::nats::client;
+using gyre::nats::client_options;
 using gyre::nats::message;
 using gyre::nats::notice;
 using gyre::nats::subscription;
+
+// Options whose default time limits are so long that only a hang exceeds them, however busy the
+// machine is.
+inline client_options patient(client_options options) {
+  constexpr std::chrono::hours long_time{1};
+  const client_options defaults;
+  if (options.connect_timeout == defaults.connect_timeout) options.connect_timeout = long_time;
+  if (options.request_timeout == defaults.request_timeout) options.request_timeout = long_time;
+  if (options.drain_timeout == defaults.drain_timeout) options.drain_timeout = long_time;
+  if (options.ping_interval == defaults.ping_interval) options.ping_interval = long_time;
+  return options;
+}
 
 template <class Call>
 gyre::task<std::error_code> error_of(Call call) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // nats::errc: errors of a NATS client, and those that a server reports.
 //
-//     auto reply = co_await gyre::as_expected(bus.request("time", {}, {.timeout = 1s}));
+//     auto reply = co_await gyre::as_expected(bus.request("time", {}, {.timeout = 1min}));
 //     if (!reply && reply.error() == gyre::nats::errc::no_responders) co_return "nobody serves it";
 #pragma once
 
