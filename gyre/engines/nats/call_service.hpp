@@ -2,7 +2,7 @@
 // call_service: a request to a service, whose errors are thrown. find_services: the instances that
 // reply.
 //
-//     auto price = co_await gyre::nats::call_service(bus, "price", "tea", {.timeout = 1s});
+//     auto price = co_await gyre::nats::call_service(bus, "price", "tea", {.timeout = 10s});
 #pragma once
 
 #include <gyre/base/duration.hpp>

@@ -13,7 +13,9 @@
 #include <gyre/task/time_limit_error.hpp>
 #include <gyre/task/with_timeout.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <limits>
 #include <stdexcept>
 #include <system_error>
@@ -30,6 +32,11 @@ using detail::pull_status;
 constexpr std::chrono::nanoseconds reply_time = 5s;
 // Before a request is sent again that the server could not accept.
 constexpr std::chrono::nanoseconds fetch_pause = 100ms;
+// A fetch that waits longer sends several requests.
+constexpr std::chrono::nanoseconds longest_request = 1h;
+// How often a wait looks for a new connection, on which the server does not know the request.
+constexpr std::chrono::nanoseconds look_interval = 1s;
+constexpr std::size_t max_fetch = 1'000'000;
 
 // One call of fetch(): a subscription of its own, and mostly one request.
 class fetch_call {
@@ -49,19 +56,30 @@ class fetch_call {
 
   /// Sends a request for the messages that have not come, and collects them. False: again.
   task<bool> collect() {
-    const duration left = std::max<duration>(deadline_ - core_->loop().now(), duration::zero());
+    const duration left =
+        std::clamp<duration>(deadline_ - core_->loop().now(), duration::zero(), longest_request);
     const std::string text = detail::write_pull(max_messages_ - found_.size(), options_.max_bytes,
                                                 left, {}, options_.waits_for_all || must_wait_);
     task<> published = client_core::publish(core_->bus(), request_subject_, text,
                                             publish_options{.reply = inbox_});
     co_await std::move(published);
+    const std::uint64_t login = core_->bus()->logins();
+    const steady_time reply_deadline = core_->loop().deadline_after(left + reply_time);
     while (found_.size() < max_messages_) {
       std::optional<message> arrival = arrivals_.try_next();
       if (!arrival) {
-        auto wait = as_expected(
-            with_timeout(arrivals_.next(), deadline_ + reply_time - core_->loop().now()));
+        const duration limit = reply_deadline - core_->loop().now();
+        auto wait =
+            as_expected(with_timeout(arrivals_.next(), std::min<duration>(limit, look_interval)));
         auto arrived = co_await std::move(wait);
-        if (!arrived) end_without_reply(arrived.error());
+        if (!arrived && arrived.error() != time_limit_errc::expired) {
+          throw std::system_error(arrived.error(), request_subject_);
+        }
+        if (!arrived && core_->bus()->logins() != login) co_return !has_time();
+        if (!arrived && core_->loop().now() < reply_deadline) continue;
+        if (!arrived && found_.empty()) {
+          throw std::system_error(make_error_code(errc::request_timeout), request_subject_);
+        }
         if (!arrived || !*arrived) co_return true;
         arrival = std::move(*arrived);
       }
@@ -82,16 +100,15 @@ class fetch_call {
       found_.push_back(std::move(arrival));
       return std::nullopt;
     }
-    const bool has_time = found_.empty() && core_->loop().now() + fetch_pause < deadline_;
     switch (detail::classify_pull_status(arrival.status(), arrival.description())) {
       case pull_status::message:
       case pull_status::heartbeat: return std::nullopt;
       case pull_status::no_messages:
-      case pull_status::ended: return true;
-      case pull_status::busy: must_wait_ = true; return !has_time;
+      case pull_status::ended: return !has_time();
+      case pull_status::busy: must_wait_ = true; return !has_time();
       case pull_status::no_responders:
-        if (!has_time && found_.empty()) fail(jetstream_errc::no_stream);
-        return !has_time;
+        if (!has_time() && found_.empty()) fail(jetstream_errc::no_stream);
+        return !has_time();
       case pull_status::ended_by_size:
         if (found_.empty()) fail(jetstream_errc::message_too_large);
         return true;
@@ -104,10 +121,10 @@ class fetch_call {
     }
     return true;
   }
-  void end_without_reply(std::error_code error) const {
-    if (!found_.empty()) return;
-    if (error == time_limit_errc::expired) error = make_error_code(errc::request_timeout);
-    throw std::system_error(error, request_subject_);
+  // Whether messages are wanted, and there is time to send a request again.
+  bool has_time() const noexcept {
+    return (found_.empty() || options_.waits_for_all) &&
+           core_->loop().now() + fetch_pause < deadline_;
   }
   [[noreturn]] void fail(jetstream_errc code, std::string_view text = {}) const {
     std::string what = request_subject_;
@@ -135,8 +152,9 @@ task<consumer_info> consumer::info() const {
 
 task<std::vector<jetstream_message>> consumer::fetch(std::size_t max_messages,
                                                      fetch_options options) const {
-  if (max_messages == 0) {
-    throw std::invalid_argument("gyre::nats::consumer::fetch: max_messages must be at least 1");
+  if (max_messages == 0 || max_messages > max_fetch) {
+    throw std::invalid_argument(
+        "gyre::nats::consumer::fetch: max_messages must be from 1 to 1000000");
   }
   if (options.waits_for_all && options.expires <= duration::zero()) {
     throw std::invalid_argument("gyre::nats::consumer::fetch: waits_for_all needs expires");

@@ -39,8 +39,9 @@ class consumer {
 
   [[nodiscard]] task<consumer_info> info() const;
 
-  /// Fetches up to `max_messages` messages. Returns when some have come, or none within the time of
-  /// the options. A fetch that is stopped drops messages that have come, which are delivered again.
+  /// Fetches up to `max_messages` messages, at most 1,000,000. Returns when some have come, or none
+  /// within the time of the options. A fetch that is stopped drops messages that have come, which
+  /// are delivered again.
   ///
   /// Complexity: subscribes for each call; messages() is quicker for many.
   [[nodiscard]] task<std::vector<jetstream_message>> fetch(std::size_t max_messages,

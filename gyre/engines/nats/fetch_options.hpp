@@ -23,8 +23,8 @@ struct fetch_options {
 
 /// Settings of consumer::messages().
 struct messages_options {
-  /// Messages that the server has been asked for and that next() has not returned; at least 1. They
-  /// wait in memory, so that next() need not wait for the network, and count for
+  /// Messages that the server has been asked for and that next() has not returned, from 1 to
+  /// 1,000,000. They wait in memory, so that next() need not wait for the network, and count for
   /// consumer_config::max_ack_pending and ack_wait.
   std::size_t max_messages = 256;
   /// Bytes of these messages; zero: no limit but that of the stream for each. With a limit, more

@@ -2,7 +2,7 @@
 // jetstream_errc, server_error: errors of JetStream, its key-value buckets and their clients.
 //
 //     try {
-//       co_await streams.create_stream({.name = "ORDERS", .subjects = {"orders.>"}});
+//       co_await streams.create_stream(orders);
 //     } catch (const gyre::nats::server_error& error) {
 //       if (error.code() != gyre::nats::jetstream_errc::stream_name_in_use) throw;
 //     }

@@ -130,17 +130,8 @@ task<publish_ack> jetstream_core::publish_owned(shared self, std::string subject
                                                 std::string payload, nats::headers headers,
                                                 bool is_repeatable, std::optional<duration> timeout,
                                                 semaphore_permit permit) {
-  // Released when the acknowledgement has come, even if the frame lives as long as its handle.
-  struct in_flight {
-    jetstream_core& core;
-    semaphore_permit held;
-    in_flight(jetstream_core& owner, semaphore_permit&& taken) noexcept
-        : core(owner), held(std::move(taken)) {
-      ++core.unacknowledged_;
-    }
-    in_flight& operator=(in_flight&&) = delete;
-    ~in_flight() { --core.unacknowledged_; }
-  } const counted(*self, std::move(permit));
+  // Released when the acknowledgement has come; the parameter would live as long as the handle.
+  const semaphore_permit held = std::move(permit);
   const request sent{.subject = subject,
                      .payload = payload,
                      .headers = headers,

@@ -57,7 +57,9 @@ class jetstream_core {
   const jetstream_options& options() const noexcept { return options_; }
   /// The subject of a function of the API, such as "STREAM.INFO.ORDERS".
   std::string api_subject(std::string_view function) const;
-  std::size_t unacknowledged() const noexcept { return unacknowledged_; }
+  std::size_t unacknowledged() const noexcept {
+    return options_.max_unacknowledged - window_.available();
+  }
 
   /// Sends a request until a stream or the API replies, and reads the reply. Sends it again as well
   /// after an error of the server that passes.
@@ -96,7 +98,6 @@ class jetstream_core {
   const jetstream_options options_;
   const std::string prefix_;  // of the API's subjects, with a '.' at its end
   semaphore window_;
-  std::size_t unacknowledged_ = 0;
 };
 
 template <class T>

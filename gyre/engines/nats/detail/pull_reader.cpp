@@ -24,7 +24,8 @@ using namespace std::chrono_literals;
 constexpr std::string_view ack_prefix = "$JS.ACK.";
 constexpr exponential_backoff failure_delays{.initial = 50ms, .longest = 1s};
 // How often a wait looks for a new connection, on which the server knows none of the requests.
-constexpr std::chrono::nanoseconds look_interval = 1s;
+constexpr std::chrono::nanoseconds login_interval = 1s;
+constexpr std::size_t max_ahead = 1'000'000;
 // Statuses that may wait in the queue besides messages.
 constexpr std::size_t queued_statuses = 64;
 
@@ -32,7 +33,9 @@ const messages_options& checked(const messages_options& options) {
   const auto refuse = [](const char* what) {
     throw std::invalid_argument(std::string("gyre::nats::consumer::messages: ") + what);
   };
-  if (options.max_messages == 0) refuse("max_messages must be at least 1");
+  if (options.max_messages == 0 || options.max_messages > max_ahead) {
+    refuse("max_messages must be from 1 to 1000000");
+  }
   if (options.heartbeat < 100ms || options.heartbeat > 30s) {
     refuse("heartbeat must be from 100 ms to 30 s");
   }
@@ -148,7 +151,8 @@ task<pull_reader::event> pull_reader::next(mode reading) {
 
     const std::chrono::nanoseconds silence_limit =
         last_activity_ + 2 * options_.heartbeat - core_->loop().now();
-    auto wait = as_expected(with_timeout(arrivals_.next(), std::min(silence_limit, look_interval)));
+    auto wait =
+        as_expected(with_timeout(arrivals_.next(), std::min(silence_limit, login_interval)));
     auto arrived = co_await std::move(wait);
     if (arrived) {
       arrival_ = std::move(*arrived);

@@ -239,9 +239,14 @@ void service_core::admit(endpoint& target, message&& content) {
   ++target.stats.refused;
   const reply refusal = refuse(target, overloaded, "too many requests wait");
   if (content.reply().empty()) return;
-  // Without room in the output the client learns it by its own limit of time.
-  static_cast<void>(
-      client_core::try_publish(bus_, content.reply(), refusal.text, {.headers = refusal.headers}));
+  try {
+    // Without room in the output the client learns it by its own limit of time.
+    static_cast<void>(client_core::try_publish(bus_, content.reply(), refusal.text,
+                                               {.headers = refusal.headers}));
+  } catch (const std::system_error& error) {
+    // Another client may ask for a reply to a subject that is none.
+    target.stats.last_error = std::to_string(internal_error) + ':' + header_text(error.what());
+  }
 }
 
 service_core::reply service_core::refuse(endpoint& target, int code, std::string_view text) {
