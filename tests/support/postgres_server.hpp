@@ -128,7 +128,7 @@ class postgres_server {
 
  private:
   // A port may be taken, and processes of a killed server may still hold its memory.
-  static constexpr int max_tries = 100;
+  static constexpr int max_tries = 1000;
   static constexpr int default_port = 5432;
 
   // In memory, if that has space for many servers: each begins with a thousand files.
@@ -219,14 +219,14 @@ class postgres_server {
   // The folder that initdb has filled, made while no other process makes it.
   task<std::string> find_template() {
     const ::uid_t user = owner_ != nullptr ? owner_->pw_uid : ::geteuid();
-    const std::string name = ::testing::TempDir() + "gyre_postgres_" +
+    const std::string name = fast_folder() + "gyre_postgres_" +
                              std::filesystem::path(programs_).parent_path().filename().string() +
                              "_1_" + std::to_string(user);
     const unique_fd guard = lock(name + ".lock", O_RDWR | O_CREAT, LOCK_EX);
     if (!guard) throw std::system_error(errno, std::generic_category(), name + ".lock");
     struct ::stat status{};
     if (::stat(name.c_str(), &status) == 0 && status.st_uid == user) co_return name;
-    const temporary_folder made(::testing::TempDir());  // renamed, so in the same file system
+    const temporary_folder made(fast_folder());  // is renamed, so in the same file system
     give_to_owner(made.path());
     const std::string data = made / "data";
     std::vector<std::string> initdb = {
@@ -306,8 +306,11 @@ class postgres_server {
 
   // Also removes its segment of shared memory, which would remain, and of which a system has few.
   void kill_processes() const {
+    if (!process_ || process_->pid() <= 0) return;
+    // A postmaster that runs may start a process after the list was made.
+    ::kill(process_->pid(), SIGSTOP);
+    while (!has_stopped(process_->pid())) ::sched_yield();
     const std::vector<int> killed = processes();
-    if (killed.empty()) return;
     std::ifstream facts(data() + "/postmaster.pid");
     std::string line;
     for (int lines = 0; lines < 6; ++lines) std::getline(facts, line);

@@ -21,7 +21,7 @@ namespace gyre::test {
 class temporary_folder {
  public:
   temporary_folder() : temporary_folder(::testing::TempDir()) {}
-  /// In another folder, whose name ends in '/'.
+  /// `parent`: another folder, with '/' and the beginning of the name.
   explicit temporary_folder(const std::string& parent) : path_(parent + "gyre_XXXXXX") {
     if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error("mkdtemp " + path_);
   }
