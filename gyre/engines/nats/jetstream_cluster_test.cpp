@@ -80,7 +80,9 @@ struct published {
 
 task<> publish(const jetstream& streams, published& results, int first, int step,
                const bool& is_over) {
-  for (int each = first; !is_over; each += step) {
+  int each = first - step;
+  while (!is_over) {
+    each += step;
     const std::string text = std::to_string(each);
     const auto ack = co_await as_expected(streams.publish("orders", text, {.message_id = text}));
     if (!ack) {
@@ -116,8 +118,9 @@ struct called {
 };
 
 task<> call(client& bus, called& results, const bool& is_over) {
-  for (int each = 0; !is_over; ++each) {
-    const std::string text = std::to_string(each);
+  int each = 0;
+  while (!is_over) {
+    const std::string text = std::to_string(++each);
     const auto reply =
         co_await as_expected(gyre::nats::call_service(bus, "echo", text, {.timeout = 1s}));
     ++(reply ? results.replies : results.errors);
