@@ -566,7 +566,9 @@ task<> worker_core::hear_ready() {
 task<> worker_core::hear_stops() {
   const auto step = [this]() -> task<> {
     postgres::subscription stops = co_await db_.listen("work_stop");
+    next_beat_ = now();  // a job may have been cancelled before the subscription
     while (auto message = co_await stops.next()) {
+      if (message->follows_gap) next_beat_ = now();
       // "WORKER JOB". A lost one is made up for by the next beat().
       const std::string& text = message->payload;
       worker_id worker = 0;
