@@ -75,7 +75,7 @@ task<> use_consumer(gyre::nats::client& bus) {
     }
     // clang-format on
   }
-  const gyre::nats::consumer shipping = co_await streams.consumer("ORDERS", "shipping");
+  const gyre::nats::consumer made = co_await streams.consumer("ORDERS", "shipping");
   co_await streams.publish("orders.new", "second");
   auto close_when_shipped = [](gyre::nats::client& closed) -> task<> {
     while (shipped != "firstsecond") co_await closed.flush();
@@ -92,7 +92,7 @@ task<> use_consumer(gyre::nats::client& bus) {
     }
     // clang-format on
   };
-  auto reading = read(shipping);
+  auto reading = read(made);
   auto closing = close_when_shipped(bus);
   co_await gyre::when_all(std::move(reading), std::move(closing));
 }
@@ -192,6 +192,18 @@ TEST_F(NatsJetStreamExamples, KeysAreUsed) { gyre::sync_wait(loop, use_keys(bus)
 
 task<std::string> find_price(std::string_view item) { co_return item == "tea" ? "3" : "1"; }
 
+task<> call_price(gyre::nats::client& bus, gyre::manual_reset_event& done) {
+  for (;;) {
+    const auto found = co_await gyre::nats::find_services(bus, "orders", {.max_instances = 1});
+    if (!found.empty()) break;
+  }
+  // clang-format off
+  auto price = co_await gyre::nats::call_service(bus, "price", "tea", {.timeout = 10s});
+  // clang-format on
+  EXPECT_EQ(price.text(), "3");
+  done.set();
+}
+
 // gyre/engines/nats/service.hpp, service_error.hpp, call_service.hpp
 task<> use_service(gyre::nats::client& bus, gyre::nats::client& caller) {
   gyre::manual_reset_event shutdown;
@@ -207,20 +219,8 @@ task<> use_service(gyre::nats::client& bus, gyre::nats::client& caller) {
     co_await orders.drain();
     // clang-format on
   };
-  auto call = [](gyre::nats::client& asking, gyre::manual_reset_event& done) -> task<> {
-    gyre::nats::client& bus = asking;
-    for (;;) {
-      const auto found = co_await gyre::nats::find_services(bus, "orders", {.max_instances = 1});
-      if (!found.empty()) break;
-    }
-    // clang-format off
-    auto price = co_await gyre::nats::call_service(bus, "price", "tea", {.timeout = 10s});
-    // clang-format on
-    EXPECT_EQ(price.text(), "3");
-    done.set();
-  };
   auto serving = serve();
-  auto calling = call(caller, shutdown);
+  auto calling = call_price(caller, shutdown);
   co_await gyre::when_all(std::move(serving), std::move(calling));
 }
 
