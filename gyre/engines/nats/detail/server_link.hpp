@@ -59,6 +59,7 @@ class server_link : public std::enable_shared_from_this<server_link> {
               const client_options& options);
   server_link(const server_link&) = delete;
   server_link& operator=(const server_link&) = delete;
+  virtual ~server_link() = default;
 
   event_loop& loop() const noexcept { return loop_; }
   const client_options& options() const noexcept { return options_; }
@@ -99,8 +100,6 @@ class server_link : public std::enable_shared_from_this<server_link> {
   }
 
  protected:
-  ~server_link() = default;
-
   // --- For the core. Called on the loop, within the connection's callbacks ---
 
   /// The login has succeeded. Subscribes again by output(); kept output follows.
