@@ -29,7 +29,7 @@ constexpr std::size_t max_ahead = 1'000'000;
 // Statuses that may wait in the queue besides messages.
 constexpr std::size_t queued_statuses = 64;
 
-const messages_options& checked(const messages_options& options) {
+messages_options checked(messages_options options) {
   const auto refuse = [](const char* what) {
     throw std::invalid_argument(std::string("gyre::nats::consumer::messages: ") + what);
   };
