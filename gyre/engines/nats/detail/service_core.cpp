@@ -107,7 +107,7 @@ service_config checked(service_config config) {
   return config;
 }
 
-const endpoint_options& checked(const endpoint_options& options) {
+endpoint_options checked(endpoint_options options) {
   if (options.max_concurrent == 0) refuse_config("max_concurrent must be at least 1");
   if (options.timeout <= duration::zero()) refuse_config("timeout must be above zero");
   return options;
