@@ -67,10 +67,14 @@ class cached_client {
   /// Commands of all kinds, over the same connection.
   [[nodiscard]] client& uncached() noexcept { return client_; }
   /// Forgets all replies.
-  void clear() noexcept { memory_->clear(); }
+  void clear() noexcept {
+    if (memory_ != nullptr) memory_->clear();
+  }
   /// As client::close().
   void close() noexcept { client_.close(); }
-  [[nodiscard]] cache_metrics metrics() const noexcept { return memory_->metrics(); }
+  [[nodiscard]] cache_metrics metrics() const noexcept {
+    return memory_ != nullptr ? memory_->metrics() : cache_metrics();
+  }
 
  private:
   cached_client(const net::host_port& server, event_loop& loop, const client_options& options,

@@ -3,6 +3,7 @@
 
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
+#include <gyre/io/error.hpp>
 #include <gyre/net/tcp_listener.hpp>
 #include <gyre/net/tcp_stream.hpp>
 #include <gyre/task/as_expected.hpp>
@@ -275,6 +276,19 @@ TEST(RedisCacheOfAnOldServer, FailsTheCalls) {
     const auto [error, served] = co_await std::move(both);
     EXPECT_EQ(error, errc::not_supported);
   }(loop, listener));
+}
+
+TEST_F(RedisCache, IsClosedOnceItWasMovedFrom) {
+  run([](RedisCache& test) -> task<> {
+    cached_client cache = test.connect();
+    cached_client moved = std::move(cache);
+    EXPECT_EQ(co_await moved.read<text>("GET", "a"), std::nullopt);
+    EXPECT_EQ(co_await error_of(cache.read<text>("GET", "a")), gyre::io::errc::not_open);
+    EXPECT_EQ(cache.metrics().misses, 0U);
+    cache.clear();
+    cache.close();
+    EXPECT_EQ(moved.metrics().keys, 1U);
+  }(*this));
 }
 
 }  // namespace
