@@ -87,6 +87,9 @@ class client {
   /// Carries out a script (EVALSHA, or EVAL if the server does not know the script). `keys`: a key,
   /// or a range or tuple of them (KEYS in the script); the other arguments are ARGV. `code`, and
   /// keys and arguments that are neither temporaries nor numbers, must outlive the call.
+  ///
+  /// A script must not return an error that begins with "NOSCRIPT No matching script", which is how
+  /// the server replies to an unknown hash: the script would be carried out twice.
   template <class Result = reply, command_argument Keys, command_argument... Arguments>
   [[nodiscard]] task<Result> evaluate(const script& code, Keys&& keys, Arguments&&... arguments) {
     using stored_keys = detail::stored_argument_t<Keys>;

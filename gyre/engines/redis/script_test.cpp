@@ -70,5 +70,18 @@ TEST_F(RedisScripts, FailWithTheErrorOfTheServer) {
   }(*this));
 }
 
+TEST_F(RedisScripts, RunOnceIfTheyReturnAnErrorOfTheKindOfUnknownScripts) {
+  gyre::sync_wait(loop, [](RedisScripts& test) -> task<> {
+    client cache(test.loop, test.server.address());
+    const script failing("redis.call('INCR', KEYS[1]) return redis.error_reply('NOSCRIPT x')");
+    for (const int runs : {1, 2}) {
+      auto call = gyre::as_expected(cache.evaluate<int>(failing, "a"));
+      const auto result = co_await std::move(call);
+      EXPECT_EQ(result.error(), errc::no_script);
+      EXPECT_EQ(co_await cache.call<int>("GET", "a"), runs);
+    }
+  }(*this));
+}
+
 }  // namespace
 }  // namespace redis_script_test

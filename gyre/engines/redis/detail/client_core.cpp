@@ -63,6 +63,10 @@ void throw_moved_from() {
   throw std::system_error(make_error_code(io::errc::not_open), client_name);
 }
 
+bool is_script_missing(const server_error& error) noexcept {
+  return error.text().starts_with("NOSCRIPT No matching script");
+}
+
 void check(const client_options& options) {
   const auto refuse = [](const char* what) {
     throw std::invalid_argument(std::string("gyre::redis::client: ") + what);

@@ -71,6 +71,10 @@ enum class connection_use : std::uint8_t {
 /// Throws std::system_error (io::errc::not_open): the client was moved from.
 [[noreturn, gnu::cold]] void throw_moved_from();
 
+/// Whether the server does not know the hash of a script. A script may itself return an error of
+/// the kind NOSCRIPT, and must then not be carried out again.
+bool is_script_missing(const server_error& error) noexcept;
+
 /// Throws std::invalid_argument for options that make no sense.
 void check(const client_options& options);
 
@@ -280,7 +284,7 @@ task<T> client_core::evaluate(shared self, const script& code, Keys keys,
         run<T>(self, evaluation<stored_keys, Arguments...>(code, keys, arguments, false), 1);
     co_return co_await std::move(by_hash);
   } catch (const server_error& error) {
-    if (error.code() != errc::no_script) throw;
+    if (!is_script_missing(error)) throw;
   }
   task<T> by_text =
       run<T>(self, evaluation<stored_keys, Arguments...>(code, keys, arguments, true), 1);
