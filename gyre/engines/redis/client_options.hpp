@@ -50,7 +50,7 @@ struct client_options {
   /// half as much more. Must be longer than the slowest command of any caller.
   duration reply_timeout = std::chrono::seconds{10};
   /// After this time without a command the client sends PING, so that it notices a server that is
-  /// gone.
+  /// gone. Sessions send none.
   duration ping_interval = std::chrono::seconds{30};
 };
 

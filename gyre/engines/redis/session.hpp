@@ -33,6 +33,11 @@ namespace gyre::redis {
 /// The reply to a command that waits has no time limit of client_options: give the command a limit
 /// of its own, and use with_timeout() to notice a network that is gone.
 ///
+/// A session sends nothing but the program's commands, and no PING, which would become a part of a
+/// transaction after MULTI. If the network breaks while a session is idle, the next call fails with
+/// errc::no_reply, unless the keepalive probes of TCP, with the system's times, notice it earlier.
+/// A server whose configuration has a `timeout` ends sessions that are idle for longer.
+///
 /// Thread-safety: the loop's thread.
 /// Lifetime: may outlive the client; the loop must outlive it. The destructor is close().
 /// Errors, Complexity: as client.

@@ -13,15 +13,19 @@
 #include <gyre/task/when_all.hpp>
 #include <tests/support/redis_server.hpp>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace redis_session_test {
 namespace {
@@ -89,6 +93,29 @@ TEST_F(RedisSession, WatchesKeys) {
     const auto [set] = co_await own.transaction(command<void>("SET", "count", count + 10));
     EXPECT_EQ(set, std::monostate());
     EXPECT_EQ(co_await cache.call<int>("GET", "count"), 11);
+  }(*this));
+}
+
+TEST_F(RedisSession, AddsNothingToATransactionOfTheProgram) {
+  run([](RedisSession& test) -> task<> {
+    client cache = test.connect({.ping_interval = 2ms});
+    client observer = test.connect();
+    co_await cache.call<void>("ECHO", "x");
+    session own = co_await cache.open_session();
+    co_await own.call<void>("MULTI");
+    co_await own.call<void>("SET", "a", 1);
+    // The client has checked its shared connection several times, but not the session.
+    const std::string_view counter = "cmdstat_ping:calls=";
+    int pings = 0;
+    while (pings < 5) {
+      const auto statistics = co_await observer.call<std::string>("INFO", "commandstats");
+      const std::size_t begin = statistics.find(counter);
+      if (begin != std::string::npos) pings = std::stoi(statistics.substr(begin + counter.size()));
+    }
+    co_await own.call<void>("SET", "b", 2);
+    EXPECT_THAT(co_await own.call<std::vector<std::string>>("EXEC"),
+                testing::ElementsAre("OK", "OK"));
+    EXPECT_TRUE(own.is_open());
   }(*this));
 }
 

@@ -16,8 +16,9 @@ namespace {
 
 constexpr const char* client_name = "gyre::redis::client";
 
-net::tcp_client_options connection_options_of(const client_options& options) {
+net::tcp_client_options connection_options_of(const client_options& options, connection_use use) {
   net::tcp_client_options connection;
+  connection.connections.keep_alive = use == connection_use::own;  // see ping()
   connection.connect_timeout = options.connect_timeout;
   connection.initial_delay = options.initial_delay;
   connection.longest_delay = options.longest_delay;
@@ -96,7 +97,8 @@ void queued_replies::complete(std::string_view bytes) noexcept {
 client_core::client_core(event_loop& loop, const net::host_port& server,
                          const client_options& options, connection_use use,
                          std::shared_ptr<invalidation_listener> cache)
-    : pipeline(loop, server, connection_options_of(options), pipeline_options_of(options, use)),
+    : pipeline(loop, server, connection_options_of(options, use),
+               pipeline_options_of(options, use)),
       options_(options),
       use_(use),
       cache_(std::move(cache)),
@@ -277,6 +279,9 @@ void client_core::continue_login(std::string_view bytes) noexcept try {
 }
 
 void client_core::ping() {
+  // After MULTI a session's PING would become a part of the user's transaction. The names of
+  // commands cannot tell: the server's configuration may rename them.
+  if (use_ == connection_use::own) return;
   may_wait_ = false;
   append_own(nullptr, "PING");
 }
