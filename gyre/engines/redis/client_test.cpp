@@ -13,6 +13,7 @@
 #include <gyre/task/stop_when.hpp>
 #include <gyre/task/sync_wait.hpp>
 #include <gyre/task/when_all.hpp>
+#include <gyre/task/with_timeout.hpp>
 #include <tests/support/redis_server.hpp>
 
 #include <gmock/gmock.h>
@@ -280,6 +281,38 @@ TEST_F(RedisClient, SubscribesAgainAfterALostConnection) {
     const auto message = co_await news.next();
     EXPECT_EQ(message->text, "x");
     EXPECT_TRUE(message->follows_gap);
+  }(*this));
+}
+
+TEST_F(RedisClient, ASubscriptionEndsWithTheErrorOfAServerThatRefusesItAfterAReconnect) {
+  run([](RedisClient& test) -> task<> {
+    client admin = test.connect();
+    co_await admin.call<void>("ACL", "SETUSER", "bob", "on", ">secret", "~*", "&*", "+@all");
+    client cache = test.connect({.user = "bob", .password = "secret"});
+    subscription news = co_await cache.subscribe("news");
+    subscription same = co_await cache.subscribe("news");
+    subscription other = co_await cache.subscribe("other");
+    co_await admin.call<void>("PUBLISH", "news", "last");
+    // The server ends the connections of a user who may no longer listen to a channel.
+    co_await admin.call<void>("ACL", "SETUSER", "bob", "resetchannels", "&other");
+    int receivers = 0;
+    while (receivers == 0) receivers = co_await admin.call<int>("PUBLISH", "other", "x");
+    const auto message = co_await other.next();
+    EXPECT_EQ(message->text, "x");
+    EXPECT_TRUE(message->follows_gap);
+    for (subscription* each : {&news, &same}) {
+      const auto last = co_await each->next();
+      EXPECT_EQ(last->text, "last");
+      for (int twice = 0; twice < 2; ++twice) {
+        auto ended = as_expected(gyre::with_timeout(each->next(), 30s));
+        const auto result = co_await std::move(ended);
+        EXPECT_EQ(result.error(), errc::no_permission);
+      }
+    }
+    co_await admin.call<void>("ACL", "SETUSER", "bob", "&*");
+    news = co_await cache.subscribe("news");
+    EXPECT_EQ(co_await admin.call<int>("PUBLISH", "news", "again"), 1);
+    EXPECT_EQ((co_await news.next())->text, "again");
   }(*this));
 }
 

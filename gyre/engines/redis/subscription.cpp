@@ -4,6 +4,8 @@
 #include <gyre/engines/redis/detail/client_core.hpp>
 #include <gyre/engines/redis/detail/message_queue.hpp>
 
+#include <exception>
+
 namespace gyre::redis {
 
 subscription& subscription::operator=(subscription&& other) noexcept {
@@ -22,6 +24,7 @@ task<std::optional<message>> subscription::next() {
   const std::shared_ptr<detail::message_queue> queue = queue_;
   for (;;) {
     if (std::optional<message> first = queue->pop()) co_return first;
+    if (queue->error()) std::rethrow_exception(queue->error());
     if (queue->has_ended()) co_return std::nullopt;
     co_await queue->wait();
   }

@@ -31,6 +31,8 @@ class message_queue;
 /// Thread-safety: the loop's thread; one coroutine waits at a time.
 /// Lifetime: may outlive the client; the loop must outlive it. Must not be moved or destroyed while
 /// a coroutine waits.
+/// Errors: next() throws server_error if the server refuses the channel after a reconnect, for
+/// example because the user's permissions have changed. The subscription has then ended.
 /// Complexity: each message is copied once from the connection's memory.
 class subscription {
  public:

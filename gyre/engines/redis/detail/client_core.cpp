@@ -83,15 +83,17 @@ void check(const client_options& options) {
   if (!options.user.empty() && options.password.empty()) refuse("a user needs a password");
 }
 
-void queued_replies::complete(std::string_view bytes) noexcept {
+std::exception_ptr error_in(std::string_view bytes) noexcept try {
   reply_cursor values(bytes);
   const reply_node node = values.next();
-  if (node.kind != reply_kind::error || error_ != nullptr) return;
-  try {
-    error_ = std::make_exception_ptr(server_error(std::string(node.text)));
-  } catch (...) {
-    error_ = std::current_exception();
-  }
+  if (node.kind != reply_kind::error) return nullptr;
+  return std::make_exception_ptr(server_error(std::string(node.text)));
+} catch (...) {
+  return std::current_exception();
+}
+
+void queued_replies::complete(std::string_view bytes) noexcept {
+  if (error_ == nullptr) error_ = error_in(bytes);
 }
 
 client_core::client_core(event_loop& loop, const net::host_port& server,
@@ -252,7 +254,7 @@ void client_core::begin_step(login_step step) {
       return append_own(&login_, "CLIENT", "TRACKING", "ON", "OPTIN");
     case login_step::done:
       messages_.begin_connection([this](std::string_view channel, bool is_pattern) {
-        append_own(&unawaited_, is_pattern ? "PSUBSCRIBE" : "SUBSCRIBE", channel);
+        append_own(&renewal_, is_pattern ? "PSUBSCRIBE" : "SUBSCRIBE", channel);
       });
       return finish_login(nullptr);
   }

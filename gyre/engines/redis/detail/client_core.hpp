@@ -78,6 +78,9 @@ bool is_script_missing(const server_error& error) noexcept;
 /// Throws std::invalid_argument for options that make no sense.
 void check(const client_options& options);
 
+/// The error that a complete reply is, or null.
+std::exception_ptr error_in(std::string_view bytes) noexcept;
+
 /// The first error among the replies of a transaction's commands, which are otherwise QUEUED.
 class queued_replies final : public expected_reply {
  public:
@@ -170,6 +173,19 @@ class client_core final : public engines::detail::pipeline {
     void lose(const std::exception_ptr&, bool) noexcept override {}
     bool is_confirmed_by_message() const noexcept override { return true; }
   };
+  /// The reply to a SUBSCRIBE that follows a reconnect. Replies come in the order of the channels.
+  class renewal_reply final : public expected_reply {
+   public:
+    explicit renewal_reply(message_dispatcher& messages) noexcept : messages_(messages) {}
+    void complete(std::string_view bytes) noexcept override {
+      messages_.end_renewal(error_in(bytes));
+    }
+    void lose(const std::exception_ptr&, bool) noexcept override {}
+    bool is_confirmed_by_message() const noexcept override { return true; }
+
+   private:
+    message_dispatcher& messages_;
+  };
   enum class login_step : std::uint8_t { hello, authenticate, name, select, track, done };
 
   // Throws operation_cancelled after a stop, and io::errc::wrong_thread.
@@ -227,6 +243,7 @@ class client_core final : public engines::detail::pipeline {
   unawaited_confirmation unawaited_;
   bool has_push_ = false;  // RESP3: messages come beside replies
   message_dispatcher messages_;
+  renewal_reply renewal_{messages_};
   std::uint64_t connections_ = 0;
   std::uint64_t commands_ = 0;
   std::uint64_t retries_ = 0;

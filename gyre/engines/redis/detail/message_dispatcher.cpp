@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/engines/redis/detail/message_dispatcher.hpp>
 
+#include <utility>
+
 namespace gyre::redis::detail {
 
 void message_dispatcher::add(const std::shared_ptr<message_queue>& queue) {
@@ -34,7 +36,19 @@ bool message_dispatcher::deliver(reply_cursor message) noexcept {
   return true;
 }
 
+void message_dispatcher::end_renewal(const std::exception_ptr& refusal) noexcept {
+  if (renewals_.empty()) return;
+  const queue_list queues = std::move(renewals_.front());
+  renewals_.pop_front();
+  if (refusal == nullptr) return;
+  for (const auto& queue : queues) {
+    remove(*queue);
+    queue->end(refusal);
+  }
+}
+
 void message_dispatcher::end() noexcept {
+  renewals_.clear();
   for (channel_map* channels : {&channels_, &patterns_}) {
     for (const auto& [channel, queues] : *channels) {
       for (const auto& queue : queues) queue->end();

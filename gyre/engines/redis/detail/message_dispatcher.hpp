@@ -6,6 +6,8 @@
 #include <gyre/engines/redis/reply_cursor.hpp>
 
 #include <algorithm>
+#include <deque>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -26,22 +28,27 @@ class message_dispatcher {
   /// Gives a message to the queues it is for; false if it is no message of a channel.
   bool deliver(reply_cursor message) noexcept;
   /// A connection has begun: all queues have a gap. Calls `subscribe(channel, is_pattern)` for each
-  /// channel.
+  /// channel; end_renewal() takes the replies, in the same order.
   template <class Subscribe>
   void begin_connection(Subscribe subscribe) {
+    renewals_.clear();
     for (const auto* channels : {&channels_, &patterns_}) {
       for (const auto& [channel, queues] : *channels) {
         for (const auto& queue : queues) queue->note_gap();
+        renewals_.push_back(queues);
         subscribe(std::string_view(channel), channels == &patterns_);
       }
     }
   }
+  /// The server has confirmed the next channel of begin_connection(). With an error it has refused
+  /// the channel: the queues that the channel had then end with the error.
+  void end_renewal(const std::exception_ptr& refusal) noexcept;
   /// The client was closed.
   void end() noexcept;
 
  private:
-  using channel_map =
-      std::map<std::string, std::vector<std::shared_ptr<message_queue>>, std::less<>>;
+  using queue_list = std::vector<std::shared_ptr<message_queue>>;
+  using channel_map = std::map<std::string, queue_list, std::less<>>;
 
   channel_map& map_of(const message_queue& queue) noexcept {
     return queue.is_pattern() ? patterns_ : channels_;
@@ -49,6 +56,7 @@ class message_dispatcher {
 
   channel_map channels_;
   channel_map patterns_;
+  std::deque<queue_list> renewals_;  // the channels whose confirmation has not come
 };
 
 }  // namespace gyre::redis::detail

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,10 +34,13 @@ class message_queue {
   std::optional<message> pop();
   /// The next message follows a gap.
   void note_gap() noexcept { has_gap_ = true; }
-  void end() noexcept {
+  /// After the messages that wait, next() throws `error`, if it is not null.
+  void end(std::exception_ptr error = nullptr) noexcept {
     has_ended_ = true;
+    error_ = std::move(error);
     arrival_.set();
   }
+  const std::exception_ptr& error() const noexcept { return error_; }
 
  private:
   void drop_oldest() noexcept;
@@ -48,6 +52,7 @@ class message_queue {
   std::uint64_t dropped_ = 0;
   bool has_gap_ = false;
   bool has_ended_ = false;
+  std::exception_ptr error_;
   auto_reset_event arrival_;
 };
 
