@@ -10,15 +10,16 @@
 
 namespace gyre::engines::detail {
 
-/// How a call keeps an argument until it is sent: texts that are lvalues as views, other lvalues by
-/// reference, and temporaries as they are.
+/// How a call keeps an argument until it is sent: texts that are lvalues as views, numbers and
+/// temporaries by value, and other lvalues by reference.
 template <class Argument>
 struct kept_argument {
-  using type = std::conditional_t<
-      std::is_lvalue_reference_v<Argument>,
-      std::conditional_t<std::convertible_to<Argument, std::string_view>, std::string_view,
-                         const std::remove_reference_t<Argument>&>,
-      std::remove_cvref_t<Argument>>;
+  using value = std::remove_cvref_t<Argument>;
+  static constexpr bool is_copied =
+      !std::is_lvalue_reference_v<Argument> || std::is_arithmetic_v<value>;
+  using reference = std::conditional_t<std::convertible_to<Argument, std::string_view>,
+                                       std::string_view, const value&>;
+  using type = std::conditional_t<is_copied, value, reference>;
 };
 template <class Argument>
 using kept_argument_t = typename kept_argument<Argument>::type;

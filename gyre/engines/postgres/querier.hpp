@@ -48,7 +48,7 @@ namespace gyre::postgres {
 /// statements of one transaction.
 ///
 /// Thread-safety: the loop's thread.
-/// Lifetime: arguments and texts that are no temporaries must outlive the call.
+/// Lifetime: arguments and texts that are neither temporaries nor numbers must outlive the call.
 /// Errors: server_error, after which the querier remains of use; std::system_error
 /// (postgres::errc; errors of net::connect() with the server's name; io::errc::waiting_limit,
 /// closed, not_open, wrong_thread); time_limit_errc::expired after statement_options::timeout;

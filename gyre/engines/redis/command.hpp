@@ -6,36 +6,16 @@
 //         gyre::redis::command<std::int64_t>("INCR", "visits"));
 #pragma once
 
+#include <gyre/engines/detail/kept_argument.hpp>
 #include <gyre/engines/redis/argument_traits.hpp>
 #include <gyre/engines/redis/reply.hpp>
 #include <gyre/io/buffer.hpp>
 
-#include <concepts>
-#include <cstddef>
 #include <string_view>
 #include <tuple>
-#include <type_traits>
 #include <utility>
 
 namespace gyre::redis {
-
-namespace detail {
-
-/// How a call stores an argument until it is sent: texts that are lvalues as views, numbers and
-/// temporaries by value, and other lvalues by reference.
-template <class Argument>
-struct stored_argument {
-  using value = std::remove_cvref_t<Argument>;
-  static constexpr bool is_copied =
-      !std::is_lvalue_reference_v<Argument> || std::is_arithmetic_v<value>;
-  using reference = std::conditional_t<std::convertible_to<Argument, std::string_view>,
-                                       std::string_view, const value&>;
-  using type = std::conditional_t<is_copied, value, reference>;
-};
-template <class Argument>
-using stored_argument_t = typename stored_argument<Argument>::type;
-
-}  // namespace detail
 
 /// A command whose reply is read as a Result.
 ///
@@ -64,7 +44,7 @@ class prepared_command {
 /// Makes a command: `command<std::int64_t>("INCR", "visits")`. `name` must outlive it.
 template <class Result = reply, command_argument... Arguments>
 [[nodiscard]] auto command(std::string_view name, Arguments&&... arguments) {
-  return prepared_command<Result, detail::stored_argument_t<Arguments>...>(
+  return prepared_command<Result, engines::detail::kept_argument_t<Arguments>...>(
       name, std::forward<Arguments>(arguments)...);
 }
 

@@ -7,6 +7,7 @@
 //         "BLPOP", "jobs", 30);  // waits for up to 30 seconds
 #pragma once
 
+#include <gyre/engines/detail/kept_argument.hpp>
 #include <gyre/engines/redis/argument_traits.hpp>
 #include <gyre/engines/redis/command.hpp>
 #include <gyre/engines/redis/detail/client_core.hpp>
@@ -63,8 +64,8 @@ class session {
   /// Carries out a script as client::evaluate() does.
   template <class Result = reply, command_argument Keys, command_argument... Arguments>
   [[nodiscard]] task<Result> evaluate(const script& code, Keys&& keys, Arguments&&... arguments) {
-    using stored_keys = detail::stored_argument_t<Keys>;
-    using stored_arguments = std::tuple<detail::stored_argument_t<Arguments>...>;
+    using stored_keys = engines::detail::kept_argument_t<Keys>;
+    using stored_arguments = std::tuple<engines::detail::kept_argument_t<Arguments>...>;
     return detail::client_core::evaluate<Result, stored_keys>(
         core_, code, std::forward<Keys>(keys),
         stored_arguments(std::forward<Arguments>(arguments)...));
