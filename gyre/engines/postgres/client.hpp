@@ -33,6 +33,11 @@ namespace gyre::postgres {
 /// they follow each other without waiting for the replies ("pipelining"): each is a transaction of
 /// its own. Transactions, streams, copies and sessions take a connection of their own from a pool.
 ///
+/// Slow statements: those behind one on its connection wait until it has ended. If its call is
+/// stopped, the server is asked to cancel it only when no other caller's statement is in flight on
+/// that connection. Give it a limit that the server enforces (statement_options::timeout,
+/// client_options::statement_timeout), or run it in a transaction or a session.
+///
 /// Connecting: the first call connects; calls wait meanwhile. When `attempts` have failed, the
 /// calls that wait fail, and the next call tries again.
 ///
