@@ -4,9 +4,11 @@
 
 #include <gyre/engines/nats/error.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <expected>
+#include <limits>
 #include <optional>
 #include <string_view>
 
@@ -43,7 +45,8 @@ class parser {
   /// INFO names the servers of a cluster.
   static constexpr std::size_t max_info = std::size_t{64} << 10;
 
-  explicit parser(std::size_t max_message) noexcept : max_message_(max_message) {}
+  explicit parser(std::size_t max_message) noexcept
+      : max_message_(std::min(max_message, largest_message)) {}
 
   /// The operation at the front of `bytes`; none: more bytes are needed. After an operation the
   /// next one begins.
@@ -55,6 +58,9 @@ class parser {
     std::size_t offset = 0;
     std::size_t size = 0;
   };
+
+  // Sums of sizes below it do not overflow.
+  static constexpr std::size_t largest_message = std::numeric_limits<std::size_t>::max() / 2;
 
   std::expected<bool, errc> find_line(std::string_view bytes) noexcept;
   std::expected<std::optional<operation>, errc> read_line(std::string_view bytes) noexcept;

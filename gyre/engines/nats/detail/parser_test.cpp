@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -125,6 +126,15 @@ TEST(NatsParser, LimitsMessagesAndLines) {
   EXPECT_TRUE(is_incomplete("-ERR " + line.substr(5)));
   EXPECT_TRUE(is_incomplete("INFO " + line));
   EXPECT_EQ(error_of("INFO " + std::string(parser::max_info, 'x')), errc::bad_message);
+}
+
+TEST(NatsParser, LimitsMessagesWhoseSizesOverflow) {
+  constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
+  for (const std::size_t size : {most, most - 10, most - 40, most / 2 + 1}) {
+    parser input(most);
+    const auto found = input.parse("MSG a 1 " + std::to_string(size) + "\r\n0123456789\r\n");
+    EXPECT_EQ(found ? errc() : found.error(), errc::message_too_large) << size;
+  }
 }
 
 TEST(NatsParser, LeavesHeadersOfOtherClientsToTheReader) {
