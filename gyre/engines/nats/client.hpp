@@ -118,7 +118,7 @@ class client {
   void close() noexcept;
 
   /// Calls `handler(notice, text)` on the loop, for events that no call reports. It may do
-  /// anything, even destroy the client; its exceptions end the connection.
+  /// anything, even replace itself or destroy the client; its exceptions end the connection.
   client& on_notice(move_only_function<void(notice, std::string_view)> handler);
   [[nodiscard]] bool is_connected() const noexcept;
   /// The server of the present connection, or of the last one.

@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -561,6 +562,31 @@ TEST_F(NatsClient, MayBeDestroyedByANotice) {
     subscription all = bus->subscribe("a");
     EXPECT_EQ(co_await text_of(all.next()), "end");
     EXPECT_FALSE(bus);
+  }(*this));
+}
+
+TEST_F(NatsClient, MayReplaceItsNoticeHandlerWithinIt) {
+  run([](NatsClient& test) -> task<> {
+    client bus = test.connect();
+    auto captured = std::make_shared<int>(0);
+    const std::weak_ptr<int> observed = captured;
+    bool is_alive = false;
+    int replaced_calls = 0;
+    bus.on_notice([&, captured = std::move(captured)](notice, std::string_view) {
+      // Copies, which outlive the captures in any case.
+      bool& result = is_alive;
+      const std::weak_ptr<int> watched = observed;
+      bus.on_notice([&replaced_calls](notice, std::string_view) { ++replaced_calls; });
+      result = !watched.expired();
+    });
+    co_await bus.connect();
+    EXPECT_TRUE(is_alive);
+    subscription slow = bus.subscribe("a", {.max_messages = 1});
+    co_await publish_numbers(bus, 2);
+    EXPECT_EQ(replaced_calls, 1);
+    EXPECT_TRUE(observed.expired());
+    bus.on_notice(nullptr);
+    co_await publish_numbers(bus, 2);
   }(*this));
 }
 

@@ -509,8 +509,13 @@ void server_link::lose_pings(const std::exception_ptr& error) noexcept {
   }
 }
 
+void server_link::set_notice_handler(notice_handler handler) {
+  notice_handler_ = handler ? std::make_shared<notice_handler>(std::move(handler)) : nullptr;
+}
+
 void server_link::report(notice event, std::string_view text) {
-  if (notice_handler_) notice_handler_(event, text);
+  const std::shared_ptr<notice_handler> handler = notice_handler_;  // it may replace itself
+  if (handler != nullptr) (*handler)(event, text);
 }
 
 void server_link::check_health() {

@@ -52,6 +52,8 @@ namespace gyre::nats::detail {
 /// Lifetime: shared by the client and its calls.
 class server_link : public std::enable_shared_from_this<server_link> {
  public:
+  using notice_handler = move_only_function<void(notice, std::string_view)>;
+
   /// For messages.
   static constexpr const char* client_name = "gyre::nats::client";
 
@@ -95,9 +97,7 @@ class server_link : public std::enable_shared_from_this<server_link> {
   /// The output has grown: sends it at the end of the turn, or now if there is much of it.
   void note_output() noexcept;
   void close_link() noexcept;
-  void set_notice_handler(move_only_function<void(notice, std::string_view)> handler) {
-    notice_handler_ = std::move(handler);
-  }
+  void set_notice_handler(notice_handler handler);
 
  protected:
   // --- For the core. Called on the loop, within the connection's callbacks ---
@@ -218,7 +218,7 @@ class server_link : public std::enable_shared_from_this<server_link> {
   std::size_t in_line_ = 0;
   std::size_t waiting_ = 0;
   bool is_flush_posted_ = false;
-  move_only_function<void(notice, std::string_view)> notice_handler_;
+  std::shared_ptr<notice_handler> notice_handler_;  // shared with a running call of the handler
   std::optional<net::tcp_client> client_;
 };
 
