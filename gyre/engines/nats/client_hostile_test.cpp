@@ -190,6 +190,33 @@ TEST_F(NatsHostile, AnswersPing) {
   }(*this));
 }
 
+TEST_F(NatsHostile, AnswersNoPingAboveTheHighWater) {
+  run([](NatsHostile& test) -> task<> {
+    client bus = test.connect({.high_water = 2});
+    nats_test::notices events(bus);
+    auto ping = [](NatsHostile& here) -> task<> {
+      tcp_stream peer = co_await here.log_in();
+      std::string pings;
+      for (int each = 0; each < 1000; ++each) pings += "PING\r\n";
+      co_await peer.write_all(pings + "-ERR 'Something Else'\r\n");
+      gyre::io::buffer input;
+      const std::size_t size = co_await peer.read_until(input, "PING\r\n");
+      // As many as the parts in which the bytes have come.
+      EXPECT_GE(size, std::string_view("PONG\r\nPING\r\n").size());
+      EXPECT_LT(size, pings.size());
+      co_await peer.write_all("PONG\r\n");
+      co_await wait_for_end(std::move(peer));
+    };
+    auto flush = [](client& flushed, nats_test::notices& seen) -> task<> {
+      co_await flushed.connect();
+      static_cast<void>(co_await seen.wait_for(gyre::nats::notice::server_error));
+      co_await flushed.flush();
+      flushed.close();
+    };
+    co_await gyre::when_all(ping(test), flush(bus, events));
+  }(*this));
+}
+
 TEST_F(NatsHostile, NoticesAHalfOpenConnection) {
   run([](NatsHostile& test) -> task<> {
     client bus = test.connect({.ping_interval = 2ms});

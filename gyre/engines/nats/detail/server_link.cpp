@@ -255,10 +255,13 @@ void server_link::flush() noexcept {
   if (is_sent) update_writable();
 }
 
-void server_link::update_writable() noexcept {
+std::size_t server_link::unsent_bytes() noexcept {
   net::tcp_connection* const connection = client_->connection();
-  const std::size_t pending = connection != nullptr ? connection->pending_output() : 0;
-  if (output_.size() + pending >= options_.high_water) {
+  return output_.size() + (connection != nullptr ? connection->pending_output() : 0);
+}
+
+void server_link::update_writable() noexcept {
+  if (unsent_bytes() >= options_.high_water) {
     writable_.reset();
   } else {
     writable_.set();
@@ -377,6 +380,8 @@ void server_link::take(const operation& received) {
       return on_message(received);
     case operation_kind::info: return take_info(received.text);
     case operation_kind::ping: {
+      // A server that sends PING, but does not read, must not let the output grow without bound.
+      if (unsent_bytes() >= options_.high_water) return;
       output_.append("PONG\r\n");
       return post_flush();
     }

@@ -152,6 +152,7 @@ class server_link : public std::enable_shared_from_this<server_link> {
   [[noreturn, gnu::cold]] void throw_closed() const;
   void post_flush() noexcept;
   void flush() noexcept;
+  std::size_t unsent_bytes() noexcept;
   void update_writable() noexcept;
   void append_ping();
 
