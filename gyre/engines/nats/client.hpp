@@ -107,11 +107,12 @@ class client {
   [[nodiscard]] std::string new_inbox();
 
   /// Ends in good order: drains all subscriptions, waits until next() has given their messages and
-  /// then nothing, or they were destroyed, sends the output, and closes. Meanwhile publish() and
-  /// request() work, and subscribe() throws errc::draining.
+  /// then nothing, or they were destroyed, sends the output, and closes. It waits for subscriptions
+  /// that have ended before, too. Meanwhile publish() and request() work, and subscribe() throws
+  /// errc::draining; a further drain() waits for the end of the first, and has its errors.
   ///
-  /// Errors: time_limit_errc::expired after client_options::drain_timeout; the client is closed
-  /// then, too.
+  /// Errors: time_limit_errc::expired after client_options::drain_timeout; io::errc::closed after
+  /// close(). The client is closed after each error, and if the first call is stopped or destroyed.
   [[nodiscard]] task<> drain();
   /// Ends running and waiting calls with io::errc::closed, ends subscriptions, and closes the
   /// connection after its output. Idempotent.

@@ -403,6 +403,116 @@ TEST_F(NatsClient, DrainsTheClient) {
   }(*this));
 }
 
+// Serves until the subscription ends; the server is asked several times before each answer.
+task<> serve_slowly(client& bus, subscription source) {
+  for (;;) {
+    const auto received = co_await as_expected(source.next());
+    if (!received || !*received) co_return;
+    for (int each = 0; each < 3; ++each) EXPECT_FALSE(co_await error_of(bus.flush()));
+    EXPECT_FALSE(co_await error_of(bus.publish("answers", (*received)->text())));
+  }
+}
+
+TEST_F(NatsClient, DrainsSubscriptionsThatHaveEndedBefore) {
+  run([](NatsClient& test) -> task<> {
+    client bus = test.connect();
+    client other = test.connect();
+    subscription answers = other.subscribe("answers");
+    co_await other.flush();
+    subscription limited = bus.subscribe("a", {.unsubscribe_after = 1});
+    subscription slow =
+        bus.subscribe("a", {.max_messages = 1, .when_full = full_queue_policy::end});
+    subscription drained = bus.subscribe("a");
+    co_await publish_numbers(bus, 2);
+    co_await drained.drain();
+    EXPECT_TRUE(limited.has_ended() && slow.has_ended() && drained.has_ended());
+    co_await gyre::when_all(serve_slowly(bus, std::move(limited)),
+                            serve_slowly(bus, std::move(slow)),
+                            serve_slowly(bus, std::move(drained)), bus.drain());
+    co_await other.flush();
+    EXPECT_EQ(answers.received(), 4U);
+  }(*this));
+}
+
+TEST_F(NatsClient, JoinsARunningDrain) {
+  run([](NatsClient& test) -> task<> {
+    client bus = test.connect();
+    client other = test.connect();
+    subscription answers = other.subscribe("answers");
+    co_await other.flush();
+    subscription requests = bus.subscribe("a");
+    co_await publish_numbers(bus, 1);
+    gyre::manual_reset_event is_draining;
+    auto serve = [](client& serving, subscription source,
+                    gyre::manual_reset_event& waiting) -> task<> {
+      static_cast<void>(co_await source.next());
+      // Once the subscription has ended, the first drain() waits for this coroutine.
+      while (!source.has_ended()) co_await serving.flush();
+      waiting.set();
+      for (int each = 0; each < 3; ++each) EXPECT_FALSE(co_await error_of(serving.flush()));
+      EXPECT_FALSE(co_await error_of(serving.publish("answers", "x")));
+      EXPECT_EQ(co_await text_of(source.next()), "end");
+    };
+    auto drain_later = [](client& drained, gyre::manual_reset_event& waiting) -> task<> {
+      co_await waiting.wait();
+      co_await drained.drain();
+      EXPECT_EQ(co_await error_of(drained.flush()), gyre::io::errc::not_open);
+    };
+    co_await gyre::when_all(serve(bus, std::move(requests), is_draining), bus.drain(),
+                            drain_later(bus, is_draining));
+    co_await other.flush();
+    EXPECT_EQ(answers.received(), 1U);
+  }(*this));
+}
+
+TEST_F(NatsClient, EndsADrainWhenItIsClosed) {
+  run([](NatsClient& test) -> task<> {
+    auto bus = std::make_optional<client>(test.connect());
+    subscription forgotten = bus->subscribe("a");
+    co_await publish_numbers(*bus, 1);
+    auto destroy = [](std::optional<client>& destroyed, subscription& ending) -> task<> {
+      while (!ending.has_ended()) co_await destroyed->flush();
+      destroyed.reset();
+    };
+    const auto [first, second, done] = co_await gyre::when_all(
+        error_of(bus->drain()), error_of(bus->drain()), destroy(bus, forgotten));
+    EXPECT_EQ(first, gyre::io::errc::closed);
+    EXPECT_EQ(second, gyre::io::errc::closed);
+    EXPECT_THAT(texts_in(forgotten), ElementsAre("1"));
+  }(*this));
+}
+
+TEST_F(NatsClient, EndsASubscriptionWhoseDrainIsStopped) {
+  run([](NatsClient& test) -> task<> {
+    client bus = test.connect();
+    subscription drained = bus.subscribe("a");
+    co_await publish_numbers(bus, 2);
+    test.server.pause();  // so that it confirms nothing
+    EXPECT_EQ(co_await error_of(gyre::with_timeout(drained.drain(), 0s)), std::errc::timed_out);
+    EXPECT_TRUE(drained.has_ended());
+    EXPECT_THAT(texts_in(drained), ElementsAre("1", "2"));
+    EXPECT_EQ(bus.metrics().subscriptions, 0U);
+    test.server.resume();
+    co_await bus.drain();
+  }(*this));
+}
+
+TEST_F(NatsClient, ClosesWhenItsDrainIsStopped) {
+  run([](NatsClient& test) -> task<> {
+    client bus = test.connect();
+    subscription last = bus.subscribe("a");
+    co_await bus.flush();
+    test.server.pause();  // so that it confirms nothing
+    const auto [first, second] = co_await gyre::when_all(
+        error_of(gyre::with_timeout(bus.drain(), 0s)), error_of(bus.drain()));
+    EXPECT_EQ(first, std::errc::timed_out);
+    EXPECT_EQ(second, gyre::io::errc::closed);
+    EXPECT_EQ(co_await text_of(last.next()), "end");
+    EXPECT_EQ(co_await error_of(bus.flush()), gyre::io::errc::not_open);
+    test.server.resume();
+  }(*this));
+}
+
 TEST_F(NatsClient, LimitsTheTimeOfDrain) {
   run([](NatsClient& test) -> task<> {
     client bus = test.connect({.drain_timeout = 1ms});

@@ -55,7 +55,7 @@ class subscription {
   /// Ends the subscription, and drops its messages. Idempotent.
   void unsubscribe() noexcept;
   /// Tells the server to send no more messages, and waits until it has confirmed that: next() gives
-  /// those that have come until then, and nothing after them.
+  /// those that have come until then, and nothing after them. A stop ends the subscription at once.
   [[nodiscard]] task<> drain();
 
   std::string_view subject() const noexcept;

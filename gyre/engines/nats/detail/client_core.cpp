@@ -7,6 +7,7 @@
 #include <gyre/io/buffer.hpp>
 #include <gyre/io/error.hpp>
 #include <gyre/task/as_expected.hpp>
+#include <gyre/task/operation_cancelled.hpp>
 #include <gyre/task/time_limit_error.hpp>
 #include <gyre/task/with_timeout.hpp>
 
@@ -348,7 +349,7 @@ subscription client_core::subscribe(const shared& core, std::string subject,
     throw std::invalid_argument("gyre::nats::client::subscribe: max_messages must be at least 1");
   }
   if (self.is_closed()) throw std::system_error(make_error_code(io::errc::not_open), client_name);
-  if (self.is_draining_) throw std::system_error(make_error_code(errc::draining), client_name);
+  if (self.drain_ != nullptr) throw std::system_error(make_error_code(errc::draining), client_name);
   self.server_link::connect();
   auto state = std::make_shared<subscription_state>(std::move(subject), std::move(options));
   subscription made(core, state);
@@ -389,6 +390,14 @@ void client_core::remove(subscription_state& removed, bool must_tell) noexcept {
   }
 }
 
+// Ends a subscription whose messages may still be read. drain() waits until next() gives its end.
+void client_core::end_subscription(subscription_state& ended, bool must_tell,
+                                   const std::exception_ptr& error) noexcept {
+  remove(ended, must_tell);
+  ended.end(error);
+  unconsumed_.push_back(ended);
+}
+
 void client_core::unsubscribe(subscription_state& ended) noexcept {
   if (!ended.has_ended()) {
     remove(ended, !ended.is_draining());
@@ -400,15 +409,24 @@ void client_core::unsubscribe(subscription_state& ended) noexcept {
 
 task<> client_core::drain_subscription(shared core, std::shared_ptr<subscription_state> drained) {
   client_core& self = of(core);
+  // Ends the subscription if the call that began its drain is stopped, or destroyed.
+  struct drain_scope {
+    client_core& core;
+    subscription_state* drained = nullptr;
+    ~drain_scope() {
+      if (drained != nullptr && !drained->has_ended()) core.end_subscription(*drained, false);
+    }
+  } scope{self};
   if (!drained->has_ended() && self.is_ready()) {
-    if (!drained->is_draining()) self.append_unsubscribe(drained->sid, 0);
-    drained->begin_drain();
+    if (!drained->is_draining()) {
+      self.append_unsubscribe(drained->sid, 0);
+      drained->begin_drain();
+      scope.drained = drained.get();
+    }
     auto flushed = as_expected(self.ping());
     static_cast<void>(co_await std::move(flushed));  // after a loss nothing comes, either
   }
-  if (drained->has_ended()) co_return;
-  self.remove(*drained, false);
-  drained->end();
+  if (!drained->has_ended()) self.end_subscription(*drained, false);
 }
 
 void client_core::on_message(const operation& received) {
@@ -420,14 +438,11 @@ void client_core::on_message(const operation& received) {
   const auto result = target->push(received);
   if (result != subscription_state::push_result::queued) ++dropped_;
   if (result == subscription_state::push_result::overflow) {
-    remove(*target, true);
-    target->end(error_with(make_error_code(errc::slow_consumer), target->subject()));
+    end_subscription(*target, true,
+                     error_with(make_error_code(errc::slow_consumer), target->subject()));
     return report(notice::slow_consumer, std::string(target->subject()));
   }
-  if (target->has_reached_limit()) {
-    remove(*target, false);
-    target->end();
-  }
+  if (target->has_reached_limit()) end_subscription(*target, false);
   if (result == subscription_state::push_result::first_dropped) {
     report(notice::slow_consumer, std::string(target->subject()));
   }
@@ -441,10 +456,7 @@ void client_core::on_ready() {
     if (each.is_draining()) return drained.push_back(&each);
     append_subscribe(each);
   });
-  for (subscription_state* const each : drained) {
-    remove(*each, false);
-    each->end();
-  }
+  for (subscription_state* const each : drained) end_subscription(*each, false);
   if (has_inbox_subscription_) append_inbox_subscription();
   requests_.for_each([](pending_request& each) { each.is_given = true; });
 }
@@ -474,8 +486,7 @@ void client_core::deny(std::string_view text, const std::exception_ptr& error) {
       group_begin == std::string_view::npos ? "" : quoted(text.substr(group_begin));
   subscriptions_.for_each([&](subscription_state& each) {
     if (each.subject() != subject || each.queue_group() != group) return;
-    remove(each, false);
-    each.end(error);
+    end_subscription(each, false, error);
   });
 }
 
@@ -490,10 +501,7 @@ void client_core::on_refused(const std::exception_ptr& error) noexcept { end_all
 
 void client_core::end_all(const std::exception_ptr& error) noexcept {
   requests_.for_each([&](pending_request& each) { each.fail(error); });
-  subscriptions_.for_each([&](subscription_state& each) {
-    remove(each, false);
-    each.end(error);
-  });
+  subscriptions_.for_each([&](subscription_state& each) { end_subscription(each, false, error); });
 }
 
 // --- The end ---
@@ -504,14 +512,31 @@ void client_core::close() noexcept {
   const std::exception_ptr error = error_with(make_error_code(io::errc::closed), "closed");
   requests_.for_each([&](pending_request& each) { each.fail(error); });
   end_all(nullptr);
+  // A running drain() waits for these; it then finds that the client is closed.
+  while (subscription_state* const each = unconsumed_.pop_front()) each->note_consumed();
 }
 
 task<> client_core::drain(shared core) {
   client_core& self = of(core);
   if (self.is_closed()) co_return;
-  self.is_draining_ = true;
+  if (const std::shared_ptr<drain_end> running = self.drain_) {
+    co_await running->done.wait();
+    if (running->error) std::rethrow_exception(running->error);
+    co_return;
+  }
+  const auto end = std::make_shared<drain_end>();
+  // For later calls, if this one is stopped or destroyed.
+  end->error = self.error_with(make_error_code(io::errc::closed), "drain() was stopped");
+  struct closing_scope {
+    client_core& core;
+    drain_end& end;
+    ~closing_scope() {
+      core.close();
+      end.done.set();
+    }
+  } const closing{self, *end};
+  self.drain_ = end;
   const duration limit = self.options().drain_timeout;
-  std::exception_ptr error;
   try {
     if (limit > duration::zero()) {
       auto drained = with_timeout(self.drain_all(), limit);
@@ -520,16 +545,19 @@ task<> client_core::drain(shared core) {
       task<> drained = self.drain_all();
       co_await std::move(drained);
     }
-  } catch (const std::system_error&) {
-    error = std::current_exception();
+    end->error = nullptr;
+  } catch (const operation_cancelled&) {
+    throw;
+  } catch (...) {
+    end->error = std::current_exception();
+    throw;
   }
-  self.close();
-  if (error) std::rethrow_exception(error);
 }
 
 task<> client_core::drain_all() {
   const auto self = std::static_pointer_cast<client_core>(shared_from_this());
   std::vector<std::shared_ptr<subscription_state>> drained;
+  for (subscription_state& each : unconsumed_) drained.push_back(each.shared_from_this());
   subscriptions_.for_each([&](subscription_state& each) {
     if (is_ready() && !each.is_draining()) append_unsubscribe(each.sid, 0);
     each.begin_drain();
@@ -540,11 +568,10 @@ task<> client_core::drain_all() {
     static_cast<void>(co_await std::move(flushed));
   }
   for (const auto& each : drained) {
-    if (each->has_ended()) continue;
-    remove(*each, false);
-    each->end();
+    if (!each->has_ended()) end_subscription(*each, false);
   }
   for (const auto& each : drained) co_await each->wait_until_consumed();
+  if (is_closed()) throw std::system_error(make_error_code(io::errc::closed), describe());
   if (is_ready() || kept_bytes() > 0) {
     task<> flushed = ping();
     co_await std::move(flushed);

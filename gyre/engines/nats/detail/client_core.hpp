@@ -2,6 +2,7 @@
 // client_core: the subscriptions and requests of a NATS client.
 #pragma once
 
+#include <gyre/base/intrusive_list.hpp>
 #include <gyre/engines/nats/client_options.hpp>
 #include <gyre/engines/nats/detail/message_block.hpp>
 #include <gyre/engines/nats/detail/parser.hpp>
@@ -98,6 +99,12 @@ class client_core final : public server_link {
   void on_refused(const std::exception_ptr& error) noexcept override;
   bool needs_connection() const noexcept override { return subscriptions_.size() > 0; }
 
+  /// The end of a drain(), which later calls wait for.
+  struct drain_end {
+    manual_reset_event done;
+    std::exception_ptr error;
+  };
+
   /// A message to be published.
   struct outgoing {
     std::string_view subject = {};
@@ -119,6 +126,8 @@ class client_core final : public server_link {
   void take_reply(const operation& received);
   void deny(std::string_view text, const std::exception_ptr& error);
   void remove(subscription_state& removed, bool must_tell) noexcept;
+  void end_subscription(subscription_state& ended, bool must_tell,
+                        const std::exception_ptr& error = nullptr) noexcept;
   void end_all(const std::exception_ptr& error) noexcept;
   std::exception_ptr error_with(std::error_code code, std::string_view detail) const noexcept;
   task<> drain_all();
@@ -126,8 +135,9 @@ class client_core final : public server_link {
   std::string inbox_;  // of this client: "PREFIX.RANDOM."
   std::uint64_t next_inbox_ = 0;
   bool has_inbox_subscription_ = false;  // requests were made
-  bool is_draining_ = false;
+  std::shared_ptr<drain_end> drain_;     // null: drain() was not called
   slot_table<subscription_state> subscriptions_;
+  intrusive_list<subscription_state> unconsumed_;  // ended ones whose end next() has not given
   slot_table<pending_request> requests_;
   std::uint64_t published_ = 0;
   std::uint64_t published_bytes_ = 0;

@@ -2,6 +2,7 @@
 // subscription_state: a subscription of NATS and its queue of messages.
 #pragma once
 
+#include <gyre/base/intrusive_list.hpp>
 #include <gyre/base/intrusive_queue.hpp>
 #include <gyre/engines/nats/detail/message_block.hpp>
 #include <gyre/engines/nats/detail/parser.hpp>
@@ -24,7 +25,8 @@ namespace gyre::nats::detail {
 /// | ended    | -               | -            | -             | nothing, or the error      |
 ///
 /// Thread-safety: the loop's thread.
-class subscription_state : public std::enable_shared_from_this<subscription_state> {
+class subscription_state : public std::enable_shared_from_this<subscription_state>,
+                           public intrusive_list_node {
  public:
   enum class push_result : std::uint8_t { queued, dropped, first_dropped, overflow };
 
@@ -32,7 +34,10 @@ class subscription_state : public std::enable_shared_from_this<subscription_stat
       : subject_(std::move(subject)), options_(std::move(options)) {}
   subscription_state(const subscription_state&) = delete;
   subscription_state& operator=(const subscription_state&) = delete;
-  ~subscription_state() { clear(); }
+  ~subscription_state() {
+    unlink();
+    clear();
+  }
 
   const std::string& subject() const noexcept { return subject_; }
   const std::string& queue_group() const noexcept { return options_.queue_group; }
@@ -63,8 +68,12 @@ class subscription_state : public std::enable_shared_from_this<subscription_stat
   /// Drops the messages.
   void clear() noexcept;
 
-  /// The end was given to the program, so that nothing of it is still at work on a message.
-  void note_consumed() noexcept { consumed_.set(); }
+  /// The end was given to the program, so that nothing of it is still at work on a message. Leaves
+  /// the list of client_core.
+  void note_consumed() noexcept {
+    unlink();
+    consumed_.set();
+  }
   auto wait_until_consumed() noexcept { return consumed_.wait(); }
 
   std::uint64_t sid = 0;  ///< for the server; of client_core
