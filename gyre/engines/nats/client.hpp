@@ -53,7 +53,7 @@ class client_core;
 /// errc::connection_lost, and may have been carried out.
 ///
 /// Thread-safety: the loop's thread; while no thread runs the loop, one thread at a time. Make a
-/// client for each loop.
+/// client for each loop. Coroutines notice another thread; subscribe() and try_publish() do not.
 /// Lifetime: the loop must outlive the client. The destructor is close(); calls that it ends may
 /// outlive the client. Subjects, payloads and headers of a call must outlive it.
 /// Errors: of calls: std::system_error (nats::errc; errors of net::connect(), with the server's
