@@ -17,6 +17,10 @@ bool is_name(std::string_view text) noexcept {
   });
 }
 
+void append(std::string& lines, const header& added) {
+  lines.append(added.name).append(": ").append(added.value).append("\r\n");
+}
+
 void check(const header& added) {
   if (!is_name(added.name)) {
     throw std::system_error(make_error_code(errc::bad_header),
@@ -59,10 +63,16 @@ headers::headers(header_view copied) {
   for (const header& each : copied) add(each.name, each.value);
 }
 
+headers headers::copy_received(header_view received) {
+  headers copy;
+  for (const header& each : received) append(copy.lines_, each);
+  return copy;
+}
+
 headers& headers::add(std::string_view name, std::string_view value) {
   check({name, value});
   std::string added;
-  added.append(name).append(": ").append(value).append("\r\n");
+  append(added, {name, value});
   lines_ += added;
   return *this;
 }
@@ -78,7 +88,7 @@ headers& headers::remove(std::string_view name) {
   std::string kept;
   for (const header& each : header_view(lines_)) {
     if (each.name == name) continue;
-    kept.append(each.name).append(": ").append(each.value).append("\r\n");
+    append(kept, each);
   }
   lines_ = std::move(kept);
   return *this;

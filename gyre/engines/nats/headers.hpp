@@ -78,7 +78,7 @@ class header_view {
   std::string_view lines_;
 };
 
-/// Headers that a program makes.
+/// Headers that a program makes, or a copy of those that it has received.
 ///
 /// Errors: std::system_error (errc::bad_header) for a name that is empty or has blanks, ':',
 /// control characters or characters beyond ASCII, and for a value with CR or LF.
@@ -87,6 +87,8 @@ class headers {
   headers() noexcept = default;
   headers(std::initializer_list<header> list);
   explicit headers(header_view copied);
+  /// For gyre's own use: a copy of what another client has sent, which need not keep these rules.
+  static headers copy_received(header_view received);
 
   /// Adds a header; earlier ones of the name stay.
   headers& add(std::string_view name, std::string_view value);

@@ -77,7 +77,8 @@ stored_message stored(detail::raw_message&& raw) {
                         .text = std::move(raw.payload)};
   const std::size_t line_end = raw.headers.find("\r\n");
   if (line_end != std::string::npos) {
-    result.headers = headers(header_view(std::string_view(raw.headers).substr(line_end + 2)));
+    result.headers =
+        headers::copy_received(header_view(std::string_view(raw.headers).substr(line_end + 2)));
   }
   return result;
 }

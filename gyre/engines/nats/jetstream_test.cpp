@@ -45,6 +45,7 @@ using gyre::nats::consumer_config;
 using gyre::nats::consumer_messages;
 using gyre::nats::errc;
 using gyre::nats::fetch_options;
+using gyre::nats::header_view;
 using gyre::nats::headers;
 using gyre::nats::jetstream;
 using gyre::nats::jetstream_errc;
@@ -540,6 +541,33 @@ task<bool> is_refused(task<> acknowledgement) {
     co_return true;
   }
   co_return false;
+}
+
+// Another client may send headers that this one refuses to send.
+TEST_F(JetStream, ReadsStoredMessagesWithAnyHeaders) {
+  run([](JetStream& test) -> task<> {
+    co_await test.create_stream();
+    const header_view odd("My Name: 1\r\nA: x\ny\r\n\xc3\xa4: 2\r\njunk\r\nGood: 3\r\n");
+    const auto ack = co_await test.bus.request("orders.new", "odd", {.headers = odd});
+    EXPECT_THAT(ack.text(), HasSubstr(R"("seq":1)"));
+    const auto check = [](header_view read) {
+      EXPECT_EQ(read.find("My Name"), "1");
+      EXPECT_EQ(read.find("A"), "x\ny");
+      EXPECT_EQ(read.find("\xc3\xa4"), "2");
+      EXPECT_EQ(read.find("Good"), "3");
+    };
+    const auto stored = co_await test.streams.message("ORDERS", 1);
+    EXPECT_EQ(stored->text, "odd");
+    check(stored->headers);
+    headers changed = stored->headers;
+    check(changed.add("B", "4"));
+    EXPECT_EQ(changed.find("B"), "4");
+    const auto last = co_await test.streams.last_message("ORDERS", "orders.new");
+    check(last->headers);
+    const consumer orders = co_await test.create_consumer();
+    const auto fetched = co_await orders.next(100s);
+    check(fetched->headers());
+  }(*this));
 }
 
 TEST_F(JetStream, AcknowledgesAMessageOnce) {

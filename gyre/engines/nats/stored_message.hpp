@@ -14,8 +14,8 @@ struct stored_message {
   std::string subject = {};
   std::uint64_t sequence = 0;
   server_time stored = {};
-  nats::headers headers = {};
-  std::string text = {};  ///< the payload
+  nats::headers headers = {};  ///< as the publisher sent them, even if gyre would refuse to
+  std::string text = {};       ///< the payload
 };
 
 }  // namespace gyre::nats
