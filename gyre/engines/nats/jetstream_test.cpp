@@ -97,6 +97,11 @@ std::vector<std::string> texts_of(const std::vector<jetstream_message>& messages
   return texts;
 }
 
+task<std::string> text_of(consumer_messages& messages) {
+  const auto next = co_await messages.next();
+  co_return next ? std::string(next->text()) : "end";
+}
+
 // --- Publishing ---
 
 TEST_F(JetStream, AcknowledgesWhatItHasStored) {
@@ -779,6 +784,22 @@ TEST_F(JetStream, EndsWhenTheClientIsClosed) {
     EXPECT_FALSE(messages.try_next());
     EXPECT_NE(co_await error_of(orders.fetch(1)), std::error_code());
     EXPECT_NE(co_await error_of(test.streams.publish("orders.new", "a")), std::error_code());
+  }(*this));
+}
+
+TEST_F(JetStream, ReadsMessagesThatHaveComeBeforeTheClientWasClosed) {
+  run([](JetStream& test) -> task<> {
+    co_await test.create_stream();
+    const consumer orders = co_await test.create_consumer();
+    co_await test.publish(1, 4);
+    const std::uint64_t received = test.bus.metrics().received;
+    consumer_messages messages = orders.messages({.max_messages = 4});
+    EXPECT_EQ(co_await text_of(messages), "1");
+    while (test.bus.metrics().received < received + 4) co_await test.bus.flush();
+    test.bus.close();
+    for (const char* text : {"2", "3", "4", "end", "end"}) {
+      EXPECT_EQ(co_await text_of(messages), text);
+    }
   }(*this));
 }
 

@@ -93,22 +93,24 @@ bool pull_reader::wants_request(mode reading) const noexcept {
   return is_single ? pending_ == 0 : pending_ <= options_.max_messages / 2;
 }
 
-std::string pull_reader::begin_request(mode reading) {
+std::string pull_reader::write_request(mode reading) const {
   const std::size_t count = options_.max_messages - pending_;
-  std::string request =
-      reading == mode::drain
-          ? write_pull(count, options_.max_bytes, {}, {}, false)
-          : write_pull(count, options_.max_bytes, options_.expires, options_.heartbeat, true);
+  return reading == mode::drain
+             ? write_pull(count, options_.max_bytes, {}, {}, false)
+             : write_pull(count, options_.max_bytes, options_.expires, options_.heartbeat, true);
+}
+
+void pull_reader::note_request() noexcept {
   pending_ = options_.max_messages;
   has_delivered_ = false;
   logins_ = core_->bus()->logins();
   last_activity_ = core_->loop().now();
-  return request;
 }
 
 task<> pull_reader::send_request(mode reading) {
   if (core_->loop().now() < resume_time_) co_await sleep_until(resume_time_);
-  const std::string request = begin_request(reading);
+  const std::string request = write_request(reading);
+  note_request();
   try {
     task<> published = client_core::publish(core_->bus(), request_subject_, request,
                                             publish_options{.reply = reply_});
@@ -120,13 +122,14 @@ task<> pull_reader::send_request(mode reading) {
   logins_ = core_->bus()->logins();  // publish() may have waited for a connection
 }
 
-void pull_reader::request_ahead() {
+void pull_reader::request_ahead() noexcept try {
   if (!wants_request(mode::wait) || core_->loop().now() < resume_time_) return;
-  const std::size_t before = pending_;
-  const std::string request = begin_request(mode::wait);
+  const std::string request = write_request(mode::wait);
   const bool is_sent = client_core::try_publish(core_->bus(), request_subject_, request,
                                                 publish_options{.reply = reply_});
-  if (!is_sent) pending_ = before;
+  if (is_sent) note_request();
+} catch (...) {
+  return;  // the message that the caller has must not be lost; a later request fails again
 }
 
 // --- Events ---

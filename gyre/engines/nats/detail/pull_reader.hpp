@@ -63,11 +63,11 @@ class pull_reader {
 
  private:
   bool wants_request(mode reading) const noexcept;
-  /// Counts a request, and returns its text.
-  std::string begin_request(mode reading);
+  std::string write_request(mode reading) const;
+  void note_request() noexcept;
   task<> send_request(mode reading);
   /// Sends a request if one is due and need not wait.
-  void request_ahead();
+  void request_ahead() noexcept;
 
   std::optional<message> take_arrival();
   std::optional<event> classify(message&& content);
