@@ -734,6 +734,35 @@ TEST_F(JetStream, ContinuesAfterARestartOfTheServer) {
   }(*this));
 }
 
+TEST_F(JetStream, RequestsAllMessagesAgainOnANewConnection) {
+  run([](JetStream& test) -> task<> {
+    co_await test.create_stream();
+    const consumer orders = co_await test.create_consumer();
+    co_await test.publish(1, 3);
+    client other(test.loop, test.server.address(), {.initial_delay = 10ms, .longest_delay = 100ms});
+    auto requests = other.subscribe("$JS.API.CONSUMER.MSG.NEXT.ORDERS.c");
+    co_await other.flush();
+    const std::uint64_t received = test.bus.metrics().received;
+    consumer_messages messages = orders.messages({.max_messages = 4});
+    EXPECT_EQ(co_await text_of(messages), "1");
+    while (test.bus.metrics().received < received + 3) co_await test.bus.flush();
+    const auto before = co_await requests.next();
+    EXPECT_THAT(before->text(), HasSubstr(R"("batch":4,)"));
+
+    co_await test.server.kill();
+    co_await test.server.start_again();
+    while (test.bus.metrics().connected < 2 || other.metrics().connected < 2) {
+      co_await gyre::sleep_for(1ms);
+    }
+    co_await other.flush();
+    EXPECT_EQ(co_await text_of(messages), "2");
+    // The request before, of which one message is left, was lost with the connection.
+    const auto after = co_await requests.next();
+    EXPECT_THAT(after->text(), HasSubstr(R"("batch":4,)"));
+    EXPECT_EQ(co_await text_of(messages), "3");
+  }(*this));
+}
+
 TEST_F(JetStream, AFetchLastsOverARestartOfTheServer) {
   run([](JetStream& test) -> task<> {
     co_await test.create_stream();

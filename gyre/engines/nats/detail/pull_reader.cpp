@@ -80,6 +80,10 @@ void pull_reader::begin_generation() {
   pending_ = 0;
 }
 
+void pull_reader::notice_login() {
+  if (core_->bus()->logins() != logins_ && pending_ > 0) begin_generation();
+}
+
 void pull_reader::pause() noexcept {
   resume_time_ = core_->loop().now() + failure_delays.delay(++failures_);
 }
@@ -123,6 +127,7 @@ task<> pull_reader::send_request(mode reading) {
 }
 
 void pull_reader::request_ahead() noexcept try {
+  notice_login();
   if (!wants_request(mode::wait) || core_->loop().now() < resume_time_) return;
   const std::string request = write_request(mode::wait);
   const bool is_sent = client_core::try_publish(core_->bus(), request_subject_, request,
@@ -145,7 +150,7 @@ task<pull_reader::event> pull_reader::next(mode reading) {
       co_return std::move(*found);
     }
     if (arrivals_.has_ended()) co_return event{};
-    if (core_->bus()->logins() != logins_ && pending_ > 0) begin_generation();
+    notice_login();
     if (wants_request(reading)) {
       task<> sent = send_request(reading);
       co_await std::move(sent);
@@ -178,7 +183,7 @@ std::optional<pull_reader::event> pull_reader::take() {
     return found;
   }
   if (arrivals_.has_ended()) return event{};
-  if (core_->bus()->logins() != logins_ && pending_ > 0) begin_generation();
+  notice_login();
   static_cast<void>(notice_silence());
   request_ahead();
   return std::nullopt;

@@ -73,6 +73,8 @@ class pull_reader {
   std::optional<event> classify(message&& content);
   void end_request(const message& status) noexcept;
   void begin_generation();
+  /// Begins a generation if the requests were sent on an earlier connection.
+  void notice_login();
   void pause() noexcept;
   /// Whether the server is silent; a new generation has then begun.
   bool notice_silence();
