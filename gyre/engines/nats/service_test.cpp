@@ -254,6 +254,21 @@ TEST_F(Service, StopsHandlersAtTheirDeadline) {
   }(*this));
 }
 
+TEST_F(Service, RepliesATimeLimitOfTheHandlerAsItsError) {
+  run([](Service& test) -> task<> {
+    gate door;
+    service orders = test.make();
+    orders.add_endpoint("inner",
+                        [&door](const service_request& request) -> task<service_response> {
+                          return gyre::with_timeout(gate::pass(door, request), 1ms);
+                        },
+                        {.timeout = 1h});
+    co_await test.ready();
+    EXPECT_EQ(co_await code_of(call_service(test.caller, "inner", "")), 500);
+    EXPECT_THAT(orders.stats().at(0).last_error, HasSubstr("the time limit expired"));
+  }(*this));
+}
+
 TEST_F(Service, StopsAHandlerWhoseClientHasGivenUp) {
   run([](Service& test) -> task<> {
     gate door;

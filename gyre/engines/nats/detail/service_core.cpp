@@ -294,7 +294,8 @@ task<> service_core::serve(worker self, endpoint& target, message content, stead
   } catch (const operation_cancelled&) {
     sent = self->refuse(target, overloaded, "the service ends");
   } catch (const std::system_error& error) {
-    if (error.code() == time_limit_errc::expired) {
+    // A time limit within the handler may have expired instead.
+    if (error.code() == time_limit_errc::expired && self->bus_->loop().now() >= deadline) {
       sent = self->refuse(target, timed_out, "the request has taken too long");
     } else {
       sent = self->refuse(target, internal_error, "internal error");
