@@ -35,7 +35,7 @@ task<message> call(std::shared_ptr<client_core> bus, std::string_view subject, p
 
 task<std::vector<service_info>> find(std::shared_ptr<client_core> bus, std::string subject,
                                      find_options options) {
-  const std::string inbox = bus->new_inbox();
+  const std::string inbox = client_core::of(bus).new_inbox();
   subscription replies =
       client_core::subscribe(bus, inbox, {.max_messages = options.max_instances});
   task<> published = client_core::publish(bus, subject, {}, publish_options{.reply = inbox});

@@ -53,6 +53,13 @@ gyre::task<std::string> message_of(Call call) {
   co_return "no exception";
 }
 
+// An object whose content was moved to another one.
+template <class T>
+T moved_from(T object) {
+  const T other = std::move(object);
+  return object;  // NOLINT(bugprone-use-after-move): the tests need one
+}
+
 inline gyre::task<std::string> text_of(gyre::task<std::optional<message>> next) {
   const auto received = co_await std::move(next);
   co_return received ? std::string(received->text()) : "end";

@@ -2,6 +2,7 @@
 #include <gyre/engines/nats/consumer.hpp>
 
 #include <gyre/engines/nats/detail/api_json.hpp>
+#include <gyre/engines/nats/detail/checked_content.hpp>
 #include <gyre/engines/nats/detail/jetstream_core.hpp>
 #include <gyre/engines/nats/detail/pull_reader.hpp>
 #include <gyre/engines/nats/detail/pull_status.hpp>
@@ -145,8 +146,12 @@ class fetch_call {
 
 }  // namespace
 
+const std::shared_ptr<jetstream_core>& consumer::checked_core() const {
+  return detail::checked_content(core_, "consumer");
+}
+
 task<consumer_info> consumer::info() const {
-  return jetstream_core::call(core_, "CONSUMER.INFO." + stream_ + '.' + name_, "",
+  return jetstream_core::call(checked_core(), "CONSUMER.INFO." + stream_ + '.' + name_, "",
                               &detail::read_consumer);
 }
 
@@ -159,7 +164,8 @@ task<std::vector<jetstream_message>> consumer::fetch(std::size_t max_messages,
   if (options.waits_for_all && options.expires <= duration::zero()) {
     throw std::invalid_argument("gyre::nats::consumer::fetch: waits_for_all needs expires");
   }
-  return fetch_messages(core_, "CONSUMER.MSG.NEXT." + stream_ + '.' + name_, max_messages, options);
+  return fetch_messages(checked_core(), "CONSUMER.MSG.NEXT." + stream_ + '.' + name_, max_messages,
+                        options);
 }
 
 task<std::vector<jetstream_message>> consumer::fetch_messages(std::shared_ptr<jetstream_core> core,
@@ -189,7 +195,8 @@ task<std::optional<jetstream_message>> consumer::first_of(
 }
 
 consumer_messages consumer::messages(messages_options options) const {
-  return consumer_messages(std::make_unique<detail::pull_reader>(core_, stream_, name_, options));
+  return consumer_messages(
+      std::make_unique<detail::pull_reader>(checked_core(), stream_, name_, options));
 }
 
 }  // namespace gyre::nats

@@ -63,6 +63,7 @@ class consumer {
       fetch_options options);
   static task<std::optional<jetstream_message>> first_of(
       task<std::vector<jetstream_message>> fetched);
+  const std::shared_ptr<detail::jetstream_core>& checked_core() const;
 
   std::shared_ptr<detail::jetstream_core> core_;
   std::string stream_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/engines/nats/consumer_messages.hpp>
 
+#include <gyre/engines/nats/detail/checked_content.hpp>
 #include <gyre/engines/nats/detail/pull_reader.hpp>
 #include <gyre/engines/nats/jetstream_error.hpp>
 
@@ -35,31 +36,37 @@ consumer_messages::consumer_messages(consumer_messages&&) noexcept = default;
 consumer_messages& consumer_messages::operator=(consumer_messages&&) noexcept = default;
 consumer_messages::~consumer_messages() = default;
 
+pull_reader& consumer_messages::checked_reader() const {
+  return *detail::checked_content(reader_, "consumer_messages");
+}
+
 task<std::optional<jetstream_message>> consumer_messages::next() {
+  pull_reader& reader = checked_reader();
   for (;;) {
-    task<pull_reader::event> found = reader_->next();
+    task<pull_reader::event> found = reader.next();
     pull_reader::event event = co_await std::move(found);
     if (event.kind == outcome::message) {
-      co_return jetstream_message(reader_->core(), std::move(event.content));
+      co_return jetstream_message(reader.core(), std::move(event.content));
     }
     if (event.kind == outcome::closed) co_return std::nullopt;
-    if (!is_passing(event.kind)) throw_end(*reader_, event);
+    if (!is_passing(event.kind)) throw_end(reader, event);
   }
 }
 
 std::optional<jetstream_message> consumer_messages::try_next() {
+  pull_reader& reader = checked_reader();
   for (;;) {
-    std::optional<pull_reader::event> event = reader_->take();
+    std::optional<pull_reader::event> event = reader.take();
     if (!event || event->kind == outcome::closed) return std::nullopt;
     if (event->kind == outcome::message) {
-      return jetstream_message(reader_->core(), std::move(event->content));
+      return jetstream_message(reader.core(), std::move(event->content));
     }
-    if (!is_passing(event->kind)) throw_end(*reader_, *event);
+    if (!is_passing(event->kind)) throw_end(reader, *event);
   }
 }
 
 std::uint64_t consumer_messages::missed_heartbeats() const noexcept {
-  return reader_->missed_heartbeats();
+  return reader_ != nullptr ? reader_->missed_heartbeats() : 0;
 }
 
 }  // namespace gyre::nats

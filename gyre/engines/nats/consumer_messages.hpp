@@ -32,7 +32,8 @@ class pull_reader;
 /// coroutine waits. Messages that wait in it when it is destroyed are delivered again after
 /// ack_wait.
 /// Errors: of next(): jetstream_errc::consumer_deleted, pull_refused, message_too_large; those of
-/// client::publish(). After an error, next() may be called again.
+/// client::publish(). After an error, next() may be called again. std::logic_error for one that was
+/// moved from.
 /// Complexity: next() allocates a coroutine frame.
 class consumer_messages {
  public:
@@ -51,6 +52,8 @@ class consumer_messages {
  private:
   friend class consumer;
   explicit consumer_messages(std::unique_ptr<detail::pull_reader> reader) noexcept;
+
+  detail::pull_reader& checked_reader() const;
 
   std::unique_ptr<detail::pull_reader> reader_;
 };

@@ -3,6 +3,7 @@
 
 #include <gyre/engines/nats/client.hpp>
 #include <gyre/engines/nats/detail/api_json.hpp>
+#include <gyre/engines/nats/detail/checked_content.hpp>
 #include <gyre/engines/nats/detail/jetstream_core.hpp>
 #include <gyre/engines/nats/detail/subject.hpp>
 
@@ -108,22 +109,28 @@ std::string consumer_function(std::string_view stream, const consumer_config& co
 jetstream::jetstream(client& bus, jetstream_options options)
     : core_(std::make_shared<jetstream_core>(bus.core(), std::move(options))) {}
 
+const std::shared_ptr<jetstream_core>& jetstream::checked_core() const {
+  return detail::checked_content(core_, "jetstream");
+}
+
 // --- Publishing ---
 
 task<publish_ack> jetstream::publish(std::string_view subject, payload_view payload,
                                      stream_publish_options options) const {
-  return publish_with(core_, subject, payload, headers_of(options), options);
+  return publish_with(checked_core(), subject, payload, headers_of(options), options);
 }
 
 task<join_handle<publish_ack>> jetstream::publish_async(std::string_view subject,
                                                         payload_view payload,
                                                         stream_publish_options options) const {
-  return jetstream_core::publish_async(core_, std::string(subject), std::string(payload.text()),
-                                       headers_of(options), !options.message_id.empty(),
-                                       options.timeout);
+  return jetstream_core::publish_async(checked_core(), std::string(subject),
+                                       std::string(payload.text()), headers_of(options),
+                                       !options.message_id.empty(), options.timeout);
 }
 
-std::size_t jetstream::unacknowledged() const noexcept { return core_->unacknowledged(); }
+std::size_t jetstream::unacknowledged() const noexcept {
+  return core_ != nullptr ? core_->unacknowledged() : 0;
+}
 
 // --- Streams ---
 
@@ -131,26 +138,27 @@ task<stream_info> jetstream::create_stream(
     gyre::detail::awaited_value<stream_config> config) const {
   const stream_config created = std::move(config);
   check_name("stream", created.name);
-  return jetstream_core::call(core_, "STREAM.CREATE." + created.name, detail::write_stream(created),
-                              &detail::read_stream);
+  return jetstream_core::call(checked_core(), "STREAM.CREATE." + created.name,
+                              detail::write_stream(created), &detail::read_stream);
 }
 
 task<stream_info> jetstream::update_stream(
     gyre::detail::awaited_value<stream_config> config) const {
   const stream_config changed = std::move(config);
   check_name("stream", changed.name);
-  return jetstream_core::call(core_, "STREAM.UPDATE." + changed.name, detail::write_stream(changed),
-                              &detail::read_stream);
+  return jetstream_core::call(checked_core(), "STREAM.UPDATE." + changed.name,
+                              detail::write_stream(changed), &detail::read_stream);
 }
 
 task<stream_info> jetstream::stream(std::string_view name) const {
   check_name("stream", name);
-  return jetstream_core::call(core_, "STREAM.INFO." + std::string(name), "", &detail::read_stream);
+  return jetstream_core::call(checked_core(), "STREAM.INFO." + std::string(name), "",
+                              &detail::read_stream);
 }
 
 task<> jetstream::delete_stream(std::string_view name) const {
   check_name("stream", name);
-  return jetstream_core::call(core_, "STREAM.DELETE." + std::string(name), "",
+  return jetstream_core::call(checked_core(), "STREAM.DELETE." + std::string(name), "",
                               &detail::read_confirmation, false);
 }
 
@@ -159,30 +167,30 @@ task<std::uint64_t> jetstream::purge_stream(std::string_view name, purge_options
   if (options.sequence && options.keep) {
     throw std::invalid_argument("gyre::nats::jetstream::purge_stream: set either sequence or keep");
   }
-  return jetstream_core::call(core_, "STREAM.PURGE." + std::string(name),
+  return jetstream_core::call(checked_core(), "STREAM.PURGE." + std::string(name),
                               detail::write_purge(options), &detail::read_purge, false);
 }
 
 task<std::vector<std::string>> jetstream::stream_names(std::string_view subject) const {
-  return names(core_, "STREAM.NAMES", std::string(subject));
+  return names(checked_core(), "STREAM.NAMES", std::string(subject));
 }
 
 task<std::optional<stored_message>> jetstream::message(std::string_view stream,
                                                        std::uint64_t sequence) const {
   check_name("stream", stream);
-  return find_message(core_, std::string(stream), detail::write_sequence(sequence));
+  return find_message(checked_core(), std::string(stream), detail::write_sequence(sequence));
 }
 
 task<std::optional<stored_message>> jetstream::last_message(std::string_view stream,
                                                             std::string_view subject) const {
   check_name("stream", stream);
   detail::check_pattern(subject);
-  return find_message(core_, std::string(stream), detail::write_last_of_subject(subject));
+  return find_message(checked_core(), std::string(stream), detail::write_last_of_subject(subject));
 }
 
 task<> jetstream::delete_message(std::string_view stream, std::uint64_t sequence) const {
   check_name("stream", stream);
-  return jetstream_core::call(core_, "STREAM.MSG.DELETE." + std::string(stream),
+  return jetstream_core::call(checked_core(), "STREAM.MSG.DELETE." + std::string(stream),
                               detail::write_sequence(sequence), &detail::read_confirmation, false);
 }
 
@@ -211,8 +219,9 @@ task<nats::consumer> jetstream::create_consumer(
   consumer_config created = std::move(config);
   check_name("stream", stream);
   if (!created.name.empty()) check_name("consumer", created.name);
-  return handle_of(core_, make_consumer(core_, std::string(stream), std::move(created),
-                                        detail::consumer_action::create));
+  return handle_of(checked_core(),
+                   make_consumer(checked_core(), std::string(stream), std::move(created),
+                                 detail::consumer_action::create));
 }
 
 task<nats::consumer> jetstream::update_consumer(
@@ -220,34 +229,35 @@ task<nats::consumer> jetstream::update_consumer(
   consumer_config changed = std::move(config);
   check_name("stream", stream);
   check_name("consumer", changed.name);
-  return handle_of(core_, make_consumer(core_, std::string(stream), std::move(changed),
-                                        detail::consumer_action::update));
+  return handle_of(checked_core(),
+                   make_consumer(checked_core(), std::string(stream), std::move(changed),
+                                 detail::consumer_action::update));
 }
 
 task<nats::consumer> jetstream::consumer(std::string_view stream, std::string_view name) const {
   check_name("stream", stream);
   check_name("consumer", name);
-  return handle_of(
-      core_,
-      jetstream_core::call(core_, "CONSUMER.INFO." + std::string(stream) + '.' + std::string(name),
-                           "", &detail::read_consumer));
+  return handle_of(checked_core(), jetstream_core::call(checked_core(),
+                                                        "CONSUMER.INFO." + std::string(stream) +
+                                                            '.' + std::string(name),
+                                                        "", &detail::read_consumer));
 }
 
 task<> jetstream::delete_consumer(std::string_view stream, std::string_view name) const {
   check_name("stream", stream);
   check_name("consumer", name);
-  return jetstream_core::call(core_,
+  return jetstream_core::call(checked_core(),
                               "CONSUMER.DELETE." + std::string(stream) + '.' + std::string(name),
                               "", &detail::read_confirmation, false);
 }
 
 task<std::vector<std::string>> jetstream::consumer_names(std::string_view stream) const {
   check_name("stream", stream);
-  return names(core_, "CONSUMER.NAMES." + std::string(stream), "");
+  return names(checked_core(), "CONSUMER.NAMES." + std::string(stream), "");
 }
 
 task<account_info> jetstream::account() const {
-  return jetstream_core::call(core_, "INFO", "", &detail::read_account);
+  return jetstream_core::call(checked_core(), "INFO", "", &detail::read_account);
 }
 
 }  // namespace gyre::nats

@@ -60,7 +60,7 @@ class jetstream_core;
 /// Errors: server_error, which the server has replied; std::system_error (jetstream_errc,
 /// nats::errc; nats::errc::request_timeout after jetstream_options::timeout; those of
 /// client::request()); gyre::operation_cancelled after a stop. std::invalid_argument for options
-/// and names that make no sense.
+/// and names that make no sense; std::logic_error for one that was moved from.
 /// Complexity: a publish is four coroutine frames, the block of its acknowledgement, and what JSON
 /// needs to read it.
 class jetstream {
@@ -135,6 +135,8 @@ class jetstream {
 
   static task<nats::consumer> handle_of(std::shared_ptr<detail::jetstream_core> core,
                                         task<consumer_info> request);
+
+  const std::shared_ptr<detail::jetstream_core>& checked_core() const;
 
   std::shared_ptr<detail::jetstream_core> core_;
 };

@@ -58,6 +58,7 @@ using gyre::nats::stream_info;
 using gyre::test::nats_server;
 using nats_test::error_of;
 using nats_test::message_of;
+using nats_test::moved_from;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -829,6 +830,31 @@ TEST_F(JetStream, ReadsMessagesThatHaveComeBeforeTheClientWasClosed) {
     for (const char* text : {"2", "3", "4", "end", "end"}) {
       EXPECT_EQ(co_await text_of(messages), text);
     }
+  }(*this));
+}
+
+TEST_F(JetStream, RefusesCallsOfObjectsThatWereMovedFrom) {
+  run([](JetStream& test) -> task<> {
+    co_await test.create_stream();
+    const consumer made = co_await test.create_consumer();
+    consumer_messages messages = moved_from(made.messages());
+    EXPECT_THAT(co_await message_of(messages.next()), HasSubstr("moved from"));
+    EXPECT_THROW(static_cast<void>(messages.try_next()), std::logic_error);
+    EXPECT_EQ(messages.missed_heartbeats(), 0U);
+    const consumer orders = moved_from(made);
+    EXPECT_THROW(static_cast<void>(orders.info()), std::logic_error);
+    EXPECT_THROW(static_cast<void>(orders.fetch(1)), std::logic_error);
+    EXPECT_THROW(static_cast<void>(orders.next()), std::logic_error);
+    EXPECT_THROW(static_cast<void>(orders.messages()), std::logic_error);
+    const jetstream empty = moved_from(test.streams);
+    EXPECT_THROW(static_cast<void>(empty.publish("orders.new", "a")), std::logic_error);
+    EXPECT_THROW(static_cast<void>(empty.publish_async("orders.new", "a")), std::logic_error);
+    EXPECT_THROW(static_cast<void>(empty.stream("ORDERS")), std::logic_error);
+    EXPECT_THROW(static_cast<void>(empty.stream_names()), std::logic_error);
+    EXPECT_THROW(static_cast<void>(empty.message("ORDERS", 1)), std::logic_error);
+    EXPECT_THROW(static_cast<void>(empty.consumer("ORDERS", "c")), std::logic_error);
+    EXPECT_THROW(static_cast<void>(empty.account()), std::logic_error);
+    EXPECT_EQ(empty.unacknowledged(), 0U);
   }(*this));
 }
 

@@ -4,6 +4,7 @@
 #include <gyre/base/detail/parse_decimal.hpp>
 #include <gyre/engines/nats/detail/api_json.hpp>
 #include <gyre/engines/nats/detail/bucket.hpp>
+#include <gyre/engines/nats/detail/checked_content.hpp>
 #include <gyre/engines/nats/detail/jetstream_core.hpp>
 #include <gyre/engines/nats/detail/key_value_names.hpp>
 #include <gyre/engines/nats/detail/ordered_reader.hpp>
@@ -285,13 +286,13 @@ task<key_value> key_value::create(const jetstream& streams,
                                   key_value_options options) {
   const key_value_config created = std::move(config);
   const stream_config stream = stream_of(created);
-  return open_stream(make_bucket(streams.core_, created.bucket, options),
+  return open_stream(make_bucket(streams.checked_core(), created.bucket, options),
                      streams.create_stream(stream));
 }
 
 task<key_value> key_value::open(const jetstream& streams, std::string_view bucket,
                                 key_value_options options) {
-  shared_bucket opened = make_bucket(streams.core_, bucket, options);
+  shared_bucket opened = make_bucket(streams.checked_core(), bucket, options);
   task<stream_info> asked = streams.stream(opened->stream);
   return open_stream(std::move(opened), std::move(asked));
 }
@@ -305,47 +306,51 @@ task<std::vector<std::string>> key_value::bucket_names(const jetstream& streams)
   return buckets_of(streams.stream_names("$KV.*.>"));
 }
 
-const std::string& key_value::bucket() const noexcept { return bucket_->name; }
+const shared_bucket& key_value::checked_bucket() const {
+  return detail::checked_content(bucket_, "key_value");
+}
+
+const std::string& key_value::bucket() const { return checked_bucket()->name; }
 
 task<key_value_status> key_value::status() const {
-  return status_of(bucket_->name,
-                   jetstream_core::call(bucket_->core, "STREAM.INFO." + bucket_->stream, "",
-                                        &detail::read_stream));
+  const shared_bucket& bucket = checked_bucket();
+  return status_of(bucket->name, jetstream_core::call(bucket->core, "STREAM.INFO." + bucket->stream,
+                                                      "", &detail::read_stream));
 }
 
 // --- Keys ---
 
 task<std::optional<key_value_entry>> key_value::get(std::string_view key) const {
   check_key(key);
-  return read_last(bucket_, std::string(key));
+  return read_last(checked_bucket(), std::string(key));
 }
 
 task<std::optional<key_value_entry>> key_value::get(std::string_view key,
                                                     std::uint64_t revision) const {
   check_key(key);
-  return read_revision(bucket_, std::string(key), revision);
+  return read_revision(checked_bucket(), std::string(key), revision);
 }
 
 task<std::uint64_t> key_value::put(std::string_view key, payload_view value) const {
   check_key(key);
-  return write(bucket_, std::string(key), value, {});
+  return write(checked_bucket(), std::string(key), value, {});
 }
 
 task<std::uint64_t> key_value::create(std::string_view key, payload_view value,
                                       duration time_to_live) const {
   check_key(key);
-  return create_key(bucket_, std::string(key), value, time_to_live);
+  return create_key(checked_bucket(), std::string(key), value, time_to_live);
 }
 
 task<std::uint64_t> key_value::update(std::string_view key, payload_view value,
                                       std::uint64_t revision) const {
   check_key(key);
-  return write(bucket_, std::string(key), value, expected_revision(revision));
+  return write(checked_bucket(), std::string(key), value, expected_revision(revision));
 }
 
 task<> key_value::remove(std::string_view key, std::optional<std::uint64_t> revision) const {
   check_key(key);
-  return erase(bucket_, std::string(key), deletion("DEL", revision));
+  return erase(checked_bucket(), std::string(key), deletion("DEL", revision));
 }
 
 task<> key_value::purge(std::string_view key, std::optional<std::uint64_t> revision,
@@ -354,7 +359,7 @@ task<> key_value::purge(std::string_view key, std::optional<std::uint64_t> revis
   headers lines = deletion("PURGE", revision);
   lines.add("Nats-Rollup", "sub");
   if (time_to_live > duration::zero()) lines.add("Nats-TTL", time_to_live_text(time_to_live));
-  return erase(bucket_, std::string(key), std::move(lines));
+  return erase(checked_bucket(), std::string(key), std::move(lines));
 }
 
 // --- Many keys ---
@@ -384,7 +389,7 @@ task<key_value_watch> key_value::watch(std::string_view pattern, watch_options o
     throw std::invalid_argument(
         "gyre::nats::key_value::watch: set either has_history or updates_only");
   }
-  return open_watch(bucket_, std::string(pattern), options);
+  return open_watch(checked_bucket(), std::string(pattern), options);
 }
 
 }  // namespace gyre::nats

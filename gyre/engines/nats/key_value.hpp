@@ -65,7 +65,7 @@ class key_value {
   /// The names of all buckets.
   [[nodiscard]] static task<std::vector<std::string>> bucket_names(const jetstream& streams);
 
-  const std::string& bucket() const noexcept;
+  const std::string& bucket() const;
 
   /// The value of a key; nothing if there is none.
   [[nodiscard]] task<std::optional<key_value_entry>> get(std::string_view key) const;
@@ -112,6 +112,8 @@ class key_value {
                                      task<stream_info> opened);
   static task<key_value_watch> open_watch(std::shared_ptr<const detail::bucket> bucket,
                                           std::string pattern, watch_options options);
+
+  const std::shared_ptr<const detail::bucket>& checked_bucket() const;
 
   std::shared_ptr<const detail::bucket> bucket_;
 };

@@ -37,7 +37,10 @@ using gyre::nats::key_value_operation;
 using gyre::nats::key_value_watch;
 using gyre::test::nats_server;
 using nats_test::error_of;
+using nats_test::message_of;
+using nats_test::moved_from;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 // A loop, and a server with JetStream.
@@ -270,6 +273,31 @@ TEST_F(KeyValue, AWatchEndsWithItsClient) {
     auto both = gyre::when_all(next_of(watch), closing(test.bus));
     const auto [text, closed] = co_await std::move(both);
     EXPECT_EQ(text, "nothing");
+  }(*this));
+}
+
+TEST_F(KeyValue, RefusesCallsOfObjectsThatWereMovedFrom) {
+  run([](KeyValue& test) -> task<> {
+    const key_value made = co_await test.make();
+    key_value_watch watch = moved_from(co_await made.watch());
+    EXPECT_THAT(co_await message_of(watch.next()), HasSubstr("moved from"));
+    EXPECT_THAT(co_await message_of(watch.next_initial()), HasSubstr("moved from"));
+    const key_value settings = moved_from(made);
+    EXPECT_THROW(static_cast<void>(settings.bucket()), std::logic_error);
+    EXPECT_THROW(static_cast<void>(settings.get("a")), std::logic_error);
+    EXPECT_THROW(static_cast<void>(settings.get("a", 1)), std::logic_error);
+    EXPECT_THROW(static_cast<void>(settings.put("a", "1")), std::logic_error);
+    EXPECT_THROW(static_cast<void>(settings.create("a", "1")), std::logic_error);
+    EXPECT_THROW(static_cast<void>(settings.update("a", "1", 1)), std::logic_error);
+    EXPECT_THROW(static_cast<void>(settings.remove("a")), std::logic_error);
+    EXPECT_THROW(static_cast<void>(settings.purge("a")), std::logic_error);
+    EXPECT_THROW(static_cast<void>(settings.keys()), std::logic_error);
+    EXPECT_THROW(static_cast<void>(settings.history("a")), std::logic_error);
+    EXPECT_THROW(static_cast<void>(settings.watch()), std::logic_error);
+    EXPECT_THROW(static_cast<void>(settings.status()), std::logic_error);
+    const jetstream empty = moved_from(test.streams);
+    EXPECT_THROW(static_cast<void>(key_value::open(empty, "settings")), std::logic_error);
+    EXPECT_THROW(static_cast<void>(key_value::bucket_names(empty)), std::logic_error);
   }(*this));
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/engines/nats/key_value_watch.hpp>
 
+#include <gyre/engines/nats/detail/checked_content.hpp>
 #include <gyre/engines/nats/detail/key_value_names.hpp>
 #include <gyre/engines/nats/detail/ordered_reader.hpp>
 
@@ -18,6 +19,10 @@ key_value_watch::key_value_watch(key_value_watch&&) noexcept = default;
 key_value_watch& key_value_watch::operator=(key_value_watch&&) noexcept = default;
 key_value_watch::~key_value_watch() = default;
 
+ordered_reader& key_value_watch::checked_reader() const {
+  return *detail::checked_content(reader_, "key_value_watch");
+}
+
 key_value_entry key_value_watch::entry_of(const message& content,
                                           const message_metadata& metadata) const {
   const std::string_view subject = content.subject();
@@ -29,8 +34,9 @@ key_value_entry key_value_watch::entry_of(const message& content,
 }
 
 task<std::optional<key_value_entry>> key_value_watch::next_initial() {
+  ordered_reader& reader = checked_reader();
   for (;;) {
-    task<std::optional<ordered_reader::ordered_message>> found = reader_->next_initial();
+    task<std::optional<ordered_reader::ordered_message>> found = reader.next_initial();
     const auto next = co_await std::move(found);
     if (!next) co_return std::nullopt;
     key_value_entry entry = entry_of(next->content, next->metadata);
@@ -39,8 +45,9 @@ task<std::optional<key_value_entry>> key_value_watch::next_initial() {
 }
 
 task<std::optional<key_value_entry>> key_value_watch::next() {
+  ordered_reader& reader = checked_reader();
   for (;;) {
-    task<std::optional<ordered_reader::ordered_message>> found = reader_->next();
+    task<std::optional<ordered_reader::ordered_message>> found = reader.next();
     const auto next = co_await std::move(found);
     if (!next) co_return std::nullopt;
     key_value_entry entry = entry_of(next->content, next->metadata);

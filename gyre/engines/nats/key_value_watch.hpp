@@ -37,7 +37,8 @@ struct watch_options {
 /// Thread-safety: the loop's thread; one coroutine waits at a time.
 /// Lifetime: may outlive the key_value and the client. Must not be moved or destroyed while a
 /// coroutine waits.
-/// Errors: those of jetstream; jetstream_errc::stream_not_found when the bucket was deleted.
+/// Errors: those of jetstream; jetstream_errc::stream_not_found when the bucket was deleted;
+/// std::logic_error for one that was moved from.
 class key_value_watch {
  public:
   key_value_watch(key_value_watch&&) noexcept;
@@ -56,6 +57,8 @@ class key_value_watch {
                   bool skips_deletes) noexcept;
 
   key_value_entry entry_of(const message& content, const message_metadata& metadata) const;
+
+  detail::ordered_reader& checked_reader() const;
 
   std::unique_ptr<detail::ordered_reader> reader_;
   std::size_t prefix_size_;  // of the subjects, before the keys

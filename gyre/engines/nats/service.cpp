@@ -2,17 +2,16 @@
 #include <gyre/engines/nats/service.hpp>
 
 #include <gyre/engines/nats/client.hpp>
+#include <gyre/engines/nats/detail/checked_content.hpp>
 #include <gyre/engines/nats/detail/service_core.hpp>
 
-#include <stdexcept>
 #include <utility>
 
 namespace gyre::nats {
 namespace {
 
 detail::service_core& checked_core(const std::shared_ptr<detail::service_core>& core) {
-  if (core == nullptr) throw std::logic_error("gyre::nats::service: it was moved from");
-  return *core;
+  return *detail::checked_content(core, "service");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <gyre/exec/loop.hpp>
 #include <gyre/exec/sync_wait.hpp>
 #include <gyre/io/buffer.hpp>
+#include <gyre/io/error.hpp>
 #include <gyre/net/connect.hpp>
 #include <gyre/net/endpoint.hpp>
 #include <gyre/net/tcp_stream.hpp>
@@ -54,6 +55,7 @@ using gyre::nats::service_response;
 using gyre::test::nats_server;
 using nats_test::error_of;
 using nats_test::message_of;
+using nats_test::moved_from;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -474,6 +476,15 @@ TEST_F(Service, RefusesNamesAndLimitsThatMakeNoSense) {
     EXPECT_THAT(orders.info().endpoints, SizeIs(1));
     EXPECT_THROW(static_cast<void>(find_services(test.bus, "a b")), std::invalid_argument);
     co_return;
+  }(*this));
+}
+
+TEST_F(Service, RefusesCallsOfAClientThatWasMovedFrom) {
+  run([](Service& test) -> task<> {
+    client other = moved_from(client(test.loop, test.server.address()));
+    EXPECT_EQ(co_await error_of(find_services(other)), gyre::io::errc::not_open);
+    EXPECT_EQ(co_await error_of(call_service(other, "any", "")), gyre::io::errc::not_open);
+    EXPECT_THROW(service(other, {.name = "orders", .version = "1.0.0"}), std::system_error);
   }(*this));
 }
 
