@@ -277,6 +277,19 @@ TEST_F(PostgresCopy, CopiesTextIn) {
   }(*this));
 }
 
+TEST_F(PostgresCopy, AWriterThatWasMovedFromFails) {
+  run([](PostgresCopy& test) -> task<> {
+    client db = test.connect();
+    co_await db.execute("create table number (value int)");
+    copy_writer first = co_await db.copy_in("copy number from stdin");
+    copy_writer second = std::move(first);
+    EXPECT_EQ(co_await error_of(first.write("1\n")), errc::not_a_copy);
+    EXPECT_EQ(co_await error_of(first.finish()), errc::not_a_copy);
+    co_await second.write("2\n");
+    EXPECT_EQ(co_await second.finish(), 1U);
+  }(*this));
+}
+
 TEST_F(PostgresCopy, ThatIsGivenUpCopiesNothing) {
   run([](PostgresCopy& test) -> task<> {
     client db = test.connect();

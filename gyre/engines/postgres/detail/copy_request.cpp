@@ -99,7 +99,7 @@ task<std::shared_ptr<copy_request>> copy_request::begin(joined_transaction trans
 
 task<> copy_request::write(std::shared_ptr<copy_request> self, std::span<const std::byte> bytes) {
   do {
-    if (self->is_finished_) throw_error(errc::not_a_copy, "it has ended");
+    if (self == nullptr || self->is_finished_) throw_error(errc::not_a_copy, "it has ended");
     if (self->reply_.has_error() || self->reply_.has_ended()) {
       task<std::uint64_t> ending = wait_for_end(self);
       co_await std::move(ending);
@@ -114,7 +114,7 @@ task<> copy_request::write(std::shared_ptr<copy_request> self, std::span<const s
 }
 
 task<std::uint64_t> copy_request::finish(std::shared_ptr<copy_request> self) {
-  if (self->is_finished_) throw_error(errc::not_a_copy, "it has ended");
+  if (self == nullptr || self->is_finished_) throw_error(errc::not_a_copy, "it has ended");
   if (!self->reply_.has_error() && !self->reply_.has_ended()) self->core().copy_done();
   task<std::uint64_t> ending = wait_for_end(self);
   co_return co_await std::move(ending);
