@@ -2,6 +2,7 @@
 #include <gyre/engines/work/worker.hpp>
 
 #include <gyre/engines/postgres/error.hpp>
+#include <gyre/engines/postgres/session.hpp>
 #include <gyre/engines/postgres/transaction.hpp>
 #include <gyre/engines/work/error.hpp>
 #include <gyre/engines/work/once.hpp>
@@ -126,6 +127,40 @@ TEST_F(Worker, ScheduledJobsAreNotForgottenWhileAnotherKindHasJobs) {
       const auto busy = co_await test.jobs.submit(test.db, "busy", "b", {.keep = 1h});
       EXPECT_EQ(co_await test.jobs.result(busy.id), "b");
       EXPECT_EQ(co_await test.jobs.result(later.id), "l");
+    });
+  }(*this));
+}
+
+TEST_F(Worker, SleepsWhileThereAreNoJobs) {
+  run([](Worker& test) -> task<> {
+    worker worker(test.db, {.poll_interval = 1h});  // longer than the test
+    worker.handle("echo", [](job& current) -> task<std::string> { co_return current.payload(); });
+    co_await with_worker(worker, [&]() -> task<> {
+      co_await test.wait_until("select waits = '{echo}' from work.worker");
+      for (int n = 0; n != 200; ++n) co_await test.db.execute("select 1");
+      // The first one, the early looks, and one when the notifications have begun.
+      EXPECT_LE(worker.metrics().takes, 6u);
+    });
+  }(*this));
+}
+
+TEST_F(Worker, LooksSeldomForADueJobThatATransactionHasLocked) {
+  run([](Worker& test) -> task<> {
+    const auto now = co_await test.db.query_one<gyre::work::server_time>("select now()");
+    const auto made =
+        co_await test.jobs.submit(test.db, "later", "l", {.run_at = now + 1h, .keep = 1h});
+    co_await test.db.execute("update work.job set run_at = now()");
+    gyre::postgres::session own = co_await test.db.acquire_session();
+    co_await own.execute("begin");
+    co_await own.execute("select from work.job for update");
+    worker worker(test.db, {.poll_interval = 1h});  // longer than the test
+    worker.handle("later", [](job& current) -> task<std::string> { co_return current.payload(); });
+    co_await with_worker(worker, [&]() -> task<> {
+      co_await test.wait_until("select waits = '{later}' from work.worker");
+      for (int n = 0; n != 200; ++n) co_await test.db.execute("select 1");
+      EXPECT_LE(worker.metrics().takes, 50u);  // the delay doubles
+      co_await own.execute("commit");
+      EXPECT_EQ(co_await test.jobs.result(made.id), "l");
     });
   }(*this));
 }

@@ -456,7 +456,9 @@ begin
       from unnest(kinds, lacking) k(kind, lack) where k.lack > 0;
       update work.worker w set waits = still_waits where w.id = worker_id and w.waits <> still_waits;
       if cardinality(still_waits) > 0 then
-        select greatest(0, ceil(extract(epoch from min(d.run_at) - clock_timestamp()) * 1000))::bigint
+        -- greatest() alone would make 0 of the null that says that there is no job.
+        select case when min(d.run_at) is not null then
+          greatest(0, ceil(extract(epoch from min(d.run_at) - clock_timestamp()) * 1000))::bigint end
         into due_ms
         from unnest(kinds) k(kind) cross join lateral (
           select j.run_at from work.job j where j.state = 'scheduled' and j.kind = k.kind

@@ -43,6 +43,9 @@ constexpr std::int32_t schema_version = 1;
 /// snapshot is older than the announcement does not notify. The last is poll_interval.
 constexpr std::array<milliseconds, 3> early_looks = {milliseconds{10}, milliseconds{50},
                                                      milliseconds{250}};
+/// When to look again for a due job that a transaction has locked. The delay doubles with each such
+/// look, up to poll_interval.
+constexpr milliseconds first_blocked_look{5};
 constexpr seconds longest_tick{1};  // of keep_lease()
 constexpr seconds clean_interval{10};
 constexpr std::int32_t max_rows_at_once = 1000;
@@ -311,8 +314,16 @@ void worker_core::plan_next_look(bool has_new_announcement, std::optional<std::i
   const duration delay = fruitless_looks_ < early_looks.size()
                              ? duration(early_looks[fruitless_looks_++])
                              : options_.poll_interval;
-  next_look_ =
-      gyre::detail::later(now(), due_ms ? std::min<duration>(delay, milliseconds{*due_ms}) : delay);
+  blocked_looks_ = due_ms == 0 ? blocked_looks_ + 1 : 0;
+  duration wait = delay;
+  if (blocked_looks_ > 0) {
+    const exponential_backoff blocked{.initial = first_blocked_look,
+                                      .longest = options_.poll_interval};
+    wait = std::min<duration>(delay, blocked.delay(blocked_looks_));
+  } else if (due_ms) {
+    wait = std::min<duration>(delay, milliseconds{*due_ms});
+  }
+  next_look_ = gyre::detail::later(now(), wait);
 }
 
 task<> worker_core::wait_for_work() {
@@ -550,6 +561,9 @@ task<> worker_core::submit_due_schedules() {
 task<> worker_core::hear_ready() {
   const auto step = [this]() -> task<> {
     postgres::subscription ready = co_await db_.listen("work_ready");
+    // The server keeps no notification from before the subscription.
+    for (handled_kind& kind : kinds_) kind.may_be_ready = kind.is_notified = true;
+    changed_.set();
     while (auto message = co_await ready.next()) {
       for (handled_kind& kind : kinds_) {
         if (!message->follows_gap && kind.name != message->payload) continue;

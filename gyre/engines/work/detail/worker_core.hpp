@@ -89,6 +89,7 @@ class worker_core {
   task<> take(const free_slots& slots);
   task<> release_unknown_jobs();
   [[nodiscard]] free_slots find_free_slots() const;
+  /// `due_ms`: the time until the first scheduled job, if there is one.
   void plan_next_look(bool has_new_announcement, std::optional<std::int64_t> due_ms);
   task<> wait_for_work();
   void start_job(handled_kind& kind, taken_job taken);
@@ -136,6 +137,7 @@ class worker_core {
   steady_time next_take_over_;
   steady_time next_clean_;
   std::size_t fruitless_looks_ = 0;
+  std::size_t blocked_looks_ = 0;  // in a row, which left a due job that a transaction has locked
 
   bool has_run_ = false;
   bool is_draining_ = false;
