@@ -256,6 +256,43 @@ TEST_F(WorkQueue, CountsBatchesAndSubmitsTheJobAfterThem) {
   }(*this));
 }
 
+TEST_F(WorkQueue, ContinuationOfABatchIsAddedToAFullQueueAndIgnoresKeys) {
+  run([](WorkQueue& test) -> task<> {
+    co_await test.jobs.set_limits(test.db, "then", {.max_waiting = 1});
+    for (const std::string key : {"batch:1", "batch:2", "batch:3"}) {
+      co_await test.db.execute("delete from work.backlog");
+      co_await test.jobs.submit(test.db, "then", "of a user", {.key = key});
+      co_await test.jobs.set_limits(test.db, "then", {.max_waiting = 4});
+    }
+    co_await test.jobs.set_limits(test.db, "then", {.max_waiting = 1});
+    co_await test.db.execute("select work.count_backlog('then')");
+    EXPECT_EQ(co_await code_of(test.jobs.submit(test.db, "then", "")), errc::queue_full);
+
+    const std::vector<new_job> one(1);
+    for (int n = 0; n != 3; ++n) {
+      co_await test.jobs.submit_batch(test.db, "part", one, {.max_attempts = 1},
+                                      {.then_kind = "then", .then_payload = "all ended"});
+    }
+    const auto ids = co_await test.db.query<std::int64_t>(
+        "select id from work.job where kind = 'part' order by id");
+    EXPECT_EQ(ids.size(), 3u);
+    const auto id = co_await test.db.query_one<std::int64_t>("select work.register('w', 60000)");
+    co_await test.db.execute("select work.take($1, '{part}', '{2}')", id);
+    const std::string end =
+        "select work.end_attempts($1, array[$2::bigint], '{1}', '{finished}',"
+        " array[null::bytea], array[null::text], '{0}', 1000000)";
+    EXPECT_FALSE(co_await code_of(test.db.execute(end, id, ids.at(0))));
+    co_await test.db.execute("update work.worker set lease_ms = 1, lease_until = '-infinity'");
+    EXPECT_FALSE(co_await code_of(test.db.execute("select work.take_over(1000, 1000000)")));
+    EXPECT_FALSE(co_await code_of(test.jobs.cancel(test.db, ids.at(2))));
+    EXPECT_EQ(co_await test.db.query_one<int>(
+                  "select count(*) from work.job where kind = 'then' and payload = 'all ended'"),
+              3);
+    EXPECT_EQ(co_await test.db.query_one<int>("select count(*) from work.job where kind = 'part'"),
+              1);  // the dead one
+  }(*this));
+}
+
 TEST_F(WorkQueue, KeepsDeadJobsAndRevivesThem) {
   run([](WorkQueue& test) -> task<> {
     bool is_mended = false;

@@ -65,7 +65,8 @@ using batch_id = std::int64_t;
 
 /// Options of a batch of jobs. Texts must outlive the call.
 struct batch_options {
-  /// The kind of a job that is submitted when all of the batch have ended; empty: none.
+  /// The kind of a job that is submitted when all of the batch have ended; empty: none. It is added
+  /// even if its queue is full, and kept for a day.
   std::string_view then_kind = {};
   std::string_view then_payload = {};
 };

@@ -165,6 +165,30 @@ TEST_F(Worker, LooksSeldomForADueJobThatATransactionHasLocked) {
   }(*this));
 }
 
+TEST_F(Worker, StoresTheOtherEndsThoughOneIsRefused) {
+  run([](Worker& test) -> task<> {
+    co_await test.db.execute_script(
+        "create function refuse() returns trigger language plpgsql as $$"
+        " begin raise exception 'refused' using errcode = 'GW001'; end $$;"
+        "create trigger refuse before delete on work.job for each row"
+        " when (old.kind = 'bad') execute function refuse()");
+    worker worker(test.db);
+    worker.handle("bad", [](job&) -> task<> { co_return; });
+    worker.handle("good", [](job&) -> task<> { co_return; });
+    std::vector<new_job> ten(10);
+    co_await test.jobs.submit(test.db, "bad", "");
+    co_await test.jobs.submit_many(test.db, "good", ten);
+    co_await with_worker(worker, [&]() -> task<> {
+      co_await test.wait_until("select not exists (select from work.job where kind = 'good')");
+      EXPECT_EQ(co_await test.db.query_one<int>("select count(*) from work.job"), 1);
+      co_await test.db.execute("drop trigger refuse on work.job");
+      co_await test.wait_until("select not exists (select from work.job)");
+    });
+    EXPECT_EQ(worker.metrics().finished, 11u);
+    EXPECT_EQ(worker.metrics().lost, 0u);
+  }(*this));
+}
+
 TEST_F(Worker, RetriesUntilTheJobIsDead) {
   run([](Worker& test) -> task<> {
     std::vector<int> failures;

@@ -343,7 +343,11 @@ begin
       if complete.completed_at is not null then
         perform pg_notify('work_changed', 'b' || counted);
         if complete.then_kind is not null then
-          perform work.submit(complete.then_kind, complete.then_payload, 'batch:' || counted);
+          -- Neither a full queue nor a key of a user keeps it from being added, since the end of the batch's
+          -- last job could then not be stored. A batch completes once, so that no key is needed.
+          insert into work.job (kind, payload, priority, run_at, max_attempts, keep_ms, state)
+          values (complete.then_kind, complete.then_payload, 0, now(), 20, 86400000, 'ready');
+          perform work.wake(array[complete.then_kind]);
         end if;
       end if;
     end

@@ -109,6 +109,13 @@ bool is_transient(const postgres::server_error& error) noexcept {
          classes.end();
 }
 
+/// Whether the server has refused a statement because of what it says.
+bool is_refusal(const std::system_error& error) noexcept {
+  if (error.code() == errc::queue_full) return true;
+  const auto* const failure = dynamic_cast<const postgres::server_error*>(&error);
+  return failure != nullptr && !is_transient(*failure);
+}
+
 }  // namespace
 
 worker_core::worker_core(postgres::client& db, worker_options options)
@@ -428,10 +435,11 @@ task<> worker_core::store_some_ends() {
   std::vector<std::optional<std::string_view>> errors;
   std::vector<std::int64_t> delays;
   std::size_t bytes = 0;
+  const std::size_t max_ends = single_ends_ > 0 ? 1 : max_ends_at_once;
   // Elements of a deque stay where they are while others are appended.
   for (const ended_attempt& each : unreported_) {
     bytes += each.result.size() + (each.error ? each.error->size() : 0);
-    if (each.worker != worker || ids.size() == max_ends_at_once ||
+    if (each.worker != worker || ids.size() == max_ends ||
         (bytes > max_bytes_at_once && !ids.empty())) {
       break;
     }
@@ -444,10 +452,27 @@ task<> worker_core::store_some_ends() {
     errors.emplace_back(each.error);
     delays.push_back(each.delay_ms);
   }
-  const auto stored = co_await translated(db_.query<std::tuple<job_id, std::string>>(
-      limited("select id, state::text from work.end_attempts($1, $2, $3, $4, $5, $6, $7, $8)"),
-      worker, ids, attempts, outcomes, results, errors, delays,
-      to_milliseconds(options_.keep_dead)));
+  std::vector<std::tuple<job_id, std::string>> stored;
+  try {
+    stored = co_await translated(db_.query<std::tuple<job_id, std::string>>(
+        limited("select id, state::text from work.end_attempts($1, $2, $3, $4, $5, $6, $7, $8)"),
+        worker, ids, attempts, outcomes, results, errors, delays,
+        to_milliseconds(options_.keep_dead)));
+  } catch (const std::system_error& error) {
+    if (!is_refusal(error)) throw;
+    if (ids.size() > 1) {
+      single_ends_ = ids.size();
+      ++metrics_.errors;
+      metrics_.last_error = error.what();
+      co_return;
+    }
+    // One end that is refused must not hold back the others.
+    if (single_ends_ > 0) --single_ends_;
+    unreported_.push_back(std::move(unreported_.front()));
+    unreported_.pop_front();
+    throw;
+  }
+  if (single_ends_ > 0) --single_ends_;
 
   std::uint64_t released = 0;
   for (std::size_t n = 0; n != ids.size(); ++n) released += outcomes[n] == "released" ? 1 : 0;

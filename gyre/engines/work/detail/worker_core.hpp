@@ -128,6 +128,7 @@ class worker_core {
   std::deque<handled_kind> kinds_;
   std::list<job> running_;
   std::deque<ended_attempt> unreported_;
+  std::size_t single_ends_ = 0;  // ends to store one by one, as their common statement was refused
 
   worker_id worker_ = 0;   // 0: not registered
   steady_time lease_end_;  // unless the lease is extended
