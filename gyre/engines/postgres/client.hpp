@@ -97,6 +97,10 @@ class client : public querier {
   void close() noexcept {
     if (core_ != nullptr) core_->close();
   }
+  /// The loop, and the options that it was made with, for a further client of the same database.
+  /// The client must not have been moved from.
+  [[nodiscard]] event_loop& loop() const noexcept { return core_->loop(); }
+  [[nodiscard]] const client_options& options() const noexcept { return core_->options(); }
   [[nodiscard]] client_metrics metrics() const noexcept {
     return core_ != nullptr ? core_->metrics() : client_metrics();
   }

@@ -58,6 +58,10 @@ task<std::string> run_handler(Handler& handler, job& current) {
 /// worker's handlers are asked to stop; what they store counts for nothing, and transactions with
 /// once() are rolled back. Errors of the database are no end: the worker tries again.
 ///
+/// Connections: handlers may hold all connections of the client. The worker extends its lease over
+/// one of its own with the client's options, and opens a second one for schedules while some are
+/// due.
+///
 /// Thread-safety: the loop's thread of the client.
 /// Lifetime: the client, and the executors of handlers, must outlive the worker. run() must have
 /// ended before the destructor.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gyre/engines/work/worker.hpp>
 
+#include <gyre/engines/postgres/client_options.hpp>
 #include <gyre/engines/postgres/error.hpp>
 #include <gyre/engines/postgres/session.hpp>
 #include <gyre/engines/postgres/transaction.hpp>
@@ -54,6 +55,15 @@ struct Worker : gyre::test::work_test {
     co_await db.execute("update work.worker set lease_ms = 1, lease_until = '-infinity'");
     co_await wait_until("select pg_postmaster_start_time() + interval '1 s' < clock_timestamp()");
     co_await db.execute("select work.take_over(1000, 1000000)");
+  }
+  /// Waits until the only registered worker has extended its lease so often.
+  task<> wait_for_beats(int count) {
+    for (; count > 0; --count) {
+      const auto seen = co_await db.query_one<std::string>(
+          "select 'id = ' || id || ' and lease_until > ' || quote_literal(lease_until)"
+          " from work.worker");
+      co_await wait_until("select " + seen + " from work.worker");
+    }
   }
   task<int> count_effects() { return db.query_one<int>("select count(*) from effect"); }
 };
@@ -186,6 +196,108 @@ TEST_F(Worker, StoresTheOtherEndsThoughOneIsRefused) {
     });
     EXPECT_EQ(worker.metrics().finished, 11u);
     EXPECT_EQ(worker.metrics().lost, 0u);
+  }(*this));
+}
+
+TEST_F(Worker, KeepsItsLeaseBehindAStatementOfAHandler) {
+  run([](Worker& test) -> task<> {
+    gyre::postgres::client_options options = test.options();
+    options.max_shared = 1;
+    options.max_open = 1;
+    gyre::postgres::client narrow(test.loop, options);
+    gyre::postgres::session own = co_await test.db.acquire_session();
+    co_await own.execute("select pg_advisory_lock(7)");
+    worker worker(narrow, {.lease = 6s});
+    worker.handle("wait",
+                  [&](job&) -> task<> { co_await narrow.execute("select pg_advisory_lock(7)"); });
+    co_await test.jobs.submit(test.db, "wait", "");
+    co_await with_worker(worker, [&]() -> task<> {
+      co_await test.wait_until("select exists (select from pg_locks where not granted)");
+      co_await test.wait_for_beats(2);
+      co_await own.execute("select pg_advisory_unlock(7)");
+    });
+    EXPECT_EQ(worker.metrics().finished, 1u);
+  }(*this));
+}
+
+TEST_F(Worker, KeepsItsLeaseAndSchedulesWhileHandlersHoldAllConnections) {
+  run([](Worker& test) -> task<> {
+    gyre::postgres::client_options options = test.options();
+    options.max_open = 1;
+    gyre::postgres::client narrow(test.loop, options);
+    gyre::manual_reset_event began;
+    gyre::manual_reset_event go;
+    worker worker(narrow, {.lease = 6s});
+    worker.handle("hold", [&](job&) -> task<> {
+      gyre::postgres::session own = co_await narrow.acquire_session();
+      began.set();
+      co_await go.wait();
+    });
+    co_await test.jobs.submit(test.db, "hold", "");
+    co_await with_worker(worker, [&]() -> task<> {
+      co_await began.wait();
+      co_await test.jobs.set_schedule(test.db, "s", {.kind = "other", .cron = "0 0 1 1 *"});
+      co_await test.wait_until("select next_at is not null from work.schedule");
+      co_await test.wait_for_beats(2);
+      go.set();
+    });
+    EXPECT_EQ(worker.metrics().finished, 1u);
+  }(*this));
+}
+
+TEST_F(Worker, KeepsItsLeaseWhileATransactionCancelsAJobWithProgress) {
+  run([](Worker& test) -> task<> {
+    gyre::manual_reset_event began;
+    gyre::manual_reset_event locked;
+    gyre::manual_reset_event never;
+    worker worker(test.db, {.lease = 6s});
+    worker.handle("steps", [&](job& current) -> task<> {
+      began.set();
+      co_await locked.wait();
+      current.report_progress(0.5);
+      co_await never.wait();
+    });
+    const auto made = co_await test.jobs.submit(test.db, "steps", "", {.keep = 1h});
+    co_await with_worker(worker, [&]() -> task<> {
+      co_await began.wait();
+      gyre::postgres::session own = co_await test.db.acquire_session();
+      co_await own.execute("begin");
+      co_await own.execute("select work.cancel($1)", made.id);
+      locked.set();
+      co_await test.wait_for_beats(2);
+      co_await own.execute("commit");
+      EXPECT_EQ(co_await code_of(test.jobs.result(made.id)), errc::job_cancelled);
+    });
+    EXPECT_EQ(worker.metrics().errors, 0u) << worker.metrics().last_error;
+  }(*this));
+}
+
+TEST_F(Worker, StopsHandlersWhenTheLeaseEndsThoughABeatIsUnderWay) {
+  run([](Worker& test) -> task<> {
+    gyre::manual_reset_event began;
+    gyre::manual_reset_event stopped;
+    gyre::manual_reset_event never;
+    worker worker(test.db, {.lease = 1s, .statement_timeout = 1h});
+    worker.handle("wait", [&](job&) -> task<> {
+      began.set();
+      try {
+        co_await never.wait();
+      } catch (...) {
+        stopped.set();
+        throw;
+      }
+    });
+    co_await test.jobs.submit(test.db, "wait", "");
+    gyre::postgres::session own = co_await test.db.acquire_session();
+    co_await with_worker(worker, [&]() -> task<> {
+      co_await began.wait();
+      co_await own.execute("begin");
+      co_await own.execute("select from work.worker for update");
+      co_await stopped.wait();
+      EXPECT_GE(worker.metrics().leases_lost, 1u);
+      worker.drain();
+      co_await own.execute("rollback");
+    });
   }(*this));
 }
 

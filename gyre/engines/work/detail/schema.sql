@@ -584,17 +584,12 @@ begin
     end
     $body$;
 
-    -- Extends the worker's lease, and stores the progress of its jobs. Returns the jobs that are to
-    -- be stopped. Fails with GW002 when the lease was taken over.
-    create function work.heartbeat(
-      worker_id bigint, ids bigint[], attempts integer[], progresses real[], notes text[])
-    returns setof bigint
+    -- Extends the worker's lease; returns its jobs that are to be stopped. It waits for no lock on a
+    -- job. Fails with GW002 when the lease was taken over.
+    create function work.heartbeat(worker_id bigint) returns setof bigint
     language plpgsql
     set enable_seqscan = off
-    set enable_nestloop = off
     as $body$
-    declare
-      watched bigint[];
     begin
       update work.worker w set lease_until = clock_timestamp() + w.lease_ms * interval '1 ms'
       where w.id = worker_id;
@@ -602,20 +597,38 @@ begin
         raise exception 'work: the lease of worker % was taken over', worker_id
           using errcode = 'GW002', hint = 'Register again; running handlers can no longer commit.';
       end if;
-      if cardinality(ids) > 0 then
-        with changed as (
-          update work.job j set progress = p.progress, progress_note = p.note
-          from unnest(ids, attempts, progresses, notes) p(id, attempt, progress, note)
-          where j.id = any (ids) and j.id = p.id and j.attempt = p.attempt and j.worker = worker_id
-            and j.state = 'running'
-          returning j.id, j.keep_ms)
-        select array_agg(c.id) into watched from changed c where c.keep_ms > 0;
-        if watched is not null then
-          perform work.tell_changed(watched);
-        end if;
-      end if;
       return query select j.id from work.job j
         where j.state = 'running' and j.worker = worker_id and j.stop_requested;
+    end
+    $body$;
+
+    -- Stores the progress of a worker's jobs, except of those that a transaction has locked, such as
+    -- one that cancels the job.
+    create function work.store_progress(
+      worker_id bigint, ids bigint[], attempts integer[], progresses real[], notes text[])
+    returns void
+    language plpgsql
+    set enable_seqscan = off
+    set enable_nestloop = off
+    as $body$
+    declare
+      watched bigint[];
+    begin
+      with unlocked as materialized (
+        select j.id, p.progress, p.note
+        from work.job j
+        join unnest(ids, attempts, progresses, notes) p(id, attempt, progress, note)
+          on j.id = p.id and j.attempt = p.attempt
+        where j.id = any (ids) and j.worker = worker_id and j.state = 'running'
+        for no key update of j skip locked),
+      changed as (
+        update work.job j set progress = u.progress, progress_note = u.note
+        from unlocked u where j.id = any (ids) and j.id = u.id
+        returning j.id, j.keep_ms)
+      select array_agg(c.id) into watched from changed c where c.keep_ms > 0;
+      if watched is not null then
+        perform work.tell_changed(watched);
+      end if;
     end
     $body$;
 

@@ -46,7 +46,7 @@ constexpr std::array<milliseconds, 3> early_looks = {milliseconds{10}, milliseco
 /// When to look again for a due job that a transaction has locked. The delay doubles with each such
 /// look, up to poll_interval.
 constexpr milliseconds first_blocked_look{5};
-constexpr seconds longest_tick{1};  // of keep_lease()
+constexpr seconds longest_tick{1};  // of the coroutines that keep the lease and the tables
 constexpr seconds clean_interval{10};
 constexpr std::int32_t max_rows_at_once = 1000;
 constexpr std::size_t max_ends_at_once = 1000;
@@ -149,6 +149,7 @@ task<> worker_core::run() {
   if (timers_ == nullptr)
     throw std::logic_error("work::worker: run() needs an executor with timers");
 
+  lease_db_.emplace(db_.loop(), lease_client_options());
   handlers_.emplace(home);
   async_scope services(home);
   async_scope taking(home);
@@ -156,6 +157,9 @@ task<> worker_core::run() {
   taking.spawn(take_jobs(), "work: take jobs");
   services.spawn(store_ends(), "work: store ends");
   services.spawn(keep_lease(), "work: keep the lease");
+  services.spawn(watch_lease(), "work: watch the lease");
+  services.spawn(store_progress(), "work: store progress");
+  services.spawn(keep_tables(), "work: keep the tables");
   services.spawn(hear_ready(), "work: hear of ready jobs");
   services.spawn(hear_stops(), "work: hear of cancelled jobs");
   try {
@@ -165,6 +169,7 @@ task<> worker_core::run() {
     drain();
   }
   co_await shielded(end_orderly(services, taking));
+  lease_db_.reset();
   if (fatal_ != nullptr) std::rethrow_exception(fatal_);
   if (stop != nullptr) std::rethrow_exception(stop);
 }
@@ -202,6 +207,7 @@ task<> worker_core::register_worker() {
   lease_end_ = gyre::detail::later(begin, options_.lease);
   next_beat_ = begin + options_.lease / 3;
   next_release_ = lease_end_;
+  registered_.set();
   for (handled_kind& kind : kinds_) {
     kind.may_be_ready = true;
     kind.is_announced = false;
@@ -493,8 +499,7 @@ task<> worker_core::store_some_ends() {
 task<> worker_core::keep_lease() {
   const auto step = [this]() -> task<> {
     if (worker_ != 0) co_await beat();
-    co_await look_after_tables();
-    co_await sleep_for(std::min<duration>(longest_tick, options_.lease / 6));
+    co_await sleep_for(tick());
   };
   co_await repeat(step, false);
 }
@@ -507,25 +512,11 @@ task<> worker_core::beat() {
     end_registration(worker);
     co_return;
   }
-  std::vector<job_id> ids;
-  std::vector<std::int32_t> attempts;
-  std::vector<float> shares;
-  std::vector<std::string> notes;
-  for (job& each : running_) {
-    if (each.worker_ != worker || ids.size() == max_ends_at_once) continue;
-    if (auto noted = each.take_progress()) {
-      ids.push_back(each.id());
-      attempts.push_back(each.attempt());
-      shares.push_back(noted->share);
-      notes.push_back(printable_text(noted->note, max_progress_note));
-    }
-  }
-  if (ids.empty() && begin < next_beat_) co_return;
+  if (begin < next_beat_) co_return;
   std::vector<job_id> stopped;
   try {
     stopped = co_await translated(
-        db_.query<job_id>(limited("select * from work.heartbeat($1, $2, $3, $4, $5)"), worker, ids,
-                          attempts, shares, notes));
+        lease_db_->query<job_id>(limited("select * from work.heartbeat($1)"), worker));
   } catch (const std::system_error& error) {
     if (error.code() != errc::attempt_taken_over) throw;
     end_registration(worker);
@@ -542,8 +533,56 @@ task<> worker_core::beat() {
   }
 }
 
+task<> worker_core::watch_lease() {
+  const auto step = [this]() -> task<> {
+    if (worker_ == 0) {
+      co_await registered_.wait();
+    } else if (const steady_time time = now(); time < lease_end_) {
+      co_await sleep_for(lease_end_ - time);
+    } else {
+      end_registration(worker_);
+    }
+  };
+  co_await repeat(step, false);
+}
+
+task<> worker_core::store_progress() {
+  const auto step = [this]() -> task<> {
+    co_await store_some_progress();
+    co_await sleep_for(tick());
+  };
+  co_await repeat(step, false);
+}
+
+task<> worker_core::store_some_progress() {
+  const worker_id worker = worker_;
+  std::vector<job_id> ids;
+  std::vector<std::int32_t> attempts;
+  std::vector<float> shares;
+  std::vector<std::string> notes;
+  for (job& each : running_) {
+    if (each.worker_ != worker || ids.size() == max_ends_at_once) continue;
+    if (auto noted = each.take_progress()) {
+      ids.push_back(each.id());
+      attempts.push_back(each.attempt());
+      shares.push_back(noted->share);
+      notes.push_back(printable_text(noted->note, max_progress_note));
+    }
+  }
+  if (ids.empty()) co_return;
+  co_await translated(db_.execute(limited("select work.store_progress($1, $2, $3, $4, $5)"), worker,
+                                  ids, attempts, shares, notes));
+}
+
+task<> worker_core::keep_tables() {
+  const auto step = [this]() -> task<> {
+    co_await look_after_tables();
+    co_await sleep_for(tick());
+  };
+  co_await repeat(step, false);
+}
+
 task<> worker_core::look_after_tables() {
-  co_await submit_due_schedules();
   if (now() >= next_take_over_) {
     co_await translated(db_.query_one<std::int32_t>(limited("select work.take_over($1, $2)"),
                                                     max_rows_at_once,
@@ -556,6 +595,7 @@ task<> worker_core::look_after_tables() {
                                     to_milliseconds(options_.keep_done)));
     next_clean_ = removed < max_rows_at_once ? now() + clean_interval : now();
   }
+  co_await submit_due_schedules();
 }
 
 task<> worker_core::submit_due_schedules() {
@@ -563,7 +603,7 @@ task<> worker_core::submit_due_schedules() {
       db_.query_one<bool>(limited("select exists (select from work.schedule where not paused"
                                   " and (next_at is null or next_at <= clock_timestamp()))")));
   if (!is_due) co_return;
-  co_await translated(db_.transaction([this](postgres::transaction& tx) -> task<> {
+  co_await translated(lease_db_->transaction([this](postgres::transaction& tx) -> task<> {
     const auto due = co_await tx.query<due_schedule>(limited("select * from work.due_schedules()"));
     for (const due_schedule& each : due) {
       std::optional<std::int64_t> next;
@@ -700,6 +740,19 @@ bool worker_core::can_retry(const std::exception_ptr& error) {
     metrics_.last_error = failure.what();
     return false;
   }
+}
+
+postgres::client_options worker_core::lease_client_options() const {
+  postgres::client_options made = db_.options();
+  made.max_shared = 1;
+  made.max_open = 1;
+  // A connection that hangs is replaced while the lease lasts.
+  made.reply_timeout = std::min(options_.statement_timeout, options_.lease);
+  return made;
+}
+
+duration worker_core::tick() const noexcept {
+  return std::min<duration>(longest_tick, options_.lease / 6);
 }
 
 postgres::statement worker_core::limited(std::string_view text) const {

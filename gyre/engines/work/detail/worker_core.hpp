@@ -6,6 +6,7 @@
 #include <gyre/base/detail/splitmix64.hpp>
 #include <gyre/base/move_only_function.hpp>
 #include <gyre/engines/postgres/client.hpp>
+#include <gyre/engines/postgres/client_options.hpp>
 #include <gyre/engines/postgres/statement.hpp>
 #include <gyre/engines/work/job.hpp>
 #include <gyre/engines/work/worker_options.hpp>
@@ -33,7 +34,10 @@ using type_erased_handler = move_only_function<task<std::string>(job&)>;
 /// - take_jobs() takes as many jobs as there are free slots for, and sleeps when there are none;
 /// - run_job(), one for each job, runs a handler, and notes how it ended;
 /// - store_ends() stores these notes, as many as there are, with one statement at a time;
-/// - keep_lease() extends the lease, stores progress, and looks after the tables;
+/// - keep_lease() extends the lease, over a connection of its own;
+/// - watch_lease() stops the handlers when the lease has ended all the same;
+/// - store_progress() stores what handlers report;
+/// - keep_tables() takes over jobs, removes old rows, and submits the jobs of schedules;
 /// - hear_ready() and hear_stops() listen to notifications.
 ///
 /// The end of run(): no more jobs are taken (drain()); run_job()s end, after a time limit by a
@@ -102,6 +106,10 @@ class worker_core {
 
   task<> keep_lease();
   task<> beat();
+  task<> watch_lease();
+  task<> store_progress();
+  task<> store_some_progress();
+  task<> keep_tables();
   task<> look_after_tables();
   task<> submit_due_schedules();
 
@@ -117,10 +125,15 @@ class worker_core {
   /// Notes an error of a statement. Returns false if a further attempt would only repeat it.
   bool can_retry(const std::exception_ptr& error);
   [[nodiscard]] postgres::statement limited(std::string_view text) const;
+  [[nodiscard]] postgres::client_options lease_client_options() const;
+  [[nodiscard]] duration tick() const noexcept;
   [[nodiscard]] steady_time now() const noexcept { return timers_->now(); }
   [[nodiscard]] handled_kind* find_kind(std::string_view name) noexcept;
 
   postgres::client& db_;
+  /// For the lease and for schedules: handlers may hold all connections of `db_`, or have long
+  /// statements on its shared ones.
+  std::optional<postgres::client> lease_db_;
   const worker_options options_;
   gyre::detail::splitmix64 random_;
   timer_service* timers_ = nullptr;  // of the coroutine that runs the worker
@@ -144,6 +157,7 @@ class worker_core {
   bool is_draining_ = false;
   std::exception_ptr fatal_;
   manual_reset_event drained_;   // set when draining begins
+  auto_reset_event registered_;  // for watch_lease()
   auto_reset_event changed_;     // for take_jobs(): slots, jobs, the registration, or draining
   auto_reset_event has_ends_;    // for store_ends()
   auto_reset_event progressed_;  // for end_orderly(): a handler has ended, or ends are stored
