@@ -89,7 +89,9 @@ class worker {
 
   /// Runs jobs until the awaiting coroutine is stopped, or drain() was called: then it takes no
   /// more jobs, awaits the handlers, stores how they ended and returns; handlers that have not
-  /// ended after `drain_timeout` are asked to stop, and their jobs are released to other workers.
+  /// ended after `drain_timeout` are asked to stop, and their jobs are released to other workers. A
+  /// server that does not answer delays the end by at most some `drain_timeout`, `lease` and
+  /// `statement_timeout`.
   ///
   /// Errors: std::system_error with errc::schema_missing; postgres::server_error if the database
   /// refuses the worker's statements for good (rights, for instance), after the handlers were

@@ -301,6 +301,26 @@ TEST_F(Worker, StopsHandlersWhenTheLeaseEndsThoughABeatIsUnderWay) {
   }(*this));
 }
 
+TEST_F(Worker, EndsThoughTheServerDoesNotAnswerTheCheckOfTheSchema) {
+  run([](Worker& test) -> task<> {
+    gyre::postgres::session own = co_await test.db.acquire_session();
+    co_await own.execute("begin");
+    co_await own.execute("lock table work.version");
+    const gyre::work::worker_options short_statements{.statement_timeout = 50ms};
+    const gyre::work::worker_options short_drain{.drain_timeout = 10ms, .statement_timeout = 1h};
+    gyre::postgres::client other(test.loop, test.options());
+    for (const auto& options : {short_statements, short_drain}) {
+      worker worker(other, options);
+      worker.handle("nothing", [](job&) -> task<> { co_return; });
+      co_await with_worker(worker, [&]() -> task<> {
+        co_await test.wait_until("select exists (select from pg_locks where not granted)");
+      });
+      EXPECT_EQ(worker.metrics().taken, 0u);
+    }
+    co_await own.execute("rollback");
+  }(*this));
+}
+
 TEST_F(Worker, RetriesUntilTheJobIsDead) {
   run([](Worker& test) -> task<> {
     std::vector<int> failures;

@@ -191,7 +191,7 @@ worker_metrics worker_core::metrics() const {
 
 task<> worker_core::check_schema() {
   const auto version = co_await translated(
-      db_.query_one<std::optional<std::int32_t>>("select max(version) from work.version"));
+      db_.query_one<std::optional<std::int32_t>>(limited("select max(version) from work.version")));
   if (version.value_or(0) < schema_version) {
     throw std::system_error(
         errc::schema_missing,
@@ -668,7 +668,9 @@ task<> worker_core::hear_stops() {
 // The end.
 
 task<> worker_core::end_orderly(async_scope& services, async_scope& taking) {
-  co_await taking.join();
+  const auto wait_for_takes = [&]() -> task<> { co_await taking.join(); };
+  // The server may hang. Beyond the time a statement that is under way is stopped.
+  static_cast<void>(co_await as_expected(with_timeout(wait_for_takes(), options_.drain_timeout)));
   co_await end_handlers();
   const auto wait_for_store = [this]() -> task<> {
     while (!unreported_.empty() && fatal_ == nullptr) co_await progressed_.wait();
@@ -679,6 +681,7 @@ task<> worker_core::end_orderly(async_scope& services, async_scope& taking) {
   co_await services.join();
   if (worker_ == 0 || fatal_ != nullptr) co_return;
   const auto give_up_lease = [this]() -> task<> {
+    if (now() >= next_release_) co_await release_unknown_jobs();
     co_await db_.execute(limited("select work.unregister($1)"), worker_);
   };
   static_cast<void>(co_await as_result(give_up_lease()));
