@@ -321,6 +321,22 @@ TEST_F(Worker, EndsThoughTheServerDoesNotAnswerTheCheckOfTheSchema) {
   }(*this));
 }
 
+TEST_F(Worker, RemovesOldRowsWithoutAPauseAfterEachThousand) {
+  run([](Worker& test) -> task<> {
+    co_await test.db.execute(
+        "insert into work.done select n::text, now() - interval '1 year'"
+        " from generate_series(1, 5500) n");
+    co_await test.jobs.set_schedule(test.db, "s", {.kind = "other", .cron = "0 0 1 1 *"});
+    worker worker(test.db);
+    worker.handle("nothing", [](job&) -> task<> { co_return; });
+    co_await with_worker(worker, [&]() -> task<> {
+      // Schedules come last in each turn.
+      co_await test.wait_until("select next_at is not null from work.schedule");
+      EXPECT_EQ(co_await test.db.query_one<int>("select count(*) from work.done"), 0);
+    });
+  }(*this));
+}
+
 TEST_F(Worker, RetriesUntilTheJobIsDead) {
   run([](Worker& test) -> task<> {
     std::vector<int> failures;

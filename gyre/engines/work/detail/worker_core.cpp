@@ -49,6 +49,7 @@ constexpr milliseconds first_blocked_look{5};
 constexpr seconds longest_tick{1};  // of the coroutines that keep the lease and the tables
 constexpr seconds clean_interval{10};
 constexpr std::int32_t max_rows_at_once = 1000;
+constexpr std::size_t max_clean_calls = 20;  // in a tick, before other tables have their turn
 constexpr std::size_t max_ends_at_once = 1000;
 constexpr std::size_t max_bytes_at_once = std::size_t{4} << 20;
 constexpr std::size_t max_error = 4000;
@@ -589,11 +590,11 @@ task<> worker_core::look_after_tables() {
                                                     to_milliseconds(options_.keep_dead)));
     next_take_over_ = now() + std::min<duration>(options_.lease / 3, seconds{5});
   }
-  if (now() >= next_clean_) {
+  for (std::size_t calls = 0; calls != max_clean_calls && now() >= next_clean_; ++calls) {
     const auto removed = co_await translated(
         db_.query_one<std::int32_t>(limited("select work.clean($1, $2)"), max_rows_at_once,
                                     to_milliseconds(options_.keep_done)));
-    next_clean_ = removed < max_rows_at_once ? now() + clean_interval : now();
+    if (removed < max_rows_at_once) next_clean_ = now() + clean_interval;
   }
   co_await submit_due_schedules();
 }
